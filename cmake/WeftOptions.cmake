@@ -1,0 +1,20 @@
+# Build options in one place: warnings, sanitizers, tests.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+option(WEFT_TESTS "Build the tests" ON)
+set(WEFT_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, 'address,undefined' or 'thread'")
+
+add_library(weft_build_options INTERFACE)
+target_compile_options(weft_build_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fno-math-errno)
+if(WEFT_SANITIZE)
+  add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${WEFT_SANITIZE})
+  # Function multiversioning runs resolvers before a sanitizer has started.
+  add_compile_definitions(WEFT_NO_MULTIVERSION)
+endif()

@@ -1,0 +1,148 @@
+#include "weft/base/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+[[noreturn]] void fail_system(const char* verb, const std::filesystem::path& path) {
+  const int code = errno;
+  const char* next = code == ENOSPC   ? "; free some space or choose another directory"
+                     : code == EACCES ? "; check its permissions"
+                     : code == ENOENT ? "; check the path"
+                                      : "";
+  fail(ErrorKind::io, "cannot {} '{}': {}{}", verb, path.string(), std::strerror(code), next);
+}
+
+template <typename Container>
+Container read_all(const std::filesystem::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail_system("open", path);
+  Container content;
+  size_t size = 0;
+  for (;;) {
+    content.resize(size + (size_t{1} << 20));
+    const ssize_t got = read(descriptor, content.data() + size, content.size() - size);
+    if (got < 0) {
+      const int code = errno;
+      if (code == EINTR) continue;
+      close(descriptor);
+      errno = code;
+      fail_system("read", path);
+    }
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  close(descriptor);
+  content.resize(size);
+  content.shrink_to_fit();
+  return content;
+}
+
+}  // namespace
+
+std::string read_text(const std::filesystem::path& path) { return read_all<std::string>(path); }
+std::vector<uint8_t> read_bytes(const std::filesystem::path& path) { return read_all<std::vector<uint8_t>>(path); }
+
+std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path) {
+  std::vector<uint8_t> raw = read_bytes(path);
+  if (raw.size() < 2 || raw[0] != 0x1f || raw[1] != 0x8b) return raw;
+  z_stream stream{};
+  // 15 window bits, +16: gzip framing with its checksum.
+  if (inflateInit2(&stream, 15 + 16) != Z_OK) fail(ErrorKind::internal, "zlib could not start");
+  stream.next_in = raw.data();
+  stream.avail_in = static_cast<uInt>(raw.size());
+  std::vector<uint8_t> content;
+  size_t size = 0;
+  int status = Z_OK;
+  while (status != Z_STREAM_END) {
+    content.resize(size + std::max<size_t>(size_t{1} << 20, size / 2));
+    stream.next_out = content.data() + size;
+    stream.avail_out = static_cast<uInt>(content.size() - size);
+    status = inflate(&stream, Z_NO_FLUSH);
+    size = content.size() - stream.avail_out;
+    if (status != Z_OK && status != Z_STREAM_END) {
+      inflateEnd(&stream);
+      fail(ErrorKind::data, "'{}' is a damaged or truncated gzip file ({} bytes could be read); fetch it again",
+           path.string(), size);
+    }
+  }
+  inflateEnd(&stream);
+  content.resize(size);
+  content.shrink_to_fit();
+  return content;
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  temporary_ = path_;
+  temporary_ += ".tmp-" + std::to_string(getpid());
+  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail_system("write", path_);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) {
+    close(descriptor_);
+    unlink(temporary_.c_str());
+  }
+}
+
+void AtomicFile::write(const void* data, size_t bytes) {
+  const char* cursor = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t put = ::write(descriptor_, cursor, bytes);
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      fail_system("write", path_);
+    }
+    cursor += put;
+    bytes -= static_cast<size_t>(put);
+  }
+}
+
+void AtomicFile::commit() {
+  if (fsync(descriptor_) != 0) fail_system("sync", path_);
+  if (close(descriptor_) != 0) {
+    descriptor_ = -1;
+    unlink(temporary_.c_str());
+    fail_system("close", path_);
+  }
+  descriptor_ = -1;
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int code = errno;
+    unlink(temporary_.c_str());
+    errno = code;
+    fail_system("rename to", path_);
+  }
+  sync_directory(path_.parent_path());
+}
+
+void write_atomically(const std::filesystem::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content.data(), content.size());
+  file.commit();
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const std::filesystem::path target = directory.empty() ? "." : directory;
+  const int descriptor = open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail_system("open", target);
+  fsync(descriptor);  // some file systems refuse this on directories; the rename itself has happened
+  close(descriptor);
+}
+
+void make_directories(const std::filesystem::path& directory) {
+  std::error_code code;
+  std::filesystem::create_directories(directory, code);
+  if (code) fail(ErrorKind::io, "cannot create directory '{}': {}", directory.string(), code.message());
+}
+
+}  // namespace weft

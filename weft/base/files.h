@@ -1,0 +1,44 @@
+// Files that are whole or absent: every write goes to a temporary name, is synced, then renamed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// The whole file; Error(io) names the path and the system's reason.
+std::string read_text(const std::filesystem::path& path);
+std::vector<uint8_t> read_bytes(const std::filesystem::path& path);
+
+/// The whole file, inflated where it starts with the gzip magic. Error(data) on a damaged stream.
+std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path);
+
+/// Streams bytes into a temporary file beside `path`; commit() syncs and renames, else the destructor removes it.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  void write(const void* data, size_t bytes);
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  int descriptor_ = -1;
+};
+
+void write_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// Syncs the directory entry itself, so that a rename in it survives a power cut.
+void sync_directory(const std::filesystem::path& directory);
+
+/// Creates the directory and its parents; Error(io) with the reason.
+void make_directories(const std::filesystem::path& directory);
+
+}  // namespace weft

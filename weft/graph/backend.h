@@ -1,0 +1,35 @@
+// What planning has to ask the machine that will run a graph. Runtimes implement it; passes and plans see no more.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+struct LayoutChoice {
+  std::vector<Layout> inputs, outputs;
+};
+
+struct KernelChoice {
+  std::string kernel;  // e.g. "onednn:jit:avx512_core", "native:batch_norm", "reference"
+  int64_t workspace_bytes = 0;
+  std::vector<std::string> declined;  // "onednn: no, because ..." for each better candidate that could not serve
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// For ops with LayoutRule::kernel: the layouts that the best kernel wants for this node. The signature's layouts
+  /// say what the operands have now (what is known); the answer may keep or change each of them.
+  /// nullopt: the node runs on plain layouts.
+  virtual std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const = 0;
+  /// True where some fast kernel runs this node with exactly the layouts in the signature.
+  virtual bool supports_layouts(const NodeSignature& node) const = 0;
+  /// The first candidate that serves the node. Error(usage) where none does.
+  virtual KernelChoice choose_kernel(const NodeSignature& node) const = 0;
+};
+
+}  // namespace weft

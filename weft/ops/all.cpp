@@ -1,0 +1,23 @@
+#include "weft/ops/all.h"
+
+namespace weft::ops {
+
+OpRegistry make_registry() {
+  OpRegistry registry;
+  add_conv_ops(registry);
+  add_matmul_ops(registry);
+  add_norm_ops(registry);
+  add_elementwise_ops(registry);
+  add_fused_ops(registry);
+  add_reduce_ops(registry);
+  add_pool_ops(registry);
+  add_shape_ops(registry);
+  add_loss_ops(registry);
+  add_embedding_ops(registry);
+  add_random_ops(registry);
+  add_attention_ops(registry);
+  add_update_ops(registry);
+  return registry;
+}
+
+}  // namespace weft::ops

@@ -1,0 +1,26 @@
+// The table of all ops.
+#pragma once
+
+#include "weft/graph/op_def.h"
+
+namespace weft::ops {
+
+/// Every op that weft knows, an immutable table. Build it once and keep it alive as long as any Graph made with it.
+OpRegistry make_registry();
+
+// One function per family, each in the file of its name.
+void add_conv_ops(OpRegistry&);
+void add_matmul_ops(OpRegistry&);
+void add_norm_ops(OpRegistry&);
+void add_elementwise_ops(OpRegistry&);
+void add_fused_ops(OpRegistry&);
+void add_reduce_ops(OpRegistry&);
+void add_pool_ops(OpRegistry&);
+void add_shape_ops(OpRegistry&);
+void add_loss_ops(OpRegistry&);
+void add_embedding_ops(OpRegistry&);
+void add_random_ops(OpRegistry&);
+void add_attention_ops(OpRegistry&);
+void add_update_ops(OpRegistry&);
+
+}  // namespace weft::ops

@@ -1,0 +1,193 @@
+// Functions that add ops to a graph: the vocabulary in which models, losses, optimisers and gradient rules are written.
+// `weft ops` prints the full reference, derived from the registry (ops/all.h).
+//
+// Shapes: N batch, C channels, H height, W width, O output channels, G groups. All tensors f32 unless said.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft::ops {
+
+using Pair = std::array<int64_t, 2>;  // (height, width)
+
+// --- convolution (conv.cpp) -----------------------------------------------------------------------------------------
+// Ops and attributes (all integers lists have 2 entries: height, width):
+//   conv2d(input[N,C,H,W], weight[O,C/G,KH,KW]) {stride=[1,1], padding=[0,0], dilation=[1,1], groups=1} -> [N,O,H',W']
+//   conv2d_backward_data(output_gradient[N,O,H',W'], weight) {stride.., groups, input_size=[H,W]} -> [N,C,H,W]
+//   conv2d_backward_weights(input, output_gradient) {stride.., groups, kernel=[KH,KW]} -> [O,C/G,KH,KW]
+// H' = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1. Depthwise: groups = C. LayoutRule::kernel for all three.
+struct Conv2dOptions {
+  Pair stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  int64_t groups = 1;
+};
+ValueId conv2d(Graph&, ValueId input, ValueId weight, const Conv2dOptions& options = {}, const std::string& name = "");
+
+// --- matmul (matmul.cpp) --------------------------------------------------------------------------------------------
+//   matmul(a[..,M,K], b[..,K,N]) {transpose_a=false, transpose_b=false} -> [..,M,N]
+// Rank >= 2 each; leading dimensions broadcast. transpose_x: the operand is stored with its last two dims swapped.
+ValueId matmul(Graph&, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false,
+               const std::string& name = "");
+
+// --- normalisation (norm.cpp) ---------------------------------------------------------------------------------------
+// Training batch norm over all axes but 1 (rank 2 or 4), biased variance:
+//   batch_norm(input, scale[C], shift[C], residual?) {epsilon=1e-5, activation="none"}
+//       -> (output, mean[C], variance[C]);   output = act((input - mean) / sqrt(variance + epsilon) * scale + shift +
+//       residual)
+//   activation "none" | "relu". Model code uses neither residual nor activation: passes/fuse_batch_norm puts them
+//   there. batch_norm_backward(output_gradient, input, scale, shift, mean, variance, output?)
+//       {epsilon, activation="none", residual_gradient=false}
+//       -> (input_gradient, scale_gradient[C], shift_gradient[C], residual_gradient?)
+//   With activation "relu" the gradient is first masked by output > 0; where `output` is absent (only allowed without a
+//   residual in the forward op) the mask is recomputed from input. The fourth output exists iff residual_gradient is
+//   true. batch_norm_inference(input, scale[C], shift[C], mean[C], variance[C], residual?) {epsilon, activation="none"}
+//   -> output running_average(running[C], sample[C]) {momentum=0.1, sample_factor=1.0} -> running'  (is_update)
+//       running' = (1 - momentum) running + momentum * sample_factor * sample   (factor n/(n-1): the unbiased variance)
+//   layer_norm(input[..,D], scale[D], shift[D]) {epsilon=1e-5} -> (output, mean[..], inverse_std[..])
+//   layer_norm_backward(output_gradient, input, scale, mean, inverse_std) -> (input_gradient, scale_gradient,
+//   shift_gradient)
+// batch norm ops: LayoutRule::channelwise.
+struct BatchNormResult {
+  ValueId output, mean, variance;
+};
+BatchNormResult batch_norm(Graph&, ValueId input, ValueId scale, ValueId shift, double epsilon = 1e-5,
+                           const std::string& name = "");
+ValueId batch_norm_inference(Graph&, ValueId input, ValueId scale, ValueId shift, ValueId mean, ValueId variance,
+                             double epsilon = 1e-5, const std::string& name = "");
+ValueId running_average(Graph&, ValueId running, ValueId sample, double momentum, double sample_factor,
+                        const std::string& name = "");
+ValueId layer_norm(Graph&, ValueId input, ValueId scale, ValueId shift, double epsilon = 1e-5,
+                   const std::string& name = "");
+
+// --- elementwise (elementwise.cpp) ----------------------------------------------------------------------------------
+// unary(x) -> same shape: relu, gelu {approximate=false: erf, true: tanh form}, tanh, sigmoid, exp, log, sqrt, negate,
+//   absolute, square, reciprocal
+// binary(a, b) -> broadcast shape (NumPy rules): add, subtract, multiply, divide, maximum, minimum,
+//   equal, greater (1.0 where true, else 0.0, f32; inputs f32 or i32)
+// backward helpers: relu_backward(output_gradient, output): dy where output > 0
+//   gelu_backward(output_gradient, input) {approximate}
+// add_scalar(x) {value}, multiply_scalar(x) {value}
+// fused_elementwise(x...) {program="...", results=[...]}: made by passes/fuse_elementwise only; see ops/fused.h.
+// All: LayoutRule::elementwise, in_place on operands of the output's shape.
+ValueId relu(Graph&, ValueId x, const std::string& name = "");
+ValueId gelu(Graph&, ValueId x, bool approximate = false, const std::string& name = "");
+ValueId tanh(Graph&, ValueId x, const std::string& name = "");
+ValueId sigmoid(Graph&, ValueId x, const std::string& name = "");
+ValueId exp(Graph&, ValueId x, const std::string& name = "");
+ValueId log(Graph&, ValueId x, const std::string& name = "");
+ValueId sqrt(Graph&, ValueId x, const std::string& name = "");
+ValueId negate(Graph&, ValueId x, const std::string& name = "");
+ValueId absolute(Graph&, ValueId x, const std::string& name = "");
+ValueId square(Graph&, ValueId x, const std::string& name = "");
+ValueId reciprocal(Graph&, ValueId x, const std::string& name = "");
+ValueId add(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId subtract(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId multiply(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId divide(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId maximum(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId minimum(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId equal(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId greater(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId add_scalar(Graph&, ValueId x, double value, const std::string& name = "");
+ValueId multiply_scalar(Graph&, ValueId x, double value, const std::string& name = "");
+
+// --- reductions (reduce.cpp) ----------------------------------------------------------------------------------------
+//   reduce_sum, reduce_mean, reduce_max (x) {axes=[...], keep_dims=false}; negative axes count from the end; empty:
+//   all. softmax(x) {axis=-1}, log_softmax(x) {axis=-1}
+ValueId reduce_sum(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                   const std::string& name = "");
+ValueId reduce_mean(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                    const std::string& name = "");
+ValueId reduce_max(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                   const std::string& name = "");
+ValueId softmax(Graph&, ValueId x, int64_t axis = -1, const std::string& name = "");
+ValueId log_softmax(Graph&, ValueId x, int64_t axis = -1, const std::string& name = "");
+/// Sums `x` down to `shape`, undoing a broadcast; x itself where the shapes are equal.
+ValueId sum_to_shape(Graph&, ValueId x, const Shape& shape);
+
+// --- pooling (pool.cpp) ---------------------------------------------------------------------------------------------
+//   max_pool2d(input[N,C,H,W]) {kernel=[KH,KW], stride=[..], padding=[0,0]} -> [N,C,H',W']
+//   max_pool2d_backward(output_gradient, input, output) {kernel, stride, padding} -> [N,C,H,W]
+//       the gradient goes to the first maximum of each window in row-major order (as in PyTorch)
+//   avg_pool2d(input) {kernel, stride, padding=[0,0], count_padding=true} -> [N,C,H',W']
+//   avg_pool2d_backward(output_gradient) {kernel, stride, padding, count_padding, input_size=[H,W]} -> [N,C,H,W]
+// All: LayoutRule::channelwise.
+struct Pool2dOptions {
+  Pair kernel{2, 2}, stride{2, 2}, padding{0, 0};
+};
+ValueId max_pool2d(Graph&, ValueId input, const Pool2dOptions& options, const std::string& name = "");
+ValueId avg_pool2d(Graph&, ValueId input, const Pool2dOptions& options, const std::string& name = "");
+/// [N,C,H,W] -> [N,C]
+ValueId global_avg_pool2d(Graph&, ValueId input, const std::string& name = "");
+ValueId global_max_pool2d(Graph&, ValueId input, const std::string& name = "");
+
+// --- shapes (shape.cpp) ---------------------------------------------------------------------------------------------
+//   reshape(x) {shape=[..]} (is_view; one -1 allowed when given, stored resolved)
+//   transpose(x) {permutation=[..]}; broadcast_to(x) {shape=[..]}
+//   concat(x...) {axis}; slice(x) {starts=[..], ends=[..]} one pair per axis
+//   pad(x) {low=[..], high=[..], value=0.0}; cast(x) {dtype="f32"}; reorder(x): the output's layout is the graph's
+//   choice constant() {shape=[..], value=0.0, dtype="f32"}
+ValueId reshape(Graph&, ValueId x, std::vector<int64_t> shape, const std::string& name = "");
+ValueId transpose(Graph&, ValueId x, std::vector<int64_t> permutation, const std::string& name = "");
+ValueId broadcast_to(Graph&, ValueId x, const Shape& shape, const std::string& name = "");
+ValueId concat(Graph&, const std::vector<ValueId>& xs, int64_t axis, const std::string& name = "");
+ValueId slice(Graph&, ValueId x, std::vector<int64_t> starts, std::vector<int64_t> ends, const std::string& name = "");
+ValueId pad(Graph&, ValueId x, std::vector<int64_t> low, std::vector<int64_t> high, double value = 0,
+            const std::string& name = "");
+ValueId cast(Graph&, ValueId x, DType dtype, const std::string& name = "");
+ValueId reorder(Graph&, ValueId x, const Layout& layout, const std::string& name = "");
+ValueId constant(Graph&, const Shape& shape, double value, const std::string& name = "");
+
+// --- losses and metrics (loss.cpp) ----------------------------------------------------------------------------------
+//   cross_entropy(logits[N,C], labels i32[N]) {label_smoothing=0.0} -> losses[N]
+//       -sum_c q_c log softmax(logits)_c, q = (1 - s) onehot + s / C  (Szegedy et al. 2016, section 7)
+//   cross_entropy_backward(loss_gradient[N], logits, labels) {label_smoothing} -> [N,C]
+//   count_correct(logits[N,C], labels i32[N]) -> f32[]: rows whose first largest logit is the label
+ValueId cross_entropy(Graph&, ValueId logits, ValueId labels, double label_smoothing = 0, const std::string& name = "");
+ValueId count_correct(Graph&, ValueId logits, ValueId labels, const std::string& name = "");
+
+// --- embedding (embedding.cpp) --------------------------------------------------------------------------------------
+//   embedding(table[V,D], indices i32[..]) -> [..,D];  embedding_backward(output_gradient[..,D], indices) {rows=V} ->
+//   [V,D]
+ValueId embedding(Graph&, ValueId table, ValueId indices, const std::string& name = "");
+
+// --- random (random.cpp) --------------------------------------------------------------------------------------------
+//   dropout(x, seed i64[], step i64[]) {probability, stream=0}: zero with `probability`, else x / (1 - probability).
+//   The mask depends on (seed, step, stream, element position) only: element i takes word i % 4 of
+//   philox(mix(seed, stream), step, i / 4) and is dropped where uniform_from_bits(word) < probability.
+//   Its gradient is dropout of the gradient under the same key: no mask is stored. LayoutRule::plain.
+ValueId dropout(Graph&, ValueId x, ValueId seed, ValueId step, double probability, int64_t stream,
+                const std::string& name = "");
+
+// --- attention (attention.cpp) --------------------------------------------------------------------------------------
+//   causal_mask(scores[..,T,S]) {value=-inf as -1e30}: scores where column <= row + (S - T), else value
+/// Scaled dot-product attention (Vaswani et al. 2017, eq. 1), composed: softmax(q k^T / sqrt(D)) v.
+/// q [B,heads,T,D], k and v [B,heads,S,D].
+ValueId attention(Graph&, ValueId q, ValueId k, ValueId v, bool causal, const std::string& name = "");
+
+// --- updates (update.cpp), all is_update and in place ---------------------------------------------------------------
+//   sgd_update(parameter, gradient, velocity, learning_rate[]) {momentum=0.9, nesterov=false, weight_decay=0.0}
+//       -> (parameter', velocity');  g = gradient + weight_decay * parameter; velocity' = momentum * velocity + g;
+//          parameter' = parameter - learning_rate * (nesterov ? g + momentum * velocity' : velocity')   (as
+//          torch.optim.SGD)
+//   adamw_update(parameter, gradient, first_moment, second_moment, learning_rate[], step i64[])
+//       {beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01} -> (parameter', first_moment', second_moment')
+//          step counts from 0 (bias correction uses step + 1)                                     (as
+//          torch.optim.AdamW)
+struct SgdOptions {
+  double momentum = 0.9, weight_decay = 0;
+  bool nesterov = false;
+};
+std::array<ValueId, 2> sgd_update(Graph&, ValueId parameter, ValueId gradient, ValueId velocity, ValueId learning_rate,
+                                  const SgdOptions& options, const std::string& name = "");
+struct AdamWOptions {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+};
+std::array<ValueId, 3> adamw_update(Graph&, ValueId parameter, ValueId gradient, ValueId first_moment,
+                                    ValueId second_moment, ValueId learning_rate, ValueId step,
+                                    const AdamWOptions& options, const std::string& name = "");
+
+}  // namespace weft::ops

@@ -1,0 +1,55 @@
+// A plan: the order, the kernels, the memory and the prediction for one graph on one machine. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// Where a value lives during the step.
+struct Placement {
+  enum class Where {
+    arena,   // offset in the arena
+    state,   // the buffer of a parameter or state: index into graph.inputs()
+    batch,   // the caller's buffer: index into graph.inputs()
+    scalar,  // the executor's scalar slot: index into graph.inputs()
+    unused,
+  };
+  Where where = Where::unused;
+  int64_t offset = 0;  // bytes in the arena, or the input's index
+  int64_t bytes = 0;
+};
+
+struct PlannedNode {
+  NodeId node;
+  std::string kernel;
+  std::vector<std::string> declined;  // why better candidates could not serve
+  int64_t workspace_offset = 0;
+  int64_t workspace_bytes = 0;
+  int64_t flops = 0;
+  int64_t bytes_read = 0;
+  int64_t bytes_written = 0;
+  int64_t live_bytes = 0;  // arena bytes alive while this node runs, its workspace included
+};
+
+struct Plan {
+  std::vector<PlannedNode> steps;     // in order of execution
+  std::vector<Placement> placements;  // per value of the graph
+  int64_t arena_bytes = 0;            // what the executor allocates
+  int64_t lower_bound_bytes = 0;      // the largest live_bytes: no placement can need less
+  int64_t state_bytes = 0;
+  int64_t batch_bytes = 0;
+  int peak_step = 0;  // index into steps where live_bytes is largest
+  int threads = 1;
+  std::string backend;
+  /// arena + state + batch.
+  int64_t total_bytes() const { return arena_bytes + state_bytes + batch_bytes; }
+};
+
+nlohmann::json to_json(const Plan& plan, const Graph& graph);
+
+}  // namespace weft

@@ -1,0 +1,72 @@
+// A kernel runs one node. Candidates for each op stand in an ordered list that ends in the reference kernel;
+// a candidate makes a kernel for a signature or says why it cannot.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// Pointers for one call, in the order of the signature. Types were fixed when the kernel was made.
+struct KernelArguments {
+  std::span<const void* const> inputs;
+  std::span<void* const> outputs;
+  void* workspace = nullptr;  // workspace_bytes() bytes, kAlignment aligned, content arbitrary
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Full name for `weft explain`, e.g. "onednn:jit:avx512_core".
+  virtual std::string name() const = 0;
+  virtual int64_t workspace_bytes() const { return 0; }
+  /// Must not allocate and must not throw. Deterministic for a given signature and thread count.
+  virtual void run(const KernelArguments& arguments) = 0;
+};
+
+struct KernelOptions {
+  int threads = 1;
+};
+
+/// Returns null and sets `why_not` ("layout abdc of operand 0") where it cannot serve the signature.
+using KernelFactory =
+    std::function<std::unique_ptr<Kernel>(const NodeSignature&, const KernelOptions&, std::string& why_not)>;
+
+struct KernelCandidate {
+  std::string family;  // "onednn", "native", "reference"
+  KernelFactory make;
+};
+
+/// Per op the candidates, best first. Families register in the order onednn, native, reference by default; a family
+/// may put itself first for an op with add_first.
+class KernelTable {
+ public:
+  void add(const std::string& op, KernelCandidate candidate) { candidates_[op].push_back(std::move(candidate)); }
+  void add_first(const std::string& op, KernelCandidate candidate) {
+    auto& list = candidates_[op];
+    list.insert(list.begin(), std::move(candidate));
+  }
+  const std::vector<KernelCandidate>& candidates(const std::string& op) const {
+    static const std::vector<KernelCandidate> none;
+    const auto found = candidates_.find(op);
+    return found == candidates_.end() ? none : found->second;
+  }
+
+ private:
+  std::map<std::string, std::vector<KernelCandidate>> candidates_;
+};
+
+/// Plain loops, plain layouts, accumulation in double: what the other kernels are checked against.
+void add_reference_kernels(KernelTable&);
+/// weft's own vectorised, threaded kernels.
+void add_native_kernels(KernelTable&);
+/// oneDNN's primitives.
+void add_onednn_kernels(KernelTable&);
+
+}  // namespace weft

@@ -1,0 +1,115 @@
+#include "weft/tensor/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+
+namespace weft {
+
+namespace {
+
+using nlohmann::json;
+
+struct Name {
+  DType dtype;
+  const char* spelled;
+};
+constexpr Name kNames[] = {{DType::f32, "F32"}, {DType::f64, "F64"}, {DType::bf16, "BF16"}, {DType::f16, "F16"},
+                           {DType::i64, "I64"}, {DType::i32, "I32"}, {DType::u8, "U8"}};
+constexpr uint64_t kLongestHeader = 100'000'000;  // the limit of the format's reference implementation
+
+const char* spelled(DType dtype) {
+  for (const Name& name : kNames)
+    if (name.dtype == dtype) return name.spelled;
+  return "";
+}
+
+/// Checks one header entry and copies its bytes; every number in it comes from outside and is distrusted.
+Tensor read_entry(const std::string& path, const std::string& name, const json& entry,
+                  const std::vector<uint8_t>& bytes, uint64_t data_begin) {
+  const auto bad = [&](const std::string& why) { fail(ErrorKind::data, "'{}': tensor '{}' {}", path, name, why); };
+  if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
+    bad("lacks dtype, shape or data_offsets");
+  if (!entry["dtype"].is_string() || !entry["shape"].is_array() || !entry["data_offsets"].is_array() ||
+      entry["data_offsets"].size() != 2)
+    bad("has a dtype, shape or data_offsets of the wrong kind");
+  const auto dtype_name = entry["dtype"].get<std::string>();
+  const Name* known = std::find_if(std::begin(kNames), std::end(kNames),
+                                   [&](const Name& candidate) { return dtype_name == candidate.spelled; });
+  if (known == std::end(kNames)) bad("has dtype " + dtype_name + ", which weft does not read");
+  std::vector<int64_t> dims;
+  uint64_t elements = 1;
+  for (const json& dim : entry["shape"]) {
+    if (!dim.is_number_unsigned()) bad("has a dimension that is no whole number");
+    const auto value = dim.get<uint64_t>();
+    if (value != 0 && elements > (uint64_t{1} << 48) / value) bad("has an absurd shape");
+    elements *= value;
+    dims.push_back(static_cast<int64_t>(value));
+  }
+  for (const json& offset : entry["data_offsets"])
+    if (!offset.is_number_unsigned()) bad("has an offset that is no whole number");
+  const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
+  const uint64_t wanted = elements * static_cast<uint64_t>(size_of(known->dtype));
+  if (begin > end || end > bytes.size() - data_begin)
+    bad(fmt::format("ends at byte {} of the data, but the file holds {}; it is truncated, copy it again", end,
+                    bytes.size() - data_begin));
+  if (end - begin != wanted) bad(fmt::format("has {} bytes, its shape wants {}", end - begin, wanted));
+  Tensor tensor(known->dtype, Shape(std::move(dims)));
+  if (wanted != 0) std::memcpy(tensor.data(), bytes.data() + data_begin + begin, wanted);
+  return tensor;
+}
+
+}  // namespace
+
+SafetensorsFile read_safetensors(const std::filesystem::path& path) {
+  const std::vector<uint8_t> bytes = read_bytes(path);
+  const std::string shown = path.string();
+  uint64_t header_bytes = 0;
+  if (bytes.size() < sizeof header_bytes)
+    fail(ErrorKind::data, "'{}' is no safetensors file: {} bytes are too few", shown, bytes.size());
+  std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
+  if (header_bytes > kLongestHeader || header_bytes > bytes.size() - sizeof header_bytes)
+    fail(ErrorKind::data, "'{}' is no whole safetensors file: its header wants {} bytes, the file has {}", shown,
+         header_bytes, bytes.size() - sizeof header_bytes);
+  const char* text = reinterpret_cast<const char*>(bytes.data()) + sizeof header_bytes;
+  const json header = json::parse(text, text + header_bytes, nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object()) fail(ErrorKind::data, "'{}' is no safetensors file: its header is no JSON object", shown);
+  SafetensorsFile file;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      if (!entry.is_object()) fail(ErrorKind::data, "'{}': __metadata__ is no JSON object", shown);
+      for (const auto& [key, value] : entry.items())
+        if (value.is_string()) file.metadata[key] = value.get<std::string>();
+    } else {
+      file.tensors.emplace(name, read_entry(shown, name, entry, bytes, sizeof header_bytes + header_bytes));
+    }
+  }
+  return file;
+}
+
+void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file) {
+  json header = json::object();
+  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  uint64_t offset = 0;
+  for (const auto& [name, tensor] : file.tensors) {
+    check(tensor.layout().is_plain(), "safetensors files hold plain tensors");
+    const auto end = offset + static_cast<uint64_t>(tensor.bytes());
+    header[name] = {
+        {"dtype", spelled(tensor.dtype())}, {"shape", tensor.shape().dims()}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // data starts aligned, as the format recommends
+  const uint64_t header_bytes = text.size();
+  AtomicFile out(path);
+  out.write(&header_bytes, sizeof header_bytes);
+  out.write(text.data(), text.size());
+  for (const auto& [name, tensor] : file.tensors) out.write(tensor.data(), static_cast<size_t>(tensor.bytes()));
+  out.commit();
+}
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+// Reads and writes safetensors files: 8 bytes little-endian header length, a JSON header, raw tensors.
+// Format: https://github.com/huggingface/safetensors. Tensors are written plain (row-major), sorted by name.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+struct SafetensorsFile {
+  std::map<std::string, Tensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Error(io) for a missing file; Error(data), naming path and place, for anything that is not a whole safetensors file.
+SafetensorsFile read_safetensors(const std::filesystem::path& path);
+
+/// Whole or absent: written to a temporary name, synced, renamed.
+void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);
+
+}  // namespace weft

@@ -1,0 +1,156 @@
+#include "weft/tensor/tensor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+std::string to_string(const TensorType& type) {
+  std::string text = fmt::format("{}[{}]", name_of(type.dtype), fmt::join(type.shape.dims(), ","));
+  if (!type.layout.is_plain()) text += "@" + to_string(type.layout);
+  return text;
+}
+
+TensorType parse_tensor_type(std::string_view text) {
+  const auto bad = [&](const char* why) { fail(ErrorKind::data, "'{}' is no tensor type ({})", text, why); };
+  const size_t open = text.find('['), close = text.find(']');
+  if (open == text.npos || close == text.npos || close < open) bad("want dtype[dims]");
+  const auto dtype = parse_dtype(text.substr(0, open));
+  if (!dtype) bad("unknown dtype");
+  std::vector<int64_t> dims;
+  std::string_view rest = text.substr(open + 1, close - open - 1);
+  while (!rest.empty()) {
+    int64_t dim = 0;
+    const auto [end, code] = std::from_chars(rest.data(), rest.data() + rest.size(), dim);
+    if (code != std::errc() || dim < 0) bad("a dimension is no number");
+    dims.push_back(dim);
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    if (!rest.empty()) {
+      if (rest.front() != ',' || rest.size() == 1) bad("dimensions are separated by commas");
+      rest.remove_prefix(1);
+    }
+  }
+  TensorType type{*dtype, Shape(std::move(dims)), {}};
+  const std::string_view tail = text.substr(close + 1);
+  if (!tail.empty()) {
+    if (tail.front() != '@') bad("text after ']'");
+    type.layout = parse_layout(tail.substr(1), type.shape.rank());
+  }
+  return type;
+}
+
+std::shared_ptr<std::byte> allocate_aligned(int64_t bytes) {
+  const auto size = static_cast<size_t>(align_up(std::max<int64_t>(bytes, 1)));
+  void* memory = std::aligned_alloc(static_cast<size_t>(kAlignment), size);
+  if (memory == nullptr) fail(ErrorKind::io, "no memory for {} bytes; choose a smaller batch or model", bytes);
+  std::memset(memory, 0, size);
+  return {static_cast<std::byte*>(memory), [](std::byte* pointer) { std::free(pointer); }};
+}
+
+Tensor::Tensor(TensorType type) : type_(std::move(type)), buffer_(allocate_aligned(type_.bytes())) {}
+
+Tensor Tensor::of(Shape shape, std::span<const float> values) {
+  Tensor tensor(DType::f32, std::move(shape));
+  check(static_cast<int64_t>(values.size()) == tensor.elements(), "Tensor::of: as many values as elements");
+  std::memcpy(tensor.data(), values.data(), values.size_bytes());
+  return tensor;
+}
+
+Tensor Tensor::of_i32(Shape shape, std::span<const int32_t> values) {
+  Tensor tensor(DType::i32, std::move(shape));
+  check(static_cast<int64_t>(values.size()) == tensor.elements(), "Tensor::of_i32: as many values as elements");
+  std::memcpy(tensor.data(), values.data(), values.size_bytes());
+  return tensor;
+}
+
+Tensor Tensor::clone() const {
+  Tensor copy(type_);
+  std::memcpy(copy.data(), data(), static_cast<size_t>(bytes()));
+  return copy;
+}
+
+Tensor Tensor::with_layout(const Layout& layout) const {
+  Tensor copy(TensorType{type_.dtype, type_.shape, layout});
+  copy_layout(type_, data(), copy.type_, copy.data());
+  return copy;
+}
+
+void copy_layout(const TensorType& from, const void* source, const TensorType& to, void* target) {
+  check(from.shape == to.shape && from.dtype == to.dtype, "copy_layout wants equal shapes and dtypes");
+  const auto size = static_cast<size_t>(size_of(from.dtype));
+  std::memset(target, 0, static_cast<size_t>(to.bytes()));
+  if (from.elements() == 0) return;
+  std::vector<int64_t> index(static_cast<size_t>(from.shape.rank()), 0);
+  for (;;) {
+    std::memcpy(
+        static_cast<char*>(target) + static_cast<size_t>(storage_offset(to.shape, to.layout, index)) * size,
+        static_cast<const char*>(source) + static_cast<size_t>(storage_offset(from.shape, from.layout, index)) * size,
+        size);
+    int axis = from.shape.rank() - 1;
+    for (; axis >= 0; --axis) {
+      if (++index[static_cast<size_t>(axis)] < from.shape[axis]) break;
+      index[static_cast<size_t>(axis)] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
+float bf16_to_f32(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+uint16_t f32_to_bf16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);  // NaN stays quiet
+  bits += 0x7fffu + ((bits >> 16) & 1u);
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+float f16_to_f32(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  const uint32_t exponent = (bits >> 10) & 0x1fu, mantissa = bits & 0x3ffu;
+  uint32_t wide;
+  if (exponent == 0x1f) {
+    wide = sign | 0x7f800000u | (mantissa << 13);
+  } else if (exponent != 0) {
+    wide = sign | ((exponent + 112) << 23) | (mantissa << 13);
+  } else {
+    const float value = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+uint16_t f32_to_f16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {  // subnormal in f16: let the FPU round at 2^-24
+    float absolute;
+    std::memcpy(&absolute, &magnitude, sizeof absolute);
+    const float shifted = absolute + 0.5f;  // 0.5's ulp is 2^-24
+    uint32_t rounded;
+    std::memcpy(&rounded, &shifted, sizeof rounded);
+    return static_cast<uint16_t>(sign | (rounded - 0x3f000000u));
+  }
+  const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
+  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+}  // namespace weft
