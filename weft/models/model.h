@@ -1,0 +1,64 @@
+// A model: the graph from inputs to logits, with the parameters it declares and how each starts.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft::models {
+
+enum class Mode { training, inference };
+
+/// How a parameter or state starts; drawn from (seed, name) only.
+struct Initializer {
+  enum class Kind { zeros, ones, uniform, normal } kind = Kind::zeros;
+  double scale = 0;  // uniform: [-scale, scale); normal: standard deviation
+};
+
+struct ParameterSpec {
+  std::string name;  // as in PyTorch: "layer1.0.conv1.weight"
+  Shape shape;
+  Initializer initializer;
+  bool trainable = true;
+  bool decay = true;  // false for bias and norm: no weight decay
+};
+
+/// What the model is built for.
+struct ModelInput {
+  int64_t batch = 1;
+  std::vector<int64_t> shape;  // per sample: {C,H,W} for images, {T} for token sequences
+  int64_t classes = 10;        // or the vocabulary
+};
+
+/// Options by name from the recipe or --set model.KEY=VALUE, such as width, stem, layers.
+using ModelOptions = std::map<std::string, std::string>;
+
+struct Model {
+  Graph graph;
+  ValueId input;                          // "image" f32[N,C,H,W], or "tokens" i32[N,T]
+  ValueId labels;                         // "labels" i32[N], or i32[N*T] for language models
+  ValueId logits;                         // [N,classes], or [N*T,classes]
+  std::vector<ParameterSpec> parameters;  // trainable and running statistics, in order of declaration
+};
+
+struct ModelEntry {
+  std::string name;
+  std::string summary;
+  std::vector<std::string> options;  // "width=16: channels of the first layer"
+  ModelInput default_input;
+  std::function<Model(const OpRegistry&, const ModelInput&, const ModelOptions&, Mode)> build;
+};
+
+/// All models, in the order of `weft models`.
+const std::vector<ModelEntry>& all_models();
+/// Error(usage) with the nearest name for an unknown model or option; Error(shape) where the input does not fit.
+Model build(const OpRegistry& registry, const std::string& name, const ModelInput& input, const ModelOptions& options,
+            Mode mode);
+/// The starting value of a parameter.
+Tensor initialize(const ParameterSpec& parameter, uint64_t seed);
+
+}  // namespace weft::models

@@ -1,0 +1,52 @@
+// Runs a plan: allocates its arena once, binds kernels to addresses, then executes steps without allocating.
+// Knows nothing of training.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/plan/plan.h"
+#include "weft/runtime/cpu_backend.h"
+#include "weft/runtime/state.h"
+
+namespace weft {
+
+/// Time per planned step, summed over runs.
+struct Profile {
+  std::vector<double> seconds;  // by index into plan.steps
+  int64_t runs = 0;
+};
+
+class Executor {
+ public:
+  /// Keeps references to graph and plan: they must outlive it.
+  Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend);
+  ~Executor();
+
+  /// Points the step at the state's buffers, converting layouts where they differ. Call again after another executor
+  /// has run on the same state. Error(usage) where the graph wants a state that is absent.
+  void bind_state(State& state);
+  /// The caller's plain tensor data for a batch input; stays bound until changed. Error(usage) for an unknown name.
+  void bind_batch(const std::string& name, const void* data);
+  /// Learning rate, step number, seed; stored in the input's dtype.
+  void set_scalar(const std::string& name, double value);
+  bool has_scalar(const std::string& name) const;
+
+  /// One step. All batch inputs must be bound. `profile` may be null.
+  void run(Profile* profile = nullptr);
+
+  /// A graph output after run(), as a plain copy.
+  Tensor output(const std::string& name) const;
+  /// A one-element f32 output, without allocating.
+  float scalar_output(const std::string& name) const;
+
+  int64_t arena_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft
