@@ -76,6 +76,8 @@ class Graph {
   void add_output(const std::string& name, ValueId value);
   void add_update(const std::string& state, ValueId value);
   void set_layout(ValueId value, Layout layout);
+  /// Error(usage) where the name is taken by another value.
+  void rename(ValueId value, const std::string& name);
 
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Node>& nodes() const { return nodes_; }

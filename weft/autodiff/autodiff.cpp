@@ -1,0 +1,75 @@
+#include "weft/autodiff/autodiff.h"
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+/// For each value: does it depend on one of the targets?
+std::vector<bool> find_dependent(const Graph& graph, const std::vector<ValueId>& targets) {
+  std::vector<bool> dependent(graph.values().size(), false);
+  for (const ValueId target : targets) dependent[static_cast<size_t>(target.index)] = true;
+  for (const Node& node : graph.nodes()) {
+    bool any = false;
+    for (const ValueId input : node.inputs) any = any || dependent[static_cast<size_t>(input.index)];
+    for (const ValueId output : node.outputs) {
+      const size_t index = static_cast<size_t>(output.index);
+      dependent[index] = dependent[index] || any;
+    }
+  }
+  return dependent;
+}
+
+}  // namespace
+
+std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector<ValueId>& targets) {
+  if (graph.type(loss).elements() != 1 || graph.type(loss).dtype != DType::f32)
+    fail(ErrorKind::shape, "the loss '{}' must be one f32 number to be differentiated, it is {}; reduce it first",
+         graph.value(loss).name, to_string(graph.type(loss)));
+  const std::vector<bool> dependent = find_dependent(graph, targets);
+  const size_t forward_nodes = graph.nodes().size();
+  std::vector<ValueId> gradients(graph.values().size());
+  gradients[static_cast<size_t>(loss.index)] =
+      graph.add("constant", {}, {{"shape", graph.shape(loss).dims()}, {"value", 1.0}}, "loss_gradient");
+
+  for (size_t index = forward_nodes; index-- > 0;) {
+    const NodeId id{static_cast<int32_t>(index)};
+    const Node node = graph.node(id);  // a copy: rules add nodes, which moves the table
+    bool wanted = false;
+    for (const ValueId input : node.inputs) wanted = wanted || dependent[static_cast<size_t>(input.index)];
+    std::vector<ValueId> output_gradients;
+    bool reached = false;
+    for (const ValueId output : node.outputs) {
+      output_gradients.push_back(gradients[static_cast<size_t>(output.index)]);
+      reached = reached || output_gradients.back().valid();
+    }
+    if (!wanted || !reached) continue;
+    if (!node.op->gradient)
+      fail(ErrorKind::usage,
+           "[{}] '{}': this op has no gradient, but the loss depends through it on '{}'; keep it out of the loss",
+           node.op->name, graph.node_name(id), graph.value(node.inputs.front()).name);
+    GradContext context{graph, id, node.inputs, node.outputs, output_gradients};
+    const std::vector<ValueId> input_gradients = node.op->gradient(context);
+    check(input_gradients.size() == node.inputs.size(), "a gradient rule returned another number of gradients");
+    for (size_t input = 0; input < node.inputs.size(); ++input) {
+      const size_t target = static_cast<size_t>(node.inputs[input].index);
+      if (!input_gradients[input].valid() || !dependent[target]) continue;
+      ValueId& sum = gradients[target];
+      sum = sum.valid() ? graph.add("add", {sum, input_gradients[input]}, {}, "accumulate_gradient")
+                        : input_gradients[input];
+    }
+  }
+
+  std::vector<ValueId> results;
+  for (const ValueId target : targets) {
+    const ValueId gradient = gradients[static_cast<size_t>(target.index)];
+    results.push_back(gradient.valid()
+                          ? gradient
+                          : graph.add("constant", {}, {{"shape", graph.shape(target).dims()}, {"value", 0.0}},
+                                      graph.value(target).name + "_gradient"));
+  }
+  return results;
+}
+
+}  // namespace weft

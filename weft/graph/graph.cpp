@@ -1,0 +1,151 @@
+#include "weft/graph/graph.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+
+namespace weft {
+
+namespace {
+
+std::string sanitize(const std::string& hint) {
+  std::string name;
+  for (const char c : hint)
+    name += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' || c == '-' ? c : '_';
+  return name;
+}
+
+/// Fewest and most operands: a last "x?" may be absent, a last "x..." may be repeated.
+std::pair<size_t, size_t> operand_range(const OpDef& op) {
+  size_t fewest = op.inputs.size(), most = op.inputs.size();
+  while (fewest > 0 && op.inputs[fewest - 1].ends_with("?")) --fewest;
+  if (!op.inputs.empty() && op.inputs.back().ends_with("...")) most = 1 << 16;
+  return {fewest, most};
+}
+
+}  // namespace
+
+std::string_view name_of(InputKind kind) {
+  constexpr std::string_view names[] = {"batch", "parameter", "state", "scalar"};
+  return names[static_cast<size_t>(kind)];
+}
+
+std::string Graph::unique_name(const std::string& hint) {
+  const std::string base = sanitize(hint);
+  std::string name = base;
+  for (int suffix = 2; by_name_.contains(name); ++suffix) name = fmt::format("{}_{}", base, suffix);
+  return name;
+}
+
+ValueId Graph::add_input(InputKind kind, const std::string& name, TensorType type) {
+  if (find_input(name) != nullptr) fail(ErrorKind::usage, "graph '{}' has an input '{}' already", name_, name);
+  const ValueId id{static_cast<int32_t>(values_.size())};
+  values_.push_back({unique_name(name), std::move(type), NodeId{}, 0});
+  by_name_.emplace(values_.back().name, id);
+  inputs_.push_back({kind, name, id});
+  return id;
+}
+
+std::vector<ValueId> Graph::add_node(const std::string& op_name, const std::vector<ValueId>& inputs,
+                                     const Attributes& attributes, const std::string& name_hint) {
+  const OpDef& op = registry_->get(op_name);
+  const std::string hint = name_hint.empty() ? op.name : name_hint;
+  const auto [fewest, most] = operand_range(op);
+  if (inputs.size() < fewest || inputs.size() > most)
+    fail(ErrorKind::usage, "[{}] '{}': wants {}{} operands, got {}", op.name, hint, fewest,
+         most == fewest            ? ""
+         : most > op.inputs.size() ? " or more"
+                                   : fmt::format(" to {}", most),
+         inputs.size());
+  std::vector<TensorType> input_types;
+  std::vector<std::string> input_names;
+  for (const ValueId input : inputs) {
+    check(input.valid() && static_cast<size_t>(input.index) < values_.size(), "an operand is no value of the graph");
+    input_types.push_back(type(input));
+    input_names.push_back(value(input).name);
+  }
+  Node node{&op, inputs, {}, complete_attributes(op, hint, attributes)};
+  const std::string base = unique_name(hint);
+  const std::vector<TensorType> output_types = op.infer({op, base, input_types, input_names, node.attributes});
+  const NodeId node_id{static_cast<int32_t>(nodes_.size())};
+  for (size_t index = 0; index < output_types.size(); ++index) {
+    const ValueId id{static_cast<int32_t>(values_.size())};
+    const std::string name = index == 0 ? base : unique_name(fmt::format("{}.{}", base, index));
+    values_.push_back({name, output_types[index], node_id, static_cast<int>(index)});
+    by_name_.emplace(name, id);
+    node.outputs.push_back(id);
+  }
+  nodes_.push_back(std::move(node));
+  return nodes_.back().outputs;
+}
+
+void Graph::add_output(const std::string& name, ValueId value) {
+  if (find_output(name) != nullptr) fail(ErrorKind::usage, "graph '{}' has an output '{}' already", name_, name);
+  outputs_.push_back({name, value});
+}
+
+void Graph::add_update(const std::string& state, ValueId value) {
+  const GraphInput* input = find_input(state);
+  if (input == nullptr || (input->kind != InputKind::parameter && input->kind != InputKind::state))
+    fail(ErrorKind::usage, "graph '{}' has no state '{}' to update", name_, state);
+  const TensorType &from = type(input->value), &to = type(value);
+  if (from.shape != to.shape || from.dtype != to.dtype)
+    fail(ErrorKind::shape, "update of '{}': state {} cannot become {}", state, to_string(from), to_string(to));
+  updates_.push_back({state, value});
+}
+
+void Graph::set_layout(ValueId value, Layout layout) {
+  values_[static_cast<size_t>(value.index)].type.layout = canonical(std::move(layout));
+}
+
+void Graph::rename(ValueId id, const std::string& name) {
+  std::string& current = values_[static_cast<size_t>(id.index)].name;
+  if (current == name) return;
+  if (by_name_.contains(name)) fail(ErrorKind::usage, "graph '{}' has a value %{} already", name_, name);
+  by_name_.erase(current);
+  by_name_.emplace(name, id);
+  current = name;
+}
+
+const Node* Graph::producer(ValueId id) const {
+  const NodeId node_id = value(id).producer;
+  return node_id.valid() ? &node(node_id) : nullptr;
+}
+
+const GraphInput* Graph::find_input(const std::string& name) const {
+  for (const GraphInput& input : inputs_)
+    if (input.name == name) return &input;
+  return nullptr;
+}
+
+const GraphOutput* Graph::find_output(const std::string& name) const {
+  for (const GraphOutput& output : outputs_)
+    if (output.name == name) return &output;
+  return nullptr;
+}
+
+ValueId Graph::find_value(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? ValueId{} : found->second;
+}
+
+std::vector<std::vector<NodeId>> find_users(const Graph& graph) {
+  std::vector<std::vector<NodeId>> users(graph.values().size());
+  for (size_t index = 0; index < graph.nodes().size(); ++index)
+    for (const ValueId input : graph.nodes()[index].inputs)
+      users[static_cast<size_t>(input.index)].push_back(NodeId{static_cast<int32_t>(index)});
+  return users;
+}
+
+NodeSignature signature_of(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  NodeSignature signature{node.op, graph.node_name(id), {}, {}, node.attributes};
+  for (const ValueId input : node.inputs) signature.inputs.push_back(graph.type(input));
+  for (const ValueId output : node.outputs) signature.outputs.push_back(graph.type(output));
+  return signature;
+}
+
+}  // namespace weft

@@ -1,0 +1,106 @@
+#include "weft/graph/op_def.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+
+namespace weft {
+
+std::string InferContext::describe(int input) const {
+  return fmt::format("'{}' {}", input_names[static_cast<size_t>(input)], to_string(shape(input)));
+}
+
+void InferContext::fail(const std::string& message) const {
+  throw Error(ErrorKind::shape, fmt::format("[{}] '{}': {}", op.name, node_name, message));
+}
+
+void InferContext::require_rank(int input, int rank) const {
+  if (shape(input).rank() != rank)
+    fail(fmt::format("{} wants {} dimensions, got {}",
+                     op.inputs[std::min<size_t>(static_cast<size_t>(input), op.inputs.size() - 1)], rank,
+                     describe(input)));
+}
+
+void InferContext::require_dtype(int input, DType wanted) const {
+  if (dtype(input) != wanted)
+    fail(fmt::format("{} wants {}, got {} of {}; add a cast",
+                     op.inputs[std::min<size_t>(static_cast<size_t>(input), op.inputs.size() - 1)], name_of(wanted),
+                     describe(input), name_of(dtype(input))));
+}
+
+void InferContext::require_same_shape(int input, int other) const {
+  if (shape(input) != shape(other))
+    fail(fmt::format("{} and {} must have the same shape", describe(input), describe(other)));
+}
+
+void OpRegistry::add(OpDef op) {
+  const std::string name = op.name;
+  if (!ops_.emplace(name, std::move(op)).second) weft::fail(ErrorKind::internal, "op '{}' is registered twice", name);
+}
+
+const OpDef* OpRegistry::find(const std::string& name) const {
+  const auto found = ops_.find(name);
+  return found == ops_.end() ? nullptr : &found->second;
+}
+
+const OpDef& OpRegistry::get(const std::string& name) const {
+  if (const OpDef* op = find(name)) return *op;
+  std::vector<std::string> known;
+  for (const auto& [candidate, op] : ops_) known.push_back(candidate);
+  fail(ErrorKind::usage, "there is no op '{}'{}; `weft ops` lists them", name, suggestion(name, known));
+}
+
+namespace {
+
+/// "in_place" is reserved: pairs (output, input) that passes/mark_in_place has chosen among those the op allows.
+void check_in_place(const OpDef& op, const std::string& node_name, const AttributeValue& value) {
+  const auto* pairs = std::get_if<std::vector<int64_t>>(&value);
+  bool good = pairs != nullptr && pairs->size() % 2 == 0;
+  for (size_t at = 0; good && at < pairs->size(); at += 2) {
+    bool allowed = false;
+    for (const auto& [output, input] : op.in_place)
+      allowed = allowed || (output == (*pairs)[at] && input == (*pairs)[at + 1]);
+    good = allowed;
+  }
+  if (!good)
+    fail(ErrorKind::usage, "[{}] '{}': in_place={} is not a list of (output, input) pairs that the op allows", op.name,
+         node_name, to_string(value));
+}
+
+}  // namespace
+
+Attributes complete_attributes(const OpDef& op, const std::string& node_name, const Attributes& given) {
+  Attributes complete;
+  for (const AttributeSpec& spec : op.attributes) {
+    const auto found = given.values().find(spec.name);
+    if (found == given.values().end()) {
+      if (spec.required)
+        fail(ErrorKind::usage, "[{}] '{}': attribute '{}' is required: {}", op.name, node_name, spec.name, spec.help);
+      complete.set(spec.name, spec.value);
+      continue;
+    }
+    AttributeValue value = found->second;
+    if (std::holds_alternative<double>(spec.value) && std::holds_alternative<int64_t>(value))
+      value = static_cast<double>(std::get<int64_t>(value));
+    if (value.index() != spec.value.index())
+      fail(ErrorKind::usage, "[{}] '{}': attribute '{}' wants {}, got {} ({})", op.name, node_name, spec.name,
+           kind_name(spec.value), to_string(value), kind_name(value));
+    complete.set(spec.name, std::move(value));
+  }
+  for (const auto& [name, value] : given.values()) {
+    if (complete.has(name)) continue;
+    if (name == "in_place") {
+      check_in_place(op, node_name, value);
+      complete.set(name, value);
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const AttributeSpec& spec : op.attributes) known.push_back(spec.name);
+    fail(ErrorKind::usage, "[{}] '{}': there is no attribute '{}'{}", op.name, node_name, name,
+         suggestion(name, known));
+  }
+  return complete;
+}
+
+}  // namespace weft

@@ -1,0 +1,237 @@
+#include "weft/graph/text.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+std::string quoted(const std::string& text) { return to_string(AttributeValue(text)); }
+
+std::string print_node(const Graph& graph, const Node& node) {
+  std::string line = "  ";
+  for (size_t index = 0; index < node.outputs.size(); ++index)
+    line += fmt::format("{}%{}", index == 0 ? "" : ", ", graph.value(node.outputs[index]).name);
+  line += fmt::format(" = {}(", node.op->name);
+  for (size_t index = 0; index < node.inputs.size(); ++index)
+    line += fmt::format("{}%{}", index == 0 ? "" : ", ", graph.value(node.inputs[index]).name);
+  line += ")";
+  std::string attributes;
+  for (const auto& [name, value] : node.attributes.values()) {
+    bool is_default = false;
+    for (const AttributeSpec& spec : node.op->attributes)
+      is_default = is_default || (spec.name == name && !spec.required && spec.value == value);
+    if (!is_default) attributes += fmt::format("{}{}={}", attributes.empty() ? "" : ", ", name, to_string(value));
+  }
+  if (!attributes.empty()) line += " {" + attributes + "}";
+  line += " : ";
+  for (size_t index = 0; index < node.outputs.size(); ++index)
+    line += fmt::format("{}{}", index == 0 ? "" : ", ", to_string(graph.type(node.outputs[index])));
+  return line + "\n";
+}
+
+/// Reads one line; every method says what it expected and on which line it stood.
+class LineReader {
+ public:
+  LineReader(std::string_view line, int number) : line_(line), number_(number) {}
+
+  [[noreturn]] void bad(const std::string& expected) const {
+    fail(ErrorKind::data, "graph text, line {}: expected {} at '{}'", number_, expected, line_.substr(at_));
+  }
+  void skip_spaces() {
+    while (at_ < line_.size() && std::isspace(static_cast<unsigned char>(line_[at_]))) ++at_;
+  }
+  bool at_end() {
+    skip_spaces();
+    return at_ >= line_.size() || line_[at_] == '#';
+  }
+  void require_end() {
+    if (!at_end()) bad("the end of the line");
+  }
+  bool accept(char c) {
+    skip_spaces();
+    if (at_ >= line_.size() || line_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void require(char c) {
+    if (!accept(c)) bad(fmt::format("'{}'", c));
+  }
+  bool next_is(char c) {
+    skip_spaces();
+    return at_ < line_.size() && line_[at_] == c;
+  }
+  std::string word() {
+    skip_spaces();
+    const size_t begin = at_;
+    while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) ||
+                                  std::string_view("_./-").find(line_[at_]) != std::string_view::npos))
+      ++at_;
+    if (begin == at_) bad("a name");
+    return std::string(line_.substr(begin, at_ - begin));
+  }
+  std::string value_name() {
+    require('%');
+    return word();
+  }
+  std::string quoted_text() {
+    skip_spaces();
+    const std::string_view token = quoted_token();
+    return std::get<std::string>(parse_attribute_value(token));
+  }
+  TensorType tensor_type() {
+    skip_spaces();
+    const size_t begin = at_;
+    const size_t close = line_.find(']', at_);
+    if (close == line_.npos) bad("a type like f32[2,3]");
+    at_ = close + 1;
+    if (at_ < line_.size() && line_[at_] == '@')
+      while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) || line_[at_] == '@')) ++at_;
+    return parse_tensor_type(line_.substr(begin, at_ - begin));
+  }
+  AttributeValue attribute_value() {
+    skip_spaces();
+    if (next_is('"')) return parse_attribute_value(quoted_token());
+    const size_t begin = at_;
+    if (next_is('[')) {
+      const size_t close = line_.find(']', at_);
+      if (close == line_.npos) bad("']'");
+      at_ = close + 1;
+    } else {
+      while (at_ < line_.size() && line_[at_] != ',' && line_[at_] != '}') ++at_;
+    }
+    return parse_attribute_value(line_.substr(begin, at_ - begin));
+  }
+
+ private:
+  std::string_view quoted_token() {
+    const size_t begin = at_;
+    if (at_ >= line_.size() || line_[at_] != '"') bad("a text in quotes");
+    for (++at_; at_ < line_.size() && line_[at_] != '"'; ++at_)
+      if (line_[at_] == '\\') ++at_;
+    if (at_ >= line_.size()) bad("a closing quote");
+    ++at_;
+    return line_.substr(begin, at_ - begin);
+  }
+
+  std::string_view line_;
+  int number_;
+  size_t at_ = 0;
+};
+
+ValueId known_value(const Graph& graph, LineReader& line) {
+  const std::string name = line.value_name();
+  const ValueId id = graph.find_value(name);
+  if (!id.valid()) line.bad(fmt::format("a value that is defined above (there is no %{})", name));
+  return id;
+}
+
+void parse_input(Graph& graph, InputKind kind, LineReader& line) {
+  const std::string value = line.value_name();
+  const std::string name = line.quoted_text();
+  line.require(':');
+  const ValueId id = graph.add_input(kind, name, line.tensor_type());
+  if (graph.value(id).name != value)
+    line.bad(fmt::format("the input \"{}\" to be called %{}", name, graph.value(id).name));
+}
+
+void parse_node(Graph& graph, LineReader& line) {
+  std::vector<std::string> names;
+  do names.push_back(line.value_name());
+  while (line.accept(','));
+  line.require('=');
+  const std::string op = line.word();
+  line.require('(');
+  std::vector<ValueId> inputs;
+  if (!line.accept(')')) {
+    do inputs.push_back(known_value(graph, line));
+    while (line.accept(','));
+    line.require(')');
+  }
+  Attributes attributes;
+  if (line.accept('{')) {
+    do {
+      const std::string name = line.word();
+      line.require('=');
+      attributes.set(name, line.attribute_value());
+    } while (line.accept(','));
+    line.require('}');
+  }
+  if (graph.find_value(names.front()).valid()) line.bad(fmt::format("a new name (%{} is taken)", names.front()));
+  const std::vector<ValueId> outputs = graph.add_node(op, inputs, attributes, names.front());
+  if (outputs.size() != names.size()) line.bad(fmt::format("{} results of {}", outputs.size(), op));
+  for (size_t index = 0; index < outputs.size(); ++index) graph.rename(outputs[index], names[index]);
+  line.require(':');
+  for (size_t index = 0; index < outputs.size(); ++index) {
+    if (index > 0) line.require(',');
+    const TensorType written = line.tensor_type();
+    const TensorType& inferred = graph.type(outputs[index]);
+    if (written.shape != inferred.shape || written.dtype != inferred.dtype)
+      line.bad(fmt::format("type {}, which the operands give, not {}", to_string(inferred), to_string(written)));
+    graph.set_layout(outputs[index], written.layout);
+  }
+}
+
+}  // namespace
+
+std::string print_graph(const Graph& graph) {
+  std::string text = fmt::format("graph {} {{\n", quoted(graph.name()));
+  for (const GraphInput& input : graph.inputs())
+    text += fmt::format("  {} %{} {} : {}\n", name_of(input.kind), graph.value(input.value).name, quoted(input.name),
+                        to_string(graph.type(input.value)));
+  for (const Node& node : graph.nodes()) text += print_node(graph, node);
+  for (const GraphOutput& output : graph.outputs())
+    text += fmt::format("  output {} %{}\n", quoted(output.name), graph.value(output.value).name);
+  for (const StateUpdate& update : graph.updates())
+    text += fmt::format("  update {} %{}\n", quoted(update.state), graph.value(update.value).name);
+  return text + "}\n";
+}
+
+Graph parse_graph(std::string_view text, const OpRegistry& registry) {
+  Graph graph(registry);
+  enum class Part { before, inside, after } part = Part::before;
+  int number = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    LineReader line(text.substr(0, end), ++number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.at_end()) continue;
+    if (part == Part::after) line.bad("nothing after the closing brace");
+    if (part == Part::before) {
+      if (line.word() != "graph") line.bad("'graph \"name\" {' as the first line");
+      graph.set_name(line.quoted_text());
+      line.require('{');
+      part = Part::inside;
+    } else if (line.accept('}')) {
+      part = Part::after;
+    } else if (line.next_is('%')) {
+      parse_node(graph, line);
+    } else {
+      const std::string word = line.word();
+      if (word == "output" || word == "update") {
+        const std::string name = line.quoted_text();
+        const ValueId value = known_value(graph, line);
+        word == "output" ? graph.add_output(name, value) : graph.add_update(name, value);
+      } else if (word == "batch") {
+        parse_input(graph, InputKind::batch, line);
+      } else if (word == "parameter") {
+        parse_input(graph, InputKind::parameter, line);
+      } else if (word == "state") {
+        parse_input(graph, InputKind::state, line);
+      } else if (word == "scalar") {
+        parse_input(graph, InputKind::scalar, line);
+      } else {
+        line.bad("batch, parameter, state, scalar, output, update or a node instead of '" + word + "'");
+      }
+    }
+    line.require_end();
+  }
+  if (part != Part::after) fail(ErrorKind::data, "graph text, line {}: the closing brace is missing", number);
+  return graph;
+}
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+#include "weft/graph/verify.h"
+
+#include <unordered_set>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+[[noreturn]] void broken(const std::string& stage, const std::string& where, const std::string& what) {
+  fail(ErrorKind::internal, "internal error: after {}: '{}' {}; please report this with the graph", stage, where, what);
+}
+
+void verify_layout(const Value& value, const std::string& stage) {
+  const Layout& layout = value.type.layout;
+  const int rank = value.type.shape.rank();
+  std::vector<bool> seen(static_cast<size_t>(rank), false);
+  if (!layout.order.empty() && static_cast<int>(layout.order.size()) != rank)
+    broken(stage, value.name, "has a layout of another rank");
+  for (const int axis : layout.order) {
+    if (axis < 0 || axis >= rank || seen[static_cast<size_t>(axis)]) broken(stage, value.name, "has a broken layout");
+    seen[static_cast<size_t>(axis)] = true;
+  }
+  for (const auto& block : layout.blocks)
+    if (block.axis < 0 || block.axis >= rank || block.size < 2) broken(stage, value.name, "has a broken layout block");
+}
+
+void verify_node(const Graph& graph, NodeId id, const std::vector<bool>& defined, const std::string& stage) {
+  const Node& node = graph.node(id);
+  const std::string& name = graph.node_name(id);
+  std::vector<TensorType> types;
+  std::vector<std::string> names;
+  for (const ValueId input : node.inputs) {
+    if (!input.valid() || !defined[static_cast<size_t>(input.index)])
+      broken(stage, name, "uses a value that is not computed before it");
+    types.push_back(graph.type(input));
+    names.push_back(graph.value(input).name);
+  }
+  const std::vector<TensorType> inferred = node.op->infer({*node.op, name, types, names, node.attributes});
+  if (inferred.size() != node.outputs.size()) broken(stage, name, "has the wrong number of outputs");
+  for (size_t index = 0; index < inferred.size(); ++index) {
+    const TensorType& stored = graph.type(node.outputs[index]);
+    if (stored.shape != inferred[index].shape || stored.dtype != inferred[index].dtype)
+      broken(stage, name, "has type " + to_string(stored) + ", its operands give " + to_string(inferred[index]));
+  }
+}
+
+}  // namespace
+
+void verify(const Graph& graph, const std::string& stage) {
+  std::unordered_set<std::string> names;
+  for (const Value& value : graph.values()) {
+    if (!names.insert(value.name).second) broken(stage, value.name, "names two values");
+    verify_layout(value, stage);
+  }
+  std::vector<bool> defined(graph.values().size(), false);
+  for (const GraphInput& input : graph.inputs()) defined[static_cast<size_t>(input.value.index)] = true;
+  for (size_t index = 0; index < graph.nodes().size(); ++index) {
+    const NodeId id{static_cast<int32_t>(index)};
+    verify_node(graph, id, defined, stage);
+    for (const ValueId output : graph.node(id).outputs) defined[static_cast<size_t>(output.index)] = true;
+  }
+  for (const GraphOutput& output : graph.outputs())
+    if (!defined[static_cast<size_t>(output.value.index)])
+      broken(stage, output.name, "is an output that nothing computes");
+  std::unordered_set<std::string> updated;
+  for (const StateUpdate& update : graph.updates()) {
+    if (!updated.insert(update.state).second) broken(stage, update.state, "is updated twice");
+    const GraphInput* input = graph.find_input(update.state);
+    if (input == nullptr) broken(stage, update.state, "is updated but no input");
+    const TensorType &from = graph.type(input->value), &to = graph.type(update.value);
+    if (from != to) broken(stage, update.state, "is " + to_string(from) + " but its successor is " + to_string(to));
+  }
+}
+
+}  // namespace weft
