@@ -135,8 +135,7 @@ void parse_input(Graph& graph, InputKind kind, LineReader& line) {
   const std::string name = line.quoted_text();
   line.require(':');
   const ValueId id = graph.add_input(kind, name, line.tensor_type());
-  if (graph.value(id).name != value)
-    line.bad(fmt::format("the input \"{}\" to be called %{}", name, graph.value(id).name));
+  graph.rename(id, value);
 }
 
 void parse_node(Graph& graph, LineReader& line) {
