@@ -12,6 +12,10 @@ set(WEFT_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, 'address,und
 
 add_library(weft_build_options INTERFACE)
 target_compile_options(weft_build_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # Wrong about "literal" + std::string in gcc 12: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651
+  target_compile_options(weft_build_options INTERFACE -Wno-restrict)
+endif()
 if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
