@@ -1,0 +1,57 @@
+#include "weft/base/format.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+namespace weft {
+
+namespace {
+
+/// Three significant digits; `value` is below 1000 unless the largest unit is exceeded.
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f}", value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+/// Divides by 1000 until the value prints below 1000 (999.7 prints as 1000, so it goes on to 1.00 of the next unit).
+template <size_t units>
+std::string scaled(double value, const char* const (&names)[units], const char* separator) {
+  size_t unit = 0;
+  while (std::abs(value) >= 999.5 && unit + 1 < units) {
+    value /= 1000;
+    ++unit;
+  }
+  const std::string digits =
+      unit == 0 && value == std::round(value) ? fmt::format("{:.0f}", value) : three_digits(value);
+  return fmt::format("{}{}{}", digits, separator, names[unit]);
+}
+
+}  // namespace
+
+std::string human_bytes(double bytes) {
+  if (!std::isfinite(bytes)) return "?";
+  return scaled(bytes, {"B", "kB", "MB", "GB", "TB", "PB", "EB"}, " ");
+}
+
+std::string human_count(double count) {
+  if (!std::isfinite(count)) return "?";
+  return scaled(count, {"", "k", "M", "G", "T", "P", "E"}, "");
+}
+
+std::string human_duration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "?";
+  if (seconds < 0.9995e-3) return fmt::format("{:.0f} us", seconds * 1e6);
+  if (seconds < 0.9995)
+    return fmt::format(
+        "{} ms", seconds < 9.995e-3 ? fmt::format("{:.1f}", seconds * 1e3) : fmt::format("{:.0f}", seconds * 1e3));
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  if (seconds > 1e15) return "?";
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{}m {:02d}s", whole / 60, whole % 60);
+  if (whole < 86400) return fmt::format("{}h {:02d}m", whole / 3600, whole / 60 % 60);
+  return fmt::format("{}d {:02d}h", whole / 86400, whole / 3600 % 24);
+}
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+// Numbers as people read them: bytes, durations, counts. Three significant digits, short enough for a table cell.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft {
+
+/// "512 B", "1.50 kB", "12.3 MB", "1.20 GB": decimal units, as disks and networks count.
+std::string human_bytes(double bytes);
+/// "15 us", "230 ms", "5.3 s", "2m 03s", "1h 02m", "3d 04h"; "?" where the value is no finite number.
+std::string human_duration(double seconds);
+/// "999", "44.4k", "11.7M", "4.10G"
+std::string human_count(double count);
+
+}  // namespace weft
