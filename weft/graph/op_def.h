@@ -63,6 +63,9 @@ struct OpExample {
   /// Values are drawn uniformly from [low, high) for floating inputs, integers in [low, high) for the others.
   struct Range {
     double low = -1, high = 1;
+    /// Floating values are the midpoints of equal parts of the range, shuffled: no two are close, so that finite
+    /// differences never change which one is the maximum, or on which side of a kink it lies.
+    bool spread = false;
   };
   std::vector<Range> ranges;  // one per input; missing ones are [-1, 1)
 };

@@ -1,0 +1,31 @@
+// The windows that convolution and pooling slide over the last two axes of an image.
+#pragma once
+
+#include <string>
+
+#include "weft/graph/op_def.h"
+#include "weft/ops/ops.h"
+
+namespace weft::ops {
+
+struct Window {
+  Pair kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
+};
+
+/// Positions of a window along one axis; 0 or less where it does not fit.
+inline int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  const int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+/// A list attribute of two entries, each at least `minimum`; Error(shape) naming the attribute.
+Pair pair_attribute(const InferContext& context, const std::string& name, int64_t minimum);
+
+/// The window of a node: "stride", "padding", and "dilation" where the op has it; the kernel is given.
+Window window_attributes(const InferContext& context, const Pair& kernel);
+
+/// Output height and width for an image of `size`; Error(shape) where the kernel is larger than the padded image.
+/// `source` says where the size comes from: "'image' (128,1,28,28)".
+Pair window_output(const InferContext& context, const Window& window, const Pair& size, const std::string& source);
+
+}  // namespace weft::ops
