@@ -45,7 +45,6 @@ struct Plan {
   int64_t batch_bytes = 0;
   int peak_step = 0;  // index into steps where live_bytes is largest
   int threads = 1;
-  std::string backend;
   /// arena + state + batch.
   int64_t total_bytes() const { return arena_bytes + state_bytes + batch_bytes; }
 };

@@ -1,0 +1,113 @@
+#include "weft/plan/make_plan.h"
+
+#include <algorithm>
+
+#include "weft/plan/memory/pack_intervals.h"
+#include "weft/plan/schedule.h"
+#include "weft/plan/storage.h"
+
+namespace weft {
+
+namespace {
+
+PlannedNode plan_node(const Graph& graph, NodeId id, const Backend& backend) {
+  const NodeSignature signature = signature_of(graph, id);
+  PlannedNode planned;
+  planned.node = id;
+  if (signature.op->is_view) {
+    planned.kernel = "view";
+    return planned;
+  }
+  KernelChoice choice = backend.choose_kernel(signature);
+  planned.kernel = std::move(choice.kernel);
+  planned.declined = std::move(choice.declined);
+  planned.workspace_bytes = choice.workspace_bytes;
+  if (signature.op->flops)
+    planned.flops = signature.op->flops(signature.inputs, signature.outputs, signature.attributes);
+  for (const TensorType& type : signature.inputs) planned.bytes_read += type.bytes();
+  for (const TensorType& type : signature.outputs) planned.bytes_written += type.bytes();
+  return planned;
+}
+
+/// The life of each storage in steps; storages of graph inputs live outside the arena.
+std::vector<Interval> find_lives(const Graph& graph, const StorageMap& storage, const std::vector<NodeId>& order) {
+  std::vector<Interval> lives(storage.root.size(), Interval{-1, -1, 0, 0});
+  for (size_t step = 0; step < order.size(); ++step) {
+    const Node& node = graph.node(order[step]);
+    const auto touch = [&](ValueId value) {
+      Interval& life = lives[static_cast<size_t>(storage.storage(value))];
+      if (life.first < 0) life.first = static_cast<int>(step);
+      life.last = static_cast<int>(step);
+    };
+    for (const ValueId output : node.outputs) touch(output);
+    for (const ValueId input : node.inputs) touch(input);
+  }
+  const int end = static_cast<int>(order.size()) - 1;
+  const auto keep = [&](ValueId value) { lives[static_cast<size_t>(storage.storage(value))].last = end; };
+  for (const GraphOutput& output : graph.outputs()) keep(output.value);
+  for (const int32_t update : storage.copied_updates) keep(graph.updates()[static_cast<size_t>(update)].value);
+  for (size_t index = 0; index < lives.size(); ++index) lives[index].bytes = storage.bytes[index];
+  return lives;
+}
+
+Placement place_input(const Graph& graph, int32_t input, int64_t bytes) {
+  switch (graph.inputs()[static_cast<size_t>(input)].kind) {
+    case InputKind::batch:
+      return {Placement::Where::batch, input, bytes};
+    case InputKind::scalar:
+      return {Placement::Where::scalar, input, bytes};
+    default:
+      return {Placement::Where::state, input, bytes};
+  }
+}
+
+}  // namespace
+
+Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
+  Plan plan;
+  plan.threads = threads;
+  const StorageMap storage = map_storage(graph);
+  const std::vector<NodeId> order = schedule(graph, storage);
+  for (const NodeId id : order) plan.steps.push_back(plan_node(graph, id, backend));
+
+  // Arena storages and workspaces are packed together.
+  const std::vector<Interval> lives = find_lives(graph, storage, order);
+  std::vector<Interval> packed;
+  std::vector<int> position(lives.size(), -1);
+  for (size_t index = 0; index < lives.size(); ++index) {
+    if (storage.input[index] >= 0 || lives[index].first < 0) continue;
+    position[index] = static_cast<int>(packed.size());
+    packed.push_back(lives[index]);
+  }
+  const size_t first_workspace = packed.size();
+  for (size_t step = 0; step < plan.steps.size(); ++step)
+    packed.push_back({static_cast<int>(step), static_cast<int>(step), plan.steps[step].workspace_bytes, 0});
+  plan.arena_bytes = pack_intervals(packed);
+  const std::vector<int64_t> live = live_bytes(packed, static_cast<int>(plan.steps.size()));
+  for (size_t step = 0; step < plan.steps.size(); ++step) {
+    plan.steps[step].workspace_offset = packed[first_workspace + step].offset;
+    plan.steps[step].live_bytes = live[step];
+    if (live[step] > plan.lower_bound_bytes) {
+      plan.lower_bound_bytes = live[step];
+      plan.peak_step = static_cast<int>(step);
+    }
+  }
+
+  plan.placements.resize(graph.values().size());
+  for (size_t index = 0; index < graph.values().size(); ++index) {
+    const auto slot = static_cast<size_t>(storage.of_value[index]);
+    const int64_t bytes = graph.values()[index].type.bytes();
+    if (storage.input[slot] >= 0)
+      plan.placements[index] = place_input(graph, storage.input[slot], bytes);
+    else if (position[slot] >= 0)
+      plan.placements[index] = {Placement::Where::arena, packed[static_cast<size_t>(position[slot])].offset, bytes};
+  }
+  for (const GraphInput& input : graph.inputs()) {
+    const int64_t bytes = align_up(graph.type(input.value).bytes());
+    if (input.kind == InputKind::batch) plan.batch_bytes += bytes;
+    if (input.kind == InputKind::parameter || input.kind == InputKind::state) plan.state_bytes += bytes;
+  }
+  return plan;
+}
+
+}  // namespace weft

@@ -1,0 +1,92 @@
+#include "weft/plan/memory/pack_intervals.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+namespace {
+
+/// Places the intervals in the given order, each into the smallest gap among those placed already that it fits.
+int64_t place_in_order(std::vector<Interval>& intervals, const std::vector<int>& order) {
+  std::vector<int> placed;  // sorted by offset
+  int64_t arena = 0;
+  for (const int index : order) {
+    Interval& interval = intervals[static_cast<size_t>(index)];
+    const int64_t bytes = align_up(interval.bytes);
+    int64_t cursor = 0, best = -1, best_gap = INT64_MAX;
+    for (const int other_index : placed) {
+      const Interval& other = intervals[static_cast<size_t>(other_index)];
+      if (other.last < interval.first || other.first > interval.last) continue;
+      const int64_t gap = other.offset - cursor;
+      if (gap >= bytes && gap < best_gap) {
+        best = cursor;
+        best_gap = gap;
+      }
+      cursor = std::max(cursor, other.offset + align_up(other.bytes));
+    }
+    interval.offset = best >= 0 ? best : cursor;
+    arena = std::max(arena, interval.offset + bytes);
+    const auto position = std::upper_bound(
+        placed.begin(), placed.end(), interval.offset,
+        [&](int64_t offset, int other) { return offset < intervals[static_cast<size_t>(other)].offset; });
+    placed.insert(position, index);
+  }
+  return arena;
+}
+
+}  // namespace
+
+std::vector<int64_t> live_bytes(const std::vector<Interval>& intervals, int steps) {
+  std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
+  for (const Interval& interval : intervals) {
+    change[static_cast<size_t>(interval.first)] += align_up(interval.bytes);
+    change[static_cast<size_t>(interval.last) + 1] -= align_up(interval.bytes);
+  }
+  std::vector<int64_t> live(static_cast<size_t>(steps));
+  std::partial_sum(change.begin(), change.end() - 1, live.begin());
+  return live;
+}
+
+int64_t pack_intervals(std::vector<Interval>& intervals) {
+  int steps = 0;
+  for (const Interval& interval : intervals) steps = std::max(steps, interval.last + 1);
+  const std::vector<int64_t> live = live_bytes(intervals, steps);
+  const int64_t lower_bound = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+  const int peak = live.empty() ? 0 : static_cast<int>(std::max_element(live.begin(), live.end()) - live.begin());
+
+  using Key = std::function<double(const Interval&)>;  // larger first
+  const auto length = [](const Interval& i) { return static_cast<double>(i.last - i.first + 1); };
+  const std::vector<Key> keys = {
+      [](const Interval& i) { return static_cast<double>(i.bytes); },
+      [&](const Interval& i) { return static_cast<double>(i.bytes) * length(i); },
+      [&](const Interval& i) { return length(i); },
+      [&](const Interval& i) {  // what stands in the peak first, the longest-lived at the bottom
+        return (i.first <= peak && peak <= i.last ? 1e9 : 0.0) + length(i);
+      },
+  };
+  std::vector<Interval> best;
+  int64_t best_arena = INT64_MAX;
+  for (const Key& key : keys) {
+    std::vector<int> order(intervals.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return key(intervals[static_cast<size_t>(a)]) > key(intervals[static_cast<size_t>(b)]);
+    });
+    std::vector<Interval> trial = intervals;
+    const int64_t arena = place_in_order(trial, order);
+    if (arena < best_arena) {
+      best_arena = arena;
+      best = std::move(trial);
+    }
+    if (best_arena == lower_bound) break;
+  }
+  if (best_arena == INT64_MAX) return 0;
+  intervals = std::move(best);
+  return best_arena;
+}
+
+}  // namespace weft

@@ -1,0 +1,54 @@
+#include "weft/plan/plan.h"
+
+#include <nlohmann/json.hpp>
+
+namespace weft {
+
+namespace {
+const char* name_of(Placement::Where where) {
+  constexpr const char* names[] = {"arena", "state", "batch", "scalar", "unused"};
+  return names[static_cast<size_t>(where)];
+}
+}  // namespace
+
+nlohmann::json to_json(const Plan& plan, const Graph& graph) {
+  using nlohmann::json;
+  json steps = json::array();
+  for (const PlannedNode& step : plan.steps) {
+    json row = {{"node", graph.node_name(step.node)},
+                {"op", graph.node(step.node).op->name},
+                {"kernel", step.kernel},
+                {"flops", step.flops},
+                {"bytes_read", step.bytes_read},
+                {"bytes_written", step.bytes_written},
+                {"live_bytes", step.live_bytes}};
+    if (step.workspace_bytes > 0) {
+      row["workspace_offset"] = step.workspace_offset;
+      row["workspace_bytes"] = step.workspace_bytes;
+    }
+    if (!step.declined.empty()) row["declined"] = step.declined;
+    steps.push_back(std::move(row));
+  }
+  json values = json::object();
+  for (size_t index = 0; index < plan.placements.size(); ++index) {
+    const Placement& placement = plan.placements[index];
+    if (placement.where == Placement::Where::unused) continue;
+    values[graph.values()[index].name] = {{"type", to_string(graph.values()[index].type)},
+                                          {"where", name_of(placement.where)},
+                                          {"offset", placement.offset},
+                                          {"bytes", placement.bytes}};
+  }
+  return {
+      {"graph", graph.name()},
+      {"threads", plan.threads},
+      {"arena_bytes", plan.arena_bytes},
+      {"lower_bound_bytes", plan.lower_bound_bytes},
+      {"state_bytes", plan.state_bytes},
+      {"batch_bytes", plan.batch_bytes},
+      {"total_bytes", plan.total_bytes()},
+      {"peak_node", plan.steps.empty() ? "" : graph.node_name(plan.steps[static_cast<size_t>(plan.peak_step)].node)},
+      {"steps", std::move(steps)},
+      {"values", std::move(values)}};
+}
+
+}  // namespace weft

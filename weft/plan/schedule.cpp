@@ -1,0 +1,67 @@
+#include "weft/plan/schedule.h"
+
+#include <queue>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+/// For each node those that must wait for it: readers of its results, and updates that overwrite what it reads.
+std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const StorageMap& storage) {
+  const auto& nodes = graph.nodes();
+  std::vector<std::vector<int32_t>> successors(nodes.size());
+  std::vector<std::vector<int32_t>> readers(storage.root.size());
+  for (size_t index = 0; index < nodes.size(); ++index)
+    for (const ValueId input : nodes[index].inputs) {
+      if (graph.value(input).producer.valid())
+        successors[static_cast<size_t>(graph.value(input).producer.index)].push_back(static_cast<int32_t>(index));
+      readers[static_cast<size_t>(storage.storage(input))].push_back(static_cast<int32_t>(index));
+    }
+  for (size_t index = 0; index < nodes.size(); ++index) {
+    if (nodes[index].op->is_view) continue;
+    for (const ValueId output : nodes[index].outputs) {
+      const int32_t written = storage.storage(output);
+      if (storage.root[static_cast<size_t>(written)] == output) continue;
+      // This node overwrites memory that others read: they come first, unless they read its own result.
+      for (const int32_t reader : readers[static_cast<size_t>(written)]) {
+        if (reader == static_cast<int32_t>(index)) continue;
+        bool reads_result = false;
+        for (const ValueId input : nodes[static_cast<size_t>(reader)].inputs) reads_result |= input == output;
+        // Later overwriters of the same memory are ordered by their own rule.
+        if (!reads_result && (nodes[index].op->is_update || reader < static_cast<int32_t>(index)))
+          successors[static_cast<size_t>(reader)].push_back(static_cast<int32_t>(index));
+      }
+    }
+  }
+  return successors;
+}
+
+}  // namespace
+
+std::vector<NodeId> schedule(const Graph& graph, const StorageMap& storage) {
+  const auto successors = find_successors(graph, storage);
+  std::vector<int32_t> waiting_for(graph.nodes().size(), 0);
+  for (const auto& list : successors)
+    for (const int32_t successor : list) ++waiting_for[static_cast<size_t>(successor)];
+  using Entry = std::pair<bool, int32_t>;  // (not an update, position): updates first
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  const auto push = [&](int32_t index) {
+    ready.emplace(!graph.nodes()[static_cast<size_t>(index)].op->is_update, index);
+  };
+  for (size_t index = 0; index < waiting_for.size(); ++index)
+    if (waiting_for[index] == 0) push(static_cast<int32_t>(index));
+  std::vector<NodeId> order;
+  while (!ready.empty()) {
+    const int32_t index = ready.top().second;
+    ready.pop();
+    order.push_back(NodeId{index});
+    for (const int32_t successor : successors[static_cast<size_t>(index)])
+      if (--waiting_for[static_cast<size_t>(successor)] == 0) push(successor);
+  }
+  check(order.size() == graph.nodes().size(), "no order of execution satisfies the in-place updates");
+  return order;
+}
+
+}  // namespace weft

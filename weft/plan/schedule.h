@@ -1,0 +1,16 @@
+// The order of execution: that of the graph, with each state update as early as its operands and the other readers
+// of the state allow, so that gradients die young.
+#pragma once
+
+#include <vector>
+
+#include "weft/graph/graph.h"
+#include "weft/plan/storage.h"
+
+namespace weft {
+
+/// All nodes, each after what it reads, and each update after everything else that reads the state it overwrites.
+/// Error(internal) where no such order exists.
+std::vector<NodeId> schedule(const Graph& graph, const StorageMap& storage);
+
+}  // namespace weft

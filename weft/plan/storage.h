@@ -1,0 +1,25 @@
+// Which values share one piece of memory: views with their source, in-place results with the operand they replace,
+// state updates with the state.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+struct StorageMap {
+  std::vector<int32_t> of_value;        // storage index per value
+  std::vector<ValueId> root;            // per storage: the value that came first (a graph input where there is one)
+  std::vector<int64_t> bytes;           // per storage: the largest of its values
+  std::vector<int32_t> input;           // per storage: index into graph.inputs(), or -1
+  std::vector<int32_t> copied_updates;  // indices into graph.updates() whose value lies elsewhere than the state
+
+  int32_t storage(ValueId value) const { return of_value[static_cast<size_t>(value.index)]; }
+};
+
+/// Reads OpDef::is_view, the "in_place" attributes that passes/mark_in_place set, and OpDef::is_update with in_place.
+StorageMap map_storage(const Graph& graph);
+
+}  // namespace weft

@@ -1,0 +1,212 @@
+#include "weft/runtime/executor.h"
+
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+
+namespace weft {
+
+namespace {
+
+/// A kernel with the addresses of its operands.
+struct BoundStep {
+  std::unique_ptr<Kernel> kernel;  // null: a view, nothing to run
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  void* workspace = nullptr;
+};
+
+/// A place where the address of a graph input stands, to be rewritten when the input is bound.
+struct AddressSlot {
+  size_t step;
+  size_t operand;
+  bool is_output;
+};
+
+struct CopyBack {
+  const void* source;
+  size_t input;  // index into graph.inputs()
+  size_t bytes;
+};
+
+}  // namespace
+
+struct Executor::Impl {
+  const Graph& graph;
+  const Plan& plan;
+  std::shared_ptr<std::byte> arena;
+  std::vector<BoundStep> steps;
+  std::vector<std::vector<AddressSlot>> slots;                     // per graph input
+  std::vector<void*> addresses;                                    // per graph input, null: not bound
+  std::vector<std::unique_ptr<std::array<std::byte, 8>>> scalars;  // per graph input, null where it is no scalar
+  std::vector<CopyBack> copies;
+
+  Impl(const Graph& the_graph, const Plan& the_plan) : graph(the_graph), plan(the_plan) {}
+
+  void* address(ValueId value) const {
+    const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
+    switch (placement.where) {
+      case Placement::Where::arena:
+        return arena.get() + placement.offset;
+      case Placement::Where::unused:
+        return nullptr;
+      default:
+        return addresses[static_cast<size_t>(placement.offset)];
+    }
+  }
+
+  size_t input_index(const std::string& name, bool scalar) const {
+    std::vector<std::string> known;
+    for (size_t index = 0; index < graph.inputs().size(); ++index) {
+      const GraphInput& input = graph.inputs()[index];
+      const bool fits = input.kind == (scalar ? InputKind::scalar : InputKind::batch);
+      if (fits && input.name == name) return index;
+      if (fits) known.push_back(input.name);
+    }
+    fail(ErrorKind::usage, "graph '{}' has no {} input '{}'{}", graph.name(), scalar ? "scalar" : "batch", name,
+         suggestion(name, known));
+  }
+
+  void bind(size_t input, void* address_of_input) {
+    addresses[input] = address_of_input;
+    for (const AddressSlot& slot : slots[input]) {
+      BoundStep& step = steps[slot.step];
+      if (slot.is_output)
+        step.outputs[slot.operand] = address_of_input;
+      else
+        step.inputs[slot.operand] = address_of_input;
+    }
+  }
+
+  void record(ValueId value, size_t step, size_t operand, bool is_output) {
+    const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
+    if (placement.where != Placement::Where::arena && placement.where != Placement::Where::unused)
+      slots[static_cast<size_t>(placement.offset)].push_back({step, operand, is_output});
+  }
+
+  const GraphOutput& find_output(const std::string& name) const {
+    if (const GraphOutput* output = graph.find_output(name)) return *output;
+    std::vector<std::string> known;
+    for (const GraphOutput& output : graph.outputs()) known.push_back(output.name);
+    fail(ErrorKind::usage, "graph '{}' has no output '{}'{}", graph.name(), name, suggestion(name, known));
+  }
+};
+
+Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend)
+    : impl_(std::make_unique<Impl>(graph, plan)) {
+  impl_->arena = allocate_aligned(plan.arena_bytes);
+  impl_->slots.resize(graph.inputs().size());
+  impl_->addresses.resize(graph.inputs().size(), nullptr);
+  impl_->scalars.resize(graph.inputs().size());
+  for (size_t index = 0; index < graph.inputs().size(); ++index)
+    if (graph.inputs()[index].kind == InputKind::scalar) {
+      impl_->scalars[index] = std::make_unique<std::array<std::byte, 8>>();
+      impl_->addresses[index] = impl_->scalars[index]->data();
+    }
+  impl_->steps.resize(plan.steps.size());
+  for (size_t index = 0; index < plan.steps.size(); ++index) {
+    const PlannedNode& planned = plan.steps[index];
+    const Node& node = graph.node(planned.node);
+    BoundStep& step = impl_->steps[index];
+    if (!node.op->is_view) {
+      step.kernel = backend.make_kernel(signature_of(graph, planned.node));
+      if (step.kernel->name() != planned.kernel || step.kernel->workspace_bytes() > planned.workspace_bytes)
+        fail(ErrorKind::internal, "the plan runs '{}' with {}, this machine offers {}; plan again on this machine",
+             graph.node_name(planned.node), planned.kernel, step.kernel->name());
+    }
+    step.workspace = impl_->arena.get() + planned.workspace_offset;
+    for (size_t operand = 0; operand < node.inputs.size(); ++operand) {
+      step.inputs.push_back(impl_->address(node.inputs[operand]));
+      impl_->record(node.inputs[operand], index, operand, false);
+    }
+    for (size_t operand = 0; operand < node.outputs.size(); ++operand) {
+      step.outputs.push_back(impl_->address(node.outputs[operand]));
+      impl_->record(node.outputs[operand], index, operand, true);
+    }
+  }
+  for (const StateUpdate& update : graph.updates()) {
+    const GraphInput* input = graph.find_input(update.state);
+    const auto state_index = static_cast<size_t>(input - graph.inputs().data());
+    const Placement& placement = plan.placements[static_cast<size_t>(update.value.index)];
+    if (placement.where == Placement::Where::arena)
+      impl_->copies.push_back(
+          {impl_->arena.get() + placement.offset, state_index, static_cast<size_t>(placement.bytes)});
+    else
+      check(placement.where == Placement::Where::state && placement.offset == static_cast<int64_t>(state_index),
+            "a state update lies in another input's memory");
+  }
+}
+
+Executor::~Executor() = default;
+
+void Executor::bind_state(State& state) {
+  for (size_t index = 0; index < impl_->graph.inputs().size(); ++index) {
+    const GraphInput& input = impl_->graph.inputs()[index];
+    if (input.kind == InputKind::parameter || input.kind == InputKind::state)
+      impl_->bind(index, state.require(input.name, impl_->graph.type(input.value)).data());
+  }
+}
+
+void Executor::bind_batch(const std::string& name, const void* data) {
+  impl_->bind(impl_->input_index(name, false), const_cast<void*>(data));
+}
+
+bool Executor::has_scalar(const std::string& name) const {
+  const GraphInput* input = impl_->graph.find_input(name);
+  return input != nullptr && input->kind == InputKind::scalar;
+}
+
+void Executor::set_scalar(const std::string& name, double value) {
+  const size_t index = impl_->input_index(name, true);
+  std::byte* slot = impl_->scalars[index]->data();
+  if (impl_->graph.type(impl_->graph.inputs()[index].value).dtype == DType::i64) {
+    const auto whole = static_cast<int64_t>(value);
+    std::memcpy(slot, &whole, sizeof whole);
+  } else {
+    const auto single = static_cast<float>(value);
+    std::memcpy(slot, &single, sizeof single);
+  }
+}
+
+void Executor::run(Profile* profile) {
+  for (size_t index = 0; index < impl_->addresses.size(); ++index)
+    if (impl_->addresses[index] == nullptr)
+      fail(ErrorKind::internal, "input '{}' is not bound", impl_->graph.inputs()[index].name);
+  if (profile != nullptr) profile->seconds.resize(impl_->steps.size());
+  for (size_t index = 0; index < impl_->steps.size(); ++index) {
+    BoundStep& step = impl_->steps[index];
+    if (!step.kernel) continue;
+    if (profile == nullptr) {
+      step.kernel->run({step.inputs, step.outputs, step.workspace});
+      continue;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    step.kernel->run({step.inputs, step.outputs, step.workspace});
+    profile->seconds[index] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  for (const CopyBack& copy : impl_->copies) std::memcpy(impl_->addresses[copy.input], copy.source, copy.bytes);
+  if (profile != nullptr) ++profile->runs;
+}
+
+Tensor Executor::output(const std::string& name) const {
+  const ValueId value = impl_->find_output(name).value;
+  const TensorType& type = impl_->graph.type(value);
+  Tensor tensor(TensorType{type.dtype, type.shape, {}});
+  copy_layout(type, impl_->address(value), tensor.type(), tensor.data());
+  return tensor;
+}
+
+float Executor::scalar_output(const std::string& name) const {
+  const GraphOutput* output = impl_->graph.find_output(name);
+  check(output != nullptr, "scalar_output of an unknown output");
+  float value;
+  std::memcpy(&value, impl_->address(output->value), sizeof value);
+  return value;
+}
+
+int64_t Executor::arena_bytes() const { return impl_->plan.arena_bytes; }
+
+}  // namespace weft
