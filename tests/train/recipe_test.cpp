@@ -1,0 +1,185 @@
+// Recipes: what is read is what was written, and what is wrong is said with its place.
+#include "weft/train/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include "weft/base/error.h"
+
+namespace weft::train {
+namespace {
+
+std::string error_of(const std::string& recipe) {
+  RunSpec spec;
+  try {
+    apply_recipe(spec, recipe, "r.toml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string error_of_set(const std::string& assignment) {
+  RunSpec spec;
+  try {
+    set_from_text(spec, assignment);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string error_of_resolve(const RunSpec& given) {
+  RunSpec spec = given;
+  try {
+    resolve(spec);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Recipe, PrintedSpecReadsBackEqual) {
+  RunSpec spec;
+  spec.model.name = "resnet9";
+  spec.model.options = {{"width", "32"}, {"odd \"name\"", "a\\b"}};
+  spec.data = "idx:/a b/im\tages,\"labels\"";
+  spec.optimizer.learning_rate = 0.1 + 0.2;
+  spec.optimizer.nesterov = true;
+  spec.schedule.rise = 1.0 / 3;
+  spec.schedule.end_divisor = 1e4;
+  spec.seed = 8'999'999'999'999'999;
+  spec.threads = 3;
+  resolve(spec);
+  RunSpec again;
+  apply_recipe(again, print_recipe(spec), "spec.toml");
+  resolve(again);
+  EXPECT_EQ(again, spec);
+}
+
+TEST(Recipe, EveryFieldIsPrintedWithItsHelp) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  resolve(spec);
+  const std::string text = print_recipe(spec);
+  for (const Field& field : fields_of(spec)) EXPECT_NE(text.find("# " + field.help), std::string::npos) << field.key;
+}
+
+TEST(Recipe, KeepsWhatItDoesNotName) {
+  RunSpec spec;
+  spec.epochs = 17;
+  apply_recipe(spec, "batch = 32\n[optimizer]\nlearning_rate = 1\n", "r.toml");
+  EXPECT_EQ(spec.epochs, 17);
+  EXPECT_EQ(spec.batch, 32);
+  EXPECT_EQ(spec.optimizer.learning_rate, 1.0);
+}
+
+TEST(Recipe, ModelMayBeATextOrATableWithOptions) {
+  RunSpec a, b;
+  apply_recipe(a, "model = 'mlp'", "r.toml");
+  apply_recipe(b, "[model]\nname = 'mlp'\nwidth = 64\ndeep = true\nscale = 0.5\n", "r.toml");
+  EXPECT_EQ(a.model.name, "mlp");
+  EXPECT_EQ(b.model.name, "mlp");
+  EXPECT_EQ(b.model.options, (models::ModelOptions{{"width", "64"}, {"deep", "true"}, {"scale", "0.5"}}));
+}
+
+TEST(Recipe, UnknownKeyNamesTheNearest) {
+  EXPECT_EQ(error_of("epochs = 2\n[optimizer]\nlearning_rat = 0.1\n"),
+            "r.toml:3: unknown key 'optimizer.learning_rat'; did you mean 'optimizer.learning_rate'?");
+}
+
+TEST(Recipe, UnknownTableNamesTheNearest) {
+  EXPECT_EQ(error_of("[optimiser]\nname = 'sgd'\n"),
+            "r.toml:2: unknown key 'optimiser.name'; did you mean 'optimizer.name'?");
+}
+
+TEST(Recipe, WrongKindSaysWhatIsWanted) {
+  EXPECT_EQ(error_of("batch = 'many'"), "r.toml:1: batch wants a whole number, got 'many'");
+  EXPECT_EQ(error_of("batch = 2.5"), "r.toml:1: batch wants a whole number, got 2.5");
+  EXPECT_EQ(error_of("data = 3"), "r.toml:1: data wants a text, got 3");
+  EXPECT_EQ(error_of("[augment]\nflip = 1"), "r.toml:2: augment.flip wants true or false, got 1");
+  EXPECT_EQ(error_of("batch = [1, 2]"), "r.toml:1: batch wants a text, a number, true or false");
+}
+
+TEST(Recipe, OutOfRangeSaysTheRange) {
+  EXPECT_EQ(error_of("batch = -4"), "r.toml:1: batch = -4 is out of range: 1 to 65536");
+  EXPECT_EQ(error_of("batch = 4000000000"), "r.toml:1: batch = 4000000000 is out of range: 1 to 65536");
+  EXPECT_EQ(error_of("[optimizer]\nlearning_rate = nan"),
+            "r.toml:2: optimizer.learning_rate = nan is out of range: above 0, at most 1000000");
+  EXPECT_EQ(error_of("[optimizer]\nlearning_rate = inf"),
+            "r.toml:2: optimizer.learning_rate = inf is out of range: above 0, at most 1000000");
+  EXPECT_EQ(error_of("[checkpoint]\nkeep = 0"), "r.toml:2: checkpoint.keep = 0 is out of range: 1 to 1000000");
+}
+
+TEST(Recipe, UnknownChoiceListsThem) {
+  EXPECT_EQ(error_of("precision = 'f8'"), "r.toml:1: precision = 'f8' is not known; choose one of: f32");
+  EXPECT_EQ(error_of("[optimizer]\nname = 'adam'"),
+            "r.toml:2: optimizer.name = 'adam' is not known; choose one of: sgd, adamw");
+}
+
+TEST(Recipe, NoTomlNamesTheLine) {
+  EXPECT_EQ(error_of("epochs = 2\nbatch 3\n").substr(0, 22), "r.toml:2: is no TOML: ");
+  EXPECT_EQ(error_of("epochs = 2\nepochs = 3\n").substr(0, 22), "r.toml:2: is no TOML: ");
+}
+
+TEST(RunSpec, SetFromTextTakesEachKind) {
+  RunSpec spec;
+  set_from_text(spec, "optimizer.learning_rate=0.2");
+  set_from_text(spec, "optimizer.nesterov=true");
+  set_from_text(spec, "epochs=3");
+  set_from_text(spec, "data=\"cifar10:/x=y\"");
+  set_from_text(spec, "model.width=64");
+  EXPECT_EQ(spec.optimizer.learning_rate, 0.2);
+  EXPECT_TRUE(spec.optimizer.nesterov);
+  EXPECT_EQ(spec.epochs, 3);
+  EXPECT_EQ(spec.data, "cifar10:/x=y");
+  EXPECT_EQ(spec.model.options.at("width"), "64");
+}
+
+TEST(RunSpec, SetFromTextSaysWhatIsWrong) {
+  EXPECT_EQ(error_of_set("epochs"), "--set epochs: wants KEY=VALUE, such as optimizer.learning_rate=0.1");
+  EXPECT_EQ(error_of_set("epoch=3"), "--set epoch=3: unknown key 'epoch'; did you mean 'epochs'?");
+  EXPECT_EQ(error_of_set("epochs=3x"), "--set epochs=3x: epochs wants a whole number, got '3x'");
+  EXPECT_EQ(error_of_set("epochs=99999999999999999999"),
+            "--set epochs=99999999999999999999: epochs wants a whole number, got '99999999999999999999'");
+  EXPECT_EQ(error_of_set("augment.flip=yes"), "--set augment.flip=yes: augment.flip wants true or false, got 'yes'");
+}
+
+TEST(RunSpec, ResolveFillsInTheOptimisersDefaults) {
+  RunSpec sgd, adamw;
+  sgd.model.name = adamw.model.name = "mlp";
+  adamw.optimizer.name = "adamw";
+  resolve(sgd);
+  resolve(adamw);
+  EXPECT_EQ(sgd.optimizer.learning_rate, 0.05);
+  EXPECT_EQ(adamw.optimizer.learning_rate, 0.001);
+  EXPECT_EQ(adamw.optimizer.weight_decay, 0.01);
+  EXPECT_GE(sgd.threads, 1);
+}
+
+TEST(RunSpec, ResolveRefusesWhatDoesNotFitTogether) {
+  RunSpec spec;
+  EXPECT_EQ(error_of_resolve(spec), "no model given; name a recipe or add --model M (`weft models` lists them)");
+  spec.model.name = "mlp";
+  spec.epochs = 2;
+  spec.schedule.warmup_epochs = 3;
+  EXPECT_EQ(error_of_resolve(spec), "schedule.warmup_epochs = 3 is longer than the run of 2 epochs; lower it");
+  spec.schedule.name = "one_cycle";
+  EXPECT_NE(error_of_resolve(spec).find("one_cycle warms up by itself"), std::string::npos);
+}
+
+TEST(RunSpec, HashFollowsWhatDecidesTheWeights) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  resolve(spec);
+  RunSpec other = spec;
+  other.threads += 1;
+  other.checkpoint.keep = 9;
+  EXPECT_EQ(spec_hash(spec), spec_hash(other));
+  other.seed = 2;
+  EXPECT_NE(spec_hash(spec), spec_hash(other));
+}
+
+}  // namespace
+}  // namespace weft::train

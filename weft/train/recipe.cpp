@@ -1,0 +1,105 @@
+#include "weft/train/recipe.h"
+
+#include <toml++/toml.h>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/rng.h"
+
+namespace weft::train {
+
+namespace {
+
+FieldValue value_of(const toml::node& node, const std::string& key, const std::string& where) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* integer = node.as_integer()) return integer->get();
+  if (const auto* real = node.as_floating_point()) return real->get();
+  if (const auto* flag = node.as_boolean()) return flag->get();
+  fail(ErrorKind::usage, "{}: {} wants a text, a number, true or false", where, key);
+}
+
+void apply_table(RunSpec& spec, const toml::table& table, const std::string& prefix, const std::string& name) {
+  for (const auto& [key, node] : table) {
+    const std::string path = prefix + std::string(key.str());
+    if (const toml::table* inner = node.as_table()) {
+      apply_table(spec, *inner, path + ".", name);
+      continue;
+    }
+    const std::string where = fmt::format("{}:{}", name, key.source().begin.line);
+    set_field(spec, path, value_of(node, path, where), where);
+  }
+}
+
+std::string toml_text(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+/// The shortest text that reads back to the same bits, with a point or exponent, as TOML wants for reals.
+std::string real_text(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string literal(const Field& field) {
+  if (auto* const* text = std::get_if<std::string*>(&field.target)) return toml_text(**text);
+  if (auto* const* integer = std::get_if<int64_t*>(&field.target)) return fmt::format("{}", **integer);
+  if (auto* const* flag = std::get_if<bool*>(&field.target)) return **flag ? "true" : "false";
+  return real_text(*std::get<double*>(field.target));
+}
+
+}  // namespace
+
+void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name) {
+  toml::table table;
+  try {
+    table = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    fail(ErrorKind::usage, "{}:{}: is no TOML: {}", name, error.source().begin.line, error.description());
+  }
+  apply_table(spec, table, "", name);
+}
+
+void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path) {
+  apply_recipe(spec, read_text(path), path.string());
+}
+
+std::string print_recipe(const RunSpec& spec) {
+  RunSpec copy = spec;
+  std::string top, tables, section;
+  for (const Field& field : fields_of(copy)) {
+    const size_t point = field.key.find('.');
+    const std::string table = point == std::string::npos ? "" : field.key.substr(0, point);
+    const std::string key = point == std::string::npos ? field.key : field.key.substr(point + 1);
+    std::string& target = table.empty() ? top : tables;
+    if (!table.empty() && table != section) {
+      target += fmt::format("\n[{}]\n", table);
+      section = table;
+    }
+    target += fmt::format("{:<32} # {}\n", fmt::format("{} = {}", key, literal(field)), field.help);
+    if (field.key == "model.name")
+      for (const auto& [option, value] : spec.model.options)
+        target += fmt::format("{} = {}\n", toml_text(option), toml_text(value));
+  }
+  return top + tables;
+}
+
+std::string spec_hash(const RunSpec& spec) {
+  RunSpec decisive = spec;
+  decisive.threads = 0;
+  decisive.checkpoint = {};
+  return fmt::format("{:016x}", hash_name(print_recipe(decisive)));
+}
+
+}  // namespace weft::train

@@ -1,0 +1,26 @@
+// A RunSpec as a TOML file: the recipe that a user writes and the complete spec.toml of a run directory.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "weft/train/run_spec.h"
+
+namespace weft::train {
+
+/// Sets what the recipe names and leaves the rest of `spec` alone. `name` stands in messages: "recipe.toml:4: ...".
+/// Error(usage) for what is no TOML, unknown keys, wrong kinds and values out of range.
+void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name);
+
+/// Error(io) where the file cannot be read.
+void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path);
+
+/// Every field, each with its help as a comment. Applying it to any spec gives a spec equal to this one, but for model
+/// options that the other has and this one has not.
+std::string print_recipe(const RunSpec& spec);
+
+/// Of everything that decides the weights: all fields but the threads and how often to save. Hexadecimal.
+std::string spec_hash(const RunSpec& spec);
+
+}  // namespace weft::train
