@@ -1,0 +1,26 @@
+// Runs nodes and graphs one by one on freshly allocated tensors, without a plan: for tests and for folding constants.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/runtime/cpu_backend.h"
+
+namespace weft {
+
+/// The kernel's outputs for these inputs, in the layouts that the signature states. Error(shape) where an input is not
+/// of the signature's type.
+std::vector<Tensor> run_kernel(Kernel& kernel, const NodeSignature& node, const std::vector<Tensor>& inputs);
+
+/// The same with the kernel that the backend chooses.
+std::vector<Tensor> evaluate_node(const NodeSignature& node, const std::vector<Tensor>& inputs,
+                                  const CpuBackend& backend);
+
+/// All outputs and updates of the graph by name (an update under the name of its state), as plain tensors. `inputs` are
+/// by the names of the graph's inputs, in any layout; Error(usage) where one is missing, Error(shape) where one does
+/// not fit.
+std::map<std::string, Tensor> evaluate_graph(const Graph& graph, const std::map<std::string, Tensor>& inputs,
+                                             const CpuBackend& backend);
+
+}  // namespace weft

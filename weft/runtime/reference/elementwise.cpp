@@ -1,0 +1,66 @@
+// Elementwise ops, one instruction per node, and fused programs of them.
+#include "weft/base/error.h"
+#include "weft/ops/fused.h"
+#include "weft/runtime/reference/reference.h"
+#include "weft/runtime/scalar_math.h"
+
+namespace weft::reference {
+namespace {
+
+std::vector<StridedView> views_of(const NodeSignature& node) {
+  std::vector<StridedView> views;
+  for (const TensorType& type : node.inputs) views.push_back(broadcast_view(type.shape, node.outputs[0].shape));
+  return views;
+}
+
+/// One instruction over operands of one dtype each; integers are exact in double.
+Body prepare_single(const NodeSignature& node) {
+  ops::ScalarInstruction instruction;
+  check(ops::scalar_instruction(node.op->name, node.attributes, instruction),
+        "every elementwise op has an instruction");
+  const int64_t elements = node.outputs[0].elements();
+  const bool binary = ops::operand_count(instruction.op) == 2;
+  const DType a_type = node.inputs[0].dtype, b_type = binary ? node.inputs[1].dtype : a_type;
+  const DType out_type = node.outputs[0].dtype;
+  return [=, views = views_of(node), literal = static_cast<double>(instruction.literal)](const KernelArguments& call) {
+    for (int64_t i = 0; i < elements; ++i) {
+      const double a = load_element(a_type, call.inputs[0], views[0](i));
+      const double b = binary ? load_element(b_type, call.inputs[1], views[1](i)) : 0;
+      store_element(out_type, call.outputs[0], i, evaluate_scalar(instruction.op, a, b, literal));
+    }
+  };
+}
+
+Body prepare_program(const NodeSignature& node) {
+  const size_t input_count = node.inputs.size();
+  const auto program = ops::parse_program(node.attributes.text("program"), static_cast<int>(input_count));
+  const int64_t elements = node.outputs[0].elements();
+  return [=, views = views_of(node), results = node.attributes.integers("results"),
+          slots = std::vector<double>(input_count + program.size())](const KernelArguments& call) mutable {
+    for (int64_t i = 0; i < elements; ++i) {
+      for (size_t slot = 0; slot < input_count; ++slot)
+        slots[slot] = static_cast<double>(input(call, slot)[views[slot](i)]);
+      for (size_t step = 0; step < program.size(); ++step) {
+        const ops::ScalarInstruction& instruction = program[step];
+        const double a = slots[static_cast<size_t>(instruction.a)];
+        const double b = instruction.b < 0 ? 0 : slots[static_cast<size_t>(instruction.b)];
+        slots[input_count + step] = evaluate_scalar(instruction.op, a, b, static_cast<double>(instruction.literal));
+      }
+      for (size_t k = 0; k < results.size(); ++k)
+        output(call, k)[i] = static_cast<float>(slots[static_cast<size_t>(results[k])]);
+    }
+  };
+}
+
+}  // namespace
+
+void add_elementwise(KernelTable& table) {
+  for (const char* op :
+       {"relu",     "gelu",   "tanh",       "sigmoid",       "exp",           "log",        "sqrt",           "negate",
+        "absolute", "square", "reciprocal", "add",           "subtract",      "multiply",   "divide",         "maximum",
+        "minimum",  "equal",  "greater",    "relu_backward", "gelu_backward", "add_scalar", "multiply_scalar"})
+    add_plain(table, op, prepare_single);
+  add_plain(table, "fused_elementwise", prepare_program);
+}
+
+}  // namespace weft::reference

@@ -1,0 +1,147 @@
+#include "weft/runtime/reference/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace reference {
+namespace {
+
+class ReferenceKernel : public Kernel {
+ public:
+  explicit ReferenceKernel(Body body) : body_(std::move(body)) {}
+  std::string name() const override { return "reference"; }
+  void run(const KernelArguments& arguments) override { body_(arguments); }
+
+ private:
+  Body body_;
+};
+
+/// Empty where the operands fit, else why not.
+std::string objection(const std::vector<TensorType>& types, const char* side, bool any_layout, Accepts accepts) {
+  for (size_t index = 0; index < types.size(); ++index) {
+    const TensorType& type = types[index];
+    if (!any_layout && !type.layout.is_plain())
+      return fmt::format("layout {} of {} {}: only plain ones are served", to_string(type.layout), side, index);
+    if (accepts == Accepts::f32 && is_floating(type.dtype) && type.dtype != DType::f32)
+      return fmt::format("{} {} is {}: only f32 is served", side, index, name_of(type.dtype));
+  }
+  return "";
+}
+
+void add_candidate(KernelTable& table, const std::string& op, Prepare prepare, bool any_layout, Accepts accepts) {
+  table.add(op, {"reference",
+                 [prepare = std::move(prepare), any_layout, accepts](const NodeSignature& node, const KernelOptions&,
+                                                                     std::string& why_not) -> std::unique_ptr<Kernel> {
+                   why_not = objection(node.inputs, "operand", any_layout, accepts);
+                   if (why_not.empty()) why_not = objection(node.outputs, "output", any_layout, accepts);
+                   if (!why_not.empty()) return nullptr;
+                   return std::make_unique<ReferenceKernel>(prepare(node));
+                 }});
+}
+
+template <typename Integer>
+Integer to_integer(double value) {
+  if (std::isnan(value)) return 0;
+  // 2^63 as a double is one above the largest int64: the comparison has to include it.
+  if (value >= static_cast<double>(std::numeric_limits<Integer>::max())) return std::numeric_limits<Integer>::max();
+  if (value <= static_cast<double>(std::numeric_limits<Integer>::min())) return std::numeric_limits<Integer>::min();
+  return static_cast<Integer>(value);
+}
+
+}  // namespace
+
+void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accepts accepts) {
+  add_candidate(table, op, std::move(prepare), false, accepts);
+}
+
+void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare) {
+  add_candidate(table, op, std::move(prepare), true, Accepts::any_dtype);
+}
+
+StridedView::StridedView(const Shape& shape, std::vector<int64_t> strides, int64_t base)
+    : dims_(shape.dims()), strides_(std::move(strides)), base_(base), contiguous_(true) {
+  check(dims_.size() == strides_.size(), "a strided view wants one stride per dimension");
+  const std::vector<int64_t> row_major = row_major_strides(shape);
+  for (size_t axis = 0; axis < dims_.size(); ++axis)
+    if (dims_[axis] != 1 && strides_[axis] != row_major[axis]) contiguous_ = false;
+}
+
+StridedView broadcast_view(const Shape& from, const Shape& to) {
+  const std::vector<int64_t> own = row_major_strides(from);
+  std::vector<int64_t> strides(static_cast<size_t>(to.rank()), 0);
+  const int missing = to.rank() - from.rank();
+  for (int axis = 0; axis < from.rank(); ++axis)
+    if (from[axis] != 1) strides[static_cast<size_t>(axis + missing)] = own[static_cast<size_t>(axis)];
+  return {to, std::move(strides)};
+}
+
+double load_element(DType dtype, const void* data, int64_t index) {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<double>(static_cast<const float*>(data)[index]);
+    case DType::f64:
+      return static_cast<const double*>(data)[index];
+    case DType::bf16:
+      return static_cast<double>(bf16_to_f32(static_cast<const uint16_t*>(data)[index]));
+    case DType::f16:
+      return static_cast<double>(f16_to_f32(static_cast<const uint16_t*>(data)[index]));
+    case DType::i64:
+      return static_cast<double>(static_cast<const int64_t*>(data)[index]);
+    case DType::i32:
+      return static_cast<double>(static_cast<const int32_t*>(data)[index]);
+    case DType::u8:
+      return static_cast<double>(static_cast<const uint8_t*>(data)[index]);
+  }
+  return 0;
+}
+
+void store_element(DType dtype, void* data, int64_t index, double value) {
+  switch (dtype) {
+    case DType::f32:
+      static_cast<float*>(data)[index] = static_cast<float>(value);
+      break;
+    case DType::f64:
+      static_cast<double*>(data)[index] = value;
+      break;
+    case DType::bf16:
+      static_cast<uint16_t*>(data)[index] = f32_to_bf16(static_cast<float>(value));
+      break;
+    case DType::f16:
+      static_cast<uint16_t*>(data)[index] = f32_to_f16(static_cast<float>(value));
+      break;
+    case DType::i64:
+      static_cast<int64_t*>(data)[index] = to_integer<int64_t>(value);
+      break;
+    case DType::i32:
+      static_cast<int32_t*>(data)[index] = to_integer<int32_t>(value);
+      break;
+    case DType::u8:
+      static_cast<uint8_t*>(data)[index] = to_integer<uint8_t>(value);
+      break;
+  }
+}
+
+}  // namespace reference
+
+void add_reference_kernels(KernelTable& table) {
+  reference::add_conv(table);
+  reference::add_matmul(table);
+  reference::add_batch_norm(table);
+  reference::add_layer_norm(table);
+  reference::add_elementwise(table);
+  reference::add_reduce(table);
+  reference::add_pool(table);
+  reference::add_shape(table);
+  reference::add_loss(table);
+  reference::add_embedding(table);
+  reference::add_random(table);
+  reference::add_attention(table);
+  reference::add_update(table);
+}
+
+}  // namespace weft

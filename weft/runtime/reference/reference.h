@@ -1,0 +1,79 @@
+// What the reference kernels share: registration, and the walk over strided operands.
+// A reference kernel is a loop that reads like the op's definition: plain layouts, f32 storage, double accumulation.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/runtime/kernel.h"
+
+namespace weft::reference {
+
+/// The body of run(). What it needs is computed when it is made: it must not allocate.
+using Body = std::function<void(const KernelArguments&)>;
+/// Makes the body for one signature.
+using Prepare = std::function<Body(const NodeSignature&)>;
+
+/// Which dtypes an op's floating operands may have.
+enum class Accepts { f32, any_dtype };
+
+/// Registers the reference kernel of `op` on plain layouts; it declines blocked or permuted operands, and, where it
+/// `accepts` f32, other floating dtypes.
+void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accepts accepts = Accepts::f32);
+/// The same on any layouts.
+void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare);
+
+template <typename T = float>
+const T* input(const KernelArguments& arguments, size_t index) {
+  return static_cast<const T*>(arguments.inputs[index]);
+}
+template <typename T = float>
+T* output(const KernelArguments& arguments, size_t index) {
+  return static_cast<T*>(arguments.outputs[index]);
+}
+
+/// Maps the position in a row-major walk over `shape` to an offset under other strides (0: broadcast), in elements.
+class StridedView {
+ public:
+  StridedView(const Shape& shape, std::vector<int64_t> strides, int64_t base = 0);
+  int64_t operator()(int64_t position) const {
+    if (contiguous_) return base_ + position;
+    int64_t offset = base_;
+    for (size_t axis = dims_.size(); axis-- > 0;) {
+      offset += position % dims_[axis] * strides_[axis];
+      position /= dims_[axis];
+    }
+    return offset;
+  }
+
+ private:
+  std::vector<int64_t> dims_, strides_;
+  int64_t base_;
+  bool contiguous_;
+};
+
+/// A row-major operand of shape `from`, seen as broadcast to `to` by NumPy's rules.
+StridedView broadcast_view(const Shape& from, const Shape& to);
+
+/// One element as a number, and back, for any dtype. Storing rounds floating types to nearest even and truncates
+/// towards zero into integers, saturating; NaN becomes 0 there.
+double load_element(DType dtype, const void* data, int64_t index);
+void store_element(DType dtype, void* data, int64_t index, double value);
+
+// One function per family of ops, each in the file of its name.
+void add_conv(KernelTable&);
+void add_matmul(KernelTable&);
+void add_batch_norm(KernelTable&);
+void add_layer_norm(KernelTable&);
+void add_elementwise(KernelTable&);
+void add_reduce(KernelTable&);
+void add_pool(KernelTable&);
+void add_shape(KernelTable&);
+void add_loss(KernelTable&);
+void add_embedding(KernelTable&);
+void add_random(KernelTable&);
+void add_attention(KernelTable&);
+void add_update(KernelTable&);
+
+}  // namespace weft::reference

@@ -1,0 +1,106 @@
+// The arithmetic of one scalar instruction (ops/fused.h), once for all kernels that interpret or compare it.
+#pragma once
+
+#include <cmath>
+
+#include "weft/ops/fused.h"
+
+namespace weft {
+
+/// Exact form: x Phi(x) (Hendrycks & Gimpel 2016, "Gaussian error linear units").
+template <typename T>
+T gelu_value(T x) {
+  return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
+}
+
+/// d/dx x Phi(x) = Phi(x) + x phi(x).
+template <typename T>
+T gelu_slope(T x) {
+  const T cumulative = T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440)));
+  const T density = T(0.39894228040143267794) * std::exp(T(-0.5) * x * x);
+  return cumulative + x * density;
+}
+
+/// The tanh form: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+template <typename T>
+T gelu_tanh_value(T x) {
+  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+  return T(0.5) * x * (T(1) + std::tanh(inner));
+}
+
+template <typename T>
+T gelu_tanh_slope(T x) {
+  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+  const T inner_slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
+  const T bend = std::tanh(inner);
+  return T(0.5) * (T(1) + bend) + T(0.5) * x * (T(1) - bend * bend) * inner_slope;
+}
+
+/// Written so that neither a large positive nor a large negative x overflows.
+template <typename T>
+T sigmoid_value(T x) {
+  if (x >= T(0)) return T(1) / (T(1) + std::exp(-x));
+  const T power = std::exp(x);
+  return power / (T(1) + power);
+}
+
+/// `b` is ignored by unary instructions, `literal` by all but add_scalar and multiply_scalar.
+template <typename T>
+T evaluate_scalar(ops::ScalarOp op, T a, T b, T literal) {
+  using ops::ScalarOp;
+  switch (op) {
+    case ScalarOp::relu:
+      return a < T(0) ? T(0) : a;  // lets a NaN through
+    case ScalarOp::gelu:
+      return gelu_value(a);
+    case ScalarOp::gelu_tanh:
+      return gelu_tanh_value(a);
+    case ScalarOp::tanh:
+      return std::tanh(a);
+    case ScalarOp::sigmoid:
+      return sigmoid_value(a);
+    case ScalarOp::exp:
+      return std::exp(a);
+    case ScalarOp::log:
+      return std::log(a);
+    case ScalarOp::sqrt:
+      return std::sqrt(a);
+    case ScalarOp::negate:
+      return -a;
+    case ScalarOp::absolute:
+      return std::fabs(a);
+    case ScalarOp::square:
+      return a * a;
+    case ScalarOp::reciprocal:
+      return T(1) / a;
+    case ScalarOp::add:
+      return a + b;
+    case ScalarOp::subtract:
+      return a - b;
+    case ScalarOp::multiply:
+      return a * b;
+    case ScalarOp::divide:
+      return a / b;
+    case ScalarOp::maximum:
+      return a > b ? a : b;
+    case ScalarOp::minimum:
+      return a < b ? a : b;
+    case ScalarOp::equal:
+      return a == b ? T(1) : T(0);
+    case ScalarOp::greater:
+      return a > b ? T(1) : T(0);
+    case ScalarOp::relu_backward:
+      return b > T(0) ? a : T(0);
+    case ScalarOp::gelu_backward:
+      return a * gelu_slope(b);
+    case ScalarOp::gelu_tanh_backward:
+      return a * gelu_tanh_slope(b);
+    case ScalarOp::add_scalar:
+      return a + literal;
+    case ScalarOp::multiply_scalar:
+      return a * literal;
+  }
+  return T(0);
+}
+
+}  // namespace weft
