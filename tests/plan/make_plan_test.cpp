@@ -1,0 +1,150 @@
+#include "weft/plan/make_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weft/graph/text.h"
+#include "weft/ops/all.h"
+#include "weft/plan/schedule.h"
+#include "weft/plan/storage.h"
+
+namespace weft {
+namespace {
+
+/// A machine with one kernel for everything.
+class PlainBackend : public Backend {
+ public:
+  std::optional<LayoutChoice> preferred_layouts(const NodeSignature&) const override { return std::nullopt; }
+  bool supports_layouts(const NodeSignature&) const override { return true; }
+  KernelChoice choose_kernel(const NodeSignature& node) const override {
+    return {"plain", node.op->name == "conv2d" ? 1024 : 0, {}};
+  }
+};
+
+class MakePlan : public testing::Test {
+ protected:
+  Graph parse(const char* text) { return parse_graph(text, registry_); }
+  const Placement& placement(const Graph& graph, const Plan& plan, const std::string& value) {
+    return plan.placements[static_cast<size_t>(graph.find_value(value).index)];
+  }
+  std::vector<std::string> order(const Graph& graph, const Plan& plan) {
+    std::vector<std::string> names;
+    for (const PlannedNode& step : plan.steps) names.push_back(graph.node_name(step.node));
+    return names;
+  }
+  OpRegistry registry_ = ops::make_registry();
+  PlainBackend backend_;
+};
+
+TEST_F(MakePlan, ChainUsesTwoBuffersInTurn) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[1024]
+    %a = relu(%x) : f32[1024]
+    %b = tanh(%a) : f32[1024]
+    %c = exp(%b) : f32[1024]
+    output "c" %c
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_EQ(plan.arena_bytes, 2 * 4096);
+  EXPECT_EQ(plan.lower_bound_bytes, 2 * 4096);
+  EXPECT_EQ(plan.batch_bytes, 4096);
+}
+
+TEST_F(MakePlan, InPlaceAttributeSharesTheBuffer) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[1024]
+    %a = relu(%x) : f32[1024]
+    %b = tanh(%a) {in_place=[0,0]} : f32[1024]
+    output "b" %b
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_EQ(plan.arena_bytes, 4096);
+  EXPECT_EQ(placement(graph, plan, "a").offset, placement(graph, plan, "b").offset);
+}
+
+TEST_F(MakePlan, ViewsShareTheBufferAndLiveAsLongAsTheLongest) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[4,256]
+    %a = relu(%x) : f32[4,256]
+    %flat = reshape(%a) {shape=[1024]} : f32[1024]
+    %b = tanh(%x) : f32[4,256]
+    %c = exp(%flat) : f32[1024]
+    output "b" %b
+    output "c" %c
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_EQ(placement(graph, plan, "a").offset, placement(graph, plan, "flat").offset);
+  EXPECT_NE(placement(graph, plan, "b").offset, placement(graph, plan, "flat").offset);
+  EXPECT_EQ(plan.arena_bytes, 3 * 4096);
+}
+
+TEST_F(MakePlan, WorkspaceIsPartOfTheArena) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[1,1,4,4]
+    batch %w "w" : f32[1,1,1,1]
+    %y = conv2d(%x, %w) : f32[1,1,4,4]
+    output "y" %y
+  })");
+  EXPECT_EQ(make_plan(graph, backend_, 1).arena_bytes, 1024 + 64);
+}
+
+TEST_F(MakePlan, UpdatesWriteIntoTheStateAfterItsOtherReaders) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[8]
+    state %v "v" : f32[8]
+    batch %g "g" : f32[8]
+    scalar %lr "lr" : f32[]
+    %update, %update.1 = sgd_update(%w, %g, %v, %lr) : f32[8], f32[8]
+    %view = reshape(%w) {shape=[2,4]} : f32[2,4]
+    %later = relu(%view) : f32[2,4]
+    output "later" %later
+    update "w" %update
+    update "v" %update.1
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_EQ(placement(graph, plan, "update").where, Placement::Where::state);
+  EXPECT_EQ(placement(graph, plan, "update.1").where, Placement::Where::state);
+  EXPECT_EQ(order(graph, plan), (std::vector<std::string>{"view", "later", "update"}));
+}
+
+TEST_F(MakePlan, UpdatesRunAsSoonAsTheyCan) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[8]
+    state %v "v" : f32[8]
+    batch %x "x" : f32[8]
+    scalar %lr "lr" : f32[]
+    %gradient = relu(%x) : f32[8]
+    %other = tanh(%x) : f32[8]
+    %update, %update.1 = sgd_update(%w, %gradient, %v, %lr) : f32[8], f32[8]
+    output "other" %other
+    update "w" %update
+    update "v" %update.1
+  })");
+  EXPECT_EQ(order(graph, make_plan(graph, backend_, 1)), (std::vector<std::string>{"gradient", "update", "other"}));
+}
+
+TEST_F(MakePlan, UpdateThatIsNoInPlaceOpIsCopiedAtTheEnd) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[8]
+    %next = relu(%w) : f32[8]
+    update "w" %next
+  })");
+  EXPECT_EQ(map_storage(graph).copied_updates.size(), 1u);
+  EXPECT_EQ(placement(graph, make_plan(graph, backend_, 1), "next").where, Placement::Where::arena);
+}
+
+TEST_F(MakePlan, JsonNamesThePeakAndItsBytes) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[16]
+    %a = relu(%x) : f32[16]
+    output "a" %a
+  })");
+  const auto json = to_json(make_plan(graph, backend_, 2), graph);
+  EXPECT_EQ(json["peak_node"], "a");
+  EXPECT_EQ(json["threads"], 2);
+  EXPECT_EQ(json["values"]["a"]["bytes"], 64);
+}
+
+}  // namespace
+}  // namespace weft
