@@ -59,13 +59,14 @@ struct Executor::Impl {
   }
 
   size_t input_index(const std::string& name, bool scalar) const {
+    const auto fits = [&](const GraphInput& input) {
+      return input.kind == (scalar ? InputKind::scalar : InputKind::batch);
+    };
+    for (size_t index = 0; index < graph.inputs().size(); ++index)
+      if (graph.inputs()[index].name == name && fits(graph.inputs()[index])) return index;
     std::vector<std::string> known;
-    for (size_t index = 0; index < graph.inputs().size(); ++index) {
-      const GraphInput& input = graph.inputs()[index];
-      const bool fits = input.kind == (scalar ? InputKind::scalar : InputKind::batch);
-      if (fits && input.name == name) return index;
-      if (fits) known.push_back(input.name);
-    }
+    for (const GraphInput& input : graph.inputs())
+      if (fits(input)) known.push_back(input.name);
     fail(ErrorKind::usage, "graph '{}' has no {} input '{}'{}", graph.name(), scalar ? "scalar" : "batch", name,
          suggestion(name, known));
   }
