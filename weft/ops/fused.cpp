@@ -1,0 +1,269 @@
+// The op fused_elementwise and the text form of its program.
+#include "weft/ops/fused.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/ops/all.h"
+#include "weft/ops/broadcast.h"
+#include "weft/ops/define.h"
+
+namespace weft::ops {
+
+namespace {
+
+/// What follows the slots of an instruction.
+enum class Tail {
+  none,
+  value,        // a real literal
+  approximate,  // the literal 1, which turns the op's name into the tanh form
+};
+
+struct Row {
+  ScalarOp op;
+  std::string_view name;
+  int operands;
+  Tail tail = Tail::none;
+};
+
+constexpr Row kRows[] = {
+    {ScalarOp::relu, "relu", 1},
+    {ScalarOp::gelu, "gelu", 1},
+    {ScalarOp::gelu_tanh, "gelu", 1, Tail::approximate},
+    {ScalarOp::tanh, "tanh", 1},
+    {ScalarOp::sigmoid, "sigmoid", 1},
+    {ScalarOp::exp, "exp", 1},
+    {ScalarOp::log, "log", 1},
+    {ScalarOp::sqrt, "sqrt", 1},
+    {ScalarOp::negate, "negate", 1},
+    {ScalarOp::absolute, "absolute", 1},
+    {ScalarOp::square, "square", 1},
+    {ScalarOp::reciprocal, "reciprocal", 1},
+    {ScalarOp::add, "add", 2},
+    {ScalarOp::subtract, "subtract", 2},
+    {ScalarOp::multiply, "multiply", 2},
+    {ScalarOp::divide, "divide", 2},
+    {ScalarOp::maximum, "maximum", 2},
+    {ScalarOp::minimum, "minimum", 2},
+    {ScalarOp::equal, "equal", 2},
+    {ScalarOp::greater, "greater", 2},
+    {ScalarOp::relu_backward, "relu_backward", 2},
+    {ScalarOp::gelu_backward, "gelu_backward", 2},
+    {ScalarOp::gelu_tanh_backward, "gelu_backward", 2, Tail::approximate},
+    {ScalarOp::add_scalar, "add_scalar", 1, Tail::value},
+    {ScalarOp::multiply_scalar, "multiply_scalar", 1, Tail::value},
+};
+
+const Row& row_of(ScalarOp op) {
+  for (const Row& row : kRows)
+    if (row.op == op) return row;
+  fail(ErrorKind::internal, "internal error: scalar op {} is in no row", static_cast<int>(op));
+}
+
+/// Reads one program from left to right.
+class Parser {
+ public:
+  Parser(const std::string& text, int input_count) : text_(text), rest_(text), slots_(input_count) {}
+
+  std::vector<ScalarInstruction> parse() {
+    std::vector<ScalarInstruction> program;
+    do {
+      program.push_back(instruction());
+      ++slots_;
+    } while (accept(';'));
+    if (!rest_.empty()) bad("expected ';' or the end");
+    return program;
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& what) const {
+    fail(ErrorKind::data, "program \"{}\", character {}: {}", text_, text_.size() - rest_.size() + 1, what);
+  }
+
+  bool accept(char wanted) {
+    if (!rest_.starts_with(wanted)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  void expect(char wanted) {
+    if (!accept(wanted)) bad(fmt::format("expected '{}'", wanted));
+  }
+
+  template <typename Number>
+  Number number(const char* what) {
+    Number value{};
+    const auto result = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (result.ec != std::errc()) bad(fmt::format("expected {}", what));
+    rest_.remove_prefix(static_cast<size_t>(result.ptr - rest_.data()));
+    return value;
+  }
+
+  int slot() {
+    const std::string_view before = rest_;
+    const int value = number<int>("a slot number");
+    if (value >= 0 && value < slots_) return value;
+    rest_ = before;
+    bad(fmt::format("slot {} is not defined yet; there are {}", value, slots_));
+  }
+
+  ScalarInstruction instruction() {
+    const std::string_view name = rest_.substr(0, rest_.find_first_of("(;"));
+    const Row* found = nullptr;
+    std::vector<std::string> known;
+    for (const Row& row : kRows) {
+      if (row.name == name && row.tail != Tail::approximate) found = &row;
+      known.emplace_back(row.name);
+    }
+    if (found == nullptr)
+      bad(fmt::format("there is no instruction '{}'{}", name, suggestion(std::string(name), known)));
+    rest_.remove_prefix(name.size());
+    expect('(');
+    ScalarInstruction result{found->op};
+    result.a = slot();
+    if (found->operands == 2) {
+      expect(',');
+      result.b = slot();
+    }
+    if (found->tail == Tail::value) {
+      expect(',');
+      result.literal = number<float>("a real literal");
+    } else if (accept(',')) {
+      for (const Row& row : kRows)
+        if (row.name == name && row.tail == Tail::approximate) result.op = row.op;
+      if (result.op == found->op) bad(fmt::format("{} takes {} slots and nothing more", name, found->operands));
+      if (number<int>("1: the approximate form") != 1) bad("only 1, the approximate form, may follow the slots");
+    }
+    expect(')');
+    return result;
+  }
+
+  const std::string& text_;
+  std::string_view rest_;
+  int slots_;
+};
+
+std::vector<TensorType> infer_fused(const InferContext& context) {
+  const int inputs = context.input_count();
+  std::vector<ScalarInstruction> program;
+  try {
+    program = parse_program(context.attributes.text("program"), inputs);
+  } catch (const Error& error) {
+    context.fail(error.what());
+  }
+  for (int input = 0; input < inputs; ++input) {
+    context.require_dtype(input, DType::f32);
+    if (!broadcasts_to(context.shape(input), context.shape(0)))
+      context.fail(fmt::format("{} does not broadcast to {}, the shape of all results", context.describe(input),
+                               context.describe(0)));
+  }
+  const std::vector<int64_t>& results = context.attributes.integers("results");
+  const int64_t slots = inputs + static_cast<int64_t>(program.size());
+  if (results.empty()) context.fail("results=[] names no slot; name at least one instruction's");
+  for (const int64_t slot : results)
+    if (slot < inputs || slot >= slots)
+      context.fail(fmt::format("results=[{}]: slot {} belongs to no instruction; give slots from {} to {}",
+                               fmt::join(results, ","), slot, inputs, slots - 1));
+  return std::vector<TensorType>(results.size(), f32(context.shape(0)));
+}
+
+OpDef fused_op() {
+  using List = std::vector<int64_t>;
+  OpDef op;
+  op.name = "fused_elementwise";
+  op.summary = "A straight line of elementwise instructions in one sweep; made by the pass fuse_elementwise only.";
+  op.inputs = {"x..."};
+  op.outputs = {"y..."};
+  op.attributes = {required_attribute("program", "", "instructions such as \"add(0,1);relu(2)\""),
+                   required_attribute("results", List{}, "the slots that are outputs, in order")};
+  op.infer = infer_fused;
+  op.flops = [](const std::vector<TensorType>& inputs, const std::vector<TensorType>&, const Attributes& attributes) {
+    const auto program = parse_program(attributes.text("program"), static_cast<int>(inputs.size()));
+    return static_cast<int64_t>(program.size()) * inputs.front().elements();
+  };
+  op.layout_rule = LayoutRule::elementwise;
+  for (int result = 0; result < 2; ++result)
+    for (int input = 0; input < 4; ++input) op.in_place.emplace_back(result, input);
+
+  const OpExample::Range positive{0.5, 2};
+  op.examples = {
+      {"per channel",
+       {f32({2, 3, 4, 5}), f32({1, 3, 1, 1}), f32({1, 3, 1, 1})},
+       {{"program", "multiply(0,1);add(3,2);relu(4)"}, {"results", List{5}}},
+       {}},
+      {"residual sum",
+       {f32({2, 3, 3, 3}), f32({2, 3, 3, 3})},
+       {{"program", "add(0,1);relu(2)"}, {"results", List{3}}},
+       {}},
+      {"scalar operand", {f32({7}), f32({})}, {{"program", "multiply(0,1);sigmoid(2)"}, {"results", List{3}}}, {}},
+      {"bias and gelu", {f32({2, 3, 5}), f32({5})}, {{"program", "add(0,1);gelu(2)"}, {"results", List{3}}}, {}},
+      {"two results",
+       {f32({3, 17}), f32({3, 17})},
+       {{"program", "gelu_backward(0,1);multiply(0,1);tanh(3)"}, {"results", List{2, 4}}},
+       {}},
+      {"inner axis stretches",
+       {f32({3, 4}), f32({3, 1})},
+       {{"program", "subtract(0,1);exp(2);square(3)"}, {"results", List{3, 4}}},
+       {}},
+      {"approximate gelu",
+       {f32({33}), f32({33})},
+       {{"program", "gelu(0,1);gelu_backward(1,0,1);add(2,3)"}, {"results", List{4}}},
+       {}},
+      {"positive operands",
+       {f32({5, 7}), f32({7}), f32({1, 1})},
+       {{"program", "log(0);sqrt(1);reciprocal(2);divide(3,4);add(6,5);add_scalar(7,-0.25);multiply_scalar(8,1.5)"},
+        {"results", List{9}}},
+       {positive, positive, positive}},
+      {"selections",
+       {f32({2, 9}), f32({9}), f32({2, 9})},
+       {{"program",
+         "maximum(0,1);minimum(0,2);equal(0,0);greater(0,2);relu_backward(3,4);absolute(7);negate(8);"
+         "add(9,5);multiply(10,6)"},
+        {"results", List{10, 11}}},
+       {}},
+  };
+  return op;
+}
+
+}  // namespace
+
+int operand_count(ScalarOp op) { return row_of(op).operands; }
+
+std::string print_program(const std::vector<ScalarInstruction>& program) {
+  std::string text;
+  for (const ScalarInstruction& instruction : program) {
+    const Row& row = row_of(instruction.op);
+    if (!text.empty()) text += ';';
+    text += fmt::format("{}({}", row.name, instruction.a);
+    if (row.operands == 2) text += fmt::format(",{}", instruction.b);
+    if (row.tail == Tail::value) text += fmt::format(",{}", instruction.literal);
+    if (row.tail == Tail::approximate) text += ",1";
+    text += ')';
+  }
+  return text;
+}
+
+std::vector<ScalarInstruction> parse_program(const std::string& text, int input_count) {
+  return Parser(text, input_count).parse();
+}
+
+bool scalar_instruction(const std::string& op, const Attributes& attributes, ScalarInstruction& instruction) {
+  const bool approximate = attributes.has("approximate") && attributes.boolean("approximate");
+  for (const Row& row : kRows) {
+    if (row.name != op || (row.tail == Tail::approximate) != approximate) continue;
+    instruction = {row.op};
+    if (row.tail == Tail::value) instruction.literal = static_cast<float>(attributes.real("value"));
+    return true;
+  }
+  return false;
+}
+
+void add_fused_ops(OpRegistry& registry) { registry.add(fused_op()); }
+
+}  // namespace weft::ops

@@ -1,0 +1,203 @@
+// Reductions over axes, softmax and log-softmax.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/ops/all.h"
+#include "weft/ops/broadcast.h"
+#include "weft/ops/define.h"
+
+namespace weft::ops {
+
+namespace {
+
+Shape reduced_shape(const Shape& shape, const std::vector<int>& axes, bool keep_dims) {
+  std::vector<int64_t> dims;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const bool reduced = std::binary_search(axes.begin(), axes.end(), axis);
+    if (!reduced) dims.push_back(shape[axis]);
+    if (reduced && keep_dims) dims.push_back(1);
+  }
+  return Shape(std::move(dims));
+}
+
+std::vector<TensorType> infer_reduction(const InferContext& context) {
+  context.require_dtype(0, DType::f32);
+  std::vector<int> axes;
+  for (const int64_t given : context.attributes.integers("axes")) {
+    const int axis = require_axis(context, 0, given, "axes:");
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end())
+      context.fail(fmt::format("axes {} name axis {} of {} twice; name each axis once",
+                               to_string(AttributeValue(context.attributes.integers("axes"))), axis,
+                               context.describe(0)));
+    axes.push_back(axis);
+  }
+  axes = normalize_axes(context.attributes.integers("axes"), context.shape(0).rank());
+  return {f32(reduced_shape(context.shape(0), axes, context.attributes.boolean("keep_dims")))};
+}
+
+/// The axes of a reduction node and its output's shape had it kept them.
+struct Reduction {
+  Shape input;
+  std::vector<int64_t> axes;
+  Shape kept;
+};
+
+Reduction describe_reduction(const GradContext& context) {
+  const Attributes attributes = attributes_of(context);
+  const Shape& shape = context.graph.shape(context.inputs[0]);
+  const std::vector<int> axes = normalize_axes(attributes.integers("axes"), shape.rank());
+  return {shape, {axes.begin(), axes.end()}, reduced_shape(shape, axes, true)};
+}
+
+/// Puts the reduced axes back, as ones.
+ValueId with_kept_axes(Graph& graph, ValueId x, const Shape& kept) {
+  return graph.shape(x) == kept ? x : reshape(graph, x, kept.dims());
+}
+
+ValueId stretch(Graph& graph, ValueId x, const Shape& shape) {
+  return graph.shape(x) == shape ? x : broadcast_to(graph, x, shape);
+}
+
+std::vector<ValueId> sum_gradient(GradContext& context) {
+  const Reduction reduction = describe_reduction(context);
+  const ValueId kept = with_kept_axes(context.graph, context.output_gradients[0], reduction.kept);
+  return {stretch(context.graph, kept, reduction.input)};
+}
+
+std::vector<ValueId> mean_gradient(GradContext& context) {
+  const Reduction reduction = describe_reduction(context);
+  const double count = static_cast<double>(reduction.input.elements()) / static_cast<double>(reduction.kept.elements());
+  const ValueId kept = with_kept_axes(context.graph, context.output_gradients[0], reduction.kept);
+  return {stretch(context.graph, multiply_scalar(context.graph, kept, 1 / count), reduction.input)};
+}
+
+/// Equal maxima share the gradient evenly.
+std::vector<ValueId> max_gradient(GradContext& context) {
+  Graph& graph = context.graph;
+  const Reduction reduction = describe_reduction(context);
+  const ValueId dy = with_kept_axes(graph, context.output_gradients[0], reduction.kept);
+  const ValueId y = with_kept_axes(graph, context.outputs[0], reduction.kept);
+  const ValueId mask = equal(graph, context.inputs[0], y);
+  // An empty list of axes would mean all of them: a scalar has none, and its mask is its own sum.
+  const ValueId count = reduction.axes.empty() ? mask : reduce_sum(graph, mask, reduction.axes, true);
+  return {multiply(graph, mask, divide(graph, dy, count))};
+}
+
+OpDef reduction(std::string name, std::string summary, std::vector<ValueId> (*gradient)(GradContext&)) {
+  OpDef op;
+  op.name = std::move(name);
+  op.summary = std::move(summary);
+  op.inputs = {"x"};
+  op.outputs = {"y"};
+  op.attributes = {attribute("axes", std::vector<int64_t>{}, "axes to reduce, negative from the end; empty: all"),
+                   attribute("keep_dims", false, "leave reduced axes in the shape, as 1")};
+  op.infer = infer_reduction;
+  op.gradient = gradient;
+  op.flops = [](const std::vector<TensorType>& inputs, const std::vector<TensorType>&, const Attributes&) {
+    return inputs.front().elements();
+  };
+  using Axes = std::vector<int64_t>;
+  op.examples = {
+      {"vector, all axes", {f32({7})}, {}, {}},
+      {"last axis", {f32({3, 5})}, {{"axes", Axes{-1}}}, {}},
+      {"first axis, kept", {f32({3, 5})}, {{"axes", Axes{0}}, {"keep_dims", true}}, {}},
+      {"middle axis", {f32({2, 3, 4})}, {{"axes", Axes{1}}}, {}},
+      {"outer axes", {f32({3, 2, 3})}, {{"axes", Axes{-1, 0}}}, {}},
+      {"per channel, kept", {f32({2, 3, 2, 2})}, {{"axes", Axes{0, 2, 3}}, {"keep_dims", true}}, {}},
+      {"rank 4, all axes", {f32({2, 1, 3, 2})}, {}, {}},
+      {"scalar", {f32({})}, {}, {}},
+  };
+  return op;
+}
+
+/// The axis of a softmax node as the list that reductions take.
+std::vector<int64_t> softmax_axes(const GradContext& context) { return {attributes_of(context).integer("axis")}; }
+
+std::vector<ValueId> softmax_gradient(GradContext& context) {
+  Graph& graph = context.graph;
+  const ValueId dy = context.output_gradients[0], y = context.outputs[0];
+  const ValueId along = reduce_sum(graph, multiply(graph, dy, y), softmax_axes(context), true);
+  return {multiply(graph, y, subtract(graph, dy, along))};
+}
+
+std::vector<ValueId> log_softmax_gradient(GradContext& context) {
+  Graph& graph = context.graph;
+  const ValueId dy = context.output_gradients[0];
+  const ValueId along = reduce_sum(graph, dy, softmax_axes(context), true);
+  return {subtract(graph, dy, multiply(graph, exp(graph, context.outputs[0]), along))};
+}
+
+OpDef softmax_op(std::string name, std::string summary, std::vector<ValueId> (*gradient)(GradContext&)) {
+  OpDef op;
+  op.name = std::move(name);
+  op.summary = std::move(summary);
+  op.inputs = {"x"};
+  op.outputs = {"y"};
+  op.attributes = {attribute("axis", int64_t{-1}, "the axis along which it is normalised, negative from the end")};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    context.require_dtype(0, DType::f32);
+    require_axis(context, 0, context.attributes.integer("axis"));
+    return {f32(context.shape(0))};
+  };
+  op.gradient = gradient;
+  // Maximum, difference, exponential, sum, quotient (or logarithm and difference).
+  op.flops = [](const std::vector<TensorType>& inputs, const std::vector<TensorType>&, const Attributes&) {
+    return 5 * inputs.front().elements();
+  };
+  op.examples = {
+      {"vector", {f32({7})}, {}, {{-2, 2}}},
+      {"rows", {f32({3, 5})}, {}, {{-2, 2}}},
+      {"columns", {f32({3, 5})}, {{"axis", int64_t{0}}}, {{-2, 2}}},
+      {"channels", {f32({2, 3, 2, 2})}, {{"axis", int64_t{1}}}, {{-2, 2}}},
+      {"attention scores", {f32({1, 2, 3, 4})}, {}, {{-2, 2}}},
+      {"one class", {f32({3, 1})}, {}, {}},
+  };
+  return op;
+}
+
+ValueId add_reduction(Graph& graph, const std::string& op, ValueId x, std::vector<int64_t> axes, bool keep_dims,
+                      const std::string& name) {
+  return graph.add(op, {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}}, name);
+}
+
+}  // namespace
+
+void add_reduce_ops(OpRegistry& registry) {
+  registry.add(reduction("reduce_sum", "Sum over axes.", sum_gradient));
+  registry.add(reduction("reduce_mean", "Mean over axes.", mean_gradient));
+  OpDef max = reduction("reduce_max", "Largest element over axes; equal ones share the gradient.", max_gradient);
+  for (OpExample& example : max.examples) example.ranges = {{-1, 1, true}};
+  registry.add(std::move(max));
+  registry.add(softmax_op("softmax", "exp(x) divided by its sum along an axis.", softmax_gradient));
+  registry.add(softmax_op("log_softmax", "The logarithm of softmax, without its loss of range.", log_softmax_gradient));
+}
+
+ValueId reduce_sum(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {
+  return add_reduction(graph, "reduce_sum", x, std::move(axes), keep_dims, name);
+}
+ValueId reduce_mean(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {
+  return add_reduction(graph, "reduce_mean", x, std::move(axes), keep_dims, name);
+}
+ValueId reduce_max(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {
+  return add_reduction(graph, "reduce_max", x, std::move(axes), keep_dims, name);
+}
+ValueId softmax(Graph& graph, ValueId x, int64_t axis, const std::string& name) {
+  return graph.add("softmax", {x}, {{"axis", axis}}, name);
+}
+ValueId log_softmax(Graph& graph, ValueId x, int64_t axis, const std::string& name) {
+  return graph.add("log_softmax", {x}, {{"axis", axis}}, name);
+}
+
+ValueId sum_to_shape(Graph& graph, ValueId x, const Shape& shape) {
+  const Shape from = graph.shape(x);
+  if (from == shape) return x;
+  check(broadcasts_to(shape, from), "sum_to_shape wants a shape that broadcasts to that of its operand");
+  const int added = from.rank() - shape.rank();
+  std::vector<int64_t> axes;
+  for (int axis = 0; axis < from.rank(); ++axis)
+    if (from[axis] != 1 && (axis < added || shape[axis - added] == 1)) axes.push_back(axis);
+  const ValueId sum = axes.empty() ? x : reduce_sum(graph, x, axes, true);
+  return graph.shape(sum) == shape ? sum : reshape(graph, sum, shape.dims());
+}
+
+}  // namespace weft::ops
