@@ -1,0 +1,137 @@
+#include "weft/runtime/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "weft/base/error.h"
+#include "weft/base/rng.h"
+#include "weft/graph/text.h"
+#include "weft/ops/all.h"
+#include "weft/plan/make_plan.h"
+#include "weft/runtime/evaluate.h"
+
+namespace weft {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kStep = R"(graph "step" {
+  batch %x "x" : f32[4,8]
+  parameter %w "w" : f32[8,8]
+  state %v "v" : f32[8,8]
+  scalar %learning_rate "learning_rate" : f32[]
+  %y = matmul(%x, %w) : f32[4,8]
+  %r = relu(%y) : f32[4,8]
+  %loss = reduce_mean(%r) : f32[]
+  %g = relu_backward(%x, %r) : f32[4,8]
+  %dw = matmul(%x, %g) {transpose_a=true} : f32[8,8]
+  %next, %next.1 = sgd_update(%w, %dw, %v, %learning_rate) {momentum=0.5} : f32[8,8], f32[8,8]
+  output "loss" %loss
+  output "gradient" %dw
+  update "w" %next
+  update "v" %next.1
+})";
+
+Tensor random_tensor(const Shape& shape, uint64_t seed) {
+  Tensor tensor(DType::f32, shape);
+  RandomStream random(seed);
+  for (int64_t index = 0; index < tensor.elements(); ++index) tensor.data_as<float>()[index] = random.uniform() - 0.5f;
+  return tensor;
+}
+
+class ExecutorTest : public testing::Test {
+ protected:
+  OpRegistry registry_ = ops::make_registry();
+  CpuBackend backend_{2};
+  Graph graph_ = parse_graph(kStep, registry_);
+  Plan plan_ = make_plan(graph_, backend_, 2);
+  Tensor x_ = random_tensor({4, 8}, 1), w_ = random_tensor({8, 8}, 2);
+};
+
+TEST_F(ExecutorTest, StepsAgreeWithEvaluationNodeByNode) {
+  Executor executor(graph_, plan_, backend_);
+  State state;
+  state.set("w", w_.clone());
+  state.set("v", Tensor(DType::f32, {8, 8}));
+  executor.bind_state(state);
+  executor.bind_batch("x", x_.data());
+  executor.set_scalar("learning_rate", 0.1);
+  std::map<std::string, Tensor> expected_state = {{"w", w_.clone()}, {"v", Tensor(DType::f32, {8, 8})}};
+  const CpuBackend reference(1, /*only_reference=*/true);
+  for (int step = 0; step < 3; ++step) {
+    executor.run();
+    auto inputs = expected_state;
+    inputs["x"] = x_;
+    inputs["learning_rate"] = Tensor::of({}, std::vector<float>{0.1f});
+    const auto expected = evaluate_graph(graph_, inputs, reference);
+    EXPECT_NEAR(executor.scalar_output("loss"), expected.at("loss").data_as<float>()[0], 1e-6);
+    const Tensor gradient = executor.output("gradient");
+    for (int64_t index = 0; index < 64; ++index) {
+      EXPECT_NEAR(gradient.data_as<float>()[index], expected.at("gradient").data_as<float>()[index], 1e-5);
+      EXPECT_NEAR(state.get("w").data_as<float>()[index], expected.at("w").data_as<float>()[index], 1e-5);
+    }
+    expected_state = {{"w", expected.at("w").clone()}, {"v", expected.at("v").clone()}};
+  }
+}
+
+TEST_F(ExecutorTest, StateInAnotherLayoutIsConvertedOnceWhenBound) {
+  Executor executor(graph_, plan_, backend_);
+  State state;
+  state.set("w", w_.with_layout(parse_layout("ba", 2)));
+  state.set("v", Tensor(DType::f32, {8, 8}));
+  executor.bind_state(state);
+  EXPECT_TRUE(state.get("w").layout().is_plain());
+  EXPECT_EQ(state.get("w").data_as<float>()[1], w_.data_as<float>()[1]);
+}
+
+TEST_F(ExecutorTest, MissingStateIsNamed) {
+  Executor executor(graph_, plan_, backend_);
+  State state;
+  state.set("w", w_);
+  try {
+    executor.bind_state(state);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no state 'v'"));
+  }
+}
+
+TEST_F(ExecutorTest, StateOfAnotherShapeIsNamed) {
+  Executor executor(graph_, plan_, backend_);
+  State state;
+  state.set("w", Tensor(DType::f32, {8, 9}));
+  state.set("v", Tensor(DType::f32, {8, 8}));
+  try {
+    executor.bind_state(state);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("state 'w' is f32[8,9], the graph wants f32[8,8]"));
+  }
+}
+
+TEST_F(ExecutorTest, UnknownBatchInputNamesTheNearest) {
+  Executor executor(graph_, plan_, backend_);
+  try {
+    executor.bind_batch("xx", x_.data());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'x'"));
+  }
+}
+
+TEST_F(ExecutorTest, ProfileCountsEveryStep) {
+  Executor executor(graph_, plan_, backend_);
+  State state;
+  state.set("w", w_.clone());
+  state.set("v", Tensor(DType::f32, {8, 8}));
+  executor.bind_state(state);
+  executor.bind_batch("x", x_.data());
+  Profile profile;
+  executor.run(&profile);
+  executor.run(&profile);
+  EXPECT_EQ(profile.runs, 2);
+  EXPECT_EQ(profile.seconds.size(), plan_.steps.size());
+}
+
+}  // namespace
+}  // namespace weft
