@@ -22,6 +22,7 @@ class CpuBackend : public Backend {
   int threads() const { return options_.threads; }
 
  private:
+  bool only_reference_;
   KernelTable table_;
   KernelOptions options_;
 };

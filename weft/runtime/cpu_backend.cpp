@@ -1,0 +1,63 @@
+#include "weft/runtime/cpu_backend.h"
+
+#include "weft/runtime/onednn/convolution.h"
+
+namespace weft {
+
+namespace {
+
+struct Choice {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<std::string> declined;
+};
+
+Choice first_that_serves(const KernelTable& table, const KernelOptions& options, const NodeSignature& node) {
+  Choice choice;
+  for (const auto& candidate : table.candidates(node.op->name)) {
+    std::string why_not = "no reason given";
+    choice.kernel = candidate.make(node, options, why_not);
+    if (choice.kernel != nullptr) return choice;
+    choice.declined.push_back(fmt::format("{}: no, because {}", candidate.family, why_not));
+  }
+  std::string reasons;
+  for (const auto& reason : choice.declined) reasons += "; " + reason;
+  fail(ErrorKind::usage, "[{}] '{}': no kernel serves this node{}", node.op->name, node.name, reasons);
+}
+
+}  // namespace
+
+CpuBackend::CpuBackend(int threads, bool only_reference) : only_reference_(only_reference), options_{threads} {
+  if (threads < 1) fail(ErrorKind::usage, "--threads {}: a step needs at least one thread; try --threads 1", threads);
+  if (!only_reference) {
+    add_onednn_kernels(table_);
+    add_native_kernels(table_);
+  }
+  add_reference_kernels(table_);
+}
+
+std::optional<LayoutChoice> CpuBackend::preferred_layouts(const NodeSignature& node) const {
+  if (only_reference_) return std::nullopt;
+  const auto convolution = onednn::read_convolution(node);
+  if (!convolution) return std::nullopt;
+  const onednn::ThreadScope scope(options_.threads);
+  return onednn::preferred_convolution_layouts(*convolution, onednn::Engine());
+}
+
+bool CpuBackend::supports_layouts(const NodeSignature& node) const {
+  for (const auto& candidate : table_.candidates(node.op->name)) {
+    std::string why_not;
+    if (candidate.family != "reference" && candidate.make(node, options_, why_not) != nullptr) return true;
+  }
+  return false;
+}
+
+KernelChoice CpuBackend::choose_kernel(const NodeSignature& node) const {
+  Choice choice = first_that_serves(table_, options_, node);
+  return {choice.kernel->name(), choice.kernel->workspace_bytes(), std::move(choice.declined)};
+}
+
+std::unique_ptr<Kernel> CpuBackend::make_kernel(const NodeSignature& node) const {
+  return first_that_serves(table_, options_, node).kernel;
+}
+
+}  // namespace weft

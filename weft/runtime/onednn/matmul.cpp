@@ -1,0 +1,91 @@
+#include "weft/runtime/onednn/matmul.h"
+
+namespace weft::onednn {
+
+namespace {
+
+struct Matrix {
+  std::vector<int64_t> dims, strides;
+};
+
+/// The operand with leading dimensions of 1 up to `rank`, seen untransposed.
+Matrix view(const Shape& shape, int rank, bool transpose) {
+  Matrix matrix;
+  matrix.dims.assign(static_cast<size_t>(rank - shape.rank()), 1);
+  matrix.dims.insert(matrix.dims.end(), shape.begin(), shape.end());
+  matrix.strides = row_major_strides(Shape(matrix.dims));
+  const auto last = matrix.dims.size() - 1;
+  if (transpose) {
+    std::swap(matrix.dims[last], matrix.dims[last - 1]);
+    std::swap(matrix.strides[last], matrix.strides[last - 1]);
+  }
+  return matrix;
+}
+
+int64_t batch_of(const Matrix& matrix) {
+  int64_t product = 1;
+  for (size_t axis = 0; axis + 2 < matrix.dims.size(); ++axis) product *= matrix.dims[axis];
+  return product;
+}
+
+/// [batch.., rows, columns] to [batch * rows, columns].
+Matrix flatten(const Matrix& matrix) {
+  const int64_t rows = matrix.dims[matrix.dims.size() - 2], columns = matrix.dims.back();
+  return {{batch_of(matrix) * rows, columns}, {columns, 1}};
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_matmul(const NodeSignature& node, const KernelOptions& options,
+                                    const std::shared_ptr<const Engine>& engine, std::string& why_not) {
+  const ThreadScope scope(options.threads);
+  const TensorType &a_type = node.inputs[0], &b_type = node.inputs[1], &output_type = node.outputs[0];
+  const auto type = data_type_of(output_type.dtype);
+  for (const auto* operand : {&a_type, &b_type, &output_type}) {
+    if (!type || operand->dtype != output_type.dtype || !operand->layout.is_plain()) {
+      why_not = fmt::format("wants plain operands of one floating type, got {}", to_string(*operand));
+      return nullptr;
+    }
+  }
+  const bool transpose_a = node.attributes.boolean("transpose_a"), transpose_b = node.attributes.boolean("transpose_b");
+  const int rank = output_type.shape.rank();
+  Matrix a = view(a_type.shape, rank, transpose_a), b = view(b_type.shape, rank, transpose_b),
+         c = view(output_type.shape, rank, false);
+  // One right-hand side for all: a batch of rows is more rows, and one large product beats many small ones.
+  if (batch_of(b) == 1 && (!transpose_a || batch_of(a) == 1) && rank > 2) {
+    b = {{b.dims.end() - 2, b.dims.end()}, {b.strides.end() - 2, b.strides.end()}};
+    a = transpose_a ? Matrix{{a.dims.end() - 2, a.dims.end()}, {a.strides.end() - 2, a.strides.end()}} : flatten(a);
+    c = flatten(c);
+  }
+  const auto describe_matrix = [&](const Matrix& m) { return MemoryDesc::strided(*type, m.dims, m.strides); };
+  const MemoryDesc a_desc = describe_matrix(a), b_desc = describe_matrix(b), c_desc = describe_matrix(c);
+  const PrimitiveDesc desc = ask_matmul(*engine, a_desc, b_desc, c_desc);
+  if (!desc) {
+    why_not = fmt::format("no implementation for {} times {}", to_string(a_type), to_string(b_type));
+    return nullptr;
+  }
+  auto kernel = std::make_unique<CallKernel>(engine, options.threads);
+  kernel->add_call(
+      desc,
+      {{DNNL_ARG_SRC, a_desc, input(0)}, {DNNL_ARG_WEIGHTS, b_desc, input(1)}, {DNNL_ARG_DST, c_desc, output(0)}});
+  kernel->set_name("onednn:" + desc.implementation());
+  return kernel;
+}
+
+std::unique_ptr<Kernel> make_reorder(const NodeSignature& node, const KernelOptions& options,
+                                     const std::shared_ptr<const Engine>& engine, std::string& why_not) {
+  const ThreadScope scope(options.threads);
+  const TensorType &from_type = node.inputs[0], &to_type = node.outputs[0];
+  const auto from = describe(from_type), to = describe(to_type);
+  const PrimitiveDesc desc = from && to ? ask_reorder(*engine, *from, *to) : PrimitiveDesc();
+  if (!desc) {
+    why_not = fmt::format("no reorder from {} to {}", to_string(from_type), to_string(to_type));
+    return nullptr;
+  }
+  auto kernel = std::make_unique<CallKernel>(engine, options.threads);
+  kernel->add_call(desc, {{DNNL_ARG_FROM, *from, input(0)}, {DNNL_ARG_TO, *to, output(0)}});
+  kernel->set_name("onednn:" + desc.implementation());
+  return kernel;
+}
+
+}  // namespace weft::onednn

@@ -1,0 +1,171 @@
+#include "weft/runtime/onednn/primitive_desc.h"
+
+namespace weft::onednn {
+
+namespace {
+
+AttributesHandle user_scratchpad() {
+  dnnl_primitive_attr_t attributes = nullptr;
+  require(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
+  AttributesHandle owner(attributes);
+  require(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user),
+          "dnnl_primitive_attr_set_scratchpad_mode");
+  return owner;
+}
+
+/// oneDNN counts the zeros between taps.
+std::array<int64_t, 2> gaps(const std::array<int64_t, 2>& dilation) { return {dilation[0] - 1, dilation[1] - 1}; }
+
+/// Backward descriptors want a forward one beside them; any layout will do.
+ConvolutionQuery forward_hint(const ConvolutionQuery& query);
+
+#if DNNL_VERSION_MAJOR >= 3
+
+PrimitiveDesc wrap(dnnl_status_t status, dnnl_primitive_desc_t desc) {
+  return status == dnnl_success ? PrimitiveDesc(PrimitiveDescHandle(desc)) : PrimitiveDesc();
+}
+
+MemoryDesc any_of(const MemoryDesc& desc) {
+  const dnnl_dims_t* dims = nullptr;
+  int rank = 0;
+  dnnl_data_type_t type = dnnl_data_type_undef;
+  require(dnnl_memory_desc_query(desc.get(), dnnl_query_dims, &dims), "dnnl_memory_desc_query");
+  require(dnnl_memory_desc_query(desc.get(), dnnl_query_ndims_s32, &rank), "dnnl_memory_desc_query");
+  require(dnnl_memory_desc_query(desc.get(), dnnl_query_data_type, &type), "dnnl_memory_desc_query");
+  return MemoryDesc::any(type, {*dims, *dims + rank});
+}
+
+#else
+
+PrimitiveDesc walk(const Engine& engine, const_dnnl_op_desc_t operation, const_dnnl_primitive_desc_t hint) {
+  const AttributesHandle attributes = user_scratchpad();
+  dnnl_primitive_desc_iterator_t iterator = nullptr;
+  if (dnnl_primitive_desc_iterator_create(&iterator, operation, attributes.get(), engine.get(), hint) != dnnl_success)
+    return {};
+  return PrimitiveDesc(PrimitiveDesc::IteratorHandle(iterator));
+}
+
+MemoryDesc any_of(const MemoryDesc& desc) {
+  const auto* source = desc.get();
+  return MemoryDesc::any(source->data_type, {source->dims, source->dims + source->ndims});
+}
+
+#endif
+
+ConvolutionQuery forward_hint(const ConvolutionQuery& query) {
+  return {Pass::forward, any_of(query.image), any_of(query.weights), any_of(query.output),
+          query.stride,  query.padding,       query.dilation};
+}
+
+}  // namespace
+
+std::string PrimitiveDesc::implementation() const {
+  const char* name = nullptr;
+  require(dnnl_primitive_desc_query(get(), dnnl_query_impl_info_str, 0, &name), "dnnl_primitive_desc_query");
+  return name;
+}
+
+Quality PrimitiveDesc::quality() const {
+  const std::string name = implementation();
+  const auto has = [&](const char* part) { return name.find(part) != name.npos; };
+  if (has("gemm:") && !has("gemm:ref")) return Quality::gemm;
+  return has("jit") || has("brg") ? Quality::direct : Quality::reference;
+}
+
+MemoryDesc PrimitiveDesc::memory_desc(dnnl_query_t query) const {
+  const auto* desc = dnnl_primitive_desc_query_md(get(), query, 0);
+  check(desc != nullptr, "a primitive has the memory descriptor asked for");
+  return MemoryDesc(desc);
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+
+bool PrimitiveDesc::next() {
+  if (desc_ && dnnl_primitive_desc_next_impl(desc_.get()) != dnnl_success) desc_.reset();
+  return desc_ != nullptr;
+}
+
+PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& query) {
+  const AttributesHandle attributes = user_scratchpad();
+  const auto dilation = gaps(query.dilation);
+  dnnl_primitive_desc_t desc = nullptr;
+  if (query.pass == Pass::forward)
+    return wrap(dnnl_convolution_forward_primitive_desc_create(
+                    &desc, engine.get(), dnnl_forward_training, dnnl_convolution_direct, query.image.get(),
+                    query.weights.get(), nullptr, query.output.get(), query.stride.data(), dilation.data(),
+                    query.padding.data(), query.padding.data(), attributes.get()),
+                desc);
+  const PrimitiveDesc hint = ask_convolution(engine, forward_hint(query));
+  if (query.pass == Pass::backward_data)
+    return wrap(dnnl_convolution_backward_data_primitive_desc_create(
+                    &desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(),
+                    query.output.get(), query.stride.data(), dilation.data(), query.padding.data(),
+                    query.padding.data(), hint.get(), attributes.get()),
+                desc);
+  return wrap(dnnl_convolution_backward_weights_primitive_desc_create(
+                  &desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), nullptr,
+                  query.output.get(), query.stride.data(), dilation.data(), query.padding.data(), query.padding.data(),
+                  hint.get(), attributes.get()),
+              desc);
+}
+
+PrimitiveDesc ask_matmul(const Engine& engine, const MemoryDesc& a, const MemoryDesc& b, const MemoryDesc& output) {
+  const AttributesHandle attributes = user_scratchpad();
+  dnnl_primitive_desc_t desc = nullptr;
+  return wrap(
+      dnnl_matmul_primitive_desc_create(&desc, engine.get(), a.get(), b.get(), nullptr, output.get(), attributes.get()),
+      desc);
+}
+
+#else
+
+PrimitiveDesc::PrimitiveDesc(IteratorHandle iterator)
+    : desc_(dnnl_primitive_desc_iterator_fetch(iterator.get())), iterator_(std::move(iterator)) {}
+
+bool PrimitiveDesc::next() {
+  desc_.reset();
+  if (iterator_ && dnnl_primitive_desc_iterator_next(iterator_.get()) == dnnl_success)
+    desc_.reset(dnnl_primitive_desc_iterator_fetch(iterator_.get()));
+  return desc_ != nullptr;
+}
+
+PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& query) {
+  const auto dilation = gaps(query.dilation);
+  const auto *stride = query.stride.data(), *padding = query.padding.data();
+  dnnl_convolution_desc_t operation;
+  if (query.pass == Pass::forward) {
+    if (dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_training, dnnl_convolution_direct,
+                                                   query.image.get(), query.weights.get(), nullptr, query.output.get(),
+                                                   stride, dilation.data(), padding, padding) != dnnl_success)
+      return {};
+    return walk(engine, &operation, nullptr);
+  }
+  const PrimitiveDesc hint = ask_convolution(engine, forward_hint(query));
+  const dnnl_status_t status = query.pass == Pass::backward_data
+                                   ? dnnl_dilated_convolution_backward_data_desc_init(
+                                         &operation, dnnl_convolution_direct, query.image.get(), query.weights.get(),
+                                         query.output.get(), stride, dilation.data(), padding, padding)
+                                   : dnnl_dilated_convolution_backward_weights_desc_init(
+                                         &operation, dnnl_convolution_direct, query.image.get(), query.weights.get(),
+                                         nullptr, query.output.get(), stride, dilation.data(), padding, padding);
+  return status == dnnl_success ? walk(engine, &operation, hint.get()) : PrimitiveDesc();
+}
+
+PrimitiveDesc ask_matmul(const Engine& engine, const MemoryDesc& a, const MemoryDesc& b, const MemoryDesc& output) {
+  dnnl_matmul_desc_t operation;
+  if (dnnl_matmul_desc_init(&operation, a.get(), b.get(), nullptr, output.get()) != dnnl_success) return {};
+  return walk(engine, &operation, nullptr);
+}
+
+#endif
+
+PrimitiveDesc ask_reorder(const Engine& engine, const MemoryDesc& from, const MemoryDesc& to) {
+  const AttributesHandle attributes = user_scratchpad();
+  dnnl_primitive_desc_t desc = nullptr;
+  if (dnnl_reorder_primitive_desc_create(&desc, from.get(), engine.get(), to.get(), engine.get(), attributes.get()) !=
+      dnnl_success)
+    return {};
+  return PrimitiveDesc(PrimitiveDescHandle(desc));
+}
+
+}  // namespace weft::onednn
