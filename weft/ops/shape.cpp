@@ -38,8 +38,8 @@ const Dims& per_axis(const InferContext& context, const std::string& attribute) 
 
 /// The dimensions with a single -1 replaced by what is left of `elements`; unchanged where that is impossible.
 Dims resolve(Dims dims, int64_t elements) {
+  if (std::count(dims.begin(), dims.end(), -1) != 1) return dims;
   const auto open = std::find(dims.begin(), dims.end(), -1);
-  if (open == dims.end()) return dims;
   int64_t rest = 1;
   for (const int64_t dim : dims)
     if (dim != -1) rest *= dim;
