@@ -1,0 +1,279 @@
+// Convolution of images and its two gradients. All three are bilinear, so each one's gradients are again convolutions.
+#include "weft/base/error.h"
+#include "weft/ops/all.h"
+#include "weft/ops/define.h"
+#include "weft/ops/window.h"
+
+namespace weft::ops {
+namespace {
+
+std::vector<AttributeSpec> conv_attributes() {
+  return {attribute("stride", std::vector<int64_t>{1, 1}, "rows and columns from one window to the next"),
+          attribute("padding", std::vector<int64_t>{0, 0}, "zero rows and columns added on each side"),
+          attribute("dilation", std::vector<int64_t>{1, 1}, "rows and columns from one kernel element to the next"),
+          attribute("groups", int64_t{1}, "parts into which the channels are cut; all channels: depthwise")};
+}
+
+Attributes to_attributes(const Conv2dOptions& options) {
+  return {{"stride", to_list(options.stride)},
+          {"padding", to_list(options.padding)},
+          {"dilation", to_list(options.dilation)},
+          {"groups", options.groups}};
+}
+
+Attributes without(Attributes attributes, const std::string& name) {
+  attributes.erase(name);
+  return attributes;
+}
+Attributes with(Attributes attributes, const std::string& name, int64_t height, int64_t width) {
+  attributes.set(name, std::vector<int64_t>{height, width});
+  return attributes;
+}
+
+int64_t groups_attribute(const InferContext& context) {
+  const int64_t groups = context.attributes.integer("groups");
+  if (groups < 1) context.fail(fmt::format("groups must be at least 1, got {}", groups));
+  return groups;
+}
+
+void require_group_multiple(const InferContext& context, int64_t channels, int64_t groups, const char* which,
+                            const std::string& source) {
+  if (channels % groups == 0) return;
+  context.fail(fmt::format("{} groups do not divide the {} {} channels of {}; choose a divisor of {}", groups, channels,
+                           which, source, channels));
+}
+
+void require_images(const InferContext& context, std::initializer_list<int> operands) {
+  for (const int operand : operands) {
+    context.require_rank(operand, 4);
+    context.require_dtype(operand, DType::f32);
+  }
+}
+
+std::vector<TensorType> infer_conv2d(const InferContext& context) {
+  require_images(context, {0, 1});
+  const Shape &input = context.shape(0), &weight = context.shape(1);
+  const int64_t groups = groups_attribute(context);
+  require_group_multiple(context, input[1], groups, "input", context.describe(0));
+  require_group_multiple(context, weight[0], groups, "output", "weight " + to_string(weight));
+  if (weight[1] * groups != input[1]) {
+    context.fail(fmt::format("weight {} wants {} input channels{}, got {} from {}", to_string(weight),
+                             weight[1] * groups, groups > 1 ? fmt::format(" in {} groups", groups) : "", input[1],
+                             context.describe(0)));
+  }
+  const Window window = window_attributes(context, {weight[2], weight[3]});
+  const Pair output = window_output(context, window, {input[2], input[3]}, context.describe(0));
+  return {f32({input[0], weight[0], output[0], output[1]})};
+}
+
+/// Where a convolution of images of `size` would not give the output gradient's height and width.
+void require_output_size(const InferContext& context, int output_gradient, const Window& window, const Pair& size,
+                         const std::string& source) {
+  const Pair expected = window_output(context, window, size, source);
+  const Shape& gradient = context.shape(output_gradient);
+  if (gradient[2] == expected[0] && gradient[3] == expected[1]) return;
+  context.fail(fmt::format("a convolution of {} gives {} x {} positions, but the output gradient is {}", source,
+                           expected[0], expected[1], context.describe(output_gradient)));
+}
+
+std::vector<TensorType> infer_backward_data(const InferContext& context) {
+  require_images(context, {0, 1});
+  const Shape &gradient = context.shape(0), &weight = context.shape(1);
+  const int64_t groups = groups_attribute(context);
+  if (gradient[1] != weight[0]) {
+    context.fail(fmt::format("weight {} has {} output channels, got {} from {}", to_string(weight), weight[0],
+                             gradient[1], context.describe(0)));
+  }
+  require_group_multiple(context, weight[0], groups, "output", "weight " + to_string(weight));
+  const Pair size = pair_attribute(context, "input_size", 1);
+  const Window window = window_attributes(context, {weight[2], weight[3]});
+  require_output_size(context, 0, window, size, fmt::format("an image of {} x {}", size[0], size[1]));
+  return {f32({gradient[0], weight[1] * groups, size[0], size[1]})};
+}
+
+std::vector<TensorType> infer_backward_weights(const InferContext& context) {
+  require_images(context, {0, 1});
+  const Shape &input = context.shape(0), &gradient = context.shape(1);
+  const int64_t groups = groups_attribute(context);
+  if (input[0] != gradient[0]) {
+    context.fail(fmt::format("{} holds {} images, but the output gradient {} holds {}", context.describe(0), input[0],
+                             context.describe(1), gradient[0]));
+  }
+  require_group_multiple(context, input[1], groups, "input", context.describe(0));
+  require_group_multiple(context, gradient[1], groups, "output", context.describe(1));
+  const Pair kernel = pair_attribute(context, "kernel", 1);
+  require_output_size(context, 1, window_attributes(context, kernel), {input[2], input[3]}, context.describe(0));
+  return {f32({gradient[1], input[1] / groups, kernel[0], kernel[1]})};
+}
+
+/// A multiply-add per output element and weight of its output channel; padding is counted as if it were multiplied.
+int64_t conv_flops(const Shape& output, const Shape& weight) {
+  return 2 * output.elements() * weight[1] * weight[2] * weight[3];
+}
+
+ValueId backward_data(Graph& graph, ValueId output_gradient, ValueId weight, const Attributes& options,
+                      const Shape& input, const std::string& name) {
+  return graph.add("conv2d_backward_data", {output_gradient, weight}, with(options, "input_size", input[2], input[3]),
+                   name);
+}
+
+ValueId backward_weights(Graph& graph, ValueId input, ValueId output_gradient, const Attributes& options,
+                         const Shape& weight, const std::string& name) {
+  return graph.add("conv2d_backward_weights", {input, output_gradient}, with(options, "kernel", weight[2], weight[3]),
+                   name);
+}
+
+std::vector<ValueId> grad_conv2d(GradContext& context) {
+  Graph& graph = context.graph;
+  const Attributes options = attributes_of(context);
+  const ValueId input = context.inputs[0], weight = context.inputs[1], gradient = context.output_gradients[0];
+  const Shape input_shape = graph.shape(input), weight_shape = graph.shape(weight);
+  const std::string input_name = gradient_name(context, "input"), weight_name = gradient_name(context, "weight");
+  return {backward_data(graph, gradient, weight, options, input_shape, input_name),
+          backward_weights(graph, input, gradient, options, weight_shape, weight_name)};
+}
+
+std::vector<ValueId> grad_backward_data(GradContext& context) {
+  Graph& graph = context.graph;
+  const Attributes options = without(attributes_of(context), "input_size");
+  const ValueId output_gradient = context.inputs[0], weight = context.inputs[1], outer = context.output_gradients[0];
+  const Shape weight_shape = graph.shape(weight);
+  const std::string gradient_hint = gradient_name(context, "output_gradient");
+  const std::string weight_hint = gradient_name(context, "weight");
+  return {graph.add("conv2d", {outer, weight}, options, gradient_hint),
+          backward_weights(graph, outer, output_gradient, options, weight_shape, weight_hint)};
+}
+
+std::vector<ValueId> grad_backward_weights(GradContext& context) {
+  Graph& graph = context.graph;
+  const Attributes options = without(attributes_of(context), "kernel");
+  const ValueId input = context.inputs[0], output_gradient = context.inputs[1], outer = context.output_gradients[0];
+  const Shape input_shape = graph.shape(input);
+  const std::string input_hint = gradient_name(context, "input");
+  const std::string gradient_hint = gradient_name(context, "output_gradient");
+  return {backward_data(graph, output_gradient, outer, options, input_shape, input_hint),
+          graph.add("conv2d", {input, outer}, options, gradient_hint)};
+}
+
+struct ConvCase {
+  std::string label;
+  Shape input, weight;
+  Conv2dOptions options;
+
+  Shape output() const {
+    Shape shape{input[0], weight[0], 0, 0};
+    for (int axis = 0; axis < 2; ++axis) {
+      const auto i = static_cast<size_t>(axis);
+      shape[axis + 2] = window_positions(input[axis + 2], weight[axis + 2], options.stride[i], options.padding[i],
+                                         options.dilation[i]);
+    }
+    return shape;
+  }
+};
+
+/// One list for the three ops, so that what the forward op does is checked of its gradients too.
+std::vector<ConvCase> conv_cases() {
+  return {
+      {"3x3, same size", {2, 3, 6, 6}, {4, 3, 3, 3}, {.padding = {1, 1}}},
+      {"1x1, channels multiples of 16", {2, 16, 3, 3}, {32, 16, 1, 1}, {}},
+      {"1x1 with stride", {2, 8, 5, 5}, {16, 8, 1, 1}, {.stride = {2, 2}}},
+      {"3x3, 16 channels", {1, 16, 4, 4}, {16, 16, 3, 3}, {.padding = {1, 1}}},
+      {"3x3, 17 to 5 channels", {1, 17, 4, 4}, {5, 17, 3, 3}, {.padding = {1, 1}}},
+      {"stride 2, odd size", {1, 2, 7, 5}, {3, 2, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
+      {"stride 2 that leaves a rest", {1, 2, 6, 6}, {2, 2, 3, 3}, {.stride = {2, 2}}},
+      {"stem: 7x7, stride 2, padding 3", {1, 3, 9, 9}, {4, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
+      {"one input channel, 5x5", {2, 1, 8, 8}, {6, 1, 5, 5}, {.padding = {2, 2}}},
+      {"dilated", {1, 2, 8, 8}, {3, 2, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}}},
+      {"uneven", {1, 2, 7, 9}, {2, 2, 2, 3}, {.stride = {2, 1}, .padding = {0, 2}, .dilation = {1, 2}}},
+      {"two groups", {2, 4, 5, 5}, {6, 2, 3, 3}, {.padding = {1, 1}, .groups = 2}},
+      {"depthwise", {1, 5, 6, 6}, {5, 1, 3, 3}, {.padding = {1, 1}, .groups = 5}},
+      {"depthwise, 16 channels, stride 2", {1, 16, 5, 5}, {16, 1, 3, 3}, {{2, 2}, {1, 1}, {1, 1}, 16}},
+      {"depthwise, two outputs per channel", {1, 3, 5, 5}, {6, 1, 3, 3}, {.groups = 3}},
+      {"kernel as large as the image", {3, 2, 4, 4}, {3, 2, 4, 4}, {}},
+  };
+}
+
+std::vector<OpExample> conv_examples() {
+  std::vector<OpExample> examples;
+  for (const ConvCase& c : conv_cases()) {
+    examples.push_back({c.label, {f32(c.input), f32(c.weight)}, to_attributes(c.options), {}});
+  }
+  return examples;
+}
+
+std::vector<OpExample> backward_data_examples() {
+  std::vector<OpExample> examples;
+  for (const ConvCase& c : conv_cases()) {
+    const Attributes attributes = with(to_attributes(c.options), "input_size", c.input[2], c.input[3]);
+    examples.push_back({c.label, {f32(c.output()), f32(c.weight)}, attributes, {}});
+  }
+  return examples;
+}
+
+std::vector<OpExample> backward_weights_examples() {
+  std::vector<OpExample> examples;
+  for (const ConvCase& c : conv_cases()) {
+    const Attributes attributes = with(to_attributes(c.options), "kernel", c.weight[2], c.weight[3]);
+    examples.push_back({c.label, {f32(c.input), f32(c.output())}, attributes, {}});
+  }
+  return examples;
+}
+
+}  // namespace
+
+void add_conv_ops(OpRegistry& registry) {
+  OpDef conv;
+  conv.name = "conv2d";
+  conv.summary = "Convolution of images [N,C,H,W] with weights [O,C/groups,KH,KW] (as in PyTorch: no kernel flip).";
+  conv.inputs = {"input", "weight"};
+  conv.outputs = {"output"};
+  conv.attributes = conv_attributes();
+  conv.infer = infer_conv2d;
+  conv.gradient = grad_conv2d;
+  conv.flops = [](const auto& inputs, const auto& outputs, const Attributes&) {
+    return conv_flops(outputs[0].shape, inputs[1].shape);
+  };
+  conv.layout_rule = LayoutRule::kernel;
+  conv.examples = conv_examples();
+  registry.add(std::move(conv));
+
+  OpDef data;
+  data.name = "conv2d_backward_data";
+  data.summary = "Gradient of conv2d with respect to its input; also the transposed convolution.";
+  data.inputs = {"output_gradient", "weight"};
+  data.outputs = {"input_gradient"};
+  data.attributes = conv_attributes();
+  data.attributes.push_back(
+      required_attribute("input_size", std::vector<int64_t>{8, 8}, "height and width of the convolution's input"));
+  data.infer = infer_backward_data;
+  data.gradient = grad_backward_data;
+  data.flops = [](const auto& inputs, const auto&, const Attributes&) {
+    return conv_flops(inputs[0].shape, inputs[1].shape);
+  };
+  data.layout_rule = LayoutRule::kernel;
+  data.examples = backward_data_examples();
+  registry.add(std::move(data));
+
+  OpDef weights;
+  weights.name = "conv2d_backward_weights";
+  weights.summary = "Gradient of conv2d with respect to its weight.";
+  weights.inputs = {"input", "output_gradient"};
+  weights.outputs = {"weight_gradient"};
+  weights.attributes = conv_attributes();
+  weights.attributes.push_back(
+      required_attribute("kernel", std::vector<int64_t>{3, 3}, "height and width of the weight"));
+  weights.infer = infer_backward_weights;
+  weights.gradient = grad_backward_weights;
+  weights.flops = [](const auto& inputs, const auto& outputs, const Attributes&) {
+    return conv_flops(inputs[1].shape, outputs[0].shape);
+  };
+  weights.layout_rule = LayoutRule::kernel;
+  weights.examples = backward_weights_examples();
+  registry.add(std::move(weights));
+}
+
+ValueId conv2d(Graph& graph, ValueId input, ValueId weight, const Conv2dOptions& options, const std::string& name) {
+  return graph.add("conv2d", {input, weight}, to_attributes(options), name);
+}
+
+}  // namespace weft::ops

@@ -1,0 +1,122 @@
+// Matrix products, batched over leading dimensions that broadcast.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/ops/all.h"
+#include "weft/ops/define.h"
+
+namespace weft::ops {
+namespace {
+
+/// Rows and columns of an operand as it enters the product.
+Pair matrix_of(const Shape& shape, bool transposed) {
+  const int rank = shape.rank();
+  const int64_t rows = shape[rank - 2], columns = shape[rank - 1];
+  return transposed ? Pair{columns, rows} : Pair{rows, columns};
+}
+
+std::vector<TensorType> infer_matmul(const InferContext& context) {
+  for (const int operand : {0, 1}) {
+    context.require_dtype(operand, DType::f32);
+    if (context.shape(operand).rank() < 2) {
+      context.fail(fmt::format("operands are matrices or stacks of them (rank 2 or more), got {}; reshape it first",
+                               context.describe(operand)));
+    }
+  }
+  const Shape &a = context.shape(0), &b = context.shape(1);
+  const bool transpose_a = context.attributes.boolean("transpose_a");
+  const bool transpose_b = context.attributes.boolean("transpose_b");
+  const Pair left = matrix_of(a, transpose_a), right = matrix_of(b, transpose_b);
+  if (left[1] != right[0]) {
+    context.fail(fmt::format("{}{} has rows of {} elements, but {}{} has columns of {}", context.describe(0),
+                             transpose_a ? " transposed" : "", left[1], context.describe(1),
+                             transpose_b ? " transposed" : "", right[0]));
+  }
+  const int rank = std::max(a.rank(), b.rank());
+  std::vector<int64_t> dims(static_cast<size_t>(rank));
+  for (int axis = 0; axis < rank - 2; ++axis) {
+    const int axis_a = axis - (rank - a.rank()), axis_b = axis - (rank - b.rank());
+    const int64_t size_a = axis_a < 0 ? 1 : a[axis_a], size_b = axis_b < 0 ? 1 : b[axis_b];
+    if (size_a != size_b && size_a != 1 && size_b != 1) {
+      context.fail(fmt::format("leading dimensions of {} and {} do not broadcast: {} against {}", context.describe(0),
+                               context.describe(1), size_a, size_b));
+    }
+    dims[static_cast<size_t>(axis)] = size_a == 1 ? size_b : size_a;
+  }
+  dims[static_cast<size_t>(rank) - 2] = left[0];
+  dims[static_cast<size_t>(rank) - 1] = right[1];
+  return {f32(Shape(dims))};
+}
+
+/// All leading dimensions in one: [B,T,K] -> [B*T,K].
+ValueId flatten_rows(Graph& graph, ValueId x) {
+  const int64_t columns = graph.shape(x)[graph.shape(x).rank() - 1];
+  return reshape(graph, x, {-1, columns});
+}
+
+/// With C = A B: dA = dC B^T and dB = A^T dC; an operand stored transposed gets the transposed product.
+std::vector<ValueId> grad_matmul(GradContext& context) {
+  Graph& graph = context.graph;
+  const Attributes attributes = attributes_of(context);
+  const bool transpose_a = attributes.boolean("transpose_a"), transpose_b = attributes.boolean("transpose_b");
+  const ValueId a = context.inputs[0], b = context.inputs[1], gradient = context.output_gradients[0];
+  const Shape a_shape = graph.shape(a), b_shape = graph.shape(b);
+  const std::string a_name = gradient_name(context, "a"), b_name = gradient_name(context, "b");
+
+  const ValueId a_gradient = transpose_a ? matmul(graph, b, gradient, transpose_b, true, a_name)
+                                         : matmul(graph, gradient, b, false, !transpose_b, a_name);
+  // One matrix b for a stack of rows: a single product sums over the stack, without an array per member.
+  const bool one_matrix = b_shape.rank() == 2 && a_shape.rank() > 2 && !transpose_a;
+  const ValueId rows = one_matrix ? flatten_rows(graph, a) : a;
+  const ValueId row_gradients = one_matrix ? flatten_rows(graph, gradient) : gradient;
+  const ValueId b_gradient = transpose_b ? matmul(graph, row_gradients, rows, true, transpose_a, b_name)
+                                         : matmul(graph, rows, row_gradients, !transpose_a, false, b_name);
+  return {sum_to_shape(graph, a_gradient, a_shape), sum_to_shape(graph, b_gradient, b_shape)};
+}
+
+OpExample example(std::string label, Shape a, Shape b, bool transpose_a = false, bool transpose_b = false) {
+  return {std::move(label),
+          {f32(std::move(a)), f32(std::move(b))},
+          {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
+          {}};
+}
+
+}  // namespace
+
+void add_matmul_ops(OpRegistry& registry) {
+  OpDef op;
+  op.name = "matmul";
+  op.summary = "Matrix product of the last two dimensions; leading dimensions broadcast.";
+  op.inputs = {"a", "b"};
+  op.outputs = {"product"};
+  op.attributes = {attribute("transpose_a", false, "a is stored with its last two dimensions swapped"),
+                   attribute("transpose_b", false, "b is stored with its last two dimensions swapped")};
+  op.infer = infer_matmul;
+  op.gradient = grad_matmul;
+  op.flops = [](const auto& inputs, const auto& outputs, const Attributes& attributes) {
+    return 2 * outputs[0].elements() * matrix_of(inputs[0].shape, attributes.boolean("transpose_a"))[1];
+  };
+  op.examples = {example("matrices", {3, 5}, {5, 4}),
+                 example("multiples of 16", {16, 32}, {32, 16}),
+                 example("linear layer: b transposed", {7, 10}, {3, 10}, false, true),
+                 example("a transposed", {6, 3}, {6, 5}, true, false),
+                 example("both transposed", {6, 3}, {5, 6}, true, true),
+                 example("one row", {1, 9}, {9, 17}),
+                 example("one column", {9, 4}, {4, 1}),
+                 example("batch", {3, 2, 4}, {3, 4, 5}),
+                 example("heads, b transposed", {2, 3, 4, 5}, {2, 3, 6, 5}, false, true),
+                 example("batch, a transposed", {2, 4, 3}, {2, 4, 5}, true, false),
+                 example("batch, both transposed", {2, 4, 3}, {2, 5, 4}, true, true),
+                 example("one matrix for a batch", {2, 3, 4}, {4, 5}),
+                 example("one transposed matrix for a batch", {2, 3, 4}, {5, 4}, false, true),
+                 example("one matrix on the left", {3, 4}, {2, 4, 5}),
+                 example("one matrix for a transposed batch", {2, 4, 3}, {4, 5}, true, false),
+                 example("broadcast on both sides", {2, 1, 3, 4}, {1, 3, 4, 2})};
+  registry.add(std::move(op));
+}
+
+ValueId matmul(Graph& graph, ValueId a, ValueId b, bool transpose_a, bool transpose_b, const std::string& name) {
+  return graph.add("matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}, name);
+}
+
+}  // namespace weft::ops
