@@ -1,0 +1,62 @@
+#include "weft/data/dataset.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "weft/base/error.h"
+
+namespace weft::data {
+
+std::string_view name_of(Split split) { return split == Split::train ? "train" : "test"; }
+
+MemoryDataset::MemoryDataset(DatasetInfo info, std::vector<uint8_t> pixels, std::vector<uint8_t> labels,
+                             size_t pixel_offset)
+    : Dataset(std::move(info)), pixels_(std::move(pixels)), labels_(std::move(labels)), pixel_offset_(pixel_offset) {
+  const std::string& name = this->info().name;
+  const auto per_sample = static_cast<size_t>(sample_elements());
+  if (labels_.empty()) fail(ErrorKind::data, "[{}] holds no sample", name);
+  if (pixels_.size() < pixel_offset_ || pixels_.size() - pixel_offset_ != labels_.size() * per_sample)
+    fail(ErrorKind::data, "[{}] {} labels want {} bytes of pixels, got {}", name, labels_.size(),
+         labels_.size() * per_sample, pixels_.size() - std::min(pixel_offset_, pixels_.size()));
+  for (size_t at = 0; at < labels_.size(); ++at)
+    if (labels_[at] >= this->info().classes)
+      fail(ErrorKind::data, "[{}] label {} of sample {} is out of range: there are {} classes, counted from 0", name,
+           labels_[at], at, this->info().classes);
+}
+
+void MemoryDataset::get(int64_t index, std::span<uint8_t> destination) const {
+  const auto bytes = static_cast<size_t>(sample_elements());
+  std::memcpy(destination.data(), pixels_.data() + pixel_offset_ + static_cast<size_t>(index) * bytes, bytes);
+}
+
+ChannelStatistics channel_statistics(const Dataset& dataset) {
+  const Shape& shape = dataset.info().sample_shape;
+  const int64_t channels = shape[0], area = shape[1] * shape[2];
+  // A histogram per channel: exact, and the sums need no second look at the pixels.
+  std::vector<std::array<int64_t, 256>> histograms(static_cast<size_t>(channels));
+  std::vector<uint8_t> sample(static_cast<size_t>(dataset.sample_elements()));
+  for (int64_t index = 0; index < dataset.size(); ++index) {
+    dataset.get(index, sample);
+    const uint8_t* pixel = sample.data();
+    for (auto& histogram : histograms)
+      for (int64_t at = 0; at < area; ++at) ++histogram[*pixel++];
+  }
+  ChannelStatistics statistics;
+  const auto count = static_cast<double>(dataset.size() * area);
+  for (const auto& histogram : histograms) {
+    double sum = 0, squares = 0;
+    for (size_t value = 0; value < 256; ++value) {
+      const double scaled = static_cast<double>(value) / 255.0, weight = static_cast<double>(histogram[value]);
+      sum += weight * scaled;
+      squares += weight * scaled * scaled;
+    }
+    const double mean = sum / count, variance = squares / count - mean * mean;
+    statistics.mean.push_back(static_cast<float>(mean));
+    statistics.deviation.push_back(variance > 1e-12 ? static_cast<float>(std::sqrt(variance)) : 1.0f);
+  }
+  return statistics;
+}
+
+}  // namespace weft::data

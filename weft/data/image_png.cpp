@@ -1,0 +1,36 @@
+// PNG through libpng's simplified interface, which returns errors instead of jumping.
+#include <png.h>
+
+#include "weft/base/error.h"
+#include "weft/data/image_decoders.h"
+
+namespace weft::data {
+
+Image decode_png(const std::string& path, std::span<const uint8_t> bytes) {
+  struct Guard {
+    png_image image{};
+    ~Guard() { png_image_free(&image); }
+  } guard;
+  png_image& png = guard.image;
+  png.version = PNG_IMAGE_VERSION;
+  if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
+    fail(ErrorKind::data, "'{}' is a damaged PNG file ({}); copy it again", path, png.message);
+  check_dimensions(path, png.width, png.height);
+  Image image;
+  image.channels = (png.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
+  image.width = png.width;
+  image.height = png.height;
+  png.format = image.channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  const auto area = static_cast<size_t>(png.width) * png.height, channels = static_cast<size_t>(image.channels);
+  std::vector<uint8_t> interleaved(area * channels);
+  const png_color black{0, 0, 0};
+  if (png_image_finish_read(&png, &black, interleaved.data(), 0, nullptr) == 0 || PNG_IMAGE_FAILED(png))
+    fail(ErrorKind::data, "'{}' is a damaged or truncated PNG file ({}); copy it again", path, png.message);
+  image.pixels.resize(interleaved.size());
+  for (size_t pixel = 0; pixel < area; ++pixel)
+    for (size_t channel = 0; channel < channels; ++channel)
+      image.pixels[channel * area + pixel] = interleaved[pixel * channels + channel];
+  return image;
+}
+
+}  // namespace weft::data

@@ -1,0 +1,238 @@
+// Workers claim tickets: ticket k is the k-th batch after start() and is made in slot k modulo the number of slots.
+// One mutex guards tickets and slot states; the content of a slot belongs to the worker that fills it, then to the
+// consumer until it asks for the next one.
+#include "weft/data/loader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/rng.h"
+#include "weft/data/permutation.h"
+
+namespace weft::data {
+
+namespace {
+
+struct Slot {
+  Batch batch;
+  std::vector<uint8_t> sample;  // raw bytes of one image
+  bool ready = false;
+  bool failed = false;
+  ErrorKind error_kind = ErrorKind::internal;
+  std::string error;
+};
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+struct Loader::Impl {
+  Impl(const Dataset& set, LoaderOptions given)
+      : dataset(set),
+        options(std::move(given)),
+        normalization(options.statistics, dataset.info().sample_shape[0]),
+        shuffle_key(mix(options.seed, hash_name("shuffle"))) {}
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    claimable.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
+
+  int64_t steps_per_epoch() const {
+    const int64_t size = dataset.size();
+    return options.drop_last ? size / options.batch : (size + options.batch - 1) / options.batch;
+  }
+
+  void make_slot(Slot& slot) const;
+  void fill(Slot& slot, int64_t epoch, int64_t step) const;
+  void fill_noting_errors(Slot& slot, int64_t ticket) const noexcept;
+  bool may_claim() const {
+    return running && claimed < total && claimed - consumed < static_cast<int64_t>(slots.size());
+  }
+  void work();
+  void stop_running(std::unique_lock<std::mutex>& lock) {
+    running = false;
+    idle.wait(lock, [&] { return busy == 0; });
+  }
+
+  const Dataset& dataset;
+  const LoaderOptions options;
+  const Normalization normalization;
+  const uint64_t shuffle_key;
+
+  std::mutex mutex;
+  std::condition_variable claimable, filled, idle;
+  std::vector<Slot> slots;
+  std::vector<std::thread> workers;
+  bool running = false, stopping = false;
+  int busy = 0;           // workers that fill a slot now
+  int64_t first = 0;      // the first batch since start(), counted over all epochs
+  int64_t total = 0;      // tickets there are
+  int64_t claimed = 0;    // tickets that workers have taken
+  int64_t delivered = 0;  // tickets that next() has handed out
+  int64_t consumed = 0;   // tickets whose slots are free again
+  double waited_seconds = 0;
+};
+
+void Loader::Impl::make_slot(Slot& slot) const {
+  std::vector<int64_t> dims = dataset.info().sample_shape.dims();
+  dims.insert(dims.begin(), options.batch);
+  slot.batch.images = Tensor(DType::f32, Shape(std::move(dims)));
+  slot.batch.labels = Tensor(DType::i32, Shape{options.batch});
+  slot.sample.resize(static_cast<size_t>(dataset.sample_elements()));
+}
+
+void Loader::Impl::fill(Slot& slot, int64_t epoch, int64_t step) const {
+  Batch& batch = slot.batch;
+  const int64_t begin = step * options.batch, size = dataset.size();
+  batch.epoch = epoch;
+  batch.step = step;
+  batch.count = std::min(options.batch, size - begin);
+  const Permutation order(size, mix(shuffle_key, static_cast<uint64_t>(epoch)));
+  const auto elements = static_cast<size_t>(dataset.sample_elements());
+  auto* image = batch.images.data_as<float>();
+  auto* label = batch.labels.data_as<int32_t>();
+  for (int64_t row = 0; row < batch.count; ++row, image += elements) {
+    const int64_t index = options.shuffle ? order[begin + row] : begin + row;
+    dataset.get(index, slot.sample);
+    const AugmentChoice choice = draw_choice(options.augment, options.seed, epoch, index);
+    transform(slot.sample, dataset.info().sample_shape, options.augment, choice, normalization, {image, elements});
+    label[row] = dataset.label(index);
+  }
+  const auto rest = static_cast<size_t>(options.batch - batch.count);
+  std::fill(image, image + rest * elements, 0.0f);
+  std::fill(label + batch.count, label + options.batch, 0);
+}
+
+void Loader::Impl::fill_noting_errors(Slot& slot, int64_t ticket) const noexcept {
+  const int64_t at = first + ticket;
+  try {
+    slot.failed = false;
+    fill(slot, at / steps_per_epoch(), at % steps_per_epoch());
+  } catch (const Error& error) {
+    slot.failed = true;
+    slot.error_kind = error.kind();
+    slot.error = error.what();
+  } catch (const std::exception& error) {
+    slot.failed = true;
+    slot.error_kind = ErrorKind::internal;
+    slot.error = fmt::format("[loader] '{}': {}", dataset.info().name, error.what());
+  }
+}
+
+void Loader::Impl::work() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    claimable.wait(lock, [&] { return stopping || may_claim(); });
+    if (stopping) return;
+    const int64_t ticket = claimed++;
+    Slot& slot = slots[static_cast<size_t>(ticket) % slots.size()];
+    ++busy;
+    lock.unlock();
+    fill_noting_errors(slot, ticket);
+    lock.lock();
+    slot.ready = true;
+    --busy;
+    filled.notify_one();
+    idle.notify_one();
+  }
+}
+
+Loader::Loader(const Dataset& dataset, LoaderOptions options) {
+  const std::string& name = dataset.info().name;
+  if (options.batch < 1) fail(ErrorKind::usage, "[loader] batch {} is too small; at least 1", options.batch);
+  if (options.batch > (int64_t{1} << 24))
+    fail(ErrorKind::usage, "[loader] batch {} is absurdly large; at most {}", options.batch, int64_t{1} << 24);
+  if (options.workers < 0 || options.workers > 1024)
+    fail(ErrorKind::usage, "[loader] {} workers; want 0 to 1024", options.workers);
+  if (options.prefetch < 1 || options.prefetch > 1024)
+    fail(ErrorKind::usage, "[loader] prefetch of {} batches; want 1 to 1024", options.prefetch);
+  if (options.drop_last && dataset.size() < options.batch)
+    fail(ErrorKind::usage, "[loader] '{}' has {} samples, fewer than one batch of {}; choose a smaller batch", name,
+         dataset.size(), options.batch);
+  check_options(options.augment, dataset.info().sample_shape);
+  impl_ = std::make_unique<Impl>(dataset, std::move(options));
+  // One slot is in the consumer's hands while `prefetch` others are made.
+  impl_->slots.resize(impl_->options.workers == 0 ? 1 : static_cast<size_t>(impl_->options.prefetch) + 1);
+  for (Slot& slot : impl_->slots) impl_->make_slot(slot);
+  for (int worker = 0; worker < impl_->options.workers; ++worker) try {
+      impl_->workers.emplace_back([impl = impl_.get()] { impl->work(); });
+    } catch (const std::system_error& error) {
+      fail(ErrorKind::io, "[loader] cannot start worker {} of {}: {}; choose fewer workers", worker + 1,
+           impl_->options.workers, error.what());
+    }
+}
+
+Loader::~Loader() = default;
+
+int64_t Loader::steps_per_epoch() const { return impl_->steps_per_epoch(); }
+
+void Loader::start(int64_t epoch, int64_t step, int64_t stop_epoch) {
+  Impl& impl = *impl_;
+  const int64_t steps = impl.steps_per_epoch();
+  check(epoch >= 0 && step >= 0 && step <= steps, "a loader starts at a step of an epoch");
+  std::unique_lock lock(impl.mutex);
+  impl.stop_running(lock);
+  impl.first = epoch * steps + step;
+  const int64_t last_epoch = std::min(stop_epoch, std::numeric_limits<int64_t>::max() / steps);
+  impl.total = std::max<int64_t>(0, last_epoch * steps - impl.first);
+  impl.claimed = impl.delivered = impl.consumed = 0;
+  for (Slot& slot : impl.slots) slot.ready = false;
+  impl.running = true;
+  impl.claimable.notify_all();
+}
+
+const Batch& Loader::next() {
+  Impl& impl = *impl_;
+  std::unique_lock lock(impl.mutex);
+  check(impl.running, "Loader::start() comes before next()");
+  check(impl.delivered < impl.total, "Loader::next() past stop_epoch");
+  const int64_t ticket = impl.delivered++;
+  Slot& slot = impl.slots[static_cast<size_t>(ticket) % impl.slots.size()];
+  if (impl.options.workers == 0) {
+    const double begin = now_seconds();
+    impl.fill_noting_errors(slot, ticket);
+    impl.waited_seconds += now_seconds() - begin;
+  } else {
+    if (ticket > 0) {  // the batch handed out before is free now
+      impl.slots[static_cast<size_t>(ticket - 1) % impl.slots.size()].ready = false;
+      impl.consumed = ticket;
+      impl.claimable.notify_one();
+    }
+    if (!slot.ready) {
+      const double begin = now_seconds();
+      impl.filled.wait(lock, [&] { return slot.ready; });
+      impl.waited_seconds += now_seconds() - begin;
+    }
+  }
+  if (slot.failed) throw Error(slot.error_kind, slot.error);
+  return slot.batch;
+}
+
+Batch Loader::load_batch(int64_t epoch, int64_t step) const {
+  check(epoch >= 0 && step >= 0 && step < steps_per_epoch(), "a batch of an epoch");
+  Slot slot;
+  impl_->make_slot(slot);
+  impl_->fill(slot, epoch, step);
+  return std::move(slot.batch);
+}
+
+double Loader::wait_seconds() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->waited_seconds;
+}
+
+}  // namespace weft::data

@@ -1,0 +1,95 @@
+#include "weft/data/open_dataset.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/data/formats/cifar.h"
+#include "weft/data/formats/idx.h"
+
+namespace weft::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFashionMnistDirectory = "/usr/share/datasets/fashion-mnist";
+
+/// The file, or the same with ".gz"; empty where there is neither.
+fs::path plain_or_gzip(const fs::path& path) {
+  const fs::path compressed = path.string() + ".gz";
+  return fs::exists(path) ? path : fs::exists(compressed) ? compressed : fs::path();
+}
+
+std::unique_ptr<Dataset> open_fashion_mnist(const std::string& argument, Split split) {
+  const fs::path directory = argument.empty() ? kFashionMnistDirectory : argument;
+  const auto find = [&](const char* kind) {
+    const std::string name = fmt::format("{}-{}-ubyte", split == Split::train ? "train" : "t10k", kind);
+    const fs::path path = plain_or_gzip(directory / name);
+    if (path.empty())
+      fail(
+          ErrorKind::io,
+          "[fashion-mnist] no file '{}' nor '{}.gz'; install Debian's package dataset-fashion-mnist, or give a folder: "
+          "fashion-mnist:DIR",
+          (directory / name).string(), name);
+    return path;
+  };
+  DatasetInfo info{
+      "fashion-mnist",
+      {},
+      10,
+      {"T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"}};
+  return read_idx_dataset(std::move(info), find("images-idx3"), find("labels-idx1"));
+}
+
+std::unique_ptr<Dataset> open_idx(const std::string& argument, Split split) {
+  std::vector<fs::path> paths;
+  for (size_t begin = 0; begin <= argument.size();) {
+    const size_t end = std::min(argument.find(',', begin), argument.size());
+    paths.emplace_back(argument.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if ((paths.size() != 2 && paths.size() != 4) || std::find(paths.begin(), paths.end(), fs::path()) != paths.end())
+    fail(ErrorKind::usage,
+         "[idx] 'idx:{}' does not name 2 or 4 files; write idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS]", argument);
+  if (split == Split::test && paths.size() == 2)
+    fail(ErrorKind::usage, "[idx] 'idx:{}' has no test files; write idx:IMAGES,LABELS,TEST_IMAGES,TEST_LABELS",
+         argument);
+  for (const fs::path& path : paths)
+    if (!fs::exists(path)) fail(ErrorKind::io, "[idx] no file '{}'; check the path", path.string());
+  // The training labels say how many classes there are, for the test split too: it may lack some.
+  DatasetInfo info{"idx", {}, count_idx_classes(paths[1]), {}};
+  const size_t first = split == Split::train ? 0 : 2;
+  return read_idx_dataset(std::move(info), paths[first], paths[first + 1]);
+}
+
+std::unique_ptr<Dataset> open_cifar10(const std::string& argument, Split split) {
+  if (argument.empty())
+    fail(ErrorKind::usage, "[cifar10] wants a folder: write cifar10:DIR, where DIR holds data_batch_1.bin");
+  return read_cifar10(argument, split);
+}
+
+}  // namespace
+
+const std::vector<DatasetKind>& dataset_kinds() {
+  static const std::vector<DatasetKind> kinds = {
+      {"fashion-mnist", "fashion-mnist[:DIR]", "60,000 + 10,000 grey 28x28 pictures of clothes in 10 classes"},
+      {"idx", "idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS]", "IDX files as of MNIST, gzip or not"},
+      {"cifar10", "cifar10:DIR", "50,000 + 10,000 colour 32x32 photos in 10 classes, binary version"}};
+  return kinds;
+}
+
+std::unique_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
+  const size_t colon = spec.find(':');
+  const std::string kind = spec.substr(0, colon);
+  const std::string argument = colon == spec.npos ? "" : spec.substr(colon + 1);
+  if (kind == "fashion-mnist") return open_fashion_mnist(argument, split);
+  if (kind == "idx") return open_idx(argument, split);
+  if (kind == "cifar10") return open_cifar10(argument, split);
+  std::vector<std::string> names;
+  for (const DatasetKind& known : dataset_kinds()) names.push_back(known.name);
+  fail(ErrorKind::usage, "unknown data '{}'{}", spec, suggestion(kind, names));
+}
+
+}  // namespace weft::data
