@@ -40,7 +40,8 @@ std::unique_ptr<Dataset> open_fashion_mnist(const std::string& argument, Split s
       {},
       10,
       {"T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"}};
-  return read_idx_dataset(std::move(info), find("images-idx3"), find("labels-idx1"));
+  const fs::path images = find("images-idx3"), labels = find("labels-idx1");
+  return read_idx_dataset(std::move(info), images, labels);
 }
 
 std::unique_ptr<Dataset> open_idx(const std::string& argument, Split split) {

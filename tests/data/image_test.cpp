@@ -1,0 +1,221 @@
+#include "weft/data/image.h"
+
+// libjpeg's header needs <cstdio> before it.
+#include <cstdio>
+//
+#include <jpeglib.h>
+#include <png.h>
+
+#include <cstdlib>
+
+#include "files_for_tests.h"
+
+namespace weft::data {
+namespace {
+
+class ImageTest : public FilesTest {
+ protected:
+  /// `interleaved` is RGB (3 channels) or grey, one byte each.
+  std::string write_png(const std::string& name, uint32_t width, uint32_t height, uint32_t format,
+                        const Bytes& interleaved) {
+    png_image png{};
+    png.version = PNG_IMAGE_VERSION;
+    png.width = width;
+    png.height = height;
+    png.format = format;
+    EXPECT_NE(png_image_write_to_file(&png, path(name).c_str(), 0, interleaved.data(), 0, nullptr), 0) << png.message;
+    return path(name);
+  }
+
+  std::string write_jpeg(const std::string& name, uint32_t width, uint32_t height, int channels,
+                         const Bytes& interleaved) {
+    jpeg_compress_struct info{};
+    jpeg_error_mgr errors{};
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&info);
+    unsigned char* memory = nullptr;
+    unsigned long size = 0;
+    jpeg_mem_dest(&info, &memory, &size);
+    info.image_width = width;
+    info.image_height = height;
+    info.input_components = channels;
+    info.in_color_space = channels == 3 ? JCS_RGB : channels == 4 ? JCS_CMYK : JCS_GRAYSCALE;
+    jpeg_set_defaults(&info);
+    jpeg_set_quality(&info, 100, TRUE);
+    jpeg_start_compress(&info, TRUE);
+    for (uint32_t y = 0; y < height; ++y) {
+      JSAMPROW row = const_cast<uint8_t*>(interleaved.data()) + y * width * static_cast<uint32_t>(channels);
+      jpeg_write_scanlines(&info, &row, 1);
+    }
+    jpeg_finish_compress(&info);
+    jpeg_destroy_compress(&info);
+    const std::string written = write(name, Bytes(memory, memory + size));
+    std::free(memory);
+    return written;
+  }
+
+  void truncate(const std::string& file, size_t bytes) { std::filesystem::resize_file(file, bytes); }
+  size_t size_of(const std::string& file) { return std::filesystem::file_size(file); }
+};
+
+const Bytes kRedGreen{255, 0, 0, 0, 255, 0};  // two RGB pixels
+Bytes bytes_of(const std::string& text) { return Bytes(text.begin(), text.end()); }
+
+TEST_F(ImageTest, ReadsColourPng) {
+  const Image image = read_image(write_png("a.png", 2, 1, PNG_FORMAT_RGB, kRedGreen));
+  EXPECT_EQ(image.channels, 3);
+  EXPECT_EQ(image.width, 2);
+  EXPECT_EQ(image.height, 1);
+  EXPECT_EQ(image.pixels, (Bytes{255, 0, 0, 255, 0, 0}));  // planes: red, green, blue
+}
+
+TEST_F(ImageTest, ReadsGreyPng) {
+  const Image image = read_image(write_png("a.png", 3, 2, PNG_FORMAT_GRAY, {1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(image.channels, 1);
+  EXPECT_EQ(image.pixels, (Bytes{1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(ImageTest, LaysTransparentPixelsOnBlack) {
+  const Image image = read_image(write_png("a.png", 2, 1, PNG_FORMAT_RGBA, {255, 255, 255, 0, 200, 100, 50, 255}));
+  EXPECT_EQ(image.pixels, (Bytes{0, 200, 0, 100, 0, 50}));
+}
+
+TEST_F(ImageTest, ReadsColourJpeg) {
+  Bytes blue;
+  for (int pixel = 0; pixel < 16 * 16; ++pixel) blue.insert(blue.end(), {10, 20, 200});
+  const Image image = read_image(write_jpeg("a.jpg", 16, 16, 3, blue));
+  ASSERT_EQ(image.pixels.size(), 3u * 256);
+  EXPECT_EQ(image.channels, 3);
+  EXPECT_NEAR(image.pixels[0], 10, 3);
+  EXPECT_NEAR(image.pixels[256 + 100], 20, 3);
+  EXPECT_NEAR(image.pixels[512 + 255], 200, 3);
+}
+
+TEST_F(ImageTest, ReadsGreyJpeg) {
+  const Image image = read_image(write_jpeg("a.jpg", 8, 4, 1, Bytes(32, 77)));
+  EXPECT_EQ(image.channels, 1);
+  EXPECT_EQ(image.width, 8);
+  EXPECT_EQ(image.height, 4);
+  EXPECT_NEAR(image.pixels[31], 77, 1);
+}
+
+TEST_F(ImageTest, ReadsPgmWithCommentAndSmallerRange) {
+  const Image image = read_image(write("a.pgm", bytes_of("P5 # grey\n2 1\n100\n\x32\x64")));
+  EXPECT_EQ(image.pixels, (Bytes{128, 255}));  // 50 and 100 of 100
+}
+
+TEST_F(ImageTest, ReadsPpm) {
+  Bytes file = bytes_of("P6\n2 1\n255\n");
+  file.insert(file.end(), kRedGreen.begin(), kRedGreen.end());
+  EXPECT_EQ(read_image(write("a.ppm", file)).pixels, (Bytes{255, 0, 0, 255, 0, 0}));
+}
+
+TEST_F(ImageTest, MissingFile) {
+  expect_error([&] { read_image(path("none.png")); }, ErrorKind::io, {"none.png", "No such file"});
+}
+
+TEST_F(ImageTest, EmptyFile) {
+  expect_error([&] { read_image(write("a.png", {})); }, ErrorKind::data, {"is empty"});
+}
+
+TEST_F(ImageTest, AnotherKindOfFile) {
+  expect_error([&] { read_image(write("a.png", bytes_of("hello, world"))); }, ErrorKind::data,
+               {"none of PNG, JPEG, PGM"});
+}
+
+TEST_F(ImageTest, TruncatedPng) {
+  const std::string file = write_png("a.png", 64, 64, PNG_FORMAT_GRAY, counting_bytes(4096));
+  truncate(file, size_of(file) / 2);
+  expect_error([&] { read_image(file); }, ErrorKind::data, {"a.png", "PNG"});
+}
+
+TEST_F(ImageTest, PngWithOnlyItsMagic) {
+  const std::string file = write_png("a.png", 2, 1, PNG_FORMAT_RGB, kRedGreen);
+  truncate(file, 10);
+  expect_error([&] { read_image(file); }, ErrorKind::data, {"damaged PNG"});
+}
+
+TEST_F(ImageTest, TruncatedJpeg) {
+  const std::string file = write_jpeg("a.jpg", 64, 64, 1, counting_bytes(4096));
+  truncate(file, size_of(file) * 2 / 3);
+  expect_error([&] { read_image(file); }, ErrorKind::data, {"a.jpg", "truncated"});
+}
+
+TEST_F(ImageTest, JpegWithoutPicture) {
+  const std::string file = write_jpeg("a.jpg", 8, 8, 1, Bytes(64, 1));
+  truncate(file, 30);
+  expect_error([&] { read_image(file); }, ErrorKind::data, {"a.jpg", "damaged"});
+}
+
+TEST_F(ImageTest, JpegOfFourInks) {
+  const std::string file = write_jpeg("a.jpg", 8, 8, 4, Bytes(256, 1));
+  expect_error([&] { read_image(file); }, ErrorKind::data, {"4 colour components", "convert"});
+}
+
+TEST_F(ImageTest, AbsurdDimensions) {
+  expect_error([&] { read_image(write("a.pgm", bytes_of("P5 999999999 999999999 255\n"))); }, ErrorKind::data,
+               {"999999999x999999999", "64 megapixels"});
+}
+
+TEST_F(ImageTest, NoPixels) {
+  expect_error([&] { read_image(write("a.pgm", bytes_of("P5 0 3 255\n"))); }, ErrorKind::data, {"no pixels (0x3)"});
+}
+
+TEST_F(ImageTest, TruncatedPgm) {
+  expect_error([&] { read_image(write("a.pgm", bytes_of("P5 2 2 255\nabc"))); }, ErrorKind::data,
+               {"truncated", "4 bytes", "3 follow"});
+}
+
+TEST_F(ImageTest, PgmWithoutHeight) {
+  expect_error([&] { read_image(write("a.pgm", bytes_of("P5 2"))); }, ErrorKind::data, {"has no height"});
+}
+
+TEST_F(ImageTest, PgmOfSixteenBits) {
+  expect_error([&] { read_image(write("a.pgm", bytes_of("P5 1 1 65535\nab"))); }, ErrorKind::data, {"up to 65535"});
+}
+
+TEST(Resize, ToItsOwnSizeChangesNothing) {
+  const Image image{1, 2, 3, {10, 20, 30, 40, 50, 60}};
+  EXPECT_EQ(resize(image, 2, 3).pixels, image.pixels);
+}
+
+TEST(Resize, EnlargesByInterpolation) {
+  // Centres of 4 targets over 2 sources lie at 0.25, 0.75, 1.25, 1.75: weights 3/4 and 1/4 between them.
+  const Image image{1, 1, 2, {0, 100}};
+  EXPECT_EQ(resize(image, 1, 4).pixels, (Bytes{0, 25, 75, 100}));
+}
+
+TEST(Resize, ShrinksByAveraging) {
+  // Each target spans a triangle of half-width 2 over 4 sources: weights 3/7, 3/7, 1/7 at the border.
+  const Image image{1, 1, 4, {0, 70, 140, 210}};
+  EXPECT_EQ(resize(image, 1, 2).pixels, (Bytes{50, 160}));
+}
+
+TEST(Resize, TreatsChannelsAndBothAxes) {
+  const Image image{2, 2, 2, {0, 0, 100, 100, 8, 8, 8, 8}};
+  const Image resized = resize(image, 1, 1);
+  EXPECT_EQ(resized.pixels, (Bytes{50, 8}));
+}
+
+TEST(WithChannels, GreyBecomesThreeEqualChannels) {
+  EXPECT_EQ(with_channels({1, 1, 2, {3, 4}}, 3).pixels, (Bytes{3, 4, 3, 4, 3, 4}));
+}
+
+TEST(WithChannels, ColourBecomesLuma) {
+  EXPECT_EQ(with_channels({3, 1, 3, {255, 0, 0, 0, 255, 0, 0, 0, 255}}, 1).pixels, (Bytes{76, 150, 29}));
+}
+
+TEST(WithChannels, OtherCountsAreAnError) {
+  expect_error([] { with_channels({3, 1, 1, {1, 2, 3}}, 4); }, ErrorKind::shape, {"3 channels cannot become 4"});
+}
+
+TEST(Fit, GivesTheShapeOfTheModel) {
+  const Image image = fit({3, 4, 4, Bytes(48, 9)}, Shape{1, 2, 3});
+  EXPECT_EQ(image.channels, 1);
+  EXPECT_EQ(image.height, 2);
+  EXPECT_EQ(image.width, 3);
+  EXPECT_EQ(image.pixels, Bytes(6, 9));
+}
+
+}  // namespace
+}  // namespace weft::data

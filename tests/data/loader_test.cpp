@@ -1,0 +1,248 @@
+#include "weft/data/loader.h"
+
+#include <atomic>
+#include <cstring>
+#include <set>
+
+#include "files_for_tests.h"
+
+namespace weft::data {
+namespace {
+
+/// 2x3 pixels of one channel; sample i has the label i % 7 and the pixels 6i, 6i+1, ...
+class CountingDataset : public MemoryDataset {
+ public:
+  explicit CountingDataset(size_t size)
+      : MemoryDataset({"counting", Shape{1, 2, 3}, 7, {}}, counting_bytes(6 * size), labels(size)) {}
+
+ private:
+  static Bytes labels(size_t size) {
+    Bytes all(size);
+    for (size_t at = 0; at < size; ++at) all[at] = static_cast<uint8_t>(at % 7);
+    return all;
+  }
+};
+
+/// The first failing_index samples are readable.
+class FailingDataset : public Dataset {
+ public:
+  FailingDataset() : Dataset({"failing", Shape{1, 1, 1}, 1, {}}) {}
+  int64_t size() const override { return 8; }
+  void get(int64_t index, std::span<uint8_t> destination) const override {
+    if (index == 5) fail(ErrorKind::io, "cannot read 'sample-5'");
+    if (index == 7) throw std::runtime_error("odd");
+    destination[0] = 0;
+  }
+  int32_t label(int64_t) const override { return 0; }
+};
+
+LoaderOptions training_options(int64_t batch, int workers = 2) {
+  LoaderOptions options;
+  options.batch = batch;
+  options.seed = 11;
+  options.workers = workers;
+  options.prefetch = 3;
+  options.shuffle = true;
+  options.augment = {1, Padding::reflect, Flip::random};
+  options.statistics = {{0.5f}, {0.25f}};
+  return options;
+}
+
+LoaderOptions evaluation_options(int64_t batch, int workers = 1) {
+  LoaderOptions options;
+  options.batch = batch;
+  options.workers = workers;
+  options.statistics = {{0.0f}, {1.0f / 255.0f}};
+  return options;
+}
+
+bool same(const Batch& a, const Batch& b) {
+  return a.count == b.count && a.epoch == b.epoch && a.step == b.step &&
+         std::memcmp(a.images.data(), b.images.data(), static_cast<size_t>(a.images.bytes())) == 0 &&
+         std::memcmp(a.labels.data(), b.labels.data(), static_cast<size_t>(a.labels.bytes())) == 0;
+}
+
+TEST(Loader, DeliversWhatLoadBatchMakesForAnyNumberOfWorkers) {
+  const CountingDataset dataset(37);
+  for (const int workers : {0, 1, 2, 5}) {
+    Loader loader(dataset, training_options(8, workers));
+    loader.start();
+    for (int64_t epoch = 0; epoch < 3; ++epoch)
+      for (int64_t step = 0; step < loader.steps_per_epoch(); ++step)
+        ASSERT_TRUE(same(loader.next(), loader.load_batch(epoch, step))) << workers << " " << epoch << " " << step;
+  }
+}
+
+TEST(Loader, StartsInTheMiddleOfAnEpoch) {
+  const CountingDataset dataset(37);
+  Loader whole(dataset, training_options(8)), resumed(dataset, training_options(8, 1));
+  whole.start();
+  for (int step = 0; step < 8; ++step) whole.next();  // 5 steps per epoch: now at epoch 1, step 3
+  resumed.start(1, 3);
+  for (int step = 0; step < 6; ++step) EXPECT_TRUE(same(whole.next(), resumed.next())) << step;
+}
+
+TEST(Loader, StartsAtTheEndOfAnEpochAsAtTheBeginningOfTheNext) {
+  const CountingDataset dataset(16);
+  Loader loader(dataset, training_options(8));
+  loader.start(0, 2);
+  EXPECT_TRUE(same(loader.next(), loader.load_batch(1, 0)));
+}
+
+TEST(Loader, CanBeStartedAnewAtAnyTime) {
+  const CountingDataset dataset(64);
+  Loader loader(dataset, training_options(4));
+  for (int round = 0; round < 50; ++round) {
+    loader.start(round, round % 16);
+    for (int step = 0; step < round % 4; ++step) loader.next();
+  }
+  loader.start(2, 5);
+  EXPECT_TRUE(same(loader.next(), loader.load_batch(2, 5)));
+}
+
+TEST(Loader, AnEpochHasEachSampleOnce) {
+  const CountingDataset dataset(40);
+  LoaderOptions options = evaluation_options(16);
+  options.shuffle = true;
+  Loader loader(dataset, options);
+  loader.start();
+  std::multiset<int> first_pixels;
+  for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
+    const Batch& batch = loader.next();
+    for (int64_t row = 0; row < batch.count; ++row)
+      first_pixels.insert(static_cast<int>(std::lround(batch.images.data_as<float>()[row * 6])));
+  }
+  std::multiset<int> wanted;
+  for (int at = 0; at < 40; ++at) wanted.insert(6 * at % 256);
+  EXPECT_EQ(first_pixels, wanted);
+}
+
+TEST(Loader, EpochsAreShuffledDifferently) {
+  const CountingDataset dataset(64);
+  const Loader loader(dataset, training_options(64));
+  Batch first = loader.load_batch(0, 0), second = loader.load_batch(1, 0);
+  second.epoch = 0;
+  EXPECT_FALSE(same(first, second));
+}
+
+TEST(Loader, WithoutShuffleKeepsTheOrderAndDeliversTheIncompleteBatch) {
+  const CountingDataset dataset(10);
+  Loader loader(dataset, evaluation_options(4));
+  EXPECT_EQ(loader.steps_per_epoch(), 3);
+  loader.start(0, 0, 1);
+  loader.next();
+  loader.next();
+  const Batch& last = loader.next();
+  EXPECT_EQ(last.count, 2);
+  EXPECT_EQ(last.labels.data_as<int32_t>()[0], 8 % 7);
+  EXPECT_EQ(last.labels.data_as<int32_t>()[1], 9 % 7);
+  EXPECT_FLOAT_EQ(last.images.data_as<float>()[0], 48);
+  for (int64_t at = 2 * 6; at < 4 * 6; ++at) EXPECT_EQ(last.images.data_as<float>()[at], 0.0f);
+}
+
+TEST(Loader, DropLastLeavesTheIncompleteBatchOut) {
+  const CountingDataset dataset(10);
+  LoaderOptions options = evaluation_options(4);
+  options.drop_last = true;
+  Loader loader(dataset, options);
+  EXPECT_EQ(loader.steps_per_epoch(), 2);
+  loader.start();
+  for (int step = 0; step < 4; ++step) EXPECT_EQ(loader.next().count, 4);
+}
+
+TEST(Loader, BuffersAreAlignedAndReused) {
+  const CountingDataset dataset(64);
+  Loader loader(dataset, training_options(4));
+  loader.start();
+  std::set<const void*> buffers;
+  for (int step = 0; step < 30; ++step) {
+    const void* images = loader.next().images.data();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(images) % kAlignment, 0u);
+    buffers.insert(images);
+  }
+  EXPECT_LE(buffers.size(), 4u);  // prefetch + the one in use
+}
+
+TEST(Loader, ABatchStaysUntouchedUntilTheNextIsAskedFor) {
+  const CountingDataset dataset(64);
+  Loader loader(dataset, training_options(4, 3));
+  loader.start();
+  for (int step = 0; step < 10; ++step) {
+    const Batch& batch = loader.next();
+    const Batch copy{batch.images.clone(), batch.labels.clone(), batch.count, batch.epoch, batch.step};
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // time for workers to spoil it, if they could
+    ASSERT_TRUE(same(batch, copy));
+  }
+}
+
+TEST(Loader, AnErrorOfAWorkerComesOutOfNext) {
+  const FailingDataset dataset;
+  for (const int workers : {0, 1, 3}) {
+    Loader loader(dataset, evaluation_options(4, workers));
+    loader.start();
+    EXPECT_EQ(loader.next().count, 4);
+    expect_error([&] { loader.next(); }, ErrorKind::io, {"cannot read 'sample-5'"});
+    EXPECT_EQ(loader.next().count, 4);  // the next epoch goes on
+  }
+}
+
+TEST(Loader, AStrangerExceptionNamesTheDataSet) {
+  const FailingDataset dataset;
+  Loader loader(dataset, evaluation_options(1));
+  loader.start(0, 7);
+  expect_error([&] { loader.next(); }, ErrorKind::internal, {"[loader] 'failing': odd"});
+}
+
+TEST(Loader, StopsCleanlyWhileWorkersAreAhead) {
+  const CountingDataset dataset(64);
+  for (int round = 0; round < 30; ++round) {
+    Loader loader(dataset, training_options(4, 4));
+    if (round % 3 != 0) loader.start();
+    if (round % 3 == 2) loader.next();
+  }
+}
+
+TEST(Loader, NextBeforeStartAndPastTheEndAreErrors) {
+  const CountingDataset dataset(8);
+  Loader loader(dataset, evaluation_options(8));
+  expect_error([&] { loader.next(); }, ErrorKind::internal, {"start()"});
+  loader.start(0, 0, 1);
+  loader.next();
+  expect_error([&] { loader.next(); }, ErrorKind::internal, {"past stop_epoch"});
+}
+
+TEST(Loader, CountsTheTimeItWaits) {
+  const CountingDataset dataset(64);
+  Loader loader(dataset, training_options(32, 0));
+  EXPECT_EQ(loader.wait_seconds(), 0);
+  loader.start();
+  loader.next();
+  EXPECT_GT(loader.wait_seconds(), 0);
+}
+
+TEST(LoaderErrors, BatchOfNone) {
+  const CountingDataset dataset(8);
+  expect_error([&] { Loader(dataset, evaluation_options(0)); }, ErrorKind::usage, {"batch 0"});
+}
+
+TEST(LoaderErrors, BatchLargerThanTheSetWithDropLast) {
+  const CountingDataset dataset(8);
+  LoaderOptions options = evaluation_options(9);
+  options.drop_last = true;
+  expect_error([&] { Loader(dataset, options); }, ErrorKind::usage, {"8 samples", "batch of 9", "smaller batch"});
+}
+
+TEST(LoaderErrors, NegativeWorkers) {
+  const CountingDataset dataset(8);
+  expect_error([&] { Loader(dataset, evaluation_options(4, -1)); }, ErrorKind::usage, {"-1 workers"});
+}
+
+TEST(LoaderErrors, StatisticsOfAnotherDataSet) {
+  const CountingDataset dataset(8);
+  LoaderOptions options = evaluation_options(4);
+  options.statistics = {{0, 0, 0}, {1, 1, 1}};
+  expect_error([&] { Loader(dataset, options); }, ErrorKind::shape, {"3 channels"});
+}
+
+}  // namespace
+}  // namespace weft::data
