@@ -1,0 +1,191 @@
+#include "weft/passes/assign_layouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "weft/base/error.h"
+#include "weft/passes/rebuild.h"
+
+namespace weft::passes {
+
+namespace {
+
+class LayoutAssigner {
+ public:
+  LayoutAssigner(const Graph& graph, const Backend& backend) : graph_(graph), backend_(backend), rewriter_(graph) {
+    std::vector<bool> is_result = find_results(graph);
+    for (const GraphInput& input : graph.inputs()) {
+      const bool is_state = input.kind == InputKind::parameter || input.kind == InputKind::state;
+      const bool is_free = is_state && !is_result[index_of(input.value)] && graph.type(input.value).layout.is_plain();
+      free_.push_back(is_free);
+    }
+  }
+
+  Graph run() {
+    for (size_t index = 0; index < graph_.nodes().size(); ++index) assign(node_at(index));
+    return finish();
+  }
+
+ private:
+  Graph& result() { return rewriter_.result(); }
+  const TensorType& type(ValueId value) { return result().type(value); }
+
+  /// What the backend sees of a node: the operands as they are now, the results still plain.
+  NodeSignature signature(NodeId id) {
+    NodeSignature signature = signature_of(graph_, id);
+    for (size_t input = 0; input < signature.inputs.size(); ++input)
+      signature.inputs[input] = type(rewriter_.map(graph_.node(id).inputs[input]));
+    return signature;
+  }
+
+  /// True until something has read the parameter or state: its layout may still be chosen.
+  bool is_free(ValueId value) const { return index_of(value) < free_.size() && free_[index_of(value)]; }
+
+  /// The value in another layout: itself, an earlier copy of it, or a new reorder.
+  ValueId in_layout(ValueId value, const Layout& layout) {
+    const bool may_choose = is_free(value);
+    if (may_choose) free_[index_of(value)] = false;
+    if (type(value).layout == layout) return value;
+    if (may_choose) {
+      result().set_layout(value, layout);
+      return value;
+    }
+    const auto origin = origins_.find(value);
+    const ValueId from = origin == origins_.end() ? value : origin->second;
+    if (type(from).layout == layout) return from;
+    const auto [known, is_new] = copies_.try_emplace({from, to_string(layout)});
+    if (is_new) {
+      const std::string suffix = layout.is_plain() ? "plain" : to_string(layout);
+      known->second = result().add("reorder", {from}, {}, result().value(from).name + "." + suffix);
+      result().set_layout(known->second, layout);
+      origins_.emplace(known->second, from);
+    }
+    return known->second;
+  }
+
+  /// Adds the node with its operands brought into the signature's layouts, and the results declared in theirs.
+  void emit(NodeId id, const NodeSignature& signature) {
+    const Node& node = graph_.node(id);
+    std::vector<ValueId> operands;
+    for (size_t input = 0; input < node.inputs.size(); ++input)
+      operands.push_back(in_layout(rewriter_.map(node.inputs[input]), signature.inputs[input].layout));
+    copy_with(rewriter_, id, operands, node.attributes);
+    for (size_t output = 0; output < node.outputs.size(); ++output)
+      result().set_layout(rewriter_.map(node.outputs[output]), signature.outputs[output].layout);
+  }
+
+  void assign(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.op->name == "reorder") {  // from an earlier run: its layout is what its readers wanted
+      const Layout layout = graph_.type(node.outputs[0]).layout;
+      rewriter_.replace(node.outputs[0], in_layout(rewriter_.map(node.inputs[0]), layout));
+      return;
+    }
+    NodeSignature plain = signature(id);
+    const std::vector<TensorType> now = plain.inputs;
+    for (TensorType& input : plain.inputs) input.layout = {};
+    if (node.op->is_update) return emit(id, update_layouts(node, plain));
+    NodeSignature wanted = plain;
+    if (node.op->layout_rule == LayoutRule::kernel) {
+      NodeSignature current = plain;
+      current.inputs = now;
+      if (const auto choice = backend_.preferred_layouts(current)) {
+        for (size_t input = 0; input < now.size(); ++input) wanted.inputs[input].layout = choice->inputs[input];
+        for (size_t output = 0; output < wanted.outputs.size(); ++output)
+          wanted.outputs[output].layout = choice->outputs[output];
+      }
+      return emit(id, wanted);
+    }
+    if (node.op->layout_rule == LayoutRule::elementwise) {
+      const Shape shape = plain.outputs[0].shape;
+      set_layouts(wanted, common_layout(now, shape), [&](const TensorType& operand) { return operand.shape == shape; });
+    } else if (node.op->layout_rule == LayoutRule::channelwise) {
+      const Layout layout = now[main_operand(*node.op, now)].layout;
+      set_layouts(wanted, layout, [](const TensorType& operand) { return operand.shape.rank() == 4; });
+    }
+    const bool supported = wanted.inputs == plain.inputs || backend_.supports_layouts(wanted);
+    emit(id, supported ? wanted : plain);
+  }
+
+  template <typename Predicate>
+  static void set_layouts(NodeSignature& signature, const Layout& layout, Predicate&& shares) {
+    for (auto* types : {&signature.inputs, &signature.outputs})
+      for (TensorType& operand : *types)
+        if (shares(operand)) operand.layout = layout;
+  }
+
+  /// The layout that most operands of the full shape have; plain ones do not count, the first wins a tie.
+  static Layout common_layout(const std::vector<TensorType>& operands, const Shape& shape) {
+    Layout best;
+    int64_t most = 0;
+    for (const TensorType& candidate : operands) {
+      if (candidate.shape != shape || candidate.layout.is_plain()) continue;
+      const int64_t votes = std::count(operands.begin(), operands.end(), candidate);
+      if (votes > most) best = candidate.layout;
+      most = std::max(most, votes);
+    }
+    return best;
+  }
+
+  /// The operand that the other images follow: the activation "input" where there is one, so that gradients take its
+  /// layout; else the first image.
+  static size_t main_operand(const OpDef& op, const std::vector<TensorType>& operands) {
+    size_t first = operands.size();
+    for (size_t index = operands.size(); index-- > 0;) {
+      if (operands[index].shape.rank() != 4) continue;
+      first = index;
+      if (index < op.inputs.size() && op.inputs[index] == "input") return index;
+    }
+    return first == operands.size() ? 0 : first;
+  }
+
+  /// Updates walk over memory element by element: everything of the state's shape takes the state's layout.
+  NodeSignature update_layouts(const Node& node, NodeSignature signature) {
+    check(!node.op->in_place.empty(), "an update names no state that it replaces");
+    const size_t state = static_cast<size_t>(node.op->in_place.front().second);
+    ValueId value = rewriter_.map(node.inputs[state]);
+    const TensorType state_type = type(value);
+    set_layouts(signature, state_type.layout,
+                [&](const TensorType& operand) { return operand.shape == state_type.shape; });
+    return signature;
+  }
+
+  /// Outputs become plain, successors take the layout of their state.
+  Graph finish() {
+    for (const GraphOutput& output : graph_.outputs())
+      result().add_output(output.name, in_layout(rewriter_.map(output.value), {}));
+    for (const StateUpdate& update : graph_.updates()) {
+      const Layout layout = type(result().find_input(update.state)->value).layout;
+      result().add_update(update.state, in_layout(rewriter_.map(update.value), layout));
+    }
+    check_supported(result());
+    return std::move(result());
+  }
+
+  void check_supported(const Graph& graph) const {
+    for (size_t index = 0; index < graph.nodes().size(); ++index) {
+      const Node& node = graph.nodes()[index];
+      if (node.op->layout_rule != LayoutRule::plain || node.op->is_update) continue;
+      for (const ValueId input : node.inputs)
+        if (!graph.type(input).layout.is_plain())
+          fail(ErrorKind::internal, "internal error: after assign_layouts: '{}' ({}) cannot read '{}' as {}",
+               graph.node_name(node_at(index)), node.op->name, graph.value(input).name, to_string(graph.type(input)));
+    }
+  }
+
+  const Graph& graph_;
+  const Backend& backend_;
+  Rewriter rewriter_;
+  std::vector<bool> free_;                                     // per graph input
+  std::map<std::pair<ValueId, std::string>, ValueId> copies_;  // (value, layout) -> its reorder
+  std::map<ValueId, ValueId> origins_;                         // reorder -> the value it copies
+};
+
+}  // namespace
+
+Graph assign_layouts(const Graph& graph, const Backend& backend) { return LayoutAssigner(graph, backend).run(); }
+
+}  // namespace weft::passes

@@ -1,0 +1,77 @@
+#include "weft/passes/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/graph/verify.h"
+#include "weft/passes/assign_layouts.h"
+#include "weft/passes/eliminate_common_subexpressions.h"
+#include "weft/passes/eliminate_dead_code.h"
+#include "weft/passes/fold_constants.h"
+#include "weft/passes/fuse_batch_norm.h"
+#include "weft/passes/fuse_elementwise.h"
+#include "weft/passes/mark_in_place.h"
+
+namespace weft::passes {
+
+namespace {
+
+/// For passes that ask nothing of the machine.
+std::function<Graph(const Graph&, const PassContext&)> machine_independent(Graph (*pass)(const Graph&)) {
+  return [pass](const Graph& graph, const PassContext&) { return pass(graph); };
+}
+
+void require_known(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Pass& pass : pipeline()) names.push_back(pass.name);
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    fail(ErrorKind::usage, "there is no pass '{}'{}", name, suggestion(name, names));
+}
+
+}  // namespace
+
+const std::vector<Pass>& pipeline() {
+  static const std::vector<Pass> table = {
+      {"eliminate_dead_code", "Removes nodes that no output and no state depends on.",
+       machine_independent(eliminate_dead_code)},
+      {"fold_constants", "Computes what depends on constants only; removes operations that change nothing.",
+       machine_independent(fold_constants)},
+      {"eliminate_common_subexpressions", "Computes each expression once.",
+       machine_independent(eliminate_common_subexpressions)},
+      // Users of a value decide what can be fused: those that nobody reads must be gone by then.
+      {"eliminate_leftovers", "Removes what folding has left without users.", machine_independent(eliminate_dead_code)},
+      {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu after it, forward and backward.",
+       machine_independent(fuse_batch_norm)},
+      {"fuse_elementwise", "Groups elementwise operations of one shape into single sweeps over memory.",
+       machine_independent(fuse_elementwise)},
+      {"assign_layouts", "Gives every value the memory layout its kernels want, with reorders where they disagree.",
+       [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
+      {"mark_in_place", "Lets results overwrite operands that die.", machine_independent(mark_in_place)},
+  };
+  return table;
+}
+
+Graph run_pipeline(const Graph& graph, const PassContext& context, const PipelineOptions& options,
+                   std::vector<PassReport>* reports) {
+  for (const std::string& name : options.disabled) require_known(name);
+  if (!options.stop_after.empty()) require_known(options.stop_after);
+  Graph current = graph;
+  for (const Pass& pass : pipeline()) {
+    const auto& disabled = options.disabled;
+    if (std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end()) {
+      const size_t nodes_before = current.nodes().size();
+      const auto begin = std::chrono::steady_clock::now();
+      current = pass.run(current, context);
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      verify(current, pass.name);
+      if (reports != nullptr) reports->push_back({pass.name, seconds.count(), nodes_before, current.nodes().size()});
+      if (options.on_graph) options.on_graph(pass.name, current);
+    }
+    if (pass.name == options.stop_after) break;
+  }
+  return current;
+}
+
+}  // namespace weft::passes

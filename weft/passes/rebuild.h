@@ -1,0 +1,24 @@
+// Small helpers that several passes share beside graph/rewrite.h.
+#pragma once
+
+#include <vector>
+
+#include "weft/graph/rewrite.h"
+
+namespace weft::passes {
+
+inline size_t index_of(ValueId id) { return static_cast<size_t>(id.index); }
+inline size_t index_of(NodeId id) { return static_cast<size_t>(id.index); }
+inline NodeId node_at(size_t index) { return NodeId{static_cast<int32_t>(index)}; }
+
+/// For each value: true where the caller reads it after the step, as a graph output or as the successor of a state.
+std::vector<bool> find_results(const Graph& graph);
+
+/// Adds a node of the same op and name as `node` of the source, with the same layouts, but with other operands (values
+/// of the result) and attributes; maps its outputs.
+void copy_with(Rewriter& rewriter, NodeId node, const std::vector<ValueId>& inputs, const Attributes& attributes);
+
+/// A scalar, or a fill of one number: adds a `constant` node to the graph.
+ValueId add_constant(Graph& graph, const TensorType& type, double value, const std::string& name);
+
+}  // namespace weft::passes
