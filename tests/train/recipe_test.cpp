@@ -98,7 +98,7 @@ TEST(Recipe, WrongKindSaysWhatIsWanted) {
   EXPECT_EQ(error_of("batch = 'many'"), "r.toml:1: batch wants a whole number, got 'many'");
   EXPECT_EQ(error_of("batch = 2.5"), "r.toml:1: batch wants a whole number, got 2.5");
   EXPECT_EQ(error_of("data = 3"), "r.toml:1: data wants a text, got 3");
-  EXPECT_EQ(error_of("[augment]\nflip = 1"), "r.toml:2: augment.flip wants true or false, got 1");
+  EXPECT_EQ(error_of("[augment]\nnormalise = 1"), "r.toml:2: augment.normalise wants true or false, got 1");
   EXPECT_EQ(error_of("batch = [1, 2]"), "r.toml:1: batch wants a text, a number, true or false");
 }
 
@@ -143,7 +143,8 @@ TEST(RunSpec, SetFromTextSaysWhatIsWrong) {
   EXPECT_EQ(error_of_set("epochs=3x"), "--set epochs=3x: epochs wants a whole number, got '3x'");
   EXPECT_EQ(error_of_set("epochs=99999999999999999999"),
             "--set epochs=99999999999999999999: epochs wants a whole number, got '99999999999999999999'");
-  EXPECT_EQ(error_of_set("augment.flip=yes"), "--set augment.flip=yes: augment.flip wants true or false, got 'yes'");
+  EXPECT_EQ(error_of_set("optimizer.nesterov=yes"),
+            "--set optimizer.nesterov=yes: optimizer.nesterov wants true or false, got 'yes'");
 }
 
 TEST(RunSpec, ResolveFillsInTheOptimisersDefaults) {

@@ -95,7 +95,13 @@ AtomicFile::~AtomicFile() {
   }
 }
 
+uint32_t crc32_of(const void* data, size_t bytes, uint32_t previous) {
+  return static_cast<uint32_t>(crc32_z(previous, static_cast<const Bytef*>(data), bytes));
+}
+
 void AtomicFile::write(const void* data, size_t bytes) {
+  checksum_ = crc32_of(data, bytes, checksum_);
+  bytes_ += bytes;
   const char* cursor = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t put = ::write(descriptor_, cursor, bytes);

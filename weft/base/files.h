@@ -27,11 +27,19 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(const void* data, size_t bytes);
   void commit();
+  /// Of what has been written so far.
+  uint64_t bytes() const { return bytes_; }
+  uint32_t checksum() const { return checksum_; }
 
  private:
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;
+  uint64_t bytes_ = 0;
+  uint32_t checksum_ = 0;
 };
+
+/// CRC-32 (that of zlib and PNG) of bytes that follow those which gave `previous`.
+uint32_t crc32_of(const void* data, size_t bytes, uint32_t previous = 0);
 
 void write_atomically(const std::filesystem::path& path, std::string_view content);
 

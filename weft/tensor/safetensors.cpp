@@ -91,24 +91,35 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   return file;
 }
 
-void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file) {
+void write_safetensors(AtomicFile& out, const std::vector<SafetensorsEntry>& entries,
+                       const std::map<std::string, std::string>& metadata,
+                       const std::function<Tensor(const std::string& name)>& tensor_of) {
   json header = json::object();
-  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
-  for (const auto& [name, tensor] : file.tensors) {
-    check(tensor.layout().is_plain(), "safetensors files hold plain tensors");
-    const auto end = offset + static_cast<uint64_t>(tensor.bytes());
-    header[name] = {
-        {"dtype", spelled(tensor.dtype())}, {"shape", tensor.shape().dims()}, {"data_offsets", {offset, end}}};
+  for (const auto& [name, type] : entries) {
+    check(type.layout.is_plain(), "safetensors files hold plain tensors");
+    const auto end = offset + static_cast<uint64_t>(type.bytes());
+    header[name] = {{"dtype", spelled(type.dtype)}, {"shape", type.shape.dims()}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // data starts aligned, as the format recommends
   const uint64_t header_bytes = text.size();
-  AtomicFile out(path);
   out.write(&header_bytes, sizeof header_bytes);
   out.write(text.data(), text.size());
-  for (const auto& [name, tensor] : file.tensors) out.write(tensor.data(), static_cast<size_t>(tensor.bytes()));
+  for (const auto& [name, type] : entries) {
+    const Tensor tensor = tensor_of(name);
+    check(tensor.type() == type, "a tensor is not what its entry in the header says");
+    out.write(tensor.data(), static_cast<size_t>(tensor.bytes()));
+  }
+}
+
+void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file) {
+  std::vector<SafetensorsEntry> entries;
+  for (const auto& [name, tensor] : file.tensors) entries.push_back({name, tensor.type()});
+  AtomicFile out(path);
+  write_safetensors(out, entries, file.metadata, [&](const std::string& name) { return file.tensors.at(name); });
   out.commit();
 }
 

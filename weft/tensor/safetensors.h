@@ -3,9 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "weft/base/files.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -17,6 +20,17 @@ struct SafetensorsFile {
 
 /// Error(io) for a missing file; Error(data), naming path and place, for anything that is not a whole safetensors file.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
+
+struct SafetensorsEntry {
+  std::string name;
+  TensorType type;  // plain
+};
+
+/// Writes one tensor after the other, asking for each when its turn comes, so that no second copy of all is needed.
+/// The caller commits the file.
+void write_safetensors(AtomicFile& out, const std::vector<SafetensorsEntry>& entries,
+                       const std::map<std::string, std::string>& metadata,
+                       const std::function<Tensor(const std::string& name)>& tensor_of);
 
 /// Whole or absent: written to a temporary name, synced, renamed.
 void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);

@@ -44,9 +44,10 @@ struct LossSpec {
 };
 
 struct AugmentSpec {
-  bool normalise = true;     // training and evaluation: subtract the mean, divide by the deviation, per channel
-  int64_t crop_padding = 0;  // training: random crop after padding by so many pixels
-  bool flip = false;         // training: mirror left to right with probability 1/2
+  bool normalise = true;         // training and evaluation: subtract the mean, divide by the deviation, per channel
+  int64_t crop_padding = 0;      // training: random crop after padding by so many pixels
+  std::string padding = "zero";  // zero | reflect
+  std::string flip = "none";     // training: none | random | alternating (every other epoch)
   friend bool operator==(const AugmentSpec&, const AugmentSpec&) = default;
 };
 

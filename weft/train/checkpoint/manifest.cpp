@@ -1,0 +1,103 @@
+#include "weft/train/checkpoint/manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+
+namespace weft::train {
+
+namespace {
+
+using nlohmann::json;
+constexpr int kFormat = 1;
+
+json optional_number(const std::optional<double>& value) { return value ? json(*value) : json(); }
+
+std::optional<double> optional_number(const json& value) {
+  if (value.is_null()) return std::nullopt;
+  return value.get<double>();
+}
+
+json to_json(const Position& p) {
+  return {{"epoch", p.epoch},
+          {"step_in_epoch", p.step_in_epoch},
+          {"step", p.step},
+          {"loss_sum", p.loss_sum},
+          {"correct", p.correct},
+          {"samples", p.samples},
+          {"epoch_seconds", p.epoch_seconds},
+          {"train_seconds", p.train_seconds},
+          {"step_seconds", p.step_seconds}};
+}
+
+Position position_from(const json& j) {
+  return {.epoch = j.at("epoch"),
+          .step_in_epoch = j.at("step_in_epoch"),
+          .step = j.at("step"),
+          .loss_sum = j.at("loss_sum"),
+          .correct = j.at("correct"),
+          .samples = j.at("samples"),
+          .epoch_seconds = j.at("epoch_seconds"),
+          .train_seconds = j.at("train_seconds"),
+          .step_seconds = j.at("step_seconds")};
+}
+
+json to_json(const EpochMetrics& m) {
+  return {{"epoch", m.epoch},
+          {"step", m.step},
+          {"train_loss", m.train_loss},
+          {"train_accuracy", m.train_accuracy},
+          {"test_loss", optional_number(m.test_loss)},
+          {"test_accuracy", optional_number(m.test_accuracy)},
+          {"train_seconds", m.train_seconds},
+          {"images_per_second", m.images_per_second}};
+}
+
+EpochMetrics epoch_from(const json& j) {
+  return {.epoch = j.at("epoch"),
+          .step = j.at("step"),
+          .train_loss = j.at("train_loss"),
+          .train_accuracy = j.at("train_accuracy"),
+          .test_loss = optional_number(j.at("test_loss")),
+          .test_accuracy = optional_number(j.at("test_accuracy")),
+          .train_seconds = j.at("train_seconds"),
+          .images_per_second = j.at("images_per_second")};
+}
+
+}  // namespace
+
+std::string print_manifest(const Manifest& manifest) {
+  json files = json::object();
+  for (const auto& [name, record] : manifest.files) files[name] = {{"bytes", record.bytes}, {"crc32", record.checksum}};
+  json root = {{"format", kFormat},
+               {"spec_hash", manifest.spec_hash},
+               {"seed", manifest.seed},
+               {"position", to_json(manifest.position)},
+               {"files", files}};
+  if (manifest.last_epoch) root["last_epoch"] = to_json(*manifest.last_epoch);
+  if (manifest.best) root["best"] = {{"step", manifest.best->step}, {"accuracy", manifest.best->accuracy}};
+  return root.dump(2) + "\n";
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& name) {
+  try {
+    const json root = json::parse(text);
+    if (root.at("format").get<int>() != kFormat)
+      fail(ErrorKind::data, "'{}' has format {}, this weft reads format {}", name, root.at("format").get<int>(),
+           kFormat);
+    Manifest manifest;
+    manifest.spec_hash = root.at("spec_hash");
+    manifest.seed = root.at("seed");
+    manifest.position = position_from(root.at("position"));
+    if (root.contains("last_epoch")) manifest.last_epoch = epoch_from(root["last_epoch"]);
+    if (root.contains("best"))
+      manifest.best = BestCheckpoint{.step = root["best"].at("step"), .accuracy = root["best"].at("accuracy")};
+    for (const auto& [file, record] : root.at("files").items())
+      manifest.files[file] = {.bytes = record.at("bytes"), .checksum = record.at("crc32")};
+    return manifest;
+  } catch (const json::exception&) {
+    fail(ErrorKind::data, "'{}' is damaged: it is no whole manifest", name);
+  }
+}
+
+}  // namespace weft::train

@@ -1,0 +1,37 @@
+// What a checkpoint says about itself: where the run stood and what its files must be.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weft/train/metrics.h"
+
+namespace weft::train {
+
+struct FileRecord {
+  uint64_t bytes = 0;
+  uint32_t checksum = 0;  // CRC-32
+};
+
+struct BestCheckpoint {
+  int64_t step = 0;
+  double accuracy = 0;
+};
+
+struct Manifest {
+  std::string spec_hash;
+  int64_t seed = 0;
+  Position position;
+  std::optional<EpochMetrics> last_epoch;  // the last one that ended
+  std::optional<BestCheckpoint> best;      // of the run so far
+  std::map<std::string, FileRecord> files;
+};
+
+std::string print_manifest(const Manifest& manifest);
+/// Error(data) beginning with `name` for anything but a whole manifest.
+Manifest parse_manifest(std::string_view text, const std::string& name);
+
+}  // namespace weft::train

@@ -1,0 +1,42 @@
+// The training loop: batches in, steps, evaluation after epochs, hooks for everything that watches or saves.
+// It knows neither files nor kernels.
+#pragma once
+
+#include <functional>
+
+#include "weft/data/loader.h"
+#include "weft/runtime/state.h"
+#include "weft/train/metrics.h"
+#include "weft/train/run_spec.h"
+#include "weft/train/step_cache.h"
+
+namespace weft::train {
+
+/// All may be empty. on_step must not allocate.
+struct Hooks {
+  std::function<void(const StepMetrics&)> on_step;
+  std::function<void(const EpochMetrics&)> on_epoch;
+  /// To make a checkpoint: when the spec says so, after the last epoch, and before an interrupted loop returns.
+  std::function<void(const Position&)> save;
+  std::function<bool()> stop_requested;  // asked after each step
+};
+
+struct FitInputs {
+  const RunSpec& spec;
+  StepCache& training;
+  StepCache& evaluation;
+  State& state;
+  data::Loader& training_data;
+  data::Loader* evaluation_data;  // null: nothing to evaluate on
+};
+
+struct FitResult {
+  Position position;
+  bool finished = false;  // false: stopped by stop_requested
+};
+
+/// Goes from `position` to the end of the last epoch. Error(numeric) naming step and learning rate where the loss is no
+/// finite number. After the first step of each plan the loop allocates nothing.
+FitResult fit(const FitInputs& inputs, const Position& position, const Hooks& hooks);
+
+}  // namespace weft::train

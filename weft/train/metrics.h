@@ -1,0 +1,40 @@
+// What a run knows about itself while it goes: where it stands and how well it does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace weft::train {
+
+/// What comes next, and the sums of the epoch so far: enough to go on as if nothing had happened.
+struct Position {
+  int64_t epoch = 0;          // from 0
+  int64_t step_in_epoch = 0;  // from 0
+  int64_t step = 0;           // steps done since the start of the run
+  double loss_sum = 0;        // over the samples of this epoch
+  double correct = 0;
+  int64_t samples = 0;
+  double epoch_seconds = 0;  // spent in this epoch's training steps
+  double train_seconds = 0;  // wall time of the run so far, evaluation and checkpoints included
+  double step_seconds = 0;   // wall time of all training steps so far
+};
+
+struct StepMetrics {
+  int64_t epoch = 0;  // from 0
+  int64_t step = 0;   // the step just done, from 0
+  int64_t steps = 0;  // of the whole run
+  double learning_rate = 0;
+  double loss = 0;      // of this step's batch
+  int64_t samples = 0;  // since the start of the run
+};
+
+struct EpochMetrics {
+  int64_t epoch = 0;  // from 0
+  int64_t step = 0;   // steps done since the start of the run
+  double train_loss = 0, train_accuracy = 0;
+  std::optional<double> test_loss{}, test_accuracy{};  // where the epoch was evaluated
+  double train_seconds = 0;      // since the start of the run: with test_accuracy, time to accuracy
+  double images_per_second = 0;  // of this epoch's training steps
+};
+
+}  // namespace weft::train

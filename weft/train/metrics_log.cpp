@@ -1,0 +1,75 @@
+#include "weft/train/metrics_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+
+namespace weft::train {
+
+namespace {
+
+void cut_after(const std::filesystem::path& path, int64_t last_step) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return;
+  std::istringstream lines(read_text(path));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) break;
+    if (record["step"].get<int64_t>() > last_step) break;
+    kept += line + "\n";
+  }
+  write_atomically(path, kept);
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(std::filesystem::path path, int64_t last_step) : path_(std::move(path)) {
+  cut_after(path_, last_step);
+  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(ErrorKind::io, "cannot write '{}': {}", path_.string(), std::strerror(errno));
+}
+
+MetricsLog::~MetricsLog() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void MetricsLog::append(std::string_view line) {
+  const off_t before = lseek(descriptor_, 0, SEEK_END);
+  const ssize_t put = ::write(descriptor_, line.data(), line.size());
+  if (put == static_cast<ssize_t>(line.size())) return;
+  const int reason = put < 0 ? errno : ENOSPC;
+  if (before >= 0 && ftruncate(descriptor_, before) != 0) return;  // no half line stays behind
+  fail(ErrorKind::io, "cannot write '{}': {}; free some space, then go on with --resume", path_.string(),
+       std::strerror(reason));
+}
+
+void MetricsLog::add(const StepMetrics& m) {
+  if ((m.step + 1) % kStepsPerRecord != 0) return;
+  char line[256];
+  const auto end = fmt::format_to_n(
+      line, sizeof line,
+      R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{},"loss":{}}})"
+      "\n",
+      m.step + 1, m.epoch + 1, m.learning_rate, m.loss);
+  append({line, static_cast<size_t>(end.out - line)});
+}
+
+void MetricsLog::add(const EpochMetrics& m) {
+  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : "null"; };
+  append(fmt::format(R"({{"kind":"epoch","step":{},"epoch":{},"train_loss":{},"train_accuracy":{},"test_loss":{},)"
+                     R"("test_accuracy":{},"train_seconds":{:.3f},"images_per_second":{:.1f}}})"
+                     "\n",
+                     m.step, m.epoch + 1, m.train_loss, m.train_accuracy, number(m.test_loss), number(m.test_accuracy),
+                     m.train_seconds, m.images_per_second));
+}
+
+}  // namespace weft::train

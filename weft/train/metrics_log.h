@@ -1,0 +1,36 @@
+// metrics.jsonl: one JSON object per line, every few steps and after each epoch.
+//   {"kind":"step","step":20,"epoch":1,"learning_rate":0.1,"loss":0.52}
+//   {"kind":"epoch","step":469,"epoch":1,"train_loss":...,"train_accuracy":...,"test_loss":...,"test_accuracy":...,
+//    "train_seconds":...,"images_per_second":...}
+// "step" counts the steps done, epochs count from 1.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include "weft/train/metrics.h"
+
+namespace weft::train {
+
+inline constexpr int64_t kStepsPerRecord = 20;
+
+class MetricsLog {
+ public:
+  /// Opens for appending. Records of steps after `last_step` are cut off first: a resumed run writes them again.
+  MetricsLog(std::filesystem::path path, int64_t last_step);
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  MetricsLog& operator=(const MetricsLog&) = delete;
+
+  /// Writes every kStepsPerRecord steps only; allocates nothing.
+  void add(const StepMetrics& metrics);
+  void add(const EpochMetrics& metrics);
+
+ private:
+  void append(std::string_view line);
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace weft::train

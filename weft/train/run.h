@@ -1,0 +1,36 @@
+// One training run from its specification to its run directory: data, plans, state, loop, checkpoints, summary.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "weft/train/run_spec.h"
+#include "weft/train/summary.h"
+
+namespace weft::train {
+
+struct RunOptions {
+  std::FILE* progress = nullptr;                  // where the progress line goes; null: nowhere
+  std::function<void(const std::string&)> note;   // a line for the user, such as a warning; may be empty
+  std::function<bool()> stop_requested;           // asked after each step; may be empty
+};
+
+struct RunOutcome {
+  std::filesystem::path directory;
+  bool finished = false;  // false: stopped on request, to be resumed
+  int64_t steps_done = 0;
+  Summary summary;  // complete where finished
+};
+
+/// Trains in a new directory (see RunDirectory::create). What is wrong with the spec, the data or the machine is said
+/// before anything is written.
+RunOutcome start_run(const RunSpec& spec, const std::filesystem::path& directory, const RunOptions& options);
+
+/// Goes on from the newest whole checkpoint of a run directory, from the beginning where there is none yet.
+/// `threads` 0: as the run began. With the same number of threads the weights become bitwise those of a run that was
+/// never cut off.
+RunOutcome resume_run(const std::filesystem::path& directory, int64_t threads, const RunOptions& options);
+
+}  // namespace weft::train

@@ -1,0 +1,36 @@
+// The data of a run: both splits, how they are normalised and how they are fed.
+#pragma once
+
+#include <memory>
+
+#include "weft/data/dataset.h"
+#include "weft/data/loader.h"
+#include "weft/models/model.h"
+#include "weft/train/run_directory.h"
+#include "weft/train/run_spec.h"
+
+namespace weft::train {
+
+struct RunData {
+  std::unique_ptr<data::Dataset> training;
+  std::unique_ptr<data::Dataset> test;  // null: the spec names no test files
+  DataDescription description;
+};
+
+/// Opens what the spec names. Error(usage) where a batch is larger than the training set.
+RunData open_run_data(const RunSpec& spec);
+
+/// The test split, or, of data with one split only, that one: for `weft eval --data`.
+std::unique_ptr<data::Dataset> open_evaluation_data(const std::string& data_spec);
+
+models::ModelInput model_input(const DataDescription& description, int64_t batch);
+
+/// Shuffled, augmented, whole batches only.
+data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description);
+/// In order, as it is, to the last sample.
+data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description);
+
+/// What a loader's batches take in memory.
+int64_t loader_bytes(const data::LoaderOptions& options, const DataDescription& description);
+
+}  // namespace weft::train
