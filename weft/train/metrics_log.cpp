@@ -55,11 +55,10 @@ void MetricsLog::append(std::string_view line) {
 void MetricsLog::add(const StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;
   char line[256];
-  const auto end = fmt::format_to_n(
-      line, sizeof line,
-      R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{},"loss":{}}})"
-      "\n",
-      m.step + 1, m.epoch + 1, m.learning_rate, m.loss);
+  const auto end = fmt::format_to_n(line, sizeof line,
+                                    R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{},"loss":{}}})"
+                                    "\n",
+                                    m.step + 1, m.epoch + 1, m.learning_rate, m.loss);
   append({line, static_cast<size_t>(end.out - line)});
 }
 

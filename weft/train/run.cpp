@@ -7,75 +7,19 @@
 #include "weft/base/format.h"
 #include "weft/base/progress.h"
 #include "weft/graph/text.h"
-#include "weft/ops/all.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/fit.h"
 #include "weft/train/metrics_log.h"
+#include "weft/train/prepared_run.h"
 #include "weft/train/process_memory.h"
 #include "weft/train/recipe.h"
-#include "weft/train/run_data.h"
 #include "weft/train/run_directory.h"
-#include "weft/train/step.h"
 
 namespace weft::train {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Everything that is decided before the first byte of the run's memory is allocated.
-class PreparedRun {
- public:
-  explicit PreparedRun(const RunSpec& run_spec)
-      : spec(run_spec),
-        run_data(open_run_data(spec)),
-        registry(ops::make_registry()),
-        backend(static_cast<int>(spec.threads)),
-        step(build_training_step(registry, spec, model_input(run_data.description, spec.batch))),
-        training([this](int64_t) { return step.graph; }, backend, compile_options()),
-        evaluation(
-            [this](int64_t batch) {
-              return build_evaluation_step(registry, spec, model_input(run_data.description, batch));
-            },
-            backend, compile_options()) {
-    compile_seconds = training.compiled(spec.batch).compile_seconds;
-    if (run_data.test) {
-      const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
-      if (samples >= batch) compile_seconds += evaluation.compiled(batch).compile_seconds;
-      if (samples % batch != 0) compile_seconds += evaluation.compiled(samples % batch).compile_seconds;
-    }
-    require_memory();
-  }
-  PreparedRun(const PreparedRun&) = delete;
-  PreparedRun& operator=(const PreparedRun&) = delete;
-
-  int64_t planned_total_bytes() const {
-    int64_t bytes = training.arena_bytes() + evaluation.arena_bytes() + state_bytes(step);
-    bytes += loader_bytes(training_loader_options(spec, run_data.description), run_data.description);
-    if (run_data.test)
-      bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);
-    return bytes;
-  }
-
-  RunSpec spec;
-  RunData run_data;
-  OpRegistry registry;
-  CpuBackend backend;
-  TrainingStep step;
-  StepCache training, evaluation;
-  double compile_seconds = 0;
-
- private:
-  CompileOptions compile_options() const { return {.passes = {}, .threads = static_cast<int>(spec.threads)}; }
-
-  void require_memory() const {
-    const int64_t planned = planned_total_bytes(), limit = memory_limit_bytes();
-    if (planned > limit)
-      fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}; choose a smaller batch",
-           spec.model.name, spec.batch, human_bytes(static_cast<double>(planned)),
-           human_bytes(static_cast<double>(limit)));
-  }
-};
 
 /// Takes a fresh run directory back unless training begins.
 class FreshDirectoryGuard {
@@ -109,11 +53,13 @@ Standing standing_of(const PreparedRun& run, std::optional<Checkpoint> checkpoin
   const std::string hash = spec_hash(run.spec);
   if (!checkpoint) {
     const auto seed = static_cast<uint64_t>(run.spec.seed);
-    return {initial_state(run.step, seed), {.spec_hash = hash, .seed = run.spec.seed, .files = {}}};
+    Standing standing{initial_state(run.step, seed), {}};
+    standing.manifest.spec_hash = hash;
+    standing.manifest.seed = run.spec.seed;
+    return standing;
   }
   if (checkpoint->manifest.spec_hash != hash)
-    fail(ErrorKind::data,
-         "checkpoint '{}' belongs to another spec.toml; put the original one back, or start a new run",
+    fail(ErrorKind::data, "checkpoint '{}' belongs to another spec.toml; put the original one back, or start a new run",
          checkpoint->path.string());
   return {std::move(checkpoint->state), std::move(checkpoint->manifest)};
 }
@@ -136,9 +82,8 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .train_accuracy = {},
       .train_loss = {},
       .train_seconds = position.train_seconds,
-      .images_per_second = position.step_seconds > 0
-                               ? static_cast<double>(position.step * run.spec.batch) / position.step_seconds
-                               : 0,
+      .images_per_second =
+          position.step_seconds > 0 ? static_cast<double>(position.step * run.spec.batch) / position.step_seconds : 0,
       .compile_seconds = run.compile_seconds,
       .planned_peak_bytes = run.training.compiled(run.spec.batch).plan.arena_bytes,
       .arena_bytes = run.training.executor(run.spec.batch).arena_bytes(),
@@ -265,8 +210,8 @@ RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions
   RunDirectory::require_free(path);
   PreparedRun run(spec);
   const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.name);
-  const std::shared_ptr<void> lock = directory.lock();
   FreshDirectoryGuard guard(&directory);
+  const std::shared_ptr<void> lock = directory.lock();
   write_atomically(directory.spec(), print_recipe(spec));
   write_description(directory, run);
   RunInDirectory in_directory(run, directory, options, std::nullopt);
@@ -282,7 +227,8 @@ RunOutcome resume_run(const fs::path& path, int64_t threads, const RunOptions& o
   const auto note = [&](const std::string& line) {
     if (options.note) options.note(line);
   };
-  std::optional<Checkpoint> checkpoint = CheckpointStore(directory.checkpoints(), spec.checkpoint.keep).read_newest(note);
+  std::optional<Checkpoint> checkpoint =
+      CheckpointStore(directory.checkpoints(), spec.checkpoint.keep).read_newest(note);
   if (!checkpoint) note("no checkpoint yet: starting from the first step");
   PreparedRun run(spec);
   write_description(directory, run);

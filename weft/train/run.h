@@ -12,9 +12,9 @@
 namespace weft::train {
 
 struct RunOptions {
-  std::FILE* progress = nullptr;                  // where the progress line goes; null: nowhere
-  std::function<void(const std::string&)> note;   // a line for the user, such as a warning; may be empty
-  std::function<bool()> stop_requested;           // asked after each step; may be empty
+  std::FILE* progress = nullptr;                 // where the progress line goes; null: nowhere
+  std::function<void(const std::string&)> note;  // a line for the user, such as a warning; may be empty
+  std::function<bool()> stop_requested;          // asked after each step; may be empty
 };
 
 struct RunOutcome {

@@ -12,11 +12,11 @@ struct Summary {
   int64_t threads = 0;
   int64_t parameters = 0;
   int64_t epochs = 0, steps = 0, batch = 0, seed = 0;
-  std::optional<double> test_accuracy, test_loss;            // of the last epoch; none without test data
-  std::optional<double> best_test_accuracy;                  // over all evaluated epochs
-  std::optional<double> train_accuracy, train_loss;          // of the last epoch, with augmentation, while it went on
-  double train_seconds = 0;                                  // wall time, evaluation and checkpoints included
-  double images_per_second = 0;                              // over all training steps
+  std::optional<double> test_accuracy, test_loss;    // of the last epoch; none without test data
+  std::optional<double> best_test_accuracy;          // over all evaluated epochs
+  std::optional<double> train_accuracy, train_loss;  // of the last epoch, with augmentation, while it went on
+  double train_seconds = 0;                          // wall time, evaluation and checkpoints included
+  double images_per_second = 0;                      // over all training steps
   double compile_seconds = 0;
   int64_t planned_peak_bytes = 0;   // the training plan's arena
   int64_t arena_bytes = 0;          // what the executor allocated for it

@@ -1,0 +1,53 @@
+#include "weft/train/prepared_run.h"
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/ops/all.h"
+#include "weft/train/process_memory.h"
+
+namespace weft::train {
+
+namespace {
+
+CompileOptions compile_options(const RunSpec& spec) {
+  return {.passes = {}, .threads = static_cast<int>(spec.threads)};
+}
+
+}  // namespace
+
+PreparedRun::PreparedRun(const RunSpec& run_spec)
+    : spec(run_spec),
+      run_data(open_run_data(spec)),
+      registry(ops::make_registry()),
+      backend(static_cast<int>(spec.threads)),
+      step(build_training_step(registry, spec, model_input(run_data.description, spec.batch))),
+      training([this](int64_t) { return step.graph; }, backend, compile_options(spec)),
+      evaluation(
+          [this](int64_t batch) {
+            return build_evaluation_step(registry, spec, model_input(run_data.description, batch));
+          },
+          backend, compile_options(spec)) {
+  compile_seconds = training.compiled(spec.batch).compile_seconds;
+  if (run_data.test) {
+    const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
+    if (samples >= batch) compile_seconds += evaluation.compiled(batch).compile_seconds;
+    if (samples % batch != 0) compile_seconds += evaluation.compiled(samples % batch).compile_seconds;
+  }
+  require_memory();
+}
+
+int64_t PreparedRun::planned_total_bytes() const {
+  int64_t bytes = training.arena_bytes() + evaluation.arena_bytes() + state_bytes(step);
+  bytes += loader_bytes(training_loader_options(spec, run_data.description), run_data.description);
+  if (run_data.test) bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);
+  return bytes;
+}
+
+void PreparedRun::require_memory() const {
+  const int64_t planned = planned_total_bytes(), limit = memory_limit_bytes();
+  if (planned <= limit) return;
+  fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}; choose a smaller batch",
+       spec.model.name, spec.batch, human_bytes(static_cast<double>(planned)), human_bytes(static_cast<double>(limit)));
+}
+
+}  // namespace weft::train

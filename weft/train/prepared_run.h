@@ -1,0 +1,36 @@
+// Everything about a run that is decided before the first byte of its memory is allocated: data, graphs, plans.
+#pragma once
+
+#include "weft/graph/op_def.h"
+#include "weft/runtime/cpu_backend.h"
+#include "weft/train/run_data.h"
+#include "weft/train/run_spec.h"
+#include "weft/train/step.h"
+#include "weft/train/step_cache.h"
+
+namespace weft::train {
+
+class PreparedRun {
+ public:
+  /// Opens the data and compiles every plan that the run will need. Error(usage) where the machine's memory is too
+  /// small for them.
+  explicit PreparedRun(const RunSpec& run_spec);
+  PreparedRun(const PreparedRun&) = delete;
+  PreparedRun& operator=(const PreparedRun&) = delete;
+
+  /// Arenas of all plans, state and loader buffers.
+  int64_t planned_total_bytes() const;
+
+  RunSpec spec;
+  RunData run_data;
+  OpRegistry registry;
+  CpuBackend backend;
+  TrainingStep step;
+  StepCache training, evaluation;
+  double compile_seconds = 0;
+
+ private:
+  void require_memory() const;
+};
+
+}  // namespace weft::train
