@@ -1,0 +1,15 @@
+// What the batch-norm kernels share.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "weft/graph/graph.h"
+#include "weft/runtime/native/channel_view.h"
+
+namespace weft::native {
+
+/// The common view of the rank-2 or rank-4 operands; nullopt with the reason where the kernels cannot serve the node.
+std::optional<ChannelView> batch_norm_view(const NodeSignature& node, std::string& why_not);
+
+}  // namespace weft::native

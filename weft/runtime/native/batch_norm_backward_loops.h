@@ -1,0 +1,90 @@
+// Loops of batch_norm_backward over one chunk of rows; compiled per instruction set (multiversion.h).
+
+/// The output's gradient with the relu's mask applied.
+template <ReluMask mask, typename V>
+WEFT_INLINE V masked(V gradient, V x, V mean, V factor, V shift, const float* output) {
+  if constexpr (mask == ReluMask::from_output) return load<V>(output) > zero<V>() ? gradient : zero<V>();
+  if constexpr (mask == ReluMask::from_input) return (x - mean) * factor + shift > zero<V>() ? gradient : zero<V>();
+  return gradient;
+}
+
+/// sum(g) and sum(g * (x - mean)) of the rows; stores g where the residual's gradient is wanted.
+template <ReluMask mask, bool stores, typename V>
+WEFT_INLINE void sum_at(const BackwardChunk& c, int64_t i, V mean, V factor, V shift, V& sum, V& product) {
+  const V x = load<V>(c.x + i);
+  const V g = masked<mask, V>(load<V>(c.gradient + i), x, mean, factor, shift, c.output + i);
+  if constexpr (stores) store<V>(c.masked + i, g);
+  sum += g;
+  product += g * (x - mean);
+}
+
+template <ReluMask mask, bool stores>
+void sum_chunk(const BackwardChunk& c) {
+  if (c.width == 1 && c.stride == 1) {
+    const FloatVector mean = FloatVector{} + *c.mean, factor = FloatVector{} + *c.factor,
+                      shift = FloatVector{} + *c.shift;
+    FloatVector s0{}, s1{}, p0{}, p1{};
+    float s = 0, p = 0;
+    int64_t r = 0;
+    for (; r + 2 * kLanes <= c.rows; r += 2 * kLanes) {
+      sum_at<mask, stores, FloatVector>(c, r, mean, factor, shift, s0, p0);
+      sum_at<mask, stores, FloatVector>(c, r + kLanes, mean, factor, shift, s1, p1);
+    }
+    for (; r < c.rows; ++r) sum_at<mask, stores, float>(c, r, *c.mean, *c.factor, *c.shift, s, p);
+    *c.sums += sum_lanes<FloatVector>(s0 + s1) + static_cast<double>(s);
+    *c.products += sum_lanes<FloatVector>(p0 + p1) + static_cast<double>(p);
+    return;
+  }
+  for_each_lane_group(c.width, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    const V mean = load<V>(c.mean + at), factor = load<V>(c.factor + at), shift = load<V>(c.shift + at);
+    V s0{}, s1{}, p0{}, p1{};
+    int64_t r = 0;
+    for (; r + 2 <= c.rows; r += 2) {
+      sum_at<mask, stores, V>(c, r * c.stride + at, mean, factor, shift, s0, p0);
+      sum_at<mask, stores, V>(c, (r + 1) * c.stride + at, mean, factor, shift, s1, p1);
+    }
+    for (; r < c.rows; ++r) sum_at<mask, stores, V>(c, r * c.stride + at, mean, factor, shift, s0, p0);
+    float sums[lanes_of<V>], products[lanes_of<V>];
+    store<V>(sums, s0 + s1);
+    store<V>(products, p0 + p1);
+    for (int64_t l = 0; l < lanes_of<V>; ++l) {
+      c.sums[at + l] += static_cast<double>(sums[l]);
+      c.products[at + l] += static_cast<double>(products[l]);
+    }
+  });
+}
+
+/// dx = factor * (g - bias - (x - mean) * slope)
+template <ReluMask mask, typename V>
+WEFT_INLINE void apply_at(const BackwardChunk& c, int64_t i, V mean, V factor, V shift, V bias, V slope) {
+  const V x = load<V>(c.x + i);
+  const V g = masked<mask, V>(load<V>(c.gradient + i), x, mean, factor, shift, c.output + i);
+  store<V>(c.input_gradient + i, factor * (g - bias - (x - mean) * slope));
+}
+
+template <ReluMask mask>
+void apply_chunk(const BackwardChunk& c) {
+  if (c.width == 1 && c.stride == 1) {
+    const FloatVector mean = FloatVector{} + *c.mean, factor = FloatVector{} + *c.factor,
+                      shift = FloatVector{} + *c.shift, bias = FloatVector{} + *c.bias,
+                      slope = FloatVector{} + *c.slope;
+    int64_t r = 0;
+    for (; r + kLanes <= c.rows; r += kLanes) apply_at<mask, FloatVector>(c, r, mean, factor, shift, bias, slope);
+    for (; r < c.rows; ++r) apply_at<mask, float>(c, r, *c.mean, *c.factor, *c.shift, *c.bias, *c.slope);
+    return;
+  }
+  for_each_lane_group(c.width, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    const V mean = load<V>(c.mean + at), factor = load<V>(c.factor + at), shift = load<V>(c.shift + at),
+            bias = load<V>(c.bias + at), slope = load<V>(c.slope + at);
+    for (int64_t r = 0; r < c.rows; ++r) apply_at<mask, V>(c, r * c.stride + at, mean, factor, shift, bias, slope);
+  });
+}
+
+constexpr Loops loops{
+    {{sum_chunk<ReluMask::none, false>, sum_chunk<ReluMask::none, true>},
+     {sum_chunk<ReluMask::from_input, false>, sum_chunk<ReluMask::from_input, true>},
+     {sum_chunk<ReluMask::from_output, false>, sum_chunk<ReluMask::from_output, true>}},
+    {apply_chunk<ReluMask::none>, apply_chunk<ReluMask::from_input>, apply_chunk<ReluMask::from_output>},
+};

@@ -1,0 +1,125 @@
+// Loops of batch_norm and batch_norm_inference over one chunk of rows; compiled per instruction set (multiversion.h).
+
+/// Joins `count` samples with mean `m` and sum of squared deviations `q` to those seen before
+/// (Chan, Golub and LeVeque 1983), so that a large mean costs no digits of the variance.
+WEFT_INLINE void join_moments(double count, double m, double q, double before, double& mean, double& squares) {
+  const double delta = m - mean, total = before + count;
+  mean += delta * count / total;
+  squares += q + delta * delta * before * count / total;
+}
+
+template <typename V>
+WEFT_INLINE void column_moments(const float* x, int64_t rows, int64_t stride, double before, double* mean,
+                                double* squares) {
+  V s0{}, s1{}, s2{}, s3{};
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    s0 += load<V>(x + r * stride);
+    s1 += load<V>(x + (r + 1) * stride);
+    s2 += load<V>(x + (r + 2) * stride);
+    s3 += load<V>(x + (r + 3) * stride);
+  }
+  for (; r < rows; ++r) s0 += load<V>(x + r * stride);
+  const V center = ((s0 + s1) + (s2 + s3)) / static_cast<float>(rows);
+  V d0{}, d1{}, q0{}, q1{};  // the chunk lies in the first-level cache now
+  for (r = 0; r + 2 <= rows; r += 2) {
+    const V a = load<V>(x + r * stride) - center, b = load<V>(x + (r + 1) * stride) - center;
+    d0 += a;
+    d1 += b;
+    q0 += a * a;
+    q1 += b * b;
+  }
+  for (; r < rows; ++r) {
+    const V a = load<V>(x + r * stride) - center;
+    d0 += a;
+    q0 += a * a;
+  }
+  float centers[lanes_of<V>], drift[lanes_of<V>], square[lanes_of<V>];
+  store<V>(centers, center);
+  store<V>(drift, d0 + d1);
+  store<V>(square, q0 + q1);
+  const auto count = static_cast<double>(rows);
+  for (int64_t l = 0; l < lanes_of<V>; ++l) {
+    const double d = static_cast<double>(drift[l]) / count;
+    join_moments(count, static_cast<double>(centers[l]) + d, static_cast<double>(square[l]) - d * d * count, before,
+                 mean[l], squares[l]);
+  }
+}
+
+/// A row of one channel: the vectors run along the rows.
+WEFT_INLINE void contiguous_moments(const float* x, int64_t rows, double before, double& mean, double& squares) {
+  FloatVector s0{}, s1{}, d0{}, d1{}, q0{}, q1{};
+  double rest = 0;
+  int64_t r = 0;
+  for (; r + 2 * kLanes <= rows; r += 2 * kLanes) {
+    s0 += load<FloatVector>(x + r);
+    s1 += load<FloatVector>(x + r + kLanes);
+  }
+  for (; r < rows; ++r) rest += static_cast<double>(x[r]);
+  const auto count = static_cast<double>(rows);
+  const auto center = static_cast<float>((sum_lanes<FloatVector>(s0 + s1) + rest) / count);
+  double drift = 0, square = 0;
+  for (r = 0; r + 2 * kLanes <= rows; r += 2 * kLanes) {
+    const FloatVector a = load<FloatVector>(x + r) - center, b = load<FloatVector>(x + r + kLanes) - center;
+    d0 += a;
+    d1 += b;
+    q0 += a * a;
+    q1 += b * b;
+  }
+  for (; r < rows; ++r) {
+    const double a = static_cast<double>(x[r] - center);
+    drift += a;
+    square += a * a;
+  }
+  drift = (drift + sum_lanes<FloatVector>(d0 + d1)) / count;
+  square += sum_lanes<FloatVector>(q0 + q1);
+  join_moments(count, static_cast<double>(center) + drift, square - drift * drift * count, before, mean, squares);
+}
+
+void moments(const float* x, int64_t rows, int64_t stride, int64_t width, double before, double* mean,
+             double* squares) {
+  if (width == 1 && stride == 1) {
+    contiguous_moments(x, rows, before, *mean, *squares);
+    return;
+  }
+  for_each_lane_group(width, [&](auto lane, int64_t at) {
+    column_moments<decltype(lane)>(x + at, rows, stride, before, mean + at, squares + at);
+  });
+}
+
+template <bool has_residual, bool has_relu, typename V>
+WEFT_INLINE V normalised(V x, V mean, V factor, V shift, const float* residual) {
+  V y = (x - mean) * factor + shift;
+  if constexpr (has_residual) y += load<V>(residual);
+  if constexpr (has_relu) y = rectify<V>(y);
+  return y;
+}
+
+template <bool has_residual, bool has_relu>
+void normalise_chunk(const NormaliseChunk& c) {
+  if (c.width == 1 && c.stride == 1) {
+    const float mean = *c.mean, factor = *c.factor, shift = *c.shift;
+    const FloatVector means = FloatVector{} + mean, factors = FloatVector{} + factor, shifts = FloatVector{} + shift;
+    int64_t r = 0;
+    for (; r + kLanes <= c.rows; r += kLanes)
+      store<FloatVector>(c.y + r, normalised<has_residual, has_relu, FloatVector>(load<FloatVector>(c.x + r), means,
+                                                                                  factors, shifts, c.residual + r));
+    for (; r < c.rows; ++r)
+      c.y[r] = normalised<has_residual, has_relu, float>(c.x[r], mean, factor, shift, c.residual + r);
+    return;
+  }
+  for_each_lane_group(c.width, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    const V mean = load<V>(c.mean + at), factor = load<V>(c.factor + at), shift = load<V>(c.shift + at);
+    for (int64_t r = 0; r < c.rows; ++r) {
+      const int64_t i = r * c.stride + at;
+      store<V>(c.y + i, normalised<has_residual, has_relu, V>(load<V>(c.x + i), mean, factor, shift, c.residual + i));
+    }
+  });
+}
+
+constexpr Loops loops{
+    moments,
+    {{normalise_chunk<false, false>, normalise_chunk<false, true>},
+     {normalise_chunk<true, false>, normalise_chunk<true, true>}},
+};

@@ -1,0 +1,41 @@
+#include "weft/runtime/native/isa.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+namespace weft::native {
+
+namespace {
+
+Isa supported_isa() {
+#if defined(__x86_64__) && !defined(WEFT_NO_MULTIVERSION)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return Isa::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
+#endif
+  return Isa::baseline;
+}
+
+Isa allowed_isa() {
+  const char* text = std::getenv("ONEDNN_MAX_CPU_ISA");
+  if (text == nullptr) text = std::getenv("DNNL_MAX_CPU_ISA");
+  if (text == nullptr) return Isa::avx512;
+  std::string name = text;
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 32 : c; });
+  if (name == "SSE41" || name == "AVX") return Isa::baseline;
+  if (name.starts_with("AVX2")) return Isa::avx2;
+  return Isa::avx512;
+}
+
+}  // namespace
+
+Isa detect_isa() { return std::min(supported_isa(), allowed_isa()); }
+
+std::string_view name_of(Isa isa) {
+  constexpr std::string_view names[] = {"baseline", "avx2", "avx512"};
+  return names[static_cast<int>(isa)];
+}
+
+}  // namespace weft::native

@@ -1,0 +1,20 @@
+// Which instruction set the native kernels' loops are compiled for, chosen once when kernels are registered.
+#pragma once
+
+#include <string_view>
+
+namespace weft::native {
+
+enum class Isa {
+  baseline,  // what the compiler's default target has (SSE2 on x86-64)
+  avx2,      // AVX2 and FMA
+  avx512,    // AVX-512 F, BW, DQ, VL
+};
+
+/// The best set that this CPU has and the environment variable ONEDNN_MAX_CPU_ISA allows, so that one variable limits
+/// oneDNN and the native kernels alike.
+Isa detect_isa();
+/// "avx512"
+std::string_view name_of(Isa isa);
+
+}  // namespace weft::native

@@ -1,0 +1,28 @@
+// weft's own f32 kernels for everything that is bound by memory, one file per family of ops.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weft/runtime/kernel.h"
+#include "weft/runtime/native/isa.h"
+
+namespace weft::native {
+
+// Each registers the kernels of its ops, with loops compiled for the given instruction set.
+void add_batch_norm(KernelTable&, Isa);           // batch_norm, batch_norm_inference
+void add_batch_norm_backward(KernelTable&, Isa);  // batch_norm_backward
+
+/// Registers every family for one instruction set.
+void add_kernels(KernelTable&, Isa);
+
+/// Sets `why_not` and returns null: "return declined(why_not, ...)" in a factory.
+inline std::unique_ptr<Kernel> declined(std::string& why_not, std::string reason) {
+  why_not = std::move(reason);
+  return nullptr;
+}
+
+/// True where every operand is f32 and plain; else says which is not.
+bool all_plain_f32(const NodeSignature& node, std::string& why_not);
+
+}  // namespace weft::native
