@@ -1,8 +1,7 @@
 // Matrix products, batched over leading dimensions that broadcast.
-#include <algorithm>
-
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
+#include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
 
 namespace weft::ops {
@@ -14,6 +13,8 @@ Pair matrix_of(const Shape& shape, bool transposed) {
   const int64_t rows = shape[rank - 2], columns = shape[rank - 1];
   return transposed ? Pair{columns, rows} : Pair{rows, columns};
 }
+
+Shape leading_of(const Shape& shape) { return Shape(std::vector<int64_t>(shape.begin(), shape.end() - 2)); }
 
 std::vector<TensorType> infer_matmul(const InferContext& context) {
   for (const int operand : {0, 1}) {
@@ -32,19 +33,14 @@ std::vector<TensorType> infer_matmul(const InferContext& context) {
                              transpose_a ? " transposed" : "", left[1], context.describe(1),
                              transpose_b ? " transposed" : "", right[0]));
   }
-  const int rank = std::max(a.rank(), b.rank());
-  std::vector<int64_t> dims(static_cast<size_t>(rank));
-  for (int axis = 0; axis < rank - 2; ++axis) {
-    const int axis_a = axis - (rank - a.rank()), axis_b = axis - (rank - b.rank());
-    const int64_t size_a = axis_a < 0 ? 1 : a[axis_a], size_b = axis_b < 0 ? 1 : b[axis_b];
-    if (size_a != size_b && size_a != 1 && size_b != 1) {
-      context.fail(fmt::format("leading dimensions of {} and {} do not broadcast: {} against {}", context.describe(0),
-                               context.describe(1), size_a, size_b));
-    }
-    dims[static_cast<size_t>(axis)] = size_a == 1 ? size_b : size_a;
+  const auto leading = broadcast_shapes(leading_of(a), leading_of(b));
+  if (!leading) {
+    context.fail(fmt::format("leading dimensions of {} and {} do not broadcast; they must be equal or 1",
+                             context.describe(0), context.describe(1)));
   }
-  dims[static_cast<size_t>(rank) - 2] = left[0];
-  dims[static_cast<size_t>(rank) - 1] = right[1];
+  std::vector<int64_t> dims = leading->dims();
+  dims.push_back(left[0]);
+  dims.push_back(right[1]);
   return {f32(Shape(dims))};
 }
 

@@ -1,0 +1,301 @@
+// Batch normalisation (Ioffe and Szegedy 2015): training, inference, gradient and the running statistics.
+#include "weft/base/error.h"
+#include "weft/ops/all.h"
+#include "weft/ops/define.h"
+#include "weft/ops/layer_norm.h"
+
+namespace weft::ops {
+namespace {
+
+AttributeSpec epsilon_attribute() { return attribute("epsilon", 1e-5, "added to the variance before its root"); }
+AttributeSpec activation_attribute() {
+  return attribute("activation", std::string("none"), "applied to the output: none or relu");
+}
+
+/// Images [N,C,H,W] or rows [N,C]; per-channel operands [C]; operands of the input's shape; a known activation.
+void require_batch_norm(const InferContext& context, int input, std::initializer_list<int> channelwise,
+                        std::initializer_list<int> same_shape) {
+  const Shape& shape = context.shape(input);
+  if (shape.rank() != 2 && shape.rank() != 4) {
+    context.fail(
+        fmt::format("input wants 2 or 4 dimensions (batch, channels, height, width), got {}", context.describe(input)));
+  }
+  for (int operand = 0; operand < context.input_count(); ++operand) context.require_dtype(operand, DType::f32);
+  for (const int operand : channelwise) {
+    if (context.shape(operand) == Shape{shape[1]}) continue;
+    context.fail(fmt::format("{} wants one number for each of the {} channels of {}, got {}",
+                             context.op.inputs[static_cast<size_t>(operand)], shape[1], context.describe(input),
+                             context.describe(operand)));
+  }
+  for (const int operand : same_shape) {
+    if (operand < context.input_count()) context.require_same_shape(operand, input);
+  }
+  const std::string& activation = context.attributes.text("activation");
+  if (activation != "none" && activation != "relu") {
+    context.fail(fmt::format("activation is none or relu, got '{}'", activation));
+  }
+}
+
+std::vector<TensorType> infer_batch_norm(const InferContext& context) {
+  require_batch_norm(context, 0, {1, 2}, {3});
+  const Shape& input = context.shape(0);
+  if (input.elements() == input[1]) {
+    context.fail(fmt::format("{} has one value per channel, which has no variance; train with larger batches or images",
+                             context.describe(0)));
+  }
+  return {f32(input), f32({input[1]}), f32({input[1]})};
+}
+
+std::vector<TensorType> infer_batch_norm_backward(const InferContext& context) {
+  require_batch_norm(context, 1, {2, 3, 4, 5}, {0, 6});
+  const Shape& input = context.shape(1);
+  std::vector<TensorType> outputs{f32(input), f32({input[1]}), f32({input[1]})};
+  if (context.attributes.boolean("residual_gradient")) outputs.push_back(f32(input));
+  return outputs;
+}
+
+/// [C] -> [1,C,1,1] (or [1,C]), so that it broadcasts over an input of this rank.
+ValueId per_channel(Graph& graph, ValueId x, int rank) {
+  const int64_t channels = graph.shape(x).elements();
+  return reshape(graph, x, rank == 4 ? std::vector<int64_t>{1, channels, 1, 1} : std::vector<int64_t>{1, channels});
+}
+
+/// What reaches the input through the statistics, where something depends on them directly:
+/// d mean / dx = 1/n and d variance / dx = 2 (x - mean) / n for n values per channel.
+ValueId add_statistics_gradient(Graph& graph, GradContext& context, ValueId gradient) {
+  const Shape shape = graph.shape(context.inputs[0]);
+  const double values = static_cast<double>(shape.elements() / shape[1]);
+  if (context.output_gradients[1].valid()) {
+    const ValueId scaled = multiply_scalar(graph, context.output_gradients[1], 1 / values);
+    gradient = add(graph, gradient, per_channel(graph, scaled, shape.rank()));
+  }
+  if (context.output_gradients[2].valid()) {
+    const ValueId centred = subtract(graph, context.inputs[0], per_channel(graph, context.outputs[1], shape.rank()));
+    const ValueId scaled = multiply_scalar(graph, context.output_gradients[2], 2 / values);
+    gradient = add(graph, gradient, multiply(graph, centred, per_channel(graph, scaled, shape.rank())));
+  }
+  return gradient;
+}
+
+std::vector<ValueId> grad_batch_norm(GradContext& context) {
+  Graph& graph = context.graph;
+  Attributes attributes = attributes_of(context);
+  const bool has_residual = context.inputs.size() > 3;
+  const bool relu = attributes.text("activation") == "relu";
+  ValueId output_gradient = context.output_gradients[0];
+  if (!output_gradient.valid()) output_gradient = constant(graph, graph.shape(context.inputs[0]), 0);
+  std::vector<ValueId> operands{output_gradient,   context.inputs[0],  context.inputs[1],
+                                context.inputs[2], context.outputs[1], context.outputs[2]};
+  if (relu && has_residual) operands.push_back(context.outputs[0]);
+  attributes.set("residual_gradient", has_residual);
+  std::vector<ValueId> gradients =
+      graph.add_node("batch_norm_backward", operands, attributes, gradient_name(context, "input"));
+  gradients[0] = add_statistics_gradient(graph, context, gradients[0]);
+  return gradients;
+}
+
+/// The statistics are constants here, so the op is an affine map of the input.
+std::vector<ValueId> grad_batch_norm_inference(GradContext& context) {
+  Graph& graph = context.graph;
+  const Attributes attributes = attributes_of(context);
+  const ValueId input = context.inputs[0], scale = context.inputs[1], mean = context.inputs[3];
+  const Shape channels = graph.shape(scale);
+  const int rank = graph.shape(input).rank();
+  ValueId gradient = context.output_gradients[0];
+  if (attributes.text("activation") == "relu") {
+    gradient = graph.add("relu_backward", {gradient, context.outputs[0]});
+  }
+  const ValueId shifted_variance = add_scalar(graph, context.inputs[4], attributes.real("epsilon"));
+  const ValueId inverse_std = reciprocal(graph, sqrt(graph, shifted_variance));
+  const ValueId slope = multiply(graph, scale, inverse_std);
+  const ValueId centred = subtract(graph, input, per_channel(graph, mean, rank));
+  const auto sum_channels = [&](ValueId x) {
+    return rank == 4 ? reduce_sum(graph, x, {0, 2, 3}) : reduce_sum(graph, x, {0});
+  };
+  const ValueId shift_gradient = sum_channels(gradient);
+  const ValueId scale_gradient = multiply(graph, sum_channels(multiply(graph, gradient, centred)), inverse_std);
+  const ValueId mean_gradient = negate(graph, multiply(graph, shift_gradient, slope));
+  const ValueId variance_gradient =
+      multiply_scalar(graph, divide(graph, multiply(graph, scale_gradient, scale), shifted_variance), -0.5);
+  std::vector<ValueId> gradients{
+      multiply(graph, gradient, per_channel(graph, slope, rank), gradient_name(context, "input")), scale_gradient,
+      shift_gradient, mean_gradient, variance_gradient};
+  if (context.inputs.size() > 5) gradients.push_back(gradient);
+  return gradients;
+}
+
+using Ranges = std::vector<OpExample::Range>;
+constexpr OpExample::Range kWide{-1, 1}, kScale{0.5, 1.5}, kVariance{0.5, 2};
+// With a relu and two channels: one shift is 3, the other -3, and 8 values cannot lie further than sqrt(7) x 0.9 from
+// their mean; so one channel is wholly above the kink and the other wholly below.
+constexpr OpExample::Range kSafeScale{0.5, 0.9}, kSafeShift{-6, 6, true}, kSmall{-0.2, 0.2};
+
+OpExample forward_example(std::string label, Shape shape, const std::string& activation = "none",
+                          bool residual = false) {
+  const Shape channels{shape[1]};
+  OpExample example{std::move(label), {f32(shape), f32(channels), f32(channels)}, {{"activation", activation}}, {}};
+  example.ranges = activation == "relu" ? Ranges{kWide, kSafeScale, kSafeShift} : Ranges{kWide, kScale, kWide};
+  if (residual) {
+    example.inputs.push_back(f32(shape));
+    example.ranges.push_back(activation == "relu" ? kSmall : kWide);
+  }
+  return example;
+}
+
+OpExample inference_example(std::string label, Shape shape, const std::string& activation = "none",
+                            bool residual = false) {
+  const Shape channels{shape[1]};
+  OpExample example = forward_example(std::move(label), shape, activation, residual);
+  example.inputs.insert(example.inputs.begin() + 3, {f32(channels), f32(channels)});
+  example.ranges.insert(example.ranges.begin() + 3, {kSmall, kVariance});
+  return example;
+}
+
+OpExample backward_example(std::string label, Shape shape, const std::string& activation = "none", bool output = false,
+                           bool residual = false) {
+  const TensorType full = f32(shape), channels = f32({shape[1]});
+  OpExample example{std::move(label),
+                    {full, full, channels, channels, channels, channels},
+                    {{"activation", activation}, {"residual_gradient", residual}},
+                    {kWide, kWide, kScale, kWide, kSmall, kVariance}};
+  if (output) example.inputs.push_back(full);
+  return example;
+}
+
+OpDef batch_norm_op() {
+  OpDef op;
+  op.name = "batch_norm";
+  op.summary = "Normalises each channel by its mean and biased variance over the batch, then scales and shifts it.";
+  op.inputs = {"input", "scale", "shift", "residual?"};
+  op.outputs = {"output", "mean", "variance"};
+  op.attributes = {epsilon_attribute(), activation_attribute()};
+  op.infer = infer_batch_norm;
+  op.gradient = grad_batch_norm;
+  // Per element: 1 for the mean, 3 for the variance, 2 to apply both, 1 each for residual and activation.
+  op.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
+    const int64_t extra = (inputs.size() > 3 ? 1 : 0) + (attributes.text("activation") == "relu" ? 1 : 0);
+    return (6 + extra) * inputs[0].elements();
+  };
+  op.layout_rule = LayoutRule::channelwise;
+  op.in_place = {{0, 3}};
+  op.examples = {forward_example("images", {2, 3, 4, 4}),
+                 forward_example("16 channels", {2, 16, 3, 3}),
+                 forward_example("17 channels, odd size", {2, 17, 3, 1}),
+                 forward_example("rows", {8, 5}),
+                 forward_example("relu", {2, 2, 2, 2}, "relu"),
+                 forward_example("residual", {2, 3, 3, 3}, "none", true),
+                 forward_example("residual and relu", {2, 2, 2, 2}, "relu", true)};
+  return op;
+}
+
+OpDef batch_norm_backward_op() {
+  OpDef op;
+  op.name = "batch_norm_backward";
+  op.summary = "Gradients of batch_norm with respect to input, scale, shift and, if wanted, the residual.";
+  op.inputs = {"output_gradient", "input", "scale", "shift", "mean", "variance", "output?"};
+  op.outputs = {"input_gradient", "scale_gradient", "shift_gradient", "residual_gradient"};
+  op.attributes = {epsilon_attribute(), activation_attribute(),
+                   attribute("residual_gradient", false, "there is a fourth output: the masked output gradient")};
+  op.infer = infer_batch_norm_backward;
+  // Per element: 2 for the normalised input, 3 for the two sums, 4 for the input gradient; 1 for the mask.
+  op.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
+    return (attributes.text("activation") == "relu" ? 10 : 9) * inputs[0].elements();
+  };
+  op.layout_rule = LayoutRule::channelwise;
+  op.in_place = {{0, 0}, {3, 0}};
+  op.examples = {backward_example("images", {2, 3, 4, 4}),
+                 backward_example("16 channels", {2, 16, 3, 3}),
+                 backward_example("rows", {8, 5}),
+                 backward_example("mask from input", {2, 17, 3, 3}, "relu"),
+                 backward_example("mask from output", {2, 4, 3, 3}, "relu", true),
+                 backward_example("residual", {2, 3, 3, 3}, "none", false, true),
+                 backward_example("residual and relu", {2, 16, 3, 3}, "relu", true, true)};
+  return op;
+}
+
+OpDef batch_norm_inference_op() {
+  OpDef op;
+  op.name = "batch_norm_inference";
+  op.summary = "Normalises each channel by given statistics, then scales and shifts it.";
+  op.inputs = {"input", "scale", "shift", "mean", "variance", "residual?"};
+  op.outputs = {"output"};
+  op.attributes = {epsilon_attribute(), activation_attribute()};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    require_batch_norm(context, 0, {1, 2, 3, 4}, {5});
+    return {f32(context.shape(0))};
+  };
+  op.gradient = grad_batch_norm_inference;
+  op.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
+    const int64_t extra = (inputs.size() > 5 ? 1 : 0) + (attributes.text("activation") == "relu" ? 1 : 0);
+    return (2 + extra) * inputs[0].elements();
+  };
+  op.layout_rule = LayoutRule::channelwise;
+  op.in_place = {{0, 0}, {0, 5}};
+  op.examples = {inference_example("images", {2, 3, 4, 4}),
+                 inference_example("16 channels", {1, 16, 3, 3}),
+                 inference_example("rows", {4, 5}),
+                 inference_example("relu", {2, 2, 2, 2}, "relu"),
+                 inference_example("residual", {2, 3, 3, 3}, "none", true),
+                 inference_example("residual and relu", {2, 2, 2, 2}, "relu", true)};
+  return op;
+}
+
+OpDef running_average_op() {
+  OpDef op;
+  op.name = "running_average";
+  op.summary = "(1 - momentum) running + momentum x sample_factor x sample.";
+  op.inputs = {"running", "sample"};
+  op.outputs = {"running"};
+  op.attributes = {attribute("momentum", 0.1, "weight of the new sample, from 0 to 1"),
+                   attribute("sample_factor", 1.0, "n/(n-1) makes a biased variance over n values unbiased")};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    context.require_dtype(0, DType::f32);
+    context.require_dtype(1, DType::f32);
+    context.require_same_shape(0, 1);
+    const double momentum = context.attributes.real("momentum");
+    if (!(momentum >= 0 && momentum <= 1)) {
+      context.fail(fmt::format("momentum must lie between 0 and 1, got {}", momentum));
+    }
+    return {f32(context.shape(0))};
+  };
+  op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 3 * inputs[0].elements(); };
+  op.layout_rule = LayoutRule::elementwise;
+  op.in_place = {{0, 0}};
+  op.is_update = true;
+  op.examples = {{"mean", {f32({5}), f32({5})}, {}, {}},
+                 {"unbiased variance",
+                  {f32({16}), f32({16})},
+                  {{"momentum", 0.25}, {"sample_factor", 8.0 / 7.0}},
+                  {kVariance, kVariance}},
+                 {"last sample only", {f32({3}), f32({3})}, {{"momentum", 1.0}}, {}}};
+  return op;
+}
+
+}  // namespace
+
+void add_norm_ops(OpRegistry& registry) {
+  registry.add(batch_norm_op());
+  registry.add(batch_norm_backward_op());
+  registry.add(batch_norm_inference_op());
+  registry.add(running_average_op());
+  add_layer_norm_ops(registry);
+}
+
+BatchNormResult batch_norm(Graph& graph, ValueId input, ValueId scale, ValueId shift, double epsilon,
+                           const std::string& name) {
+  const auto results = graph.add_node("batch_norm", {input, scale, shift}, {{"epsilon", epsilon}}, name);
+  return {results[0], results[1], results[2]};
+}
+
+ValueId batch_norm_inference(Graph& graph, ValueId input, ValueId scale, ValueId shift, ValueId mean, ValueId variance,
+                             double epsilon, const std::string& name) {
+  return graph.add("batch_norm_inference", {input, scale, shift, mean, variance}, {{"epsilon", epsilon}}, name);
+}
+
+ValueId running_average(Graph& graph, ValueId running, ValueId sample, double momentum, double sample_factor,
+                        const std::string& name) {
+  return graph.add("running_average", {running, sample}, {{"momentum", momentum}, {"sample_factor", sample_factor}},
+                   name);
+}
+
+}  // namespace weft::ops
