@@ -1,0 +1,166 @@
+// sgd_update, adamw_update and running_average: one pass over the storage, in any layout that the operands share.
+#include <fmt/format.h>
+
+#include "weft/base/parallel.h"
+#include "weft/runtime/native/native.h"
+
+namespace weft::native {
+
+namespace {
+
+struct SgdRange {
+  const float *parameter, *gradient, *velocity;
+  float *next_parameter, *next_velocity;
+  int64_t count;
+  float learning_rate, momentum, weight_decay;
+  bool nesterov;
+};
+
+struct AdamWRange {
+  const float *parameter, *gradient, *first, *second;
+  float *next_parameter, *next_first, *next_second;
+  int64_t count;
+  float beta1, beta2, epsilon;
+  float keep;          // 1 - learning rate * weight decay
+  float step_size;     // learning rate / (1 - beta1^t)
+  float second_scale;  // 1 / sqrt(1 - beta2^t)
+};
+
+struct Loops {
+  void (*sgd)(const SgdRange&);
+  void (*adamw)(const AdamWRange&);
+  void (*average)(const float* running, const float* sample, float* next, float keep, float take, int64_t count);
+};
+
+}  // namespace
+
+}  // namespace weft::native
+
+#define WEFT_LOOPS "weft/runtime/native/update_loops.h"
+#include "weft/runtime/native/multiversion.h"
+
+namespace weft::native {
+
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements below which a second thread costs more than it brings
+
+const float* input(const KernelArguments& arguments, size_t index) {
+  return static_cast<const float*>(arguments.inputs[index]);
+}
+float* output(const KernelArguments& arguments, size_t index) { return static_cast<float*>(arguments.outputs[index]); }
+
+class SgdUpdate : public Kernel {
+ public:
+  SgdUpdate(const NodeSignature& node, int threads, Isa isa)
+      : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+        threads_(threads),
+        momentum_(static_cast<float>(node.attributes.real("momentum"))),
+        weight_decay_(static_cast<float>(node.attributes.real("weight_decay"))),
+        nesterov_(node.attributes.boolean("nesterov")),
+        loops_(loops_for(isa)) {}
+  std::string name() const override { return "native:sgd_update"; }
+  void run(const KernelArguments& a) override {
+    const float learning_rate = *input(a, 3);
+    parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
+      loops_.sgd({input(a, 0) + begin, input(a, 1) + begin, input(a, 2) + begin, output(a, 0) + begin,
+                  output(a, 1) + begin, end - begin, learning_rate, momentum_, weight_decay_, nesterov_});
+    });
+  }
+
+ private:
+  const int64_t count_;
+  const int threads_;
+  const float momentum_, weight_decay_;
+  const bool nesterov_;
+  const Loops& loops_;
+};
+
+class AdamWUpdate : public Kernel {
+ public:
+  AdamWUpdate(const NodeSignature& node, int threads, Isa isa)
+      : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+        threads_(threads),
+        beta1_(node.attributes.real("beta1")),
+        beta2_(node.attributes.real("beta2")),
+        epsilon_(node.attributes.real("epsilon")),
+        weight_decay_(node.attributes.real("weight_decay")),
+        loops_(loops_for(isa)) {}
+  std::string name() const override { return "native:adamw_update"; }
+  void run(const KernelArguments& a) override {
+    const auto learning_rate = static_cast<double>(*input(a, 4));
+    const double time = static_cast<double>(*static_cast<const int64_t*>(a.inputs[5])) + 1;
+    const auto keep = static_cast<float>(1 - learning_rate * weight_decay_);
+    const auto step_size = static_cast<float>(learning_rate / (1 - std::pow(beta1_, time)));
+    const auto second_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2_, time)));
+    parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
+      loops_.adamw({input(a, 0) + begin, input(a, 1) + begin, input(a, 2) + begin, input(a, 3) + begin,
+                    output(a, 0) + begin, output(a, 1) + begin, output(a, 2) + begin, end - begin,
+                    static_cast<float>(beta1_), static_cast<float>(beta2_), static_cast<float>(epsilon_), keep,
+                    step_size, second_scale});
+    });
+  }
+
+ private:
+  const int64_t count_;
+  const int threads_;
+  const double beta1_, beta2_, epsilon_, weight_decay_;
+  const Loops& loops_;
+};
+
+class RunningAverage : public Kernel {
+ public:
+  RunningAverage(const NodeSignature& node, int threads, Isa isa)
+      : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+        threads_(threads),
+        keep_(static_cast<float>(1 - node.attributes.real("momentum"))),
+        take_(static_cast<float>(node.attributes.real("momentum") * node.attributes.real("sample_factor"))),
+        loops_(loops_for(isa)) {}
+  std::string name() const override { return "native:running_average"; }
+  void run(const KernelArguments& a) override {
+    parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
+      loops_.average(input(a, 0) + begin, input(a, 1) + begin, output(a, 0) + begin, keep_, take_, end - begin);
+    });
+  }
+
+ private:
+  const int64_t count_;
+  const int threads_;
+  const float keep_, take_;
+  const Loops& loops_;
+};
+
+/// The first `tensors` inputs and all outputs must be f32 in one layout: the loops run over storage.
+bool share_storage(const NodeSignature& node, size_t tensors, std::string& why_not) {
+  const TensorType& first = node.inputs[0];
+  const auto fits = [&](const TensorType& type) {
+    if (type.dtype == DType::f32 && type.layout == first.layout) return true;
+    why_not = fmt::format("operand {} is not f32 in the layout of {}", to_string(type), to_string(first));
+    return false;
+  };
+  for (size_t index = 0; index < tensors; ++index)
+    if (!fits(node.inputs[index])) return false;
+  for (const TensorType& type : node.outputs)
+    if (!fits(type)) return false;
+  return true;
+}
+
+template <typename Update>
+void add(KernelTable& table, const char* op, size_t tensors, Isa isa) {
+  table.add(op, {"native",
+                 [tensors, isa](const NodeSignature& node, const KernelOptions& options,
+                                std::string& why_not) -> std::unique_ptr<Kernel> {
+                   if (!share_storage(node, tensors, why_not)) return nullptr;
+                   return std::make_unique<Update>(node, options.threads, isa);
+                 }});
+}
+
+}  // namespace
+
+void add_update(KernelTable& table, Isa isa) {
+  add<SgdUpdate>(table, "sgd_update", 3, isa);
+  add<AdamWUpdate>(table, "adamw_update", 4, isa);
+  add<RunningAverage>(table, "running_average", 2, isa);
+}
+
+}  // namespace weft::native

@@ -1,0 +1,34 @@
+// Loops of the optimiser updates over one range of elements; compiled per instruction set (multiversion.h). Results may
+// overwrite their operands element by element.
+
+void sgd(const SgdRange& r) {
+  const float momentum = r.momentum, decay = r.weight_decay, rate = r.learning_rate;
+  const float from_gradient = r.nesterov ? 1.0f : 0.0f, from_velocity = r.nesterov ? momentum : 1.0f;
+#pragma omp simd
+  for (int64_t i = 0; i < r.count; ++i) {
+    const float gradient = r.gradient[i] + decay * r.parameter[i];
+    const float velocity = momentum * r.velocity[i] + gradient;
+    r.next_velocity[i] = velocity;
+    r.next_parameter[i] = r.parameter[i] - rate * (from_gradient * gradient + from_velocity * velocity);
+  }
+}
+
+void adamw(const AdamWRange& r) {
+#pragma omp simd
+  for (int64_t i = 0; i < r.count; ++i) {
+    const float gradient = r.gradient[i];
+    const float first = r.beta1 * r.first[i] + (1.0f - r.beta1) * gradient;
+    const float second = r.beta2 * r.second[i] + (1.0f - r.beta2) * gradient * gradient;
+    r.next_first[i] = first;
+    r.next_second[i] = second;
+    r.next_parameter[i] =
+        r.parameter[i] * r.keep - r.step_size * first / (__builtin_sqrtf(second) * r.second_scale + r.epsilon);
+  }
+}
+
+void average(const float* running, const float* sample, float* next, float keep, float take, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) next[i] = keep * running[i] + take * sample[i];
+}
+
+constexpr Loops loops{sgd, adamw, average};
