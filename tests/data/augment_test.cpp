@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "tests/data/idx_bytes.h"
+#include "files_for_tests.h"
 
 namespace weft::data {
 namespace {

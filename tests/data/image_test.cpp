@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-#include "tests/data/idx_bytes.h"
+#include "files_for_tests.h"
 
 namespace weft::data {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "tests/data/idx_bytes.h"
+#include "files_for_tests.h"
 
 namespace weft::data {
 namespace {

@@ -1,0 +1,27 @@
+// A machine whose convolutions want channels in blocks of 16, and whose kernels all take that but sigmoid's.
+#pragma once
+
+#include "weft/graph/backend.h"
+
+namespace weft::test {
+
+class FakeBackend : public Backend {
+ public:
+  std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override {
+    if (!node.op->name.starts_with("conv2d")) return std::nullopt;
+    LayoutChoice choice;
+    const auto wanted = [&](const TensorType& type, const std::string& operand) {
+      const bool is_weight = operand.find("weight") != std::string::npos;
+      if (type.shape[1] % 16 != 0) return Layout{};
+      return parse_layout(is_weight ? "ABcd16b16a" : "aBcd16b", 4);
+    };
+    for (size_t index = 0; index < node.inputs.size(); ++index)
+      choice.inputs.push_back(wanted(node.inputs[index], node.op->inputs[index]));
+    choice.outputs.push_back(wanted(node.outputs[0], node.op->outputs[0]));
+    return choice;
+  }
+  bool supports_layouts(const NodeSignature& node) const override { return node.op->name != "sigmoid"; }
+  KernelChoice choose_kernel(const NodeSignature&) const override { return {"fake", 0, {}}; }
+};
+
+}  // namespace weft::test

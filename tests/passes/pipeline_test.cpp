@@ -1,0 +1,90 @@
+#include "weft/passes/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/passes/fake_backend.h"
+#include "weft/base/error.h"
+#include "weft/graph/text.h"
+#include "weft/ops/all.h"
+
+namespace weft::passes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class PipelineTest : public testing::Test {
+ protected:
+  Graph run(const PipelineOptions& options) { return run_pipeline(graph_, {backend_}, options, &reports_); }
+
+  OpRegistry registry_ = ops::make_registry();
+  test::FakeBackend backend_;
+  Graph graph_ = parse_graph(R"(graph "g" {
+    batch %x "x" : f32[4]
+    %a = exp(%x) : f32[4]
+    %b = exp(%x) : f32[4]
+    %c = add(%a, %b) : f32[4]
+    %dead = log(%x) : f32[4]
+    output "c" %c
+  })",
+                             registry_);
+  std::vector<PassReport> reports_;
+};
+
+TEST_F(PipelineTest, EveryPassHasItsOwnNameAndASentence) {
+  std::set<std::string> names;
+  for (const Pass& pass : pipeline()) {
+    EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
+    EXPECT_TRUE(pass.summary.ends_with(".")) << pass.name;
+  }
+}
+
+TEST_F(PipelineTest, RunsAllPassesInOrderAndReportsEach) {
+  const Graph result = run({});
+  EXPECT_EQ(result.nodes().size(), 1u) << print_graph(result);
+  ASSERT_EQ(reports_.size(), pipeline().size());
+  for (size_t index = 0; index < reports_.size(); ++index) EXPECT_EQ(reports_[index].pass, pipeline()[index].name);
+  EXPECT_EQ(reports_[0].nodes_before, 4u);
+  EXPECT_EQ(reports_[0].nodes_after, 3u);
+}
+
+TEST_F(PipelineTest, StopsAfterAPass) {
+  run({.disabled = {}, .stop_after = "fold_constants", .on_graph = {}});
+  ASSERT_EQ(reports_.size(), 2u);
+  EXPECT_EQ(reports_.back().pass, "fold_constants");
+}
+
+TEST_F(PipelineTest, ShowsTheGraphAfterEachPass) {
+  std::vector<std::string> seen;
+  run({.disabled = {},
+       .stop_after = "eliminate_common_subexpressions",
+       .on_graph = [&](const std::string& pass, const Graph& after) {
+         seen.push_back(pass + " " + std::to_string(after.nodes().size()));
+       }});
+  EXPECT_THAT(seen, ElementsAre("eliminate_dead_code 3", "fold_constants 3", "eliminate_common_subexpressions 2"));
+}
+
+TEST_F(PipelineTest, LeavesOutWhatIsDisabled) {
+  const Graph result =
+      run({.disabled = {"eliminate_common_subexpressions", "fuse_elementwise"}, .stop_after = {}, .on_graph = {}});
+  EXPECT_EQ(result.nodes().size(), 3u) << print_graph(result);
+  EXPECT_EQ(reports_.size(), pipeline().size() - 2);
+}
+
+TEST_F(PipelineTest, AnUnknownPassIsAnErrorWithTheNearestName) {
+  for (const PipelineOptions& options :
+       {PipelineOptions{{"fuse_batchnorm"}, "", {}}, PipelineOptions{{}, "fuse_batchnorm", {}}})
+    try {
+      run(options);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_THAT(error.what(), HasSubstr("there is no pass 'fuse_batchnorm'; did you mean 'fuse_batch_norm'?"));
+    }
+}
+
+}  // namespace
+}  // namespace weft::passes

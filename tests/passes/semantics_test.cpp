@@ -1,0 +1,188 @@
+// Random training steps compute the same before and after each pass, and when the planned result runs in one arena.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "weft/autodiff/autodiff.h"
+#include "weft/base/rng.h"
+#include "weft/compile/compile.h"
+#include "weft/graph/text.h"
+#include "weft/ops/all.h"
+#include "weft/ops/ops.h"
+#include "weft/runtime/evaluate.h"
+#include "weft/runtime/executor.h"
+
+namespace weft {
+namespace {
+
+using Tensors = std::map<std::string, Tensor>;
+
+/// Grows a random network of images with channels that fill a vector register, with all that the passes look for:
+/// convolutions, batch norms with their running statistics, residual sums, chains of elementwise ops, dead ends.
+class RandomStep {
+ public:
+  RandomStep(const OpRegistry& registry, uint64_t seed) : graph_(registry, "random"), random_(seed) {
+    images_.push_back(graph_.add_input(InputKind::batch, "x", {DType::f32, kShape, {}}));
+    images_.push_back(graph_.add_input(InputKind::batch, "z", {DType::f32, kShape, {}}));
+    learning_rate_ = graph_.add_input(InputKind::scalar, "learning_rate", {DType::f32, {}, {}});
+    for (int step = 0; step < 14; ++step) add_step();
+    const ValueId sum = ops::add(graph_, images_.back(), images_[images_.size() / 2]);
+    const ValueId loss = ops::reduce_mean(graph_, ops::square(graph_, sum), {}, false, "loss");
+    graph_.add_output("loss", loss);
+    graph_.add_output("features", images_[images_.size() - 2]);
+    train(loss);
+  }
+
+  const Graph& graph() const { return graph_; }
+
+ private:
+  static inline const Shape kShape{2, 16, 4, 4};
+
+  ValueId pick() {
+    // Mostly recent ones, so that the network becomes deep.
+    const auto count = static_cast<uint32_t>(images_.size());
+    return images_[count - 1 - std::min(random_.below(count), random_.below(4))];
+  }
+
+  ValueId parameter(const Shape& shape) {
+    const std::string name = "p" + std::to_string(parameters_.size());
+    parameters_.push_back(graph_.add_input(InputKind::parameter, name, {DType::f32, shape, {}}));
+    return parameters_.back();
+  }
+
+  ValueId batch_norm(ValueId x) {
+    const auto norm = ops::batch_norm(graph_, x, parameter({16}), parameter({16}));
+    const std::string name = "mean" + std::to_string(parameters_.size());
+    const ValueId running = graph_.add_input(InputKind::state, name, {DType::f32, {16}, {}});
+    graph_.add_update(name, ops::running_average(graph_, running, norm.mean, 0.1, 1));
+    return norm.output;
+  }
+
+  void add_step() {
+    const ValueId x = pick();
+    const auto add = [&](ValueId value) { images_.push_back(value); };
+    switch (random_.below(12)) {
+      case 0:
+      case 1:
+        return add(ops::conv2d(graph_, x, parameter({16, 16, 3, 3}), {.stride = {1, 1}, .padding = {1, 1}}));
+      case 2:
+        return add(ops::relu(graph_, batch_norm(x)));
+      case 3:
+        return add(ops::relu(graph_, ops::add(graph_, batch_norm(x), pick())));
+      case 4:
+        return add(ops::relu(graph_, ops::add(graph_, batch_norm(x), batch_norm(pick()))));
+      case 5:
+        return add(batch_norm(x));
+      case 6:
+        return add(ops::tanh(graph_, ops::add(graph_, x, parameter({1, 16, 1, 1}))));
+      case 7:
+        return add(ops::gelu(graph_, ops::multiply_scalar(graph_, ops::add(graph_, x, pick()), 0.5)));
+      case 8:
+        return add(ops::multiply(graph_, ops::sigmoid(graph_, x), pick()));
+      case 9: {
+        ops::exp(graph_, x);  // nobody reads it
+        const ValueId one = ops::constant(graph_, {1}, 1);
+        return add(ops::multiply(graph_, ops::add_scalar(graph_, x, 0), ops::broadcast_to(graph_, one, kShape)));
+      }
+      case 10: {
+        const ValueId rows = ops::reshape(graph_, x, {32, 16});
+        const ValueId turned = ops::transpose(graph_, ops::matmul(graph_, rows, parameter({16, 16})), {1, 0});
+        return add(ops::reshape(graph_, turned, kShape.dims()));
+      }
+      default: {
+        const ops::Pool2dOptions window{{3, 3}, {1, 1}, {1, 1}};
+        return add(ops::subtract(graph_, ops::max_pool2d(graph_, x, window), x));
+      }
+    }
+  }
+
+  void train(ValueId loss) {
+    const std::vector<ValueId> gradients = add_gradients(graph_, loss, parameters_);
+    for (size_t index = 0; index < parameters_.size(); ++index) {
+      const std::string name = graph_.value(parameters_[index]).name;
+      const ValueId velocity = graph_.add_input(InputKind::state, name + ".velocity", graph_.type(parameters_[index]));
+      const auto next = ops::sgd_update(graph_, parameters_[index], gradients[index], velocity, learning_rate_,
+                                        {.momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
+      graph_.add_update(name, next[0]);
+      graph_.add_update(name + ".velocity", next[1]);
+    }
+  }
+
+  Graph graph_;
+  RandomStream random_;
+  std::vector<ValueId> images_, parameters_;
+  ValueId learning_rate_;
+};
+
+Tensors random_inputs(const Graph& graph, uint64_t seed) {
+  Tensors inputs;
+  for (const GraphInput& input : graph.inputs()) {
+    Tensor tensor(graph.type(input.value));
+    RandomStream random(mix(seed, hash_name(input.name)));
+    for (int64_t index = 0; index < tensor.elements(); ++index)
+      tensor.data_as<float>()[index] = input.kind == InputKind::scalar ? 0.05f : 0.4f * random.uniform() - 0.15f;
+    inputs.emplace(input.name, std::move(tensor));
+  }
+  return inputs;
+}
+
+/// To the largest element: sums in another order differ in the last digits.
+void expect_close(const Tensors& expected, const Tensors& actual, const std::string& what) {
+  for (const auto& [name, want] : expected) {
+    const Tensor& got = actual.at(name);
+    ASSERT_EQ(got.type(), want.type()) << what << ": " << name;
+    double largest = 1e-3, difference = 0;
+    for (int64_t index = 0; index < want.elements(); ++index) {
+      const double a = want.data_as<float>()[index], b = got.data_as<float>()[index];
+      largest = std::max(largest, std::abs(a));
+      difference = std::isfinite(b) ? std::max(difference, std::abs(a - b)) : INFINITY;
+    }
+    EXPECT_LE(difference, 2e-4 * largest) << what << ": " << name;
+  }
+}
+
+class Semantics : public testing::TestWithParam<uint64_t> {
+ protected:
+  OpRegistry registry_ = ops::make_registry();
+  CpuBackend reference_{1, /*only_reference=*/true};
+  CpuBackend backend_{1};
+};
+
+TEST_P(Semantics, EachPassKeepsWhatTheStepComputes) {
+  const RandomStep step(registry_, GetParam());
+  const Tensors inputs = random_inputs(step.graph(), GetParam());
+  const Tensors expected = evaluate_graph(step.graph(), inputs, reference_);
+  const auto check = [&](const std::string& pass, const Graph& after) {
+    const bool has_layouts = pass == "assign_layouts" || pass == "mark_in_place";
+    expect_close(expected, evaluate_graph(after, inputs, has_layouts ? backend_ : reference_), pass);
+    if (HasFailure()) ADD_FAILURE() << print_graph(step.graph()) << print_graph(after);
+  };
+  passes::run_pipeline(step.graph(), {backend_}, {.disabled = {}, .stop_after = {}, .on_graph = check});
+}
+
+TEST_P(Semantics, ThePlannedStepComputesTheSameInItsArena) {
+  const RandomStep step(registry_, GetParam());
+  const Tensors inputs = random_inputs(step.graph(), GetParam());
+  const Tensors expected = evaluate_graph(step.graph(), inputs, reference_);
+  const CompiledStep compiled = compile(step.graph(), backend_, {.passes = {}, .threads = 1});
+  Executor executor(compiled.graph, compiled.plan, backend_);
+  State state;
+  for (const GraphInput& input : step.graph().inputs())
+    if (input.kind == InputKind::parameter || input.kind == InputKind::state)
+      state.set(input.name, inputs.at(input.name).clone());
+  executor.bind_state(state);
+  executor.bind_batch("x", inputs.at("x").data());
+  executor.bind_batch("z", inputs.at("z").data());
+  executor.set_scalar("learning_rate", inputs.at("learning_rate").data_as<float>()[0]);
+  executor.run();
+  Tensors actual;
+  for (const GraphOutput& output : step.graph().outputs()) actual[output.name] = executor.output(output.name);
+  for (const StateUpdate& update : step.graph().updates()) actual[update.state] = state.plain(update.state);
+  expect_close(expected, actual, "the planned step");
+  if (HasFailure()) ADD_FAILURE() << print_graph(compiled.graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Semantics, testing::Range<uint64_t>(1, 25));
+
+}  // namespace
+}  // namespace weft
