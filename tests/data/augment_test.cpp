@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "files_for_tests.h"
+#include "tests/data/idx_bytes.h"
 
 namespace weft::data {
 namespace {

@@ -1,5 +1,5 @@
 // Each test is one mistake in a data set's files or name, with the message it gives.
-#include "files_for_tests.h"
+#include "tests/data/idx_bytes.h"
 #include "weft/data/open_dataset.h"
 
 namespace weft::data {

@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-#include "files_for_tests.h"
+#include "tests/data/idx_bytes.h"
 
 namespace weft::data {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "files_for_tests.h"
+#include "tests/data/idx_bytes.h"
 
 namespace weft::data {
 namespace {

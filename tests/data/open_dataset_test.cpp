@@ -1,7 +1,7 @@
 // Reading well-formed data sets; malformed ones are in data_errors_test.cpp.
 #include "weft/data/open_dataset.h"
 
-#include "files_for_tests.h"
+#include "tests/data/idx_bytes.h"
 
 namespace weft::data {
 namespace {

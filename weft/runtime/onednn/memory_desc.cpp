@@ -203,10 +203,13 @@ MemoryDesc MemoryDesc::strided(dnnl_data_type_t type, const std::vector<int64_t>
 
 std::optional<MemoryDesc> MemoryDesc::with_layout(dnnl_data_type_t type, const std::vector<int64_t>& dims,
                                                   const Layout& layout) {
-  MemoryDesc result = strided(type, dims, strides_of(padded(dims, layout), layout));
-  const auto padded_dims = padded(dims, layout);
+  const auto padded_dims = padded(dims, layout), strides = strides_of(padded_dims, layout);
+  if (layout.blocks.empty()) return strided(type, dims, strides);
+  // Not every blocked layout has a tag, and the call with strides refuses blocked ones: fill in a plain descriptor.
+  MemoryDesc result = strided(type, dims, strides_of(dims, {}));
   std::copy(padded_dims.begin(), padded_dims.end(), result.desc_.padded_dims);
   dnnl_blocking_desc_t& blocking = result.desc_.format_desc.blocking;
+  std::copy(strides.begin(), strides.end(), blocking.strides);
   for (const auto& block : layout.blocks) {
     if (blocking.inner_nblks == DNNL_MAX_NDIMS) return std::nullopt;
     blocking.inner_idxs[blocking.inner_nblks] = block.axis;

@@ -37,12 +37,16 @@ MemoryDesc any_of(const MemoryDesc& desc) {
 
 #else
 
-PrimitiveDesc walk(const Engine& engine, const_dnnl_op_desc_t operation, const_dnnl_primitive_desc_t hint) {
+/// `hint` may be null.
+template <typename Operation>
+PrimitiveDesc walk(const Engine& engine, const Operation& operation, std::shared_ptr<const PrimitiveDesc> hint) {
   const AttributesHandle attributes = user_scratchpad();
+  auto kept = std::make_shared<const Operation>(operation);
   dnnl_primitive_desc_iterator_t iterator = nullptr;
-  if (dnnl_primitive_desc_iterator_create(&iterator, operation, attributes.get(), engine.get(), hint) != dnnl_success)
+  if (dnnl_primitive_desc_iterator_create(&iterator, kept.get(), attributes.get(), engine.get(),
+                                          hint ? hint->get() : nullptr) != dnnl_success)
     return {};
-  return PrimitiveDesc(PrimitiveDesc::IteratorHandle(iterator));
+  return PrimitiveDesc(PrimitiveDesc::IteratorHandle(iterator), std::move(kept), std::move(hint));
 }
 
 MemoryDesc any_of(const MemoryDesc& desc) {
@@ -119,8 +123,12 @@ PrimitiveDesc ask_matmul(const Engine& engine, const MemoryDesc& a, const Memory
 
 #else
 
-PrimitiveDesc::PrimitiveDesc(IteratorHandle iterator)
-    : desc_(dnnl_primitive_desc_iterator_fetch(iterator.get())), iterator_(std::move(iterator)) {}
+PrimitiveDesc::PrimitiveDesc(IteratorHandle iterator, std::shared_ptr<const void> operation,
+                             std::shared_ptr<const PrimitiveDesc> hint)
+    : desc_(dnnl_primitive_desc_iterator_fetch(iterator.get())),
+      operation_(std::move(operation)),
+      hint_(std::move(hint)),
+      iterator_(std::move(iterator)) {}
 
 bool PrimitiveDesc::next() {
   desc_.reset();
@@ -138,9 +146,9 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
                                                    query.image.get(), query.weights.get(), nullptr, query.output.get(),
                                                    stride, dilation.data(), padding, padding) != dnnl_success)
       return {};
-    return walk(engine, &operation, nullptr);
+    return walk(engine, operation, nullptr);
   }
-  const PrimitiveDesc hint = ask_convolution(engine, forward_hint(query));
+  const auto hint = std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query)));
   const dnnl_status_t status = query.pass == Pass::backward_data
                                    ? dnnl_dilated_convolution_backward_data_desc_init(
                                          &operation, dnnl_convolution_direct, query.image.get(), query.weights.get(),
@@ -148,13 +156,13 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
                                    : dnnl_dilated_convolution_backward_weights_desc_init(
                                          &operation, dnnl_convolution_direct, query.image.get(), query.weights.get(),
                                          nullptr, query.output.get(), stride, dilation.data(), padding, padding);
-  return status == dnnl_success ? walk(engine, &operation, hint.get()) : PrimitiveDesc();
+  return status == dnnl_success ? walk(engine, operation, hint) : PrimitiveDesc();
 }
 
 PrimitiveDesc ask_matmul(const Engine& engine, const MemoryDesc& a, const MemoryDesc& b, const MemoryDesc& output) {
   dnnl_matmul_desc_t operation;
   if (dnnl_matmul_desc_init(&operation, a.get(), b.get(), nullptr, output.get()) != dnnl_success) return {};
-  return walk(engine, &operation, nullptr);
+  return walk(engine, operation, nullptr);
 }
 
 #endif

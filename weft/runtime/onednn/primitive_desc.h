@@ -37,13 +37,16 @@ class PrimitiveDesc {
 
 #if DNNL_VERSION_MAJOR < 3
   using IteratorHandle = std::unique_ptr<dnnl_primitive_desc_iterator, Destroy<dnnl_primitive_desc_iterator_destroy>>;
-  /// Takes the iterator at its first implementation.
-  explicit PrimitiveDesc(IteratorHandle iterator);
+  /// Takes the iterator at its first implementation, and what the iterator refers to.
+  PrimitiveDesc(IteratorHandle iterator, std::shared_ptr<const void> operation,
+                std::shared_ptr<const PrimitiveDesc> hint);
 #endif
 
  private:
   PrimitiveDescHandle desc_;
 #if DNNL_VERSION_MAJOR < 3
+  std::shared_ptr<const void> operation_;
+  std::shared_ptr<const PrimitiveDesc> hint_;
   IteratorHandle iterator_;
 #endif
 };

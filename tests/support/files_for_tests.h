@@ -1,4 +1,4 @@
-// Small data files written by the tests, and the error that reading them gives.
+// A folder of files for a test, and the check that an action fails with the right message.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft::data {
+namespace weft {
 
 using Bytes = std::vector<uint8_t>;
 
@@ -47,22 +47,6 @@ class FilesTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-/// An IDX file: type 0x08, big-endian dimensions, content.
-inline Bytes idx_bytes(const std::vector<uint32_t>& dims, const Bytes& content) {
-  Bytes bytes{0, 0, 8, static_cast<uint8_t>(dims.size())};
-  for (const uint32_t dim : dims)
-    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(dim >> shift));
-  bytes.insert(bytes.end(), content.begin(), content.end());
-  return bytes;
-}
-
-/// 0, 1, 2, ... modulo 256.
-inline Bytes counting_bytes(size_t count) {
-  Bytes bytes(count);
-  for (size_t at = 0; at < count; ++at) bytes[at] = static_cast<uint8_t>(at);
-  return bytes;
-}
-
 /// Expects an Error of the kind whose message holds all the texts.
 inline void expect_error(const std::function<void()>& action, ErrorKind kind, const std::vector<std::string>& texts) {
   try {
@@ -75,4 +59,4 @@ inline void expect_error(const std::function<void()>& action, ErrorKind kind, co
   }
 }
 
-}  // namespace weft::data
+}  // namespace weft

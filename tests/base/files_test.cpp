@@ -1,0 +1,101 @@
+#include "weft/base/files.h"
+
+#include "tests/support/files_for_tests.h"
+
+namespace weft {
+namespace {
+
+class BaseFilesTest : public FilesTest {
+ protected:
+  std::string temporary_of(const std::string& name) { return path(name) + ".tmp-" + std::to_string(getpid()); }
+};
+
+TEST_F(BaseFilesTest, WrittenTextReadsBack) {
+  write_atomically(path("a"), "line\n");
+  EXPECT_EQ(read_text(path("a")), "line\n");
+  EXPECT_EQ(read_bytes(path("a")), (Bytes{'l', 'i', 'n', 'e', '\n'}));
+}
+
+TEST_F(BaseFilesTest, LargeFilesReadWhole) {
+  const Bytes content = [] {
+    Bytes bytes(3'000'001);
+    for (size_t at = 0; at < bytes.size(); ++at) bytes[at] = static_cast<uint8_t>(at * 31 >> 3);
+    return bytes;
+  }();
+  write("a", content);
+  EXPECT_EQ(read_bytes(path("a")), content);
+  EXPECT_EQ(read_maybe_gzip(write_gzip("a.gz", content)), content);
+}
+
+TEST_F(BaseFilesTest, AnEmptyFileIsEmpty) {
+  write("a", {});
+  EXPECT_TRUE(read_text(path("a")).empty());
+}
+
+TEST_F(BaseFilesTest, WithoutCommitTheOldContentStaysAndNothingIsLeft) {
+  write_atomically(path("a"), "old");
+  {
+    AtomicFile file(path("a"));
+    file.write("new", 3);
+  }
+  EXPECT_EQ(read_text(path("a")), "old");
+  EXPECT_FALSE(std::filesystem::exists(temporary_of("a")));
+}
+
+TEST_F(BaseFilesTest, CommitReplacesTheContent) {
+  write_atomically(path("a"), "a longer old content");
+  write_atomically(path("a"), "new");
+  EXPECT_EQ(read_text(path("a")), "new");
+  EXPECT_FALSE(std::filesystem::exists(temporary_of("a")));
+}
+
+TEST_F(BaseFilesTest, AFullDiskIsAnErrorAndKeepsTheOldContent) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  write_atomically(path("a"), "old");
+  std::filesystem::create_symlink("/dev/full", temporary_of("a"));  // every write there finds no space
+  expect_error([&] { write_atomically(path("a"), "new"); }, ErrorKind::io,
+               {"cannot write", path("a"), "No space left", "free some space"});
+  EXPECT_EQ(read_text(path("a")), "old");
+  EXPECT_FALSE(std::filesystem::exists(temporary_of("a")));
+}
+
+TEST_F(BaseFilesTest, AMissingFolderIsAnErrorOnWriting) {
+  expect_error([&] { write_atomically(path("none/a"), "x"); }, ErrorKind::io,
+               {"cannot write", "none/a", "check the path"});
+}
+
+TEST_F(BaseFilesTest, AMissingFileIsAnErrorOnReading) {
+  expect_error([&] { read_text(path("none")); }, ErrorKind::io, {"cannot open", "none", "No such file"});
+}
+
+TEST_F(BaseFilesTest, AFolderCannotBeRead) {
+  expect_error([&] { read_text(folder_); }, ErrorKind::io, {"cannot read", "Is a directory"});
+}
+
+TEST_F(BaseFilesTest, AFileCannotBeAFolder) {
+  write("a", {1});
+  expect_error([&] { make_directories(path("a/b")); }, ErrorKind::io, {"cannot create directory", "a/b"});
+}
+
+TEST_F(BaseFilesTest, FilesWithoutGzipMagicReadAsTheyAre) {
+  write("a", {0x1f});
+  EXPECT_EQ(read_maybe_gzip(path("a")), Bytes{0x1f});
+}
+
+TEST_F(BaseFilesTest, ATruncatedGzipIsAnError) {
+  const std::string file = write_gzip("a.gz", Bytes(100'000, 7));
+  for (const uintmax_t size : {std::filesystem::file_size(file) - 1, uintmax_t{12}, uintmax_t{2}}) {
+    std::filesystem::resize_file(file, size);
+    expect_error([&] { read_maybe_gzip(file); }, ErrorKind::data, {"a.gz", "damaged or truncated gzip"});
+  }
+}
+
+TEST_F(BaseFilesTest, AWrongChecksumIsAnError) {
+  Bytes content = read_bytes(write_gzip("a.gz", Bytes(1000, 7)));
+  content[content.size() - 6] ^= 1;  // within the CRC
+  write("a.gz", content);
+  expect_error([&] { read_maybe_gzip(path("a.gz")); }, ErrorKind::data, {"damaged or truncated gzip"});
+}
+
+}  // namespace
+}  // namespace weft

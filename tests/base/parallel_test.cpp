@@ -1,0 +1,56 @@
+#include "weft/base/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+namespace weft {
+namespace {
+
+TEST(SplitRange, CoversEverythingWithSizesThatDifferByOneAtMost) {
+  for (const int64_t count : {0, 1, 5, 16, 17, 1000})
+    for (const int parts : {1, 2, 3, 16}) {
+      int64_t expected = 0;
+      for (int part = 0; part < parts; ++part) {
+        const auto [begin, end] = split_range(count, part, parts);
+        EXPECT_EQ(begin, expected);
+        EXPECT_GE(end - begin, count / parts);
+        EXPECT_LE(end - begin, count / parts + 1);
+        expected = end;
+      }
+      EXPECT_EQ(expected, count);
+    }
+}
+
+TEST(ParallelFor, TouchesEachItemOnce) {
+  for (const int threads : {1, 2, 4}) {
+    std::vector<std::atomic<int>> touched(1003);
+    parallel_for(threads, 1003, 10, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) ++touched[static_cast<size_t>(at)];
+    });
+    for (const auto& count : touched) EXPECT_EQ(count, 1);
+  }
+}
+
+TEST(ParallelFor, DoesNotSplitBelowTheGrain) {
+  std::atomic<int> calls = 0;
+  parallel_for(8, 10, 100, [&](int64_t, int64_t) { ++calls; });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(ParallelFor, DoesNotCallTheBodyForNoItems) {
+  parallel_for(4, 0, 1, [](int64_t, int64_t) { FAIL(); });
+}
+
+TEST(ParallelRun, CallsOncePerThread) {
+  std::vector<std::atomic<int>> calls(3);
+  parallel_run(3, [&](int index, int total) {
+    EXPECT_EQ(total, 3);
+    ++calls[static_cast<size_t>(index)];
+  });
+  for (const auto& count : calls) EXPECT_EQ(count, 1);
+}
+
+}  // namespace
+}  // namespace weft
