@@ -1,10 +1,11 @@
-// What the tests of op definitions share: a graph over the basic families, inputs by shape, the message of an error.
+// What the tests of op definitions share: a graph over all ops, inputs by shape, the message of an error.
 #pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/graph/graph.h"
@@ -12,16 +13,6 @@
 #include "weft/ops/ops.h"
 
 namespace weft::ops {
-
-inline OpRegistry basic_registry() {
-  OpRegistry registry;
-  add_elementwise_ops(registry);
-  add_fused_ops(registry);
-  add_reduce_ops(registry);
-  add_shape_ops(registry);
-  add_loss_ops(registry);
-  return registry;
-}
 
 class OpsTest : public ::testing::Test {
  protected:
@@ -41,7 +32,16 @@ class OpsTest : public ::testing::Test {
     return "";
   }
 
-  OpRegistry registry_ = basic_registry();
+  /// What the op of a value's node costs.
+  int64_t flops(ValueId output) const {
+    const Node& node = *graph_.producer(output);
+    std::vector<TensorType> inputs, outputs;
+    for (const ValueId id : node.inputs) inputs.push_back(graph_.type(id));
+    for (const ValueId id : node.outputs) outputs.push_back(graph_.type(id));
+    return node.op->flops(inputs, outputs, node.attributes);
+  }
+
+  OpRegistry registry_ = make_registry();
   Graph graph_{registry_};
 };
 
