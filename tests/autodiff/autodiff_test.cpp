@@ -56,13 +56,6 @@ TEST_F(Autodiff, SecondDerivativeOfSmoothOpsWorks) {
   EXPECT_FLOAT_EQ(evaluate_scalar(second, {{"x", Tensor::of({}, std::vector<float>{2})}}), 12);
 }
 
-TEST_F(Autodiff, OnlyWhatTheTargetsNeedIsDifferentiated) {
-  const ValueId x = input("x", {2, 3, 4, 4}), w = input("w", {5, 3, 3, 3});
-  const ValueId loss = ops::reduce_mean(graph_, ops::conv2d(graph_, x, w));
-  add_gradients(graph_, loss, {w});
-  for (const Node& node : graph_.nodes()) EXPECT_NE(node.op->name, "conv2d_backward_data");
-}
-
 TEST_F(Autodiff, LossMustBeOneNumber) {
   const ValueId x = input("x", {3});
   try {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <numeric>
 
 #include "weft/base/error.h"
@@ -60,7 +61,9 @@ Layout channels_last(int rank) {
 }
 
 Layout canonical(Layout layout) {
-  if (layout.blocks.empty() && std::is_sorted(layout.order.begin(), layout.order.end())) layout.order.clear();
+  const bool row_major = std::adjacent_find(layout.order.begin(), layout.order.end(), std::greater_equal<>()) ==
+                         layout.order.end();
+  if (layout.blocks.empty() && row_major) layout.order.clear();
   return layout;
 }
 
