@@ -1,0 +1,111 @@
+// weft bench: how fast a model's step runs here, on synthetic input.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/cli/synthetic.h"
+#include "weft/ops/all.h"
+#include "weft/train/step.h"
+#include "weft/train/step_cache.h"
+
+namespace weft::cli {
+
+namespace {
+
+constexpr int kWarmupSteps = 3;
+constexpr int kFewestSteps = 5;
+
+struct BenchOptions {
+  ModelChoice choice;
+  bool forward = false, json = false;
+  double seconds = 5;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// At least kFewestSteps steps, then as many as fit into `seconds`.
+std::vector<double> time_steps(Executor& executor, double seconds) {
+  for (int step = 0; step < kWarmupSteps; ++step) executor.run();
+  std::vector<double> times;
+  for (double spent = 0; spent < seconds || times.size() < kFewestSteps; spent += times.back()) {
+    const auto begin = std::chrono::steady_clock::now();
+    executor.run();
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return times;
+}
+
+int bench_command(const BenchOptions& options) {
+  const train::RunSpec spec = spec_of(options.choice, 16);
+  const models::ModelInput input = input_of(options.choice, spec.batch);
+  const OpRegistry registry = ops::make_registry();
+  const CpuBackend backend(static_cast<int>(spec.threads));
+  const train::TrainingStep training = train::build_training_step(registry, spec, input);
+  train::StepCache steps(
+      [&](int64_t) { return options.forward ? train::build_prediction_step(registry, spec, input) : training.graph; },
+      backend, {.passes = {}, .threads = static_cast<int>(spec.threads)});
+  const CompiledStep& compiled = steps.compiled(spec.batch);
+  State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
+  Executor& executor = steps.executor(spec.batch);
+  executor.bind_state(state);
+  const SyntheticBatch batch(compiled.graph, input.classes);
+  batch.bind(executor);
+  const std::vector<double> times = time_steps(executor, options.seconds);
+  const double step_seconds = median(times);
+  const double rate = static_cast<double>(spec.batch) / step_seconds;
+  int64_t flops = 0;
+  for (const PlannedNode& node : compiled.plan.steps) flops += node.flops;
+  if (options.json) {
+    const nlohmann::ordered_json root = {{"model", spec.model.name},
+                                         {"input", input.shape},
+                                         {"batch", spec.batch},
+                                         {"precision", spec.precision},
+                                         {"threads", spec.threads},
+                                         {"mode", options.forward ? "forward" : "training"},
+                                         {"steps", times.size()},
+                                         {"median_step_seconds", step_seconds},
+                                         {"fastest_step_seconds", *std::min_element(times.begin(), times.end())},
+                                         {"images_per_second", rate},
+                                         {"flops_per_step", flops},
+                                         {"planned_peak_bytes", compiled.plan.arena_bytes},
+                                         {"compile_seconds", compiled.compile_seconds}};
+    fmt::print("{}\n", root.dump(2));
+    return 0;
+  }
+  fmt::print("{} {} {}, batch {}, {}, {} threads: {} per step (median of {}), {:.1f} images/s, {}FLOP/s, arena {}\n",
+             spec.model.name, to_string(Shape(input.shape)), options.forward ? "forward" : "training", spec.batch,
+             spec.precision, spec.threads, human_duration(step_seconds), times.size(), rate,
+             human_count(static_cast<double>(flops) / step_seconds),
+             human_bytes(static_cast<double>(compiled.plan.arena_bytes)));
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "Measure the step time of a model on synthetic input");
+  command->add_option("MODEL", options->choice.model, "Model (see `weft models`)")->required();
+  command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
+  command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
+  command->add_option("--batch", options->choice.batch, "Samples per step; default 16")->check(CLI::Range(1, 65536));
+  command->add_option("--precision", options->choice.precision, "f32");
+  command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
+  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
+  command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));
+  command->add_flag("--forward", options->forward, "Inference instead of training");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &action] { action = [options] { return bench_command(*options); }; });
+}
+
+}  // namespace weft::cli

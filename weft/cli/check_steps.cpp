@@ -1,0 +1,119 @@
+// weft check-steps (for developers): trains a few steps from given weights on given batches and writes what came out,
+// so that another program that does the same can be compared number by number.
+//   WEIGHTS  safetensors with every parameter by name
+//   BATCHES  safetensors with step.K.image (f32) or step.K.tokens (i32), and step.K.labels (i32), K from 0
+//   OUT      safetensors with losses f32[steps], gradient.NAME of step 0 and final.NAME after the last step
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/interchange/safetensors/parameters.h"
+#include "weft/ops/all.h"
+#include "weft/tensor/safetensors.h"
+#include "weft/train/step.h"
+#include "weft/train/step_cache.h"
+
+namespace weft::cli {
+
+namespace {
+
+struct CheckOptions {
+  ModelChoice choice;
+  std::string weights, batches, out;
+  int64_t steps = 20;
+  double learning_rate = 0.01, momentum = 0.9, weight_decay = 0;
+};
+
+/// The tensor of one step for a batch input of the graph, which it must fit.
+const Tensor& batch_tensor(const SafetensorsFile& file, const CheckOptions& options, int64_t step, const Graph& graph,
+                           const GraphInput& input) {
+  const std::string name = fmt::format("step.{}.{}", step, input.name);
+  const auto found = file.tensors.find(name);
+  if (found == file.tensors.end()) fail(ErrorKind::data, "'{}' has no tensor '{}'", options.batches, name);
+  const TensorType& type = graph.type(input.value);
+  const Tensor& tensor = found->second;
+  // Labels of sequences may come as [N,T]; in memory they are the same.
+  if (tensor.dtype() != type.dtype || tensor.elements() != type.elements())
+    fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}", options.batches, name, to_string(tensor.type()),
+         to_string(type));
+  return tensor;
+}
+
+State state_from(const CheckOptions& options, const train::TrainingStep& step, uint64_t seed) {
+  State state = train::initial_state(step, seed);
+  std::vector<WantedParameter> wanted;
+  for (const models::ParameterSpec& parameter : step.parameters) wanted.push_back({parameter.name, parameter.shape});
+  for (auto& [name, tensor] : import_parameters(options.weights, wanted).tensors) state.set(name, std::move(tensor));
+  return state;
+}
+
+int check_command(CheckOptions options) {
+  options.choice.set.insert(options.choice.set.begin(),
+                            {fmt::format("optimizer.learning_rate={}", options.learning_rate),
+                             fmt::format("optimizer.momentum={}", options.momentum),
+                             fmt::format("optimizer.weight_decay={}", options.weight_decay)});
+  const SafetensorsFile batches = read_safetensors(options.batches);
+  const auto first = batches.tensors.find("step.0.labels");
+  const auto first_input =
+      batches.tensors.find(batches.tensors.contains("step.0.image") ? "step.0.image" : "step.0.tokens");
+  if (first == batches.tensors.end() || first_input == batches.tensors.end())
+    fail(ErrorKind::data, "'{}' has no 'step.0.labels' with 'step.0.image' or 'step.0.tokens'", options.batches);
+  options.choice.batch = first_input->second.shape()[0];
+  const train::RunSpec spec = spec_of(options.choice, 1);
+  const OpRegistry registry = ops::make_registry();
+  const CpuBackend backend(static_cast<int>(spec.threads));
+  const train::TrainingStep step =
+      train::build_training_step(registry, spec, input_of(options.choice, spec.batch), {.gradient_outputs = true});
+  State state = state_from(options, step, static_cast<uint64_t>(spec.seed));
+  train::StepCache steps([&](int64_t) { return step.graph; }, backend,
+                         {.passes = {}, .threads = static_cast<int>(spec.threads)});
+  Executor& executor = steps.executor(spec.batch);
+  executor.bind_state(state);
+  const Graph& graph = steps.compiled(spec.batch).graph;
+
+  SafetensorsFile out;
+  Tensor losses(DType::f32, Shape{options.steps});
+  for (int64_t index = 0; index < options.steps; ++index) {
+    for (const GraphInput& input : graph.inputs())
+      if (input.kind == InputKind::batch)
+        executor.bind_batch(input.name, batch_tensor(batches, options, index, graph, input).data());
+    executor.set_scalar("learning_rate", spec.optimizer.learning_rate);
+    if (executor.has_scalar("seed")) executor.set_scalar("seed", static_cast<double>(spec.seed));
+    if (executor.has_scalar("step")) executor.set_scalar("step", static_cast<double>(index));
+    executor.run();
+    losses.data_as<float>()[index] = executor.scalar_output("loss");
+    if (index == 0)
+      for (const GraphOutput& output : graph.outputs())
+        if (output.name.starts_with("gradient.")) out.tensors.emplace(output.name, executor.output(output.name));
+  }
+  out.tensors.emplace("losses", std::move(losses));
+  for (const models::ParameterSpec& parameter : step.parameters)
+    out.tensors.emplace("final." + parameter.name, state.plain(parameter.name));
+  write_safetensors(options.out, out);
+  return 0;
+}
+
+}  // namespace
+
+void add_check_steps(CLI::App& app, Action& action) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* command = app.add_subcommand("check-steps", "Train given batches from given weights, for comparison");
+  command->group("");  // hidden
+  command->add_option("MODEL", options->choice.model, "Model")->required();
+  command->add_option("--input", options->choice.input, "C,H,W or T")->required();
+  command->add_option("--classes", options->choice.classes, "Or the vocabulary")->required();
+  command->add_option("--weights", options->weights, "safetensors")->required();
+  command->add_option("--batches", options->batches, "safetensors")->required();
+  command->add_option("--steps", options->steps, "Steps; default 20")->check(CLI::Range(1, 1000000));
+  command->add_option("--learning-rate", options->learning_rate, "Constant; default 0.01");
+  command->add_option("--momentum", options->momentum, "Default 0.9");
+  command->add_option("--weight-decay", options->weight_decay, "Default 0");
+  command->add_option("--threads", options->choice.threads, "Default: all cores");
+  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
+  command->add_option("--out", options->out, "safetensors to write")->required();
+  command->callback([options, &action] { action = [options] { return check_command(*options); }; });
+}
+
+}  // namespace weft::cli

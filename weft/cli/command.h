@@ -1,0 +1,29 @@
+// The sub-commands of `weft`: each adds itself to the parser and leaves what to do in `action`.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace weft::cli {
+
+/// What the chosen sub-command does; returns the exit code, throws Error for users' mistakes.
+using Action = std::function<int()>;
+
+void add_train(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
+void add_predict(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
+void add_graph(CLI::App& app, Action& action);
+void add_models(CLI::App& app, Action& action);
+void add_ops(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+/// For developers: runs the same steps as another program, from the same weights and batches. Not listed in --help.
+void add_check_steps(CLI::App& app, Action& action);
+
+/// Parses the command line and runs it. Exit codes: 0, 1 failure, 2 usage, 130 interrupted.
+int run(int argc, char** argv);
+
+}  // namespace weft::cli

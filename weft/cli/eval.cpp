@@ -1,0 +1,69 @@
+// weft eval: accuracy and loss of a run's weights on a data set.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/ops/all.h"
+#include "weft/train/evaluate.h"
+#include "weft/train/run_data.h"
+#include "weft/train/step.h"
+
+namespace weft::cli {
+
+namespace {
+
+struct EvalOptions {
+  std::string run, data, checkpoint = "last";
+  int64_t threads = 0;
+  bool json = false;
+};
+
+int eval_command(const EvalOptions& options) {
+  LoadedRun run = load_run(options.run, options.checkpoint, options.threads);
+  const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
+  const auto dataset = train::open_evaluation_data(data_spec);
+  const data::DatasetInfo& info = dataset->info();
+  if (info.sample_shape != run.data.sample_shape || info.classes > run.data.classes)
+    fail(ErrorKind::shape, "'{}' has images {} of {} classes, the model of '{}' reads {} of {}; choose other data",
+         data_spec, to_string(info.sample_shape), info.classes, options.run, to_string(run.data.sample_shape),
+         run.data.classes);
+  const OpRegistry registry = ops::make_registry();
+  const CpuBackend backend(static_cast<int>(run.spec.threads));
+  train::StepCache steps(
+      [&](int64_t batch) {
+        return train::build_evaluation_step(registry, run.spec, train::model_input(run.data, batch));
+      },
+      backend, {.passes = {}, .threads = static_cast<int>(run.spec.threads)});
+  data::Loader loader(*dataset, train::evaluation_loader_options(run.spec, run.data));
+  const train::Evaluation result = train::evaluate(steps, run.state, loader);
+  if (options.json) {
+    const nlohmann::ordered_json root = {{"run", options.run},          {"checkpoint", run.checkpoint},
+                                         {"data", data_spec},           {"samples", result.samples},
+                                         {"accuracy", result.accuracy}, {"loss", result.loss},
+                                         {"seconds", result.seconds}};
+    fmt::print("{}\n", root.dump(2));
+  } else {
+    fmt::print("{} on {} samples of {}: accuracy {:.2f} %, loss {:.4f} ({})\n", run.checkpoint, result.samples,
+               data_spec, 100 * result.accuracy, result.loss, human_duration(result.seconds));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Action& action) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = app.add_subcommand("eval", "Measure a run's accuracy on its test data or on other data");
+  command->add_option("RUN", options->run, "Run directory")->required();
+  command->add_option("--data", options->data, "Default: the test data of the run");
+  command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
+  command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &action] { action = [options] { return eval_command(*options); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,174 @@
+// weft explain: where a run's step spends its time and its memory.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/base/table.h"
+#include "weft/cli/command.h"
+#include "weft/cli/memory_timeline.h"
+#include "weft/cli/op_profile.h"
+#include "weft/cli/options.h"
+#include "weft/cli/synthetic.h"
+#include "weft/ops/all.h"
+#include "weft/train/run_data.h"
+#include "weft/train/step.h"
+#include "weft/train/step_cache.h"
+
+namespace weft::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+constexpr int kTimelineRows = 24;
+constexpr size_t kPeakRows = 12;
+
+struct ExplainOptions {
+  std::string run;
+  int64_t steps = 10, rows = 20, threads = 0;
+  bool json = false;
+};
+
+/// The run's training step, compiled here and timed on synthetic batches.
+struct Explained {
+  const CompiledStep* compiled = nullptr;
+  std::vector<OpProfile> nodes;
+  double step_seconds = 0;
+  std::vector<LiveTensor> at_peak;
+};
+
+ordered_json entries_json(const std::vector<OpProfile>& entries) {
+  auto rows = ordered_json::array();
+  for (const OpProfile& e : entries) {
+    ordered_json row = {{"op", e.op},           {"kernel", e.kernel}, {"calls", e.calls},
+                        {"seconds", e.seconds}, {"flops", e.flops},   {"bytes", e.bytes}};
+    if (!e.name.empty()) row["node"] = e.name;
+    if (!e.declined.empty()) row["declined"] = e.declined;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void print_json(const Explained& explained) {
+  const Plan& plan = explained.compiled->plan;
+  const Graph& graph = explained.compiled->graph;
+  auto timeline = ordered_json::array(), peak = ordered_json::array(), passes = ordered_json::array();
+  for (const PlannedNode& node : plan.steps)
+    timeline.push_back({{"node", graph.node_name(node.node)}, {"live_bytes", node.live_bytes}});
+  for (const LiveTensor& t : explained.at_peak)
+    peak.push_back({{"name", t.name},
+                    {"type", t.type},
+                    {"bytes", t.bytes},
+                    {"made_by", t.made_by},
+                    {"last_read_by", t.last_read_by}});
+  for (const auto& pass : explained.compiled->passes)
+    passes.push_back({{"pass", pass.pass},
+                      {"seconds", pass.seconds},
+                      {"nodes_before", pass.nodes_before},
+                      {"nodes_after", pass.nodes_after}});
+  const ordered_json root = {{"step_seconds", explained.step_seconds},
+                             {"nodes", entries_json(explained.nodes)},
+                             {"kernels", entries_json(sum_by_kernel(explained.nodes))},
+                             {"memory",
+                              {{"arena_bytes", plan.arena_bytes},
+                               {"lower_bound_bytes", plan.lower_bound_bytes},
+                               {"state_bytes", plan.state_bytes},
+                               {"batch_bytes", plan.batch_bytes},
+                               {"peak_node", graph.node_name(plan.steps[static_cast<size_t>(plan.peak_step)].node)},
+                               {"at_peak", peak},
+                               {"timeline", timeline}}},
+                             {"passes", passes}};
+  fmt::print("{}\n", root.dump(2));
+}
+
+void print_memory(const Explained& explained) {
+  const Plan& plan = explained.compiled->plan;
+  const Graph& graph = explained.compiled->graph;
+  const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
+  fmt::print("memory: arena {} (no placement can need less than {}), state {}, batch {}\n\n", bytes(plan.arena_bytes),
+             bytes(plan.lower_bound_bytes), bytes(plan.state_bytes), bytes(plan.batch_bytes));
+  fmt::print("{}\n", draw_timeline(graph, plan, kTimelineRows));
+  const PlannedNode& peak = plan.steps[static_cast<size_t>(plan.peak_step)];
+  fmt::print("peak: {} while '{}' ({}) runs, step {}; what stands there:\n", bytes(peak.live_bytes),
+             graph.node_name(peak.node), graph.node(peak.node).op->name, plan.peak_step);
+  Table table({{"bytes", Align::right}, {"tensor"}, {"type"}, {"made by"}, {"last read by"}});
+  int64_t rest = 0;
+  for (size_t index = 0; index < explained.at_peak.size(); ++index) {
+    const LiveTensor& t = explained.at_peak[index];
+    if (index < kPeakRows)
+      table.add_row({bytes(t.bytes), t.name, t.type, t.made_by, t.last_read_by});
+    else
+      rest += t.bytes;
+  }
+  if (rest > 0) table.add_row({bytes(rest), fmt::format("{} more", explained.at_peak.size() - kPeakRows), "", "", ""});
+  fmt::print("{}", table.text());
+}
+
+/// What training measured, beside what was planned; nothing where the run has not ended.
+void print_audit(const train::RunDirectory& run) {
+  std::error_code code;
+  if (!std::filesystem::exists(run.summary(), code)) return;
+  const auto summary = nlohmann::json::parse(read_text(run.summary()), nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object()) return;
+  const auto bytes = [&](const char* key) { return human_bytes(summary.value(key, 0.0)); };
+  fmt::print("\nin training: arena {} planned, {} allocated; all memory {} planned, {} measured; {:.0f} images/s\n",
+             bytes("planned_peak_bytes"), bytes("arena_bytes"), bytes("planned_total_bytes"), bytes("rss_growth_bytes"),
+             summary.value("images_per_second", 0.0));
+}
+
+int explain_command(const ExplainOptions& options) {
+  const train::RunDirectory run = train::RunDirectory::open(options.run);
+  train::RunSpec spec = run.read_spec();
+  if (options.threads > 0) spec.threads = options.threads;
+  const models::ModelInput input = train::model_input(run.read_data(), spec.batch);
+  const OpRegistry registry = ops::make_registry();
+  const CpuBackend backend(static_cast<int>(spec.threads));
+  const train::TrainingStep training = train::build_training_step(registry, spec, input);
+  train::StepCache steps([&](int64_t) { return training.graph; }, backend,
+                         {.passes = {}, .threads = static_cast<int>(spec.threads)});
+  const CompiledStep& compiled = steps.compiled(spec.batch);
+  State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
+  Executor& executor = steps.executor(spec.batch);
+  executor.bind_state(state);
+  const SyntheticBatch batch(compiled.graph, input.classes);
+  batch.bind(executor);
+  executor.run();  // the first step touches all memory for the first time
+  Profile profile;
+  for (int64_t step = 0; step < options.steps; ++step) executor.run(&profile);
+
+  Explained explained{.compiled = &compiled,
+                      .nodes = profile_nodes(compiled.graph, compiled.plan, profile),
+                      .at_peak = live_tensors(compiled.graph, compiled.plan, compiled.plan.peak_step)};
+  for (const OpProfile& node : explained.nodes) explained.step_seconds += node.seconds;
+  if (options.json) {
+    print_json(explained);
+    return 0;
+  }
+  const double rate = static_cast<double>(spec.batch) / explained.step_seconds;
+  fmt::print("{}: {} batch {}, {}, {} threads: {} per step, {:.0f} images/s ({} steps measured now)\n\n", options.run,
+             spec.model.name, spec.batch, spec.precision, spec.threads, human_duration(explained.step_seconds), rate,
+             options.steps);
+  fmt::print("{}\n", profile_table(sum_by_kernel(explained.nodes), explained.nodes.size()));
+  fmt::print("slowest nodes:\n{}\n", profile_table(explained.nodes, static_cast<size_t>(options.rows)));
+  print_memory(explained);
+  print_audit(run);
+  return 0;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command = app.add_subcommand("explain", "Show where a run's step spends its time and its memory");
+  command->add_option("RUN", options->run, "Run directory")->required();
+  command->add_option("--steps", options->steps, "Steps to measure; default 10")->check(CLI::Range(1, 100000));
+  command->add_option("--rows", options->rows, "Slowest nodes to list; default 20")->check(CLI::Range(1, 1000000));
+  command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
+  command->add_flag("--json", options->json, "Print JSON, every node included");
+  command->callback([options, &action] { action = [options] { return explain_command(*options); }; });
+}
+
+}  // namespace weft::cli

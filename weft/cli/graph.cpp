@@ -1,0 +1,84 @@
+// weft graph: the step as text, at any stage of its rewriting.
+#include "weft/graph/graph.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/base/table.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/graph/text.h"
+#include "weft/ops/all.h"
+#include "weft/passes/pipeline.h"
+#include "weft/runtime/cpu_backend.h"
+#include "weft/train/run_data.h"
+#include "weft/train/step.h"
+
+namespace weft::cli {
+
+namespace {
+
+struct GraphOptions {
+  ModelChoice choice;  // choice.model may be a run directory
+  bool training = false, inference = false, list_passes = false;
+  std::string after;
+  std::vector<std::string> without;
+};
+
+int list_passes() {
+  Table table({{"pass"}, {"what it does"}});
+  for (const passes::Pass& pass : passes::pipeline()) table.add_row({pass.name, pass.summary});
+  fmt::print("{}", table.text());
+  return 0;
+}
+
+int graph_command(const GraphOptions& options) {
+  if (options.list_passes) return list_passes();
+  if (options.choice.model.empty())
+    fail(ErrorKind::usage, "weft graph wants a model (see `weft models`) or a run directory");
+  train::RunSpec spec;
+  models::ModelInput input;
+  if (std::filesystem::is_directory(options.choice.model)) {
+    const train::RunDirectory run = train::RunDirectory::open(options.choice.model);
+    spec = run.read_spec();
+    input = train::model_input(run.read_data(), options.choice.batch != 0 ? options.choice.batch : spec.batch);
+    if (!options.choice.input.empty()) input.shape = parse_dimensions(options.choice.input, "--input");
+  } else {
+    spec = spec_of(options.choice, 128);
+    input = input_of(options.choice, spec.batch);
+  }
+  const OpRegistry registry = ops::make_registry();
+  Graph graph = options.inference ? train::build_prediction_step(registry, spec, input)
+                                  : train::build_training_step(registry, spec, input).graph;
+  if (!options.after.empty() || !options.without.empty()) {
+    const CpuBackend backend(static_cast<int>(spec.threads));
+    graph = passes::run_pipeline(graph, {backend},
+                                 {.disabled = options.without, .stop_after = options.after, .on_graph = {}});
+  }
+  fmt::print("{}", print_graph(graph));
+  return 0;
+}
+
+}  // namespace
+
+void add_graph(CLI::App& app, Action& action) {
+  auto options = std::make_shared<GraphOptions>();
+  CLI::App* command = app.add_subcommand("graph", "Print the graph of a step, before or after any pass");
+  command->add_option("MODEL_OR_RUN", options->choice.model, "Model (see `weft models`) or run directory");
+  command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens");
+  command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
+  command->add_option("--batch", options->choice.batch, "Samples per step")->check(CLI::Range(1, 65536));
+  command->add_option("--threads", options->choice.threads, "Default: all cores");
+  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
+  CLI::Option* training = command->add_flag("--training", options->training, "Forward, backward and update (default)");
+  command->add_flag("--inference", options->inference, "Forward only")->excludes(training);
+  command->add_option("--after", options->after, "Run the passes up to and including this one");
+  command->add_option("--without", options->without, "Run all passes but this one; repeatable")
+      ->allow_extra_args(false);
+  command->add_flag("--list-passes", options->list_passes, "List the passes in order");
+  command->callback([options, &action] { action = [options] { return graph_command(*options); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,113 @@
+// weft models: what can be trained, with parameters and flops for an input.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/base/table.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/ops/all.h"
+#include "weft/train/step.h"
+
+namespace weft::cli {
+
+namespace {
+
+struct ModelsOptions {
+  std::string name, input;
+  int64_t classes = 0;
+  std::vector<std::string> set;
+  bool json = false;
+};
+
+/// One row: what a model costs for one sample, or why it cannot read it.
+struct ModelCost {
+  models::ModelInput input;
+  int64_t parameters = 0, flops = 0;
+  std::string problem;
+};
+
+int64_t flops_of(const Graph& graph) {
+  int64_t total = 0;
+  for (const Node& node : graph.nodes()) {
+    if (!node.op->flops) continue;
+    std::vector<TensorType> inputs, outputs;
+    for (const ValueId value : node.inputs) inputs.push_back(graph.type(value));
+    for (const ValueId value : node.outputs) outputs.push_back(graph.type(value));
+    total += node.op->flops(inputs, outputs, node.attributes);
+  }
+  return total;
+}
+
+ModelCost cost_of(const OpRegistry& registry, const models::ModelEntry& entry, const ModelsOptions& options) {
+  ModelCost cost;
+  const ModelChoice choice{.model = entry.name, .input = options.input, .classes = options.classes, .set = options.set};
+  cost.input = input_of(choice, 1);
+  const train::RunSpec spec = spec_of(choice, 1);
+  try {
+    const models::Model model =
+        models::build(registry, entry.name, cost.input, spec.model.options, models::Mode::inference);
+    cost.parameters = train::parameter_count(model.parameters);
+    cost.flops = flops_of(model.graph);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::shape || !options.name.empty()) throw;
+    cost.problem = error.what();
+  }
+  return cost;
+}
+
+std::string input_text(const models::ModelInput& input) { return to_string(Shape(input.shape)); }
+
+int models_command(const ModelsOptions& options) {
+  const OpRegistry registry = ops::make_registry();
+  if (!options.name.empty()) input_of({.model = options.name, .input = {}, .set = {}}, 1);  // the name must be known
+  auto rows = nlohmann::ordered_json::array();
+  Table table({{"model"},
+               {"input"},
+               {"classes", Align::right},
+               {"parameters", Align::right},
+               {"forward flops", Align::right},
+               {"summary"}});
+  std::string details;
+  for (const models::ModelEntry& entry : models::all_models()) {
+    if (!options.name.empty() && entry.name != options.name) continue;
+    const ModelCost cost = cost_of(registry, entry, options);
+    const bool fits = cost.problem.empty();
+    const auto count = [&](int64_t n) { return fits ? human_count(static_cast<double>(n)) : std::string("-"); };
+    table.add_row({entry.name, input_text(cost.input), std::to_string(cost.input.classes), count(cost.parameters),
+                   count(cost.flops), fits ? entry.summary : "does not read this input"});
+    rows.push_back({{"name", entry.name},
+                    {"summary", entry.summary},
+                    {"input", cost.input.shape},
+                    {"classes", cost.input.classes},
+                    {"parameters", fits ? nlohmann::ordered_json(cost.parameters) : nlohmann::ordered_json()},
+                    {"forward_flops", fits ? nlohmann::ordered_json(cost.flops) : nlohmann::ordered_json()},
+                    {"options", entry.options}});
+    for (const std::string& option : entry.options) details += fmt::format("  --set model.{}\n", option);
+  }
+  if (options.json) {
+    fmt::print("{}\n", rows.dump(2));
+    return 0;
+  }
+  fmt::print("{}", table.text());
+  if (!options.name.empty() && !details.empty()) fmt::print("options:\n{}", details);
+  if (options.name.empty()) fmt::print("flops are those of one sample; `weft models NAME` shows a model's options\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_models(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ModelsOptions>();
+  CLI::App* command = app.add_subcommand("models", "List the models with their parameters and flops");
+  command->add_option("NAME", options->name, "Only this one, with its options");
+  command->add_option("--input", options->input, "C,H,W of one image, or T tokens; default: each model's own");
+  command->add_option("--classes", options->classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
+  command->add_option("--set", options->set, "model.KEY=VALUE; repeatable")->allow_extra_args(false);
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &action] { action = [options] { return models_command(*options); }; });
+}
+
+}  // namespace weft::cli

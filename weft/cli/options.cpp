@@ -1,0 +1,76 @@
+#include "weft/cli/options.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/train/checkpoint/store.h"
+
+namespace weft::cli {
+
+std::vector<int64_t> parse_dimensions(const std::string& text, const std::string& option) {
+  std::vector<int64_t> dims;
+  const char* cursor = text.data();
+  const char* const end = text.data() + text.size();
+  for (;;) {
+    int64_t value = 0;
+    const auto [next, code] = std::from_chars(cursor, end, value);
+    const bool whole = code == std::errc() && (next == end || *next == ',');
+    if (!whole || value < 1 || value > 1'000'000)
+      fail(ErrorKind::usage, "{} '{}': wants whole numbers from 1 to 1000000, such as 3,224,224", option, text);
+    dims.push_back(value);
+    if (next == end) return dims;
+    cursor = next + 1;
+  }
+}
+
+train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch) {
+  train::RunSpec spec;
+  train::set_field(spec, "model.name", choice.model, "MODEL");
+  train::set_field(spec, "batch", choice.batch != 0 ? choice.batch : default_batch, "--batch");
+  train::set_field(spec, "threads", choice.threads, "--threads");
+  train::set_field(spec, "precision", choice.precision, "--precision");
+  for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
+  train::resolve(spec);
+  return spec;
+}
+
+models::ModelInput input_of(const ModelChoice& choice, int64_t batch) {
+  std::vector<std::string> names;
+  for (const models::ModelEntry& entry : models::all_models()) {
+    names.push_back(entry.name);
+    if (entry.name != choice.model) continue;
+    models::ModelInput input = entry.default_input;
+    input.batch = batch;
+    if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
+    if (choice.classes != 0) input.classes = choice.classes;
+    return input;
+  }
+  fail(ErrorKind::usage, "unknown model '{}'{}", choice.model, suggestion(choice.model, names));
+}
+
+LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads) {
+  const train::RunDirectory run = train::RunDirectory::open(directory);
+  LoadedRun loaded;
+  loaded.spec = run.read_spec();
+  if (threads > 0) loaded.spec.threads = threads;
+  loaded.data = run.read_data();
+  const train::CheckpointStore store(run.checkpoints(), loaded.spec.checkpoint.keep);
+  if (which == "best") {
+    train::Checkpoint best = store.read_best();
+    loaded.checkpoint = best.path.string();
+    loaded.state = std::move(best.state);
+    return loaded;
+  }
+  const auto warn = [](const std::string& line) { fmt::print(stderr, "weft: {}\n", line); };
+  std::optional<train::Checkpoint> newest = store.read_newest(warn, false);
+  if (!newest)
+    fail(ErrorKind::usage, "'{}' has no checkpoint yet; train on with `weft train --resume {}`", directory.string(),
+         directory.string());
+  loaded.checkpoint = newest->path.string();
+  loaded.state = std::move(newest->state);
+  return loaded;
+}
+
+}  // namespace weft::cli

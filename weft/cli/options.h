@@ -1,0 +1,45 @@
+// What several sub-commands share: dimensions as text, the model a user names, the run a user names.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "weft/models/model.h"
+#include "weft/runtime/state.h"
+#include "weft/train/run_directory.h"
+#include "weft/train/run_spec.h"
+
+namespace weft::cli {
+
+/// "3,224,224"; Error(usage) naming the option for anything but whole numbers from 1 on.
+std::vector<int64_t> parse_dimensions(const std::string& text, const std::string& option);
+
+/// A model as `weft bench` and `weft graph` name it.
+struct ModelChoice {
+  std::string model;
+  std::string input;    // "C,H,W" or "T"; empty: the model's own default
+  int64_t classes = 0;  // 0: the model's own default
+  int64_t batch = 0;    // 0: the default of the sub-command
+  int64_t threads = 0;  // 0: all cores
+  std::string precision = "f32";
+  std::vector<std::string> set;  // KEY=VALUE
+};
+
+/// The spec with everything resolved. Error(usage) as a recipe gives.
+train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch);
+/// Error(usage) for an unknown model, with the nearest name.
+models::ModelInput input_of(const ModelChoice& choice, int64_t batch);
+
+/// What a finished or cut-off run left behind, ready for inference.
+struct LoadedRun {
+  train::RunSpec spec;
+  train::DataDescription data;
+  State state;  // parameters and running statistics
+  std::string checkpoint;
+};
+/// `which` is "last" or "best". Damaged checkpoints are left out with a line on stderr.
+LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads);
+
+}  // namespace weft::cli

@@ -1,0 +1,92 @@
+// The command line: sub-commands, messages on stderr as `weft: <message>`, exit codes.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/cli/command.h"
+#include "weft/cli/version.h"
+
+namespace weft::cli {
+
+namespace {
+
+int report(const std::string& message, int code) {
+  std::fflush(stdout);
+  fmt::print(stderr, "weft: {}\n", message);
+  return code;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  return names;
+}
+
+/// The options of the sub-command in use, as they are typed.
+std::vector<std::string> option_names(const CLI::App& app) {
+  const std::vector<CLI::App*> used = app.get_subcommands();
+  const CLI::App& command = used.empty() ? app : *used.front();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> used = app.get_subcommands();
+  const std::string help = used.empty() ? "weft --help" : "weft " + used.front()->get_name() + " --help";
+  std::string message = error.what();
+  if (error.get_name() == "ExtrasError") {
+    const std::vector<std::string> extra = app.remaining(/*recurse=*/true);
+    const std::string first = extra.empty() ? "" : extra.front();
+    if (first.starts_with("-"))
+      message = fmt::format("unknown option '{}'{}", first, suggestion(first, option_names(app)));
+    else if (used.empty())
+      message = fmt::format("unknown command '{}'{}", first, suggestion(first, command_names(app)));
+    else
+      message = fmt::format("'{}' is one argument too many", first);
+  }
+  return report(fmt::format("{}; see `{}`", message, help), 2);
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message like that of a full disk
+  CLI::App app("weft trains deep networks on CPU servers.", "weft");
+  app.set_version_flag("--version", fmt::format("weft {}", kVersion));
+  Action action;
+  add_train(app, action);
+  add_eval(app, action);
+  add_predict(app, action);
+  add_explain(app, action);
+  add_bench(app, action);
+  add_graph(app, action);
+  add_models(app, action);
+  add_ops(app, action);
+  add_check_steps(app, action);
+  if (argc < 2) return report("no command given; see `weft --help`", 2);
+  try {
+    app.parse(argc, argv);
+    if (!action) return report("no command given; see `weft --help`", 2);
+    const int code = action();
+    if (std::fflush(stdout) != 0) return report("cannot write to standard output", 1);
+    return code;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return report_usage(app, error);
+  } catch (const Error& error) {
+    return report(error.what(), error.exit_code());
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; choose a smaller batch or model", 1);
+  } catch (const std::exception& error) {
+    return report(fmt::format("internal error: {}; please report this with the command you ran", error.what()), 1);
+  }
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,34 @@
+#include "weft/cli/synthetic.h"
+
+#include <algorithm>
+
+#include "weft/base/rng.h"
+
+namespace weft::cli {
+
+SyntheticBatch::SyntheticBatch(const Graph& graph, int64_t classes) {
+  const auto bound = static_cast<uint32_t>(std::clamp<int64_t>(classes, 1, INT32_MAX));
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind != InputKind::batch) continue;
+    const TensorType& type = graph.type(input.value);
+    Tensor tensor(type.dtype, type.shape);
+    RandomStream random(hash_name(input.name));
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      if (type.dtype == DType::f32)
+        tensor.data_as<float>()[i] = 2 * random.uniform() - 1;
+      else
+        tensor.data_as<int32_t>()[i] = static_cast<int32_t>(random.below(bound));
+    }
+    tensors_.emplace(input.name, std::move(tensor));
+  }
+}
+
+void SyntheticBatch::bind(Executor& executor) const {
+  for (const auto& [name, tensor] : tensors_) executor.bind_batch(name, tensor.data());
+  // Small, so that thousands of steps on noise stay finite.
+  if (executor.has_scalar("learning_rate")) executor.set_scalar("learning_rate", 1e-5);
+  for (const char* name : {"seed", "step"})
+    if (executor.has_scalar(name)) executor.set_scalar(name, 1);
+}
+
+}  // namespace weft::cli

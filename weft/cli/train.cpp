@@ -1,0 +1,121 @@
+// weft train: from a recipe or flags to a run directory.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/base/table.h"
+#include "weft/cli/command.h"
+#include "weft/train/interrupt.h"
+#include "weft/train/recipe.h"
+#include "weft/train/run.h"
+
+namespace weft::cli {
+
+namespace {
+
+struct TrainOptions {
+  std::string recipe, run, resume;
+  std::optional<std::string> model, data;
+  std::optional<int64_t> epochs, batch, seed, threads;
+  std::vector<std::string> set;
+  bool quiet = false, json = false;
+};
+
+train::RunSpec spec_from(const TrainOptions& options) {
+  train::RunSpec spec;
+  if (!options.recipe.empty()) train::apply_recipe_file(spec, options.recipe);
+  if (options.model) {
+    if (*options.model != spec.model.name) spec.model.options.clear();  // they belong to the recipe's model
+    train::set_field(spec, "model.name", *options.model, "--model");
+  }
+  if (options.data) train::set_field(spec, "data", *options.data, "--data");
+  if (options.epochs) train::set_field(spec, "epochs", *options.epochs, "--epochs");
+  if (options.batch) train::set_field(spec, "batch", *options.batch, "--batch");
+  if (options.seed) train::set_field(spec, "seed", *options.seed, "--seed");
+  if (options.threads) train::set_field(spec, "threads", *options.threads, "--threads");
+  for (const std::string& assignment : options.set) train::set_from_text(spec, assignment);
+  train::resolve(spec);
+  return spec;
+}
+
+void refuse_with_resume(const TrainOptions& options) {
+  const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
+                      options.epochs || options.batch || options.seed || !options.set.empty();
+  if (others)
+    fail(ErrorKind::usage,
+         "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet "
+         "and --json away");
+}
+
+std::string percent(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.2f} %", 100 * *fraction) : "-";
+}
+
+void print_result(const train::RunOutcome& outcome) {
+  const train::Summary& s = outcome.summary;
+  const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
+  Table table({{"", Align::left}, {"", Align::left}});
+  table.add_row({"model", fmt::format("{}, {} parameters", s.model, human_count(static_cast<double>(s.parameters)))});
+  table.add_row({"data", fmt::format("{}, {} epochs of batch {}", s.data, s.epochs, s.batch)});
+  table.add_row(
+      {"test accuracy", fmt::format("{} (best {})", percent(s.test_accuracy), percent(s.best_test_accuracy))});
+  table.add_row({"test loss", s.test_loss ? fmt::format("{:.4f}", *s.test_loss) : "-"});
+  table.add_row({"time", fmt::format("{} on {} threads", human_duration(s.train_seconds), s.threads)});
+  table.add_row({"speed", fmt::format("{:.0f} images/s", s.images_per_second)});
+  table.add_row(
+      {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
+  const std::string run = outcome.directory.string();
+  fmt::print("{}\nrun directory: {}\nnext, try:\n  weft eval {}\n  weft explain {}\n  weft predict {} IMAGE.png\n",
+             table.text(), run, run, run, run);
+}
+
+int train_command(const TrainOptions& options) {
+  const train::InterruptGuard interrupt;
+  const train::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
+                                      .note = [](const std::string& line) { fmt::print(stderr, "weft: {}\n", line); },
+                                      .stop_requested = [&] { return interrupt.requested(); }};
+  train::RunOutcome outcome;
+  if (!options.resume.empty()) {
+    refuse_with_resume(options);
+    outcome = train::resume_run(options.resume, options.threads.value_or(0), run_options);
+  } else {
+    outcome = train::start_run(spec_from(options), options.run, run_options);
+  }
+  if (!outcome.finished) {
+    fmt::print(stderr, "weft: interrupted after step {}; go on with `weft train --resume {}`\n", outcome.steps_done,
+               outcome.directory.string());
+    return train::kInterruptedExitCode;
+  }
+  if (options.json)
+    fmt::print("{}", train::print_summary(outcome.summary));
+  else
+    print_result(outcome);
+  return 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
+  command->add_option("RECIPE", options->recipe, "TOML file; what it leaves out has defaults");
+  command->add_option("--model", options->model, "Model (see `weft models`)");
+  command->add_option("--data", options->data,
+                      "fashion-mnist, idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS], cifar10:DIR");
+  command->add_option("--epochs", options->epochs, "Passes over the training data");
+  command->add_option("--batch", options->batch, "Samples per step");
+  command->add_option("--seed", options->seed, "Of weights, order and augmentation");
+  command->add_option("--threads", options->threads, "Default: all cores this process may use");
+  command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N");
+  command->add_option("--set", options->set, "Any key of the recipe, such as optimizer.learning_rate=0.2; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--resume", options->resume, "Go on in this run directory from its newest whole checkpoint");
+  command->add_flag("--quiet", options->quiet, "No progress line");
+  command->add_flag("--json", options->json, "Print summary.json instead of the table");
+  command->callback([options, &action] { action = [options] { return train_command(*options); }; });
+}
+
+}  // namespace weft::cli
