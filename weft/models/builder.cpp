@@ -1,0 +1,146 @@
+#include "weft/models/builder.h"
+
+#include <cmath>
+
+#include "weft/base/error.h"
+
+namespace weft::models {
+namespace {
+
+// PyTorch's defaults for batch and layer norm.
+constexpr double kEpsilon = 1e-5, kMomentum = 0.1;
+
+Initializer weight_start(Start start, int64_t fan_in, int64_t fan_out) {
+  switch (start) {
+    case Start::fan_in_uniform:
+      return {Initializer::Kind::uniform, 1 / std::sqrt(static_cast<double>(fan_in))};
+    case Start::fan_out_normal:
+      return {Initializer::Kind::normal, std::sqrt(2 / static_cast<double>(fan_out))};
+    case Start::small_normal:
+      return {Initializer::Kind::normal, 0.02};
+  }
+  return {};
+}
+
+Initializer bias_start(Start start, int64_t fan_in) {
+  if (start == Start::small_normal) return {};
+  return {Initializer::Kind::uniform, 1 / std::sqrt(static_cast<double>(fan_in))};
+}
+
+}  // namespace
+
+ModelBuilder::ModelBuilder(const OpRegistry& registry, std::string model, const ModelInput& input, Mode mode)
+    : model_{Graph(registry, model), {}, {}, {}, {}}, name_(std::move(model)), input_(input), mode_(mode) {}
+
+void ModelBuilder::reject_input(const std::string& wanted) const {
+  fail(ErrorKind::shape, "[{}] wants {}, got samples of shape {}", name_, wanted, to_string(Shape(input_.shape)));
+}
+
+ValueId ModelBuilder::image(int64_t smallest) {
+  const bool fits = input_.shape.size() == 3 && input_.shape[1] >= smallest && input_.shape[2] >= smallest;
+  if (!fits) {
+    reject_input(
+        fmt::format("images (channels,height,width) of at least {} x {} pixels; choose another model or resize",
+                    smallest, smallest));
+  }
+  return samples();
+}
+
+ValueId ModelBuilder::samples() {
+  std::vector<int64_t> dims{input_.batch};
+  dims.insert(dims.end(), input_.shape.begin(), input_.shape.end());
+  model_.input = graph().add_input(InputKind::batch, "image", {DType::f32, Shape(dims), {}});
+  model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {input_.batch}, {}});
+  return model_.input;
+}
+
+ValueId ModelBuilder::tokens() {
+  if (input_.shape.size() != 1) reject_input("sequences of tokens (length); use an image model for images");
+  const int64_t batch = input_.batch, length = input_.shape[0];
+  model_.input = graph().add_input(InputKind::batch, "tokens", {DType::i32, {batch, length}, {}});
+  model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {batch * length}, {}});
+  return model_.input;
+}
+
+ValueId ModelBuilder::parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay) {
+  model_.parameters.push_back({name, shape, initializer, true, decay});
+  return graph().add_input(InputKind::parameter, name, {DType::f32, shape, {}});
+}
+
+ValueId ModelBuilder::running_statistic(const std::string& name, int64_t channels, Initializer::Kind kind) {
+  model_.parameters.push_back({name, {channels}, {kind, 0}, false, false});
+  return graph().add_input(InputKind::state, name, {DType::f32, {channels}, {}});
+}
+
+ValueId ModelBuilder::conv(ValueId x, const std::string& name, const ConvLayer& layer) {
+  const int64_t inputs = shape(x)[1], area = layer.kernel * layer.kernel;
+  const Initializer start = weight_start(layer.start, inputs * area, layer.channels * area);
+  const ValueId weight = parameter(name + ".weight", {layer.channels, inputs, layer.kernel, layer.kernel}, start, true);
+  const ops::Conv2dOptions options{.stride = {layer.stride, layer.stride}, .padding = layer.padding};
+  const ValueId product = ops::conv2d(graph(), x, weight, options, name);
+  if (!layer.bias) return product;
+  const ValueId bias = parameter(name + ".bias", {layer.channels}, bias_start(layer.start, inputs * area), false);
+  const ValueId per_channel = ops::reshape(graph(), bias, {1, layer.channels, 1, 1}, name + ".bias_channels");
+  return ops::add(graph(), product, per_channel, name + ".biased");
+}
+
+ValueId ModelBuilder::batch_norm(ValueId x, const std::string& name) {
+  const Shape input = shape(x);
+  const int64_t channels = input[1];
+  const ValueId scale = parameter(name + ".weight", {channels}, {Initializer::Kind::ones, 0}, false);
+  const ValueId shift = parameter(name + ".bias", {channels}, {}, false);
+  const std::string mean_name = name + ".running_mean", variance_name = name + ".running_var";
+  const ValueId mean = running_statistic(mean_name, channels, Initializer::Kind::zeros);
+  const ValueId variance = running_statistic(variance_name, channels, Initializer::Kind::ones);
+  if (mode_ == Mode::inference) {
+    return ops::batch_norm_inference(graph(), x, scale, shift, mean, variance, kEpsilon, name);
+  }
+  const auto result = ops::batch_norm(graph(), x, scale, shift, kEpsilon, name);
+  const double values = static_cast<double>(input.elements() / channels);
+  graph().add_update(mean_name, ops::running_average(graph(), mean, result.mean, kMomentum, 1, mean_name + ".next"));
+  // PyTorch keeps the unbiased variance, though it normalises by the biased one.
+  graph().add_update(variance_name, ops::running_average(graph(), variance, result.variance, kMomentum,
+                                                         values / (values - 1), variance_name + ".next"));
+  return result.output;
+}
+
+ValueId ModelBuilder::linear(ValueId x, const std::string& name, const LinearLayer& layer) {
+  const int64_t inputs = shape(x)[shape(x).rank() - 1];
+  const ValueId weight =
+      parameter(name + ".weight", {layer.width, inputs}, weight_start(layer.start, inputs, layer.width), true);
+  const ValueId product = ops::matmul(graph(), x, weight, false, true, name);
+  if (!layer.bias) return product;
+  const ValueId bias = parameter(name + ".bias", {layer.width}, bias_start(layer.start, inputs), false);
+  return ops::add(graph(), product, bias, name + ".biased");
+}
+
+ValueId ModelBuilder::layer_norm(ValueId x, const std::string& name) {
+  const int64_t width = shape(x)[shape(x).rank() - 1];
+  const ValueId scale = parameter(name + ".weight", {width}, {Initializer::Kind::ones, 0}, false);
+  const ValueId shift = parameter(name + ".bias", {width}, {}, false);
+  return ops::layer_norm(graph(), x, scale, shift, kEpsilon, name);
+}
+
+ValueId ModelBuilder::embedding(ValueId indices, const std::string& name, int64_t rows, int64_t width) {
+  const ValueId table =
+      parameter(name + ".weight", {rows, width}, weight_start(Start::small_normal, rows, width), true);
+  return ops::embedding(graph(), table, indices, name);
+}
+
+ValueId ModelBuilder::scalar(const std::string& name) {
+  if (const GraphInput* input = graph().find_input(name)) return input->value;
+  return graph().add_input(InputKind::scalar, name, {DType::i64, {}, {}});
+}
+
+ValueId ModelBuilder::dropout(ValueId x, double probability, const std::string& name) {
+  if (mode_ == Mode::inference || probability == 0) return x;
+  const ValueId seed = scalar("seed"), step = scalar("step");
+  return ops::dropout(graph(), x, seed, step, probability, dropouts_++, name);
+}
+
+Model ModelBuilder::finish(ValueId logits) {
+  model_.logits = logits;
+  return std::move(model_);
+}
+
+}  // namespace weft::models

@@ -1,0 +1,80 @@
+// What model functions are written with: layers that declare their parameters as graph inputs, named and started as
+// PyTorch names and starts them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/models/model.h"
+#include "weft/ops/ops.h"
+
+namespace weft::models {
+
+/// How the weight of a layer starts.
+enum class Start {
+  fan_in_uniform,  // uniform in +-1/sqrt(fan in), bias too: the default of PyTorch's layers
+  fan_out_normal,  // normal, deviation sqrt(2 / fan out) (He et al. 2015): torchvision's residual networks
+  small_normal,    // normal, deviation 0.02, bias zero: GPT-2
+};
+
+struct ConvLayer {
+  int64_t channels = 0;  // of the output
+  int64_t kernel = 3;
+  int64_t stride = 1;
+  ops::Pair padding{0, 0};
+  bool bias = false;
+  Start start = Start::fan_in_uniform;
+};
+
+struct LinearLayer {
+  int64_t width = 0;  // of the output
+  bool bias = true;
+  Start start = Start::fan_in_uniform;
+};
+
+class ModelBuilder {
+ public:
+  ModelBuilder(const OpRegistry& registry, std::string model, const ModelInput& input, Mode mode);
+
+  Graph& graph() { return model_.graph; }
+  const ModelInput& input() const { return input_; }
+  const Shape& shape(ValueId x) const { return model_.graph.shape(x); }
+
+  /// The batch inputs "image" f32[N,C,H,W] and "labels" i32[N]. Error(shape) unless the samples are {C,H,W} with at
+  /// least `smallest` pixels on each side.
+  ValueId image(int64_t smallest);
+  /// The batch input "image" of any shape, and "labels" i32[N].
+  ValueId samples();
+  /// The batch inputs "tokens" i32[N,T] and "labels" i32[N*T].
+  ValueId tokens();
+
+  /// NAME.weight [O,C,K,K], NAME.bias [O].
+  ValueId conv(ValueId x, const std::string& name, const ConvLayer& layer);
+  /// NAME.weight, .bias, .running_mean, .running_var. In training the running statistics get updates.
+  ValueId batch_norm(ValueId x, const std::string& name);
+  /// x [rows,D] -> [rows,width]. NAME.weight [width,D], NAME.bias [width].
+  ValueId linear(ValueId x, const std::string& name, const LinearLayer& layer);
+  /// NAME.weight, NAME.bias.
+  ValueId layer_norm(ValueId x, const std::string& name);
+  /// NAME.weight [rows,width].
+  ValueId embedding(ValueId indices, const std::string& name, int64_t rows, int64_t width);
+  /// x itself in inference or where nothing is dropped; else reads the scalars "seed" and "step".
+  ValueId dropout(ValueId x, double probability, const std::string& name);
+  /// A parameter of its own.
+  ValueId parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay);
+
+  Model finish(ValueId logits);
+
+ private:
+  ValueId running_statistic(const std::string& name, int64_t channels, Initializer::Kind kind);
+  ValueId scalar(const std::string& name);
+  [[noreturn]] void reject_input(const std::string& wanted) const;
+
+  Model model_;
+  std::string name_;
+  ModelInput input_;
+  Mode mode_;
+  int64_t dropouts_ = 0;
+};
+
+}  // namespace weft::models

@@ -1,0 +1,91 @@
+#include "weft/models/model.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/base/rng.h"
+#include "weft/models/entries.h"
+#include "weft/models/options.h"
+
+namespace weft::models {
+namespace {
+
+// Far beyond any memory, far below where products of sizes overflow.
+constexpr double kMostElements = 0x1p40;
+
+const ModelEntry& find_entry(const std::string& name) {
+  std::vector<std::string> known;
+  for (const ModelEntry& entry : all_models()) {
+    if (entry.name == name) return entry;
+    known.push_back(entry.name);
+  }
+  fail(ErrorKind::usage, "there is no model '{}'{}; `weft models` lists them", name, suggestion(name, known));
+}
+
+void require_known_options(const ModelEntry& entry, const ModelOptions& options) {
+  std::vector<std::string> known;
+  for (const std::string& described : entry.options) known.push_back(option_name(described));
+  for (const auto& [name, value] : options) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (known.empty()) fail(ErrorKind::usage, "[{}] there is no option '{}': the model has none", entry.name, name);
+    fail(ErrorKind::usage, "[{}] there is no option '{}'{}", entry.name, name, suggestion(name, known));
+  }
+}
+
+void require_sane_input(const std::string& model, const ModelInput& input) {
+  if (input.batch < 1) fail(ErrorKind::usage, "[{}] the batch must hold at least 1 sample, got {}", model, input.batch);
+  if (input.classes < 1) fail(ErrorKind::usage, "[{}] there must be at least 1 class, got {}", model, input.classes);
+  double elements = static_cast<double>(input.batch) * static_cast<double>(input.classes);
+  bool fits = elements <= kMostElements && !input.shape.empty();
+  elements = static_cast<double>(input.batch);
+  for (const int64_t size : input.shape) {
+    elements *= static_cast<double>(size);
+    fits = fits && size >= 1 && elements <= kMostElements;
+  }
+  if (fits) return;
+  fail(ErrorKind::shape,
+       "[{}] cannot be built for a batch of {} samples {} of {} classes: sizes must be positive and "
+       "within reason",
+       model, input.batch, to_string(Shape(input.shape)), input.classes);
+}
+
+}  // namespace
+
+const std::vector<ModelEntry>& all_models() {
+  static const std::vector<ModelEntry> entries{mlp_entry(),      lenet5_entry(),   resnet9_entry(),
+                                               resnet18_entry(), resnet50_entry(), transformer_lm_entry()};
+  return entries;
+}
+
+Model build(const OpRegistry& registry, const std::string& name, const ModelInput& input, const ModelOptions& options,
+            Mode mode) {
+  const ModelEntry& entry = find_entry(name);
+  require_known_options(entry, options);
+  require_sane_input(name, input);
+  return entry.build(registry, input, options, mode);
+}
+
+Tensor initialize(const ParameterSpec& parameter, uint64_t seed) {
+  Tensor tensor(DType::f32, parameter.shape);
+  float* values = tensor.data_as<float>();
+  const int64_t count = tensor.elements();
+  const float scale = static_cast<float>(parameter.initializer.scale);
+  RandomStream stream(mix(seed, hash_name(parameter.name)));
+  switch (parameter.initializer.kind) {
+    case Initializer::Kind::zeros:
+      break;
+    case Initializer::Kind::ones:
+      for (int64_t i = 0; i < count; ++i) values[i] = 1;
+      break;
+    case Initializer::Kind::uniform:
+      for (int64_t i = 0; i < count; ++i) values[i] = (2 * stream.uniform() - 1) * scale;
+      break;
+    case Initializer::Kind::normal:
+      for (int64_t i = 0; i < count; ++i) values[i] = stream.normal() * scale;
+      break;
+  }
+  return tensor;
+}
+
+}  // namespace weft::models

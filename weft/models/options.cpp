@@ -1,0 +1,80 @@
+#include "weft/models/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "weft/base/error.h"
+
+namespace weft::models {
+namespace {
+
+/// The whole text as a number, or nothing.
+template <typename Number>
+std::optional<Number> parse(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::string option_name(const std::string& described) { return described.substr(0, described.find('=')); }
+
+const std::string* OptionReader::find(const std::string& name) const {
+  const auto found = options_.find(name);
+  return found == options_.end() ? nullptr : &found->second;
+}
+
+void OptionReader::reject(const std::string& name, const std::string& wanted) const {
+  fail(ErrorKind::usage, "[{}] option {} wants {}, got '{}'", model_, name, wanted, options_.at(name));
+}
+
+int64_t OptionReader::integer(const std::string& name, int64_t fallback, int64_t smallest, int64_t largest) const {
+  const std::string* text = find(name);
+  if (text == nullptr) return fallback;
+  const auto number = parse<int64_t>(*text);
+  if (!number || *number < smallest || *number > largest) {
+    reject(name, fmt::format("a whole number from {} to {}", smallest, largest));
+  }
+  return *number;
+}
+
+std::vector<int64_t> OptionReader::integers(const std::string& name, std::vector<int64_t> fallback, int64_t smallest,
+                                            int64_t largest) const {
+  const std::string* text = find(name);
+  if (text == nullptr) return fallback;
+  std::vector<int64_t> numbers;
+  for (size_t begin = 0; begin <= text->size();) {
+    const size_t end = std::min(text->find(',', begin), text->size());
+    const auto number = parse<int64_t>(std::string_view(*text).substr(begin, end - begin));
+    if (!number || *number < smallest || *number > largest) {
+      reject(name, fmt::format("whole numbers from {} to {}, separated by commas", smallest, largest));
+    }
+    numbers.push_back(*number);
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+double OptionReader::probability(const std::string& name, double fallback) const {
+  const std::string* text = find(name);
+  if (text == nullptr) return fallback;
+  const auto number = parse<double>(*text);
+  if (!number || !(*number >= 0 && *number < 1)) reject(name, "a number from 0 to below 1");
+  return *number;
+}
+
+std::string OptionReader::choice(const std::string& name, const std::string& fallback,
+                                 const std::vector<std::string>& choices) const {
+  const std::string* text = find(name);
+  if (text == nullptr) return fallback;
+  if (std::find(choices.begin(), choices.end(), *text) == choices.end()) {
+    reject(name, fmt::format("one of {}", fmt::join(choices, ", ")));
+  }
+  return *text;
+}
+
+}  // namespace weft::models
