@@ -1,0 +1,97 @@
+"""Training (or forward) speed of a model in PyTorch on synthetic input, as one line of JSON.
+
+The peer of `weft bench`: median step time over the measured steps, warm-up excluded. For PyTorch at its best compare
+with the faster of the two memory formats, and install libopenblas0-openmp, which Debian's PyTorch then takes for matrix products.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--input", default="3,224,224", help="C,H,W of an image, or T of a token sequence")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--classes", type=int, default=10, help="or the vocabulary")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--channels-last", action="store_true", help="NHWC instead of NCHW in memory")
+    parser.add_argument("--forward", action="store_true", help="inference, traced and frozen, instead of training")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--warm-up", type=int, default=3, help="steps before the measured ones")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the model")
+    return parser.parse_args()
+
+
+def parse_options(settings):
+    pairs = (setting.split("=", 1) for setting in settings)
+    return {key: int(value) if value.isdigit() else value for key, value in pairs}
+
+
+def main():
+    arguments = parse_arguments()
+    # Both pools read these when their library is loaded.
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[variable] = str(arguments.threads)
+    import torch
+
+    import models
+
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    shape = [int(part) for part in arguments.input.split(",")]
+    model = models.build(arguments.model, shape, arguments.classes, **parse_options(arguments.set))
+    if len(shape) == 1:
+        x = torch.randint(arguments.classes, (arguments.batch, *shape))
+    else:
+        x = torch.randn(arguments.batch, *shape)
+    if arguments.channels_last:
+        model = model.to(memory_format=torch.channels_last)
+        x = x.contiguous(memory_format=torch.channels_last)
+
+    if arguments.forward:
+        with torch.inference_mode():
+            frozen = torch.jit.freeze(torch.jit.trace(model.eval(), x))
+
+        def step():
+            with torch.inference_mode():
+                frozen(x)
+
+    else:
+        labels = torch.randint(arguments.classes, (arguments.batch * (shape[0] if len(shape) == 1 else 1),))
+        optimizer = models.make_sgd(model, 0.01, momentum=0.9, weight_decay=5e-4, foreach=True)
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            torch.nn.functional.cross_entropy(model(x), labels).backward()
+            optimizer.step()
+
+    for _ in range(arguments.warm_up):
+        step()
+    seconds = []
+    for _ in range(arguments.steps):
+        start = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - start)
+    median = statistics.median(seconds)
+    result = {
+        "framework": f"pytorch {torch.__version__}",
+        "model": arguments.model,
+        "input": shape,
+        "batch": arguments.batch,
+        "threads": arguments.threads,
+        "channels_last": arguments.channels_last,
+        "forward": arguments.forward,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "steps": arguments.steps,
+        "step_seconds": median,
+        "images_per_second": arguments.batch / median,
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

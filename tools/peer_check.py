@@ -1,0 +1,223 @@
+#!/usr/bin/python3
+"""Checks weft's training against PyTorch's: same initial weights, same batches, SGD in f32.
+
+PyTorch makes the weights and the batches and writes them as safetensors; both sides train on them. Losses have to agree
+to 1e-3 (relative) at the last step, and the gradients of step 1 to 1e-4 of each tensor's largest element. Needs Debian's
+python3-torch. Prints a table; exits 1 where something differs.
+"""
+
+import argparse
+import copy
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks" / "peer"))
+
+LOSS_TOLERANCE = 1e-3
+GRADIENT_TOLERANCE = 1e-4
+MOMENTUM = 0.9
+WEIGHT_DECAY = 5e-4
+
+# Model, shape per sample, classes or vocabulary, batch, learning rate, options.
+CASES = [
+    ("mlp", (3, 32, 32), 10, 16, 0.002, {}),
+    ("lenet5", (3, 32, 32), 10, 16, 0.01, {}),
+    ("resnet9", (3, 32, 32), 10, 16, 0.002, {"width": 16}),
+    ("resnet18", (3, 32, 32), 10, 8, 0.0005, {"stem": "small"}),
+    ("transformer_lm", (24,), 65, 8, 0.05, {"layers": 2, "heads": 4, "width": 64, "context": 24}),
+]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weft", default=str(ROOT / "build" / "weft"), help="the program; default: %(default)s")
+    parser.add_argument("--model", action="append", choices=[case[0] for case in CASES], help="default: all")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--keep", type=pathlib.Path, help="leave the exchanged files in this directory")
+    parser.add_argument(
+        "--self-check", action="store_true", help="compare PyTorch with itself in f64: how well-posed the cases are"
+    )
+    return parser.parse_args()
+
+
+def keep_off_kinks(model):
+    """Shifts the norms by three standard deviations, so that few inputs of relu are near 0.
+
+    There rounding alone decides the gradient: with the usual shifts of 0, one of millions of activations falls on the
+    other side of the kink, and PyTorch's f32 gradients of resnet18 differ from its own f64 ones by 6e-2. Norms before a
+    residual sum open their channels; of the others every second one is shut, so that masks are still tried.
+    """
+    import torch
+
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.weight.data.fill_(1 / 16)
+            module.bias.data.fill_(3 / 16)
+            if name.endswith("bn1") or name.startswith("prep"):
+                module.bias.data[::2] = -3 / 16
+
+
+def make_batches(case, steps, seed):
+    """Fixed batches that can be learned: images are a pattern per class in noise, tokens follow each other."""
+    import torch
+
+    _, shape, classes, batch, _, _ = case
+    generator = torch.Generator().manual_seed(seed)
+    # Coarse enough for a convolution to see.
+    patterns = torch.randn(classes, shape[0], 4, 4, generator=generator)
+    batches = []
+    for _ in range(steps):
+        if len(shape) == 1:
+            tokens = torch.randint(classes, (batch, 1), generator=generator)
+            for _ in range(shape[0]):
+                jump = torch.randint(1, 4, (batch, 1), generator=generator)
+                tokens = torch.cat([tokens, (3 * tokens[:, -1:] + jump) % classes], dim=1)
+            batches.append((tokens[:, :-1].contiguous(), tokens[:, 1:].flatten()))
+        else:
+            labels = torch.randint(classes, (batch,), generator=generator)
+            images = torch.randn(batch, *shape, generator=generator)
+            images += torch.nn.functional.interpolate(patterns[labels], shape[1:])
+            batches.append((images, labels))
+    return batches
+
+
+def write_exchange(directory, model, batches):
+    import safetensors_numpy
+
+    # PyTorch's counter of batches is no part of the arithmetic.
+    state = {k: v for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
+    safetensors_numpy.write(directory / "weights.safetensors", {k: v.numpy() for k, v in state.items()})
+    tensors = {}
+    for step, (x, labels) in enumerate(batches):
+        if x.is_floating_point():
+            tensors[f"step.{step}.image"] = x.numpy()
+        else:
+            tensors[f"step.{step}.tokens"] = x.numpy().astype("int32")
+        tensors[f"step.{step}.labels"] = labels.numpy().astype("int32")
+    safetensors_numpy.write(directory / "batches.safetensors", tensors)
+
+
+def train_peer(case, model, batches, dtype):
+    """Trains in PyTorch; returns the losses, and the gradients of the first step by name."""
+    import models
+    import torch
+
+    model.to(dtype).train()
+    optimizer = models.make_sgd(model, case[4], MOMENTUM, WEIGHT_DECAY)
+    losses, gradients = [], {}
+    for step, (x, labels) in enumerate(batches):
+        optimizer.zero_grad(set_to_none=True)
+        x = x.to(dtype) if x.is_floating_point() else x
+        loss = torch.nn.functional.cross_entropy(model(x), labels)
+        loss.backward()
+        if step == 0:
+            gradients = {name: p.grad.numpy().copy() for name, p in model.named_parameters()}
+        losses.append(loss.item())
+        optimizer.step()
+    return losses, gradients
+
+
+def train_weft(arguments, case, directory):
+    import safetensors_numpy
+
+    name, shape, classes, _, learning_rate, options = case
+    out = directory / "weft.safetensors"
+    command = [arguments.weft, "check-steps", name, "--input", ",".join(map(str, shape)), "--classes", str(classes)]
+    command += ["--weights", directory / "weights.safetensors", "--batches", directory / "batches.safetensors"]
+    command += ["--steps", str(arguments.steps), "--learning-rate", str(learning_rate), "--momentum", str(MOMENTUM)]
+    command += ["--weight-decay", str(WEIGHT_DECAY), "--out", out]
+    for key, value in options.items():
+        command += ["--set", f"model.{key}={value}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    tensors = safetensors_numpy.read(out)
+    gradients = {key[len("gradient.") :]: value for key, value in tensors.items() if key.startswith("gradient.")}
+    return tensors["losses"], gradients
+
+
+def compare(name, peer, weft):
+    """Prints one row, and a line per difference; returns True where all agree."""
+    import numpy
+
+    (peer_losses, peer_gradients), (weft_losses, weft_gradients) = peer, weft
+    problems = []
+    if len(weft_losses) != len(peer_losses):
+        problems.append(f"{len(peer_losses)} losses in PyTorch, {len(weft_losses)} in weft")
+        difference = float("nan")
+    else:
+        difference = abs(weft_losses[-1] - peer_losses[-1]) / abs(peer_losses[-1])
+        # Written so that NaN is a difference too.
+        if not difference <= LOSS_TOLERANCE:
+            problems.append(f"loss at step {len(peer_losses)}: {peer_losses[-1]} in PyTorch, {weft_losses[-1]} in weft")
+    worst, worst_name = 0.0, ""
+    for parameter in sorted(set(peer_gradients) | set(weft_gradients)):
+        if parameter not in weft_gradients or parameter not in peer_gradients:
+            problems.append(f"gradient of {parameter}: absent in {'PyTorch' if parameter in weft_gradients else 'weft'}")
+            continue
+        expected, actual = peer_gradients[parameter], weft_gradients[parameter]
+        if expected.shape != actual.shape:
+            problems.append(f"gradient of {parameter}: shape {expected.shape} in PyTorch, {actual.shape} in weft")
+            continue
+        error = float(numpy.abs(expected - actual).max() / numpy.abs(expected).max())
+        if not error <= worst:
+            worst, worst_name = error, parameter
+        if not error <= GRADIENT_TOLERANCE:
+            problems.append(f"gradient of {parameter}: differs by {error:.1e} of its largest element")
+    print(
+        f"{name:15} {peer_losses[0]:9.5f} {peer_losses[-1]:9.5f} {weft_losses[-1]:9.5f} {difference:9.1e}"
+        f" {len(peer_gradients):9} {worst:9.1e} {worst_name:32} {'differs' if problems else 'agrees'}"
+    )
+    for problem in problems:
+        print(f"  {problem}")
+    return not problems
+
+
+def main():
+    arguments = parse_arguments()
+    os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
+    try:
+        import torch
+    except ImportError:
+        sys.exit("peer_check: PyTorch is missing; apt-get install python3-torch, and run with /usr/bin/python3")
+    if not arguments.self_check and not os.access(arguments.weft, os.X_OK):
+        sys.exit(f"peer_check: there is no program {arguments.weft}; build it first, or give --weft")
+    import models
+
+    torch.set_num_threads(arguments.threads)
+    print(
+        f"{'model':15} {'loss 1':>9} {'PyTorch':>9} {'f64' if arguments.self_check else 'weft':>9} {'relative':>9} {'gradients':>9} {'worst':>9}"
+        f" {'in':32} (loss at step {arguments.steps}; gradients of step 1)"
+    )
+    agreed = True
+    for case in CASES:
+        name, shape, classes, _, _, options = case
+        if arguments.model and name not in arguments.model:
+            continue
+        torch.manual_seed(arguments.seed)
+        model = models.build(name, shape, classes, **options)
+        keep_off_kinks(model)
+        batches = make_batches(case, arguments.steps, arguments.seed)
+        if arguments.self_check:
+            other = train_peer(case, copy.deepcopy(model), batches, torch.float64)
+        else:
+            with tempfile.TemporaryDirectory() as temporary:
+                directory = arguments.keep / name if arguments.keep else pathlib.Path(temporary)
+                directory.mkdir(parents=True, exist_ok=True)
+                write_exchange(directory, model, batches)
+                try:
+                    other = train_weft(arguments, case, directory)
+                except subprocess.CalledProcessError as error:
+                    print(f"{name:15} weft check-steps ended with exit code {error.returncode}")
+                    agreed = False
+                    continue
+        agreed = compare(name, train_peer(case, model, batches, torch.float32), other) and agreed
+    sys.exit(0 if agreed else 1)
+
+
+if __name__ == "__main__":
+    main()
