@@ -9,8 +9,9 @@ namespace native {
 void add_kernels(KernelTable& table, Isa isa) {
   add_batch_norm(table, isa);
   add_batch_norm_backward(table, isa);
-  add_pool(table, isa);
+  add_elementwise(table, isa);
   add_update(table, isa);
+  add_pool(table, isa);
 }
 
 bool all_plain_f32(const NodeSignature& node, std::string& why_not) {

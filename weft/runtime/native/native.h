@@ -12,8 +12,9 @@ namespace weft::native {
 // Each registers the kernels of its ops, with loops compiled for the given instruction set.
 void add_batch_norm(KernelTable&, Isa);           // batch_norm, batch_norm_inference
 void add_batch_norm_backward(KernelTable&, Isa);  // batch_norm_backward
-void add_pool(KernelTable&, Isa);                 // max_pool2d, avg_pool2d and their gradients
+void add_elementwise(KernelTable&, Isa);          // unary, binary and scalar ops, fused_elementwise
 void add_update(KernelTable&, Isa);               // sgd_update, adamw_update, running_average
+void add_pool(KernelTable&, Isa);                 // max_pool2d, avg_pool2d and their gradients
 
 /// Registers every family for one instruction set.
 void add_kernels(KernelTable&, Isa);

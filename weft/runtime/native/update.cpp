@@ -20,7 +20,7 @@ struct AdamWRange {
   const float *parameter, *gradient, *first, *second;
   float *next_parameter, *next_first, *next_second;
   int64_t count;
-  float beta1, beta2, epsilon;
+  float beta1, beta2, rest1, rest2, epsilon;
   float keep;          // 1 - learning rate * weight decay
   float step_size;     // learning rate / (1 - beta1^t)
   float second_scale;  // 1 / sqrt(1 - beta2^t)
@@ -96,8 +96,8 @@ class AdamWUpdate : public Kernel {
     parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
       loops_.adamw({input(a, 0) + begin, input(a, 1) + begin, input(a, 2) + begin, input(a, 3) + begin,
                     output(a, 0) + begin, output(a, 1) + begin, output(a, 2) + begin, end - begin,
-                    static_cast<float>(beta1_), static_cast<float>(beta2_), static_cast<float>(epsilon_), keep,
-                    step_size, second_scale});
+                    static_cast<float>(beta1_), static_cast<float>(beta2_), static_cast<float>(1 - beta1_),
+                    static_cast<float>(1 - beta2_), static_cast<float>(epsilon_), keep, step_size, second_scale});
     });
   }
 

@@ -17,8 +17,8 @@ void adamw(const AdamWRange& r) {
 #pragma omp simd
   for (int64_t i = 0; i < r.count; ++i) {
     const float gradient = r.gradient[i];
-    const float first = r.beta1 * r.first[i] + (1.0f - r.beta1) * gradient;
-    const float second = r.beta2 * r.second[i] + (1.0f - r.beta2) * gradient * gradient;
+    const float first = r.beta1 * r.first[i] + r.rest1 * gradient;
+    const float second = r.beta2 * r.second[i] + r.rest2 * gradient * gradient;
     r.next_first[i] = first;
     r.next_second[i] = second;
     r.next_parameter[i] =

@@ -1,0 +1,185 @@
+#include <array>
+#include <limits>
+
+#include "tests/runtime/native_support.h"
+
+namespace weft {
+namespace {
+
+using namespace native_test;
+
+Case unary_case(const std::string& op, const TensorType& type, double low, double high) {
+  Case c;
+  c.op = op;
+  c.inputs = c.outputs = {type};
+  c.low = low;
+  c.high = high;
+  c.tolerance = 1e-6;
+  if (op == "gelu") c.attributes.set("approximate", false);
+  if (op.ends_with("_scalar")) c.attributes.set("value", 0.75);
+  return c;
+}
+
+TEST(NativeElementwise, UnaryOpsMatchReference) {
+  struct Row {
+    const char* op;
+    double low, high;
+  };
+  for (const Row& row :
+       {Row{"relu", -1, 1}, Row{"gelu", -6, 6}, Row{"tanh", -12, 12}, Row{"sigmoid", -30, 30}, Row{"exp", -20, 3},
+        Row{"log", 1e-6, 20}, Row{"sqrt", 0, 9}, Row{"negate", -1, 1}, Row{"absolute", -1, 1}, Row{"square", -3, 3},
+        Row{"reciprocal", 0.25, 4}, Row{"add_scalar", -1, 1}, Row{"multiply_scalar", -1, 1}})
+    for (const TensorType& type : {f32({}), f32({7}), f32({40, 1033}), f32({3, 21, 5, 7}, "acdb"),
+                                   f32({3, 21, 5, 7}, "aBcd16b"), f32({2, 12, 9, 9}, "aBcd8b")})
+      expect_matches_reference(unary_case(row.op, type, row.low, row.high));
+}
+
+TEST(NativeElementwise, TanhFormOfGeluMatchesReference) {
+  Case c = unary_case("gelu", f32({5000}), -6, 6);
+  c.attributes.set("approximate", true);
+  expect_matches_reference(c);
+}
+
+TEST(NativeElementwise, BinaryOpsMatchReferenceUnderBroadcasting) {
+  for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum", "greater", "relu_backward"})
+    for (const auto& [a, b, y] :
+         std::vector<std::array<Shape, 3>>{{Shape{2, 3, 4}, Shape{2, 3, 4}, Shape{2, 3, 4}},
+                                           {Shape{64, 50}, Shape{50}, Shape{64, 50}},
+                                           {Shape{64, 50}, Shape{64, 1}, Shape{64, 50}},
+                                           {Shape{2, 3, 40, 41}, Shape{3, 1, 1}, Shape{2, 3, 40, 41}},
+                                           {Shape{5, 1, 7}, Shape{4, 1}, Shape{5, 4, 7}},
+                                           {Shape{5, 1, 7}, Shape{1, 30, 1}, Shape{5, 30, 7}},
+                                           {Shape{1}, Shape{300, 9}, Shape{300, 9}},
+                                           {Shape{6, 1, 5, 1}, Shape{1, 7, 1, 9}, Shape{6, 7, 5, 9}},
+                                           {Shape{}, Shape{}, Shape{}}}) {
+      if (std::string(op) == "relu_backward" && a != b) continue;
+      Case c;
+      c.op = op;
+      c.inputs = {f32(a), f32(b)};
+      c.outputs = {f32(y)};
+      expect_matches_reference(c);
+    }
+}
+
+TEST(NativeElementwise, ChannelOperandsWorkInEveryLayout) {
+  for (const std::string layout : {"", "acdb", "aBcd16b", "aBcd8b"})
+    for (const Shape& shape : {Shape{3, 32, 5, 7}, Shape{2, 21, 30, 30}, Shape{1, 5, 2, 1}})
+      for (const Shape& channel : {Shape{shape[1], 1, 1}, Shape{1, shape[1], 1, 1}, Shape{1}}) {
+        Case c;
+        c.op = "divide";
+        c.inputs = {f32(shape, layout), f32(channel)};
+        c.outputs = {f32(shape, layout)};
+        c.low = 0.5;
+        c.high = 2;
+        expect_matches_reference(c);
+      }
+}
+
+TEST(NativeElementwise, ComparesIntegersExactly) {
+  Case c;
+  c.op = "equal";
+  c.inputs = {i32({100}), i32({100})};
+  c.outputs = {f32({100})};
+  c.integer_bound = 3;
+  expect_matches_reference(c);
+  c.op = "greater";
+  c.prepare = [](std::vector<Tensor>& inputs) {
+    inputs[0].data_as<int32_t>()[0] = 16777217;  // not a float
+    inputs[1].data_as<int32_t>()[0] = 16777216;
+    inputs[0].data_as<int32_t>()[1] = -2;
+  };
+  expect_matches_reference(c);
+}
+
+Case fused_case(const std::string& layout) {
+  Case c;
+  c.op = "fused_elementwise";
+  const TensorType image = f32({2, 21, 17, 13}, layout);
+  c.inputs = {image, f32({1, 21, 1, 1}), image, f32({})};
+  c.outputs = {image, image};
+  c.attributes = {{"program", std::string("multiply(0,1);add(4,2);relu(5);multiply(6,3);exp(7);add(8,0);tanh(9)")},
+                  {"results", std::vector<int64_t>{6, 10}}};
+  return c;
+}
+
+TEST(NativeElementwise, FusedProgramsMatchReference) {
+  for (const std::string layout : {"", "acdb", "aBcd16b", "aBcd8b"}) expect_matches_reference(fused_case(layout));
+}
+
+TEST(NativeElementwise, ResultsMayOverwriteAnyInputOfTheirShape) {
+  const Case c = fused_case("aBcd16b");
+  const auto inputs = plain_inputs(c);
+  const auto expected = run_reference(c, inputs);
+  const BareNode node(c);
+  for (const auto isa : available_isas())
+    for (const bool swapped : {false, true}) {
+      std::string why_not;
+      const auto kernel = make_native(node.signature, isa, 2, why_not);
+      ASSERT_NE(kernel, nullptr) << why_not;
+      std::vector<Tensor> laid_out;
+      for (size_t i = 0; i < inputs.size(); ++i) laid_out.push_back(inputs[i].with_layout(c.inputs[i].layout));
+      const auto workspace = allocate_aligned(std::max<int64_t>(64, kernel->workspace_bytes()));
+      const std::vector<const void*> from = {laid_out[0].data(), laid_out[1].data(), laid_out[2].data(),
+                                             laid_out[3].data()};
+      const size_t first = swapped ? 2 : 0;
+      const std::vector<void*> to = {laid_out[first].data(), laid_out[2 - first].data()};
+      kernel->run({from, to, workspace.get()});
+      expect_close(laid_out[first], expected[0], 2e-6, "first result in place");
+      expect_close(laid_out[2 - first], expected[1], 2e-6, "second result in place");
+    }
+}
+
+TEST(NativeElementwise, ElementaryFunctionsAreAccurateOverTheirRange) {
+  struct Row {
+    const char* op;
+    double (*exact)(double);
+    double low, high, relative, absolute;
+  };
+  for (const Row& row :
+       {Row{"exp", std::exp, -103, 88.7, 3e-7, 2e-45}, Row{"tanh", std::tanh, -20, 20, 5e-7, 0},
+        Row{"log", std::log, 1e-30, 1e3, 3e-7, 1e-7}, Row{"log", std::log, 0.5, 2, 3e-7, 0},
+        Row{"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, 1e-6, 1e-38},
+        Row{"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, -5, 5, 3e-7, 1e-6}}) {
+    const Case c = unary_case(row.op, f32({20001}), row.low, row.high);
+    const BareNode node(c);
+    Tensor x(c.inputs[0]);
+    for (int64_t i = 0; i < 20001; ++i)
+      x.data_as<float>()[i] = static_cast<float>(row.low + (row.high - row.low) * static_cast<double>(i) / 20000);
+    for (const auto isa : available_isas()) {
+      std::string why_not;
+      const auto y = run_kernel(*make_native(node.signature, isa, 1, why_not), node.signature, {x})[0];
+      for (int64_t i = 0; i < 20001; ++i) {
+        const double at = static_cast<double>(x.data_as<float>()[i]), exact = row.exact(at);
+        ASSERT_NEAR(static_cast<double>(y.data_as<float>()[i]), exact, row.relative * std::abs(exact) + row.absolute)
+            << row.op << "(" << at << ") on " << native::name_of(isa);
+      }
+    }
+  }
+}
+
+TEST(NativeElementwise, SpecialValuesBehaveAsInTheStandardLibrary) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values = {infinity, -infinity, nan, 0.0f, -0.0f, 1000.0f, -1000.0f, -1.0f, 1e-40f};
+  for (const char* op : {"relu", "exp", "log", "tanh", "sigmoid", "sqrt", "absolute", "reciprocal"}) {
+    Case c = unary_case(op, f32({9}), 0, 1);
+    c.tolerance = 1e-5;
+    c.prepare = [&](std::vector<Tensor>& inputs) {
+      std::copy(values.begin(), values.end(), inputs[0].data_as<float>());
+    };
+    expect_matches_reference(c);
+  }
+}
+
+TEST(NativeElementwise, DeclinesWithAReason) {
+  Case c;
+  c.op = "add";
+  c.inputs = {f32({2, 16, 4, 4}, "aBcd16b"), f32({4})};
+  c.outputs = {f32({2, 16, 4, 4}, "aBcd16b")};
+  const BareNode node(c);
+  std::string why_not;
+  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_NE(why_not.find("broadcast to layout aBcd16b"), std::string::npos) << why_not;
+}
+
+}  // namespace
+}  // namespace weft

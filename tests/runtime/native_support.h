@@ -1,0 +1,158 @@
+// What the tests of native kernels share: runs a node on every instruction set that this CPU has, with one thread and
+// with several, and compares each with the reference kernel on plain layouts.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/base/rng.h"
+#include "weft/runtime/evaluate.h"
+#include "weft/runtime/native/native.h"
+
+namespace weft::native_test {
+
+struct Case {
+  std::string op;
+  std::vector<TensorType> inputs, outputs;  // with the layouts that the native kernel gets
+  Attributes attributes;
+  double low = -1, high = 1;                          // range of floating inputs
+  int64_t integer_bound = 10;                         // i32 inputs lie in [0, bound)
+  double tolerance = 2e-6;                            // relative to the largest output
+  std::function<void(std::vector<Tensor>&)> prepare;  // may change the plain inputs
+};
+
+inline TensorType f32(Shape shape, const std::string& layout = "") {
+  const int rank = shape.rank();
+  return {DType::f32, std::move(shape), parse_layout(layout, rank)};
+}
+inline TensorType i32(Shape shape) { return {DType::i32, std::move(shape), {}}; }
+inline TensorType i64(Shape shape) { return {DType::i64, std::move(shape), {}}; }
+
+inline std::vector<native::Isa> available_isas() {
+  std::vector<native::Isa> isas;
+  for (const auto isa : {native::Isa::baseline, native::Isa::avx2, native::Isa::avx512})
+    if (isa <= native::detect_isa()) isas.push_back(isa);
+  return isas;
+}
+
+inline Tensor random_tensor(const TensorType& type, uint64_t key, double low, double high, int64_t bound) {
+  Tensor tensor(TensorType{type.dtype, type.shape, {}});
+  RandomStream stream(key);
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    if (type.dtype == DType::f32)
+      tensor.data_as<float>()[i] = static_cast<float>(low + (high - low) * static_cast<double>(stream.uniform()));
+    else if (type.dtype == DType::i32)
+      tensor.data_as<int32_t>()[i] = static_cast<int32_t>(stream.below(static_cast<uint32_t>(bound)));
+    else
+      tensor.data_as<int64_t>()[i] = static_cast<int64_t>(stream.below(static_cast<uint32_t>(bound)));
+  }
+  return tensor;
+}
+
+/// A signature around a definition that carries only the op's name.
+struct BareNode {
+  explicit BareNode(const Case& c) {
+    definition.name = c.op;
+    signature = {&definition, "node", c.inputs, c.outputs, c.attributes};
+  }
+  BareNode(const BareNode&) = delete;
+  OpDef definition;
+  NodeSignature signature;
+};
+
+inline std::unique_ptr<Kernel> make_native(const NodeSignature& node, native::Isa isa, int threads,
+                                           std::string& why_not) {
+  KernelTable table;
+  native::add_kernels(table, isa);
+  if (table.candidates(node.op->name).empty()) {
+    why_not = "no native kernel of that op";
+    return nullptr;
+  }
+  return table.candidates(node.op->name).front().make(node, KernelOptions{threads}, why_not);
+}
+
+inline std::vector<Tensor> plain_inputs(const Case& c) {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    inputs.push_back(random_tensor(c.inputs[i], 17 + i, c.low, c.high, c.integer_bound));
+  if (c.prepare) c.prepare(inputs);
+  return inputs;
+}
+
+inline std::vector<Tensor> run_reference(const Case& c, const std::vector<Tensor>& inputs) {
+  Case plain = c;
+  for (auto* types : {&plain.inputs, &plain.outputs})
+    for (auto& type : *types) type.layout = {};
+  const BareNode node(plain);
+  KernelTable table;
+  add_reference_kernels(table);
+  std::string why_not;
+  const auto kernel = table.candidates(c.op).front().make(node.signature, KernelOptions{1}, why_not);
+  if (!kernel) ADD_FAILURE() << c.op << ": the reference declined: " << why_not;
+  return run_kernel(*kernel, node.signature, inputs);
+}
+
+inline void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what) {
+  const Tensor plain = actual.with_layout({});
+  ASSERT_EQ(plain.dtype(), expected.dtype()) << what;
+  if (plain.dtype() != DType::f32) {
+    EXPECT_EQ(std::memcmp(plain.data(), expected.data(), static_cast<size_t>(expected.bytes())), 0) << what;
+    return;
+  }
+  double scale = 1e-30;
+  for (int64_t i = 0; i < expected.elements(); ++i)
+    if (std::isfinite(expected.data_as<float>()[i]))
+      scale = std::max(scale, std::abs(static_cast<double>(expected.data_as<float>()[i])));
+  for (int64_t i = 0; i < expected.elements(); ++i) {
+    const double a = static_cast<double>(plain.data_as<float>()[i]);
+    const double e = static_cast<double>(expected.data_as<float>()[i]);
+    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    ASSERT_LE(std::abs(a - e), tolerance * scale) << what << ", element " << i << ": " << a << " instead of " << e;
+  }
+}
+
+/// Fails where the padding of a blocked tensor holds anything but zeros.
+inline void expect_zero_padding(const Tensor& tensor, const std::string& what) {
+  if (tensor.bytes() == tensor.elements() * size_of(tensor.dtype()) || tensor.dtype() != DType::f32) return;
+  const Tensor again = tensor.with_layout({}).with_layout(tensor.layout());
+  const int64_t stored = tensor.bytes() / 4;
+  for (int64_t i = 0; i < stored; ++i) {
+    const float kept = again.data_as<float>()[i], found = tensor.data_as<float>()[i];
+    if (kept == 0 && found != 0) FAIL() << what << ": padding holds " << found << " at " << i;
+  }
+}
+
+inline void expect_matches_reference(const Case& c) {
+  const std::vector<Tensor> inputs = plain_inputs(c);
+  const std::vector<Tensor> expected = run_reference(c, inputs);
+  std::vector<Tensor> laid_out;
+  for (size_t i = 0; i < inputs.size(); ++i) laid_out.push_back(inputs[i].with_layout(c.inputs[i].layout));
+  const BareNode node(c);
+  for (const auto isa : available_isas())
+    for (const int threads : {1, 3}) {
+      std::string what = fmt::format("{} on {} with {} threads:", c.op, native::name_of(isa), threads);
+      for (const auto& type : c.inputs) what += " " + to_string(type);
+      std::string why_not;
+      const auto kernel = make_native(node.signature, isa, threads, why_not);
+      ASSERT_NE(kernel, nullptr) << what << " declined: " << why_not;
+      const auto actual = run_kernel(*kernel, node.signature, laid_out);
+      ASSERT_EQ(actual.size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const std::string which = what + " -> output " + std::to_string(i);
+        expect_close(actual[i], expected[i], c.tolerance, which);
+        expect_zero_padding(actual[i], which);
+      }
+      const auto again = run_kernel(*kernel, node.signature, laid_out);
+      for (size_t i = 0; i < expected.size(); ++i)
+        EXPECT_EQ(std::memcmp(actual[i].data(), again[i].data(), static_cast<size_t>(actual[i].bytes())), 0)
+            << what << ": two runs differ";
+    }
+}
+
+}  // namespace weft::native_test
