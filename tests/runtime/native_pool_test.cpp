@@ -1,0 +1,85 @@
+#include "tests/runtime/native_support.h"
+
+namespace weft {
+namespace {
+
+using namespace native_test;
+
+struct Window {
+  Shape in;
+  int64_t kernel, stride, padding;
+};
+const std::vector<Window> kWindows = {
+    {{2, 21, 8, 8}, 2, 2, 0},   // the usual, with a partial channel block
+    {{2, 16, 9, 11}, 3, 2, 1},  // overlapping, padded
+    {{1, 6, 7, 7}, 3, 1, 1},
+    {{2, 40, 5, 5}, 5, 1, 0},  // global
+};
+const std::vector<std::string> kLayouts = {"", "acdb", "aBcd16b", "aBcd8b"};
+
+Shape pooled(const Window& w) {
+  const auto size = [&](int64_t in) { return (in + 2 * w.padding - w.kernel) / w.stride + 1; };
+  return {w.in[0], w.in[1], size(w.in[2]), size(w.in[3])};
+}
+
+Attributes attributes(const Window& w) {
+  using Pair = std::vector<int64_t>;
+  return {{"kernel", Pair{w.kernel, w.kernel}},
+          {"stride", Pair{w.stride, w.stride}},
+          {"padding", Pair{w.padding, w.padding}}};
+}
+
+TEST(NativePool, MaximumMatchesReference) {
+  for (const auto& window : kWindows)
+    for (const auto& layout : kLayouts) {
+      Case c;
+      c.op = "max_pool2d";
+      c.inputs = {f32(window.in, layout)};
+      c.outputs = {f32(pooled(window), layout)};
+      c.attributes = attributes(window);
+      expect_matches_reference(c);
+    }
+}
+
+TEST(NativePool, MaximumSendsItsGradientToTheFirstOfEqualElements) {
+  for (const auto& window : kWindows)
+    for (const auto& layout : kLayouts) {
+      Case c;
+      c.op = "max_pool2d_backward";
+      c.inputs = {f32(pooled(window), layout), f32(window.in, layout), f32(pooled(window), layout)};
+      c.outputs = {f32(window.in, layout)};
+      c.attributes = attributes(window);
+      c.prepare = [&](std::vector<Tensor>& inputs) {
+        for (int64_t i = 0; i < inputs[1].elements(); ++i)  // few distinct values: many ties
+          inputs[1].data_as<float>()[i] = std::round(inputs[1].data_as<float>()[i] * 2);
+        Case forward;
+        forward.op = "max_pool2d";
+        forward.inputs = {f32(window.in)};
+        forward.outputs = {f32(pooled(window))};
+        forward.attributes = attributes(window);
+        inputs[2] = run_reference(forward, {inputs[1]})[0];
+      };
+      expect_matches_reference(c);
+    }
+}
+
+TEST(NativePool, AverageMatchesReference) {
+  for (const auto& window : kWindows)
+    for (const auto& layout : kLayouts)
+      for (const bool count_padding : {false, true}) {
+        Case c;
+        c.op = "avg_pool2d";
+        c.inputs = {f32(window.in, layout)};
+        c.outputs = {f32(pooled(window), layout)};
+        c.attributes = attributes(window);
+        c.attributes.set("count_padding", count_padding);
+        expect_matches_reference(c);
+        c.op = "avg_pool2d_backward";
+        std::swap(c.inputs, c.outputs);
+        c.attributes.set("input_size", std::vector<int64_t>{window.in[2], window.in[3]});
+        expect_matches_reference(c);
+      }
+}
+
+}  // namespace
+}  // namespace weft
