@@ -1,0 +1,235 @@
+// Whole runs as processes: what they leave behind, and that being killed changes nothing.
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace weft::testing {
+namespace {
+
+class Run : public ProgramTest {
+ protected:
+  nlohmann::json json_of(const std::string& name) const { return nlohmann::json::parse(read_all(path(name))); }
+  std::string last_checkpoint(const std::string& run) const {
+    std::string last;
+    for (const auto& entry : fs::directory_iterator(path(run) / "checkpoints")) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("step-") && name > last) last = name;
+    }
+    return last;
+  }
+  /// Weights and optimiser state of the last checkpoint, as bytes.
+  std::string last_state(const std::string& run) const {
+    const fs::path checkpoint = path(run) / "checkpoints" / last_checkpoint(run);
+    return read_all(checkpoint / "model.safetensors") + read_all(checkpoint / "optimizer.safetensors");
+  }
+};
+
+TEST_F(Run, LeavesACompleteDirectory) {
+  const Outcome outcome = weft(tiny_run("r", {"--epochs", "3"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* name : {"spec.toml", "data.json", "metrics.jsonl", "summary.json", "plan.json", "graph.weft",
+                           "checkpoints/best/model.safetensors"})
+    EXPECT_TRUE(fs::exists(path("r") / name)) << name;
+  const nlohmann::json summary = json_of("r/summary.json");
+  for (const char* key : {"model", "data", "precision", "threads", "parameters", "epochs", "steps", "test_accuracy",
+                          "test_loss", "train_seconds", "images_per_second", "planned_peak_bytes", "peak_rss_bytes",
+                          "planned_total_bytes", "rss_growth_bytes", "arena_bytes"})
+    EXPECT_TRUE(summary.contains(key)) << key;
+  EXPECT_EQ(summary["steps"], 30);
+  EXPECT_EQ(summary["arena_bytes"], summary["planned_peak_bytes"]);
+  EXPECT_GT(summary["test_accuracy"], 0.9) << "bright quarters are easy to tell apart";
+  EXPECT_NE(outcome.out.find("weft eval r\n"), std::string::npos);
+  EXPECT_NE(outcome.out.find("weft explain r\n"), std::string::npos);
+  EXPECT_NE(outcome.out.find("weft predict r "), std::string::npos);
+}
+
+TEST_F(Run, TakesFreshDirectoriesByDefault) {
+  std::vector<std::string> arguments = tiny_run("x");
+  arguments.erase(arguments.begin() + 5, arguments.begin() + 7);  // --run x
+  ASSERT_EQ(weft(arguments).code, 0);
+  ASSERT_EQ(weft(arguments).code, 0);
+  EXPECT_TRUE(fs::exists(path("runs/mlp-idx-1/summary.json")));
+  EXPECT_TRUE(fs::exists(path("runs/mlp-idx-2/summary.json")));
+}
+
+TEST_F(Run, SpecOfARunIsARecipeOfTheSameRun) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  ASSERT_EQ(weft({"train", "a/spec.toml", "--run", "b", "--quiet"}).code, 0);
+  EXPECT_EQ(read_all(path("a/spec.toml")), read_all(path("b/spec.toml")));
+  EXPECT_EQ(last_state("a"), last_state("b"));
+}
+
+TEST_F(Run, SameSeedTwiceIsBitwiseTheSame) {
+  ASSERT_EQ(weft(tiny_run("a", {"--seed", "5"})).code, 0);
+  ASSERT_EQ(weft(tiny_run("b", {"--seed", "5"})).code, 0);
+  ASSERT_EQ(weft(tiny_run("c", {"--seed", "6"})).code, 0);
+  EXPECT_EQ(last_state("a"), last_state("b"));
+  EXPECT_NE(last_state("a"), last_state("c"));
+}
+
+TEST_F(Run, KilledAtAnyMomentAndResumedIsBitwiseTheSame) {
+  const std::vector<std::string> more = {
+      "--epochs",           "30", "--set", "checkpoint.every_steps=7", "--set", "augment.crop_padding=1", "--set",
+      "augment.flip=random"};
+  ASSERT_EQ(weft(tiny_run("straight", more)).code, 0);
+  uint32_t random = 2024;
+  int kills = 0;
+  for (int attempt = 0; attempt < 40; ++attempt) {
+    const bool resumes = fs::exists(path("killed/spec.toml"));
+    Process process(
+        resumes ? std::vector<std::string>{"train", "--resume", "killed", "--quiet"} : tiny_run("killed", more),
+        directory_);
+    random = random * 1664525u + 1013904223u;
+    // The last attempts may take all the time they want.
+    const int milliseconds = attempt < 15 ? 20 + static_cast<int>((random >> 16) % 250) : 100000;
+    for (int waited = 0; waited < milliseconds && !process.has_ended(); ++waited)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!process.has_ended()) {
+      process.send(SIGKILL);
+      ++kills;
+      process.wait();
+      continue;
+    }
+    const Outcome outcome = process.wait();
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    break;
+  }
+  EXPECT_GT(kills, 0);
+  ASSERT_TRUE(fs::exists(path("killed/summary.json")));
+  EXPECT_EQ(last_checkpoint("killed"), last_checkpoint("straight"));
+  EXPECT_EQ(last_state("killed"), last_state("straight"));
+  EXPECT_EQ(json_of("killed/summary.json")["test_loss"], json_of("straight/summary.json")["test_loss"]);
+  EXPECT_EQ(json_of("killed/summary.json")["train_loss"], json_of("straight/summary.json")["train_loss"]);
+}
+
+TEST_F(Run, ResumedMetricsHaveNoStepTwice) {
+  Process process(tiny_run("r", {"--epochs", "200", "--set", "checkpoint.every_steps=13"}), directory_);
+  for (int wait = 0; wait < 500 && !fs::exists(path("r/checkpoints/step-00000013")); ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  process.send(SIGKILL);
+  process.wait();
+  ASSERT_EQ(weft({"train", "--resume", "r", "--quiet"}).code, 0);
+  std::istringstream lines(read_all(path("r/metrics.jsonl")));
+  std::map<std::pair<std::string, int64_t>, int> seen;
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = nlohmann::json::parse(line);
+    EXPECT_EQ(++seen[std::make_pair(record["kind"].get<std::string>(), record["step"].get<int64_t>())], 1) << line;
+  }
+  EXPECT_EQ(seen.size(), 200u + 100u) << "an epoch record each, a step record every 20 of 2000 steps";
+}
+
+TEST_F(Run, InterruptSavesAndLeaves) {
+  const std::vector<std::string> more = {"--epochs", "400", "--set", "checkpoint.every_epochs=0"};
+  ASSERT_EQ(weft(tiny_run("straight", more)).code, 0);
+  Process process(tiny_run("r", more), directory_);
+  for (int wait = 0; wait < 5000 && !fs::exists(path("r/metrics.jsonl")); ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  process.send(SIGINT);
+  const Outcome outcome = process.wait();
+  if (outcome.code == 0) GTEST_SKIP() << "the run was over before the signal came";
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(outcome.err.find("go on with `weft train --resume r`"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(path("r/summary.json")));
+  EXPECT_NE(last_checkpoint("r"), "");
+  ASSERT_EQ(weft({"train", "--resume", "r", "--quiet"}).code, 0);
+  EXPECT_EQ(last_state("r"), last_state("straight"));
+}
+
+TEST_F(Run, ResumeOfAFinishedRunChangesNothing) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const std::string state = last_state("r"), metrics = read_all(path("r/metrics.jsonl"));
+  const nlohmann::json before = json_of("r/summary.json");
+  const Outcome outcome = weft({"train", "--resume", "r", "--quiet"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(last_state("r"), state);
+  EXPECT_EQ(read_all(path("r/metrics.jsonl")), metrics);
+  EXPECT_EQ(json_of("r/summary.json")["test_accuracy"], before["test_accuracy"]);
+}
+
+TEST_F(Run, EvalFindsTheAccuracyOfTheSummary) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const Outcome outcome = weft({"eval", "r", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto result = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(result["samples"], 72);
+  EXPECT_DOUBLE_EQ(result["accuracy"], json_of("r/summary.json")["test_accuracy"]);
+  EXPECT_DOUBLE_EQ(result["loss"], json_of("r/summary.json")["test_loss"]);
+}
+
+TEST_F(Run, PredictNamesTheBrightQuarter) {
+  ASSERT_EQ(weft(tiny_run("r", {"--epochs", "10"})).code, 0);
+  std::string pixels(64, '\x30');
+  for (size_t row = 4; row < 8; ++row)
+    for (size_t column = 0; column < 4; ++column) pixels[row * 8 + column] = static_cast<char>(0xd0);
+  write_all(path("lower_left.pgm"), "P5\n8 8\n255\n" + pixels);
+  const Outcome outcome = weft({"predict", "r", "lower_left.pgm", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto result = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(result[0]["classes"][0]["class"], 2);
+  double sum = 0;
+  for (const auto& entry : result[0]["classes"]) sum += entry["probability"].get<double>();
+  EXPECT_NEAR(sum, 1, 1e-5) << "all four classes are shown";
+}
+
+TEST_F(Run, TrainsWithoutTestFiles) {
+  const Outcome outcome = weft({"train", "--model", "mlp", "--data", "idx:train-images,train-labels", "--run", "r",
+                                "--batch", "32", "--epochs", "1", "--quiet"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(json_of("r/summary.json")["test_accuracy"].is_null());
+  EXPECT_EQ(weft({"eval", "r"}).code, 0);
+}
+
+TEST_F(Run, ExplainNamesThePeakAndTheKernels) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const Outcome text = weft({"explain", "r", "--steps", "2"}), json = weft({"explain", "r", "--steps", "2", "--json"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("<- peak"), std::string::npos);
+  EXPECT_NE(text.out.find("matmul"), std::string::npos);
+  const auto root = nlohmann::json::parse(json.out);
+  int64_t standing = 0;
+  for (const auto& tensor : root["memory"]["at_peak"]) standing += tensor["bytes"].get<int64_t>();
+  EXPECT_EQ(standing, root["memory"]["lower_bound_bytes"].get<int64_t>()) << "what stands there is all of the peak";
+}
+
+TEST_F(Run, ListsAreJsonOnDemand) {
+  const auto models = nlohmann::json::parse(weft({"models", "--json"}).out);
+  const auto ops = nlohmann::json::parse(weft({"ops", "--json"}).out);
+  EXPECT_GE(models.size(), 6u);
+  for (const auto& model : models) EXPECT_GT(model["parameters"], 0) << model;
+  EXPECT_GE(ops.size(), 40u);
+  EXPECT_NE(weft({"ops", "conv2d"}).out.find("padding"), std::string::npos);
+}
+
+TEST_F(Run, BenchMeasuresBothModes) {
+  for (const bool forward : {false, true}) {
+    std::vector<std::string> arguments = {"bench", "mlp", "--batch", "8", "--seconds", "0.01", "--json"};
+    if (forward) arguments.push_back("--forward");
+    const Outcome outcome = weft(arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto result = nlohmann::json::parse(outcome.out);
+    EXPECT_GT(result["images_per_second"], 0);
+    EXPECT_EQ(result["mode"], forward ? "forward" : "training");
+  }
+}
+
+TEST_F(Run, GraphPrintsEveryStage) {
+  const Outcome built = weft({"graph", "mlp", "--batch", "4"});
+  ASSERT_EQ(built.code, 0) << built.err;
+  EXPECT_NE(built.out.find("sgd_update"), std::string::npos);
+  EXPECT_EQ(weft({"graph", "mlp", "--inference"}).out.find("sgd_update"), std::string::npos);
+  std::istringstream passes(weft({"graph", "--list-passes"}).out);
+  std::string line;
+  std::getline(passes, line);  // titles
+  std::getline(passes, line);  // rule
+  int count = 0;
+  for (; std::getline(passes, line); ++count) {
+    const std::string pass = line.substr(0, line.find(' '));
+    EXPECT_EQ(weft({"graph", "mlp", "--batch", "4", "--after", pass}).code, 0) << pass;
+    EXPECT_EQ(weft({"graph", "mlp", "--batch", "4", "--without", pass}).code, 0) << pass;
+  }
+  EXPECT_GE(count, 7);
+}
+
+}  // namespace
+}  // namespace weft::testing

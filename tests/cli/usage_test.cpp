@@ -1,0 +1,107 @@
+// What a user can mistype, and what the program says to it.
+#include "tests/cli/program.h"
+
+namespace weft::testing {
+namespace {
+
+class Usage : public ProgramTest {};
+
+TEST_F(Usage, NoCommand) { expect_error(weft({}), 2, "no command given; see `weft --help`"); }
+
+TEST_F(Usage, UnknownCommandNamesTheNearest) {
+  expect_error(weft({"trian"}), 2, "unknown command 'trian'; did you mean 'train'?");
+}
+
+TEST_F(Usage, UnknownOptionNamesTheNearest) {
+  expect_error(weft({"train", "--epoch", "3"}), 2, "unknown option '--epoch'; did you mean '--epochs'?");
+}
+
+TEST_F(Usage, HelpAndVersionGoToStandardOutput) {
+  const Outcome help = weft({"--help"}), version = weft({"--version"}), train_help = weft({"train", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("explain"), std::string::npos);
+  EXPECT_EQ(help.out.find("check-steps"), std::string::npos) << "hidden";
+  EXPECT_EQ(help.err, "");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.substr(0, 5), "weft ");
+  EXPECT_EQ(train_help.code, 0);
+  EXPECT_NE(train_help.out.find("--resume"), std::string::npos);
+}
+
+TEST_F(Usage, NothingToTrain) { expect_error(weft({"train"}), 2, "no model given"); }
+
+TEST_F(Usage, UnknownModelNamesTheNearest) {
+  expect_error(weft({"train", "--model", "resnet81", "--data", data()}), 2, "did you mean 'resnet");
+}
+
+TEST_F(Usage, UnknownModelOption) {
+  expect_error(weft(tiny_run("r", {"--set", "model.colour=blue"})), 2, "colour");
+  EXPECT_FALSE(fs::exists(path("r")));
+}
+
+TEST_F(Usage, UnknownDataNamesTheNearest) {
+  expect_error(weft({"train", "--model", "mlp", "--data", "fashion-mnits"}), 2, "did you mean 'fashion-mnist'?");
+}
+
+TEST_F(Usage, UnknownKeyOfSet) {
+  expect_error(weft(tiny_run("r", {"--set", "optimizer.lerning_rate=1"})), 2,
+               "unknown key 'optimizer.lerning_rate'; did you mean 'optimizer.learning_rate'?");
+}
+
+TEST_F(Usage, UnknownKeyOfRecipe) {
+  write_all(path("r.toml"), "model = 'mlp'\nepoch = 3\n");
+  expect_error(weft({"train", "r.toml"}), 2, "r.toml:2: unknown key 'epoch'; did you mean 'epochs'?");
+}
+
+TEST_F(Usage, RecipeThatIsNoToml) {
+  write_all(path("r.toml"), "model = mlp\n");
+  expect_error(weft({"train", "r.toml"}), 2, "r.toml:1: is no TOML");
+}
+
+TEST_F(Usage, MissingRecipe) { expect_error(weft({"train", "absent.toml"}), 1, "cannot open 'absent.toml'"); }
+
+TEST_F(Usage, NegativeBatch) {
+  expect_error(weft(tiny_run("r", {"--set", "batch=-1"})), 2, "batch = -1 is out of range: 1 to 65536");
+}
+
+TEST_F(Usage, AbsurdBatch) { expect_error(weft(tiny_run("r", {"--set", "batch=100000000"})), 2, "out of range"); }
+
+TEST_F(Usage, EpochsThatAreNoNumber) { EXPECT_EQ(weft({"train", "--model", "mlp", "--epochs", "many"}).code, 2); }
+
+TEST_F(Usage, LearningRateNaN) {
+  expect_error(weft(tiny_run("r", {"--set", "optimizer.learning_rate=nan"})), 2, "optimizer.learning_rate = nan");
+}
+
+TEST_F(Usage, UnknownPrecision) {
+  expect_error(weft(tiny_run("r", {"--set", "precision=f8"})), 2, "choose one of: f32");
+}
+
+TEST_F(Usage, ResumeTakesNoOtherOptions) {
+  expect_error(weft({"train", "--resume", "r", "--epochs", "4"}), 2,
+               "--resume takes everything from the run directory");
+}
+
+TEST_F(Usage, BenchOfAnUnknownModel) { expect_error(weft({"bench", "resnet51"}), 2, "did you mean 'resnet50'?"); }
+
+TEST_F(Usage, BenchWithNonsenseInput) {
+  expect_error(weft({"bench", "resnet18", "--input", "3x32x32"}), 2, "--input '3x32x32': wants whole numbers");
+  expect_error(weft({"bench", "resnet18", "--input", "3,,32"}), 2, "--input '3,,32': wants whole numbers");
+  expect_error(weft({"bench", "resnet18", "--input", "3,-32,32"}), 2, "--input '3,-32,32': wants whole numbers");
+}
+
+TEST_F(Usage, BenchWithAnInputThatDoesNotFit) { EXPECT_NE(weft({"bench", "resnet18", "--input", "7"}).code, 0); }
+
+TEST_F(Usage, UnknownOpNamesTheNearest) { expect_error(weft({"ops", "conv2"}), 2, "did you mean 'conv2d'?"); }
+
+TEST_F(Usage, UnknownPassNamesTheNearest) {
+  expect_error(weft({"graph", "mlp", "--after", "fold_constant"}), 2, "did you mean 'fold_constants'?");
+}
+
+TEST_F(Usage, GraphOfNothing) { expect_error(weft({"graph"}), 2, "wants a model"); }
+
+TEST_F(Usage, OneArgumentTooMany) {
+  expect_error(weft({"ops", "conv2d", "matmul"}), 2, "'matmul' is one argument too many");
+}
+
+}  // namespace
+}  // namespace weft::testing
