@@ -1,0 +1,50 @@
+# The two commands of the README, and those of everyday work. `make help` lists them.
+BUILD := build
+PREFIX ?= /usr/local
+RUN ?= runs/demo
+JOBS ?= $(shell nproc)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build format check-format lint install clean packages
+
+help:  ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build  ## Train a residual network on Fashion-MNIST (about five minutes on two cores)
+	@tools/install_packages.sh demo
+	$(BUILD)/weft train recipes/demo.toml --run $(RUN)
+
+test: configure  ## Build everything and run the tests
+	@tools/install_packages.sh test
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	ctest --test-dir $(BUILD) --output-on-failure --parallel 2 --label-exclude slow
+
+build: configure  ## Build the program build/weft
+	@cmake --build $(BUILD) --parallel $(JOBS) --target weft_program
+
+.PHONY: configure
+configure: packages
+	@test -f $(BUILD)/build.ninja || cmake --preset release
+
+packages:
+	@tools/install_packages.sh build
+
+sources = git ls-files '*.cpp' '*.h'
+
+format:  ## Bring all sources into the project's style
+	@tools/install_packages.sh develop
+	@$(sources) | xargs clang-format -i
+
+check-format:  ## Fail where a source is not in the project's style
+	@$(sources) | xargs clang-format --dry-run --Werror
+
+lint: configure  ## Check the include arrows and run clang-tidy (slow)
+	@tools/install_packages.sh develop
+	@python3 tools/check_layers.py
+	@git ls-files 'weft/*.cpp' | xargs -P $(JOBS) -n 1 clang-tidy --quiet -p $(BUILD)
+
+install: build  ## Install program, library and headers under PREFIX (default /usr/local)
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:  ## Remove what was built (run directories stay)
+	@rm -rf $(BUILD) build-dev build-asan build-tsan
