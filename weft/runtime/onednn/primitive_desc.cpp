@@ -21,8 +21,9 @@ ConvolutionQuery forward_hint(const ConvolutionQuery& query);
 
 #if DNNL_VERSION_MAJOR >= 3
 
-PrimitiveDesc wrap(dnnl_status_t status, dnnl_primitive_desc_t desc) {
-  return status == dnnl_success ? PrimitiveDesc(PrimitiveDescHandle(desc)) : PrimitiveDesc();
+PrimitiveDesc wrap(dnnl_status_t status, const dnnl_primitive_desc_t& desc,
+                   std::shared_ptr<const PrimitiveDesc> hint = nullptr) {
+  return status == dnnl_success ? PrimitiveDesc(PrimitiveDescHandle(desc), std::move(hint)) : PrimitiveDesc();
 }
 
 MemoryDesc any_of(const MemoryDesc& desc) {
@@ -99,18 +100,18 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
                     query.weights.get(), nullptr, query.output.get(), query.stride.data(), dilation.data(),
                     query.padding.data(), query.padding.data(), attributes.get()),
                 desc);
-  const PrimitiveDesc hint = ask_convolution(engine, forward_hint(query));
+  const auto hint = std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query)));
   if (query.pass == Pass::backward_data)
     return wrap(dnnl_convolution_backward_data_primitive_desc_create(
                     &desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(),
                     query.output.get(), query.stride.data(), dilation.data(), query.padding.data(),
-                    query.padding.data(), hint.get(), attributes.get()),
-                desc);
+                    query.padding.data(), hint->get(), attributes.get()),
+                desc, hint);
   return wrap(dnnl_convolution_backward_weights_primitive_desc_create(
                   &desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), nullptr,
                   query.output.get(), query.stride.data(), dilation.data(), query.padding.data(), query.padding.data(),
-                  hint.get(), attributes.get()),
-              desc);
+                  hint->get(), attributes.get()),
+              desc, hint);
 }
 
 PrimitiveDesc ask_matmul(const Engine& engine, const MemoryDesc& a, const MemoryDesc& b, const MemoryDesc& output) {
@@ -125,9 +126,9 @@ PrimitiveDesc ask_matmul(const Engine& engine, const MemoryDesc& a, const Memory
 
 PrimitiveDesc::PrimitiveDesc(IteratorHandle iterator, std::shared_ptr<const void> operation,
                              std::shared_ptr<const PrimitiveDesc> hint)
-    : desc_(dnnl_primitive_desc_iterator_fetch(iterator.get())),
+    : hint_(std::move(hint)),
+      desc_(dnnl_primitive_desc_iterator_fetch(iterator.get())),
       operation_(std::move(operation)),
-      hint_(std::move(hint)),
       iterator_(std::move(iterator)) {}
 
 bool PrimitiveDesc::next() {

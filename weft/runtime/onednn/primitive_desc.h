@@ -22,7 +22,9 @@ enum class Quality {
 class PrimitiveDesc {
  public:
   PrimitiveDesc() = default;
-  explicit PrimitiveDesc(PrimitiveDescHandle desc) : desc_(std::move(desc)) {}
+  /// `hint` is what the descriptor was asked with, and refers to; may be null.
+  explicit PrimitiveDesc(PrimitiveDescHandle desc, std::shared_ptr<const PrimitiveDesc> hint = nullptr)
+      : hint_(std::move(hint)), desc_(std::move(desc)) {}
 
   explicit operator bool() const { return desc_ != nullptr; }
   dnnl_primitive_desc_t get() const { return desc_.get(); }
@@ -43,10 +45,10 @@ class PrimitiveDesc {
 #endif
 
  private:
+  std::shared_ptr<const PrimitiveDesc> hint_;
   PrimitiveDescHandle desc_;
 #if DNNL_VERSION_MAJOR < 3
   std::shared_ptr<const void> operation_;
-  std::shared_ptr<const PrimitiveDesc> hint_;
   IteratorHandle iterator_;
 #endif
 };
