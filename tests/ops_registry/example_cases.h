@@ -1,0 +1,175 @@
+// What the loops over the registry share: the ops as test cases, drawn values, one-node graphs, and other sizes derived
+// from an example.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/rng.h"
+#include "weft/graph/graph.h"
+#include "weft/ops/all.h"
+#include "weft/runtime/evaluate.h"
+#include "weft/runtime/reference/reference.h"
+
+namespace weft::registry_tests {
+
+inline const OpRegistry& registry() {
+  static const OpRegistry all = ops::make_registry();
+  return all;
+}
+
+inline std::vector<const OpDef*> all_ops() {
+  std::vector<const OpDef*> all;
+  for (const auto& [name, op] : registry().all()) all.push_back(&op);
+  return all;
+}
+inline std::vector<const OpDef*> differentiable_ops() {
+  std::vector<const OpDef*> some = all_ops();
+  std::erase_if(some, [](const OpDef* op) { return !op->gradient; });
+  return some;
+}
+inline std::string op_name(const ::testing::TestParamInfo<const OpDef*>& info) { return info.param->name; }
+
+inline OpExample::Range range_of(const OpExample& example, size_t input) {
+  return input < example.ranges.size() ? example.ranges[input] : OpExample::Range{};
+}
+
+/// Values in the range; the key decides which.
+inline Tensor draw_tensor(const TensorType& type, const OpExample::Range& range, uint64_t key) {
+  Tensor tensor(TensorType{type.dtype, type.shape, {}});
+  RandomStream stream(key);
+  const int64_t count = tensor.elements();
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i) {
+    const double unit = range.spread ? (static_cast<double>(i) + 0.5) / static_cast<double>(count)
+                                     : static_cast<double>(stream.uniform());
+    const double value = range.low + unit * (range.high - range.low);
+    values.push_back(is_floating(type.dtype) ? value : std::floor(value));
+  }
+  for (size_t i = values.size(); range.spread && i > 1; --i)
+    std::swap(values[i - 1], values[stream.below(static_cast<uint32_t>(i))]);
+  for (int64_t i = 0; i < count; ++i)
+    reference::store_element(type.dtype, tensor.data(), i, values[static_cast<size_t>(i)]);
+  return tensor;
+}
+
+/// A graph of the example's one node. Throws what the op's shape rule throws.
+struct ExampleGraph {
+  Graph graph;
+  NodeId node{0};
+  std::vector<ValueId> inputs, outputs;
+
+  NodeSignature signature() const { return signature_of(graph, node); }
+};
+inline std::string input_name(size_t index) { return "input" + std::to_string(index); }
+inline ExampleGraph build_graph(const OpDef& op, const std::vector<TensorType>& inputs, const Attributes& attributes) {
+  ExampleGraph result{Graph(registry(), op.name), {0}, {}, {}};
+  for (size_t i = 0; i < inputs.size(); ++i)
+    result.inputs.push_back(result.graph.add_input(InputKind::batch, input_name(i), inputs[i]));
+  result.outputs = result.graph.add_node(op.name, result.inputs, attributes, "example");
+  return result;
+}
+inline ExampleGraph build_graph(const OpDef& op, const OpExample& example) {
+  return build_graph(op, example.inputs, example.attributes);
+}
+
+inline const CpuBackend& reference_backend() {
+  static const CpuBackend backend(1, /*only_reference=*/true);
+  return backend;
+}
+
+/// Inputs for a plain signature, drawn from the example's ranges.
+inline std::vector<Tensor> draw_inputs(const OpDef& op, const OpExample& example, uint64_t seed) {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < example.inputs.size(); ++i)
+    inputs.push_back(draw_tensor(example.inputs[i], range_of(example, i), mix(seed, i)));
+  if (op.name == "max_pool2d_backward") {  // its third operand must be what the forward op made of the second
+    const auto forward = build_graph(registry().get("max_pool2d"), {example.inputs[1]}, example.attributes);
+    inputs[2] = evaluate_node(forward.signature(), {inputs[1]}, reference_backend())[0];
+  }
+  return inputs;
+}
+
+/// Examples of other sizes: some of the dimensions that occur in the example take other values, everywhere alike (so
+/// that batches stay batches and channels channels); kept where the op's shape rule accepts them.
+inline std::vector<OpExample> derive_examples(const OpDef& op, const OpExample& example, uint64_t seed, size_t wanted) {
+  std::vector<OpExample> derived;
+  RandomStream stream(seed);
+  std::vector<int64_t> sizes;
+  for (const TensorType& type : example.inputs)
+    for (const int64_t dim : type.shape)
+      if (!std::count(sizes.begin(), sizes.end(), dim)) sizes.push_back(dim);
+  constexpr int64_t kFavourites[] = {1, 3, 7, 8, 15, 16, 17, 24, 31, 32, 33, 40};  // around the vectors and blocks
+  for (int attempt = 0; attempt < 40 && derived.size() < wanted && !sizes.empty(); ++attempt) {
+    std::map<int64_t, int64_t> renamed;
+    for (const int64_t size : sizes) renamed[size] = stream.below(2) ? size : kFavourites[stream.below(12)];
+    OpExample other = example;
+    other.label += ", resized";
+    for (TensorType& type : other.inputs)
+      for (int axis = 0; axis < type.shape.rank(); ++axis) type.shape[axis] = renamed[type.shape[axis]];
+    if (other.inputs == example.inputs) continue;
+    for (const char* name : {"input_size", "shape", "rows", "ends"}) {  // attributes that speak of sizes
+      if (!other.attributes.has(name)) continue;
+      AttributeValue value = other.attributes.values().at(name);
+      const auto rename = [&](int64_t& size) { size = renamed.contains(size) ? renamed[size] : size; };
+      if (auto* one = std::get_if<int64_t>(&value)) rename(*one);
+      if (auto* list = std::get_if<std::vector<int64_t>>(&value)) std::for_each(list->begin(), list->end(), rename);
+      other.attributes.set(name, value);
+    }
+    // Labels and indices stay below the number of classes or rows.
+    for (size_t i = 0; i < other.ranges.size() && i < other.inputs.size(); ++i) {
+      const auto high = static_cast<int64_t>(other.ranges[i].high);
+      if (!is_floating(other.inputs[i].dtype) && renamed.contains(high))
+        other.ranges[i].high = static_cast<double>(renamed[high]);
+    }
+    try {
+      build_graph(op, other);
+    } catch (const Error&) {
+      continue;  // not a call of this op
+    }
+    derived.push_back(std::move(other));
+  }
+  return derived;
+}
+
+inline double element(const Tensor& tensor, int64_t index) {
+  return reference::load_element(tensor.dtype(), tensor.data(), index);
+}
+
+/// "" where `actual` is near `expected` (both plain): every difference within `tolerance` of the largest expected
+/// magnitude (at least `smallest_scale`); integers exactly.
+inline std::string difference(const Tensor& actual, const Tensor& expected, double tolerance,
+                              double smallest_scale = 0) {
+  if (actual.type() != expected.type())
+    return fmt::format("got {}, wanted {}", to_string(actual.type()), to_string(expected.type()));
+  double scale = smallest_scale, worst = 0;
+  int64_t where = -1;
+  for (int64_t i = 0; i < expected.elements(); ++i) scale = std::max(scale, std::fabs(element(expected, i)));
+  if (!is_floating(expected.dtype())) tolerance = 0;
+  for (int64_t i = 0; i < expected.elements(); ++i) {
+    const double gap = std::fabs(element(actual, i) - element(expected, i));
+    if (!(gap <= tolerance * scale) && !(gap <= worst)) {  // NaN counts as a difference
+      worst = gap;
+      where = i;
+    }
+  }
+  if (where < 0) return "";
+  return fmt::format("element {} of {}: got {}, wanted {}; the largest magnitude is {}, the tolerance {}", where,
+                     to_string(expected.type()), element(actual, where), element(expected, where), scale, tolerance);
+}
+
+inline bool all_finite(const std::vector<Tensor>& tensors) {
+  for (const Tensor& tensor : tensors)
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      if (!std::isfinite(element(tensor, i))) return false;
+  return true;
+}
+
+}  // namespace weft::registry_tests

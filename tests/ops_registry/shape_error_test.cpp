@@ -1,0 +1,155 @@
+// A wrong call of any op is an Error that names the op: never a crash, never a graph that cannot run.
+#include <set>
+
+#include "tests/ops_registry/example_cases.h"
+
+namespace weft::registry_tests {
+namespace {
+
+class WrongCall : public ::testing::TestWithParam<const OpDef*> {
+ protected:
+  const OpDef& op() const { return *GetParam(); }
+
+  /// The message of the error, which must name the op; "" where the call is accepted.
+  std::string message_for(const OpExample& call) const {
+    try {
+      build_graph(op(), call);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_NE(error.kind(), ErrorKind::internal) << error.what();
+      EXPECT_NE(std::string(error.what()).find("[" + op().name + "]"), std::string::npos) << error.what();
+      return error.what();
+    }
+  }
+  /// Any error is well; what is accepted must also run.
+  void expect_error_or_runs(const OpExample& call) const {
+    if (message_for(call) != "") return;
+    const NodeSignature node = build_graph(op(), call).signature();
+    EXPECT_NO_THROW(evaluate_node(node, draw_inputs(op(), call, 1), reference_backend()));
+  }
+  /// Calls visit(call, i) with a copy of each example for each of its operands, for visit to spoil operand i.
+  template <typename Visit>
+  void for_each_operand(Visit&& visit) const {
+    for (const OpExample& example : op().examples)
+      for (size_t i = 0; i < example.inputs.size(); ++i) {
+        SCOPED_TRACE("example '" + example.label + "', input " + std::to_string(i));
+        visit(example, i);
+      }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ops, WrongCall, ::testing::ValuesIn(all_ops()), op_name);
+
+TEST_P(WrongCall, NumberOfOperands) {
+  const std::vector<std::string>& names = op().inputs;
+  const bool any_number = !names.empty() && names.back().ends_with("...");
+  size_t required = 0;
+  for (const std::string& name : names) required += name.ends_with("?") ? 0u : 1u;
+  for (OpExample call : op().examples) {
+    SCOPED_TRACE(call.label);
+    call.inputs.resize(names.size() + 1, {DType::f32, {2, 3}, {}});
+    if (!any_number) {
+      EXPECT_NE(message_for(call), "") << "too many";
+    }
+    if (names.empty()) continue;
+    call.inputs.resize(required - 1);
+    EXPECT_NE(message_for(call), "") << "too few";
+    call.inputs.clear();
+    EXPECT_NE(message_for(call), "") << "none";
+  }
+}
+
+/// Ops that take tensors of any rank, at least in one of their operands.
+bool takes_any_rank(const OpDef& op, const OpExample& call) {
+  static const std::set<std::string> others{"reduce_sum", "reduce_mean", "reduce_max", "softmax", "log_softmax",
+                                            "matmul",     "layer_norm",  "cast",       "reorder", "embedding",
+                                            "concat",     "dropout",     "causal_mask"};
+  if (op.name == "reshape") {  // with an open dimension
+    const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
+    return std::count(dims.begin(), dims.end(), -1) > 0;
+  }
+  return op.layout_rule == LayoutRule::elementwise || others.contains(op.name);
+}
+
+TEST_P(WrongCall, OneMoreDimension) {
+  for_each_operand([&](OpExample call, size_t i) {
+    const Shape shape = call.inputs[i].shape;
+    for (const int64_t at : {0, shape.rank()}) {
+      std::vector<int64_t> dims = shape.dims();
+      dims.insert(dims.begin() + at, 2);
+      call.inputs[i].shape = Shape(dims);
+      if (!takes_any_rank(op(), call)) {
+        EXPECT_NE(message_for(call), "") << "accepts " << to_string(call.inputs[i]);
+      }
+      expect_error_or_runs(call);
+    }
+  });
+}
+
+TEST_P(WrongCall, OtherSizes) {
+  for_each_operand([&](OpExample call, size_t i) {
+    const Shape shape = call.inputs[i].shape;
+    call.inputs[i].shape = {};
+    expect_error_or_runs(call);
+    if (shape.rank() == 0) return;
+    call.inputs[i].shape = Shape(std::vector<int64_t>(shape.begin() + 1, shape.end()));
+    expect_error_or_runs(call);
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      SCOPED_TRACE("axis " + std::to_string(axis));
+      call.inputs[i].shape = shape;
+      call.inputs[i].shape[axis] += 1;
+      expect_error_or_runs(call);
+    }
+  });
+}
+
+/// Ops that only move elements, or say themselves which types they convert.
+bool takes_any_dtype(const OpDef& op) {
+  static const std::set<std::string> movers{"reshape", "transpose", "broadcast_to", "concat",
+                                            "slice",   "pad",       "cast",         "reorder"};
+  return movers.contains(op.name);
+}
+
+TEST_P(WrongCall, Dtype) {
+  for_each_operand([&](OpExample call, size_t i) {
+    call.inputs[i].dtype = call.inputs[i].dtype == DType::f32 ? DType::u8 : DType::f32;
+    const bool compares = op().name == "equal" || op().name == "greater";  // f32 and i32
+    if (!takes_any_dtype(op()) && !compares) {
+      EXPECT_NE(message_for(call), "") << "accepts " << to_string(call.inputs[i]);
+    }
+    expect_error_or_runs(call);
+  });
+}
+
+TEST_P(WrongCall, Attributes) {
+  for (const OpExample& example : op().examples) {
+    OpExample call = example;
+    call.attributes.set("no_such_attribute", int64_t{1});
+    EXPECT_NE(message_for(call), "");
+    for (const AttributeSpec& spec : op().attributes) {
+      call = example;
+      const bool is_text = std::holds_alternative<std::string>(spec.value);
+      call.attributes.set(spec.name, is_text ? AttributeValue(int64_t{1}) : AttributeValue(std::string("text")));
+      EXPECT_NE(message_for(call), "") << spec.name;
+    }
+  }
+}
+
+TEST_P(WrongCall, NumbersInAttributes) {
+  for (const OpExample& example : op().examples)
+    for (const auto& [name, value] : example.attributes.values()) {
+      SCOPED_TRACE("example '" + example.label + "', attribute " + name);
+      OpExample call = example;
+      for (const int64_t number : {int64_t{-7}, int64_t{0}, int64_t{99}}) {
+        if (std::holds_alternative<int64_t>(value)) call.attributes.set(name, number);
+        if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+          call.attributes.set(name, std::vector<int64_t>(list->size(), number));
+          expect_error_or_runs(call);
+          call.attributes.set(name, std::vector<int64_t>(list->size() + 1, number));
+        }
+        expect_error_or_runs(call);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace weft::registry_tests
