@@ -28,7 +28,7 @@ CASES = [
     ("lenet5", (3, 32, 32), 10, 16, 0.01, {}),
     ("resnet9", (3, 32, 32), 10, 16, 0.002, {"width": 16}),
     ("resnet18", (3, 32, 32), 10, 8, 0.0005, {"stem": "small"}),
-    ("transformer_lm", (24,), 65, 8, 0.05, {"layers": 2, "heads": 4, "width": 64, "context": 24}),
+    ("transformer_lm", (24,), 65, 8, 0.05, {"layers": 2, "heads": 4, "width": 64}),
 ]
 
 
@@ -131,7 +131,8 @@ def train_weft(arguments, case, directory):
     command = [arguments.weft, "check-steps", name, "--input", ",".join(map(str, shape)), "--classes", str(classes)]
     command += ["--weights", directory / "weights.safetensors", "--batches", directory / "batches.safetensors"]
     command += ["--steps", str(arguments.steps), "--learning-rate", str(learning_rate), "--momentum", str(MOMENTUM)]
-    command += ["--weight-decay", str(WEIGHT_DECAY), "--out", out]
+    command += ["--weight-decay", str(WEIGHT_DECAY), "--threads", str(arguments.threads)]
+    command += ["--out", out]
     for key, value in options.items():
         command += ["--set", f"model.{key}={value}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -202,9 +202,9 @@ class TransformerBlock(nn.Module):
 class TransformerLm(nn.Module):
     """GPT-2's shape: pre-norm, learned positions, causal. Tokens [N,T] to logits [N*T,classes]."""
 
-    def __init__(self, input_shape, classes, layers=4, heads=4, width=128, context=0):
+    def __init__(self, input_shape, classes, layers=4, heads=4, width=128):
         super().__init__()
-        context = context or input_shape[0]
+        context = input_shape[0]
         self.tok_emb = nn.Embedding(classes, width)
         self.pos_emb = nn.Embedding(context, width)
         self.blocks = nn.ModuleList(TransformerBlock(width, heads) for _ in range(layers))
