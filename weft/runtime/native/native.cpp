@@ -12,6 +12,10 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_elementwise(table, isa);
   add_update(table, isa);
   add_pool(table, isa);
+  add_reduce(table, isa);
+  add_softmax(table, isa);
+  add_losses(table, isa);
+  add_layer_norm(table, isa);
 }
 
 bool all_plain_f32(const NodeSignature& node, std::string& why_not) {

@@ -1,0 +1,135 @@
+#include <limits>
+
+
+#include "tests/runtime/native_support.h"
+
+namespace weft {
+namespace {
+
+using namespace native_test;
+using Axes = std::vector<int64_t>;
+
+TEST(NativeReduce, MatchesReferenceOverAnyAxes) {
+  struct Row {
+    Shape in;
+    Axes axes;
+    Shape out;
+  };
+  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max"})
+    for (const Row& row : {Row{{300, 301}, {}, {}}, Row{{300, 301}, {0}, {301}}, Row{{300, 301}, {-1}, {300}},
+                           Row{{7, 5, 11, 13}, {0, 2, 3}, {5}}, Row{{7, 5, 11, 13}, {1, 3}, {7, 11}},
+                           Row{{7, 5, 11, 13}, {0, 2}, {5, 13}}, Row{{4, 5, 600}, {0, 1}, {600}},
+                           Row{{40000, 3}, {0}, {3}}, Row{{2, 50000}, {1}, {2}}, Row{{3, 1, 4}, {1}, {3, 4}},
+                           Row{{}, {}, {}}, Row{{1, 1}, {0}, {1}}, Row{{17}, {0}, {}}}) {
+      Case c;
+      c.op = op;
+      c.inputs = {f32(row.in)};
+      c.outputs = {f32(row.out)};
+      c.attributes = {{"axes", row.axes}, {"keep_dims", false}};
+      c.low = 0.5;
+      expect_matches_reference(c);
+    }
+}
+
+TEST(NativeReduce, MillionsOfEqualTermsLoseNothing) {
+  Case c;
+  c.op = "reduce_sum";
+  c.inputs = {f32({4'000'000})};
+  c.outputs = {f32({})};
+  c.attributes = {{"axes", Axes{}}, {"keep_dims", false}};
+  const BareNode node(c);
+  Tensor x(c.inputs[0]);
+  std::fill(x.data_as<float>(), x.data_as<float>() + x.elements(), 0.1f);
+  for (const auto isa : available_isas()) {
+    std::string why_not;
+    const auto sum = run_kernel(*make_native(node.signature, isa, 2, why_not), node.signature, {x})[0];
+    EXPECT_NEAR(static_cast<double>(sum.data_as<float>()[0]), 4e5, 0.5);
+  }
+}
+
+TEST(NativeSoftmax, MatchesReference) {
+  for (const char* op : {"softmax", "log_softmax"})
+    for (const Shape& shape : {Shape{7}, Shape{50, 10}, Shape{3, 4, 5, 129}, Shape{2, 1000}}) {
+      Case c;
+      c.op = op;
+      c.inputs = c.outputs = {f32(shape)};
+      c.attributes = {{"axis", int64_t{-1}}};
+      c.low = -30;
+      c.high = 30;
+      expect_matches_reference(c);
+    }
+}
+
+TEST(NativeSoftmax, SurvivesMaskedScores) {
+  Case c;
+  c.op = "softmax";
+  c.inputs = c.outputs = {f32({3, 40})};
+  c.attributes = {{"axis", int64_t{1}}};
+  c.prepare = [](std::vector<Tensor>& inputs) {
+    for (int i = 0; i < 39; ++i) inputs[0].data_as<float>()[i] = -1e30f;
+    inputs[0].data_as<float>()[41] = -std::numeric_limits<float>::infinity();
+    inputs[0].data_as<float>()[85] = std::numeric_limits<float>::quiet_NaN();
+  };
+  expect_matches_reference(c);
+}
+
+TEST(NativeSoftmax, DeclinesOtherAxes) {
+  Case c;
+  c.op = "softmax";
+  c.inputs = c.outputs = {f32({3, 40})};
+  c.attributes = {{"axis", int64_t{0}}};
+  const BareNode node(c);
+  std::string why_not;
+  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(why_not, "axis 0 is not the last");
+}
+
+std::vector<Case> loss_cases(const char* op) {
+  std::vector<Case> cases;
+  for (const double smoothing : {0.0, 0.1})
+    for (const Shape& shape : {Shape{33, 10}, Shape{5, 1000}}) {
+      Case c;
+      c.op = op;
+      c.inputs = {f32(shape), i32({shape[0]})};
+      c.outputs = {f32({shape[0]})};
+      c.attributes = {{"label_smoothing", smoothing}};
+      c.low = -8;
+      c.high = 8;
+      cases.push_back(c);
+    }
+  return cases;
+}
+
+TEST(NativeLoss, CrossEntropyMatchesReference) {
+  for (const Case& c : loss_cases("cross_entropy")) expect_matches_reference(c);
+}
+
+TEST(NativeLoss, CrossEntropyBackwardMatchesReference) {
+  for (Case c : loss_cases("cross_entropy_backward")) {
+    c.inputs.insert(c.inputs.begin(), c.outputs[0]);
+    c.outputs[0] = c.inputs[1];
+    expect_matches_reference(c);
+  }
+}
+
+TEST(NativeLoss, ALabelThatIsNoClassGivesNaN) {
+  for (Case c : loss_cases("cross_entropy")) {
+    c.prepare = [](std::vector<Tensor>& inputs) { inputs[1].data_as<int32_t>()[2] = -1; };
+    expect_matches_reference(c);
+  }
+}
+
+TEST(NativeLoss, CountsTheFirstLargestLogit) {
+  Case c;
+  c.op = "count_correct";
+  c.inputs = {f32({500, 10}), i32({500})};
+  c.outputs = {f32({})};
+  c.prepare = [](std::vector<Tensor>& inputs) {
+    for (int64_t i = 0; i < inputs[0].elements(); ++i)
+      inputs[0].data_as<float>()[i] = std::round(inputs[0].data_as<float>()[i] * 3);  // many ties
+  };
+  expect_matches_reference(c);
+}
+
+}  // namespace
+}  // namespace weft

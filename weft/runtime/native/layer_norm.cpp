@@ -1,0 +1,148 @@
+// layer_norm and layer_norm_backward: a row stays in the first-level cache while it is worked on.
+#include "weft/base/parallel.h"
+#include "weft/runtime/native/native.h"
+
+namespace weft::native {
+
+namespace {
+
+struct RowSums {
+  float sum, product;
+};
+
+struct Loops {
+  double (*sum)(const float* x, int64_t width);
+  float (*squares)(const float* x, float center, int64_t width);
+  void (*normalise)(const float* x, float mean, float inverse, const float* scale, const float* shift, float* y,
+                    int64_t width);
+  RowSums (*backward_sums)(const float* dy, const float* x, float mean, float inverse, const float* scale,
+                           float* scale_gradient, float* shift_gradient, int64_t width);
+  void (*backward)(const float* dy, const float* x, float mean, float inverse, const float* scale, RowSums means,
+                   float* dx, int64_t width);
+  void (*flush)(double* totals, float* part, int64_t width);
+};
+
+}  // namespace
+
+}  // namespace weft::native
+
+#define WEFT_LOOPS "weft/runtime/native/layer_norm_loops.h"
+#include "weft/runtime/native/multiversion.h"
+
+namespace weft::native {
+
+namespace {
+
+constexpr int64_t kGrain = 8192;       // elements that are worth a thread
+constexpr int64_t kRowsInSingle = 64;  // rows added to a column sum in single precision before it goes to double
+
+const float* input(const KernelArguments& a, size_t i) { return static_cast<const float*>(a.inputs[i]); }
+float* output(const KernelArguments& a, size_t i) { return static_cast<float*>(a.outputs[i]); }
+
+class LayerNorm : public Kernel {
+ public:
+  LayerNorm(const NodeSignature& node, int64_t width, int threads, const Loops& loops)
+      : loops_(loops),
+        threads_(threads),
+        width_(width),
+        rows_(node.inputs[0].elements() / width),
+        epsilon_(node.attributes.real("epsilon")) {}
+  std::string name() const override { return "native:layer_norm"; }
+  void run(const KernelArguments& a) override {
+    parallel_for(threads_, rows_, std::max<int64_t>(1, kGrain / width_), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const float* x = input(a, 0) + row * width_;
+        const auto count = static_cast<double>(width_);
+        const auto mean = static_cast<float>(loops_.sum(x, width_) / count);
+        const double variance = static_cast<double>(loops_.squares(x, mean, width_)) / count;
+        const auto inverse = static_cast<float>(1 / std::sqrt(variance + epsilon_));
+        loops_.normalise(x, mean, inverse, input(a, 1), input(a, 2), output(a, 0) + row * width_, width_);
+        output(a, 1)[row] = mean;
+        output(a, 2)[row] = inverse;
+      }
+    });
+  }
+
+ private:
+  const Loops& loops_;
+  const int threads_;
+  const int64_t width_, rows_;
+  const double epsilon_;
+};
+
+class LayerNormBackward : public Kernel {
+ public:
+  LayerNormBackward(const NodeSignature& node, int64_t width, int threads, const Loops& loops)
+      : loops_(loops),
+        width_(width),
+        rows_(node.inputs[0].elements() / width),
+        parts_(static_cast<int>(std::clamp<int64_t>(node.inputs[0].elements() / kGrain, 1, threads))) {}
+  std::string name() const override { return "native:layer_norm_backward"; }
+  int64_t workspace_bytes() const override { return parts_ * part_bytes(); }
+
+  void run(const KernelArguments& a) override {
+    parallel_run(parts_, [&](int thread, int threads) {
+      const auto [first, last] = split_range(parts_, thread, threads);
+      for (int64_t part = first; part < last; ++part) run_part(a, static_cast<int>(part));
+    });
+    for (int64_t d = 0; d < width_; ++d) {
+      double scale = 0, shift = 0;
+      for (int part = 0; part < parts_; ++part) {
+        scale += totals(a, part)[d];
+        shift += totals(a, part)[width_ + d];
+      }
+      output(a, 1)[d] = static_cast<float>(scale);
+      output(a, 2)[d] = static_cast<float>(shift);
+    }
+  }
+
+ private:
+  // Per part: double totals of the gradients of scale and shift, then the same in float for the latest rows.
+  int64_t part_bytes() const { return align_up(2 * width_ * 8) + align_up(2 * width_ * 4); }
+  double* totals(const KernelArguments& a, int part) const {
+    return reinterpret_cast<double*>(static_cast<char*>(a.workspace) + part * part_bytes());
+  }
+
+  void run_part(const KernelArguments& a, int part) const {
+    double* total = totals(a, part);
+    auto* latest = reinterpret_cast<float*>(reinterpret_cast<char*>(total) + align_up(2 * width_ * 8));
+    std::fill(total, total + 2 * width_, 0.0);
+    std::fill(latest, latest + 2 * width_, 0.0f);
+    const auto [begin, end] = split_range(rows_, part, parts_);
+    const auto width = static_cast<float>(width_);
+    for (int64_t row = begin; row < end; ++row) {
+      const float* dy = input(a, 0) + row * width_;
+      const float* x = input(a, 1) + row * width_;
+      const float mean = input(a, 3)[row], inverse = input(a, 4)[row];
+      const RowSums sums = loops_.backward_sums(dy, x, mean, inverse, input(a, 2), latest, latest + width_, width_);
+      loops_.backward(dy, x, mean, inverse, input(a, 2), {sums.sum / width, sums.product / width},
+                      output(a, 0) + row * width_, width_);
+      if ((row - begin + 1) % kRowsInSingle == 0 || row + 1 == end) loops_.flush(total, latest, 2 * width_);
+    }
+  }
+
+  const Loops& loops_;
+  const int64_t width_, rows_;
+  const int parts_;
+};
+
+template <typename NormKernel>
+void add(KernelTable& table, const char* op, Isa isa) {
+  table.add(op, {"native",
+                 [isa](const NodeSignature& node, const KernelOptions& options,
+                       std::string& why_not) -> std::unique_ptr<Kernel> {
+                   if (!all_plain_f32(node, why_not)) return nullptr;
+                   const Shape& shape = node.inputs[0].shape;
+                   if (shape.elements() == 0) return declined(why_not, "the input is empty");
+                   return std::make_unique<NormKernel>(node, shape[shape.rank() - 1], options.threads, loops_for(isa));
+                 }});
+}
+
+}  // namespace
+
+void add_layer_norm(KernelTable& table, Isa isa) {
+  add<LayerNorm>(table, "layer_norm", isa);
+  add<LayerNormBackward>(table, "layer_norm_backward", isa);
+}
+
+}  // namespace weft::native

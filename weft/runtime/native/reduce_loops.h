@@ -1,0 +1,57 @@
+// Loops of reductions; compiled per instruction set (multiversion.h). Floats are added up in vectors over short runs
+// only and then in double.
+
+template <Reduction reduction, typename V>
+WEFT_INLINE V join(V a, V b) {
+  if constexpr (reduction == Reduction::max) return b > a ? b : a;
+  return a + b;
+}
+template <Reduction reduction>
+WEFT_INLINE void join_into(double& total, double value) {
+  if constexpr (reduction == Reduction::max)
+    total = value > total ? value : total;
+  else
+    total += value;
+}
+
+/// All of x[0 .. count).
+template <Reduction reduction>
+void span(const float* x, int64_t count, double* total) {
+  constexpr int64_t kRun = 256 * kLanes;  // 64 additions per accumulator
+  constexpr float kStart = reduction == Reduction::max ? -std::numeric_limits<float>::infinity() : 0.0f;
+  while (count > 0) {
+    const int64_t run = std::min(count, kRun);
+    FloatVector a = FloatVector{} + kStart, b = a, c = a, d = a;
+    float rest = kStart;
+    int64_t i = 0;
+    for (; i + 4 * kLanes <= run; i += 4 * kLanes) {
+      a = join<reduction>(a, load<FloatVector>(x + i));
+      b = join<reduction>(b, load<FloatVector>(x + i + kLanes));
+      c = join<reduction>(c, load<FloatVector>(x + i + 2 * kLanes));
+      d = join<reduction>(d, load<FloatVector>(x + i + 3 * kLanes));
+    }
+    for (; i + kLanes <= run; i += kLanes) a = join<reduction>(a, load<FloatVector>(x + i));
+    for (; i < run; ++i) rest = join<reduction>(rest, x[i]);
+    float lanes[kLanes];
+    store(lanes, join<reduction>(join<reduction>(a, b), join<reduction>(c, d)));
+    for (const float lane : lanes) join_into<reduction>(*total, static_cast<double>(lane));
+    join_into<reduction>(*total, static_cast<double>(rest));
+    x += run;
+    count -= run;
+  }
+}
+
+/// Column by column: x[row * stride + column] for all rows.
+template <Reduction reduction>
+void columns(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals) {
+  for_each_lane_group(width, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    V a = load<V>(x + at);
+    for (int64_t row = 1; row < rows; ++row) a = join<reduction, V>(a, load<V>(x + row * stride + at));
+    float lanes[lanes_of<V>];
+    store<V>(lanes, a);
+    for (int64_t l = 0; l < lanes_of<V>; ++l) join_into<reduction>(totals[at + l], static_cast<double>(lanes[l]));
+  });
+}
+
+constexpr Loops loops{{span<Reduction::sum>, span<Reduction::max>}, {columns<Reduction::sum>, columns<Reduction::max>}};
