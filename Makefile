@@ -1,7 +1,6 @@
 # The two commands of the README, and those of everyday work. `make help` lists them.
 BUILD := build
 PREFIX ?= /usr/local
-RUN ?= runs/demo
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
@@ -12,7 +11,7 @@ help:  ## List these targets
 
 demo: build  ## Train a residual network on Fashion-MNIST (about five minutes on two cores)
 	@tools/install_packages.sh demo
-	$(BUILD)/weft train recipes/demo.toml --run $(RUN)
+	$(BUILD)/weft train recipes/demo.toml $(if $(RUN),--run $(RUN))
 
 test: configure  ## Build everything and run the tests
 	@tools/install_packages.sh test

@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/files_for_tests.h"
+#include "weft/tensor/dtype.h"
+#include "weft/tensor/shape.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+namespace {
+
+TEST(DType, NamesParseBack) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
+    EXPECT_EQ(parse_dtype(name_of(dtype)), dtype);
+  EXPECT_EQ(parse_dtype("float"), std::nullopt);
+}
+
+TEST(DType, SizesAreInBytes) {
+  EXPECT_EQ(size_of(DType::f64), 8);
+  EXPECT_EQ(size_of(DType::bf16), 2);
+  EXPECT_EQ(size_of(DType::u8), 1);
+}
+
+TEST(DType, FloatingOnesAreKnown) {
+  EXPECT_TRUE(is_floating(DType::bf16));
+  EXPECT_FALSE(is_floating(DType::i32));
+}
+
+TEST(Shape, ElementsAreTheProduct) {
+  EXPECT_EQ(Shape({2, 3, 4}).elements(), 24);
+  EXPECT_EQ(Shape{}.elements(), 1);  // a scalar
+  EXPECT_EQ(Shape({5, 0}).elements(), 0);
+}
+
+TEST(Shape, PrintsAsATuple) {
+  EXPECT_EQ(to_string(Shape{128, 1, 28, 28}), "(128,1,28,28)");
+  EXPECT_EQ(to_string(Shape{}), "()");
+}
+
+TEST(Shape, RowMajorStrides) {
+  EXPECT_EQ(row_major_strides(Shape{2, 3, 4}), (std::vector<int64_t>{12, 4, 1}));
+  EXPECT_TRUE(row_major_strides(Shape{}).empty());
+}
+
+TEST(TensorType, TextParsesBack) {
+  for (const char* text : {"f32[]", "i32[7]", "bf16[64,3,32,32]", "f32[64,17,8,8]@aBcd16b", "f32[2,3,4,5]@acdb"})
+    EXPECT_EQ(to_string(parse_tensor_type(text)), text);
+}
+
+TEST(TensorType, MalformedTextIsAnError) {
+  for (const char* text :
+       {"", "f32", "f32[", "f33[1]", "f32[1,]", "f32[-1]", "f32[x]", "f32[1 2]", "f32[2]abc", "f32[2]@ba"})
+    expect_error([&] { parse_tensor_type(text); }, ErrorKind::data, {"'"});
+}
+
+}  // namespace
+}  // namespace weft
