@@ -1,7 +1,9 @@
 """Training (or forward) speed of a model in PyTorch on synthetic input, as one line of JSON.
 
-The peer of `weft bench`: median step time over the measured steps, warm-up excluded. For PyTorch at its best compare
-with the faster of the two memory formats, and install libopenblas0-openmp, which Debian's PyTorch then takes for matrix products.
+The peer of `weft bench`: median step time over the measured steps, warm-up excluded. PyTorch at its best: compare with
+the faster of the two memory formats (in f32 that is --channels-last for the residual networks), and install
+libopenblas0-openmp, which Debian's PyTorch then takes for matrix products: with the reference BLAS, mlp takes 12 times
+as long and transformer_lm 9 times.
 """
 
 import argparse
