@@ -104,8 +104,10 @@ TEST_F(Run, KilledAtAnyMomentAndResumedIsBitwiseTheSame) {
 }
 
 TEST_F(Run, ResumedMetricsHaveNoStepTwice) {
-  Process process(tiny_run("r", {"--epochs", "200", "--set", "checkpoint.every_steps=13"}), directory_);
-  for (int wait = 0; wait < 500 && !fs::exists(path("r/checkpoints/step-00000013")); ++wait)
+  Process process(
+      tiny_run("r", {"--epochs", "200", "--set", "checkpoint.every_steps=130", "--set", "checkpoint.every_epochs=0"}),
+      directory_);
+  for (int wait = 0; wait < 500 && !fs::exists(path("r/checkpoints/step-00000130")); ++wait)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   process.send(SIGKILL);
   process.wait();

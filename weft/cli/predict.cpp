@@ -55,9 +55,11 @@ class Predictor {
             },
             backend_, {.passes = {}, .threads = static_cast<int>(run_.spec.threads)}),
         normalization_(run_.data.statistics, run_.data.sample_shape[0]),
-        input_(DType::f32, run_.data.sample_shape) {
+        input_(DType::f32, run_.data.sample_shape),
+        labels_(DType::i32, Shape{1}) {
     steps_.executor(1).bind_state(run_.state);
     steps_.executor(1).bind_batch("image", input_.data());
+    steps_.executor(1).bind_batch("labels", labels_.data());  // an input of every model, read by no node here
   }
 
   const train::DataDescription& data() const { return run_.data; }
@@ -76,7 +78,7 @@ class Predictor {
   CpuBackend backend_;
   train::StepCache steps_;
   data::Normalization normalization_;
-  Tensor input_;
+  Tensor input_, labels_;
 };
 
 int predict_command(const PredictOptions& options) {

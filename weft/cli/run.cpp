@@ -2,8 +2,10 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
@@ -16,7 +18,7 @@ namespace {
 
 int report(const std::string& message, int code) {
   std::fflush(stdout);
-  fmt::print(stderr, "weft: {}\n", message);
+  std::fputs(fmt::format("weft: {}\n", message).c_str(), stderr);  // must not throw, even where nobody can read it
   return code;
 }
 
@@ -41,7 +43,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> used = app.get_subcommands();
   const std::string help = used.empty() ? "weft --help" : "weft " + used.front()->get_name() + " --help";
   std::string message = error.what();
-  if (error.get_name() == "ExtrasError") {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::vector<std::string> extra = app.remaining(/*recurse=*/true);
     const std::string first = extra.empty() ? "" : extra.front();
     if (first.starts_with("-"))
@@ -75,13 +77,15 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
     if (!action) return report("no command given; see `weft --help`", 2);
     const int code = action();
-    if (std::fflush(stdout) != 0) return report("cannot write to standard output", 1);
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     return code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return report_usage(app, error);
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
+  } catch (const std::system_error& error) {  // what fmt::print throws
+    return report(fmt::format("cannot write to standard output: {}", error.code().message()), 1);
   } catch (const std::bad_alloc&) {
     return report("out of memory; choose a smaller batch or model", 1);
   } catch (const std::exception& error) {

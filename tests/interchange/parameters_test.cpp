@@ -1,0 +1,71 @@
+// Parameters from safetensors files of other programs.
+#include "weft/interchange/safetensors/parameters.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "weft/base/error.h"
+#include "weft/tensor/safetensors.h"
+
+namespace weft {
+namespace {
+
+class Parameters : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::temp_directory_path() / ("weft-parameters-" + std::to_string(getpid()) + ".safetensors");
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  std::string error_of(const std::vector<WantedParameter>& wanted) const {
+    try {
+      import_parameters(path_, wanted);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data);
+      return error.what();
+    }
+    return "no error";
+  }
+  std::filesystem::path path_;
+};
+
+TEST_F(Parameters, AreMatchedByName) {
+  const std::array<float, 4> values{1, 2, 3, 4};
+  write_safetensors(path_, {{{"fc.weight", Tensor::of({2, 2}, values)}, {"other", Tensor::of({4}, values)}}, {}});
+  const ImportedParameters imported = import_parameters(path_, {{"fc.weight", {2, 2}}});
+  EXPECT_EQ(imported.tensors.at("fc.weight").data_as<float>()[2], 3);
+  EXPECT_EQ(imported.unused, std::vector<std::string>{"other"});
+}
+
+TEST_F(Parameters, OfSixteenBitsBecomeF32) {
+  Tensor half(DType::f16, Shape{2}), brain(DType::bf16, Shape{2});
+  half.data_as<uint16_t>()[1] = 0xC100;   // -2.5
+  brain.data_as<uint16_t>()[0] = 0x4049;  // 3.140625
+  write_safetensors(path_, {{{"half", half}, {"brain", brain}}, {}});
+  const ImportedParameters imported = import_parameters(path_, {{"half", {2}}, {"brain", {2}}});
+  EXPECT_EQ(imported.tensors.at("half").dtype(), DType::f32);
+  EXPECT_EQ(imported.tensors.at("half").data_as<float>()[1], -2.5f);
+  EXPECT_EQ(imported.tensors.at("brain").data_as<float>()[0], 3.140625f);
+}
+
+TEST_F(Parameters, ThatAreAbsentNameTheNearest) {
+  const std::array<float, 1> value{1};
+  write_safetensors(path_, {{{"layer1.weight", Tensor::of({1}, value)}}, {}});
+  EXPECT_NE(error_of({{"layer2.weight", {1}}}).find("has no tensor 'layer2.weight'; did you mean 'layer1.weight'?"),
+            std::string::npos);
+}
+
+TEST_F(Parameters, OfAnotherShapeSayBoth) {
+  const std::array<float, 2> values{1, 2};
+  write_safetensors(path_, {{{"bias", Tensor::of({2}, values)}}, {}});
+  EXPECT_NE(error_of({{"bias", {3}}}).find("'bias' is (2), the model wants (3)"), std::string::npos);
+}
+
+TEST_F(Parameters, OfWholeNumbersAreRefused) {
+  write_safetensors(path_, {{{"bias", Tensor(DType::i64, Shape{2})}}, {}});
+  EXPECT_NE(error_of({{"bias", {2}}}).find("'bias' is i64, a parameter must be floating-point"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft

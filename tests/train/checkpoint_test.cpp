@@ -1,0 +1,173 @@
+// Checkpoints: whole or absent, canonical, rotated, and honest about damage.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <fstream>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/tensor/safetensors.h"
+#include "weft/train/checkpoint/store.h"
+
+namespace weft::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "weft-checkpoint-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  static State state_of(float first) {
+    State state;
+    std::vector<float> values(2 * 16 * 3 * 3);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i);
+    state.set("conv.weight", Tensor::of({2, 16, 3, 3}, values));
+    state.set("optimizer/velocity/conv.weight", Tensor::of({1}, std::array<float, 1>{first / 3}));
+    return state;
+  }
+  static Manifest manifest_at(int64_t step) {
+    Manifest manifest;
+    manifest.spec_hash = "abc";
+    manifest.seed = 7;
+    manifest.position.step = step;
+    manifest.position.loss_sum = 0.1 + 0.2;
+    return manifest;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(directory_)) found.push_back(entry.path().filename().string());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  static void flip_byte(const fs::path& path, std::streamoff at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at);
+    const char byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(at);
+    file.put(byte);
+  }
+  std::optional<Checkpoint> newest() {
+    warnings_.clear();
+    return CheckpointStore(directory_, 3).read_newest([this](const std::string& line) { warnings_.push_back(line); });
+  }
+
+  fs::path directory_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(CheckpointTest, ReadsBackWhatWasWritten) {
+  CheckpointStore(directory_, 3).write(state_of(5), manifest_at(12));
+  const std::optional<Checkpoint> checkpoint = newest();
+  ASSERT_TRUE(checkpoint);
+  EXPECT_EQ(checkpoint->manifest.position.step, 12);
+  EXPECT_EQ(checkpoint->manifest.position.loss_sum, 0.1 + 0.2) << "to the last bit";
+  EXPECT_EQ(checkpoint->state.get("conv.weight").data_as<float>()[7], 12);
+  EXPECT_EQ(checkpoint->state.get("optimizer/velocity/conv.weight").data_as<float>()[0], 5.0f / 3);
+}
+
+TEST_F(CheckpointTest, HoldsPlainTensorsWhateverTheLayoutOfTheState) {
+  State blocked = state_of(5);
+  blocked.set("conv.weight", blocked.get("conv.weight").with_layout(parse_layout("ABcd16b16a", 4)));
+  CheckpointStore(directory_, 3).write(state_of(5), manifest_at(1));
+  CheckpointStore(directory_, 3).write(blocked, manifest_at(2));
+  EXPECT_EQ(read_text(directory_ / "step-00000001/model.safetensors"),
+            read_text(directory_ / "step-00000002/model.safetensors"));
+}
+
+TEST_F(CheckpointTest, KeepsTheNewestAndTheBest) {
+  CheckpointStore store(directory_, 2);
+  for (int64_t step = 1; step <= 5; ++step) {
+    Manifest manifest = manifest_at(step);
+    manifest.best = BestCheckpoint{.step = std::min<int64_t>(step, 2), .accuracy = 0.5};
+    store.write(state_of(static_cast<float>(step)), manifest);
+  }
+  EXPECT_EQ(names(), (std::vector<std::string>{"best", "step-00000002", "step-00000004", "step-00000005"}));
+  EXPECT_EQ(store.read_best().state.get("conv.weight").data_as<float>()[0], 2);
+}
+
+TEST_F(CheckpointTest, NoneAtAllIsNoError) { EXPECT_FALSE(newest()); }
+
+TEST_F(CheckpointTest, WithoutABestSaysSo) {
+  CheckpointStore store(directory_, 2);
+  store.write(state_of(1), manifest_at(1));
+  EXPECT_THROW(store.read_best(), Error);
+}
+
+TEST_F(CheckpointTest, DamagedNewestFallsBackWithAWarning) {
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "manifest.json"})
+    for (const bool truncated : {false, true}) {
+      fs::remove_all(directory_);
+      CheckpointStore store(directory_, 3);
+      store.write(state_of(1), manifest_at(1));
+      const fs::path path = store.write(state_of(2), manifest_at(2)) / file;
+      if (truncated)
+        fs::resize_file(path, fs::file_size(path) / 2);
+      else if (std::string(file) == "manifest.json")
+        fs::remove(path);
+      else
+        flip_byte(path, static_cast<std::streamoff>(fs::file_size(path)) - 1);
+      const std::optional<Checkpoint> checkpoint = newest();
+      ASSERT_TRUE(checkpoint);
+      EXPECT_EQ(checkpoint->manifest.position.step, 1);
+      ASSERT_EQ(warnings_.size(), 1u);
+      EXPECT_NE(warnings_[0].find("step-00000002"), std::string::npos) << warnings_[0];
+      EXPECT_NE(warnings_[0].find(file), std::string::npos) << warnings_[0];
+    }
+}
+
+TEST_F(CheckpointTest, AllDamagedIsAnError) {
+  CheckpointStore(directory_, 3).write(state_of(1), manifest_at(1));
+  fs::resize_file(directory_ / "step-00000001/model.safetensors", 3);
+  EXPECT_THROW(newest(), Error);
+}
+
+TEST_F(CheckpointTest, OfAStateThatIsNotFiniteIsRefused) {
+  CheckpointStore store(directory_, 3);
+  store.write(state_of(1), manifest_at(1));
+  State bad = state_of(2);
+  bad.get("conv.weight").data_as<float>()[9] = std::nanf("");
+  try {
+    store.write(bad, manifest_at(2));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::numeric);
+    EXPECT_NE(std::string(error.what()).find("'conv.weight' holds nan after step 2"), std::string::npos);
+  }
+  EXPECT_EQ(names(), (std::vector<std::string>{"step-00000001"})) << "nothing half-written";
+}
+
+TEST_F(CheckpointTest, TidyRemovesLeftoversAndRepairsTheLink) {
+  CheckpointStore store(directory_, 3);
+  store.write(state_of(1), manifest_at(1));
+  fs::create_directory(directory_ / ".unfinished-step-00000002-77");
+  write_atomically(directory_ / ".unfinished-step-00000002-77/model.safetensors", "half");
+  store.tidy(BestCheckpoint{.step = 1, .accuracy = 0.5});
+  EXPECT_EQ(names(), (std::vector<std::string>{"best", "step-00000001"}));
+}
+
+TEST_F(CheckpointTest, ManifestOfAnotherFormatIsRefused) {
+  try {
+    parse_manifest(R"({"format": 99})", "m.json");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "'m.json' has format 99, this weft reads format 1");
+  }
+}
+
+TEST_F(CheckpointTest, WritesSafetensorsThatOthersRead) {
+  CheckpointStore(directory_, 3).write(state_of(5), manifest_at(3));
+  const SafetensorsFile file = read_safetensors(directory_ / "step-00000003/model.safetensors");
+  EXPECT_EQ(file.tensors.size(), 1u) << "the optimiser's slots stand in the other file";
+  EXPECT_EQ(file.metadata.at("format"), "pt");
+}
+
+}  // namespace
+}  // namespace weft::train
