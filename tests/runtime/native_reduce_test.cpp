@@ -1,6 +1,5 @@
 #include <limits>
 
-
 #include "tests/runtime/native_support.h"
 
 namespace weft {

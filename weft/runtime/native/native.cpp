@@ -16,6 +16,9 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_softmax(table, isa);
   add_losses(table, isa);
   add_layer_norm(table, isa);
+  add_embedding(table, isa);
+  add_dropout(table, isa);
+  add_copies(table, isa);
 }
 
 bool all_plain_f32(const NodeSignature& node, std::string& why_not) {

@@ -19,6 +19,9 @@ void add_reduce(KernelTable&, Isa);               // reduce_sum, reduce_mean, re
 void add_softmax(KernelTable&, Isa);              // softmax, log_softmax
 void add_losses(KernelTable&, Isa);               // cross_entropy, cross_entropy_backward, count_correct
 void add_layer_norm(KernelTable&, Isa);           // layer_norm, layer_norm_backward
+void add_embedding(KernelTable&, Isa);            // embedding, embedding_backward, causal_mask
+void add_dropout(KernelTable&, Isa);              // dropout
+void add_copies(KernelTable&, Isa);  // transpose, broadcast_to, concat, slice, pad, reorder, cast, constant
 
 /// Registers every family for one instruction set.
 void add_kernels(KernelTable&, Isa);

@@ -1,0 +1,69 @@
+// dropout: the mask is drawn again wherever it is needed, from counters, never stored.
+#include "weft/base/parallel.h"
+#include "weft/base/rng.h"
+#include "weft/runtime/native/native.h"
+
+namespace weft::native {
+
+namespace {
+
+struct Loops {
+  void (*dropout)(const float* x, float* y, int64_t begin, int64_t end, uint64_t key, uint64_t step, uint32_t threshold,
+                  float factor);
+};
+
+}  // namespace
+
+}  // namespace weft::native
+
+#define WEFT_LOOPS "weft/runtime/native/dropout_loops.h"
+#include "weft/runtime/native/multiversion.h"
+
+namespace weft::native {
+
+namespace {
+
+class Dropout : public Kernel {
+ public:
+  Dropout(const NodeSignature& node, int threads, const Loops& loops)
+      : loops_(loops),
+        threads_(threads),
+        elements_(node.inputs[0].elements()),
+        stream_(static_cast<uint64_t>(node.attributes.integer("stream"))),
+        // u 2^-24 < p for an integer u where u < ceil(p 2^24): the comparison of the definition, in integers.
+        threshold_(static_cast<uint32_t>(std::ceil(node.attributes.real("probability") * 0x1p24))),
+        factor_(static_cast<float>(1 / (1 - node.attributes.real("probability")))) {}
+  std::string name() const override { return "native:dropout"; }
+  void run(const KernelArguments& a) override {
+    const uint64_t key = mix(static_cast<uint64_t>(*static_cast<const int64_t*>(a.inputs[1])), stream_);
+    const auto step = static_cast<uint64_t>(*static_cast<const int64_t*>(a.inputs[2]));
+    constexpr int64_t kPiece = 256;  // elements; a multiple of the words that a loop draws at once
+    parallel_for(threads_, (elements_ + kPiece - 1) / kPiece, 32, [&](int64_t begin, int64_t end) {
+      loops_.dropout(static_cast<const float*>(a.inputs[0]), static_cast<float*>(a.outputs[0]), begin * kPiece,
+                     std::min(end * kPiece, elements_), key, step, threshold_, factor_);
+    });
+  }
+
+ private:
+  const Loops& loops_;
+  const int threads_;
+  const int64_t elements_;
+  const uint64_t stream_;
+  const uint32_t threshold_;
+  const float factor_;
+};
+
+}  // namespace
+
+void add_dropout(KernelTable& table, Isa isa) {
+  table.add("dropout", {"native",
+                        [isa](const NodeSignature& node, const KernelOptions& options,
+                              std::string& why_not) -> std::unique_ptr<Kernel> {
+                          NodeSignature floats = node;
+                          floats.inputs.resize(1);
+                          if (!all_plain_f32(floats, why_not)) return nullptr;
+                          return std::make_unique<Dropout>(node, options.threads, loops_for(isa));
+                        }});
+}
+
+}  // namespace weft::native
