@@ -1,4 +1,5 @@
 // The command line: sub-commands, messages on stderr as `weft: <message>`, exit codes.
+#include <malloc.h>
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -59,6 +60,9 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int run(int argc, char** argv) {
+  // Tensors get pages of their own, which go back to the system when they die: a fixed threshold instead of glibc's
+  // growing one, so that converting the layout of a state leaves no holes and the plan's prediction of memory holds.
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message like that of a full disk
   CLI::App app("weft trains deep networks on CPU servers.", "weft");
   app.set_version_flag("--version", fmt::format("weft {}", kVersion));
