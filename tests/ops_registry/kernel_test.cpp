@@ -8,6 +8,9 @@ namespace weft::registry_tests {
 namespace {
 
 constexpr size_t kDerivedSizes = 4;  // per example
+// Where all outputs cancel to nothing (a softmax over one class), what is left is rounding of the inputs, which are
+// about 1: with a tolerance of 1e-4 this allows 1e-7, an f32's last bit.
+constexpr double kSmallestScale = 1e-3;
 
 const CpuBackend& backend_with(int threads) {
   static const CpuBackend one(1), two(2);
@@ -172,7 +175,7 @@ TEST_P(FastKernel, AgreesWithTheReference) {
         const auto outputs = run_on_garbage(*subject.kernel, subject.node, subject.inputs);
         for (size_t i = 0; i < outputs.size(); ++i) {
           const Tensor plain = outputs[i].with_layout({});
-          EXPECT_EQ(difference(plain, question.expected[i], op.kernel_tolerance), "") << "output " << i;
+          EXPECT_EQ(difference(plain, question.expected[i], op.kernel_tolerance, kSmallestScale), "") << "output " << i;
           EXPECT_TRUE(same_bits(outputs[i], plain.with_layout(outputs[i].layout()))) << "padding of output " << i;
         }
       });
