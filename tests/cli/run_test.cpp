@@ -174,6 +174,13 @@ TEST_F(Run, PredictNamesTheBrightQuarter) {
   EXPECT_NEAR(sum, 1, 1e-5) << "all four classes are shown";
 }
 
+TEST_F(Run, BestIsTheBestOfTheSavedOnes) {
+  ASSERT_EQ(weft(tiny_run("r", {"--epochs", "6", "--set", "checkpoint.every_epochs=2"})).code, 0);
+  const Outcome outcome = weft({"eval", "r", "--checkpoint", "best", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_DOUBLE_EQ(nlohmann::json::parse(outcome.out)["accuracy"], json_of("r/summary.json")["best_test_accuracy"]);
+}
+
 TEST_F(Run, TrainsWithoutTestFiles) {
   const Outcome outcome = weft({"train", "--model", "mlp", "--data", "idx:train-images,train-labels", "--run", "r",
                                 "--batch", "32", "--epochs", "1", "--quiet"});

@@ -158,12 +158,18 @@ class RunInDirectory {
   Hooks hooks() {
     return {.on_step = [this](const StepMetrics& metrics) { on_step(metrics); },
             .on_epoch = [this](const EpochMetrics& metrics) { on_epoch(metrics); },
-            .save =
-                [this](const Position& position) {
-                  standing_.manifest.position = position;
-                  store_.write(standing_.state, standing_.manifest);
-                },
+            .save = [this](const Position& position) { save(position); },
             .stop_requested = options_.stop_requested};
+  }
+
+  void save(const Position& position) {
+    Manifest& manifest = standing_.manifest;
+    manifest.position = position;
+    const std::optional<EpochMetrics>& last = manifest.last_epoch;
+    const bool evaluated_now = last && last->step == position.step && last->test_accuracy;
+    if (evaluated_now && (!manifest.best || *last->test_accuracy > manifest.best->accuracy))
+      manifest.best = BestCheckpoint{position.step, *last->test_accuracy};
+    store_.write(standing_.state, manifest);
   }
 
   void on_step(const StepMetrics& metrics) {
@@ -178,10 +184,7 @@ class RunInDirectory {
   }
 
   void on_epoch(const EpochMetrics& metrics) {
-    Manifest& manifest = standing_.manifest;
-    manifest.last_epoch = metrics;
-    if (metrics.test_accuracy && (!manifest.best || *metrics.test_accuracy > manifest.best->accuracy))
-      manifest.best = BestCheckpoint{metrics.step, *metrics.test_accuracy};
+    standing_.manifest.last_epoch = metrics;
     log_.add(metrics);
     if (!progress_) return;
     std::string line = fmt::format("epoch {}/{}: train loss {:.4f}, accuracy {:.2f} %", metrics.epoch + 1,

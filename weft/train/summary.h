@@ -13,7 +13,7 @@ struct Summary {
   int64_t parameters = 0;
   int64_t epochs = 0, steps = 0, batch = 0, seed = 0;
   std::optional<double> test_accuracy, test_loss;    // of the last epoch; none without test data
-  std::optional<double> best_test_accuracy;          // over all evaluated epochs
+  std::optional<double> best_test_accuracy;          // of the checkpoint `best`
   std::optional<double> train_accuracy, train_loss;  // of the last epoch, with augmentation, while it went on
   double train_seconds = 0;                          // wall time, evaluation and checkpoints included
   double images_per_second = 0;                      // over all training steps

@@ -26,7 +26,7 @@ struct Manifest {
   int64_t seed = 0;
   Position position;
   std::optional<EpochMetrics> last_epoch;  // the last one that ended
-  std::optional<BestCheckpoint> best;      // of the run so far
+  std::optional<BestCheckpoint> best;      // among those saved so far
   std::map<std::string, FileRecord> files;
 };
 
