@@ -236,18 +236,18 @@ TEST_F(Models, HeadsThatDoNotDivide) {
 }
 TEST_F(Models, ImageTooSmall) {
   EXPECT_EQ(error("lenet5", {2, {1, 8, 8}, 10}, {}, ErrorKind::shape),
-            "[lenet5] wants images (channels,height,width) of at least 12 x 12 pixels; choose another model or resize, "
-            "got samples of shape (1,8,8)");
+            "[lenet5] wants images (channels,height,width) of at least 12 x 12 pixels, got samples of "
+            "shape (1,8,8); resize them, or choose another model");
 }
 TEST_F(Models, ImagesForALanguageModel) {
   EXPECT_EQ(error("transformer_lm", {2, {1, 28, 28}, 10}, {}, ErrorKind::shape),
-            "[transformer_lm] wants sequences of tokens (length); use an image model for images, got samples of shape "
-            "(1,28,28)");
+            "[transformer_lm] wants sequences of tokens (length), got samples of shape (1,28,28); "
+            "choose another model");
 }
 TEST_F(Models, RowsForAnImageModel) {
   EXPECT_EQ(error("resnet18", {2, {784}, 10}, {}, ErrorKind::shape),
-            "[resnet18] wants images (channels,height,width) of at least 1 x 1 pixels; choose another model or resize, "
-            "got samples of shape (784)");
+            "[resnet18] wants images (channels,height,width) of at least 1 x 1 pixels, got samples of "
+            "shape (784); resize them, or choose another model");
 }
 TEST_F(Models, EmptyBatch) {
   EXPECT_EQ(error("mlp", {0, {8}, 10}, {}, ErrorKind::usage), "[mlp] the batch must hold at least 1 sample, got 0");

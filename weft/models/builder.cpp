@@ -32,16 +32,16 @@ Initializer bias_start(Start start, int64_t fan_in) {
 ModelBuilder::ModelBuilder(const OpRegistry& registry, std::string model, const ModelInput& input, Mode mode)
     : model_{Graph(registry, model), {}, {}, {}, {}}, name_(std::move(model)), input_(input), mode_(mode) {}
 
-void ModelBuilder::reject_input(const std::string& wanted) const {
-  fail(ErrorKind::shape, "[{}] wants {}, got samples of shape {}", name_, wanted, to_string(Shape(input_.shape)));
+void ModelBuilder::reject_input(const std::string& wanted, const std::string& next_step) const {
+  fail(ErrorKind::shape, "[{}] wants {}, got samples of shape {}; {}", name_, wanted, to_string(Shape(input_.shape)),
+       next_step);
 }
 
 ValueId ModelBuilder::image(int64_t smallest) {
   const bool fits = input_.shape.size() == 3 && input_.shape[1] >= smallest && input_.shape[2] >= smallest;
   if (!fits) {
-    reject_input(
-        fmt::format("images (channels,height,width) of at least {} x {} pixels; choose another model or resize",
-                    smallest, smallest));
+    reject_input(fmt::format("images (channels,height,width) of at least {} x {} pixels", smallest, smallest),
+                 "resize them, or choose another model");
   }
   return samples();
 }
@@ -55,7 +55,7 @@ ValueId ModelBuilder::samples() {
 }
 
 ValueId ModelBuilder::tokens() {
-  if (input_.shape.size() != 1) reject_input("sequences of tokens (length); use an image model for images");
+  if (input_.shape.size() != 1) reject_input("sequences of tokens (length)", "choose another model");
   const int64_t batch = input_.batch, length = input_.shape[0];
   model_.input = graph().add_input(InputKind::batch, "tokens", {DType::i32, {batch, length}, {}});
   model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {batch * length}, {}});

@@ -68,7 +68,7 @@ class ModelBuilder {
  private:
   ValueId running_statistic(const std::string& name, int64_t channels, Initializer::Kind kind);
   ValueId scalar(const std::string& name);
-  [[noreturn]] void reject_input(const std::string& wanted) const;
+  [[noreturn]] void reject_input(const std::string& wanted, const std::string& next_step) const;
 
   Model model_;
   std::string name_;
