@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/base/rng.h"
+#include "weft/runtime/element.h"
 #include "weft/runtime/evaluate.h"
 #include "weft/runtime/native/native.h"
 
@@ -22,7 +23,7 @@ struct Case {
   std::vector<TensorType> inputs, outputs;  // with the layouts that the native kernel gets
   Attributes attributes;
   double low = -1, high = 1;                          // range of floating inputs
-  int64_t integer_bound = 10;                         // i32 inputs lie in [0, bound)
+  int64_t integer_bound = 10;                         // all others lie in [0, bound)
   double tolerance = 2e-6;                            // relative to the largest output
   std::function<void(std::vector<Tensor>&)> prepare;  // may change the plain inputs
 };
@@ -47,10 +48,8 @@ inline Tensor random_tensor(const TensorType& type, uint64_t key, double low, do
   for (int64_t i = 0; i < tensor.elements(); ++i) {
     if (type.dtype == DType::f32)
       tensor.data_as<float>()[i] = static_cast<float>(low + (high - low) * static_cast<double>(stream.uniform()));
-    else if (type.dtype == DType::i32)
-      tensor.data_as<int32_t>()[i] = static_cast<int32_t>(stream.below(static_cast<uint32_t>(bound)));
     else
-      tensor.data_as<int64_t>()[i] = static_cast<int64_t>(stream.below(static_cast<uint32_t>(bound)));
+      store_element(type.dtype, tensor.data(), i, stream.below(static_cast<uint32_t>(bound)));
   }
   return tensor;
 }

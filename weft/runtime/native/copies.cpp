@@ -1,211 +1,175 @@
-// transpose, broadcast_to, slice, concat, pad, reorder, cast and constant: a few strided copies each.
-#include <fmt/format.h>
+// constant, broadcast_to, slice, concat and pad, for every dtype.
+#include "weft/runtime/native/copies.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
 #include "weft/base/parallel.h"
+#include "weft/runtime/element.h"
 #include "weft/runtime/native/native.h"
-#include "weft/runtime/native/strided_copy.h"
 
 namespace weft::native {
 
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements that are worth a thread
+constexpr int64_t kGrainBytes = 65536;  // below which a second thread costs more than it brings
+constexpr int64_t kSliverBytes = 256;   // runs so short are better filled in passing, with what lies between them
 
-using Dims = std::vector<int64_t>;
-
-Dims zeros(const Shape& shape) { return Dims(static_cast<size_t>(shape.rank()), 0); }
-
-/// One copy per input, over a target that is filled first where the copies leave gaps.
-class Copy : public Kernel {
+class Copies : public Kernel {
  public:
-  Copy(const NodeSignature& node, std::vector<StridedCopy> copies, int threads)
-      : copies_(std::move(copies)),
-        threads_(threads),
-        bytes_(node.outputs[0].bytes()),
-        name_("native:" + node.op->name) {}
+  /// `fills` come before `copies`, which may write over them; both lists read `element` where a part has no input.
+  Copies(const NodeSignature& node, int threads, CopyParts fills, CopyParts copies, std::array<std::byte, 8> element)
+      : name_("native:" + node.op->name),
+        fills_(std::move(fills)),
+        copies_(std::move(copies)),
+        element_(element),
+        grain_(kGrainBytes / size_of(node.outputs[0].dtype)),
+        threads_(threads) {}
+
   std::string name() const override { return name_; }
-  /// Elements of four bytes with these bits; of any size where they are zero.
-  void fill_with(uint32_t bits) {
-    fills_ = true;
-    bits_ = bits;
-  }
-  void run(const KernelArguments& a) override {
-    if (fills_ && bits_ == 0) {
-      std::memset(a.outputs[0], 0, static_cast<size_t>(bytes_));
-    } else if (fills_) {
-      auto* to = static_cast<uint32_t*>(a.outputs[0]);
-      parallel_for(threads_, bytes_ / 4, kGrain,
-                   [&](int64_t begin, int64_t end) { std::fill(to + begin, to + end, bits_); });
-    }
-    for (size_t i = 0; i < copies_.size(); ++i) copies_[i].run(a.inputs[i], a.outputs[0], threads_);
+
+  void run(const KernelArguments& arguments) override {
+    run_parts(fills_, arguments);
+    run_parts(copies_, arguments);
   }
 
  private:
-  const std::vector<StridedCopy> copies_;
-  const int threads_;
-  const int64_t bytes_;
-  const std::string name_;
-  bool fills_ = false;
-  uint32_t bits_ = 0;
-};
-
-std::unique_ptr<Copy> one_copy(const NodeSignature& node, AxisOffsets from, AxisOffsets to,
-                               const KernelOptions& options) {
-  std::vector<StridedCopy> copies;
-  copies.emplace_back(std::move(from), std::move(to), size_of(node.outputs[0].dtype));
-  return std::make_unique<Copy>(node, std::move(copies), options.threads);
-}
-
-using Result = std::unique_ptr<Kernel>;
-
-Result make_transpose(const NodeSignature& node, const KernelOptions& options, std::string&) {
-  const AxisOffsets source = axis_offsets(node.inputs[0]);
-  AxisOffsets from;
-  for (const int64_t axis : node.attributes.integers("permutation")) from.push_back(source[static_cast<size_t>(axis)]);
-  return one_copy(node, std::move(from), axis_offsets(node.outputs[0]), options);
-}
-
-Result make_broadcast(const NodeSignature& node, const KernelOptions& options, std::string&) {
-  const Shape& shape = node.outputs[0].shape;
-  const AxisOffsets source = axis_offsets(node.inputs[0]);
-  AxisOffsets from;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const int own = axis - (shape.rank() - node.inputs[0].shape.rank());
-    if (own >= 0 && node.inputs[0].shape[own] == shape[axis])
-      from.push_back(source[static_cast<size_t>(own)]);
-    else
-      from.emplace_back(static_cast<size_t>(shape[axis]), 0);
-  }
-  return one_copy(node, std::move(from), axis_offsets(node.outputs[0]), options);
-}
-
-Result make_slice(const NodeSignature& node, const KernelOptions& options, std::string&) {
-  const Dims& dims = node.outputs[0].shape.dims();
-  return one_copy(node, axis_offsets(node.inputs[0], node.attributes.integers("starts"), dims),
-                  axis_offsets(node.outputs[0]), options);
-}
-
-Result make_concat(const NodeSignature& node, const KernelOptions& options, std::string&) {
-  const TensorType& whole = node.outputs[0];
-  const int64_t given = node.attributes.integer("axis");
-  const auto axis = static_cast<size_t>(given < 0 ? given + whole.shape.rank() : given);
-  std::vector<StridedCopy> copies;
-  Dims first = zeros(whole.shape);
-  for (const TensorType& part : node.inputs) {
-    copies.emplace_back(axis_offsets(part), axis_offsets(whole, first, part.shape.dims()), size_of(whole.dtype));
-    first[axis] += part.shape.dims()[axis];
-  }
-  return std::make_unique<Copy>(node, std::move(copies), options.threads);
-}
-
-Result make_pad(const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
-  const auto value = static_cast<float>(node.attributes.real("value"));
-  if (value != 0 && node.inputs[0].dtype != DType::f32)
-    return declined(why_not, fmt::format("padding {} with {}", to_string(node.inputs[0]), value));
-  auto kernel =
-      one_copy(node, axis_offsets(node.inputs[0]),
-               axis_offsets(node.outputs[0], node.attributes.integers("low"), node.inputs[0].shape.dims()), options);
-  kernel->fill_with(value == 0 ? 0 : __builtin_bit_cast(uint32_t, value));
-  return kernel;
-}
-
-Result make_reorder(const NodeSignature& node, const KernelOptions& options, std::string&) {
-  auto kernel = one_copy(node, axis_offsets(node.inputs[0]), axis_offsets(node.outputs[0]), options);
-  const TensorType& out = node.outputs[0];
-  if (storage_elements(out.shape, out.layout) != out.elements()) kernel->fill_with(0);  // padding
-  return kernel;
-}
-
-Result make_constant(const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
-  const double value = node.attributes.real("value");
-  const DType dtype = node.outputs[0].dtype;
-  uint32_t bits = 0;
-  if (dtype == DType::f32)
-    bits = __builtin_bit_cast(uint32_t, static_cast<float>(value));
-  else if (value != 0)
-    return declined(why_not, fmt::format("a constant {} that is not f32", name_of(dtype)));
-  auto kernel = std::make_unique<Copy>(node, std::vector<StridedCopy>{}, options.threads);
-  kernel->fill_with(bits);
-  return kernel;
-}
-
-/// Between types that lose nothing on the way or lose it in one conversion.
-class Cast : public Kernel {
- public:
-  Cast(const NodeSignature& node, int threads)
-      : from_(node.inputs[0].dtype), to_(node.outputs[0].dtype), threads_(threads), count_(node.inputs[0].elements()) {}
-  std::string name() const override { return "native:cast"; }
-  static bool serves(DType from, DType to) {
-    return from == to ||
-           (to == DType::f32 &&
-            (from == DType::i32 || from == DType::i64 || from == DType::u8 || from == DType::bf16)) ||
-           (from == DType::f32 && to == DType::bf16);
-  }
-  void run(const KernelArguments& a) override {
-    parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
-      if (from_ == to_) {
-        const int64_t size = size_of(from_);
-        std::memcpy(static_cast<char*>(a.outputs[0]) + begin * size,
-                    static_cast<const char*>(a.inputs[0]) + begin * size, static_cast<size_t>((end - begin) * size));
-      } else if (to_ == DType::bf16) {
-        convert<float, uint16_t>(a, begin, end, f32_to_bf16);
-      } else if (from_ == DType::bf16) {
-        convert<uint16_t, float>(a, begin, end, bf16_to_f32);
-      } else if (from_ == DType::i32) {
-        convert<int32_t, float>(a, begin, end, [](int32_t v) { return static_cast<float>(v); });
-      } else if (from_ == DType::i64) {
-        convert<int64_t, float>(a, begin, end, [](int64_t v) { return static_cast<float>(v); });
-      } else {
-        convert<uint8_t, float>(a, begin, end, [](uint8_t v) { return static_cast<float>(v); });
+  void run_parts(const CopyParts& parts, const KernelArguments& arguments) const {
+    int64_t elements = 0;
+    for (const CopyPart& part : parts) elements += part.copy.elements();
+    if (elements == 0) return;
+    parallel_for(threads_, elements, grain_, [&](int64_t begin, int64_t end) {
+      int64_t first = 0;  // of the part, counted through all parts
+      for (const CopyPart& part : parts) {
+        const int64_t from = std::max<int64_t>(begin - first, 0), to = std::min(end - first, part.copy.elements());
+        if (from < to) part.copy.run(source(arguments, part), static_cast<std::byte*>(arguments.outputs[0]), from, to);
+        first += part.copy.elements();
       }
     });
   }
 
- private:
-  template <typename From, typename To, typename Convert>
-  static void convert(const KernelArguments& a, int64_t begin, int64_t end, Convert&& one) {
-    const auto* from = static_cast<const From*>(a.inputs[0]);
-    auto* to = static_cast<To*>(a.outputs[0]);
-    for (int64_t i = begin; i < end; ++i) to[i] = one(from[i]);
+  const std::byte* source(const KernelArguments& arguments, const CopyPart& part) const {
+    if (part.input < 0) return element_.data();
+    return static_cast<const std::byte*>(arguments.inputs[static_cast<size_t>(part.input)]);
   }
 
-  const DType from_, to_;
+  const std::string name_;
+  const CopyParts fills_, copies_;
+  const std::array<std::byte, 8> element_;
+  const int64_t grain_;
   const int threads_;
-  const int64_t count_;
 };
 
-Result make_cast(const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
-  const DType from = node.inputs[0].dtype, to = node.outputs[0].dtype;
-  if (!Cast::serves(from, to)) return declined(why_not, fmt::format("from {} to {}", name_of(from), name_of(to)));
-  return std::make_unique<Cast>(node, options.threads);
+int64_t offset_of(const std::vector<int64_t>& index, const std::vector<int64_t>& strides) {
+  int64_t offset = 0;
+  for (size_t axis = 0; axis < strides.size(); ++axis) offset += index[axis] * strides[axis];
+  return offset;
+}
+
+std::array<std::byte, 8> element_of(DType dtype, double value) {
+  std::array<std::byte, 8> element{};
+  store_element(dtype, element.data(), 0, value);
+  return element;
+}
+
+/// Fills the box of `shape` that begins at `start` in a row-major tensor with the given strides.
+CopyPart fill_part(const Shape& shape, const std::vector<int64_t>& start, const std::vector<int64_t>& strides,
+                   int64_t size, Isa isa) {
+  const std::vector<int64_t> zeros(strides.size(), 0);
+  return {StridedCopy(copy_dimensions(shape, zeros, strides), size, 0, offset_of(start, strides), isa), -1};
+}
+
+std::unique_ptr<Kernel> make_broadcast(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const Shape &in = node.inputs[0].shape, &out = node.outputs[0].shape;
+  const std::vector<int64_t> own = row_major_strides(in);
+  std::vector<int64_t> from(static_cast<size_t>(out.rank()), 0);
+  const int missing = out.rank() - in.rank();
+  for (int axis = 0; axis < in.rank(); ++axis)
+    if (in[axis] != 1) from[static_cast<size_t>(axis + missing)] = own[static_cast<size_t>(axis)];
+  const auto dimensions = copy_dimensions(out, from, row_major_strides(out));
+  return make_copies(node, options, {{StridedCopy(dimensions, size_of(node.outputs[0].dtype), 0, 0, isa), 0}});
+}
+
+std::unique_ptr<Kernel> make_slice(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const std::vector<int64_t> strides = row_major_strides(node.inputs[0].shape);
+  const Shape& out = node.outputs[0].shape;
+  const auto dimensions = copy_dimensions(out, strides, row_major_strides(out));
+  const int64_t base = offset_of(node.attributes.integers("starts"), strides);
+  return make_copies(node, options, {{StridedCopy(dimensions, size_of(node.outputs[0].dtype), base, 0, isa), 0}});
+}
+
+std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const TensorType& out = node.outputs[0];
+  const std::vector<int64_t> strides = row_major_strides(out.shape);
+  const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
+  CopyParts parts;
+  int64_t position = 0;
+  for (const TensorType& type : node.inputs) {
+    parts.push_back({StridedCopy(copy_dimensions(type.shape, row_major_strides(type.shape), strides),
+                                 size_of(out.dtype), 0, position * strides[axis], isa),
+                     static_cast<int>(parts.size())});
+    position += type.shape.dims()[axis];
+  }
+  return make_copies(node, options, std::move(parts));
+}
+
+std::unique_ptr<Kernel> make_constant(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const TensorType& out = node.outputs[0];
+  const std::vector<int64_t> strides = row_major_strides(out.shape);
+  CopyParts fills{fill_part(out.shape, std::vector<int64_t>(strides.size(), 0), strides, size_of(out.dtype), isa)};
+  return std::make_unique<Copies>(node, options.threads, std::move(fills), CopyParts{},
+                                  element_of(out.dtype, node.attributes.real("value")));
+}
+
+/// Per axis the boxes before and after the operand are filled: within the operand's range of the axes before, through
+/// all of the axes behind. From the first axis on where these are mere slivers, all of what is left is filled.
+std::unique_ptr<Kernel> make_pad(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const Shape &in = node.inputs[0].shape, &out = node.outputs[0].shape;
+  const std::vector<int64_t>&low = node.attributes.integers("low"), &high = node.attributes.integers("high");
+  const std::vector<int64_t> strides = row_major_strides(out);
+  const int64_t size = size_of(node.outputs[0].dtype);
+  CopyParts fills;
+  std::vector<int64_t> start(strides.size(), 0);
+  Shape box = out;
+  for (int axis = 0; axis < out.rank(); ++axis) {
+    const auto at = static_cast<size_t>(axis);
+    if (low[at] + high[at] == 0) continue;
+    if (out.rank() > 1 && (low[at] + high[at]) * strides[at] * size < kSliverBytes) {
+      fills.push_back(fill_part(box, start, strides, size, isa));
+      break;
+    }
+    box[axis] = low[at];
+    fills.push_back(fill_part(box, start, strides, size, isa));
+    box[axis] = high[at];
+    start[at] = low[at] + in[axis];
+    fills.push_back(fill_part(box, start, strides, size, isa));
+    box[axis] = in[axis];
+    start[at] = low[at];
+  }
+  StridedCopy copy(copy_dimensions(in, row_major_strides(in), strides), size, 0, offset_of(low, strides), isa);
+  return std::make_unique<Copies>(node, options.threads, std::move(fills), CopyParts{{std::move(copy), 0}},
+                                  element_of(node.outputs[0].dtype, node.attributes.real("value")));
 }
 
 }  // namespace
 
-void add_copies(KernelTable& table, Isa) {
-  using Make = Result (*)(const NodeSignature&, const KernelOptions&, std::string&);
-  const auto add = [&](const char* op, Make make, bool only_plain) {
+std::unique_ptr<Kernel> make_copies(const NodeSignature& node, const KernelOptions& options, CopyParts parts) {
+  return std::make_unique<Copies>(node, options.threads, CopyParts{}, std::move(parts), std::array<std::byte, 8>{});
+}
+
+void add_copies(KernelTable& table, Isa isa) {
+  const auto add = [&](const char* op, auto make) {
     table.add(op, {"native",
-                   [make, only_plain](const NodeSignature& node, const KernelOptions& options,
-                                      std::string& why_not) -> std::unique_ptr<Kernel> {
-                     for (const auto* types : {&node.inputs, &node.outputs})
-                       for (const TensorType& type : *types)
-                         if (only_plain && !type.layout.is_plain())
-                           return declined(why_not, "layout of " + to_string(type));
-                     return make(node, options, why_not);
+                   [make, isa](const NodeSignature& node, const KernelOptions& options,
+                               std::string& why_not) -> std::unique_ptr<Kernel> {
+                     return all_plain(node, why_not) ? make(node, options, isa) : nullptr;
                    }});
   };
-  add("transpose", make_transpose, true);
-  add("broadcast_to", make_broadcast, true);
-  add("slice", make_slice, true);
-  add("concat", make_concat, true);
-  add("pad", make_pad, true);
-  add("cast", make_cast, true);
-  add("constant", make_constant, true);
-  add("reorder", make_reorder, false);
+  add("constant", make_constant);
+  add("broadcast_to", make_broadcast);
+  add("slice", make_slice);
+  add("concat", make_concat);
+  add("pad", make_pad);
 }
 
 }  // namespace weft::native

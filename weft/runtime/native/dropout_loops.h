@@ -1,41 +1,45 @@
-// Dropout's loop; compiled per instruction set (multiversion.h).
+// Loops of dropout; compiled per instruction set (multiversion.h).
 
-/// The four Philox words of kLanes counters at once, word by word.
-WEFT_INLINE void philox_lanes(uint64_t key, uint64_t high, uint64_t low, uint32_t words[4][kLanes]) {
-  uint32_t keys[10][2];
-  for (uint32_t round = 0; round < 10; ++round) {
-    keys[round][0] = static_cast<uint32_t>(key) + round * 0x9E3779B9u;
-    keys[round][1] = static_cast<uint32_t>(key >> 32) + round * 0xBB67AE85u;
-  }
+constexpr int64_t kDraws = 16;  // made together: whole vectors on every instruction set
+
+/// philox (base/rng.h) for the counters first, first + 1, ...: the words of counter c at words[4 * (c - first)]. A draw
+/// is a lane of 64 bits, which holds one word and is as wide as the products.
+WEFT_INLINE void draw_block(uint64_t key, uint64_t counter_high, uint64_t first, uint32_t* words) {
+  constexpr uint64_t kWord = 0xFFFFFFFFu;
 #pragma omp simd
-  for (int64_t lane = 0; lane < kLanes; ++lane) {
-    const uint64_t counter = low + static_cast<uint64_t>(lane);
-    uint32_t x0 = static_cast<uint32_t>(counter), x1 = static_cast<uint32_t>(counter >> 32);
-    uint32_t x2 = static_cast<uint32_t>(high), x3 = static_cast<uint32_t>(high >> 32);
+  for (int64_t i = 0; i < kDraws; ++i) {
+    const uint64_t counter = first + static_cast<uint64_t>(i);
+    uint64_t x0 = counter & kWord, x1 = counter >> 32, x2 = counter_high & kWord, x3 = counter_high >> 32;
+    uint64_t k0 = key & kWord, k1 = key >> 32;
     for (int round = 0; round < 10; ++round) {
-      const uint64_t p0 = 0xD2511F53ull * x0, p1 = 0xCD9E8D57ull * x2;
-      const uint32_t y0 = static_cast<uint32_t>(p1 >> 32) ^ x1 ^ keys[round][0];
-      const uint32_t y2 = static_cast<uint32_t>(p0 >> 32) ^ x3 ^ keys[round][1];
-      x1 = static_cast<uint32_t>(p1);
-      x3 = static_cast<uint32_t>(p0);
-      x0 = y0;
-      x2 = y2;
+      const uint64_t p0 = 0xD2511F53u * x0, p1 = 0xCD9E8D57u * x2;
+      x0 = (p1 >> 32) ^ x1 ^ k0;
+      x2 = (p0 >> 32) ^ x3 ^ k1;
+      x1 = p1 & kWord;
+      x3 = p0 & kWord;
+      k0 = (k0 + 0x9E3779B9u) & kWord;
+      k1 = (k1 + 0xBB67AE85u) & kWord;
     }
-    words[0][lane] = x0;
-    words[1][lane] = x1;
-    words[2][lane] = x2;
-    words[3][lane] = x3;
+    words[4 * i] = static_cast<uint32_t>(x0);
+    words[4 * i + 1] = static_cast<uint32_t>(x1);
+    words[4 * i + 2] = static_cast<uint32_t>(x2);
+    words[4 * i + 3] = static_cast<uint32_t>(x3);
   }
 }
 
 /// Elements [begin, end), begin a multiple of 4: dropped where the top 24 bits of the word lie below `threshold`.
 void dropout(const float* x, float* y, int64_t begin, int64_t end, uint64_t key, uint64_t step, uint32_t threshold,
              float factor) {
-  uint32_t words[4][kLanes];
-  for (int64_t at = begin; at < end; at += 4 * kLanes) {
-    philox_lanes(key, step, static_cast<uint64_t>(at / 4), words);
-    const int64_t count = std::min(4 * kLanes, end - at);
-    for (int64_t i = 0; i < count; ++i) y[at + i] = (words[i % 4][i / 4] >> 8) < threshold ? 0.0f : x[at + i] * factor;
+  uint32_t words[4 * kDraws];
+  for (int64_t at = begin; at < end; at += 4 * kDraws) {
+    draw_block(key, step, static_cast<uint64_t>(at / 4), words);
+    const int64_t count = std::min(4 * kDraws, end - at);
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) {
+      const float scaled = x[at + i] * factor;
+      const uint32_t kept = (words[i] >> 8) < threshold ? 0u : ~0u;  // bits, lest the compiler branch on chance
+      y[at + i] = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, scaled) & kept);
+    }
   }
 }
 

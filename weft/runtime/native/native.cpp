@@ -6,6 +6,24 @@ namespace weft {
 
 namespace native {
 
+namespace {
+
+/// True where every operand is plain and `accepts` it; else says which is not as `wanted`.
+template <typename Accepts>
+bool all_fit(const NodeSignature& node, const char* wanted, std::string& why_not, Accepts&& accepts) {
+  const auto fits = [&](const std::vector<TensorType>& types, const char* what) {
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (types[i].layout.is_plain() && accepts(types[i])) continue;
+      why_not = fmt::format("{} {} is {}, not {}", what, i, to_string(types[i]), wanted);
+      return false;
+    }
+    return true;
+  };
+  return fits(node.inputs, "input") && fits(node.outputs, "output");
+}
+
+}  // namespace
+
 void add_kernels(KernelTable& table, Isa isa) {
   add_batch_norm(table, isa);
   add_batch_norm_backward(table, isa);
@@ -19,18 +37,16 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_embedding(table, isa);
   add_dropout(table, isa);
   add_copies(table, isa);
+  add_transpose(table, isa);
+  add_cast(table, isa);
+}
+
+bool all_plain(const NodeSignature& node, std::string& why_not) {
+  return all_fit(node, "plain", why_not, [](const TensorType&) { return true; });
 }
 
 bool all_plain_f32(const NodeSignature& node, std::string& why_not) {
-  const auto fits = [&](const std::vector<TensorType>& types, const char* what) {
-    for (size_t i = 0; i < types.size(); ++i) {
-      if (types[i].dtype == DType::f32 && types[i].layout.is_plain()) continue;
-      why_not = fmt::format("{} {} is {}, not plain f32", what, i, to_string(types[i]));
-      return false;
-    }
-    return true;
-  };
-  return fits(node.inputs, "input") && fits(node.outputs, "output");
+  return all_fit(node, "plain f32", why_not, [](const TensorType& type) { return type.dtype == DType::f32; });
 }
 
 }  // namespace native

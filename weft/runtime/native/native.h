@@ -21,7 +21,9 @@ void add_losses(KernelTable&, Isa);               // cross_entropy, cross_entrop
 void add_layer_norm(KernelTable&, Isa);           // layer_norm, layer_norm_backward
 void add_embedding(KernelTable&, Isa);            // embedding, embedding_backward, causal_mask
 void add_dropout(KernelTable&, Isa);              // dropout
-void add_copies(KernelTable&, Isa);  // transpose, broadcast_to, concat, slice, pad, reorder, cast, constant
+void add_copies(KernelTable&, Isa);               // constant, broadcast_to, slice, concat, pad
+void add_transpose(KernelTable&, Isa);            // transpose
+void add_cast(KernelTable&, Isa);                 // cast
 
 /// Registers every family for one instruction set.
 void add_kernels(KernelTable&, Isa);
@@ -32,6 +34,8 @@ inline std::unique_ptr<Kernel> declined(std::string& why_not, std::string reason
   return nullptr;
 }
 
+/// True where every operand is plain, of whatever dtype; else says which is not.
+bool all_plain(const NodeSignature& node, std::string& why_not);
 /// True where every operand is f32 and plain; else says which is not.
 bool all_plain_f32(const NodeSignature& node, std::string& why_not);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/runtime/element.h"
 #include "weft/runtime/kernel.h"
 
 namespace weft::reference {
@@ -56,10 +57,8 @@ class StridedView {
 /// A row-major operand of shape `from`, seen as broadcast to `to` by NumPy's rules.
 StridedView broadcast_view(const Shape& from, const Shape& to);
 
-/// One element as a number, and back, for any dtype. Storing rounds floating types to nearest even and truncates
-/// towards zero into integers, saturating; NaN becomes 0 there.
-double load_element(DType dtype, const void* data, int64_t index);
-void store_element(DType dtype, void* data, int64_t index, double value);
+using weft::load_element;
+using weft::store_element;
 
 // One function per family of ops, each in the file of its name.
 void add_conv(KernelTable&);

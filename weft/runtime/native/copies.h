@@ -1,0 +1,24 @@
+// The kernel of all ops that only move elements: strided copies, all of them together cut into one equal range for each
+// thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+#include "weft/runtime/kernel.h"
+#include "weft/runtime/native/strided_copy.h"
+
+namespace weft::native {
+
+struct CopyPart {
+  StridedCopy copy;
+  int input;  // operand that is read; -1: the kernel's own element
+};
+using CopyParts = std::vector<CopyPart>;
+
+/// The parts write what they write in any order.
+std::unique_ptr<Kernel> make_copies(const NodeSignature& node, const KernelOptions& options, CopyParts parts);
+
+}  // namespace weft::native
