@@ -8,6 +8,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(WEFT_TESTS "Build the tests" ON)
+option(WEFT_BENCHMARKS "Build benchmarks/kernels.cpp, which compares kernels with the speed of memory" OFF)
 option(WEFT_OPENMP "Run weft's own loops on OpenMP threads" ON)
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, 'address,undefined' or 'thread'")
 

@@ -10,10 +10,10 @@ struct Window {
   int64_t kernel, stride, padding;
 };
 const std::vector<Window> kWindows = {
-    {{2, 21, 8, 8}, 2, 2, 0},   // the usual, with a partial channel block
-    {{2, 16, 9, 11}, 3, 2, 1},  // overlapping, padded
-    {{1, 6, 7, 7}, 3, 1, 1},
-    {{2, 40, 5, 5}, 5, 1, 0},  // global
+    {{2, 21, 8, 8}, 2, 2, 0},                             // the usual, with a partial channel block
+    {{2, 19, 9, 7}, 2, 2, 0},                             // a row and a column are in no window
+    {{2, 16, 9, 11}, 3, 2, 1},                            // overlapping, padded
+    {{1, 6, 7, 7}, 3, 1, 1},   {{2, 40, 5, 5}, 5, 1, 0},  // global
 };
 const std::vector<std::string> kLayouts = {"", "acdb", "aBcd16b", "aBcd8b"};
 

@@ -161,7 +161,7 @@ class BatchNorm : public Kernel {
   void normalise(const Call& call, int64_t group, int64_t begin, int64_t end) const {
     const int64_t channel = group * view_.width;
     const auto loop = loops_.normalise[residual_][relu_];
-    for_each_chunk_reversed(view_, group, begin, end, split_.chunk_rows, [&](int64_t offset, int64_t rows) {
+    for_each_chunk_reversed(view_, group, begin, end, split_.apply_rows, [&](int64_t offset, int64_t rows) {
       loop({call.x + offset, residual_ ? call.residual + offset : call.x, call.y + offset, rows, view_.row_stride,
             view_.width, call.padded_mean + channel, call.padded_factor + channel, call.padded_shift + channel});
     });

@@ -188,7 +188,7 @@ class BatchNormBackward : public Kernel {
   void apply(const Call& call, int64_t group, int64_t begin, int64_t end) const {
     // The residual's gradient is the masked gradient: nothing to mask again, and one tensor less to read.
     const auto loop = loops_.apply[static_cast<int>(residual_ ? ReluMask::none : mask_)];
-    for_each_chunk_reversed(view_, group, begin, end, split_.chunk_rows, [&](int64_t offset, int64_t rows) {
+    for_each_chunk_reversed(view_, group, begin, end, split_.apply_rows, [&](int64_t offset, int64_t rows) {
       BackwardChunk c = chunk(call, group, offset, rows);
       if (residual_) c.gradient = call.residual_gradient + offset;
       loop(c);

@@ -8,9 +8,18 @@ WEFT_INLINE V masked(V gradient, V x, V mean, V factor, V shift, const float* ou
   return gradient;
 }
 
+template <ReluMask mask>
+WEFT_INLINE void prefetch_operands(const BackwardChunk& c, int64_t i) {
+  const int64_t stride = std::max(c.stride, kLine);
+  prefetch_row(c.x + i, stride);
+  prefetch_row(c.gradient + i, stride);
+  if constexpr (mask == ReluMask::from_output) prefetch_row(c.output + i, stride);
+}
+
 /// sum(g) and sum(g * (x - mean)) of the rows; stores g where the residual's gradient is wanted.
 template <ReluMask mask, bool stores, typename V>
 WEFT_INLINE void sum_at(const BackwardChunk& c, int64_t i, V mean, V factor, V shift, V& sum, V& product) {
+  prefetch_operands<mask>(c, i);
   const V x = load<V>(c.x + i);
   const V g = masked<mask, V>(load<V>(c.gradient + i), x, mean, factor, shift, c.output + i);
   if constexpr (stores) store<V>(c.masked + i, g);
@@ -58,6 +67,7 @@ void sum_chunk(const BackwardChunk& c) {
 /// dx = factor * (g - bias - (x - mean) * slope)
 template <ReluMask mask, typename V>
 WEFT_INLINE void apply_at(const BackwardChunk& c, int64_t i, V mean, V factor, V shift, V bias, V slope) {
+  prefetch_operands<mask>(c, i);
   const V x = load<V>(c.x + i);
   const V g = masked<mask, V>(load<V>(c.gradient + i), x, mean, factor, shift, c.output + i);
   store<V>(c.input_gradient + i, factor * (g - bias - (x - mean) * slope));

@@ -8,36 +8,48 @@ WEFT_INLINE void join_moments(double count, double m, double q, double before, d
   squares += q + delta * delta * before * count / total;
 }
 
+/// The samples' deviations from a center near their mean, summed once and squared. The center is the mean so far: where
+/// the new samples' mean is far from it, so that their own variance loses digits, the distance itself makes up nearly
+/// all of the joined variance.
+template <typename V>
+WEFT_INLINE V column_mean(const float* x, int64_t rows, int64_t stride) {
+  V sum{};
+  for (int64_t r = 0; r < rows; ++r) sum += load<V>(x + r * stride);
+  return sum / static_cast<float>(rows);
+}
+
 template <typename V>
 WEFT_INLINE void column_moments(const float* x, int64_t rows, int64_t stride, double before, double* mean,
                                 double* squares) {
-  V s0{}, s1{}, s2{}, s3{};
+  float centers[lanes_of<V>], drift[lanes_of<V>], square[lanes_of<V>];
+  if (before == 0) {
+    store<V>(centers, column_mean<V>(x, std::min<int64_t>(rows, 16), stride));
+  } else {
+    for (int64_t l = 0; l < lanes_of<V>; ++l) centers[l] = static_cast<float>(mean[l]);
+  }
+  const V center = load<V>(centers);
+  V d0{}, d1{}, d2{}, d3{}, q0{}, q1{}, q2{}, q3{};
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4) {
-    s0 += load<V>(x + r * stride);
-    s1 += load<V>(x + (r + 1) * stride);
-    s2 += load<V>(x + (r + 2) * stride);
-    s3 += load<V>(x + (r + 3) * stride);
-  }
-  for (; r < rows; ++r) s0 += load<V>(x + r * stride);
-  const V center = ((s0 + s1) + (s2 + s3)) / static_cast<float>(rows);
-  V d0{}, d1{}, q0{}, q1{};  // the chunk lies in the first-level cache now
-  for (r = 0; r + 2 <= rows; r += 2) {
-    const V a = load<V>(x + r * stride) - center, b = load<V>(x + (r + 1) * stride) - center;
+    for (int64_t k = 0; k < 4; ++k) prefetch_row(x + (r + k) * stride, stride);
+    const V a = load<V>(x + r * stride) - center, b = load<V>(x + (r + 1) * stride) - center,
+            c = load<V>(x + (r + 2) * stride) - center, d = load<V>(x + (r + 3) * stride) - center;
     d0 += a;
     d1 += b;
+    d2 += c;
+    d3 += d;
     q0 += a * a;
     q1 += b * b;
+    q2 += c * c;
+    q3 += d * d;
   }
   for (; r < rows; ++r) {
     const V a = load<V>(x + r * stride) - center;
     d0 += a;
     q0 += a * a;
   }
-  float centers[lanes_of<V>], drift[lanes_of<V>], square[lanes_of<V>];
-  store<V>(centers, center);
-  store<V>(drift, d0 + d1);
-  store<V>(square, q0 + q1);
+  store<V>(drift, (d0 + d1) + (d2 + d3));
+  store<V>(square, (q0 + q1) + (q2 + q3));
   const auto count = static_cast<double>(rows);
   for (int64_t l = 0; l < lanes_of<V>; ++l) {
     const double d = static_cast<double>(drift[l]) / count;
@@ -48,29 +60,26 @@ WEFT_INLINE void column_moments(const float* x, int64_t rows, int64_t stride, do
 
 /// A row of one channel: the vectors run along the rows.
 WEFT_INLINE void contiguous_moments(const float* x, int64_t rows, double before, double& mean, double& squares) {
-  FloatVector s0{}, s1{}, d0{}, d1{}, q0{}, q1{};
-  double rest = 0;
+  float center = static_cast<float>(mean);
+  if (before == 0) center = column_mean<float>(x, std::min<int64_t>(rows, 16), 1);
+  FloatVector d0{}, d1{}, q0{}, q1{};
   int64_t r = 0;
   for (; r + 2 * kLanes <= rows; r += 2 * kLanes) {
-    s0 += load<FloatVector>(x + r);
-    s1 += load<FloatVector>(x + r + kLanes);
-  }
-  for (; r < rows; ++r) rest += static_cast<double>(x[r]);
-  const auto count = static_cast<double>(rows);
-  const auto center = static_cast<float>((sum_lanes<FloatVector>(s0 + s1) + rest) / count);
-  double drift = 0, square = 0;
-  for (r = 0; r + 2 * kLanes <= rows; r += 2 * kLanes) {
+    prefetch_row(x + r, kLine);
+    prefetch_row(x + r + kLanes, kLine);
     const FloatVector a = load<FloatVector>(x + r) - center, b = load<FloatVector>(x + r + kLanes) - center;
     d0 += a;
     d1 += b;
     q0 += a * a;
     q1 += b * b;
   }
+  double drift = 0, square = 0;
   for (; r < rows; ++r) {
-    const double a = static_cast<double>(x[r] - center);
+    const auto a = static_cast<double>(x[r] - center);
     drift += a;
     square += a * a;
   }
+  const auto count = static_cast<double>(rows);
   drift = (drift + sum_lanes<FloatVector>(d0 + d1)) / count;
   square += sum_lanes<FloatVector>(q0 + q1);
   join_moments(count, static_cast<double>(center) + drift, square - drift * drift * count, before, mean, squares);
@@ -113,13 +122,13 @@ void normalise_chunk(const NormaliseChunk& c) {
     const V mean = load<V>(c.mean + at), factor = load<V>(c.factor + at), shift = load<V>(c.shift + at);
     for (int64_t r = 0; r < c.rows; ++r) {
       const int64_t i = r * c.stride + at;
+      prefetch_row(c.x + i, c.stride);
+      if constexpr (has_residual) prefetch_row(c.residual + i, c.stride);
       store<V>(c.y + i, normalised<has_residual, has_relu, V>(load<V>(c.x + i), mean, factor, shift, c.residual + i));
     }
   });
 }
 
-constexpr Loops loops{
-    moments,
-    {{normalise_chunk<false, false>, normalise_chunk<false, true>},
-     {normalise_chunk<true, false>, normalise_chunk<true, true>}},
-};
+constexpr Loops loops{moments,
+                      {{normalise_chunk<false, false>, normalise_chunk<false, true>},
+                       {normalise_chunk<true, false>, normalise_chunk<true, true>}}};

@@ -38,7 +38,8 @@ std::optional<ChannelView> channel_view(const TensorType& type) {
 
 ChannelSplit split_channels(const ChannelView& view, int threads) {
   ChannelSplit split;
-  split.chunk_rows = std::max<int64_t>(16, 4096 / std::max<int64_t>(1, view.width));
+  split.chunk_rows = std::max<int64_t>(64, 4096 / std::max<int64_t>(1, view.width));
+  split.apply_rows = view.width <= 16 ? 8 * split.chunk_rows : split.chunk_rows;
   if (view.elements() < 8192) threads = 1;
   split.threads = threads;
   const bool enough = view.groups >= threads && (view.groups % threads == 0 || view.groups >= 4 * threads);

@@ -60,6 +60,7 @@ void for_each_chunk_reversed(const ChannelView& view, int64_t group, int64_t beg
 struct ChannelSplit {
   int threads = 1, slices = 1;
   int64_t chunk_rows = 1;  // about 16 KB: fits the first-level cache twice
+  int64_t apply_rows = 1;  // the same where a row is more than a vector, else long runs, which the memory likes
 };
 ChannelSplit split_channels(const ChannelView& view, int threads);
 

@@ -19,6 +19,9 @@ struct Window {
 struct Loops {
   void (*max_forward)(const Window&, const float* x, float* y);
   void (*max_backward)(const Window&, const float* dy, const float* x, const float* y, float* dx);
+  // For windows of 2 x 2, stride 2 and no padding; the backward one writes every element of dx.
+  void (*max_forward_quads)(const Window&, const float* x, float* y);
+  void (*max_backward_quads)(const Window&, const float* dy, const float* x, const float* y, float* dx);
   void (*average_forward)(const Window&, const float* x, float* y);
   void (*average_backward)(const Window&, const float* dy, float* dx);
 };
@@ -43,6 +46,11 @@ int64_t adjacent_channels(const TensorType& type) {
   return row_major && layout.blocks.size() == 1 && layout.blocks.front().axis == 1 ? layout.blocks.front().size : 0;
 }
 
+bool is_quad(const Window& w) {
+  return w.kernel[0] == 2 && w.kernel[1] == 2 && w.stride[0] == 2 && w.stride[1] == 2 && w.padding[0] == 0 &&
+         w.padding[1] == 0;
+}
+
 class Pool : public Kernel {
  public:
   enum class Kind { max_forward, max_backward, average_forward, average_backward };
@@ -53,6 +61,7 @@ class Pool : public Kernel {
         window_(window),
         planes_(planes),
         threads_(threads),
+        quads_(is_quad(window)),
         loops_(loops_for(isa)) {}
 
   std::string name() const override { return name_; }
@@ -73,12 +82,16 @@ class Pool : public Kernel {
     float* const out = static_cast<float*>(arguments.outputs[0]);
     switch (kind_) {
       case Kind::max_forward:
-        loops_.max_forward(window_, in(0, large), out + plane * small);
+        (quads_ ? loops_.max_forward_quads : loops_.max_forward)(window_, in(0, large), out + plane * small);
         break;
       case Kind::average_forward:
         loops_.average_forward(window_, in(0, large), out + plane * small);
         break;
       case Kind::max_backward:
+        if (quads_) {
+          loops_.max_backward_quads(window_, in(0, small), in(1, large), in(2, small), out + plane * large);
+          break;
+        }
         std::memset(out + plane * large, 0, static_cast<size_t>(large) * sizeof(float));
         loops_.max_backward(window_, in(0, small), in(1, large), in(2, small), out + plane * large);
         break;
@@ -94,6 +107,7 @@ class Pool : public Kernel {
   const Window window_;
   const int64_t planes_;
   const int threads_;
+  const bool quads_;
   const Loops& loops_;
 };
 

@@ -56,6 +56,59 @@ void max_backward(const Window& w, const float* dy, const float* x, const float*
   });
 }
 
+/// The four pixels of a window of 2 x 2 and stride 2, none of which is in another window.
+struct Quad {
+  int64_t at[4];  // elements of the first channel
+};
+template <typename Body>
+WEFT_INLINE void for_each_quad(const Window& w, Body&& body) {
+  const int64_t row = w.width * w.channels;
+  for (int64_t oy = 0; oy < w.out_height; ++oy)
+    for (int64_t ox = 0; ox < w.out_width; ++ox) {
+      const int64_t first = 2 * oy * row + 2 * ox * w.channels;
+      body((oy * w.out_width + ox) * w.channels,
+           Quad{{first, first + w.channels, first + row, first + row + w.channels}});
+    }
+}
+
+void max_forward_quads(const Window& w, const float* x, float* y) {
+  for_each_quad(w, [&](int64_t out, const Quad& quad) {
+    for_each_lane_group(w.channels, [&](auto lane, int64_t at) {
+      using V = decltype(lane);
+      V best = V{} - std::numeric_limits<float>::infinity();
+      for (const int64_t pixel : quad.at) {
+        prefetch_row(x + pixel + at, kLine);
+        const V value = load<V>(x + pixel + at);
+        best = value > best ? value : best;
+      }
+      store<V>(y + out + at, best);
+    });
+  });
+}
+
+/// Writes all of `dx`, which need not be zeros before.
+void max_backward_quads(const Window& w, const float* dy, const float* x, const float* y, float* dx) {
+  for_each_quad(w, [&](int64_t out, const Quad& quad) {
+    for_each_lane_group(w.channels, [&](auto lane, int64_t at) {
+      using V = decltype(lane);
+      V left = load<V>(dy + out + at);
+      const V best = load<V>(y + out + at);
+      for (const int64_t pixel : quad.at) {
+        prefetch_row(x + pixel + at, kLine);
+        const V value = load<V>(x + pixel + at);
+        store<V>(dx + pixel + at, value == best ? left : zero<V>());
+        left = value == best ? zero<V>() : left;
+      }
+    });
+  });
+  // An odd last column or row is in no window.
+  const int64_t row = w.width * w.channels, covered = 2 * w.out_width * w.channels;
+  for (int64_t line = 0; line < 2 * w.out_height && covered < row; ++line)
+    std::memset(dx + line * row + covered, 0, static_cast<size_t>(row - covered) * sizeof(float));
+  const int64_t lines = w.height - 2 * w.out_height;
+  std::memset(dx + 2 * w.out_height * row, 0, static_cast<size_t>(lines * row) * sizeof(float));
+}
+
 void average_forward(const Window& w, const float* x, float* y) {
   for_each_output(w, [&](int64_t out, int64_t oy, int64_t ox) {
     const float factor = reciprocal_count(w, oy, ox);
@@ -83,4 +136,5 @@ void average_backward(const Window& w, const float* dy, float* dx) {
   });
 }
 
-constexpr Loops loops{max_forward, max_backward, average_forward, average_backward};
+constexpr Loops loops{max_forward,        max_backward,    max_forward_quads,
+                      max_backward_quads, average_forward, average_backward};
