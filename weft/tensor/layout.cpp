@@ -61,8 +61,8 @@ Layout channels_last(int rank) {
 }
 
 Layout canonical(Layout layout) {
-  const bool row_major = std::adjacent_find(layout.order.begin(), layout.order.end(), std::greater_equal<>()) ==
-                         layout.order.end();
+  const bool row_major =
+      std::adjacent_find(layout.order.begin(), layout.order.end(), std::greater_equal<>()) == layout.order.end();
   if (layout.blocks.empty() && row_major) layout.order.clear();
   return layout;
 }
@@ -83,21 +83,38 @@ int64_t storage_elements(const Shape& shape, const Layout& layout) {
   return total;
 }
 
-int64_t storage_offset(const Shape& shape, const Layout& layout, const std::vector<int64_t>& index) {
-  std::vector<int64_t> rest = index;
-  int64_t offset = 0, stride = 1;
+std::vector<std::vector<int64_t>> axis_offsets(const Shape& shape, const Layout& layout) {
+  std::vector<std::vector<int64_t>> offsets;
+  std::vector<std::vector<int64_t>> rest;  // what the blocks inside have left of each index
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    offsets.emplace_back(static_cast<size_t>(shape[axis]), 0);
+    rest.emplace_back(static_cast<size_t>(shape[axis]));
+    std::iota(rest.back().begin(), rest.back().end(), 0);
+  }
+  int64_t stride = 1;
   for (auto block = layout.blocks.rbegin(); block != layout.blocks.rend(); ++block) {
-    int64_t& position = rest[static_cast<size_t>(block->axis)];
-    offset += position % block->size * stride;
-    position /= block->size;
+    const auto axis = static_cast<size_t>(block->axis);
+    for (size_t index = 0; index < rest[axis].size(); ++index) {
+      offsets[axis][index] += rest[axis][index] % block->size * stride;
+      rest[axis][index] /= block->size;
+    }
     stride *= block->size;
   }
   for (int at = shape.rank() - 1; at >= 0; --at) {
     const int axis = layout.order.empty() ? at : layout.order[static_cast<size_t>(at)];
-    offset += rest[static_cast<size_t>(axis)] * stride;
+    const auto position = static_cast<size_t>(axis);
+    for (size_t index = 0; index < rest[position].size(); ++index)
+      offsets[position][index] += rest[position][index] * stride;
     const int64_t block = block_of(layout, axis);
     stride *= (shape[axis] + block - 1) / block;
   }
+  return offsets;
+}
+
+int64_t storage_offset(const Shape& shape, const Layout& layout, const std::vector<int64_t>& index) {
+  const auto offsets = axis_offsets(shape, layout);
+  int64_t offset = 0;
+  for (size_t axis = 0; axis < index.size(); ++axis) offset += offsets[axis][static_cast<size_t>(index[axis])];
   return offset;
 }
 

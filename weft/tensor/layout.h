@@ -40,6 +40,8 @@ Layout canonical(Layout layout);
 int64_t block_of(const Layout& layout, int axis);
 /// Elements in memory, padding included.
 int64_t storage_elements(const Shape& shape, const Layout& layout);
+/// What each index along an axis adds to the position in memory, in elements: positions are sums over the axes.
+std::vector<std::vector<int64_t>> axis_offsets(const Shape& shape, const Layout& layout);
 /// Position in memory, in elements, of a logical index (one per axis). For tests and rare paths.
 int64_t storage_offset(const Shape& shape, const Layout& layout, const std::vector<int64_t>& index);
 

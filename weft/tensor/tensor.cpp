@@ -82,23 +82,48 @@ Tensor Tensor::with_layout(const Layout& layout) const {
   return copy;
 }
 
+namespace {
+
+/// Copies all elements with the given indices on the axes before `axis`; T has the size of an element.
+template <typename T>
+void copy_axes(const std::vector<std::vector<int64_t>>& from, const std::vector<std::vector<int64_t>>& to, size_t axis,
+               const T* source, T* target) {
+  if (axis == from.size()) {
+    *target = *source;
+    return;
+  }
+  const std::vector<int64_t>&from_offsets = from[axis], &to_offsets = to[axis];
+  if (axis + 1 == from.size()) {
+    for (size_t index = 0; index < from_offsets.size(); ++index)
+      target[to_offsets[index]] = source[from_offsets[index]];
+    return;
+  }
+  for (size_t index = 0; index < from_offsets.size(); ++index)
+    copy_axes(from, to, axis + 1, source + from_offsets[index], target + to_offsets[index]);
+}
+
+}  // namespace
+
 void copy_layout(const TensorType& from, const void* source, const TensorType& to, void* target) {
   check(from.shape == to.shape && from.dtype == to.dtype, "copy_layout wants equal shapes and dtypes");
-  const auto size = static_cast<size_t>(size_of(from.dtype));
-  std::memset(target, 0, static_cast<size_t>(to.bytes()));
-  if (from.elements() == 0) return;
-  std::vector<int64_t> index(static_cast<size_t>(from.shape.rank()), 0);
-  for (;;) {
-    std::memcpy(
-        static_cast<char*>(target) + static_cast<size_t>(storage_offset(to.shape, to.layout, index)) * size,
-        static_cast<const char*>(source) + static_cast<size_t>(storage_offset(from.shape, from.layout, index)) * size,
-        size);
-    int axis = from.shape.rank() - 1;
-    for (; axis >= 0; --axis) {
-      if (++index[static_cast<size_t>(axis)] < from.shape[axis]) break;
-      index[static_cast<size_t>(axis)] = 0;
-    }
-    if (axis < 0) return;
+  if (from.layout == to.layout) {
+    std::memcpy(target, source, static_cast<size_t>(from.bytes()));
+    return;
+  }
+  if (to.bytes() != to.elements() * size_of(to.dtype)) std::memset(target, 0, static_cast<size_t>(to.bytes()));
+  const auto from_offsets = axis_offsets(from.shape, from.layout), to_offsets = axis_offsets(to.shape, to.layout);
+  const auto copy = [&]<typename T>(T) {
+    copy_axes(from_offsets, to_offsets, 0, static_cast<const T*>(source), static_cast<T*>(target));
+  };
+  switch (size_of(from.dtype)) {
+    case 8:
+      return copy(uint64_t{});
+    case 4:
+      return copy(uint32_t{});
+    case 2:
+      return copy(uint16_t{});
+    default:
+      return copy(uint8_t{});
   }
 }
 
