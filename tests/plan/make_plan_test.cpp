@@ -108,6 +108,22 @@ TEST_F(MakePlan, UpdatesWriteIntoTheStateAfterItsOtherReaders) {
   EXPECT_EQ(order(graph, plan), (std::vector<std::string>{"view", "later", "update"}));
 }
 
+TEST_F(MakePlan, ReadersOfTheNewStateThroughAViewComeAfterTheUpdate) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[8]
+    state %v "v" : f32[8]
+    batch %g "g" : f32[8]
+    scalar %lr "lr" : f32[]
+    %update, %update.1 = sgd_update(%w, %g, %v, %lr) : f32[8], f32[8]
+    %view = reshape(%update) {shape=[2,4]} : f32[2,4]
+    %later = relu(%view) : f32[2,4]
+    output "later" %later
+    update "w" %update
+    update "v" %update.1
+  })");
+  EXPECT_EQ(order(graph, make_plan(graph, backend_, 1)), (std::vector<std::string>{"update", "view", "later"}));
+}
+
 TEST_F(MakePlan, UpdatesRunAsSoonAsTheyCan) {
   const Graph graph = parse(R"(graph "g" {
     parameter %w "w" : f32[8]

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tests/runtime/native_support.h"
 
 namespace weft {
@@ -37,6 +39,22 @@ TEST(NativePool, MaximumMatchesReference) {
       c.inputs = {f32(window.in, layout)};
       c.outputs = {f32(pooled(window), layout)};
       c.attributes = attributes(window);
+      expect_matches_reference(c);
+    }
+}
+
+TEST(NativePool, NaNIsTheMaximumOfItsWindow) {
+  for (const auto& window : kWindows)
+    for (const auto& layout : kLayouts) {
+      Case c;
+      c.op = "max_pool2d";
+      c.inputs = {f32(window.in, layout)};
+      c.outputs = {f32(pooled(window), layout)};
+      c.attributes = attributes(window);
+      c.prepare = [](std::vector<Tensor>& inputs) {
+        for (int64_t i = 0; i < inputs[0].elements(); i += 29)
+          inputs[0].data_as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
+      };
       expect_matches_reference(c);
     }
 }

@@ -8,9 +8,21 @@ namespace weft {
 
 namespace {
 
+/// For each value the one whose content it shows: through views, not through results written in place.
+std::vector<ValueId> find_contents(const Graph& graph) {
+  std::vector<ValueId> contents(graph.values().size());
+  for (size_t index = 0; index < contents.size(); ++index) contents[index] = ValueId{static_cast<int32_t>(index)};
+  for (const Node& node : graph.nodes())
+    if (node.op->is_view)
+      contents[static_cast<size_t>(node.outputs.front().index)] =
+          contents[static_cast<size_t>(node.inputs.front().index)];
+  return contents;
+}
+
 /// For each node those that must wait for it: readers of its results, and updates that overwrite what it reads.
 std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const StorageMap& storage) {
   const auto& nodes = graph.nodes();
+  const std::vector<ValueId> contents = find_contents(graph);
   std::vector<std::vector<int32_t>> successors(nodes.size());
   std::vector<std::vector<int32_t>> readers(storage.root.size());
   for (size_t index = 0; index < nodes.size(); ++index)
@@ -28,7 +40,8 @@ std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const Stor
       for (const int32_t reader : readers[static_cast<size_t>(written)]) {
         if (reader == static_cast<int32_t>(index)) continue;
         bool reads_result = false;
-        for (const ValueId input : nodes[static_cast<size_t>(reader)].inputs) reads_result |= input == output;
+        for (const ValueId input : nodes[static_cast<size_t>(reader)].inputs)
+          reads_result |= contents[static_cast<size_t>(input.index)] == output;
         // Later overwriters of the same memory are ordered by their own rule.
         if (!reads_result && (nodes[index].op->is_update || reader < static_cast<int32_t>(index)))
           successors[static_cast<size_t>(reader)].push_back(static_cast<int32_t>(index));

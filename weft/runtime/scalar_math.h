@@ -81,10 +81,10 @@ T evaluate_scalar(ops::ScalarOp op, T a, T b, T literal) {
       return a * b;
     case ScalarOp::divide:
       return a / b;
-    case ScalarOp::maximum:
-      return a > b ? a : b;
+    case ScalarOp::maximum:  // NaN wins, so that it shows in the loss
+      return a > b || a != a ? a : b;
     case ScalarOp::minimum:
-      return a < b ? a : b;
+      return a < b || a != a ? a : b;
     case ScalarOp::equal:
       return a == b ? T(1) : T(0);
     case ScalarOp::greater:

@@ -32,7 +32,7 @@ void max_forward(const Window& w, const float* x, float* y) {
       V best = V{} - std::numeric_limits<float>::infinity();
       for_window(w, oy, ox, [&](int64_t position) {
         const V value = load<V>(x + position * w.channels + at);
-        best = value > best ? value : best;
+        best = ((value > best) | (value != value)) ? value : best;  // NaN wins, so that it shows in the loss
       });
       store<V>(y + out * w.channels + at, best);
     });
@@ -79,7 +79,7 @@ void max_forward_quads(const Window& w, const float* x, float* y) {
       for (const int64_t pixel : quad.at) {
         prefetch_row(x + pixel + at, kLine);
         const V value = load<V>(x + pixel + at);
-        best = value > best ? value : best;
+        best = ((value > best) | (value != value)) ? value : best;  // NaN wins, so that it shows in the loss
       }
       store<V>(y + out + at, best);
     });

@@ -40,7 +40,7 @@ struct PoolGeometry {
   int64_t find_maximum(const float* in, int64_t y, int64_t x) const {
     int64_t best = -1;
     for_window(y, x, [&](int64_t at) {
-      if (best < 0 || in[at] > in[best]) best = at;
+      if (best < 0 || in[at] > in[best] || in[at] != in[at]) best = at;
     });
     return best;
   }
