@@ -24,6 +24,15 @@ TEST_F(Failure, MissingDataFile) {
   EXPECT_FALSE(fs::exists(path("r")));
 }
 
+TEST_F(Failure, NameOfDataThatIsTooLongForAPath) {
+  const std::string name(300, 'a');
+  expect_error(weft({"train", "--model", "mlp", "--data", "idx:" + name + ",b"}), 1,
+               "[idx] cannot open '" + name + "': File name too long; check the path");
+  expect_error(weft({"train", "--model", "mlp", "--data", "cifar10:" + name}), 1, "File name too long; check the path");
+  expect_error(weft({"train", "--model", "mlp", "--data", "fashion-mnist:" + name}), 1,
+               "[fashion-mnist] no file '" + name);
+}
+
 TEST_F(Failure, TruncatedImages) {
   fs::resize_file(path("train-images"), 1000);
   const Outcome outcome = weft(tiny_run("r"));

@@ -39,9 +39,9 @@ TEST_F(Run, LeavesACompleteDirectory) {
   EXPECT_EQ(summary["steps"], 30);
   EXPECT_EQ(summary["arena_bytes"], summary["planned_peak_bytes"]);
   EXPECT_GT(summary["test_accuracy"], 0.9) << "bright quarters are easy to tell apart";
-  EXPECT_NE(outcome.out.find("weft eval r\n"), std::string::npos);
-  EXPECT_NE(outcome.out.find("weft explain r\n"), std::string::npos);
-  EXPECT_NE(outcome.out.find("weft predict r "), std::string::npos);
+  EXPECT_NE(outcome.out.find("\n  " WEFT_PROGRAM " eval r\n"), std::string::npos);
+  EXPECT_NE(outcome.out.find("\n  " WEFT_PROGRAM " explain r\n"), std::string::npos);
+  EXPECT_NE(outcome.out.find("\n  " WEFT_PROGRAM " predict r "), std::string::npos);
 }
 
 TEST_F(Run, TakesFreshDirectoriesByDefault) {
@@ -131,7 +131,7 @@ TEST_F(Run, InterruptSavesAndLeaves) {
   const Outcome outcome = process.wait();
   if (outcome.code == 0) GTEST_SKIP() << "the run was over before the signal came";
   EXPECT_EQ(outcome.code, 130);
-  EXPECT_NE(outcome.err.find("go on with `weft train --resume r`"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("go on with `" WEFT_PROGRAM " train --resume r`"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(path("r/summary.json")));
   EXPECT_NE(last_checkpoint("r"), "");
   ASSERT_EQ(weft({"train", "--resume", "r", "--quiet"}).code, 0);

@@ -1,4 +1,6 @@
 // What a user can mistype, and what the program says to it.
+#include <regex>
+
 #include "tests/cli/program.h"
 
 namespace weft::testing {
@@ -23,7 +25,7 @@ TEST_F(Usage, HelpAndVersionGoToStandardOutput) {
   EXPECT_EQ(help.out.find("check-steps"), std::string::npos) << "hidden";
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(version.code, 0);
-  EXPECT_EQ(version.out.substr(0, 5), "weft ");
+  EXPECT_TRUE(std::regex_match(version.out, std::regex("weft [0-9]+\\.[0-9]+\\.[0-9]+\n"))) << version.out;
   EXPECT_EQ(train_help.code, 0);
   EXPECT_NE(train_help.out.find("--resume"), std::string::npos);
 }
@@ -81,7 +83,13 @@ TEST_F(Usage, ResumeTakesNoOtherOptions) {
                "--resume takes everything from the run directory");
 }
 
-TEST_F(Usage, BenchOfAnUnknownModel) { expect_error(weft({"bench", "resnet51"}), 2, "did you mean 'resnet50'?"); }
+TEST_F(Usage, UnknownModelIsOneMessageEverywhere) {
+  const std::string message = "there is no model 'resnet51' (`weft models` lists them); did you mean 'resnet50'?";
+  expect_error(weft({"bench", "resnet51"}), 2, message);
+  expect_error(weft({"graph", "resnet51"}), 2, message);
+  expect_error(weft({"models", "resnet51"}), 2, message);
+  expect_error(weft({"train", "--model", "resnet51", "--data", data()}), 2, message);
+}
 
 TEST_F(Usage, BenchWithNonsenseInput) {
   expect_error(weft({"bench", "resnet18", "--input", "3x32x32"}), 2, "--input '3x32x32': wants whole numbers");
@@ -95,6 +103,10 @@ TEST_F(Usage, UnknownOpNamesTheNearest) { expect_error(weft({"ops", "conv2"}), 2
 
 TEST_F(Usage, UnknownPassNamesTheNearest) {
   expect_error(weft({"graph", "mlp", "--after", "fold_constant"}), 2, "did you mean 'fold_constants'?");
+}
+
+TEST_F(Usage, GraphOfANameThatIsTooLongForAPath) {
+  expect_error(weft({"graph", std::string(300, 'a')}), 2, "there is no model 'aaa");
 }
 
 TEST_F(Usage, GraphOfNothing) { expect_error(weft({"graph"}), 2, "wants a model"); }

@@ -202,7 +202,7 @@ TEST_F(Models, StartAsInTorchvision) {
 }
 
 TEST_F(Models, UnknownModel) {
-  EXPECT_EQ(usage_error("resnet8"), "there is no model 'resnet8'; did you mean 'resnet9'?; `weft models` lists them");
+  EXPECT_EQ(usage_error("resnet8"), "there is no model 'resnet8' (`weft models` lists them); did you mean 'resnet9'?");
 }
 TEST_F(Models, UnknownOption) {
   EXPECT_EQ(usage_error("resnet9", {{"widht", "32"}}), "[resnet9] there is no option 'widht'; did you mean 'width'?");

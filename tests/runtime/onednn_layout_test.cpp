@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include <ostream>
+
 #include "weft/runtime/onednn/convolution.h"
 #include "weft/runtime/onednn/memory_desc.h"
 
@@ -11,6 +13,7 @@ struct LayoutCase {
   const char* tag;
   std::vector<int64_t> dims;
   dnnl_format_tag_t format;
+  friend void PrintTo(const LayoutCase& layout, std::ostream* out) { *out << layout.tag; }
 };
 
 class LayoutRoundTrip : public testing::TestWithParam<LayoutCase> {};

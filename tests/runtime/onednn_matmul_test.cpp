@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ostream>
 
 #include "tests/runtime/onednn_support.h"
 
@@ -12,6 +13,7 @@ using namespace testing_support;
 struct MatmulCase {
   const char* label;
   Shape a, b, output;  // a and b untransposed, [.., M, K] and [.., K, N]
+  friend void PrintTo(const MatmulCase& matmul, std::ostream* out) { *out << matmul.label; }
 };
 
 /// Element (row, column) of matrix number `batch` of `output`'s batch dimensions, of a broadcast operand.

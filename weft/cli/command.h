@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 namespace CLI {
 class App;
@@ -12,7 +13,8 @@ namespace weft::cli {
 /// What the chosen sub-command does; returns the exit code, throws Error for users' mistakes.
 using Action = std::function<int()>;
 
-void add_train(CLI::App& app, Action& action);
+/// `program`: how this program was called, for the commands it recommends.
+void add_train(CLI::App& app, Action& action, const std::string& program);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);

@@ -40,7 +40,8 @@ int graph_command(const GraphOptions& options) {
     fail(ErrorKind::usage, "weft graph wants a model (see `weft models`) or a run directory");
   train::RunSpec spec;
   models::ModelInput input;
-  if (std::filesystem::is_directory(options.choice.model)) {
+  std::error_code code;
+  if (std::filesystem::is_directory(options.choice.model, code)) {
     const train::RunDirectory run = train::RunDirectory::open(options.choice.model);
     spec = run.read_spec();
     input = train::model_input(run.read_data(), options.choice.batch != 0 ? options.choice.batch : spec.batch);

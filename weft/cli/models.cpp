@@ -62,7 +62,7 @@ std::string input_text(const models::ModelInput& input) { return to_string(Shape
 
 int models_command(const ModelsOptions& options) {
   const OpRegistry registry = ops::make_registry();
-  if (!options.name.empty()) input_of({.model = options.name, .input = {}, .set = {}}, 1);  // the name must be known
+  if (!options.name.empty()) models::find_model(options.name);  // it must be known
   auto rows = nlohmann::ordered_json::array();
   Table table({{"model"},
                {"input"},

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "weft/base/error.h"
-#include "weft/base/names.h"
 #include "weft/train/checkpoint/store.h"
 
 namespace weft::cli {
@@ -37,17 +36,11 @@ train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch) {
 }
 
 models::ModelInput input_of(const ModelChoice& choice, int64_t batch) {
-  std::vector<std::string> names;
-  for (const models::ModelEntry& entry : models::all_models()) {
-    names.push_back(entry.name);
-    if (entry.name != choice.model) continue;
-    models::ModelInput input = entry.default_input;
-    input.batch = batch;
-    if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
-    if (choice.classes != 0) input.classes = choice.classes;
-    return input;
-  }
-  fail(ErrorKind::usage, "unknown model '{}'{}", choice.model, suggestion(choice.model, names));
+  models::ModelInput input = models::find_model(choice.model).default_input;
+  input.batch = batch;
+  if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
+  if (choice.classes != 0) input.classes = choice.classes;
+  return input;
 }
 
 LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads) {

@@ -5,13 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <new>
+#include <string>
 #include <system_error>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/cli/command.h"
-#include "weft/cli/version.h"
 
 namespace weft::cli {
 
@@ -64,10 +65,11 @@ int run(int argc, char** argv) {
   // growing one, so that converting the layout of a state leaves no holes and the plan's prediction of memory holds.
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message like that of a full disk
+  const std::string program = argc > 0 ? argv[0] : "weft";
   CLI::App app("weft trains deep networks on CPU servers.", "weft");
-  app.set_version_flag("--version", fmt::format("weft {}", kVersion));
+  app.set_version_flag("--version", "weft " WEFT_VERSION);
   Action action;
-  add_train(app, action);
+  add_train(app, action, program);
   add_eval(app, action);
   add_predict(app, action);
   add_explain(app, action);
@@ -88,6 +90,9 @@ int run(int argc, char** argv) {
     return report_usage(app, error);
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(fmt::format("cannot use '{}': {}; check the path", error.path1().string(), error.code().message()),
+                  1);
   } catch (const std::system_error& error) {  // what fmt::print throws
     return report(fmt::format("cannot write to standard output: {}", error.code().message()), 1);
   } catch (const std::bad_alloc&) {

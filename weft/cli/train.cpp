@@ -54,7 +54,7 @@ std::string percent(const std::optional<double>& fraction) {
   return fraction ? fmt::format("{:.2f} %", 100 * *fraction) : "-";
 }
 
-void print_result(const train::RunOutcome& outcome) {
+void print_result(const train::RunOutcome& outcome, const std::string& program) {
   const train::Summary& s = outcome.summary;
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   Table table({{"", Align::left}, {"", Align::left}});
@@ -68,11 +68,11 @@ void print_result(const train::RunOutcome& outcome) {
   table.add_row(
       {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
   const std::string run = outcome.directory.string();
-  fmt::print("{}\nrun directory: {}\nnext, try:\n  weft eval {}\n  weft explain {}\n  weft predict {} IMAGE.png\n",
-             table.text(), run, run, run, run);
+  fmt::print("{0}\nrun directory: {1}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} IMAGE.png\n",
+             table.text(), run, program);
 }
 
-int train_command(const TrainOptions& options) {
+int train_command(const TrainOptions& options, const std::string& program) {
   const train::InterruptGuard interrupt;
   const train::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
                                       .note = [](const std::string& line) { fmt::print(stderr, "weft: {}\n", line); },
@@ -85,20 +85,20 @@ int train_command(const TrainOptions& options) {
     outcome = train::start_run(spec_from(options), options.run, run_options);
   }
   if (!outcome.finished) {
-    fmt::print(stderr, "weft: interrupted after step {}; go on with `weft train --resume {}`\n", outcome.steps_done,
-               outcome.directory.string());
+    fmt::print(stderr, "weft: interrupted after step {}; go on with `{} train --resume {}`\n", outcome.steps_done,
+               program, outcome.directory.string());
     return train::kInterruptedExitCode;
   }
   if (options.json)
     fmt::print("{}", train::print_summary(outcome.summary));
   else
-    print_result(outcome);
+    print_result(outcome, program);
   return 0;
 }
 
 }  // namespace
 
-void add_train(CLI::App& app, Action& action) {
+void add_train(CLI::App& app, Action& action, const std::string& program) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
   command->add_option("RECIPE", options->recipe, "TOML file; what it leaves out has defaults");
@@ -115,7 +115,8 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--resume", options->resume, "Go on in this run directory from its newest whole checkpoint");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->add_flag("--json", options->json, "Print summary.json instead of the table");
-  command->callback([options, &action] { action = [options] { return train_command(*options); }; });
+  command->callback(
+      [options, program, &action] { action = [options, program] { return train_command(*options, program); }; });
 }
 
 }  // namespace weft::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
@@ -19,7 +20,8 @@ constexpr const char* kFashionMnistDirectory = "/usr/share/datasets/fashion-mnis
 /// The file, or the same with ".gz"; empty where there is neither.
 fs::path plain_or_gzip(const fs::path& path) {
   const fs::path compressed = path.string() + ".gz";
-  return fs::exists(path) ? path : fs::exists(compressed) ? compressed : fs::path();
+  std::error_code code;
+  return fs::exists(path, code) ? path : fs::exists(compressed, code) ? compressed : fs::path();
 }
 
 std::unique_ptr<Dataset> open_fashion_mnist(const std::string& argument, Split split) {
@@ -57,8 +59,12 @@ std::unique_ptr<Dataset> open_idx(const std::string& argument, Split split) {
   if (split == Split::test && paths.size() == 2)
     fail(ErrorKind::usage, "[idx] 'idx:{}' has no test files; write idx:IMAGES,LABELS,TEST_IMAGES,TEST_LABELS",
          argument);
-  for (const fs::path& path : paths)
-    if (!fs::exists(path)) fail(ErrorKind::io, "[idx] no file '{}'; check the path", path.string());
+  for (const fs::path& path : paths) {
+    std::error_code code;
+    if (fs::exists(path, code)) continue;
+    if (code) fail(ErrorKind::io, "[idx] cannot open '{}': {}; check the path", path.string(), code.message());
+    fail(ErrorKind::io, "[idx] no file '{}'; check the path", path.string());
+  }
   // The training labels say how many classes there are, for the test split too: it may lack some.
   DatasetInfo info{"idx", {}, count_idx_classes(paths[1]), {}};
   const size_t first = split == Split::train ? 0 : 2;

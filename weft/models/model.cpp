@@ -14,15 +14,6 @@ namespace {
 // Far beyond any memory, far below where products of sizes overflow.
 constexpr double kMostElements = 0x1p40;
 
-const ModelEntry& find_entry(const std::string& name) {
-  std::vector<std::string> known;
-  for (const ModelEntry& entry : all_models()) {
-    if (entry.name == name) return entry;
-    known.push_back(entry.name);
-  }
-  fail(ErrorKind::usage, "there is no model '{}'{}; `weft models` lists them", name, suggestion(name, known));
-}
-
 void require_known_options(const ModelEntry& entry, const ModelOptions& options) {
   std::vector<std::string> known;
   for (const std::string& described : entry.options) known.push_back(option_name(described));
@@ -58,9 +49,18 @@ const std::vector<ModelEntry>& all_models() {
   return entries;
 }
 
+const ModelEntry& find_model(const std::string& name) {
+  std::vector<std::string> known;
+  for (const ModelEntry& entry : all_models()) {
+    if (entry.name == name) return entry;
+    known.push_back(entry.name);
+  }
+  fail(ErrorKind::usage, "there is no model '{}' (`weft models` lists them){}", name, suggestion(name, known));
+}
+
 Model build(const OpRegistry& registry, const std::string& name, const ModelInput& input, const ModelOptions& options,
             Mode mode) {
-  const ModelEntry& entry = find_entry(name);
+  const ModelEntry& entry = find_model(name);
   require_known_options(entry, options);
   require_sane_input(name, input);
   return entry.build(registry, input, options, mode);

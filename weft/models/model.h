@@ -55,6 +55,8 @@ struct ModelEntry {
 
 /// All models, in the order of `weft models`.
 const std::vector<ModelEntry>& all_models();
+/// Error(usage) for an unknown name, with the nearest.
+const ModelEntry& find_model(const std::string& name);
 /// Error(usage) with the nearest name for an unknown model or option; Error(shape) where the input does not fit.
 Model build(const OpRegistry& registry, const std::string& name, const ModelInput& input, const ModelOptions& options,
             Mode mode);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
+
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 
@@ -22,7 +24,10 @@ std::unique_ptr<Dataset> read_cifar10(const std::filesystem::path& directory, Sp
   std::vector<uint8_t> pixels, labels;
   for (const std::string& name : names) {
     const std::filesystem::path path = directory / name;
-    if (!std::filesystem::exists(path))
+    std::error_code code;
+    const bool exists = std::filesystem::exists(path, code);
+    if (code) fail(ErrorKind::io, "[cifar10] cannot open '{}': {}; check the path", path.string(), code.message());
+    if (!exists)
       fail(ErrorKind::io,
            "[cifar10] no file '{}'; give the folder with the binary version's data_batch_1.bin ... test_batch.bin "
            "(cifar-10-binary.tar.gz, unpacked): cifar10:DIR",
