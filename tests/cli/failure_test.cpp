@@ -152,6 +152,13 @@ TEST_F(Failure, ResumeWithAnotherSpec) {
   expect_error(weft({"train", "--resume", "r", "--quiet"}), 1, "belongs to another spec.toml");
 }
 
+TEST_F(Failure, ResumeWithOtherData) {
+  train_tiny("r");
+  fs::remove(path("r/summary.json"));
+  write_idx("train", 319, 8);
+  expect_error(weft({"train", "--resume", "r", "--quiet"}), 1, "there were 320 samples, now 319");
+}
+
 TEST_F(Failure, EvalWithoutARun) { expect_error(weft({"eval", "absent"}), 2, "there is no run directory 'absent'"); }
 
 TEST_F(Failure, EvalWithoutACheckpoint) {

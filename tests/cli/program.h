@@ -59,6 +59,7 @@ class Process {
       if (out_file < 0 || err_file < 0 || chdir(where.c_str()) != 0) _exit(126);
       dup2(out_file, 1);
       dup2(err_file, 2);
+      signal(SIGINT, SIG_DFL);  // ignored where the tests run in the background of a script
       execvp("bash", argv.data());
       _exit(127);
     }

@@ -141,12 +141,40 @@ TEST_F(Run, InterruptSavesAndLeaves) {
 TEST_F(Run, ResumeOfAFinishedRunChangesNothing) {
   ASSERT_EQ(weft(tiny_run("r")).code, 0);
   const std::string state = last_state("r"), metrics = read_all(path("r/metrics.jsonl"));
-  const nlohmann::json before = json_of("r/summary.json");
-  const Outcome outcome = weft({"train", "--resume", "r", "--quiet"});
+  const std::string summary = read_all(path("r/summary.json"));
+  const Outcome outcome = weft({"train", "--resume", "r", "--quiet", "--json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "weft: 'r' is finished: this is its summary\n");
+  EXPECT_EQ(outcome.out, summary);
   EXPECT_EQ(last_state("r"), state);
   EXPECT_EQ(read_all(path("r/metrics.jsonl")), metrics);
-  EXPECT_EQ(json_of("r/summary.json")["test_accuracy"], before["test_accuracy"]);
+  EXPECT_EQ(read_all(path("r/summary.json")), summary);
+}
+
+TEST_F(Run, GoesOnAndEvaluatesFromAnotherDirectory) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  fs::remove_all(path("r/checkpoints"));
+  const fs::path other = path("elsewhere");
+  fs::create_directory(other);
+  const Outcome resumed = Process({"train", "--resume", "../r", "--quiet"}, other).wait();
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  const Outcome evaluated = Process({"eval", "../r"}, other).wait();
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+}
+
+TEST_F(Run, PlansTheMemoryThatItTakes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  write_idx("large", 1024, 28);
+  const Outcome outcome =
+      weft({"train", "--model", "resnet9", "--set", "model.width=16", "--data", "idx:large-images,large-labels",
+            "--batch", "256", "--epochs", "1", "--threads", "1", "--run", "r", "--quiet"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json summary = json_of("r/summary.json");
+  const double planned = summary["planned_total_bytes"], measured = summary["rss_growth_bytes"];
+  EXPECT_GT(planned, 150e6) << "too small a model to tell";
+  EXPECT_NEAR(measured / planned, 1, 0.05) << planned << " bytes planned, " << measured << " measured";
 }
 
 TEST_F(Run, EvalFindsTheAccuracyOfTheSummary) {

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <fstream>
+#include <thread>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -151,6 +153,33 @@ TEST_F(CheckpointTest, TidyRemovesLeftoversAndRepairsTheLink) {
   write_atomically(directory_ / ".unfinished-step-00000002-77/model.safetensors", "half");
   store.tidy(BestCheckpoint{.step = 1, .accuracy = 0.5});
   EXPECT_EQ(names(), (std::vector<std::string>{"best", "step-00000001"}));
+}
+
+TEST_F(CheckpointTest, WritingAStepAgainLeavesNoMomentWithoutIt) {
+  CheckpointStore store(directory_, 3);
+  const fs::path model = store.write(state_of(0), manifest_at(1)) / "model.safetensors";
+  std::atomic<bool> ended = false;
+  int missing = 0, looks = 0;
+  std::thread watcher([&] {
+    for (; !ended; ++looks)
+      if (access(model.c_str(), F_OK) != 0) ++missing;
+  });
+  for (int round = 1; round <= 30; ++round) store.write(state_of(static_cast<float>(round)), manifest_at(1));
+  ended = true;
+  watcher.join();
+  EXPECT_EQ(missing, 0) << "of " << looks;
+  EXPECT_EQ(newest()->state.get("conv.weight").data_as<float>()[0], 30);
+  EXPECT_EQ(names(), (std::vector<std::string>{"step-00000001"}));
+}
+
+TEST_F(CheckpointTest, MovedAsideByAKilledWriterGetsItsNameBack) {
+  CheckpointStore store(directory_, 3);
+  for (int64_t step : {1, 2}) store.write(state_of(static_cast<float>(step)), manifest_at(step));
+  fs::rename(directory_ / "step-00000002", directory_ / ".replaced-step-00000002");
+  fs::copy(directory_ / "step-00000001", directory_ / ".replaced-step-00000001");
+  store.put_back();
+  EXPECT_EQ(names(), (std::vector<std::string>{"step-00000001", "step-00000002"}));
+  EXPECT_EQ(newest()->manifest.position.step, 2);
 }
 
 TEST_F(CheckpointTest, ManifestOfAnotherFormatIsRefused) {

@@ -36,6 +36,9 @@ void* allocate(size_t bytes, size_t alignment, const void* caller) {
   return memory;
 }
 
+/// Not inlined: the compiler would take the malloc behind operator new and this free for a mismatch.
+[[gnu::noinline]] void release(void* memory) { std::free(memory); }
+
 constexpr size_t kDefaultAlignment = alignof(std::max_align_t);
 
 }  // namespace
@@ -48,14 +51,14 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
 void* operator new[](size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<size_t>(alignment), __builtin_return_address(0));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete[](void* memory) noexcept { release(memory); }
+void operator delete(void* memory, size_t) noexcept { release(memory); }
+void operator delete[](void* memory, size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { release(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { release(memory); }
 
 namespace weft::train {
 namespace {
@@ -171,6 +174,35 @@ TEST(Fit, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
     EXPECT_EQ(result.position.step, 12);
     EXPECT_TRUE(last && last->test_accuracy);
     EXPECT_EQ(second.weights(), straight.weights()) << "stopped after step " << stop_after;
+  }
+}
+
+TEST(Fit, StoppedInAnEvaluationDoesItAgain) {
+  for (const int64_t epoch : {0, 1}) {  // the last one too
+    Rig straight(spec_for("mlp", 2)), rig(spec_for("mlp", 2));
+    std::vector<double> wanted, losses;
+    const auto note_into = [](std::vector<double>& all) {
+      return [&all](const EpochMetrics& m) { all.push_back(*m.test_loss); };
+    };
+    straight.fit_from({}, {.on_step = {}, .on_epoch = note_into(wanted), .save = {}, .stop_requested = {}});
+    // Asked after each of 6 steps and before each of 3 batches of an evaluation.
+    int64_t asked = 0;
+    std::vector<Position> saved;
+    const FitResult stopped = rig.fit_from({}, {.on_step = {},
+                                                .on_epoch = note_into(losses),
+                                                .save = [&](const Position& p) { saved.push_back(p); },
+                                                .stop_requested = [&] { return ++asked == 9 * epoch + 8; }});
+    EXPECT_FALSE(stopped.finished);
+    EXPECT_EQ(stopped.position.epoch, epoch);
+    EXPECT_EQ(stopped.position.step_in_epoch, 6);
+    ASSERT_FALSE(saved.empty());
+    EXPECT_EQ(saved.back().step, 6 * epoch + 6);
+    EXPECT_EQ(saved.back().step_in_epoch, 6) << "before the evaluation";
+    const FitResult result =
+        rig.fit_from(saved.back(), {.on_step = {}, .on_epoch = note_into(losses), .save = {}, .stop_requested = {}});
+    EXPECT_TRUE(result.finished);
+    EXPECT_EQ(losses, wanted);
+    EXPECT_EQ(rig.weights(), straight.weights());
   }
 }
 

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "weft/base/error.h"
+#include "weft/base/rng.h"
+#include "weft/train/run_data.h"
 
 namespace weft::train {
 namespace {
@@ -180,6 +184,60 @@ TEST(RunSpec, HashFollowsWhatDecidesTheWeights) {
   EXPECT_EQ(spec_hash(spec), spec_hash(other));
   other.seed = 2;
   EXPECT_NE(spec_hash(spec), spec_hash(other));
+  other = spec;
+  other.model.options["hidden"] = "64";
+  EXPECT_NE(spec_hash(spec), spec_hash(other));
+}
+
+TEST(RunSpec, HashDoesNotDependOnFieldsAtTheirDefault) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  spec.seed = 3;
+  // FNV-1a of just these two lines: whatever fields are added, the hash of this spec stays.
+  EXPECT_EQ(spec_hash(spec), fmt::format("{:016x}", hash_name("model.name = \"mlp\"\nseed = 3\n")));
+}
+
+TEST(RunSpec, MomentumIsBelowOne) {
+  EXPECT_EQ(error_of("[optimizer]\nmomentum = 1.0"),
+            "r.toml:2: optimizer.momentum = 1 is out of range: 0 to 0.9999999");
+}
+
+TEST(RunSpec, ThreadsOfAnotherMachineAreAtMostTheCoresHere) {
+  RunSpec spec;
+  spec.threads = 1024;
+  choose_threads(spec, 0);
+  EXPECT_EQ(spec.threads, available_cores());
+  choose_threads(spec, 7);
+  EXPECT_EQ(spec.threads, 7);
+  spec.threads = 1;
+  choose_threads(spec, 0);
+  EXPECT_EQ(spec.threads, 1);
+}
+
+TEST(RunData, PathsBecomeAbsolute) {
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(
+      with_absolute_paths("idx:a,../b,/c/d,e.gz"),
+      "idx:" + here + "/a," + std::filesystem::current_path().parent_path().string() + "/b,/c/d," + here + "/e.gz");
+  EXPECT_EQ(with_absolute_paths("cifar10:x"), "cifar10:" + here + "/x");
+  EXPECT_EQ(with_absolute_paths("fashion-mnist"), "fashion-mnist");
+}
+
+TEST(RunData, DifferenceIsSaidInWords) {
+  const DataDescription then{"idx", {1, 8, 8}, 4, {}, {{0.5f}, {0.25f}}, 320};
+  EXPECT_EQ(difference_of(then, parse_data_description(print_data_description(then), "data.json")), "");
+  DataDescription now = then;
+  now.samples = 321;
+  EXPECT_EQ(difference_of(then, now), "there were 320 samples, now 321");
+  now = then;
+  now.sample_shape = {1, 9, 9};
+  EXPECT_EQ(difference_of(then, now), "images were (1,8,8), now (1,9,9)");
+  now = then;
+  now.classes = 5;
+  EXPECT_EQ(difference_of(then, now), "there were 4 classes, now 5");
+  now = then;
+  now.statistics.mean[0] = 0.75f;
+  EXPECT_EQ(difference_of(then, now), "the mean was [0.5], now [0.75]");
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ void print_audit(const train::RunDirectory& run) {
 int explain_command(const ExplainOptions& options) {
   const train::RunDirectory run = train::RunDirectory::open(options.run);
   train::RunSpec spec = run.read_spec();
-  if (options.threads > 0) spec.threads = options.threads;
+  train::choose_threads(spec, options.threads);
   const models::ModelInput input = train::model_input(run.read_data(), spec.batch);
   const OpRegistry registry = ops::make_registry();
   const CpuBackend backend(static_cast<int>(spec.threads));

@@ -47,7 +47,7 @@ LoadedRun load_run(const std::filesystem::path& directory, const std::string& wh
   const train::RunDirectory run = train::RunDirectory::open(directory);
   LoadedRun loaded;
   loaded.spec = run.read_spec();
-  if (threads > 0) loaded.spec.threads = threads;
+  train::choose_threads(loaded.spec, threads);
   loaded.data = run.read_data();
   const train::CheckpointStore store(run.checkpoints(), loaded.spec.checkpoint.keep);
   if (which == "best") {

@@ -4,13 +4,17 @@
 
 namespace weft::train {
 
-Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader) {
+Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const std::function<bool()>& stop_requested) {
   const auto begin = std::chrono::steady_clock::now();
   Evaluation result;
   double loss_sum = 0, correct = 0;
   int64_t bound = -1;
   loader.start(0, 0, 1);
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
+    if (stop_requested && stop_requested()) {
+      result.finished = false;
+      return result;
+    }
     const data::Batch& batch = loader.next();
     Executor& executor = steps.executor(batch.count);
     if (bound != batch.count) executor.bind_state(state);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "weft/data/loader.h"
 #include "weft/runtime/state.h"
@@ -14,10 +15,13 @@ struct Evaluation {
   double accuracy = 0;  // in [0, 1]
   int64_t samples = 0;
   double seconds = 0;
+  bool finished = true;  // false: stopped on request; the rest is of no use then
 };
 
 /// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size. The state's
-/// values stay as they are, its layouts may change: bind another executor again afterwards.
-Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader);
+/// values stay as they are, its layouts may change: bind another executor again afterwards. `stop_requested`,
+/// which may be empty, is asked before each batch.
+Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader,
+                    const std::function<bool()>& stop_requested = {});
 
 }  // namespace weft::train

@@ -44,8 +44,7 @@ class Loop {
     in_.training_data.start(at_.epoch, at_.step_in_epoch, in_.spec.epochs);
     bool stopped = false;
     while (!stopped && at_.epoch < in_.spec.epochs) {
-      stopped = !run_steps();
-      if (!stopped) finish_epoch();
+      stopped = !run_steps() || !finish_epoch();
     }
     at_.train_seconds = elapsed();
     return {at_, !stopped};
@@ -98,7 +97,8 @@ class Loop {
                       .samples = at_.step * in_.spec.batch});
   }
 
-  void finish_epoch() {
+  /// False where a stop was requested during the evaluation, after saving where it will be done again.
+  bool finish_epoch() {
     const bool last = at_.epoch + 1 == in_.spec.epochs;
     const auto samples = static_cast<double>(at_.samples);
     EpochMetrics metrics{.epoch = at_.epoch,
@@ -107,7 +107,11 @@ class Loop {
                          .train_accuracy = at_.correct / samples,
                          .images_per_second = at_.epoch_seconds > 0 ? samples / at_.epoch_seconds : 0};
     if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {
-      const Evaluation evaluation = evaluate(in_.evaluation, in_.state, *in_.evaluation_data);
+      const Evaluation evaluation = evaluate(in_.evaluation, in_.state, *in_.evaluation_data, hooks_.stop_requested);
+      if (!evaluation.finished) {
+        save();
+        return false;
+      }
       metrics.test_loss = evaluation.loss;
       metrics.test_accuracy = evaluation.accuracy;
     }
@@ -119,6 +123,7 @@ class Loop {
     metrics.train_seconds = elapsed();
     if (hooks_.on_epoch) hooks_.on_epoch(metrics);
     if (save_now) save();
+    return true;
   }
 
   bool is_due(int64_t every_epochs) const { return every_epochs > 0 && (at_.epoch + 1) % every_epochs == 0; }

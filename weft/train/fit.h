@@ -18,7 +18,7 @@ struct Hooks {
   std::function<void(const EpochMetrics&)> on_epoch;
   /// To make a checkpoint: when the spec says so, after the last epoch, and before an interrupted loop returns.
   std::function<void(const Position&)> save;
-  std::function<bool()> stop_requested;  // asked after each step
+  std::function<bool()> stop_requested;  // asked after each step and each batch of an evaluation
 };
 
 struct FitInputs {

@@ -1,6 +1,5 @@
 #include "weft/train/interrupt.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 namespace weft::train {
@@ -15,24 +14,27 @@ void count_interrupt(int) {
   if (interrupts > 1) _exit(kInterruptedExitCode);
 }
 
-}  // namespace
-
-InterruptGuard::InterruptGuard() {
-  interrupts = 0;
+void catch_unless_ignored(int number, struct sigaction& old_action) {
+  sigaction(number, nullptr, &old_action);
+  if (old_action.sa_handler == SIG_IGN) return;
   struct sigaction action {};
   action.sa_handler = count_interrupt;
   action.sa_flags = SA_RESTART;  // a write of a checkpoint goes on
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigaction(number, &action, nullptr);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  interrupts = 0;
+  catch_unless_ignored(SIGINT, old_interrupt_);
+  catch_unless_ignored(SIGTERM, old_terminate_);
 }
 
 InterruptGuard::~InterruptGuard() {
-  struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &old_interrupt_, nullptr);
+  sigaction(SIGTERM, &old_terminate_, nullptr);
 }
 
 bool InterruptGuard::requested() const { return interrupts > 0; }

@@ -1,9 +1,12 @@
 // SIGINT and SIGTERM: the first asks the loop to save and leave, the second leaves at once.
 #pragma once
 
+#include <signal.h>
+
 namespace weft::train {
 
-/// Catches both signals while it lives and gives them back afterwards. One at a time.
+/// Catches both signals while it lives and restores their actions afterwards. One at a time. A signal that the process
+/// was started to ignore, as by nohup or in the background of a script, stays ignored.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -11,6 +14,10 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
   bool requested() const;
+
+ private:
+  struct sigaction old_interrupt_ {
+  }, old_terminate_{};
 };
 
 inline constexpr int kInterruptedExitCode = 130;  // 128 + SIGINT, as shells report it

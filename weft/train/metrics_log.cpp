@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -16,16 +17,27 @@ namespace weft::train {
 
 namespace {
 
+/// JSON knows neither NaN nor infinity.
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+std::string number(const std::optional<double>& value) { return value ? number(*value) : "null"; }
+
+/// -1 for a line that is no record.
+int64_t step_of(const std::string& line) {
+  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) return -1;
+  return record["step"].get<int64_t>();
+}
+
+/// Damaged lines go too; the records after them stay.
 void cut_after(const std::filesystem::path& path, int64_t last_step) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return;
   std::istringstream lines(read_text(path));
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) break;
-    if (record["step"].get<int64_t>() > last_step) break;
-    kept += line + "\n";
+    if (lines.eof()) break;  // torn: its end never came
+    const int64_t step = step_of(line);
+    if (step >= 0 && step <= last_step) kept += line + "\n";
   }
   write_atomically(path, kept);
 }
@@ -63,12 +75,11 @@ void MetricsLog::add(const StepMetrics& m) {
 }
 
 void MetricsLog::add(const EpochMetrics& m) {
-  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : "null"; };
   append(fmt::format(R"({{"kind":"epoch","step":{},"epoch":{},"train_loss":{},"train_accuracy":{},"test_loss":{},)"
                      R"("test_accuracy":{},"train_seconds":{:.3f},"images_per_second":{:.1f}}})"
                      "\n",
-                     m.step, m.epoch + 1, m.train_loss, m.train_accuracy, number(m.test_loss), number(m.test_accuracy),
-                     m.train_seconds, m.images_per_second));
+                     m.step, m.epoch + 1, number(m.train_loss), number(m.train_accuracy), number(m.test_loss),
+                     number(m.test_accuracy), m.train_seconds, m.images_per_second));
 }
 
 }  // namespace weft::train

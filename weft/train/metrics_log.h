@@ -2,7 +2,7 @@
 //   {"kind":"step","step":20,"epoch":1,"learning_rate":0.1,"loss":0.52}
 //   {"kind":"epoch","step":469,"epoch":1,"train_loss":...,"train_accuracy":...,"test_loss":...,"test_accuracy":...,
 //    "train_seconds":...,"images_per_second":...}
-// "step" counts the steps done, epochs count from 1.
+// "step" counts the steps done, epochs count from 1. What was not measured, or is no finite number, is null.
 #pragma once
 
 #include <cstdint>

@@ -96,10 +96,18 @@ std::string print_recipe(const RunSpec& spec) {
 }
 
 std::string spec_hash(const RunSpec& spec) {
-  RunSpec decisive = spec;
-  decisive.threads = 0;
-  decisive.checkpoint = {};
-  return fmt::format("{:016x}", hash_name(print_recipe(decisive)));
+  RunSpec decisive = spec, defaults;
+  decisive.threads = defaults.threads;
+  decisive.checkpoint = defaults.checkpoint;
+  const std::vector<Field> fields = fields_of(decisive), default_fields = fields_of(defaults);
+  std::string text;
+  for (size_t index = 0; index < fields.size(); ++index) {
+    const std::string value = literal(fields[index]);
+    if (value != literal(default_fields[index])) text += fmt::format("{} = {}\n", fields[index].key, value);
+  }
+  for (const auto& [option, value] : spec.model.options)
+    text += fmt::format("model.{} = {}\n", toml_text(option), toml_text(value));
+  return fmt::format("{:016x}", hash_name(text));
 }
 
 }  // namespace weft::train

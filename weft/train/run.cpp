@@ -49,19 +49,40 @@ struct Standing {
   Manifest manifest;
 };
 
-Standing standing_of(const PreparedRun& run, std::optional<Checkpoint> checkpoint) {
-  const std::string hash = spec_hash(run.spec);
-  if (!checkpoint) {
+/// From the checkpoint, or, where the path is empty, from the first step.
+Standing standing_of(const PreparedRun& run, const fs::path& checkpoint_path) {
+  if (checkpoint_path.empty()) {
     const auto seed = static_cast<uint64_t>(run.spec.seed);
     Standing standing{initial_state(run.step, seed), {}};
-    standing.manifest.spec_hash = hash;
+    standing.manifest.spec_hash = spec_hash(run.spec);
     standing.manifest.seed = run.spec.seed;
     return standing;
   }
-  if (checkpoint->manifest.spec_hash != hash)
-    fail(ErrorKind::data, "checkpoint '{}' belongs to another spec.toml; put the original one back, or start a new run",
-         checkpoint->path.string());
-  return {std::move(checkpoint->state), std::move(checkpoint->manifest)};
+  Checkpoint checkpoint = read_checkpoint(checkpoint_path);
+  return {std::move(checkpoint.state), std::move(checkpoint.manifest)};
+}
+
+void require_same_spec(const Checkpoint& checkpoint, const RunSpec& spec) {
+  if (checkpoint.manifest.spec_hash == spec_hash(spec)) return;
+  fail(ErrorKind::data, "checkpoint '{}' belongs to another spec.toml; put the original one back, or start a new run",
+       checkpoint.path.string());
+}
+
+/// The summary of a run whose last step is done; nullopt where there is more to do.
+std::optional<Summary> finished_summary(const RunDirectory& directory, const RunSpec& spec, const Position& position) {
+  std::error_code code;
+  if (position.epoch < spec.epochs || !fs::exists(directory.summary(), code)) return std::nullopt;
+  return parse_summary(read_text(directory.summary()));
+}
+
+/// Nothing to compare with where the run was cut off before it had described its data.
+void require_same_data(const RunDirectory& directory, const PreparedRun& run) {
+  std::error_code code;
+  if (!fs::exists(directory.data(), code)) return;
+  const std::string difference = difference_of(directory.read_data(), run.run_data.description);
+  if (difference.empty()) return;
+  fail(ErrorKind::data, "the data '{}' changed since '{}' began: {}; put the original data back, or start a new run",
+       run.spec.data, directory.path().string(), difference);
 }
 
 Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, int64_t rss_before) {
@@ -104,13 +125,12 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
 /// The loop with all its hooks in one directory.
 class RunInDirectory {
  public:
-  RunInDirectory(PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
-                 std::optional<Checkpoint> checkpoint)
+  RunInDirectory(PreparedRun& run, const RunDirectory& directory, const RunOptions& options, const fs::path& checkpoint)
       : run_(run),
         directory_(directory),
         options_(options),
         rss_before_(start_measuring()),
-        standing_(standing_of(run, std::move(checkpoint))),
+        standing_(standing_of(run, checkpoint)),
         store_(directory.checkpoints(), run.spec.checkpoint.keep),
         training_data_(*run.run_data.training, training_loader_options(run.spec, run.run_data.description)),
         log_(directory.metrics(), standing_.manifest.position.step) {
@@ -213,11 +233,12 @@ RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions
   RunDirectory::require_free(path);
   PreparedRun run(spec);
   const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.name);
-  FreshDirectoryGuard guard(&directory);
   const std::shared_ptr<void> lock = directory.lock();
-  write_atomically(directory.spec(), print_recipe(spec));
+  FreshDirectoryGuard guard(&directory);  // after the lock: what another run writes there is not taken back
+  run.spec.data = with_absolute_paths(spec.data);
+  write_atomically(directory.spec(), print_recipe(run.spec));
   write_description(directory, run);
-  RunInDirectory in_directory(run, directory, options, std::nullopt);
+  RunInDirectory in_directory(run, directory, options, {});
   guard.keep();
   return in_directory.train();
 }
@@ -230,12 +251,24 @@ RunOutcome resume_run(const fs::path& path, int64_t threads, const RunOptions& o
   const auto note = [&](const std::string& line) {
     if (options.note) options.note(line);
   };
-  std::optional<Checkpoint> checkpoint =
-      CheckpointStore(directory.checkpoints(), spec.checkpoint.keep).read_newest(note);
-  if (!checkpoint) note("no checkpoint yet: starting from the first step");
+  fs::path checkpoint_path;
+  const CheckpointStore store(directory.checkpoints(), spec.checkpoint.keep);
+  store.put_back();
+  if (const std::optional<Checkpoint> checkpoint = store.read_newest(note)) {
+    require_same_spec(*checkpoint, spec);
+    const Position& position = checkpoint->manifest.position;
+    if (const std::optional<Summary> summary = finished_summary(directory, spec, position)) {
+      note(fmt::format("'{}' is finished: this is its summary", path.string()));
+      return {.directory = path, .finished = true, .steps_done = position.step, .summary = *summary};
+    }
+    checkpoint_path = checkpoint->path;  // read again once the measuring of memory has begun
+  } else {
+    note("no checkpoint yet: starting from the first step");
+  }
   PreparedRun run(spec);
+  require_same_data(directory, run);
   write_description(directory, run);
-  return RunInDirectory(run, directory, options, std::move(checkpoint)).train();
+  return RunInDirectory(run, directory, options, checkpoint_path).train();
 }
 
 }  // namespace weft::train

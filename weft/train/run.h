@@ -14,7 +14,7 @@ namespace weft::train {
 struct RunOptions {
   std::FILE* progress = nullptr;                 // where the progress line goes; null: nowhere
   std::function<void(const std::string&)> note;  // a line for the user, such as a warning; may be empty
-  std::function<bool()> stop_requested;          // asked after each step; may be empty
+  std::function<bool()> stop_requested;          // asked after each step and evaluated batch; may be empty
 };
 
 struct RunOutcome {
@@ -28,7 +28,8 @@ struct RunOutcome {
 /// before anything is written.
 RunOutcome start_run(const RunSpec& spec, const std::filesystem::path& directory, const RunOptions& options);
 
-/// Goes on from the newest whole checkpoint of a run directory, from the beginning where there is none yet.
+/// Goes on from the newest whole checkpoint of a run directory, from the beginning where there is none yet; of a run
+/// that is finished it only reads the summary. Error(data) where the data are not those that the run began with.
 /// `threads` 0: as the run began. With the same number of threads the weights become bitwise those of a run that was
 /// never cut off.
 RunOutcome resume_run(const std::filesystem::path& directory, int64_t threads, const RunOptions& options);

@@ -1,6 +1,7 @@
 #include "weft/train/run_data.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "weft/base/error.h"
 #include "weft/data/open_dataset.h"
@@ -19,7 +20,27 @@ data::ChannelStatistics no_normalisation(int64_t channels) {
   return {std::vector<float>(count, 0.0f), std::vector<float>(count, 1.0f)};
 }
 
+std::string absolute(const std::string& path) {
+  return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
+}
+
 }  // namespace
+
+std::string with_absolute_paths(const std::string& data_spec) {
+  const size_t colon = data_spec.find(':');
+  if (colon == std::string::npos) return data_spec;
+  const std::string argument = data_spec.substr(colon + 1);
+  std::string out = data_spec.substr(0, colon + 1);
+  if (!data_spec.starts_with("idx:")) return out + absolute(argument);
+  for (size_t begin = 0; begin <= argument.size();) {
+    const size_t end = std::min(argument.find(',', begin), argument.size());
+    const std::string path = absolute(argument.substr(begin, end - begin));
+    if (path.find(',') != std::string::npos) return data_spec;  // a comma above this directory cannot be written
+    out += (begin == 0 ? "" : ",") + path;
+    begin = end + 1;
+  }
+  return out;
+}
 
 RunData open_run_data(const RunSpec& spec) {
   RunData run_data;
@@ -33,8 +54,12 @@ RunData open_run_data(const RunSpec& spec) {
     fail(ErrorKind::data, "'{}': training images are {}, test images {}; they must have one shape", info.name,
          to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
   run_data.description = {
-      info.name, info.sample_shape, info.classes, info.class_names,
-      spec.augment.normalise ? data::channel_statistics(*run_data.training) : no_normalisation(info.sample_shape[0])};
+      info.name,
+      info.sample_shape,
+      info.classes,
+      info.class_names,
+      spec.augment.normalise ? data::channel_statistics(*run_data.training) : no_normalisation(info.sample_shape[0]),
+      run_data.training->size()};
   return run_data;
 }
 

@@ -17,6 +17,9 @@ struct RunData {
   DataDescription description;
 };
 
+/// "cifar10:DIR" with a DIR that means the same from any directory; likewise the files of "idx:...".
+std::string with_absolute_paths(const std::string& data_spec);
+
 /// Opens what the spec names. Error(usage) where a batch is larger than the training set.
 RunData open_run_data(const RunSpec& spec);
 

@@ -1,6 +1,7 @@
 #include "weft/train/run_directory.h"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ using nlohmann::json;
 std::string print_data_description(const DataDescription& d) {
   const json root = {{"name", d.name},
                      {"sample_shape", d.sample_shape.dims()},
+                     {"samples", d.samples},
                      {"classes", d.classes},
                      {"class_names", d.class_names},
                      {"mean", d.statistics.mean},
@@ -31,6 +33,7 @@ DataDescription parse_data_description(std::string_view text, const std::string&
     DataDescription d;
     d.name = root.at("name");
     d.sample_shape = Shape(root.at("sample_shape").get<std::vector<int64_t>>());
+    d.samples = root.value("samples", int64_t{0});
     d.classes = root.at("classes");
     d.class_names = root.at("class_names").get<std::vector<std::string>>();
     d.statistics.mean = root.at("mean").get<std::vector<float>>();
@@ -39,6 +42,22 @@ DataDescription parse_data_description(std::string_view text, const std::string&
   } catch (const json::exception&) {
     fail(ErrorKind::data, "'{}' is damaged: it does not describe the data; train in a new run directory", name);
   }
+}
+
+std::string difference_of(const DataDescription& then, const DataDescription& now) {
+  if (then.sample_shape != now.sample_shape)
+    return fmt::format("images were {}, now {}", to_string(then.sample_shape), to_string(now.sample_shape));
+  if (then.samples != 0 && then.samples != now.samples)
+    return fmt::format("there were {} samples, now {}", then.samples, now.samples);
+  if (then.classes != now.classes) return fmt::format("there were {} classes, now {}", then.classes, now.classes);
+  const auto& [mean_then, deviation_then] = then.statistics;
+  const auto& [mean_now, deviation_now] = now.statistics;
+  if (mean_then != mean_now)
+    return fmt::format("the mean was [{}], now [{}]", fmt::join(mean_then, ", "), fmt::join(mean_now, ", "));
+  if (deviation_then != deviation_now)
+    return fmt::format("the deviation was [{}], now [{}]", fmt::join(deviation_then, ", "),
+                       fmt::join(deviation_now, ", "));
+  return "";
 }
 
 void RunDirectory::require_free(const fs::path& path) {

@@ -23,10 +23,14 @@ struct DataDescription {
   int64_t classes = 0;
   std::vector<std::string> class_names;  // or empty
   data::ChannelStatistics statistics;
+  int64_t samples = 0;  // for training; 0: not known
 };
 std::string print_data_description(const DataDescription& description);
 /// Error(data) beginning with `name`.
 DataDescription parse_data_description(std::string_view text, const std::string& name);
+
+/// In words, of what decides the training; empty where there is none.
+std::string difference_of(const DataDescription& then, const DataDescription& now);
 
 class RunDirectory {
  public:

@@ -112,7 +112,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"optimizer.name", &name, 0, 0, {"sgd", "adamw"}, "sgd or adamw"},
       {"optimizer.learning_rate", &learning_rate, kTiny, 1e6, {}, "the peak, which the schedule scales"},
       {"optimizer.weight_decay", &weight_decay, 0, 1e3, {}, "not applied to bias and norm"},
-      {"optimizer.momentum", &momentum, 0, 1, {}, "sgd"},
+      {"optimizer.momentum", &momentum, 0, 0.9999999, {}, "sgd"},
       {"optimizer.nesterov", &nesterov, 0, 0, {}, "sgd"},
       {"optimizer.beta1", &beta1, 0, 0.9999999, {}, "adamw"},
       {"optimizer.beta2", &beta2, 0, 0.9999999, {}, "adamw"},
@@ -177,6 +177,10 @@ void resolve(RunSpec& spec) {
   if (spec.schedule.warmup_epochs > static_cast<double>(spec.epochs))
     fail(ErrorKind::usage, "schedule.warmup_epochs = {} is longer than the run of {} epochs; lower it",
          spec.schedule.warmup_epochs, spec.epochs);
+}
+
+void choose_threads(RunSpec& spec, int64_t threads) {
+  spec.threads = threads > 0 ? threads : std::min(spec.threads, available_cores());
 }
 
 int64_t available_cores() {

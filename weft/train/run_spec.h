@@ -106,6 +106,10 @@ void set_from_text(RunSpec& spec, const std::string& assignment);
 /// Fills in what depends on other fields or the machine and checks that the fields fit together. Error(usage).
 void resolve(RunSpec& spec);
 
+/// For another use of a trained model: so many threads, or, for 0, as many as in training but no more than there are
+/// cores here.
+void choose_threads(RunSpec& spec, int64_t threads);
+
 /// Cores this process may use.
 int64_t available_cores();
 

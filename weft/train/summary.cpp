@@ -32,4 +32,39 @@ std::string print_summary(const Summary& s) {
   return root.dump(2) + "\n";
 }
 
+std::optional<Summary> parse_summary(std::string_view text) {
+  using nlohmann::json;
+  try {
+    const json root = json::parse(text);
+    const auto number = [&](const char* key) {
+      const json& value = root.at(key);
+      return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
+    };
+    return Summary{.model = root.at("model"),
+                   .data = root.at("data"),
+                   .precision = root.at("precision"),
+                   .threads = root.at("threads"),
+                   .parameters = root.at("parameters"),
+                   .epochs = root.at("epochs"),
+                   .steps = root.at("steps"),
+                   .batch = root.at("batch"),
+                   .seed = root.at("seed"),
+                   .test_accuracy = number("test_accuracy"),
+                   .test_loss = number("test_loss"),
+                   .best_test_accuracy = number("best_test_accuracy"),
+                   .train_accuracy = number("train_accuracy"),
+                   .train_loss = number("train_loss"),
+                   .train_seconds = root.at("train_seconds"),
+                   .images_per_second = root.at("images_per_second"),
+                   .compile_seconds = root.at("compile_seconds"),
+                   .planned_peak_bytes = root.at("planned_peak_bytes"),
+                   .arena_bytes = root.at("arena_bytes"),
+                   .planned_total_bytes = root.at("planned_total_bytes"),
+                   .rss_growth_bytes = root.at("rss_growth_bytes"),
+                   .peak_rss_bytes = root.at("peak_rss_bytes")};
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace weft::train

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace weft::train {
 
@@ -27,5 +28,7 @@ struct Summary {
 
 /// JSON, two spaces deep.
 std::string print_summary(const Summary& summary);
+/// nullopt for anything but what print_summary() gave.
+std::optional<Summary> parse_summary(std::string_view text);
 
 }  // namespace weft::train

@@ -1,6 +1,7 @@
 #include "weft/train/checkpoint/store.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,17 @@ constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kManifestFile = "manifest.json";
 constexpr const char* kStepPrefix = "step-";
 constexpr const char* kUnfinishedPrefix = ".unfinished-";
+constexpr const char* kReplacedPrefix = ".replaced-";
+
+/// True where the two have changed places, false where the file system cannot do that.
+bool exchange(const fs::path& a, const fs::path& b) {
+  return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+/// Where the checkpoint of this name waits while another takes its place without exchange().
+fs::path replaced_path(const fs::path& target) {
+  return target.parent_path() / (kReplacedPrefix + target.filename().string());
+}
 
 /// Removes a directory that is being written unless told that it has become whole.
 class UnfinishedDirectory {
@@ -36,14 +48,27 @@ class UnfinishedDirectory {
   UnfinishedDirectory(const UnfinishedDirectory&) = delete;
   UnfinishedDirectory& operator=(const UnfinishedDirectory&) = delete;
   const fs::path& path() const { return path_; }
+  /// At each moment there is a whole checkpoint of the target's step: the older one of that step, or this.
   void rename_to(const fs::path& target) {
     sync_directory(path_);
     std::error_code code, ignored;
-    fs::remove_all(target, ignored);  // a damaged one of the same step
-    fs::rename(path_, target, code);
+    if (fs::exists(target, ignored) && exchange(path_, target)) {
+      sync_directory(target.parent_path());
+      return;  // path_ is the older one now, which the destructor removes
+    }
+    const fs::path replaced = replaced_path(target);
+    if (fs::exists(target, ignored)) {
+      fs::remove_all(replaced, ignored);
+      fs::rename(target, replaced, code);
+    }
+    if (!code) {
+      fs::rename(path_, target, code);
+      if (code) fs::rename(replaced, target, ignored);
+    }
     if (code) fail(ErrorKind::io, "cannot rename to '{}': {}", target.string(), code.message());
     path_.clear();
     sync_directory(target.parent_path());
+    fs::remove_all(replaced, ignored);
   }
 
  private:
@@ -172,6 +197,20 @@ Checkpoint CheckpointStore::read_best() const {
     fail(ErrorKind::usage, "'{}' has no best checkpoint: no epoch has been evaluated yet; use the last one",
          directory_.string());
   return read_checkpoint(directory_ / "best", false);
+}
+
+void CheckpointStore::put_back() const {
+  std::error_code code;
+  std::vector<fs::path> replaced;
+  for (const auto& entry : fs::directory_iterator(directory_, code))
+    if (entry.path().filename().string().starts_with(kReplacedPrefix)) replaced.push_back(entry.path());
+  for (const fs::path& path : replaced) {
+    const fs::path target = directory_ / path.filename().string().substr(std::strlen(kReplacedPrefix));
+    if (fs::exists(target, code))
+      fs::remove_all(path, code);
+    else
+      fs::rename(path, target, code);
+  }
 }
 
 void CheckpointStore::remove_old() const {

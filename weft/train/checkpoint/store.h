@@ -45,6 +45,8 @@ class CheckpointStore {
 
   /// Newest first.
   std::vector<std::filesystem::path> list() const;
+  /// After a kill: a checkpoint that was moved aside for one that never came gets its name back.
+  void put_back() const;
   /// After a kill: removes what was left half-written and lets `best` point where the manifest says.
   void tidy(const std::optional<BestCheckpoint>& best) const;
 

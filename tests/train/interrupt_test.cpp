@@ -1,0 +1,35 @@
+// Signals: counted while a guard lives, otherwise as they were.
+#include "weft/train/interrupt.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::train {
+namespace {
+
+volatile sig_atomic_t own_handler_calls = 0;
+void own_handler(int) { own_handler_calls = own_handler_calls + 1; }
+
+TEST(InterruptGuard, CatchesAndRestores) {
+  signal(SIGTERM, own_handler);
+  {
+    const InterruptGuard guard;
+    EXPECT_FALSE(guard.requested());
+    raise(SIGTERM);
+    EXPECT_TRUE(guard.requested());
+  }
+  EXPECT_EQ(own_handler_calls, 0);
+  raise(SIGTERM);
+  EXPECT_EQ(own_handler_calls, 1);
+  signal(SIGTERM, SIG_DFL);
+}
+
+TEST(InterruptGuard, WhatIsIgnoredStaysIgnored) {
+  signal(SIGINT, SIG_IGN);
+  const InterruptGuard guard;
+  raise(SIGINT);
+  EXPECT_FALSE(guard.requested());
+  signal(SIGINT, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace weft::train

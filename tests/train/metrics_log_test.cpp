@@ -1,0 +1,52 @@
+// metrics.jsonl: valid JSON whatever was measured, and cut off where a run goes on.
+#include "weft/train/metrics_log.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "weft/base/files.h"
+
+namespace weft::train {
+namespace {
+
+class MetricsLogTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "weft-metrics-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    path_ = directory_ / "metrics.jsonl";
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::filesystem::path directory_, path_;
+};
+
+TEST_F(MetricsLogTest, WhatIsNotFiniteIsNull) {
+  EpochMetrics metrics{.epoch = 0, .step = 10, .train_loss = std::numeric_limits<double>::infinity()};
+  metrics.test_loss = std::nan("");
+  metrics.test_accuracy = 0.5;
+  MetricsLog(path_, 0).add(metrics);
+  const auto record = nlohmann::json::parse(read_text(path_));
+  EXPECT_TRUE(record["train_loss"].is_null());
+  EXPECT_TRUE(record["test_loss"].is_null());
+  EXPECT_EQ(record["test_accuracy"], 0.5);
+}
+
+TEST_F(MetricsLogTest, ReopenedKeepsTheStepsThatAreDone) {
+  write_atomically(path_, "{\"step\":20}\n{\"step\":40}\n{\"step\":60}\n");
+  const MetricsLog log(path_, 40);
+  EXPECT_EQ(read_text(path_), "{\"step\":20}\n{\"step\":40}\n");
+}
+
+TEST_F(MetricsLogTest, ADamagedLineTakesNoOtherWithIt) {
+  write_atomically(path_, "{\"step\":20}\n{\"step\":30,\"test_loss\":nan}\nodd\n{\"step\":40}\n{\"step\":4");
+  const MetricsLog log(path_, 100);
+  EXPECT_EQ(read_text(path_), "{\"step\":20}\n{\"step\":40}\n");
+}
+
+}  // namespace
+}  // namespace weft::train
