@@ -28,5 +28,13 @@ TEST(Names, SuggestionNamesOneOrListsAll) {
   EXPECT_EQ(suggestion("transformer", {"mlp", "lenet5"}), "; known: mlp, lenet5");
 }
 
+TEST(Names, KeySuggestionStaysInItsSection) {
+  const std::vector<std::string> known = {"data", "optimizer.name", "optimizer.momentum", "schedule.name"};
+  EXPECT_EQ(key_suggestion("optimizer.momentun", known), "; did you mean 'optimizer.momentum'?");
+  EXPECT_EQ(key_suggestion("optimizer.lr", known), "; known: optimizer.name, optimizer.momentum");
+  EXPECT_EQ(key_suggestion("optimiser.name", known), "; did you mean 'optimizer.name'?");
+  EXPECT_EQ(key_suggestion("date", known), "; did you mean 'data'?");
+}
+
 }  // namespace
 }  // namespace weft

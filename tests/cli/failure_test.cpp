@@ -198,6 +198,18 @@ TEST_F(Failure, PredictGoesOnAfterABadFile) {
   EXPECT_NE(outcome.out.find("good.pgm"), std::string::npos);
 }
 
+TEST_F(Failure, GraphFileWithAMistakeIsNamedWithItsLine) {
+  write_all(path("g.weft"), "graph \"g\" {\n  nonsense\n}\n");
+  expect_error(weft({"graph", "g.weft"}), 1, "'g.weft': graph text, line 2: ");
+  expect_error(weft({"graph", "g.weft", "--batch", "4"}), 2, "'g.weft' is a graph already");
+}
+
+TEST_F(Failure, BenchThatNeedsMoreMemoryThanThereIs) {
+  const Outcome outcome = weft({"bench", "resnet18", "--batch", "65536", "--input", "3,2000,2000"});
+  expect_error(outcome, 2, "'resnet18' with batch 65536 needs ");
+  EXPECT_NE(outcome.err.find("choose a smaller --batch or --input"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Failure, DamagedDataDescription) {
   train_tiny("r");
   write_all(path("r/data.json"), "[]");

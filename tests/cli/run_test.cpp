@@ -250,6 +250,43 @@ TEST_F(Run, BenchMeasuresBothModes) {
   }
 }
 
+TEST_F(Run, PassesCanBeLeftOutOfBenchAndExplain) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const Outcome bench =
+      weft({"bench", "mlp", "--batch", "8", "--seconds", "0.01", "--json", "--without", "fuse_elementwise"});
+  ASSERT_EQ(bench.code, 0) << bench.err;
+  const auto passes = nlohmann::json::parse(bench.out)["passes"];
+  EXPECT_GE(passes.size(), 6u);
+  for (const auto& pass : passes) EXPECT_NE(pass["pass"], "fuse_elementwise");
+  const Outcome all = weft({"explain", "r", "--passes"}),
+                some = weft({"explain", "r", "--passes", "--without", "fuse_elementwise"});
+  EXPECT_NE(all.out.find("fuse_elementwise"), std::string::npos) << all.err;
+  EXPECT_NE(some.out.find("mark_in_place"), std::string::npos) << some.err;
+  EXPECT_EQ(some.out.find("fuse_elementwise"), std::string::npos);
+}
+
+TEST_F(Run, GraphAfterAllIsWhatTheRunExecutes) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const Outcome graph = weft({"graph", "r", "--after", "all", "--threads", "1"});
+  ASSERT_EQ(graph.code, 0) << graph.err;
+  EXPECT_EQ(graph.out, read_all(path("r/graph.weft")));
+}
+
+TEST_F(Run, GraphOfARunTakesEveryOption) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const std::string graph = weft({"graph", "r", "--set", "optimizer.name=adamw", "--classes", "7"}).out;
+  EXPECT_NE(graph.find("adamw_update"), std::string::npos);
+  EXPECT_NE(graph.find("f32[32,7]"), std::string::npos);
+}
+
+TEST_F(Run, GraphReadsWhatItPrints) {
+  const std::string text = weft({"graph", "lenet5", "--batch", "4"}).out;
+  write_all(path("g.weft"), text);
+  EXPECT_EQ(weft({"graph", "g.weft"}).out, text);
+  EXPECT_EQ(weft({"graph", "g.weft", "--after", "fold_constants"}).out,
+            weft({"graph", "lenet5", "--batch", "4", "--after", "fold_constants"}).out);
+}
+
 TEST_F(Run, GraphPrintsEveryStage) {
   const Outcome built = weft({"graph", "mlp", "--batch", "4"});
   ASSERT_EQ(built.code, 0) << built.err;

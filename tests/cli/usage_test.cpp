@@ -50,6 +50,12 @@ TEST_F(Usage, UnknownKeyOfSet) {
                "unknown key 'optimizer.lerning_rate'; did you mean 'optimizer.learning_rate'?");
 }
 
+TEST_F(Usage, UnknownKeyThatIsNearNoneListsItsSection) {
+  const Outcome outcome = weft(tiny_run("r", {"--set", "optimizer.lr=1"}));
+  expect_error(outcome, 2, "unknown key 'optimizer.lr'; known: optimizer.name, optimizer.learning_rate, ");
+  EXPECT_EQ(outcome.err.find("schedule."), std::string::npos) << outcome.err;
+}
+
 TEST_F(Usage, UnknownKeyOfRecipe) {
   write_all(path("r.toml"), "model = 'mlp'\nepoch = 3\n");
   expect_error(weft({"train", "r.toml"}), 2, "r.toml:2: unknown key 'epoch'; did you mean 'epochs'?");
@@ -107,6 +113,10 @@ TEST_F(Usage, UnknownPassNamesTheNearest) {
 
 TEST_F(Usage, GraphOfANameThatIsTooLongForAPath) {
   expect_error(weft({"graph", std::string(300, 'a')}), 2, "there is no model 'aaa");
+}
+
+TEST_F(Usage, UnknownPassToLeaveOutNamesTheNearest) {
+  expect_error(weft({"bench", "mlp", "--without", "fold_constant"}), 2, "did you mean 'fold_constants'?");
 }
 
 TEST_F(Usage, GraphOfNothing) { expect_error(weft({"graph"}), 2, "wants a model"); }

@@ -41,4 +41,20 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
   return fmt::format("; known: {}", fmt::join(candidates, ", "));
 }
 
+std::string key_suggestion(std::string_view key, const std::vector<std::string>& known) {
+  const size_t dot = key.rfind('.');
+  if (dot == key.npos) return suggestion(key, known);
+  const std::string section(key.substr(0, dot + 1));
+  std::vector<std::string> keys, names;
+  for (const std::string& candidate : known) {
+    if (!candidate.starts_with(section)) continue;
+    keys.push_back(candidate);
+    names.push_back(candidate.substr(section.size()));
+  }
+  if (keys.empty()) return suggestion(key, known);
+  const std::string nearest = nearest_name(key.substr(section.size()), names);
+  if (!nearest.empty()) return fmt::format("; did you mean '{}{}'?", section, nearest);
+  return fmt::format("; known: {}", fmt::join(keys, ", "));
+}
+
 }  // namespace weft

@@ -16,4 +16,8 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 /// "; did you mean 'x'?" or, where nothing is near, "; known: a, b, c".
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 
+/// The same for keys such as "optimizer.momentum": within a known section only the part after its dot is compared, and
+/// only that section's keys are listed.
+std::string key_suggestion(std::string_view key, const std::vector<std::string>& known);
+
 }  // namespace weft

@@ -23,6 +23,7 @@ constexpr int kFewestSteps = 5;
 
 struct BenchOptions {
   ModelChoice choice;
+  std::vector<std::string> without;
   bool forward = false, json = false;
   double seconds = 5;
 };
@@ -53,8 +54,11 @@ int bench_command(const BenchOptions& options) {
   const train::TrainingStep training = train::build_training_step(registry, spec, input);
   train::StepCache steps(
       [&](int64_t) { return options.forward ? train::build_prediction_step(registry, spec, input) : training.graph; },
-      backend, {.passes = {}, .threads = static_cast<int>(spec.threads)});
+      backend,
+      {.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
+       .threads = static_cast<int>(spec.threads)});
   const CompiledStep& compiled = steps.compiled(spec.batch);
+  require_memory(spec.model.name, spec.batch, compiled.plan.total_bytes(), "choose a smaller --batch or --input");
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
@@ -66,6 +70,12 @@ int bench_command(const BenchOptions& options) {
   int64_t flops = 0;
   for (const PlannedNode& node : compiled.plan.steps) flops += node.flops;
   if (options.json) {
+    auto passes = nlohmann::ordered_json::array();
+    for (const passes::PassReport& pass : compiled.passes)
+      passes.push_back({{"pass", pass.pass},
+                        {"seconds", pass.seconds},
+                        {"nodes_before", pass.nodes_before},
+                        {"nodes_after", pass.nodes_after}});
     const nlohmann::ordered_json root = {{"model", spec.model.name},
                                          {"input", input.shape},
                                          {"batch", spec.batch},
@@ -78,7 +88,8 @@ int bench_command(const BenchOptions& options) {
                                          {"images_per_second", rate},
                                          {"flops_per_step", flops},
                                          {"planned_peak_bytes", compiled.plan.arena_bytes},
-                                         {"compile_seconds", compiled.compile_seconds}};
+                                         {"compile_seconds", compiled.compile_seconds},
+                                         {"passes", passes}};
     fmt::print("{}\n", root.dump(2));
     return 0;
   }
@@ -103,6 +114,8 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));
+  command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
+      ->allow_extra_args(false);
   command->add_flag("--forward", options->forward, "Inference instead of training");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &action] { action = [options] { return bench_command(*options); }; });

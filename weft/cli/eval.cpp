@@ -1,5 +1,6 @@
 // weft eval: accuracy and loss of a run's weights on a data set.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -18,12 +19,13 @@ namespace {
 
 struct EvalOptions {
   std::string run, data, checkpoint = "last";
-  int64_t threads = 0;
+  int64_t batch = 0, threads = 0;
   bool json = false;
 };
 
 int eval_command(const EvalOptions& options) {
   LoadedRun run = load_run(options.run, options.checkpoint, options.threads);
+  if (options.batch > 0) run.spec.evaluation.batch = options.batch;
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
   const auto dataset = train::open_evaluation_data(data_spec);
   const data::DatasetInfo& info = dataset->info();
@@ -38,7 +40,15 @@ int eval_command(const EvalOptions& options) {
         return train::build_evaluation_step(registry, run.spec, train::model_input(run.data, batch));
       },
       backend, {.passes = {}, .threads = static_cast<int>(run.spec.threads)});
-  data::Loader loader(*dataset, train::evaluation_loader_options(run.spec, run.data));
+  const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
+  int64_t state_bytes = 0;
+  for (const int64_t size : {std::min(batch, samples), samples % batch})
+    if (size > 0) state_bytes = steps.compiled(size).plan.state_bytes;
+  const data::LoaderOptions loader_options = train::evaluation_loader_options(run.spec, run.data);
+  require_memory(run.spec.model.name, batch,
+                 steps.arena_bytes() + state_bytes + train::loader_bytes(loader_options, run.data),
+                 "choose a smaller --batch");
+  data::Loader loader(*dataset, loader_options);
   const train::Evaluation result = train::evaluate(steps, run.state, loader);
   if (options.json) {
     const nlohmann::ordered_json root = {{"run", options.run},          {"checkpoint", run.checkpoint},
@@ -61,6 +71,8 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("RUN", options->run, "Run directory")->required();
   command->add_option("--data", options->data, "Default: the test data of the run");
   command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
+  command->add_option("--batch", options->batch, "Samples at a time; default: as in training")
+      ->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &action] { action = [options] { return eval_command(*options); }; });

@@ -28,8 +28,9 @@ constexpr size_t kPeakRows = 12;
 
 struct ExplainOptions {
   std::string run;
-  int64_t steps = 10, rows = 20, threads = 0;
-  bool json = false;
+  int64_t steps = 10, rows = 20, batch = 0, threads = 0;
+  std::vector<std::string> without;
+  bool passes = false, json = false;
 };
 
 /// The run's training step, compiled here and timed on synthetic batches.
@@ -119,17 +120,34 @@ void print_audit(const train::RunDirectory& run) {
              summary.value("images_per_second", 0.0));
 }
 
+void print_passes(const CompiledStep& compiled) {
+  Table table(
+      {{"pass"}, {"milliseconds", Align::right}, {"nodes before", Align::right}, {"nodes after", Align::right}});
+  for (const passes::PassReport& report : compiled.passes)
+    table.add_row({report.pass, fmt::format("{:.2f}", 1e3 * report.seconds), std::to_string(report.nodes_before),
+                   std::to_string(report.nodes_after)});
+  fmt::print("{}", table.text());
+}
+
 int explain_command(const ExplainOptions& options) {
   const train::RunDirectory run = train::RunDirectory::open(options.run);
   train::RunSpec spec = run.read_spec();
   train::choose_threads(spec, options.threads);
+  if (options.batch > 0) spec.batch = options.batch;
   const models::ModelInput input = train::model_input(run.read_data(), spec.batch);
   const OpRegistry registry = ops::make_registry();
   const CpuBackend backend(static_cast<int>(spec.threads));
   const train::TrainingStep training = train::build_training_step(registry, spec, input);
   train::StepCache steps([&](int64_t) { return training.graph; }, backend,
-                         {.passes = {}, .threads = static_cast<int>(spec.threads)});
+                         {.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
+                          .threads = static_cast<int>(spec.threads)});
   const CompiledStep& compiled = steps.compiled(spec.batch);
+  if (options.passes) {
+    print_passes(compiled);
+    return 0;
+  }
+  require_memory(spec.model.name, spec.batch, compiled.plan.total_bytes(),
+                 "explain it with a smaller --batch or on a machine with more");
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
@@ -166,8 +184,13 @@ void add_explain(CLI::App& app, Action& action) {
   command->add_option("RUN", options->run, "Run directory")->required();
   command->add_option("--steps", options->steps, "Steps to measure; default 10")->check(CLI::Range(1, 100000));
   command->add_option("--rows", options->rows, "Slowest nodes to list; default 20")->check(CLI::Range(1, 1000000));
+  command->add_option("--batch", options->batch, "Default: as in training")->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
-  command->add_flag("--json", options->json, "Print JSON, every node included");
+  command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
+      ->allow_extra_args(false);
+  CLI::Option* passes =
+      command->add_flag("--passes", options->passes, "Only what each pass took and did; runs no step");
+  command->add_flag("--json", options->json, "Print JSON, every node and pass included")->excludes(passes);
   command->callback([options, &action] { action = [options] { return explain_command(*options); }; });
 }
 

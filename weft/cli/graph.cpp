@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
@@ -21,7 +22,7 @@ namespace weft::cli {
 namespace {
 
 struct GraphOptions {
-  ModelChoice choice;  // choice.model may be a run directory
+  ModelChoice choice;  // choice.model may be a run directory or a graph file
   bool training = false, inference = false, list_passes = false;
   std::string after;
   std::vector<std::string> without;
@@ -34,29 +35,58 @@ int list_passes() {
   return 0;
 }
 
-int graph_command(const GraphOptions& options) {
-  if (options.list_passes) return list_passes();
-  if (options.choice.model.empty())
-    fail(ErrorKind::usage, "weft graph wants a model (see `weft models`) or a run directory");
+/// A file such as a run's graph.weft.
+Graph read_graph(const GraphOptions& options, const OpRegistry& registry) {
+  const ModelChoice& choice = options.choice;
+  if (!choice.input.empty() || choice.classes != 0 || choice.batch != 0 || !choice.set.empty() || options.training ||
+      options.inference)
+    fail(ErrorKind::usage, "'{}' is a graph already; leave all options but --after, --without and --threads away",
+         choice.model);
+  const std::string text = read_text(choice.model);
+  try {
+    return parse_graph(text, registry);
+  } catch (const Error& error) {
+    fail(error.kind(), "'{}': {}", choice.model, error.what());
+  }
+}
+
+/// Of a model or of a run, which may be told otherwise by every option.
+Graph build_graph(const GraphOptions& options, const OpRegistry& registry) {
+  const ModelChoice& choice = options.choice;
   train::RunSpec spec;
   models::ModelInput input;
   std::error_code code;
-  if (std::filesystem::is_directory(options.choice.model, code)) {
-    const train::RunDirectory run = train::RunDirectory::open(options.choice.model);
+  if (std::filesystem::is_directory(choice.model, code)) {
+    const train::RunDirectory run = train::RunDirectory::open(choice.model);
     spec = run.read_spec();
-    input = train::model_input(run.read_data(), options.choice.batch != 0 ? options.choice.batch : spec.batch);
-    if (!options.choice.input.empty()) input.shape = parse_dimensions(options.choice.input, "--input");
+    if (choice.batch != 0) train::set_field(spec, "batch", choice.batch, "--batch");
+    for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
+    train::resolve(spec);
+    input = train::model_input(run.read_data(), spec.batch);
+    if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
+    if (choice.classes != 0) input.classes = choice.classes;
   } else {
-    spec = spec_of(options.choice, 128);
-    input = input_of(options.choice, spec.batch);
+    spec = spec_of(choice, 128);
+    input = input_of(choice, spec.batch);
   }
+  return options.inference ? train::build_prediction_step(registry, spec, input)
+                           : train::build_training_step(registry, spec, input).graph;
+}
+
+int graph_command(const GraphOptions& options) {
+  if (options.list_passes) return list_passes();
+  if (options.choice.model.empty())
+    fail(ErrorKind::usage, "weft graph wants a model (see `weft models`), a run directory or a graph file");
   const OpRegistry registry = ops::make_registry();
-  Graph graph = options.inference ? train::build_prediction_step(registry, spec, input)
-                                  : train::build_training_step(registry, spec, input).graph;
+  std::error_code code;
+  const bool is_file = std::filesystem::is_regular_file(options.choice.model, code);
+  Graph graph = is_file ? read_graph(options, registry) : build_graph(options, registry);
   if (!options.after.empty() || !options.without.empty()) {
-    const CpuBackend backend(static_cast<int>(spec.threads));
-    graph = passes::run_pipeline(graph, {backend},
-                                 {.disabled = options.without, .stop_after = options.after, .on_graph = {}});
+    const int64_t threads = options.choice.threads > 0 ? options.choice.threads : train::available_cores();
+    const CpuBackend backend(static_cast<int>(threads));
+    const std::string stop_after = options.after == "all" ? "" : options.after;
+    graph =
+        passes::run_pipeline(graph, {backend}, {.disabled = options.without, .stop_after = stop_after, .on_graph = {}});
   }
   fmt::print("{}", print_graph(graph));
   return 0;
@@ -67,15 +97,16 @@ int graph_command(const GraphOptions& options) {
 void add_graph(CLI::App& app, Action& action) {
   auto options = std::make_shared<GraphOptions>();
   CLI::App* command = app.add_subcommand("graph", "Print the graph of a step, before or after any pass");
-  command->add_option("MODEL_OR_RUN", options->choice.model, "Model (see `weft models`) or run directory");
+  command->add_option("MODEL_OR_RUN", options->choice.model, "Model (see `weft models`), run directory or graph file");
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
   command->add_option("--batch", options->choice.batch, "Samples per step")->check(CLI::Range(1, 65536));
-  command->add_option("--threads", options->choice.threads, "Default: all cores");
+  command->add_option("--threads", options->choice.threads, "That the passes count on; default: all cores")
+      ->check(CLI::Range(0, 1024));
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   CLI::Option* training = command->add_flag("--training", options->training, "Forward, backward and update (default)");
   command->add_flag("--inference", options->inference, "Forward only")->excludes(training);
-  command->add_option("--after", options->after, "Run the passes up to and including this one");
+  command->add_option("--after", options->after, "Run the passes up to and including this one, or all; default: none");
   command->add_option("--without", options->without, "Run all passes but this one; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--list-passes", options->list_passes, "List the passes in order");

@@ -4,7 +4,9 @@
 #include <cstdio>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/train/checkpoint/store.h"
+#include "weft/train/process_memory.h"
 
 namespace weft::cli {
 
@@ -64,6 +66,13 @@ LoadedRun load_run(const std::filesystem::path& directory, const std::string& wh
   loaded.checkpoint = newest->path.string();
   loaded.state = std::move(newest->state);
   return loaded;
+}
+
+void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step) {
+  const int64_t limit = train::memory_limit_bytes();
+  if (planned_bytes <= limit) return;
+  fail(ErrorKind::usage, "'{}' with batch {} needs {}, this machine has {}; {}", model, batch,
+       human_bytes(static_cast<double>(planned_bytes)), human_bytes(static_cast<double>(limit)), next_step);
 }
 
 }  // namespace weft::cli

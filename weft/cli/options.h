@@ -1,4 +1,5 @@
-// What several sub-commands share: dimensions as text, the model a user names, the run a user names.
+// What several sub-commands share: dimensions as text, the model a user names, the run a user names, its need of
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -41,5 +42,8 @@ struct LoadedRun {
 };
 /// `which` is "last" or "best". Damaged checkpoints are left out with a line on stderr.
 LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads);
+
+/// Error(usage) where this process may not use that much; to be called before anything is allocated.
+void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step);
 
 }  // namespace weft::cli

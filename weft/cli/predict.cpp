@@ -57,6 +57,7 @@ class Predictor {
         normalization_(run_.data.statistics, run_.data.sample_shape[0]),
         input_(DType::f32, run_.data.sample_shape),
         labels_(DType::i32, Shape{1}) {
+    require_memory(run_.spec.model.name, 1, steps_.compiled(1).plan.total_bytes(), "predict on a machine with more");
     steps_.executor(1).bind_state(run_.state);
     steps_.executor(1).bind_batch("image", input_.data());
     steps_.executor(1).bind_batch("labels", labels_.data());  // an input of every model, read by no node here

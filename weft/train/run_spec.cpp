@@ -91,7 +91,7 @@ const Field& find_field(const std::vector<Field>& fields, const std::string& key
     if (field.key == key) return field;
     keys.push_back(field.key);
   }
-  fail(ErrorKind::usage, "{}: unknown key '{}'{}", where, key, suggestion(key, keys));
+  fail(ErrorKind::usage, "{}: unknown key '{}'{}", where, key, key_suggestion(key, keys));
 }
 
 bool is_model_option(const std::string& key) { return key.starts_with("model.") && key != "model.name"; }
