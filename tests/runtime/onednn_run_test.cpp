@@ -31,9 +31,13 @@ bool is_library_call() {
   });
 }
 
-void* counted_allocation(std::size_t bytes) {
+void* counted_or_null(std::size_t bytes) {
   if (counting && !is_library_call()) ++own_allocations;
-  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+
+void* counted_allocation(std::size_t bytes) {
+  void* memory = counted_or_null(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -50,6 +54,7 @@ void start_counting() {
 
 void* operator new(std::size_t bytes) { return counted_allocation(bytes); }
 void* operator new[](std::size_t bytes) { return counted_allocation(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted_or_null(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

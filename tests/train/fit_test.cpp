@@ -28,10 +28,14 @@ bool is_foreign(const void* caller) {
   return std::strstr(info.dli_fname, "libdnnl") != nullptr || std::strstr(info.dli_fname, "libgomp") != nullptr;
 }
 
-void* allocate(size_t bytes, size_t alignment, const void* caller) {
+void* allocate_or_null(size_t bytes, size_t alignment, const void* caller) {
   if (counting.load(std::memory_order_relaxed) && !is_foreign(caller)) ++counted;
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+  return std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+}
+
+void* allocate(size_t bytes, size_t alignment, const void* caller) {
+  void* memory = allocate_or_null(bytes, alignment, caller);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -45,6 +49,9 @@ constexpr size_t kDefaultAlignment = alignof(std::max_align_t);
 
 void* operator new(size_t bytes) { return allocate(bytes, kDefaultAlignment, __builtin_return_address(0)); }
 void* operator new[](size_t bytes) { return allocate(bytes, kDefaultAlignment, __builtin_return_address(0)); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes, kDefaultAlignment, __builtin_return_address(0));
+}
 void* operator new(size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<size_t>(alignment), __builtin_return_address(0));
 }
