@@ -22,7 +22,7 @@ inline std::pair<int64_t, int64_t> split_range(int64_t count, int index, int par
 /// Calls body(thread_index, thread_count) once on each of `threads` threads and waits for all.
 /// The body must not throw. Runs inline where threads <= 1.
 template <typename Body>
-void parallel_run(int threads, Body&& body) {
+void parallel_run([[maybe_unused]] int threads, Body&& body) {
 #if defined(_OPENMP)
   if (threads > 1) {
 #pragma omp parallel num_threads(threads)
