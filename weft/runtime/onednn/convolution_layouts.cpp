@@ -1,6 +1,7 @@
 // Chooses the layouts of a convolution's operands. Measured for the convolutions of ResNet-50, f32, on AVX-512:
-// channels in blocks of 16 are as fast as channels-last forward and 2-12 % faster in both gradients, and let the
-// weights' gradient have the layout of the weights; so oneDNN's own first choice stands.
+// channels in blocks of 16 are as fast as channels-last forward, 2-4 % faster in the data gradient, 2-10 % in the
+// weights' (against the best and the first implementation), and let that have the layout of the weights; so oneDNN's
+// own first choice stands. The sums are in docs/performance.md.
 #include "weft/runtime/onednn/convolution.h"
 
 namespace weft::onednn {
