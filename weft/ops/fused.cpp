@@ -25,39 +25,44 @@ enum class Tail {
   approximate,  // the literal 1, which turns the op's name into the tanh form
 };
 
+/// Whether an instruction's result is rounded once, so that every kernel gives the same bits.
+enum class Rounding { exact, approximate };
+
 struct Row {
   ScalarOp op;
   std::string_view name;
   int operands;
+  Rounding rounding;
   Tail tail = Tail::none;
 };
 
+using enum Rounding;
 constexpr Row kRows[] = {
-    {ScalarOp::relu, "relu", 1},
-    {ScalarOp::gelu, "gelu", 1},
-    {ScalarOp::gelu_tanh, "gelu", 1, Tail::approximate},
-    {ScalarOp::tanh, "tanh", 1},
-    {ScalarOp::sigmoid, "sigmoid", 1},
-    {ScalarOp::exp, "exp", 1},
-    {ScalarOp::log, "log", 1},
-    {ScalarOp::sqrt, "sqrt", 1},
-    {ScalarOp::negate, "negate", 1},
-    {ScalarOp::absolute, "absolute", 1},
-    {ScalarOp::square, "square", 1},
-    {ScalarOp::reciprocal, "reciprocal", 1},
-    {ScalarOp::add, "add", 2},
-    {ScalarOp::subtract, "subtract", 2},
-    {ScalarOp::multiply, "multiply", 2},
-    {ScalarOp::divide, "divide", 2},
-    {ScalarOp::maximum, "maximum", 2},
-    {ScalarOp::minimum, "minimum", 2},
-    {ScalarOp::equal, "equal", 2},
-    {ScalarOp::greater, "greater", 2},
-    {ScalarOp::relu_backward, "relu_backward", 2},
-    {ScalarOp::gelu_backward, "gelu_backward", 2},
-    {ScalarOp::gelu_tanh_backward, "gelu_backward", 2, Tail::approximate},
-    {ScalarOp::add_scalar, "add_scalar", 1, Tail::value},
-    {ScalarOp::multiply_scalar, "multiply_scalar", 1, Tail::value},
+    {ScalarOp::relu, "relu", 1, exact},
+    {ScalarOp::gelu, "gelu", 1, approximate},
+    {ScalarOp::gelu_tanh, "gelu", 1, approximate, Tail::approximate},
+    {ScalarOp::tanh, "tanh", 1, approximate},
+    {ScalarOp::sigmoid, "sigmoid", 1, approximate},
+    {ScalarOp::exp, "exp", 1, approximate},
+    {ScalarOp::log, "log", 1, approximate},
+    {ScalarOp::sqrt, "sqrt", 1, exact},
+    {ScalarOp::negate, "negate", 1, exact},
+    {ScalarOp::absolute, "absolute", 1, exact},
+    {ScalarOp::square, "square", 1, exact},
+    {ScalarOp::reciprocal, "reciprocal", 1, exact},
+    {ScalarOp::add, "add", 2, exact},
+    {ScalarOp::subtract, "subtract", 2, exact},
+    {ScalarOp::multiply, "multiply", 2, exact},
+    {ScalarOp::divide, "divide", 2, exact},
+    {ScalarOp::maximum, "maximum", 2, exact},
+    {ScalarOp::minimum, "minimum", 2, exact},
+    {ScalarOp::equal, "equal", 2, exact},
+    {ScalarOp::greater, "greater", 2, exact},
+    {ScalarOp::relu_backward, "relu_backward", 2, exact},
+    {ScalarOp::gelu_backward, "gelu_backward", 2, approximate},
+    {ScalarOp::gelu_tanh_backward, "gelu_backward", 2, approximate, Tail::approximate},
+    {ScalarOp::add_scalar, "add_scalar", 1, exact, Tail::value},
+    {ScalarOp::multiply_scalar, "multiply_scalar", 1, exact, Tail::value},
 };
 
 const Row& row_of(ScalarOp op) {
@@ -234,6 +239,15 @@ OpDef fused_op() {
 }  // namespace
 
 int operand_count(ScalarOp op) { return row_of(op).operands; }
+
+bool is_exactly_rounded(ScalarOp op) { return row_of(op).rounding == Rounding::exact; }
+
+std::vector<std::string> scalar_op_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows)
+    if (row.tail != Tail::approximate) names.emplace_back(row.name);
+  return names;
+}
 
 std::string print_program(const std::vector<ScalarInstruction>& program) {
   std::string text;

@@ -51,6 +51,10 @@ struct ScalarInstruction {
 
 /// Operands that an instruction takes: 1 or 2.
 int operand_count(ScalarOp op);
+/// True where IEEE 754 leaves one result in f32 for given operands, whoever computes it.
+bool is_exactly_rounded(ScalarOp op);
+/// The ops whose nodes have an instruction, each once.
+std::vector<std::string> scalar_op_names();
 
 std::string print_program(const std::vector<ScalarInstruction>& program);
 /// Error(data) where the text is no program over `input_count` inputs.

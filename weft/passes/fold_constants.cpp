@@ -1,56 +1,14 @@
 #include "weft/passes/fold_constants.h"
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "weft/ops/fused.h"
+#include "weft/ops/scalar_math.h"
 #include "weft/passes/rebuild.h"
 
 namespace weft::passes {
 
 namespace {
-
-/// The result of one scalar instruction in f32; nullopt where it is not exactly rounded everywhere.
-std::optional<float> evaluate(const ops::ScalarInstruction& instruction, float a, float b) {
-  using ops::ScalarOp;
-  switch (instruction.op) {
-    case ScalarOp::relu:
-      return std::max(a, 0.0f);
-    case ScalarOp::sqrt:
-      return std::sqrt(a);
-    case ScalarOp::negate:
-      return -a;
-    case ScalarOp::absolute:
-      return std::abs(a);
-    case ScalarOp::square:
-      return a * a;
-    case ScalarOp::reciprocal:
-      return 1.0f / a;
-    case ScalarOp::add:
-      return a + b;
-    case ScalarOp::subtract:
-      return a - b;
-    case ScalarOp::multiply:
-      return a * b;
-    case ScalarOp::divide:
-      return a / b;
-    case ScalarOp::maximum:
-      return std::max(a, b);
-    case ScalarOp::minimum:
-      return std::min(a, b);
-    case ScalarOp::equal:
-      return a == b ? 1.0f : 0.0f;
-    case ScalarOp::greater:
-      return a > b ? 1.0f : 0.0f;
-    case ScalarOp::add_scalar:
-      return a + instruction.literal;
-    case ScalarOp::multiply_scalar:
-      return a * instruction.literal;
-    default:
-      return std::nullopt;
-  }
-}
 
 class Folder {
  public:
@@ -106,11 +64,11 @@ class Folder {
     if (!all_f32) return std::nullopt;
     ops::ScalarInstruction instruction{};
     if (!ops::scalar_instruction(op, node.attributes, instruction)) return std::nullopt;
+    if (!ops::is_exactly_rounded(instruction.op)) return std::nullopt;
     const float a = static_cast<float>(first);
     const float b = node.inputs.size() > 1 ? static_cast<float>(*constant_of(node, 1)) : 0.0f;
-    const auto value = evaluate(instruction, a, b);
-    if (!value || !std::isfinite(*value)) return std::nullopt;
-    return *value;
+    const float value = ops::evaluate_scalar(instruction, a, b);
+    return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
   }
 
   /// A value that equals the node's output at less cost, perhaps of a new node; invalid where there is none.

@@ -227,11 +227,7 @@ void add_elementwise(KernelTable& table, Isa isa) {
       return make(node, options, loops_for(isa), why_not);
     };
   };
-  for (const char* op :
-       {"relu",     "gelu",   "tanh",       "sigmoid",       "exp",           "log",        "sqrt",           "negate",
-        "absolute", "square", "reciprocal", "add",           "subtract",      "multiply",   "divide",         "maximum",
-        "minimum",  "equal",  "greater",    "relu_backward", "gelu_backward", "add_scalar", "multiply_scalar"})
-    table.add(op, {"native", factory(make_single)});
+  for (const std::string& op : ops::scalar_op_names()) table.add(op, {"native", factory(make_single)});
   table.add("fused_elementwise", {"native", factory(make_fused)});
 }
 

@@ -1,8 +1,7 @@
 // Elementwise ops, one instruction per node, and fused programs of them.
 #include "weft/base/error.h"
-#include "weft/ops/fused.h"
+#include "weft/ops/scalar_math.h"
 #include "weft/runtime/reference/reference.h"
-#include "weft/runtime/scalar_math.h"
 
 namespace weft::reference {
 namespace {
@@ -22,11 +21,11 @@ Body prepare_single(const NodeSignature& node) {
   const bool binary = ops::operand_count(instruction.op) == 2;
   const DType a_type = node.inputs[0].dtype, b_type = binary ? node.inputs[1].dtype : a_type;
   const DType out_type = node.outputs[0].dtype;
-  return [=, views = views_of(node), literal = static_cast<double>(instruction.literal)](const KernelArguments& call) {
+  return [=, views = views_of(node)](const KernelArguments& call) {
     for (int64_t i = 0; i < elements; ++i) {
       const double a = load_element(a_type, call.inputs[0], views[0](i));
       const double b = binary ? load_element(b_type, call.inputs[1], views[1](i)) : 0;
-      store_element(out_type, call.outputs[0], i, evaluate_scalar(instruction.op, a, b, literal));
+      store_element(out_type, call.outputs[0], i, ops::evaluate_scalar(instruction, a, b));
     }
   };
 }
@@ -44,7 +43,7 @@ Body prepare_program(const NodeSignature& node) {
         const ops::ScalarInstruction& instruction = program[step];
         const double a = slots[static_cast<size_t>(instruction.a)];
         const double b = instruction.b < 0 ? 0 : slots[static_cast<size_t>(instruction.b)];
-        slots[input_count + step] = evaluate_scalar(instruction.op, a, b, static_cast<double>(instruction.literal));
+        slots[input_count + step] = ops::evaluate_scalar(instruction, a, b);
       }
       for (size_t k = 0; k < results.size(); ++k)
         output(call, k)[i] = static_cast<float>(slots[static_cast<size_t>(results[k])]);
@@ -55,11 +54,7 @@ Body prepare_program(const NodeSignature& node) {
 }  // namespace
 
 void add_elementwise(KernelTable& table) {
-  for (const char* op :
-       {"relu",     "gelu",   "tanh",       "sigmoid",       "exp",           "log",        "sqrt",           "negate",
-        "absolute", "square", "reciprocal", "add",           "subtract",      "multiply",   "divide",         "maximum",
-        "minimum",  "equal",  "greater",    "relu_backward", "gelu_backward", "add_scalar", "multiply_scalar"})
-    add_plain(table, op, prepare_single);
+  for (const std::string& op : ops::scalar_op_names()) add_plain(table, op, prepare_single);
   add_plain(table, "fused_elementwise", prepare_program);
 }
 

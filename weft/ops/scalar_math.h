@@ -1,11 +1,12 @@
-// The arithmetic of one scalar instruction (ops/fused.h), once for all kernels that interpret or compare it.
+// The arithmetic of one scalar instruction (ops/fused.h), once for all that evaluate it: kernels that interpret it,
+// tests that compare it, passes that compute constants.
 #pragma once
 
 #include <cmath>
 
 #include "weft/ops/fused.h"
 
-namespace weft {
+namespace weft::ops {
 
 /// Exact form: x Phi(x) (Hendrycks & Gimpel 2016, "Gaussian error linear units").
 template <typename T>
@@ -44,11 +45,11 @@ T sigmoid_value(T x) {
   return power / (T(1) + power);
 }
 
-/// `b` is ignored by unary instructions, `literal` by all but add_scalar and multiply_scalar.
+/// The values of the instruction's slots; those that it does not have are ignored.
 template <typename T>
-T evaluate_scalar(ops::ScalarOp op, T a, T b, T literal) {
-  using ops::ScalarOp;
-  switch (op) {
+T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0)) {
+  const T literal = static_cast<T>(instruction.literal);
+  switch (instruction.op) {
     case ScalarOp::relu:
       return a < T(0) ? T(0) : a;  // lets a NaN through
     case ScalarOp::gelu:
@@ -103,4 +104,4 @@ T evaluate_scalar(ops::ScalarOp op, T a, T b, T literal) {
   return T(0);
 }
 
-}  // namespace weft
+}  // namespace weft::ops
