@@ -53,6 +53,24 @@ TEST_F(Elementwise, ComparisonOfBytes) {
             "[greater] 'more': a wants f32, got 'a' (3) of u8; add a cast");
 }
 
+TEST_F(Elementwise, ChoiceThatDoesNotBroadcast) {
+  const ValueId mask = input("mask", {4}), a = input("a", {2, 1}), b = input("b", {3});
+  EXPECT_EQ(shape_error([&] { where(graph_, mask, a, b, "chosen"); }),
+            "[where] 'chosen': 'mask' (4) does not broadcast with (2,3), the shape of what it chooses from");
+}
+
+TEST_F(Elementwise, BoundsTheWrongWayRound) {
+  const ValueId x = input("x", {3});
+  EXPECT_EQ(shape_error([&] { clip(graph_, x, 6, 0, "act"); }),
+            "[clip] 'act': low 6 is above high 0; give them in this order");
+}
+
+TEST_F(Elementwise, NegativeSlope) {
+  const ValueId x = input("x", {3});
+  EXPECT_EQ(shape_error([&] { leaky_relu(graph_, x, -0.1, "act"); }),
+            "[leaky_relu] 'act': slope must be at least 0, got -0.1");
+}
+
 TEST_F(Elementwise, BackwardOfAnotherShape) {
   const ValueId dy = input("dy", {2, 3}), y = input("y", {3, 2});
   EXPECT_EQ(shape_error([&] {

@@ -1,5 +1,7 @@
 #include "weft/ops/fused.h"
 
+#include <algorithm>
+
 #include "ops_fixture.h"
 
 namespace weft::ops {
@@ -17,16 +19,24 @@ std::string program_error(const std::string& text, int inputs) {
 
 TEST(FusedProgram, ParsesInstructionsInOrder) {
   const std::vector<ScalarInstruction> expected{
-      {ScalarOp::add, 0, 1, 0}, {ScalarOp::gelu_tanh, 2, -1, 0}, {ScalarOp::multiply_scalar, 3, -1, 0.5F}};
+      {ScalarOp::add, 0, 1}, {ScalarOp::gelu_tanh, 2}, {ScalarOp::multiply_scalar, 3, -1, -1, 0.5F}};
   EXPECT_EQ(parse_program("add(0,1);gelu(2,1);multiply_scalar(3,0.5)", 2), expected);
 }
 
 TEST(FusedProgram, EveryInstructionPrintsAndParsesBack) {
   std::vector<ScalarInstruction> program;
-  for (int op = 0; op <= static_cast<int>(ScalarOp::multiply_scalar); ++op) {
+  const auto in = [](ScalarOp op, std::initializer_list<ScalarOp> ops) {
+    return std::count(ops.begin(), ops.end(), op) > 0;
+  };
+  for (int op = 0; op <= static_cast<int>(ScalarOp::pow_scalar); ++op) {
     const ScalarOp scalar = static_cast<ScalarOp>(op);
-    const bool literal = scalar == ScalarOp::add_scalar || scalar == ScalarOp::multiply_scalar;
-    program.push_back({scalar, op, operand_count(scalar) == 2 ? 1 : -1, literal ? -1e-7F : 0});
+    const bool bounds = in(scalar, {ScalarOp::clip, ScalarOp::clip_backward});
+    const bool literal = bounds || in(scalar, {ScalarOp::leaky_relu, ScalarOp::leaky_relu_backward, ScalarOp::elu,
+                                               ScalarOp::elu_backward, ScalarOp::add_scalar, ScalarOp::multiply_scalar,
+                                               ScalarOp::pow_scalar});
+    const int operands = operand_count(scalar);
+    program.push_back(
+        {scalar, op, operands > 1 ? 1 : -1, operands > 2 ? 0 : -1, literal ? -1e-7F : 0, bounds ? 6.5F : 0});
   }
   EXPECT_EQ(parse_program(print_program(program), 2), program);
 }
@@ -38,7 +48,7 @@ TEST(FusedProgram, TextParsesAndPrintsBack) {
 
 TEST(FusedProgram, LiteralKeepsItsBits) {
   const float literal = 0.1F + 0.2F;
-  const std::vector<ScalarInstruction> program{{ScalarOp::add_scalar, 0, -1, literal}};
+  const std::vector<ScalarInstruction> program{{ScalarOp::add_scalar, 0, -1, -1, literal}};
   EXPECT_EQ(parse_program(print_program(program), 1)[0].literal, literal);
 }
 
@@ -49,7 +59,9 @@ TEST(FusedProgram, TakesTheInstructionOfANode) {
   ASSERT_TRUE(scalar_instruction("gelu", {{"approximate", false}}, instruction));
   EXPECT_EQ(instruction.op, ScalarOp::gelu);
   ASSERT_TRUE(scalar_instruction("multiply_scalar", {{"value", 0.25}}, instruction));
-  EXPECT_EQ(instruction, (ScalarInstruction{ScalarOp::multiply_scalar, -1, -1, 0.25F}));
+  EXPECT_EQ(instruction, (ScalarInstruction{ScalarOp::multiply_scalar, -1, -1, -1, 0.25F}));
+  ASSERT_TRUE(scalar_instruction("clip", {{"low", -0.5}, {"high", 6.0}}, instruction));
+  EXPECT_EQ(instruction, (ScalarInstruction{ScalarOp::clip, -1, -1, -1, -0.5F, 6.0F}));
 }
 
 TEST(FusedProgram, OtherOpsHaveNoInstruction) {
@@ -77,6 +89,14 @@ TEST(FusedProgram, MissingOperand) {
 
 TEST(FusedProgram, MissingLiteral) {
   EXPECT_EQ(program_error("add_scalar(0,)", 1), "program \"add_scalar(0,)\", character 14: expected a real literal");
+}
+
+TEST(FusedProgram, MissingSecondLiteral) {
+  EXPECT_EQ(program_error("clip(0,1)", 1), "program \"clip(0,1)\", character 9: expected ','");
+}
+
+TEST(FusedProgram, MissingThirdOperand) {
+  EXPECT_EQ(program_error("where(0,1)", 2), "program \"where(0,1)\", character 10: expected ','");
 }
 
 TEST(FusedProgram, LiteralWhereNoneBelongs) {

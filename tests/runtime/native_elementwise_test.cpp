@@ -16,6 +16,9 @@ Case unary_case(const std::string& op, const TensorType& type, double low, doubl
   c.high = high;
   c.tolerance = 1e-6;
   if (op == "gelu") c.attributes.set("approximate", false);
+  if (op == "leaky_relu") c.attributes.set("slope", 0.1);
+  if (op == "elu") c.attributes.set("alpha", 1.0);
+  if (op == "clip") c.attributes = {{"low", -0.5}, {"high", 0.75}};
   if (op.ends_with("_scalar")) c.attributes.set("value", 0.75);
   return c;
 }
@@ -25,10 +28,29 @@ TEST(NativeElementwise, UnaryOpsMatchReference) {
     const char* op;
     double low, high;
   };
-  for (const Row& row :
-       {Row{"relu", -1, 1}, Row{"gelu", -6, 6}, Row{"tanh", -12, 12}, Row{"sigmoid", -30, 30}, Row{"exp", -20, 3},
-        Row{"log", 1e-6, 20}, Row{"sqrt", 0, 9}, Row{"negate", -1, 1}, Row{"absolute", -1, 1}, Row{"square", -3, 3},
-        Row{"reciprocal", 0.25, 4}, Row{"add_scalar", -1, 1}, Row{"multiply_scalar", -1, 1}})
+  for (const Row& row : {Row{"relu", -1, 1},
+                         Row{"gelu", -6, 6},
+                         Row{"tanh", -12, 12},
+                         Row{"sigmoid", -30, 30},
+                         Row{"exp", -20, 3},
+                         Row{"log", 1e-6, 20},
+                         Row{"sqrt", 0, 9},
+                         Row{"negate", -1, 1},
+                         Row{"absolute", -1, 1},
+                         Row{"square", -3, 3},
+                         Row{"reciprocal", 0.25, 4},
+                         Row{"add_scalar", -1, 1},
+                         Row{"multiply_scalar", -1, 1},
+                         Row{"leaky_relu", -1, 1},
+                         Row{"elu", -20, 2},
+                         Row{"clip", -1, 1},
+                         Row{"hardswish", -6, 6},
+                         Row{"silu", -20, 20},
+                         Row{"softplus", -30, 30},
+                         Row{"erf", -5, 5},
+                         Row{"sign", -1, 1},
+                         Row{"floor", -9, 9},
+                         Row{"pow_scalar", 0, 9}})
     for (const TensorType& type : {f32({}), f32({7}), f32({40, 1033}), f32({3, 21, 5, 7}, "acdb"),
                                    f32({3, 21, 5, 7}, "aBcd16b"), f32({2, 12, 9, 9}, "aBcd8b")})
       expect_matches_reference(unary_case(row.op, type, row.low, row.high));
@@ -41,7 +63,8 @@ TEST(NativeElementwise, TanhFormOfGeluMatchesReference) {
 }
 
 TEST(NativeElementwise, BinaryOpsMatchReferenceUnderBroadcasting) {
-  for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum", "greater", "relu_backward"})
+  for (const char* op :
+       {"add", "subtract", "multiply", "maximum", "minimum", "greater", "greater_equal", "relu_backward"})
     for (const auto& [a, b, y] :
          std::vector<std::array<Shape, 3>>{{Shape{2, 3, 4}, Shape{2, 3, 4}, Shape{2, 3, 4}},
                                            {Shape{64, 50}, Shape{50}, Shape{64, 50}},
@@ -75,12 +98,32 @@ TEST(NativeElementwise, ChannelOperandsWorkInEveryLayout) {
       }
 }
 
+TEST(NativeElementwise, ChoosesInEveryLayoutAndLetsTheOtherOperandBeNotANumber) {
+  for (const std::string layout : {"", "acdb", "aBcd16b"}) {
+    Case c;
+    c.op = "where";
+    const TensorType image = f32({2, 21, 5, 7}, layout);
+    c.inputs = {image, image, f32({1, 21, 1, 1})};
+    c.outputs = {image};
+    c.prepare = [](std::vector<Tensor>& inputs) {
+      float* mask = inputs[0].data_as<float>();
+      for (int64_t i = 0; i < inputs[0].elements(); ++i) {
+        mask[i] = mask[i] > 0 ? 1.0f : 0.0f;
+        if (mask[i] == 0) inputs[1].data_as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
+      }
+    };
+    expect_matches_reference(c);
+  }
+}
+
 TEST(NativeElementwise, ComparesIntegersExactly) {
   Case c;
   c.op = "equal";
   c.inputs = {i32({100}), i32({100})};
   c.outputs = {f32({100})};
   c.integer_bound = 3;
+  expect_matches_reference(c);
+  c.op = "greater_equal";
   expect_matches_reference(c);
   c.op = "greater";
   c.prepare = [](std::vector<Tensor>& inputs) {
@@ -139,6 +182,10 @@ TEST(NativeElementwise, ElementaryFunctionsAreAccurateOverTheirRange) {
        {Row{"exp", std::exp, -103, 88.7, 3e-7, 2e-45}, Row{"tanh", std::tanh, -20, 20, 5e-7, 0},
         Row{"log", std::log, 1e-30, 1e3, 3e-7, 1e-7}, Row{"log", std::log, 0.5, 2, 3e-7, 0},
         Row{"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, 1e-6, 1e-38},
+        Row{"elu", [](double x) { return x < 0 ? std::expm1(x) : x; }, -20, 0.1, 1e-6, 0},
+        Row{"silu", [](double x) { return x / (1 + std::exp(-x)); }, -60, 60, 1e-6, 1e-24},
+        Row{"softplus", [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }, -60, 60, 1e-6,
+            1e-26},
         Row{"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, -5, 5, 3e-7, 1e-6}}) {
     const Case c = unary_case(row.op, f32({20001}), row.low, row.high);
     const BareNode node(c);
@@ -160,7 +207,8 @@ TEST(NativeElementwise, ElementaryFunctionsAreAccurateOverTheirRange) {
 TEST(NativeElementwise, SpecialValuesBehaveAsInTheStandardLibrary) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> values = {infinity, -infinity, nan, 0.0f, -0.0f, 1000.0f, -1000.0f, -1.0f, 1e-40f};
-  for (const char* op : {"relu", "exp", "log", "tanh", "sigmoid", "sqrt", "absolute", "reciprocal"}) {
+  for (const char* op : {"relu", "exp", "log", "tanh", "sigmoid", "sqrt", "absolute", "reciprocal", "leaky_relu", "elu",
+                         "clip", "softplus", "sign", "floor", "pow_scalar"}) {
     Case c = unary_case(op, f32({9}), 0, 1);
     c.tolerance = 1e-5;
     c.prepare = [&](std::vector<Tensor>& inputs) {

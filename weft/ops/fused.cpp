@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -18,31 +19,31 @@ namespace weft::ops {
 
 namespace {
 
-/// What follows the slots of an instruction.
-enum class Tail {
-  none,
-  value,        // a real literal
-  approximate,  // the literal 1, which turns the op's name into the tanh form
-};
-
 /// Whether an instruction's result is rounded once, so that every kernel gives the same bits.
 enum class Rounding { exact, approximate };
 
 struct Row {
   ScalarOp op;
-  std::string_view name;
+  std::string_view name;  // of the op and of the instruction
   int operands;
   Rounding rounding;
-  Tail tail = Tail::none;
+  std::array<std::string_view, 2> literals{};  // attributes of the op that follow the slots
+  bool is_tanh_form = false;                   // of the op above, marked by the literal 1 after the slots
 };
 
 using enum Rounding;
 constexpr Row kRows[] = {
     {ScalarOp::relu, "relu", 1, exact},
+    {ScalarOp::leaky_relu, "leaky_relu", 1, exact, {"slope"}},
+    {ScalarOp::elu, "elu", 1, approximate, {"alpha"}},
+    {ScalarOp::clip, "clip", 1, exact, {"low", "high"}},
+    {ScalarOp::hardswish, "hardswish", 1, approximate},
     {ScalarOp::gelu, "gelu", 1, approximate},
-    {ScalarOp::gelu_tanh, "gelu", 1, approximate, Tail::approximate},
+    {ScalarOp::gelu_tanh, "gelu", 1, approximate, {}, true},
+    {ScalarOp::silu, "silu", 1, approximate},
     {ScalarOp::tanh, "tanh", 1, approximate},
     {ScalarOp::sigmoid, "sigmoid", 1, approximate},
+    {ScalarOp::softplus, "softplus", 1, approximate},
     {ScalarOp::exp, "exp", 1, approximate},
     {ScalarOp::log, "log", 1, approximate},
     {ScalarOp::sqrt, "sqrt", 1, exact},
@@ -50,19 +51,31 @@ constexpr Row kRows[] = {
     {ScalarOp::absolute, "absolute", 1, exact},
     {ScalarOp::square, "square", 1, exact},
     {ScalarOp::reciprocal, "reciprocal", 1, exact},
+    {ScalarOp::erf, "erf", 1, approximate},
+    {ScalarOp::sign, "sign", 1, exact},
+    {ScalarOp::floor, "floor", 1, exact},
     {ScalarOp::add, "add", 2, exact},
     {ScalarOp::subtract, "subtract", 2, exact},
     {ScalarOp::multiply, "multiply", 2, exact},
     {ScalarOp::divide, "divide", 2, exact},
+    {ScalarOp::pow, "pow", 2, approximate},
     {ScalarOp::maximum, "maximum", 2, exact},
     {ScalarOp::minimum, "minimum", 2, exact},
     {ScalarOp::equal, "equal", 2, exact},
     {ScalarOp::greater, "greater", 2, exact},
+    {ScalarOp::greater_equal, "greater_equal", 2, exact},
+    {ScalarOp::where, "where", 3, exact},
     {ScalarOp::relu_backward, "relu_backward", 2, exact},
+    {ScalarOp::leaky_relu_backward, "leaky_relu_backward", 2, exact, {"slope"}},
+    {ScalarOp::elu_backward, "elu_backward", 2, approximate, {"alpha"}},
+    {ScalarOp::clip_backward, "clip_backward", 2, exact, {"low", "high"}},
+    {ScalarOp::hardswish_backward, "hardswish_backward", 2, approximate},
     {ScalarOp::gelu_backward, "gelu_backward", 2, approximate},
-    {ScalarOp::gelu_tanh_backward, "gelu_backward", 2, approximate, Tail::approximate},
-    {ScalarOp::add_scalar, "add_scalar", 1, exact, Tail::value},
-    {ScalarOp::multiply_scalar, "multiply_scalar", 1, exact, Tail::value},
+    {ScalarOp::gelu_tanh_backward, "gelu_backward", 2, approximate, {}, true},
+    {ScalarOp::silu_backward, "silu_backward", 2, approximate},
+    {ScalarOp::add_scalar, "add_scalar", 1, exact, {"value"}},
+    {ScalarOp::multiply_scalar, "multiply_scalar", 1, exact, {"value"}},
+    {ScalarOp::pow_scalar, "pow_scalar", 1, approximate, {"value"}},
 };
 
 const Row& row_of(ScalarOp op) {
@@ -123,7 +136,7 @@ class Parser {
     const Row* found = nullptr;
     std::vector<std::string> known;
     for (const Row& row : kRows) {
-      if (row.name == name && row.tail != Tail::approximate) found = &row;
+      if (row.name == name && !row.is_tanh_form) found = &row;
       known.emplace_back(row.name);
     }
     if (found == nullptr)
@@ -132,16 +145,21 @@ class Parser {
     expect('(');
     ScalarInstruction result{found->op};
     result.a = slot();
-    if (found->operands == 2) {
+    if (found->operands > 1) {
       expect(',');
       result.b = slot();
     }
-    if (found->tail == Tail::value) {
+    if (found->operands > 2) {
       expect(',');
-      result.literal = number<float>("a real literal");
-    } else if (accept(',')) {
+      result.c = slot();
+    }
+    for (size_t index = 0; index < 2 && !found->literals[index].empty(); ++index) {
+      expect(',');
+      (index == 0 ? result.literal : result.second_literal) = number<float>("a real literal");
+    }
+    if (found->literals[0].empty() && accept(',')) {
       for (const Row& row : kRows)
-        if (row.name == name && row.tail == Tail::approximate) result.op = row.op;
+        if (row.name == name && row.is_tanh_form) result.op = row.op;
       if (result.op == found->op) bad(fmt::format("{} takes {} slots and nothing more", name, found->operands));
       if (number<int>("1: the approximate form") != 1) bad("only 1, the approximate form, may follow the slots");
     }
@@ -225,6 +243,24 @@ OpDef fused_op() {
        {{"program", "log(0);sqrt(1);reciprocal(2);divide(3,4);add(6,5);add_scalar(7,-0.25);multiply_scalar(8,1.5)"},
         {"results", List{9}}},
        {positive, positive, positive}},
+      {"activations",
+       {f32({2, 19}), f32({19})},
+       {{"program",
+         "leaky_relu(0,0.1);elu(0,0.5);clip(0,-0.5,0.25);hardswish(1);silu(2);softplus(3);erf(4);pow_scalar(7,3);"
+         "add(5,6);add(8,9);add(10,11)"},
+        {"results", List{12, 8}}},
+       {}},
+      {"derivatives of activations",
+       {f32({3, 9}), f32({3, 9})},
+       {{"program",
+         "leaky_relu_backward(0,1,0.1);elu_backward(0,1,0.5);clip_backward(0,1,-0.5,0.25);hardswish_backward(0,1);"
+         "silu_backward(0,1);add(2,3);add(4,5);add(7,8);add(9,6)"},
+        {"results", List{10}}},
+       {}},
+      {"choice between operands",
+       {f32({4, 9}), f32({9}), f32({})},
+       {{"program", "greater_equal(0,2);where(3,0,1);floor(4);sign(0);pow(1,5);where(6,5,4)"}, {"results", List{8}}},
+       {{-2, 2}, {1.1, 1.9}, {0, 0.1}}},
       {"selections",
        {f32({2, 9}), f32({9}), f32({2, 9})},
        {{"program",
@@ -245,7 +281,7 @@ bool is_exactly_rounded(ScalarOp op) { return row_of(op).rounding == Rounding::e
 std::vector<std::string> scalar_op_names() {
   std::vector<std::string> names;
   for (const Row& row : kRows)
-    if (row.tail != Tail::approximate) names.emplace_back(row.name);
+    if (!row.is_tanh_form) names.emplace_back(row.name);
   return names;
 }
 
@@ -255,9 +291,11 @@ std::string print_program(const std::vector<ScalarInstruction>& program) {
     const Row& row = row_of(instruction.op);
     if (!text.empty()) text += ';';
     text += fmt::format("{}({}", row.name, instruction.a);
-    if (row.operands == 2) text += fmt::format(",{}", instruction.b);
-    if (row.tail == Tail::value) text += fmt::format(",{}", instruction.literal);
-    if (row.tail == Tail::approximate) text += ",1";
+    if (row.operands > 1) text += fmt::format(",{}", instruction.b);
+    if (row.operands > 2) text += fmt::format(",{}", instruction.c);
+    if (!row.literals[0].empty()) text += fmt::format(",{}", instruction.literal);
+    if (!row.literals[1].empty()) text += fmt::format(",{}", instruction.second_literal);
+    if (row.is_tanh_form) text += ",1";
     text += ')';
   }
   return text;
@@ -270,9 +308,13 @@ std::vector<ScalarInstruction> parse_program(const std::string& text, int input_
 bool scalar_instruction(const std::string& op, const Attributes& attributes, ScalarInstruction& instruction) {
   const bool approximate = attributes.has("approximate") && attributes.boolean("approximate");
   for (const Row& row : kRows) {
-    if (row.name != op || (row.tail == Tail::approximate) != approximate) continue;
-    instruction = {row.op};
-    if (row.tail == Tail::value) instruction.literal = static_cast<float>(attributes.real("value"));
+    if (row.name != op || row.is_tanh_form != approximate) continue;
+    instruction = ScalarInstruction{row.op};
+    const auto literal = [&](size_t index) {
+      return row.literals[index].empty() ? 0 : static_cast<float>(attributes.real(std::string(row.literals[index])));
+    };
+    instruction.literal = literal(0);
+    instruction.second_literal = literal(1);
     return true;
   }
   return false;

@@ -2,7 +2,7 @@
 //
 // Attributes: program = "add(0,1);relu(3)"; results = [4] (which slots are outputs, in order).
 // Slots 0..n-1 are the node's inputs, each instruction appends one slot. Instruction names are the elementwise ops';
-// attributes follow as a last real literal: "multiply_scalar(2,0.5)", "gelu(1,1)" (approximate),
+// attributes follow as real literals: "multiply_scalar(2,0.5)", "clip(0,-1,6)", "gelu(1,1)" (approximate),
 // "gelu_backward(0,1,1)". Every input is f32 and either of the common shape, or a single element, or broadcasts to it
 // by NumPy's rules. All results have the common shape, which is that of input 0.
 #pragma once
@@ -16,10 +16,16 @@ namespace weft::ops {
 
 enum class ScalarOp {
   relu,
+  leaky_relu,
+  elu,
+  clip,
+  hardswish,
   gelu,
   gelu_tanh,
+  silu,
   tanh,
   sigmoid,
+  softplus,
   exp,
   log,
   sqrt,
@@ -27,29 +33,41 @@ enum class ScalarOp {
   absolute,
   square,
   reciprocal,
+  erf,
+  sign,
+  floor,
   add,
   subtract,
   multiply,
   divide,
+  pow,
   maximum,
   minimum,
   equal,
   greater,
+  greater_equal,
+  where,
   relu_backward,
+  leaky_relu_backward,
+  elu_backward,
+  clip_backward,
+  hardswish_backward,
   gelu_backward,
   gelu_tanh_backward,
+  silu_backward,
   add_scalar,
   multiply_scalar,
+  pow_scalar,
 };
 
 struct ScalarInstruction {
   ScalarOp op;
-  int a = -1, b = -1;  // slots; b is -1 for unary ones
-  float literal = 0;   // add_scalar, multiply_scalar
+  int a = -1, b = -1, c = -1;             // slots; -1 for those that it does not have
+  float literal = 0, second_literal = 0;  // its attributes in the order of the table in fused.cpp
   friend bool operator==(const ScalarInstruction&, const ScalarInstruction&) = default;
 };
 
-/// Operands that an instruction takes: 1 or 2.
+/// Operands that an instruction takes: 1 to 3.
 int operand_count(ScalarOp op);
 /// True where IEEE 754 leaves one result in f32 for given operands, whoever computes it.
 bool is_exactly_rounded(ScalarOp op);

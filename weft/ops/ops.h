@@ -62,20 +62,34 @@ ValueId running_average(Graph&, ValueId running, ValueId sample, double momentum
 ValueId layer_norm(Graph&, ValueId input, ValueId scale, ValueId shift, double epsilon = 1e-5,
                    const std::string& name = "");
 
-// --- elementwise (elementwise.cpp) ----------------------------------------------------------------------------------
-// unary(x) -> same shape: relu, gelu {approximate=false: erf, true: tanh form}, tanh, sigmoid, exp, log, sqrt, negate,
-//   absolute, square, reciprocal
-// binary(a, b) -> broadcast shape (NumPy rules): add, subtract, multiply, divide, maximum, minimum,
-//   equal, greater (1.0 where true, else 0.0, f32; inputs f32 or i32)
-// backward helpers: relu_backward(output_gradient, output): dy where output > 0
-//   gelu_backward(output_gradient, input) {approximate}
-// add_scalar(x) {value}, multiply_scalar(x) {value}
-// fused_elementwise(x...) {program="...", results=[...]}: made by passes/fuse_elementwise only; see ops/fused.h.
-// All: LayoutRule::elementwise, in_place on operands of the output's shape.
+// --- activations (activation.cpp) -----------------------------------------------------------------------------------
+// unary(x) -> same shape: relu, leaky_relu {slope=0.01}, elu {alpha=1.0}, clip {low, high}, hardswish, gelu
+//   {approximate=false: erf, true: tanh form}, silu, tanh, sigmoid, softplus
+// with a backward op of their own, of (output_gradient, output): relu_backward, leaky_relu_backward {slope},
+// elu_backward
+//   {alpha}, clip_backward {low, high}; of (output_gradient, input): hardswish_backward, gelu_backward {approximate},
+//   silu_backward
 ValueId relu(Graph&, ValueId x, const std::string& name = "");
+ValueId leaky_relu(Graph&, ValueId x, double slope = 0.01, const std::string& name = "");
+ValueId elu(Graph&, ValueId x, double alpha = 1, const std::string& name = "");
+ValueId clip(Graph&, ValueId x, double low, double high, const std::string& name = "");
+ValueId relu6(Graph&, ValueId x, const std::string& name = "");        // clip from 0 to 6
+ValueId hardsigmoid(Graph&, ValueId x, const std::string& name = "");  // clip(x / 6 + 1 / 2) from 0 to 1
+ValueId hardswish(Graph&, ValueId x, const std::string& name = "");    // x hardsigmoid(x)
 ValueId gelu(Graph&, ValueId x, bool approximate = false, const std::string& name = "");
+ValueId silu(Graph&, ValueId x, const std::string& name = "");
 ValueId tanh(Graph&, ValueId x, const std::string& name = "");
 ValueId sigmoid(Graph&, ValueId x, const std::string& name = "");
+ValueId softplus(Graph&, ValueId x, const std::string& name = "");
+
+// --- elementwise (elementwise.cpp) ----------------------------------------------------------------------------------
+// unary(x) -> same shape: exp, log, sqrt, negate, absolute, square, reciprocal, erf, sign, floor
+// binary(a, b) -> broadcast shape (NumPy rules): add, subtract, multiply, divide, pow, maximum, minimum,
+//   equal, greater, greater_equal (1.0 where true, else 0.0, f32; inputs f32 or i32)
+// where(condition, a, b) -> broadcast shape: a where the condition is not 0, else b (f32 each)
+// add_scalar(x) {value}, multiply_scalar(x) {value}, pow_scalar(x) {value}
+// fused_elementwise(x...) {program="...", results=[...]}: made by passes/fuse_elementwise only; see ops/fused.h.
+// All of both: LayoutRule::elementwise, in_place on operands of the output's shape.
 ValueId exp(Graph&, ValueId x, const std::string& name = "");
 ValueId log(Graph&, ValueId x, const std::string& name = "");
 ValueId sqrt(Graph&, ValueId x, const std::string& name = "");
@@ -83,6 +97,9 @@ ValueId negate(Graph&, ValueId x, const std::string& name = "");
 ValueId absolute(Graph&, ValueId x, const std::string& name = "");
 ValueId square(Graph&, ValueId x, const std::string& name = "");
 ValueId reciprocal(Graph&, ValueId x, const std::string& name = "");
+ValueId erf(Graph&, ValueId x, const std::string& name = "");
+ValueId sign(Graph&, ValueId x, const std::string& name = "");
+ValueId floor(Graph&, ValueId x, const std::string& name = "");
 ValueId add(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId subtract(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId multiply(Graph&, ValueId a, ValueId b, const std::string& name = "");
@@ -91,6 +108,14 @@ ValueId maximum(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId minimum(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId equal(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId greater(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId greater_equal(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId less(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId less_equal(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId not_equal(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId where(Graph&, ValueId condition, ValueId a, ValueId b, const std::string& name = "");
+ValueId pow(Graph&, ValueId a, ValueId b, const std::string& name = "");
+/// Squares, roots and reciprocals become the ops of these names.
+ValueId pow_scalar(Graph&, ValueId x, double exponent, const std::string& name = "");
 ValueId add_scalar(Graph&, ValueId x, double value, const std::string& name = "");
 ValueId multiply_scalar(Graph&, ValueId x, double value, const std::string& name = "");
 

@@ -45,13 +45,50 @@ T sigmoid_value(T x) {
   return power / (T(1) + power);
 }
 
+/// log(1 + exp(x)); NaN stays NaN.
+template <typename T>
+T softplus_value(T x) {
+  return (x < T(0) ? T(0) : x) + std::log1p(std::exp(-std::fabs(x)));
+}
+
+/// min(max(x, low), high); NaN stays NaN.
+template <typename T>
+T clip_value(T x, T low, T high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+/// 0 to the left of -3, 1 to the right of 3, a line between.
+template <typename T>
+T hardswish_slope(T x) {
+  return x <= T(-3) ? T(0) : x >= T(3) ? T(1) : x / T(3) + T(0.5);
+}
+
+/// d/dx x sigmoid(x).
+template <typename T>
+T silu_slope(T x) {
+  const T s = sigmoid_value(x);
+  return s * (T(1) + x * (T(1) - s));
+}
+
 /// The values of the instruction's slots; those that it does not have are ignored.
 template <typename T>
-T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0)) {
-  const T literal = static_cast<T>(instruction.literal);
+T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0), T c = T(0)) {
+  const T literal = static_cast<T>(instruction.literal), second_literal = static_cast<T>(instruction.second_literal);
   switch (instruction.op) {
     case ScalarOp::relu:
       return a < T(0) ? T(0) : a;  // lets a NaN through
+    case ScalarOp::leaky_relu:
+      return a < T(0) ? literal * a : a;
+    case ScalarOp::elu:
+      return a < T(0) ? literal * std::expm1(a) : a;
+    case ScalarOp::clip:
+      return clip_value(a, literal, second_literal);
+    case ScalarOp::hardswish:
+      return a * clip_value(a + T(3), T(0), T(6)) / T(6);
+    case ScalarOp::silu:
+      return a * sigmoid_value(a);
+    case ScalarOp::softplus:
+      return softplus_value(a);
     case ScalarOp::gelu:
       return gelu_value(a);
     case ScalarOp::gelu_tanh:
@@ -74,6 +111,12 @@ T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0)) {
       return a * a;
     case ScalarOp::reciprocal:
       return T(1) / a;
+    case ScalarOp::erf:
+      return std::erf(a);
+    case ScalarOp::sign:
+      return a > T(0) ? T(1) : a < T(0) ? T(-1) : a;  // zeros and NaN as they are
+    case ScalarOp::floor:
+      return std::floor(a);
     case ScalarOp::add:
       return a + b;
     case ScalarOp::subtract:
@@ -82,6 +125,8 @@ T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0)) {
       return a * b;
     case ScalarOp::divide:
       return a / b;
+    case ScalarOp::pow:
+      return std::pow(a, b);
     case ScalarOp::maximum:  // NaN wins, so that it shows in the loss
       return a > b || a != a ? a : b;
     case ScalarOp::minimum:
@@ -90,16 +135,32 @@ T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0)) {
       return a == b ? T(1) : T(0);
     case ScalarOp::greater:
       return a > b ? T(1) : T(0);
+    case ScalarOp::greater_equal:
+      return a >= b ? T(1) : T(0);
+    case ScalarOp::where:
+      return a != T(0) ? b : c;
     case ScalarOp::relu_backward:
       return b > T(0) ? a : T(0);
+    case ScalarOp::leaky_relu_backward:
+      return b > T(0) ? a : literal * a;
+    case ScalarOp::elu_backward:
+      return b > T(0) ? a : a * (b + literal);
+    case ScalarOp::clip_backward:
+      return b > literal && b < second_literal ? a : T(0);
+    case ScalarOp::hardswish_backward:
+      return a * hardswish_slope(b);
     case ScalarOp::gelu_backward:
       return a * gelu_slope(b);
     case ScalarOp::gelu_tanh_backward:
       return a * gelu_tanh_slope(b);
+    case ScalarOp::silu_backward:
+      return a * silu_slope(b);
     case ScalarOp::add_scalar:
       return a + literal;
     case ScalarOp::multiply_scalar:
       return a * literal;
+    case ScalarOp::pow_scalar:
+      return std::pow(a, literal);
   }
   return T(0);
 }

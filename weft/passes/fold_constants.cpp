@@ -1,5 +1,6 @@
 #include "weft/passes/fold_constants.h"
 
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -65,9 +66,10 @@ class Folder {
     ops::ScalarInstruction instruction{};
     if (!ops::scalar_instruction(op, node.attributes, instruction)) return std::nullopt;
     if (!ops::is_exactly_rounded(instruction.op)) return std::nullopt;
-    const float a = static_cast<float>(first);
-    const float b = node.inputs.size() > 1 ? static_cast<float>(*constant_of(node, 1)) : 0.0f;
-    const float value = ops::evaluate_scalar(instruction, a, b);
+    std::array<float, 3> values{};
+    for (size_t input = 0; input < node.inputs.size(); ++input)
+      values[input] = static_cast<float>(*constant_of(node, input));
+    const float value = ops::evaluate_scalar(instruction, values[0], values[1], values[2]);
     return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
   }
 

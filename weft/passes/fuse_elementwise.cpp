@@ -145,6 +145,7 @@ class ElementwiseFuser {
       const auto& inputs = graph_.node(member).inputs;
       instruction.a = slots.at(inputs[0]);
       if (inputs.size() > 1) instruction.b = slots.at(inputs[1]);
+      if (inputs.size() > 2) instruction.c = slots.at(inputs[2]);
       slots.emplace(output_of(member), static_cast<int>(slots.size()));
       program.push_back(instruction);
     }

@@ -14,11 +14,16 @@ namespace weft::native {
 
 namespace {
 
-using InstructionLoop = void (*)(float* out, const float* a, const float* b, float literal, int64_t count);
+/// What an instruction reads; those that it does not have repeat `a`.
+struct Operands {
+  const float *a, *b, *c;
+  float literal, second_literal;
+};
+using InstructionLoop = void (*)(float* out, const Operands& operands, int64_t count);
 
 struct Loops {
   InstructionLoop (*of)(ops::ScalarOp);
-  InstructionLoop equal_integers, greater_integers;
+  InstructionLoop equal_integers, greater_integers, greater_equal_integers;
   void (*fill)(float* out, float value, int64_t count);
 };
 
@@ -90,7 +95,8 @@ class Elementwise : public Kernel {
     std::vector<size_t> last_use(inputs + steps, 0);
     size_t last_read = 0;  // of any input that lies in memory as the outputs do
     for (size_t step = 0; step < steps; ++step)
-      for (const int slot : {program_.instructions[step].a, program_.instructions[step].b}) {
+      for (const int slot :
+           {program_.instructions[step].a, program_.instructions[step].b, program_.instructions[step].c}) {
         if (slot < 0) continue;
         const auto used = static_cast<size_t>(slot);
         last_use[used] = step;
@@ -140,7 +146,8 @@ class Elementwise : public Kernel {
       at[inputs + step] = out;
       const float* a = at[static_cast<size_t>(instruction.a)];
       const float* b = instruction.b < 0 ? a : at[static_cast<size_t>(instruction.b)];
-      program_.loops[step](out, a, b, instruction.literal, count);
+      const float* c = instruction.c < 0 ? a : at[static_cast<size_t>(instruction.c)];
+      program_.loops[step](out, {a, b, c, instruction.literal, instruction.second_literal}, count);
     }
     for (size_t k = 0; k < program_.results.size(); ++k) {
       const auto slot = static_cast<size_t>(program_.results[k]);
@@ -195,16 +202,20 @@ std::unique_ptr<Kernel> make_single(const NodeSignature& node, const KernelOptio
   ops::ScalarInstruction instruction;
   if (!ops::scalar_instruction(node.op->name, node.attributes, instruction))
     return declined(why_not, "it is no scalar instruction");
+  const int operands = ops::operand_count(instruction.op);
   instruction.a = 0;
-  instruction.b = ops::operand_count(instruction.op) == 2 ? 1 : -1;
+  instruction.b = operands > 1 ? 1 : -1;
+  instruction.c = operands > 2 ? 2 : -1;
   Program program{{instruction}, {static_cast<int64_t>(node.inputs.size())}, {loops.of(instruction.op)}};
-  const bool compares = instruction.op == ops::ScalarOp::equal || instruction.op == ops::ScalarOp::greater;
+  const InstructionLoop for_integers = instruction.op == ops::ScalarOp::equal           ? loops.equal_integers
+                                       : instruction.op == ops::ScalarOp::greater       ? loops.greater_integers
+                                       : instruction.op == ops::ScalarOp::greater_equal ? loops.greater_equal_integers
+                                                                                        : nullptr;
   const DType dtype = node.inputs[0].dtype;
   for (const auto& type : node.inputs)
-    if (type.dtype != dtype || !(dtype == DType::f32 || (compares && dtype == DType::i32)))
+    if (type.dtype != dtype || !(dtype == DType::f32 || (for_integers != nullptr && dtype == DType::i32)))
       return declined(why_not, fmt::format("operand {} is not f32", to_string(type)));
-  if (dtype == DType::i32)
-    program.loops[0] = instruction.op == ops::ScalarOp::equal ? loops.equal_integers : loops.greater_integers;
+  if (dtype == DType::i32) program.loops[0] = for_integers;
   return make_elementwise(node, std::move(program), options.threads, loops, why_not);
 }
 

@@ -17,23 +17,54 @@ WEFT_INLINE float gelu_tanh_slope_of(float x) {
   return 0.5f * (1.0f + bend) + 0.5f * x * (1.0f - bend * bend) * inner_slope;
 }
 
-// NAME(out, a, b, literal, count): out[i] = EXPRESSION of x = a[i], y = b[i] and literal.
+/// x = max(x, 0), and log1p of exp(-|x|) by way of u = 1 + e: what u rounds away, log(u) / (u - 1) gives back.
+WEFT_INLINE float softplus_of(float x) {
+  const float e = exp_of(-__builtin_fabsf(x)), u = 1.0f + e;
+  const float logarithm = u == 1.0f ? e : log_of(u) * e / (u - 1.0f);
+  return (x < 0.0f ? 0.0f : x) + logarithm;
+}
+/// exp(x) - 1 for x below 0, without loss near 0: 2 t / (1 - t) with t = tanh(x / 2).
+WEFT_INLINE float expm1_below_zero(float x) {
+  const float t = tanh_of(0.5f * x);
+  return 2.0f * t / (1.0f - t);
+}
+WEFT_INLINE float clip_of(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+WEFT_INLINE float hardswish_slope_of(float x) {
+  const float inside = x * 0.333333333f + 0.5f;
+  return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : inside;
+}
+WEFT_INLINE float silu_slope_of(float x) {
+  const float s = sigmoid_of(x);
+  return s * (1.0f + x * (1.0f - s));
+}
+
+// NAME(out, operands, count): out[i] = EXPRESSION of x = a[i], y = b[i], z = c[i] and the literals.
 #define WEFT_UNARY(NAME, EXPRESSION)                                                                   \
-  void NAME(float* out, const float* a, const float*, [[maybe_unused]] float literal, int64_t count) { \
+  void NAME(float* out, const Operands& operands, int64_t count) {                                     \
+    const float* a = operands.a;                                                                       \
+    [[maybe_unused]] const float literal = operands.literal, second_literal = operands.second_literal; \
     _Pragma("omp simd") for (int64_t i = 0; i < count; ++i) {                                          \
       const float x = a[i];                                                                            \
       out[i] = EXPRESSION;                                                                             \
     }                                                                                                  \
   }
-#define WEFT_BINARY(NAME, EXPRESSION)                                           \
-  void NAME(float* out, const float* a, const float* b, float, int64_t count) { \
-    _Pragma("omp simd") for (int64_t i = 0; i < count; ++i) {                   \
-      const float x = a[i], y = b[i];                                           \
-      out[i] = EXPRESSION;                                                      \
-    }                                                                           \
+#define WEFT_BINARY(NAME, EXPRESSION)                                                                  \
+  void NAME(float* out, const Operands& operands, int64_t count) {                                     \
+    const float *a = operands.a, *b = operands.b;                                                      \
+    [[maybe_unused]] const float literal = operands.literal, second_literal = operands.second_literal; \
+    _Pragma("omp simd") for (int64_t i = 0; i < count; ++i) {                                          \
+      const float x = a[i], y = b[i];                                                                  \
+      out[i] = EXPRESSION;                                                                             \
+    }                                                                                                  \
   }
 
 WEFT_UNARY(relu, x < 0.0f ? 0.0f : x)
+WEFT_UNARY(leaky_relu, x < 0.0f ? literal * x : x)
+WEFT_UNARY(elu, x < 0.0f ? literal * expm1_below_zero(x) : x)
+WEFT_UNARY(clip, clip_of(x, literal, second_literal))
+WEFT_UNARY(hardswish, x* clip_of(x + 3.0f, 0.0f, 6.0f) * 0.166666667f)
+WEFT_UNARY(silu, x* sigmoid_of(x))
+WEFT_UNARY(softplus, softplus_of(x))
 WEFT_UNARY(gelu, gelu_of(x))
 WEFT_UNARY(gelu_tanh, gelu_tanh_of(x))
 WEFT_UNARY(tanh, tanh_of(x))
@@ -45,6 +76,12 @@ WEFT_UNARY(negate, -x)
 WEFT_UNARY(absolute, __builtin_fabsf(x))
 WEFT_UNARY(square, x* x)
 WEFT_UNARY(reciprocal, 1.0f / x)
+WEFT_UNARY(erf, erf_of(x))
+WEFT_UNARY(sign, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x)
+WEFT_UNARY(floor, __builtin_floorf(x))
+// The C library's: exact in all its special cases, and quick enough for what is seldom used.
+WEFT_UNARY(pow_scalar, __builtin_powf(x, literal))
+WEFT_BINARY(pow, __builtin_powf(x, y))
 WEFT_UNARY(add_scalar, x + literal)
 WEFT_UNARY(multiply_scalar, x* literal)
 WEFT_BINARY(add, x + y)
@@ -56,15 +93,31 @@ WEFT_BINARY(maximum, ((x > y) | (x != x)) ? x : y)
 WEFT_BINARY(minimum, ((x < y) | (x != x)) ? x : y)
 WEFT_BINARY(equal, x == y ? 1.0f : 0.0f)
 WEFT_BINARY(greater, x > y ? 1.0f : 0.0f)
+WEFT_BINARY(greater_equal, x >= y ? 1.0f : 0.0f)
 WEFT_BINARY(relu_backward, y > 0.0f ? x : 0.0f)
+WEFT_BINARY(leaky_relu_backward, y > 0.0f ? x : literal * x)
+WEFT_BINARY(elu_backward, y > 0.0f ? x : x * (y + literal))
+WEFT_BINARY(clip_backward, (y > literal) & (y < second_literal) ? x : 0.0f)
+WEFT_BINARY(hardswish_backward, x* hardswish_slope_of(y))
+WEFT_BINARY(silu_backward, x* silu_slope_of(y))
 WEFT_BINARY(gelu_backward, x* gelu_slope_of(y))
 WEFT_BINARY(gelu_tanh_backward, x* gelu_tanh_slope_of(y))
 // i32 operands, as their bits in float slots.
 WEFT_BINARY(equal_integers, bits_of(x) == bits_of(y) ? 1.0f : 0.0f)
 WEFT_BINARY(greater_integers, static_cast<int32_t>(bits_of(x)) > static_cast<int32_t>(bits_of(y)) ? 1.0f : 0.0f)
+WEFT_BINARY(greater_equal_integers, static_cast<int32_t>(bits_of(x)) >= static_cast<int32_t>(bits_of(y)) ? 1.0f : 0.0f)
 
 #undef WEFT_UNARY
 #undef WEFT_BINARY
+
+void where(float* out, const Operands& operands, int64_t count) {
+  const float *a = operands.a, *b = operands.b, *c = operands.c;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const float chosen = b[i], other = c[i];  // both are read: a selection, not a branch
+    out[i] = a[i] != 0.0f ? chosen : other;
+  }
+}
 
 void fill(float* out, float value, int64_t count) {
 #pragma omp simd
@@ -76,14 +129,26 @@ InstructionLoop loop_of(ops::ScalarOp op) {
   switch (op) {
     case ScalarOp::relu:
       return relu;
+    case ScalarOp::leaky_relu:
+      return leaky_relu;
+    case ScalarOp::elu:
+      return elu;
+    case ScalarOp::clip:
+      return clip;
+    case ScalarOp::hardswish:
+      return hardswish;
     case ScalarOp::gelu:
       return gelu;
     case ScalarOp::gelu_tanh:
       return gelu_tanh;
+    case ScalarOp::silu:
+      return silu;
     case ScalarOp::tanh:
       return tanh;
     case ScalarOp::sigmoid:
       return sigmoid;
+    case ScalarOp::softplus:
+      return softplus;
     case ScalarOp::exp:
       return exp;
     case ScalarOp::log:
@@ -98,6 +163,12 @@ InstructionLoop loop_of(ops::ScalarOp op) {
       return square;
     case ScalarOp::reciprocal:
       return reciprocal;
+    case ScalarOp::erf:
+      return erf;
+    case ScalarOp::sign:
+      return sign;
+    case ScalarOp::floor:
+      return floor;
     case ScalarOp::add:
       return add;
     case ScalarOp::subtract:
@@ -106,6 +177,8 @@ InstructionLoop loop_of(ops::ScalarOp op) {
       return multiply;
     case ScalarOp::divide:
       return divide;
+    case ScalarOp::pow:
+      return pow;
     case ScalarOp::maximum:
       return maximum;
     case ScalarOp::minimum:
@@ -114,18 +187,34 @@ InstructionLoop loop_of(ops::ScalarOp op) {
       return equal;
     case ScalarOp::greater:
       return greater;
+    case ScalarOp::greater_equal:
+      return greater_equal;
+    case ScalarOp::where:
+      return where;
     case ScalarOp::relu_backward:
       return relu_backward;
+    case ScalarOp::leaky_relu_backward:
+      return leaky_relu_backward;
+    case ScalarOp::elu_backward:
+      return elu_backward;
+    case ScalarOp::clip_backward:
+      return clip_backward;
+    case ScalarOp::hardswish_backward:
+      return hardswish_backward;
     case ScalarOp::gelu_backward:
       return gelu_backward;
     case ScalarOp::gelu_tanh_backward:
       return gelu_tanh_backward;
+    case ScalarOp::silu_backward:
+      return silu_backward;
     case ScalarOp::add_scalar:
       return add_scalar;
     case ScalarOp::multiply_scalar:
       return multiply_scalar;
+    case ScalarOp::pow_scalar:
+      return pow_scalar;
   }
   return nullptr;
 }
 
-constexpr Loops loops{loop_of, equal_integers, greater_integers, fill};
+constexpr Loops loops{loop_of, equal_integers, greater_integers, greater_equal_integers, fill};

@@ -1,4 +1,6 @@
 // Elementwise ops, one instruction per node, and fused programs of them.
+#include <array>
+
 #include "weft/base/error.h"
 #include "weft/ops/scalar_math.h"
 #include "weft/runtime/reference/reference.h"
@@ -18,14 +20,14 @@ Body prepare_single(const NodeSignature& node) {
   check(ops::scalar_instruction(node.op->name, node.attributes, instruction),
         "every elementwise op has an instruction");
   const int64_t elements = node.outputs[0].elements();
-  const bool binary = ops::operand_count(instruction.op) == 2;
-  const DType a_type = node.inputs[0].dtype, b_type = binary ? node.inputs[1].dtype : a_type;
+  std::vector<DType> types;
+  for (const TensorType& type : node.inputs) types.push_back(type.dtype);
   const DType out_type = node.outputs[0].dtype;
   return [=, views = views_of(node)](const KernelArguments& call) {
+    std::array<double, 3> values{};
     for (int64_t i = 0; i < elements; ++i) {
-      const double a = load_element(a_type, call.inputs[0], views[0](i));
-      const double b = binary ? load_element(b_type, call.inputs[1], views[1](i)) : 0;
-      store_element(out_type, call.outputs[0], i, ops::evaluate_scalar(instruction, a, b));
+      for (size_t k = 0; k < types.size(); ++k) values[k] = load_element(types[k], call.inputs[k], views[k](i));
+      store_element(out_type, call.outputs[0], i, ops::evaluate_scalar(instruction, values[0], values[1], values[2]));
     }
   };
 }
@@ -41,9 +43,9 @@ Body prepare_program(const NodeSignature& node) {
         slots[slot] = static_cast<double>(input(call, slot)[views[slot](i)]);
       for (size_t step = 0; step < program.size(); ++step) {
         const ops::ScalarInstruction& instruction = program[step];
-        const double a = slots[static_cast<size_t>(instruction.a)];
-        const double b = instruction.b < 0 ? 0 : slots[static_cast<size_t>(instruction.b)];
-        slots[input_count + step] = ops::evaluate_scalar(instruction, a, b);
+        const auto value = [&](int slot) { return slot < 0 ? 0 : slots[static_cast<size_t>(slot)]; };
+        slots[input_count + step] =
+            ops::evaluate_scalar(instruction, value(instruction.a), value(instruction.b), value(instruction.c));
       }
       for (size_t k = 0; k < results.size(); ++k)
         output(call, k)[i] = static_cast<float>(slots[static_cast<size_t>(results[k])]);
