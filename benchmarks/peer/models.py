@@ -7,6 +7,13 @@ from torch import nn
 from torch.nn import functional
 
 
+def is_small(choice, input_shape):
+    """Whether a stem or head is the one for small images: as chosen, or by the size."""
+    if choice not in (None, "imagenet", "small"):
+        raise ValueError(f"'{choice}' is not known; give imagenet or small")
+    return choice == "small" if choice else max(input_shape[1:]) < 64
+
+
 class Mlp(nn.Module):
     def __init__(self, input_shape, classes):
         super().__init__()
@@ -100,14 +107,16 @@ class Bottleneck(nn.Module):
     """The stride is in the 3x3 convolution, as in torchvision (ResNet v1.5)."""
 
     expansion = 4
+    factor = 1
 
     def __init__(self, inputs, planes, stride, downsample):
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, planes, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(planes)
-        self.conv2 = nn.Conv2d(planes, planes, 3, stride, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(planes)
-        self.conv3 = nn.Conv2d(planes, 4 * planes, 1, bias=False)
+        middle = self.factor * planes
+        self.conv1 = nn.Conv2d(inputs, middle, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(middle)
+        self.conv2 = nn.Conv2d(middle, middle, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(middle)
+        self.conv3 = nn.Conv2d(middle, 4 * planes, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(4 * planes)
         self.downsample = downsample
 
@@ -118,14 +127,16 @@ class Bottleneck(nn.Module):
         return functional.relu(y + (x if self.downsample is None else self.downsample(x)), inplace=True)
 
 
+class WideBottleneck(Bottleneck):
+    factor = 2
+
+
 class Resnet(nn.Module):
     """He et al. 2016, with torchvision's names. Stem "imagenet": 7x7 stride 2, max pooling; "small": 3x3."""
 
-    def __init__(self, input_shape, classes, block, depths, stem):
+    def __init__(self, input_shape, classes, block, depths, stem=None):
         super().__init__()
-        if stem not in ("imagenet", "small"):
-            raise ValueError(f"stem '{stem}' is not known; give imagenet or small")
-        self.small = stem == "small"
+        self.small = is_small(stem, input_shape)
         kernel, stride, padding = (3, 1, 1) if self.small else (7, 2, 3)
         self.conv1 = nn.Conv2d(input_shape[0], 64, kernel, stride, padding, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
@@ -161,6 +172,251 @@ class Resnet(nn.Module):
         return self.fc(functional.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
+class Alexnet(nn.Module):
+    """Krizhevsky 2014, as in torchvision."""
+
+    def __init__(self, input_shape, classes, dropout=0.5):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(input_shape[0], 64, 11, 4, 2),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2),
+            nn.Conv2d(64, 192, 5, padding=2),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2),
+            nn.Conv2d(192, 384, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(384, 256, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(256, 256, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2),
+        )
+        self.classifier = nn.Sequential(
+            nn.Dropout(float(dropout)),
+            nn.Linear(256 * 36, 4096),
+            nn.ReLU(inplace=True),
+            nn.Dropout(float(dropout)),
+            nn.Linear(4096, 4096),
+            nn.ReLU(inplace=True),
+            nn.Linear(4096, classes),
+        )
+
+    def forward(self, x):
+        return self.classifier(functional.adaptive_avg_pool2d(self.features(x), 6).flatten(1))
+
+
+class Vgg16(nn.Module):
+    """Simonyan and Zisserman 2015, configuration D, as in torchvision; head "small" is a single layer."""
+
+    def __init__(self, input_shape, classes, norm="none", head=None, dropout=0.5):
+        super().__init__()
+        layers, inputs = [], input_shape[0]
+        for convolutions, channels in ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)):
+            for _ in range(convolutions):
+                layers.append(nn.Conv2d(inputs, channels, 3, padding=1))
+                layers += [nn.BatchNorm2d(channels)] if norm == "batch" else []
+                layers.append(nn.ReLU(inplace=True))
+                inputs = channels
+            layers.append(nn.MaxPool2d(2))
+        self.features = nn.Sequential(*layers)
+        self.small = is_small(head, input_shape)
+        if self.small:
+            self.classifier = nn.Linear(512, classes)
+        else:
+            self.classifier = nn.Sequential(
+                nn.Linear(512 * 49, 4096),
+                nn.ReLU(inplace=True),
+                nn.Dropout(float(dropout)),
+                nn.Linear(4096, 4096),
+                nn.ReLU(inplace=True),
+                nn.Dropout(float(dropout)),
+                nn.Linear(4096, classes),
+            )
+        initialize(self, "fan_out", linear_deviation=0.01)
+
+    def forward(self, x):
+        x = functional.adaptive_avg_pool2d(self.features(x), 1 if self.small else 7)
+        return self.classifier(x.flatten(1))
+
+
+def initialize(model, mode, linear_deviation=None):
+    """Normal weights of convolutions (He et al. 2015), biases of zero; fully connected weights normal, or PyTorch's."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode=mode, nonlinearity="relu")
+        elif isinstance(module, nn.Linear) and linear_deviation is not None:
+            nn.init.normal_(module.weight, std=linear_deviation)
+        if isinstance(module, (nn.Conv2d, nn.Linear)) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+class WideBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride, dropout):
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(inputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.dropout = float(dropout)
+        same = inputs == outputs and stride == 1
+        self.convShortcut = None if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+    def forward(self, x):
+        active = functional.relu(self.bn1(x), inplace=True)
+        y = functional.relu(self.bn2(self.conv1(active)), inplace=True)
+        y = self.conv2(functional.dropout(y, self.dropout, self.training))
+        return y + (x if self.convShortcut is None else self.convShortcut(active))
+
+
+class WideGroup(nn.Module):
+    def __init__(self, inputs, outputs, blocks, stride, dropout):
+        super().__init__()
+        self.layer = nn.Sequential(
+            *(
+                WideBlock(outputs if index else inputs, outputs, 1 if index else stride, dropout)
+                for index in range(blocks)
+            )
+        )
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class WideResnet(nn.Module):
+    """Zagoruyko and Komodakis 2016, WRN-depth-width for small images."""
+
+    def __init__(self, input_shape, classes, depth=28, width=10, dropout=0):
+        super().__init__()
+        blocks = (depth - 4) // 6
+        self.conv1 = nn.Conv2d(input_shape[0], 16, 3, 1, 1, bias=False)
+        self.block1 = WideGroup(16, 16 * width, blocks, 1, dropout)
+        self.block2 = WideGroup(16 * width, 32 * width, blocks, 2, dropout)
+        self.block3 = WideGroup(32 * width, 64 * width, blocks, 2, dropout)
+        self.bn1 = nn.BatchNorm2d(64 * width)
+        self.fc = nn.Linear(64 * width, classes)
+        initialize(self, "fan_out")
+
+    def forward(self, x):
+        x = functional.relu(self.bn1(self.block3(self.block2(self.block1(self.conv1(x))))), inplace=True)
+        return self.fc(functional.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class DenseLayer(nn.Module):
+    def __init__(self, inputs, growth):
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(inputs)
+        self.conv1 = nn.Conv2d(inputs, 4 * growth, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(4 * growth)
+        self.conv2 = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
+
+    def forward(self, x):
+        y = self.conv1(functional.relu(self.norm1(x), inplace=True))
+        y = self.conv2(functional.relu(self.norm2(y), inplace=True))
+        return torch.cat([x, y], 1)
+
+
+class Transition(nn.Module):
+    def __init__(self, inputs):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(inputs)
+        self.conv = nn.Conv2d(inputs, inputs // 2, 1, bias=False)
+
+    def forward(self, x):
+        return functional.avg_pool2d(self.conv(functional.relu(self.norm(x), inplace=True)), 2)
+
+
+class Densenet(nn.Module):
+    """Huang et al. 2017, with torchvision's names."""
+
+    def __init__(self, input_shape, classes, growth=32, blocks="6,12,24,16", stem=None):
+        super().__init__()
+        self.small = is_small(stem, input_shape)
+        kernel, stride, padding = (3, 1, 1) if self.small else (7, 2, 3)
+        channels = 2 * growth
+        self.features = nn.Sequential()
+        self.features.add_module("conv0", nn.Conv2d(input_shape[0], channels, kernel, stride, padding, bias=False))
+        self.features.add_module("norm0", nn.BatchNorm2d(channels))
+        self.features.add_module("relu0", nn.ReLU(inplace=True))
+        if not self.small:
+            self.features.add_module("pool0", nn.MaxPool2d(3, 2, 1))
+        depths = [int(depth) for depth in str(blocks).split(",")]
+        for number, depth in enumerate(depths, 1):
+            block = nn.Sequential()
+            for layer in range(1, depth + 1):
+                block.add_module(f"denselayer{layer}", DenseLayer(channels, growth))
+                channels += growth
+            self.features.add_module(f"denseblock{number}", block)
+            if number < len(depths):
+                self.features.add_module(f"transition{number}", Transition(channels))
+                channels //= 2
+        self.features.add_module("norm5", nn.BatchNorm2d(channels))
+        self.classifier = nn.Linear(channels, classes)
+        initialize(self, "fan_in")
+
+    def forward(self, x):
+        x = functional.relu(self.features(x), inplace=True)
+        return self.classifier(functional.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+def conv_norm_relu6(inputs, outputs, kernel=1, stride=1, groups=1):
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU6(inplace=True),
+    )
+
+
+class InvertedResidual(nn.Module):
+    def __init__(self, inputs, outputs, stride, expansion):
+        super().__init__()
+        wide = inputs * expansion
+        self.conv = nn.Sequential(
+            *([] if expansion == 1 else [conv_norm_relu6(inputs, wide)]),
+            conv_norm_relu6(wide, wide, 3, stride, wide),
+            nn.Conv2d(wide, outputs, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.residual = stride == 1 and inputs == outputs
+
+    def forward(self, x):
+        return x + self.conv(x) if self.residual else self.conv(x)
+
+
+class MobilenetV2(nn.Module):
+    """Sandler et al. 2018, as in torchvision. Stem "small": three halvings of the image instead of five."""
+
+    def __init__(self, input_shape, classes, width=1, dropout=0.2, stem=None):
+        super().__init__()
+        width, small = float(width), is_small(stem, input_shape)
+
+        def scaled(channels):
+            rounded = max(8, int(channels * width + 4) // 8 * 8)
+            return rounded + 8 if rounded < 0.9 * channels * width else rounded
+
+        inputs = scaled(32)
+        features = [conv_norm_relu6(input_shape[0], inputs, 3, 1 if small else 2)]
+        for expansion, channels, blocks, stride in (
+            (1, 16, 1, 1),
+            (6, 24, 2, 1 if small else 2),
+            (6, 32, 3, 2),
+            (6, 64, 4, 2),
+            (6, 96, 3, 1),
+            (6, 160, 3, 2),
+            (6, 320, 1, 1),
+        ):
+            for index in range(blocks):
+                features.append(InvertedResidual(inputs, scaled(channels), 1 if index else stride, expansion))
+                inputs = scaled(channels)
+        last = int(1280 * max(1.0, width) + 4) // 8 * 8
+        self.features = nn.Sequential(*features, conv_norm_relu6(inputs, last))
+        self.classifier = nn.Sequential(nn.Dropout(float(dropout)), nn.Linear(last, classes))
+        initialize(self, "fan_out", linear_deviation=0.01)
+
+    def forward(self, x):
+        return self.classifier(functional.adaptive_avg_pool2d(self.features(x), 1).flatten(1))
+
+
 class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
@@ -168,11 +424,13 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.proj = nn.Linear(width, width)
 
-    def forward(self, x, mask):
+    def forward(self, x, mask=None):
         batch, length, width = x.shape
         q, k, v = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         scores = q @ k.transpose(-2, -1) / math.sqrt(width // self.heads)
-        y = scores.masked_fill(mask, -1e30).softmax(-1) @ v
+        if mask is not None:
+            scores = scores.masked_fill(mask, -1e30)
+        y = scores.softmax(-1) @ v
         return self.proj(y.transpose(1, 2).reshape(batch, length, width))
 
 
@@ -199,11 +457,64 @@ class TransformerBlock(nn.Module):
         return x + self.mlp(self.ln2(x))
 
 
+class VitBlock(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width, eps=1e-6)
+        self.attn = Attention(width, heads)
+        self.norm2 = nn.LayerNorm(width, eps=1e-6)
+        self.mlp = FeedForward(width)
+
+    def forward(self, x):
+        x = x + self.attn(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class PatchEmbed(nn.Module):
+    def __init__(self, channels, width, patch):
+        super().__init__()
+        self.proj = nn.Conv2d(channels, width, patch, patch)
+
+    def forward(self, x):
+        return self.proj(x).flatten(2).transpose(1, 2)
+
+
+class VitTiny(nn.Module):
+    """DeiT-Ti (Touvron et al. 2021), with timm's names."""
+
+    no_weight_decay = ("cls_token", "pos_embed")
+
+    def __init__(self, input_shape, classes, patch=None, layers=12, heads=3, width=192):
+        super().__init__()
+        channels, rows, columns = input_shape
+        patch = patch or (4 if max(rows, columns) < 64 else 16)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.pos_embed = nn.Parameter(torch.zeros(1, 1 + (rows // patch) * (columns // patch), width))
+        self.patch_embed = PatchEmbed(channels, width, patch)
+        self.blocks = nn.Sequential(*(VitBlock(width, heads) for _ in range(layers)))
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.head = nn.Linear(width, classes)
+        nn.init.trunc_normal_(self.cls_token, std=0.02)
+        nn.init.trunc_normal_(self.pos_embed, std=0.02)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.trunc_normal_(module.weight, std=0.02)
+                nn.init.zeros_(module.bias)
+
+    def forward(self, x):
+        x = torch.cat([self.cls_token.expand(len(x), -1, -1), self.patch_embed(x)], 1) + self.pos_embed
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+PRESETS = {"tiny": (4, 4, 128), "small": (6, 6, 384), "base": (12, 12, 768)}
+
+
 class TransformerLm(nn.Module):
     """GPT-2's shape: pre-norm, learned positions, causal. Tokens [N,T] to logits [N*T,classes]."""
 
-    def __init__(self, input_shape, classes, layers=4, heads=4, width=128):
+    def __init__(self, input_shape, classes, preset="tiny", layers=None, heads=None, width=None):
         super().__init__()
+        layers, heads, width = (given or usual for given, usual in zip((layers, heads, width), PRESETS[preset]))
         context = input_shape[0]
         self.tok_emb = nn.Embedding(classes, width)
         self.pos_emb = nn.Embedding(context, width)
@@ -225,12 +536,25 @@ class TransformerLm(nn.Module):
         return self.head(self.ln_f(x)).flatten(0, 1)
 
 
+def resnet(block, *depths):
+    return lambda shape, classes, stem=None: Resnet(shape, classes, block, depths, stem)
+
+
 MODELS = {
     "mlp": Mlp,
     "lenet5": Lenet5,
+    "alexnet": Alexnet,
+    "vgg16": Vgg16,
     "resnet9": Resnet9,
-    "resnet18": lambda shape, classes, stem="imagenet": Resnet(shape, classes, BasicBlock, (2, 2, 2, 2), stem),
-    "resnet50": lambda shape, classes, stem="imagenet": Resnet(shape, classes, Bottleneck, (3, 4, 6, 3), stem),
+    "resnet18": resnet(BasicBlock, 2, 2, 2, 2),
+    "resnet34": resnet(BasicBlock, 3, 4, 6, 3),
+    "resnet50": resnet(Bottleneck, 3, 4, 6, 3),
+    "resnet101": resnet(Bottleneck, 3, 4, 23, 3),
+    "wide_resnet": WideResnet,
+    "wide_resnet50_2": resnet(WideBottleneck, 3, 4, 6, 3),
+    "densenet121": Densenet,
+    "mobilenet_v2": MobilenetV2,
+    "vit_tiny": VitTiny,
     "transformer_lm": TransformerLm,
 }
 
@@ -241,12 +565,13 @@ def build(name, input_shape, classes, **options):
 
 
 def make_sgd(model, learning_rate, momentum, weight_decay, **options):
-    """SGD that decays weights only: neither biases nor the scales and shifts of norms."""
-    parameters = list(model.parameters())
+    """SGD that decays weights only: neither biases nor the scales and shifts of norms, nor what the model spares."""
+    spared = getattr(model, "no_weight_decay", ())
+    decayed = {name: p.ndim > 1 and name not in spared for name, p in model.named_parameters()}
     return torch.optim.SGD(
         [
-            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
-            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+            {"params": [p for name, p in model.named_parameters() if decayed[name]], "weight_decay": weight_decay},
+            {"params": [p for name, p in model.named_parameters() if not decayed[name]], "weight_decay": 0.0},
         ],
         lr=learning_rate,
         momentum=momentum,

@@ -26,16 +26,6 @@ class Models : public ::testing::Test {
       if (parameter.trainable) count += parameter.shape.elements();
     return count;
   }
-  /// Of convolutions and matrix products.
-  static double multiply_adds(const Graph& graph) {
-    double count = 0;
-    for (size_t index = 0; index < graph.nodes().size(); ++index) {
-      const NodeSignature node = signature_of(graph, NodeId{static_cast<int32_t>(index)});
-      if (node.op->name != "conv2d" && node.op->name != "matmul") continue;
-      count += static_cast<double>(node.op->flops(node.inputs, node.outputs, node.attributes)) / 2;
-    }
-    return count;
-  }
   std::string error(const std::string& name, const ModelInput& input, const ModelOptions& options, ErrorKind kind) {
     try {
       make(name, input, options);
@@ -52,9 +42,6 @@ class Models : public ::testing::Test {
   OpRegistry registry_ = ops::make_registry();
 };
 
-// Counts that the models' authors and torchvision publish.
-TEST_F(Models, ParametersOfResNet18) { EXPECT_EQ(trainable(make("resnet18", {2, {3, 224, 224}, 1000})), 11689512); }
-TEST_F(Models, ParametersOfResNet50) { EXPECT_EQ(trainable(make("resnet50", {2, {3, 224, 224}, 1000})), 25557032); }
 TEST_F(Models, ParametersOfLeNet5) {
   EXPECT_EQ(trainable(make("lenet5", {2, {1, 28, 28}, 10})), 61706);
   EXPECT_EQ(trainable(make("lenet5", {2, {3, 32, 32}, 10})), 61706 + 2 * 6 * 25);
@@ -70,12 +57,6 @@ TEST_F(Models, ParametersOfMlp) {
 TEST_F(Models, ParametersOfTransformer) {
   const int64_t d = 128, block = 4 * d + (3 * d * d + 3 * d) + (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d);
   EXPECT_EQ(trainable(make("transformer_lm", {2, {64}, 65})), 65 * d + 64 * d + 4 * block + 2 * d + 65 * d);
-}
-
-// 1.814e9 and 4.089e9 per image of 224 x 224 in torchvision's tables.
-TEST_F(Models, MultiplyAddsOfResNets) {
-  EXPECT_NEAR(multiply_adds(make("resnet18", {1, {3, 224, 224}, 1000}).graph), 1.814e9, 1e6);
-  EXPECT_NEAR(multiply_adds(make("resnet50", {1, {3, 224, 224}, 1000}).graph), 4.089e9, 1e6);
 }
 
 TEST_F(Models, ResNetKeepsSmallImagesLarge) {

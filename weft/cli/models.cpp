@@ -1,4 +1,4 @@
-// weft models: what can be trained, with parameters and flops for an input.
+// weft models: what can be trained, with parameters and multiply-adds for an input.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ struct ModelsOptions {
 /// One row: what a model costs for one sample, or why it cannot read it.
 struct ModelCost {
   models::ModelInput input;
-  int64_t parameters = 0, flops = 0;
+  int64_t parameters = 0, multiply_adds = 0, flops = 0;
   std::string problem;
 };
 
@@ -50,6 +50,7 @@ ModelCost cost_of(const OpRegistry& registry, const models::ModelEntry& entry, c
     const models::Model model =
         models::build(registry, entry.name, cost.input, spec.model.options, models::Mode::inference);
     cost.parameters = train::parameter_count(model.parameters);
+    cost.multiply_adds = models::multiply_adds(model.graph);
     cost.flops = flops_of(model.graph);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::shape || !options.name.empty()) throw;
@@ -68,7 +69,7 @@ int models_command(const ModelsOptions& options) {
                {"input"},
                {"classes", Align::right},
                {"parameters", Align::right},
-               {"forward flops", Align::right},
+               {"multiply-adds", Align::right},
                {"summary"}});
   std::string details;
   for (const models::ModelEntry& entry : models::all_models()) {
@@ -77,12 +78,13 @@ int models_command(const ModelsOptions& options) {
     const bool fits = cost.problem.empty();
     const auto count = [&](int64_t n) { return fits ? human_count(static_cast<double>(n)) : std::string("-"); };
     table.add_row({entry.name, input_text(cost.input), std::to_string(cost.input.classes), count(cost.parameters),
-                   count(cost.flops), fits ? entry.summary : "does not read this input"});
+                   count(cost.multiply_adds), fits ? entry.summary : "does not read this input"});
     rows.push_back({{"name", entry.name},
                     {"summary", entry.summary},
                     {"input", cost.input.shape},
                     {"classes", cost.input.classes},
                     {"parameters", fits ? nlohmann::ordered_json(cost.parameters) : nlohmann::ordered_json()},
+                    {"multiply_adds", fits ? nlohmann::ordered_json(cost.multiply_adds) : nlohmann::ordered_json()},
                     {"forward_flops", fits ? nlohmann::ordered_json(cost.flops) : nlohmann::ordered_json()},
                     {"options", entry.options}});
     for (const std::string& option : entry.options) details += fmt::format("  --set model.{}\n", option);
@@ -93,7 +95,8 @@ int models_command(const ModelsOptions& options) {
   }
   fmt::print("{}", table.text());
   if (!options.name.empty() && !details.empty()) fmt::print("options:\n{}", details);
-  if (options.name.empty()) fmt::print("flops are those of one sample; `weft models NAME` shows a model's options\n");
+  if (options.name.empty())
+    fmt::print("multiply-adds are those of one sample, forward; `weft models NAME` shows a model's options\n");
   return 0;
 }
 
@@ -101,7 +104,7 @@ int models_command(const ModelsOptions& options) {
 
 void add_models(CLI::App& app, Action& action) {
   auto options = std::make_shared<ModelsOptions>();
-  CLI::App* command = app.add_subcommand("models", "List the models with their parameters and flops");
+  CLI::App* command = app.add_subcommand("models", "List the models with their parameters and multiply-adds");
   command->add_option("NAME", options->name, "Only this one, with its options");
   command->add_option("--input", options->input, "C,H,W of one image, or T tokens; default: each model's own");
   command->add_option("--classes", options->classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));

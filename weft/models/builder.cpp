@@ -11,19 +11,25 @@ namespace {
 constexpr double kEpsilon = 1e-5, kMomentum = 0.1;
 
 Initializer weight_start(Start start, int64_t fan_in, int64_t fan_out) {
+  const auto normal = [](double deviation) { return Initializer{Initializer::Kind::normal, deviation}; };
   switch (start) {
     case Start::fan_in_uniform:
+    case Start::fan_in_uniform_weight:
       return {Initializer::Kind::uniform, 1 / std::sqrt(static_cast<double>(fan_in))};
+    case Start::fan_in_normal:
+      return normal(std::sqrt(2 / static_cast<double>(fan_in)));
     case Start::fan_out_normal:
-      return {Initializer::Kind::normal, std::sqrt(2 / static_cast<double>(fan_out))};
+      return normal(std::sqrt(2 / static_cast<double>(fan_out)));
     case Start::small_normal:
-      return {Initializer::Kind::normal, 0.02};
+      return normal(0.02);
+    case Start::tiny_normal:
+      return normal(0.01);
   }
   return {};
 }
 
 Initializer bias_start(Start start, int64_t fan_in) {
-  if (start == Start::small_normal) return {};
+  if (start != Start::fan_in_uniform) return {};
   return {Initializer::Kind::uniform, 1 / std::sqrt(static_cast<double>(fan_in))};
 }
 
@@ -35,6 +41,10 @@ ModelBuilder::ModelBuilder(const OpRegistry& registry, std::string model, const 
 void ModelBuilder::reject_input(const std::string& wanted, const std::string& next_step) const {
   fail(ErrorKind::shape, "[{}] wants {}, got samples of shape {}; {}", name_, wanted, to_string(Shape(input_.shape)),
        next_step);
+}
+
+bool ModelBuilder::has_small_images() const {
+  return input_.shape.size() == 3 && input_.shape[1] < 64 && input_.shape[2] < 64;
 }
 
 ValueId ModelBuilder::image(int64_t smallest) {
@@ -73,10 +83,12 @@ ValueId ModelBuilder::running_statistic(const std::string& name, int64_t channel
 }
 
 ValueId ModelBuilder::conv(ValueId x, const std::string& name, const ConvLayer& layer) {
-  const int64_t inputs = shape(x)[1], area = layer.kernel * layer.kernel;
+  const int64_t inputs = shape(x)[1] / layer.groups, area = layer.kernel * layer.kernel;
+  // PyTorch's fan out of grouped convolutions counts all output channels.
   const Initializer start = weight_start(layer.start, inputs * area, layer.channels * area);
   const ValueId weight = parameter(name + ".weight", {layer.channels, inputs, layer.kernel, layer.kernel}, start, true);
-  const ops::Conv2dOptions options{.stride = {layer.stride, layer.stride}, .padding = layer.padding};
+  const ops::Conv2dOptions options{
+      .stride = {layer.stride, layer.stride}, .padding = layer.padding, .groups = layer.groups};
   const ValueId product = ops::conv2d(graph(), x, weight, options, name);
   if (!layer.bias) return product;
   const ValueId bias = parameter(name + ".bias", {layer.channels}, bias_start(layer.start, inputs * area), false);
@@ -114,11 +126,11 @@ ValueId ModelBuilder::linear(ValueId x, const std::string& name, const LinearLay
   return ops::add(graph(), product, bias, name + ".biased");
 }
 
-ValueId ModelBuilder::layer_norm(ValueId x, const std::string& name) {
+ValueId ModelBuilder::layer_norm(ValueId x, const std::string& name, double epsilon) {
   const int64_t width = shape(x)[shape(x).rank() - 1];
   const ValueId scale = parameter(name + ".weight", {width}, {Initializer::Kind::ones, 0}, false);
   const ValueId shift = parameter(name + ".bias", {width}, {}, false);
-  return ops::layer_norm(graph(), x, scale, shift, kEpsilon, name);
+  return ops::layer_norm(graph(), x, scale, shift, epsilon, name);
 }
 
 ValueId ModelBuilder::embedding(ValueId indices, const std::string& name, int64_t rows, int64_t width) {

@@ -10,11 +10,14 @@
 
 namespace weft::models {
 
-/// How the weight of a layer starts.
+/// How the weight of a layer starts. The bias starts at zero but for the first.
 enum class Start {
-  fan_in_uniform,  // uniform in +-1/sqrt(fan in), bias too: the default of PyTorch's layers
-  fan_out_normal,  // normal, deviation sqrt(2 / fan out) (He et al. 2015): torchvision's residual networks
-  small_normal,    // normal, deviation 0.02, bias zero: GPT-2
+  fan_in_uniform,         // uniform in +-1/sqrt(fan in), bias too: the default of PyTorch's layers
+  fan_in_uniform_weight,  // the same, bias zero
+  fan_in_normal,          // normal, deviation sqrt(2 / fan in) (He et al. 2015): densely connected networks
+  fan_out_normal,         // normal, deviation sqrt(2 / fan out): torchvision's residual networks
+  small_normal,           // normal, deviation 0.02: GPT-2, vision transformers
+  tiny_normal,            // normal, deviation 0.01: torchvision's fully connected layers
 };
 
 struct ConvLayer {
@@ -22,6 +25,7 @@ struct ConvLayer {
   int64_t kernel = 3;
   int64_t stride = 1;
   ops::Pair padding{0, 0};
+  int64_t groups = 1;
   bool bias = false;
   Start start = Start::fan_in_uniform;
 };
@@ -38,6 +42,8 @@ class ModelBuilder {
 
   Graph& graph() { return model_.graph; }
   const ModelInput& input() const { return input_; }
+  /// Below 64 pixels on both sides: stems and heads for photos would leave too little of them.
+  bool has_small_images() const;
   const Shape& shape(ValueId x) const { return model_.graph.shape(x); }
 
   /// The batch inputs "image" f32[N,C,H,W] and "labels" i32[N]. Error(shape) unless the samples are {C,H,W} with at
@@ -48,14 +54,14 @@ class ModelBuilder {
   /// The batch inputs "tokens" i32[N,T] and "labels" i32[N*T].
   ValueId tokens();
 
-  /// NAME.weight [O,C,K,K], NAME.bias [O].
+  /// NAME.weight [O,C/groups,K,K], NAME.bias [O].
   ValueId conv(ValueId x, const std::string& name, const ConvLayer& layer);
   /// NAME.weight, .bias, .running_mean, .running_var. In training the running statistics get updates.
   ValueId batch_norm(ValueId x, const std::string& name);
   /// x [rows,D] -> [rows,width]. NAME.weight [width,D], NAME.bias [width].
   ValueId linear(ValueId x, const std::string& name, const LinearLayer& layer);
   /// NAME.weight, NAME.bias.
-  ValueId layer_norm(ValueId x, const std::string& name);
+  ValueId layer_norm(ValueId x, const std::string& name, double epsilon = 1e-5);
   /// NAME.weight [rows,width].
   ValueId embedding(ValueId indices, const std::string& name, int64_t rows, int64_t width);
   /// x itself in inference or where nothing is dropped; else reads the scalars "seed" and "step".

@@ -7,9 +7,18 @@ namespace weft::models {
 
 ModelEntry mlp_entry();
 ModelEntry lenet5_entry();
+ModelEntry alexnet_entry();
+ModelEntry vgg16_entry();
 ModelEntry resnet9_entry();
 ModelEntry resnet18_entry();
+ModelEntry resnet34_entry();
 ModelEntry resnet50_entry();
+ModelEntry resnet101_entry();
+ModelEntry wide_resnet50_2_entry();
+ModelEntry wide_resnet_entry();
+ModelEntry densenet121_entry();
+ModelEntry mobilenet_v2_entry();
+ModelEntry vit_tiny_entry();
 ModelEntry transformer_lm_entry();
 
 }  // namespace weft::models

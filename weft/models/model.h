@@ -60,6 +60,8 @@ const ModelEntry& find_model(const std::string& name);
 /// Error(usage) with the nearest name for an unknown model or option; Error(shape) where the input does not fit.
 Model build(const OpRegistry& registry, const std::string& name, const ModelInput& input, const ModelOptions& options,
             Mode mode);
+/// Of the convolutions and matrix products, as published tables count them.
+int64_t multiply_adds(const Graph& graph);
 /// The starting value of a parameter.
 Tensor initialize(const ParameterSpec& parameter, uint64_t seed);
 

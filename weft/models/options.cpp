@@ -42,6 +42,16 @@ int64_t OptionReader::integer(const std::string& name, int64_t fallback, int64_t
   return *number;
 }
 
+double OptionReader::number(const std::string& name, double fallback, double smallest, double largest) const {
+  const std::string* text = find(name);
+  if (text == nullptr) return fallback;
+  const auto number = parse<double>(*text);
+  if (!number || !(*number >= smallest && *number <= largest)) {
+    reject(name, fmt::format("a number from {} to {}", smallest, largest));
+  }
+  return *number;
+}
+
 std::vector<int64_t> OptionReader::integers(const std::string& name, std::vector<int64_t> fallback, int64_t smallest,
                                             int64_t largest) const {
   const std::string* text = find(name);

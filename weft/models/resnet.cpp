@@ -38,10 +38,12 @@ ValueId basic_block(ModelBuilder& m, ValueId x, const std::string& name, int64_t
   return join(m, path, x, name, stride);
 }
 
+/// `Factor` times as many channels in the middle: Zagoruyko and Komodakis 2016.
+template <int Factor>
 ValueId bottleneck(ModelBuilder& m, ValueId x, const std::string& name, int64_t width, int64_t stride) {
-  ValueId path = conv_norm(m, x, name + ".conv1", name + ".bn1", width, 1);
+  ValueId path = conv_norm(m, x, name + ".conv1", name + ".bn1", Factor * width, 1);
   path = ops::relu(m.graph(), path, name + ".relu1");
-  path = conv_norm(m, path, name + ".conv2", name + ".bn2", width, 3, stride);
+  path = conv_norm(m, path, name + ".conv2", name + ".bn2", Factor * width, 3, stride);
   path = ops::relu(m.graph(), path, name + ".relu2");
   path = conv_norm(m, path, name + ".conv3", name + ".bn3", 4 * width, 1);
   return join(m, path, x, name, stride);
@@ -60,9 +62,8 @@ ModelEntry entry(const std::string& name, const std::string& summary, Block bloc
   const auto build = [=](const OpRegistry& registry, const ModelInput& input, const ModelOptions& options, Mode mode) {
     ModelBuilder m(registry, name, input, mode);
     const ValueId image = m.image(1);
-    const bool is_small = m.shape(image)[2] < 64 && m.shape(image)[3] < 64;
     const std::string stem_name =
-        OptionReader(name, options).choice("stem", is_small ? "small" : "imagenet", {"imagenet", "small"});
+        OptionReader(name, options).choice("stem", m.has_small_images() ? "small" : "imagenet", {"imagenet", "small"});
     ValueId x = stem(m, image, stem_name == "small");
     for (size_t layer = 0; layer < blocks.size(); ++layer) {
       for (int index = 0; index < blocks[layer]; ++index) {
@@ -86,8 +87,21 @@ ModelEntry resnet18_entry() {
   return entry("resnet18", "residual network of 18 layers, two 3x3 convolutions per block", basic_block, {2, 2, 2, 2});
 }
 
+ModelEntry resnet34_entry() {
+  return entry("resnet34", "residual network of 34 layers, two 3x3 convolutions per block", basic_block, {3, 4, 6, 3});
+}
+
 ModelEntry resnet50_entry() {
-  return entry("resnet50", "residual network of 50 layers, bottleneck blocks", bottleneck, {3, 4, 6, 3});
+  return entry("resnet50", "residual network of 50 layers, bottleneck blocks", bottleneck<1>, {3, 4, 6, 3});
+}
+
+ModelEntry resnet101_entry() {
+  return entry("resnet101", "residual network of 101 layers, bottleneck blocks", bottleneck<1>, {3, 4, 23, 3});
+}
+
+ModelEntry wide_resnet50_2_entry() {
+  return entry("wide_resnet50_2", "resnet50 whose 3x3 convolutions have twice the channels", bottleneck<2>,
+               {3, 4, 6, 3});
 }
 
 }  // namespace weft::models

@@ -1,0 +1,180 @@
+// The models beside what their authors, torchvision and timm publish about them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/models/model.h"
+#include "weft/ops/all.h"
+
+namespace weft::models {
+namespace {
+
+int64_t trainable(const Model& model) {
+  int64_t count = 0;
+  for (const ParameterSpec& parameter : model.parameters)
+    if (parameter.trainable) count += parameter.shape.elements();
+  return count;
+}
+
+struct Published {
+  std::string name;
+  ModelOptions options;
+  std::vector<int64_t> shape;
+  int64_t classes, parameters;
+  double giga_multiply_adds;  // as published
+  double tolerance = 0.0051;  // of two decimals
+};
+
+// torchvision's documentation of its pretrained weights; timm for vit_tiny; the papers' tables for wide_resnet, whose
+// parameters are those of the usual PyTorch version and whose multiply-adds are 5.2 there.
+std::vector<Published> published() {
+  const std::vector<int64_t> photo{3, 224, 224}, small{3, 32, 32};
+  return {
+      {"alexnet", {}, photo, 1000, 61100840, 0.71},
+      {"vgg16", {}, photo, 1000, 138357544, 15.47},
+      {"vgg16", {{"norm", "batch"}}, photo, 1000, 138365992, 15.47},
+      {"resnet18", {}, photo, 1000, 11689512, 1.81},
+      {"resnet34", {}, photo, 1000, 21797672, 3.66},
+      {"resnet50", {}, photo, 1000, 25557032, 4.09},
+      {"resnet101", {}, photo, 1000, 44549160, 7.80},
+      {"wide_resnet50_2", {}, photo, 1000, 68883240, 11.40},
+      {"wide_resnet", {}, small, 10, 36479194, 5.24},
+      {"wide_resnet", {{"depth", "16"}, {"width", "8"}}, small, 10, 10961370, 1.55},
+      {"densenet121", {}, photo, 1000, 7978856, 2.83},
+      {"densenet121", {{"blocks", "6,12,32,32"}}, photo, 1000, 14149480, 3.36},  // densenet169
+      {"densenet121", {{"blocks", "6,12,48,32"}}, photo, 1000, 20013928, 4.29},  // densenet201
+      {"mobilenet_v2", {}, photo, 1000, 3504872, 0.30},
+      {"mobilenet_v2", {{"width", "1.4"}}, photo, 1000, 6108776, 0.58},
+      {"vit_tiny", {}, photo, 1000, 5717416, 1.3, 0.051},
+      {"vit_tiny", {{"width", "384"}, {"heads", "6"}}, photo, 1000, 22050664, 4.6, 0.051},  // DeiT-S
+  };
+}
+
+TEST(Zoo, HasThePublishedParametersAndMultiplyAdds) {
+  const OpRegistry registry = ops::make_registry();
+  for (const Published& p : published()) {
+    SCOPED_TRACE(p.name + (p.options.empty() ? "" : " " + p.options.begin()->second));
+    const Model model = build(registry, p.name, {1, p.shape, p.classes}, p.options, Mode::inference);
+    EXPECT_EQ(trainable(model), p.parameters);
+    EXPECT_NEAR(static_cast<double>(multiply_adds(model.graph)) / 1e9, p.giga_multiply_adds, p.tolerance);
+  }
+}
+
+class ZooModel : public ::testing::Test {
+ protected:
+  Model make(const std::string& name, std::vector<int64_t> shape, const ModelOptions& options = {}) {
+    return build(registry_, name, {2, std::move(shape), 10}, options, Mode::training);
+  }
+  std::string error(const std::string& name, std::vector<int64_t> shape, const ModelOptions& options = {}) {
+    try {
+      make(name, std::move(shape), options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  std::map<std::string, ParameterSpec> parameters(const std::string& name, std::vector<int64_t> shape,
+                                                  const ModelOptions& options = {}) {
+    std::map<std::string, ParameterSpec> by_name;
+    for (const ParameterSpec& parameter : make(name, std::move(shape), options).parameters)
+      by_name[parameter.name] = parameter;
+    return by_name;
+  }
+  OpRegistry registry_ = ops::make_registry();
+};
+
+TEST_F(ZooModel, SmallStemsKeepSmallImagesLarge) {
+  const auto sides_of = [&](const std::string& model, int64_t pixels, const std::string& last,
+                            const ModelOptions& options = {}) {
+    const Model built = make(model, {3, pixels, pixels}, options);
+    return built.graph.shape(built.graph.find_value(last))[2];
+  };
+  EXPECT_EQ(sides_of("densenet121", 32, "features.relu5"), 4);
+  EXPECT_EQ(sides_of("densenet121", 64, "features.relu5"), 2);
+  EXPECT_EQ(sides_of("mobilenet_v2", 32, "features.18.2"), 4);
+  EXPECT_EQ(sides_of("mobilenet_v2", 64, "features.18.2"), 2);
+  EXPECT_EQ(sides_of("densenet121", 32, "features.relu5", {{"stem", "imagenet"}}), 1);
+}
+
+TEST_F(ZooModel, SmallHeadOfVggIsOneLayer) {
+  EXPECT_EQ(parameters("vgg16", {3, 32, 32}).at("classifier.weight").shape, Shape({10, 512}));
+  EXPECT_EQ(parameters("vgg16", {3, 32, 32}, {{"head", "imagenet"}}).at("classifier.0.weight").shape,
+            Shape({4096, 512 * 49}));
+}
+
+TEST_F(ZooModel, NamesOfTorchvisionAndTimm) {
+  EXPECT_EQ(parameters("alexnet", {3, 224, 224}).at("classifier.6.bias").shape, Shape({10}));
+  EXPECT_EQ(parameters("vgg16", {3, 64, 64}).at("features.28.weight").shape, Shape({512, 512, 3, 3}));
+  EXPECT_EQ(parameters("vgg16", {3, 64, 64}, {{"norm", "batch"}}).at("features.41.running_mean").shape, Shape({512}));
+  EXPECT_EQ(parameters("densenet121", {3, 64, 64}).at("features.denseblock4.denselayer16.conv2.weight").shape,
+            Shape({32, 128, 3, 3}));
+  EXPECT_EQ(parameters("densenet121", {3, 64, 64}).at("features.transition3.conv.weight").shape,
+            Shape({512, 1024, 1, 1}));
+  EXPECT_EQ(parameters("mobilenet_v2", {3, 64, 64}).at("features.1.conv.0.0.weight").shape, Shape({32, 1, 3, 3}));
+  EXPECT_EQ(parameters("mobilenet_v2", {3, 64, 64}).at("features.17.conv.3.running_var").shape, Shape({320}));
+  EXPECT_EQ(parameters("vit_tiny", {3, 224, 224}).at("pos_embed").shape, Shape({1, 197, 192}));
+  EXPECT_EQ(parameters("vit_tiny", {3, 224, 224}).at("blocks.11.mlp.fc2.weight").shape, Shape({192, 768}));
+}
+
+TEST_F(ZooModel, StartsAsItsPeer) {
+  using Kind = Initializer::Kind;
+  const auto depthwise = parameters("mobilenet_v2", {3, 64, 64}).at("features.1.conv.0.0.weight").initializer;
+  EXPECT_DOUBLE_EQ(depthwise.scale, std::sqrt(2.0 / (32 * 9)));  // PyTorch's fan out does not look at groups
+  const auto dense = parameters("densenet121", {3, 64, 64});
+  EXPECT_DOUBLE_EQ(dense.at("features.conv0.weight").initializer.scale, std::sqrt(2.0 / (3 * 49)));
+  EXPECT_EQ(dense.at("classifier.weight").initializer.kind, Kind::uniform);
+  EXPECT_EQ(dense.at("classifier.bias").initializer.kind, Kind::zeros);
+  const auto vgg = parameters("vgg16", {3, 64, 64});
+  EXPECT_EQ(vgg.at("features.0.bias").initializer.kind, Kind::zeros);
+  EXPECT_DOUBLE_EQ(vgg.at("classifier.0.weight").initializer.scale, 0.01);
+  const auto vit = parameters("vit_tiny", {3, 64, 64});
+  EXPECT_DOUBLE_EQ(vit.at("cls_token").initializer.scale, 0.02);
+  EXPECT_FALSE(vit.at("pos_embed").decay);
+}
+
+TEST_F(ZooModel, PresetsOfTheTransformer) {
+  const auto small = parameters("transformer_lm", {64}, {{"preset", "small"}});
+  EXPECT_EQ(small.at("blocks.5.attn.qkv.weight").shape, Shape({3 * 384, 384}));
+  EXPECT_FALSE(small.contains("blocks.6.attn.qkv.weight"));
+  const auto mixed = parameters("transformer_lm", {64}, {{"preset", "base"}, {"layers", "2"}});
+  EXPECT_EQ(mixed.at("blocks.1.mlp.fc1.weight").shape, Shape({4 * 768, 768}));
+  EXPECT_FALSE(mixed.contains("blocks.2.mlp.fc1.weight"));
+}
+/// 124,439,808 in GPT-2, which shares the embedding with the head and has room for 1024 tokens.
+TEST_F(ZooModel, BasePresetIsGpt2) {
+  const Model model = build(registry_, "transformer_lm", {1, {1024}, 50257}, {{"preset", "base"}}, Mode::inference);
+  EXPECT_EQ(trainable(model), 124439808 + 50257 * 768);
+}
+
+TEST_F(ZooModel, ImagesThatAreTooSmall) {
+  for (const auto& [name, pixels, least] : std::vector<std::tuple<std::string, int64_t, int64_t>>{
+           {"alexnet", 62, 63}, {"vgg16", 31, 32}, {"wide_resnet", 7, 8}, {"densenet121", 7, 8}, {"vit_tiny", 3, 4}}) {
+    EXPECT_EQ(error(name, {3, pixels, pixels}),
+              fmt::format("[{}] wants images (channels,height,width) of at least {} x {} pixels, got samples of shape "
+                          "(3,{},{}); resize them, or choose another model",
+                          name, least, least, pixels, pixels));
+    EXPECT_EQ(error(name, {3, least, least}), "no error");
+  }
+}
+TEST_F(ZooModel, LargeStemWantsLargeImages) {
+  const ModelOptions imagenet{{"stem", "imagenet"}};
+  EXPECT_NE(error("densenet121", {3, 28, 28}, imagenet).find("at least 29 x 29 pixels"), std::string::npos);
+  EXPECT_EQ(error("densenet121", {3, 29, 29}, imagenet), "no error");
+}
+TEST_F(ZooModel, DepthOfNoWideResnet) {
+  EXPECT_EQ(error("wide_resnet", {3, 32, 32}, {{"depth", "27"}}),
+            "[wide_resnet] a depth of 27 is not 6 n + 4; choose 22 or 28");
+}
+TEST_F(ZooModel, BrokenPatches) {
+  EXPECT_EQ(error("vit_tiny", {3, 100, 96}),
+            "[vit_tiny] images of 100 x 96 pixels are no whole number of patches of 16 x 16; choose another option "
+            "patch, or resize them");
+}
+TEST_F(ZooModel, WidthThatIsNoNumber) {
+  EXPECT_EQ(error("mobilenet_v2", {3, 32, 32}, {{"width", "nan"}}),
+            "[mobilenet_v2] option width wants a number from 0.05 to 8, got 'nan'");
+}
+
+}  // namespace
+}  // namespace weft::models
