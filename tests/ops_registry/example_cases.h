@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -165,7 +166,7 @@ inline std::string difference(const Tensor& actual, const Tensor& expected, doub
                      to_string(expected.type()), element(actual, where), element(expected, where), scale, tolerance);
 }
 
-inline bool all_finite(const std::vector<Tensor>& tensors) {
+inline bool all_finite(std::span<const Tensor> tensors) {
   for (const Tensor& tensor : tensors)
     for (int64_t i = 0; i < tensor.elements(); ++i)
       if (!std::isfinite(element(tensor, i))) return false;

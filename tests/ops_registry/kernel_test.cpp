@@ -204,6 +204,28 @@ TEST_P(FastKernel, GivesTheSameInPlace) {
     });
 }
 
+// A NaN must reach the loss: a kernel may spread it further than the reference, but not turn it into a number.
+TEST_P(FastKernel, DoesNotHideNaN) {
+  const OpDef& op = *GetParam();
+  for (Question& question : questions_of(op, 1))
+    for (size_t operand = 0; operand < question.inputs.size(); ++operand) {
+      if (question.inputs[operand].dtype() != DType::f32) continue;
+      const std::vector<Tensor> numbers = question.inputs;
+      question.inputs[operand] = numbers[operand].clone();
+      question.inputs[operand].data_as<float>()[numbers[operand].elements() / 2] = NAN;
+      question.expected = evaluate_node(question.plain, question.inputs, reference_backend());
+      for_each_subject(question, 2, /*with_reference=*/false, [&](Subject& subject) {
+        const auto outputs = run_on_garbage(*subject.kernel, subject.node, subject.inputs);
+        for (size_t i = 0; i < outputs.size(); ++i) {
+          const Tensor plain = outputs[i].with_layout({});
+          EXPECT_TRUE(all_finite({&question.expected[i], 1}) || !all_finite({&plain, 1}))
+              << "output " << i << ", NaN in input " << operand;
+        }
+      });
+      question.inputs = numbers;
+    }
+}
+
 TEST_P(FastKernel, ServesTheLayoutsThatItPrefers) {
   const CpuBackend& backend = backend_with(2);
   for (const OpExample& example : GetParam()->examples) {

@@ -46,6 +46,16 @@ TEST_F(CpuBackendTest, MakesTheKernelThatItChose) {
   EXPECT_EQ(kernel->workspace_bytes(), choice.workspace_bytes);
 }
 
+TEST_F(CpuBackendTest, PrefersItsOwnKernelsWhereNoneWasMeasuredFaster) {
+  const NodeSignature node = last_node(R"(
+      batch %x "x" : f32[2,16,8,8]
+      %y = gelu(%x) : f32[2,16,8,8])");
+  std::vector<std::string> families;
+  for (const KernelCandidate& candidate : backend_.table().candidates("gelu")) families.push_back(candidate.family);
+  EXPECT_THAT(families, ElementsAre("native", "onednn", "reference"));
+  EXPECT_THAT(backend_.choose_kernel(node).kernel, StartsWith("native:"));
+}
+
 TEST_F(CpuBackendTest, SaysWhyBetterCandidatesDeclined) {
   NodeSignature node = last_node(R"(
       batch %x "x" : f32[4,4]

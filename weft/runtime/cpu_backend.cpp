@@ -29,8 +29,8 @@ Choice first_that_serves(const KernelTable& table, const KernelOptions& options,
 CpuBackend::CpuBackend(int threads, bool only_reference) : only_reference_(only_reference), options_{threads} {
   if (threads < 1) fail(ErrorKind::usage, "--threads {}: a step needs at least one thread; try --threads 1", threads);
   if (!only_reference) {
-    add_onednn_kernels(table_);
     add_native_kernels(table_);
+    add_onednn_kernels(table_);
   }
   add_reference_kernels(table_);
 }

@@ -44,8 +44,8 @@ struct KernelCandidate {
   KernelFactory make;
 };
 
-/// Per op the candidates, best first. Families register in the order onednn, native, reference by default; a family
-/// may put itself first for an op with add_first.
+/// Per op the candidates, best first. Families register in the order native, onednn, reference; a family puts itself
+/// first with add_first for an op where it was measured to be the faster one (docs/performance.md).
 class KernelTable {
  public:
   void add(const std::string& op, KernelCandidate candidate) { candidates_[op].push_back(std::move(candidate)); }

@@ -1,5 +1,7 @@
 #include "weft/runtime/onednn/convolution.h"
 
+#include "weft/runtime/onednn/families.h"
+
 namespace weft::onednn {
 
 namespace {
@@ -48,8 +50,8 @@ PrimitiveDesc ask(const Engine& engine, const Convolution& c, const Descs& descs
 }
 
 std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, const Descs& descs,
-                              const std::shared_ptr<const Engine>& engine, int threads) {
-  auto kernel = std::make_unique<CallKernel>(engine, threads);
+                              const Request& request) {
+  auto kernel = request.new_kernel();
   const bool backward_data = c.pass == Pass::backward_data, backward_weights = c.pass == Pass::backward_weights;
   const MemoryDesc wanted = main.memory_desc(backward_weights ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
   const bool reordered = !wanted.same_memory(descs.weights);
@@ -59,7 +61,7 @@ std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, c
       {backward_weights ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, wanted, weights},
       {c.pass == Pass::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, descs.output, c.output_operand}};
   const auto add_reorder = [&](const MemoryDesc& from, Operand source, const MemoryDesc& to, Operand target) {
-    const PrimitiveDesc reorder = ask_reorder(*engine, from, to);
+    const PrimitiveDesc reorder = ask_reorder(*request.engine, from, to);
     check(static_cast<bool>(reorder), "oneDNN reorders every weight that it wants");
     kernel->add_call(reorder, {{DNNL_ARG_FROM, from, source}, {DNNL_ARG_TO, to, target}});
   };
@@ -119,10 +121,12 @@ std::optional<Layout> weights_layout(const Convolution& c, const MemoryDesc& des
   return same && same->same_memory(desc) ? std::optional(merged) : std::nullopt;
 }
 
-std::unique_ptr<Kernel> make_convolution(const NodeSignature& node, const KernelOptions& options,
-                                         const std::shared_ptr<const Engine>& engine, std::string& why_not) {
-  const ThreadScope scope(options.threads);
-  const auto c = read_convolution(node);
+namespace {
+
+/// Serves the signature's layouts exactly; plain weights are reordered inside where that makes the better kernel.
+std::unique_ptr<Kernel> make_convolution(const Request& request, std::string& why_not) {
+  const Engine& engine = *request.engine;
+  const auto c = read_convolution(request.node);
   check(c.has_value(), "make_convolution wants a convolution");
   const auto image = describe(c->image), output = describe(c->output);
   const auto weights = describe_weights(*c, c->weights.layout);
@@ -132,9 +136,9 @@ std::unique_ptr<Kernel> make_convolution(const NodeSignature& node, const Kernel
     return nullptr;
   }
   const Descs exact{*image, *weights, *output};
-  PrimitiveDesc best = ask(*engine, *c, exact);
+  PrimitiveDesc best = ask(engine, *c, exact);
   if ((!best || best.quality() != Quality::direct) && c->weights.layout.is_plain()) {
-    PrimitiveDesc reordering = ask(*engine, *c, {*image, *describe_weights(*c, std::nullopt), *output});
+    PrimitiveDesc reordering = ask(engine, *c, {*image, *describe_weights(*c, std::nullopt), *output});
     if (reordering && (!best || reordering.quality() > best.quality())) best = std::move(reordering);
   }
   const bool all_plain = c->image.layout.is_plain() && c->weights.layout.is_plain() && c->output.layout.is_plain();
@@ -143,7 +147,13 @@ std::unique_ptr<Kernel> make_convolution(const NodeSignature& node, const Kernel
                           to_string(c->weights), to_string(c->output));
     return nullptr;
   }
-  return build(*c, best, exact, engine, options.threads);
+  return build(*c, best, exact, request);
+}
+
+}  // namespace
+
+void add_convolutions(const Register& add) {
+  for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) add(op, make_convolution);
 }
 
 }  // namespace weft::onednn

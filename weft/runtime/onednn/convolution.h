@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "weft/graph/backend.h"
-#include "weft/runtime/kernel.h"
 #include "weft/runtime/onednn/call_kernel.h"
 
 namespace weft::onednn {
@@ -30,9 +29,5 @@ std::optional<Layout> weights_layout(const Convolution& convolution, const Memor
 /// The operand layouts on which oneDNN runs the node fastest. Layouts that the operands have already are kept where an
 /// implementation made for the shape takes them; the weights' gradient gets the layout that the forward pass wants.
 std::optional<LayoutChoice> preferred_convolution_layouts(const Convolution& convolution, const Engine& engine);
-
-/// Serves the signature's layouts exactly; plain weights are reordered inside where that makes the better kernel.
-std::unique_ptr<Kernel> make_convolution(const NodeSignature& node, const KernelOptions& options,
-                                         const std::shared_ptr<const Engine>& engine, std::string& why_not);
 
 }  // namespace weft::onednn

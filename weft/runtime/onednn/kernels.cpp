@@ -1,19 +1,24 @@
 // The table of all kernels that run on oneDNN.
-#include "weft/runtime/onednn/convolution.h"
-#include "weft/runtime/onednn/matmul.h"
+#include "weft/runtime/onednn/families.h"
 
 namespace weft {
 
 void add_onednn_kernels(KernelTable& table) {
   const auto engine = std::make_shared<const onednn::Engine>();
-  const auto add = [&](const char* op, auto make) {
-    table.add(op, {"onednn", [engine, make](const NodeSignature& node, const KernelOptions& options,
-                                            std::string& why_not) { return make(node, options, engine, why_not); }});
+  const onednn::Register add = [&](const std::string& op, onednn::Factory make) {
+    table.add(op, {"onednn", [engine, make = std::move(make)](const NodeSignature& node, const KernelOptions& options,
+                                                              std::string& why_not) {
+                     const onednn::ThreadScope scope(options.threads);
+                     return make({node, options.threads, engine}, why_not);
+                   }});
   };
-  for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"})
-    add(op, onednn::make_convolution);
-  add("matmul", onednn::make_matmul);
-  add("reorder", onednn::make_reorder);
+  onednn::add_convolutions(add);
+  onednn::add_matmul(add);
+  onednn::add_normalization(add);
+  onednn::add_pooling(add);
+  onednn::add_softmax(add);
+  onednn::add_elementwise(add);
+  onednn::add_reduction(add);
 }
 
 }  // namespace weft

@@ -1,4 +1,5 @@
-#include "weft/runtime/onednn/matmul.h"
+// Matrix products of plain operands, where transposition and broadcasting are strides, and changes of layout.
+#include "weft/runtime/onednn/families.h"
 
 namespace weft::onednn {
 
@@ -34,11 +35,8 @@ Matrix flatten(const Matrix& matrix) {
   return {{batch_of(matrix) * rows, columns}, {columns, 1}};
 }
 
-}  // namespace
-
-std::unique_ptr<Kernel> make_matmul(const NodeSignature& node, const KernelOptions& options,
-                                    const std::shared_ptr<const Engine>& engine, std::string& why_not) {
-  const ThreadScope scope(options.threads);
+std::unique_ptr<Kernel> make_matmul(const Request& request, std::string& why_not) {
+  const NodeSignature& node = request.node;
   const TensorType &a_type = node.inputs[0], &b_type = node.inputs[1], &output_type = node.outputs[0];
   const auto type = data_type_of(output_type.dtype);
   for (const auto* operand : {&a_type, &b_type, &output_type}) {
@@ -59,33 +57,25 @@ std::unique_ptr<Kernel> make_matmul(const NodeSignature& node, const KernelOptio
   }
   const auto describe_matrix = [&](const Matrix& m) { return MemoryDesc::strided(*type, m.dims, m.strides); };
   const MemoryDesc a_desc = describe_matrix(a), b_desc = describe_matrix(b), c_desc = describe_matrix(c);
-  const PrimitiveDesc desc = ask_matmul(*engine, a_desc, b_desc, c_desc);
-  if (!desc) {
-    why_not = fmt::format("no implementation for {} times {}", to_string(a_type), to_string(b_type));
-    return nullptr;
-  }
-  auto kernel = std::make_unique<CallKernel>(engine, options.threads);
-  kernel->add_call(
-      desc,
-      {{DNNL_ARG_SRC, a_desc, input(0)}, {DNNL_ARG_WEIGHTS, b_desc, input(1)}, {DNNL_ARG_DST, c_desc, output(0)}});
-  kernel->set_name("onednn:" + desc.implementation());
-  return kernel;
+  return single_call(
+      request, ask_matmul(*request.engine, a_desc, b_desc, c_desc),
+      {{DNNL_ARG_SRC, a_desc, input(0)}, {DNNL_ARG_WEIGHTS, b_desc, input(1)}, {DNNL_ARG_DST, c_desc, output(0)}},
+      why_not);
 }
 
-std::unique_ptr<Kernel> make_reorder(const NodeSignature& node, const KernelOptions& options,
-                                     const std::shared_ptr<const Engine>& engine, std::string& why_not) {
-  const ThreadScope scope(options.threads);
-  const TensorType &from_type = node.inputs[0], &to_type = node.outputs[0];
-  const auto from = describe(from_type), to = describe(to_type);
-  const PrimitiveDesc desc = from && to ? ask_reorder(*engine, *from, *to) : PrimitiveDesc();
-  if (!desc) {
-    why_not = fmt::format("no reorder from {} to {}", to_string(from_type), to_string(to_type));
-    return nullptr;
-  }
-  auto kernel = std::make_unique<CallKernel>(engine, options.threads);
-  kernel->add_call(desc, {{DNNL_ARG_FROM, *from, input(0)}, {DNNL_ARG_TO, *to, output(0)}});
-  kernel->set_name("onednn:" + desc.implementation());
-  return kernel;
+/// Between any two layouts of one tensor.
+std::unique_ptr<Kernel> make_reorder(const Request& request, std::string& why_not) {
+  const auto from = describe(request.node.inputs[0]), to = describe(request.node.outputs[0]);
+  if (!from || !to) return declined(why_not, no_implementation(request.node));
+  return single_call(request, ask_reorder(*request.engine, *from, *to),
+                     {{DNNL_ARG_FROM, *from, input(0)}, {DNNL_ARG_TO, *to, output(0)}}, why_not);
+}
+
+}  // namespace
+
+void add_matmul(const Register& add) {
+  add("matmul", make_matmul);
+  add("reorder", make_reorder);
 }
 
 }  // namespace weft::onednn

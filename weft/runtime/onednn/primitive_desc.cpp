@@ -1,17 +1,10 @@
 #include "weft/runtime/onednn/primitive_desc.h"
 
+#include "weft/runtime/onednn/primitive_walk.h"
+
 namespace weft::onednn {
 
 namespace {
-
-AttributesHandle user_scratchpad() {
-  dnnl_primitive_attr_t attributes = nullptr;
-  require(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
-  AttributesHandle owner(attributes);
-  require(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user),
-          "dnnl_primitive_attr_set_scratchpad_mode");
-  return owner;
-}
 
 /// oneDNN counts the zeros between taps.
 std::array<int64_t, 2> gaps(const std::array<int64_t, 2>& dilation) { return {dilation[0] - 1, dilation[1] - 1}; }
@@ -20,11 +13,6 @@ std::array<int64_t, 2> gaps(const std::array<int64_t, 2>& dilation) { return {di
 ConvolutionQuery forward_hint(const ConvolutionQuery& query);
 
 #if DNNL_VERSION_MAJOR >= 3
-
-PrimitiveDesc wrap(dnnl_status_t status, const dnnl_primitive_desc_t& desc,
-                   std::shared_ptr<const PrimitiveDesc> hint = nullptr) {
-  return status == dnnl_success ? PrimitiveDesc(PrimitiveDescHandle(desc), std::move(hint)) : PrimitiveDesc();
-}
 
 MemoryDesc any_of(const MemoryDesc& desc) {
   const dnnl_dims_t* dims = nullptr;
@@ -37,18 +25,6 @@ MemoryDesc any_of(const MemoryDesc& desc) {
 }
 
 #else
-
-/// `hint` may be null.
-template <typename Operation>
-PrimitiveDesc walk(const Engine& engine, const Operation& operation, std::shared_ptr<const PrimitiveDesc> hint) {
-  const AttributesHandle attributes = user_scratchpad();
-  auto kept = std::make_shared<const Operation>(operation);
-  dnnl_primitive_desc_iterator_t iterator = nullptr;
-  if (dnnl_primitive_desc_iterator_create(&iterator, kept.get(), attributes.get(), engine.get(),
-                                          hint ? hint->get() : nullptr) != dnnl_success)
-    return {};
-  return PrimitiveDesc(PrimitiveDesc::IteratorHandle(iterator), std::move(kept), std::move(hint));
-}
 
 MemoryDesc any_of(const MemoryDesc& desc) {
   const auto* source = desc.get();
@@ -63,6 +39,36 @@ ConvolutionQuery forward_hint(const ConvolutionQuery& query) {
 }
 
 }  // namespace
+
+AttributesHandle make_attributes(const std::vector<PostOp>& post_ops) {
+  dnnl_primitive_attr_t attributes = nullptr;
+  require(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
+  AttributesHandle owner(attributes);
+  require(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user),
+          "dnnl_primitive_attr_set_scratchpad_mode");
+  if (post_ops.empty()) return owner;
+  dnnl_post_ops_t chain = nullptr;
+  require(dnnl_post_ops_create(&chain), "dnnl_post_ops_create");
+  const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> chain_owner(chain);
+  for (const auto& [algorithm, operand] : post_ops) {
+    if (operand) {
+      require(dnnl_post_ops_append_binary(chain, algorithm, operand->get()), "dnnl_post_ops_append_binary");
+      continue;
+    }
+#if DNNL_VERSION_MAJOR >= 3
+    require(dnnl_post_ops_append_eltwise(chain, algorithm, 0, 0), "dnnl_post_ops_append_eltwise");
+#else
+    require(dnnl_post_ops_append_eltwise(chain, 1, algorithm, 0, 0), "dnnl_post_ops_append_eltwise");
+#endif
+  }
+  require(dnnl_primitive_attr_set_post_ops(attributes, chain), "dnnl_primitive_attr_set_post_ops");
+  return owner;
+}
+
+PrimitiveDesc skip_reference(PrimitiveDesc desc) {
+  while (desc && desc.implementation().find("ref") != std::string::npos) desc.next();
+  return desc;
+}
 
 std::string PrimitiveDesc::implementation() const {
   const char* name = nullptr;
@@ -91,35 +97,36 @@ bool PrimitiveDesc::next() {
 }
 
 PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& query) {
-  const AttributesHandle attributes = user_scratchpad();
   const auto dilation = gaps(query.dilation);
-  dnnl_primitive_desc_t desc = nullptr;
+  const auto *stride = query.stride.data(), *padding = query.padding.data();
   if (query.pass == Pass::forward)
-    return wrap(dnnl_convolution_forward_primitive_desc_create(
-                    &desc, engine.get(), dnnl_forward_training, dnnl_convolution_direct, query.image.get(),
-                    query.weights.get(), nullptr, query.output.get(), query.stride.data(), dilation.data(),
-                    query.padding.data(), query.padding.data(), attributes.get()),
-                desc);
+    return ask([&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
+      return dnnl_convolution_forward_primitive_desc_create(
+          desc, engine.get(), dnnl_forward_training, dnnl_convolution_direct, query.image.get(), query.weights.get(),
+          nullptr, query.output.get(), stride, dilation.data(), padding, padding, attributes);
+    });
   const auto hint = std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query)));
   if (query.pass == Pass::backward_data)
-    return wrap(dnnl_convolution_backward_data_primitive_desc_create(
-                    &desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(),
-                    query.output.get(), query.stride.data(), dilation.data(), query.padding.data(),
-                    query.padding.data(), hint->get(), attributes.get()),
-                desc, hint);
-  return wrap(dnnl_convolution_backward_weights_primitive_desc_create(
-                  &desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), nullptr,
-                  query.output.get(), query.stride.data(), dilation.data(), query.padding.data(), query.padding.data(),
-                  hint->get(), attributes.get()),
-              desc, hint);
+    return ask(
+        [&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
+          return dnnl_convolution_backward_data_primitive_desc_create(
+              desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), query.output.get(),
+              stride, dilation.data(), padding, padding, hint->get(), attributes);
+        },
+        hint);
+  return ask(
+      [&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
+        return dnnl_convolution_backward_weights_primitive_desc_create(
+            desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), nullptr,
+            query.output.get(), stride, dilation.data(), padding, padding, hint->get(), attributes);
+      },
+      hint);
 }
 
 PrimitiveDesc ask_matmul(const Engine& engine, const MemoryDesc& a, const MemoryDesc& b, const MemoryDesc& output) {
-  const AttributesHandle attributes = user_scratchpad();
-  dnnl_primitive_desc_t desc = nullptr;
-  return wrap(
-      dnnl_matmul_primitive_desc_create(&desc, engine.get(), a.get(), b.get(), nullptr, output.get(), attributes.get()),
-      desc);
+  return ask([&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
+    return dnnl_matmul_primitive_desc_create(desc, engine.get(), a.get(), b.get(), nullptr, output.get(), attributes);
+  });
 }
 
 #else
@@ -141,35 +148,34 @@ bool PrimitiveDesc::next() {
 PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& query) {
   const auto dilation = gaps(query.dilation);
   const auto *stride = query.stride.data(), *padding = query.padding.data();
-  dnnl_convolution_desc_t operation;
-  if (query.pass == Pass::forward) {
-    if (dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_training, dnnl_convolution_direct,
-                                                   query.image.get(), query.weights.get(), nullptr, query.output.get(),
-                                                   stride, dilation.data(), padding, padding) != dnnl_success)
-      return {};
-    return walk(engine, operation, nullptr);
-  }
-  const auto hint = std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query)));
-  const dnnl_status_t status = query.pass == Pass::backward_data
-                                   ? dnnl_dilated_convolution_backward_data_desc_init(
-                                         &operation, dnnl_convolution_direct, query.image.get(), query.weights.get(),
-                                         query.output.get(), stride, dilation.data(), padding, padding)
-                                   : dnnl_dilated_convolution_backward_weights_desc_init(
-                                         &operation, dnnl_convolution_direct, query.image.get(), query.weights.get(),
-                                         nullptr, query.output.get(), stride, dilation.data(), padding, padding);
-  return status == dnnl_success ? walk(engine, operation, hint) : PrimitiveDesc();
+  const auto operation = std::make_shared<dnnl_convolution_desc_t>();
+  if (query.pass == Pass::forward)
+    return ask(engine,
+               dnnl_dilated_convolution_forward_desc_init(
+                   operation.get(), dnnl_forward_training, dnnl_convolution_direct, query.image.get(),
+                   query.weights.get(), nullptr, query.output.get(), stride, dilation.data(), padding, padding),
+               operation);
+  const dnnl_status_t described =
+      query.pass == Pass::backward_data
+          ? dnnl_dilated_convolution_backward_data_desc_init(operation.get(), dnnl_convolution_direct,
+                                                             query.image.get(), query.weights.get(), query.output.get(),
+                                                             stride, dilation.data(), padding, padding)
+          : dnnl_dilated_convolution_backward_weights_desc_init(
+                operation.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), nullptr,
+                query.output.get(), stride, dilation.data(), padding, padding);
+  return ask(engine, described, operation,
+             std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query))));
 }
 
 PrimitiveDesc ask_matmul(const Engine& engine, const MemoryDesc& a, const MemoryDesc& b, const MemoryDesc& output) {
-  dnnl_matmul_desc_t operation;
-  if (dnnl_matmul_desc_init(&operation, a.get(), b.get(), nullptr, output.get()) != dnnl_success) return {};
-  return walk(engine, operation, nullptr);
+  const auto operation = std::make_shared<dnnl_matmul_desc_t>();
+  return ask(engine, dnnl_matmul_desc_init(operation.get(), a.get(), b.get(), nullptr, output.get()), operation);
 }
 
 #endif
 
 PrimitiveDesc ask_reorder(const Engine& engine, const MemoryDesc& from, const MemoryDesc& to) {
-  const AttributesHandle attributes = user_scratchpad();
+  const AttributesHandle attributes = make_attributes();
   dnnl_primitive_desc_t desc = nullptr;
   if (dnnl_reorder_primitive_desc_create(&desc, from.get(), engine.get(), to.get(), engine.get(), attributes.get()) !=
       dnnl_success)

@@ -53,6 +53,9 @@ class PrimitiveDesc {
 #endif
 };
 
+/// The first implementation, from this one on, that is more than oneDNN's reference loops; empty where there is none.
+PrimitiveDesc skip_reference(PrimitiveDesc desc);
+
 enum class Pass { forward, backward_data, backward_weights };
 
 /// Image, weights and output stand for the tensors themselves or their gradients, as the pass says.
