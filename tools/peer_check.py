@@ -3,7 +3,7 @@
 
 PyTorch makes the weights and the batches and writes them as safetensors; both sides train on them. Losses have to agree
 to 1e-3 (relative) at the last step. The gradients of step 1 have to be within 1e-4 of each tensor's largest element of
-those that PyTorch computes in f64, or no further from them than twice as far as PyTorch's own in f32. Needs Debian's
+those that PyTorch computes in f64, or no further from them than three times as far as PyTorch's own in f32. Needs Debian's
 python3-torch. Prints a table; exits 1 where something differs. With --parameters it compares the number of parameters
 of every model instead, at the input that `weft models` takes by default.
 """
@@ -211,7 +211,7 @@ def compare(name, peer, weft, exact):
         worst_name = max(errors, key=errors.get)
         worst, peer_worst = errors[worst_name], max(peer_errors.values())
         for parameter, error in errors.items():
-            if not error <= max(GRADIENT_TOLERANCE, 2 * peer_errors[parameter]):
+            if not error <= max(GRADIENT_TOLERANCE, 3 * peer_errors[parameter]):
                 problems.append(
                     f"gradient of {parameter}: {error:.1e} of its largest element from that in f64, "
                     f"PyTorch's in f32 {peer_errors[parameter]:.1e}"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 
 #include "weft/base/error.h"
 #include "weft/tensor/safetensors.h"
@@ -65,6 +66,51 @@ TEST_F(Parameters, OfAnotherShapeSayBoth) {
 TEST_F(Parameters, OfWholeNumbersAreRefused) {
   write_safetensors(path_, {{{"bias", Tensor(DType::i64, Shape{2})}}, {}});
   EXPECT_NE(error_of({{"bias", {2}}}).find("'bias' is i64, a parameter must be floating-point"), std::string::npos);
+}
+
+TEST_F(Parameters, UnderAPrefixAreFound) {
+  const std::array<float, 2> values{1, 2};
+  for (const std::string prefix : {"module.", "model.", "model.module.", "backbone."}) {
+    write_safetensors(path_, {{{prefix + "conv1.weight", Tensor::of({2}, values)},
+                               {prefix + "layer1.conv1.weight", Tensor::of({2}, values)},
+                               {"criterion.weight", Tensor::of({2}, values)}},
+                              {}});
+    const ImportedParameters imported = import_parameters(path_, {{"conv1.weight", {2}}, {"layer1.conv1.weight", {2}}});
+    EXPECT_EQ(imported.prefix, prefix);
+    EXPECT_EQ(imported.tensors.at("layer1.conv1.weight").data_as<float>()[1], 2);
+    EXPECT_EQ(imported.unused, std::vector<std::string>{});  // the loss is no part of the model
+  }
+}
+
+TEST_F(Parameters, OfALayerOfTheSameNameAreNotTakenForAPrefix) {
+  const std::array<float, 1> value{1};
+  write_safetensors(path_,
+                    {{{"layer1.conv1.weight", Tensor::of({1}, value)}, {"bn1.weight", Tensor::of({1}, value)}}, {}});
+  EXPECT_NE(error_of({{"conv1.weight", {1}}, {"bn1.weight", {1}}}).find("has no tensor 'conv1.weight'"),
+            std::string::npos);
+}
+
+TEST_F(Parameters, CountersOfBatchesAreNoParameters) {
+  const std::array<float, 1> value{1};
+  write_safetensors(path_,
+                    {{{"bn.weight", Tensor::of({1}, value)}, {"bn.num_batches_tracked", Tensor(DType::i64, {})}}, {}});
+  EXPECT_EQ(import_parameters(path_, {{"bn.weight", {1}}}).unused, std::vector<std::string>{});
+}
+
+TEST_F(Parameters, OfAHeadForOtherClassesAreLeftOut) {
+  write_safetensors(path_, {{{"conv", Tensor(DType::f32, {4})}, {"fc", Tensor(DType::f32, {1000, 3})}}, {}});
+  const ImportedParameters imported = import_parameters(path_, {{"conv", {4}}, {"fc", {10, 3}, true}});
+  EXPECT_EQ(imported.left_out, std::vector<std::string>{"fc"});
+  EXPECT_FALSE(imported.tensors.contains("fc"));
+  EXPECT_NE(error_of({{"conv", {4}}, {"fc", {10, 3}}}).find("'fc' is (1000,3), the model wants (10,3)"),
+            std::string::npos);
+  EXPECT_NE(error_of({{"conv", {4}}, {"fc", {10, 4}, true}}).find("'fc' is (1000,3), the model wants (10,4)"),
+            std::string::npos);
+}
+
+TEST_F(Parameters, OfTorchSaveSayHowToConvertThem) {
+  std::ofstream(path_, std::ios::binary) << std::string("PK\x03\x04more", 8);
+  EXPECT_NE(error_of({{"fc", {1}}}).find("was written by torch.save; convert it with"), std::string::npos);
 }
 
 }  // namespace

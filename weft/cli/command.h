@@ -17,6 +17,7 @@ using Action = std::function<int()>;
 void add_train(CLI::App& app, Action& action, const std::string& program);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_graph(CLI::App& app, Action& action);
 void add_models(CLI::App& app, Action& action);

@@ -72,6 +72,7 @@ int run(int argc, char** argv) {
   add_train(app, action, program);
   add_eval(app, action);
   add_predict(app, action);
+  add_export(app, action);
   add_explain(app, action);
   add_bench(app, action);
   add_graph(app, action);

@@ -18,7 +18,7 @@ namespace {
 
 struct TrainOptions {
   std::string recipe, run, resume;
-  std::optional<std::string> model, data;
+  std::optional<std::string> model, data, init;
   std::optional<int64_t> epochs, batch, seed, threads;
   std::vector<std::string> set;
   bool quiet = false, json = false;
@@ -32,6 +32,7 @@ train::RunSpec spec_from(const TrainOptions& options) {
     train::set_field(spec, "model.name", *options.model, "--model");
   }
   if (options.data) train::set_field(spec, "data", *options.data, "--data");
+  if (options.init) train::set_field(spec, "init", *options.init, "--init");
   if (options.epochs) train::set_field(spec, "epochs", *options.epochs, "--epochs");
   if (options.batch) train::set_field(spec, "batch", *options.batch, "--batch");
   if (options.seed) train::set_field(spec, "seed", *options.seed, "--seed");
@@ -43,7 +44,7 @@ train::RunSpec spec_from(const TrainOptions& options) {
 
 void refuse_with_resume(const TrainOptions& options) {
   const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
-                      options.epochs || options.batch || options.seed || !options.set.empty();
+                      options.init || options.epochs || options.batch || options.seed || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
          "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet "
@@ -105,6 +106,9 @@ void add_train(CLI::App& app, Action& action, const std::string& program) {
   command->add_option("--model", options->model, "Model (see `weft models`)");
   command->add_option("--data", options->data,
                       "fashion-mnist, idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS], cifar10:DIR");
+  command->add_option(
+      "--init", options->init,
+      "Safetensors file with PyTorch's names to start from; a last layer for other classes is left out");
   command->add_option("--epochs", options->epochs, "Passes over the training data");
   command->add_option("--batch", options->batch, "Samples per step");
   command->add_option("--seed", options->seed, "Of weights, order and augmentation");

@@ -9,6 +9,7 @@
 #include "weft/graph/text.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/fit.h"
+#include "weft/train/initial_weights.h"
 #include "weft/train/metrics_log.h"
 #include "weft/train/prepared_run.h"
 #include "weft/train/process_memory.h"
@@ -50,10 +51,14 @@ struct Standing {
 };
 
 /// From the checkpoint, or, where the path is empty, from the first step.
-Standing standing_of(const PreparedRun& run, const fs::path& checkpoint_path) {
+Standing standing_of(const PreparedRun& run, const fs::path& checkpoint_path, const RunOptions& options) {
   if (checkpoint_path.empty()) {
     const auto seed = static_cast<uint64_t>(run.spec.seed);
     Standing standing{initial_state(run.step, seed), {}};
+    if (!run.spec.init.empty()) {
+      for (const std::string& line : load_weights(standing.state, run.step.parameters, run.spec.init, Head::may_differ))
+        if (options.note) options.note(line);
+    }
     standing.manifest.spec_hash = spec_hash(run.spec);
     standing.manifest.seed = run.spec.seed;
     return standing;
@@ -130,7 +135,7 @@ class RunInDirectory {
         directory_(directory),
         options_(options),
         rss_before_(start_measuring()),
-        standing_(standing_of(run, checkpoint)),
+        standing_(standing_of(run, checkpoint, options)),
         store_(directory.checkpoints(), run.spec.checkpoint.keep),
         training_data_(*run.run_data.training, training_loader_options(run.spec, run.run_data.description)),
         log_(directory.metrics(), standing_.manifest.position.step) {
@@ -236,6 +241,7 @@ RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions
   const std::shared_ptr<void> lock = directory.lock();
   FreshDirectoryGuard guard(&directory);  // after the lock: what another run writes there is not taken back
   run.spec.data = with_absolute_paths(spec.data);
+  if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
   write_atomically(directory.spec(), print_recipe(run.spec));
   write_description(directory, run);
   RunInDirectory in_directory(run, directory, options, {});

@@ -104,6 +104,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
   return {
       {"model.name", &spec.model.name, 0, 0, {}, "`weft models` lists them; other keys of [model] are its options"},
       {"data", &spec.data, 0, 0, {}, "fashion-mnist, idx:IMAGES,LABELS or cifar10:DIR"},
+      {"init", &spec.init, 0, 0, {}, "safetensors file of the weights to start from; empty: the seed draws them"},
       {"epochs", &spec.epochs, 1, 1e6, {}, "passes over the training data"},
       {"batch", &spec.batch, 1, 65536, {}, "samples per step"},
       {"seed", &spec.seed, 0, 9e15, {}, "of weights, order and augmentation"},

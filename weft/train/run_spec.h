@@ -68,6 +68,7 @@ struct EvaluationSpec {
 struct RunSpec {
   ModelSpec model;
   std::string data = "fashion-mnist";
+  std::string init;  // safetensors file of the weights to start from; empty: the seed draws them
   int64_t epochs = 5;
   int64_t batch = 128;
   int64_t seed = 1;

@@ -1,5 +1,8 @@
 #include "weft/interchange/safetensors/parameters.h"
 
+#include <array>
+#include <fstream>
+
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/tensor/safetensors.h"
@@ -7,6 +10,19 @@
 namespace weft {
 
 namespace {
+
+constexpr std::string_view kBatchCounter = "num_batches_tracked";
+
+/// torch.save writes zip archives, and pickles before PyTorch 1.6: 80 02 8a 0a, the protocol and a long.
+void refuse_torch_files(const std::filesystem::path& path) {
+  std::array<char, 4> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  const std::string_view bytes(start.data(), start.size());
+  if (bytes != std::string_view("PK\x03\x04", 4) && bytes != std::string_view("\x80\x02\x8a\x0a", 4)) return;
+  fail(ErrorKind::data,
+       "'{}' was written by torch.save; convert it with `tools/pytorch_to_safetensors.py {} OUT.safetensors`",
+       path.string(), path.string());
+}
 
 Tensor as_f32(Tensor tensor, const std::string& path, const std::string& name) {
   if (tensor.dtype() == DType::f32) return tensor;
@@ -22,26 +38,65 @@ Tensor as_f32(Tensor tensor, const std::string& path, const std::string& name) {
   return result;
 }
 
+/// The prefix under which the most wanted names are found; the shortest of those that find as many.
+std::string find_prefix(const SafetensorsFile& file, const std::vector<WantedParameter>& wanted) {
+  std::string best;
+  size_t best_count = 0;
+  const auto try_prefix = [&](const std::string& prefix) {
+    size_t count = 0;
+    for (const WantedParameter& parameter : wanted) count += file.tensors.count(prefix + parameter.name);
+    if (count > best_count || (count == best_count && prefix.size() < best.size())) {
+      best = prefix;
+      best_count = count;
+    }
+  };
+  try_prefix("");
+  if (best_count == wanted.size()) return best;
+  for (const auto& [name, tensor] : file.tensors) {
+    const std::string end = "." + wanted.front().name;
+    if (name.ends_with(end)) try_prefix(name.substr(0, name.size() - end.size() + 1));
+  }
+  return best;
+}
+
+bool differs_in_first_dimension_only(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank() || a.rank() == 0) return false;
+  for (int axis = 1; axis < a.rank(); ++axis)
+    if (a[axis] != b[axis]) return false;
+  return a[0] != b[0];
+}
+
+[[noreturn]] void fail_absent(const SafetensorsFile& file, const std::string& path, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [present, tensor] : file.tensors) names.push_back(present);
+  fail(ErrorKind::data, "'{}' has no tensor '{}'{}", path, name, suggestion(name, names));
+}
+
 }  // namespace
 
 ImportedParameters import_parameters(const std::filesystem::path& path, const std::vector<WantedParameter>& wanted) {
+  refuse_torch_files(path);
   SafetensorsFile file = read_safetensors(path);
   const std::string shown = path.string();
   ImportedParameters imported;
+  if (!wanted.empty()) imported.prefix = find_prefix(file, wanted);
   for (const WantedParameter& parameter : wanted) {
-    const auto found = file.tensors.find(parameter.name);
-    if (found == file.tensors.end()) {
-      std::vector<std::string> names;
-      for (const auto& [name, tensor] : file.tensors) names.push_back(name);
-      fail(ErrorKind::data, "'{}' has no tensor '{}'{}", shown, parameter.name, suggestion(parameter.name, names));
+    const std::string name = imported.prefix + parameter.name;
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) fail_absent(file, shown, name);
+    const Shape& shape = found->second.shape();
+    if (parameter.is_head && differs_in_first_dimension_only(shape, parameter.shape)) {
+      imported.left_out.push_back(parameter.name);
+    } else if (shape != parameter.shape) {
+      fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}; was it saved from another model?", shown, name,
+           to_string(shape), to_string(parameter.shape));
+    } else {
+      imported.tensors[parameter.name] = as_f32(std::move(found->second), shown, name);
     }
-    if (found->second.shape() != parameter.shape)
-      fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}; was it saved from another model?", shown,
-           parameter.name, to_string(found->second.shape()), to_string(parameter.shape));
-    imported.tensors[parameter.name] = as_f32(std::move(found->second), shown, parameter.name);
     file.tensors.erase(found);
   }
-  for (const auto& [name, tensor] : file.tensors) imported.unused.push_back(name);
+  for (const auto& [name, tensor] : file.tensors)
+    if (name.starts_with(imported.prefix) && !name.ends_with(kBatchCounter)) imported.unused.push_back(name);
   return imported;
 }
 

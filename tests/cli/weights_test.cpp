@@ -1,0 +1,90 @@
+// Weights that leave runs and come back: weft export, weft train --init.
+#include <map>
+
+#include "tests/cli/program.h"
+#include "weft/tensor/safetensors.h"
+
+namespace weft::testing {
+namespace {
+
+class Weights : public ProgramTest {
+ protected:
+  /// So small a rate that the weights stay as they start.
+  static std::vector<std::string> still_run(const std::string& run, std::vector<std::string> more) {
+    more.insert(more.end(), {"--epochs", "1", "--set", "optimizer.learning_rate=1e-30"});
+    return tiny_run(run, more);
+  }
+  std::map<std::string, Tensor> exported(const std::string& run, const std::string& file) {
+    EXPECT_EQ(weft({"export", run, file}).code, 0);
+    return read_safetensors(path(file)).tensors;
+  }
+  static bool same(const Tensor& a, const Tensor& b) {
+    return a.shape() == b.shape() &&
+           std::equal(a.data_as<float>(), a.data_as<float>() + a.elements(), b.data_as<float>());
+  }
+};
+
+TEST_F(Weights, GoFromOneRunToTheNext) {
+  ASSERT_EQ(weft(tiny_run("first")).code, 0);
+  const auto first = exported("first", "first.safetensors");
+  ASSERT_EQ(weft(still_run("second", {"--init", "first.safetensors", "--seed", "7"})).code, 0);
+  const auto second = exported("second", "second.safetensors");
+  ASSERT_EQ(first.size(), 6u);
+  for (const auto& [name, tensor] : first) EXPECT_TRUE(same(tensor, second.at(name))) << name;
+}
+
+TEST_F(Weights, ForOtherClassesKeepAllButTheLastLayer) {
+  ASSERT_EQ(weft(tiny_run("four")).code, 0);
+  const auto four = exported("four", "four.safetensors");
+  write_idx("three", 96, 8, 3);
+  const Outcome outcome = weft({"train", "--model", "mlp", "--data", "idx:three-images,three-labels", "--init",
+                                "four.safetensors", "--run", "three", "--epochs", "1", "--batch", "32", "--threads",
+                                "1", "--quiet", "--set", "optimizer.learning_rate=1e-30"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("is for another number of classes: fc3.weight and fc3.bias stay as they start\n"),
+            std::string::npos)
+      << outcome.err;
+  const auto three = exported("three", "three.safetensors");
+  EXPECT_TRUE(same(four.at("fc2.weight"), three.at("fc2.weight")));
+  EXPECT_EQ(three.at("fc3.weight").shape(), Shape({3, 256}));
+}
+
+TEST_F(Weights, StandInTheSpecByAnAbsolutePath) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  exported("a", "a.safetensors");
+  ASSERT_EQ(weft(still_run("b", {"--init", "a.safetensors"})).code, 0);
+  EXPECT_NE(read_all(path("b/spec.toml")).find("init = \"" + path("a.safetensors").string() + "\""), std::string::npos)
+      << read_all(path("b/spec.toml"));
+}
+
+TEST_F(Weights, OfAnotherModelLeaveNothingBehind) {
+  ASSERT_EQ(weft(tiny_run("a", {"--set", "model.hidden=32,16"})).code, 0);
+  exported("a", "a.safetensors");
+  expect_error(weft(tiny_run("b", {"--init", "a.safetensors"})), 1,
+               "'fc1.weight' is (32,64), the model wants (512,64); was it saved from another model?");
+  EXPECT_FALSE(fs::exists(path("b")));
+}
+
+TEST_F(Weights, OfALargerModelAreRefused) {
+  ASSERT_EQ(weft(tiny_run("a", {"--set", "model.hidden=32,16"})).code, 0);
+  exported("a", "a.safetensors");
+  expect_error(weft(tiny_run("b", {"--init", "a.safetensors", "--set", "model.hidden=32"})), 1,
+               "a.safetensors' holds 2 tensors that the model has not, the first is 'fc3.bias'");
+}
+
+TEST_F(Weights, ThatAreNotThere) {
+  expect_error(weft(tiny_run("a", {"--init", "none.safetensors"})), 1, "none.safetensors");
+  EXPECT_FALSE(fs::exists(path("a")));
+}
+
+TEST_F(Weights, AreNotWrittenOverAFile) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  write_all(path("precious"), "data");
+  expect_error(weft({"export", "a", "precious"}), 2, "'precious' is there already; give another name, or --force");
+  EXPECT_EQ(read_all(path("precious")), "data");
+  EXPECT_EQ(weft({"export", "a", "precious", "--force"}).code, 0);
+  EXPECT_EQ(read_safetensors(path("precious")).metadata.at("model"), "mlp");
+}
+
+}  // namespace
+}  // namespace weft::testing

@@ -1,0 +1,48 @@
+// weft export: the weights of a run as one safetensors file with PyTorch's names.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/tensor/safetensors.h"
+
+namespace weft::cli {
+
+namespace {
+
+struct ExportOptions {
+  std::string run, file, checkpoint = "last";
+  bool force = false;
+};
+
+int export_command(const ExportOptions& options) {
+  const std::filesystem::path path = options.file;
+  std::error_code code;
+  if (!options.force && std::filesystem::exists(path, code))
+    fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", options.file);
+  const LoadedRun run = load_run(options.run, options.checkpoint, 0);
+  SafetensorsFile file;
+  for (const std::string& name : run.state.names()) file.tensors.emplace(name, run.state.plain(name));
+  file.metadata = {{"format", "pt"}, {"model", run.spec.model.name}};
+  for (const auto& [name, value] : run.spec.model.options) file.metadata.emplace("model." + name, value);
+  write_safetensors(path, file);
+  fmt::print("{}: {} tensors of '{}' from {}\n", options.file, file.tensors.size(), run.spec.model.name,
+             run.checkpoint);
+  return 0;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ExportOptions>();
+  CLI::App* command = app.add_subcommand("export", "Write a run's weights for other programs");
+  command->add_option("RUN", options->run, "Run directory")->required();
+  command->add_option("FILE", options->file, "The safetensors file to write")->required();
+  command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
+  command->add_flag("--force", options->force, "Replace the file where it is there already");
+  command->callback([options, &action] { action = [options] { return export_command(*options); }; });
+}
+
+}  // namespace weft::cli
