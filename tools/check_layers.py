@@ -13,6 +13,7 @@ import sys
 
 ARROWS = """
 base <- tensor <- graph <- ops
+base <- plot
 graph <- autodiff
 graph, ops <- passes
 graph <- plan
@@ -22,11 +23,11 @@ tensor <- data
 ops <- models
 ops <- interchange
 autodiff, compile, runtime, data, models, interchange <- train
-train <- cli
+train, plot <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.
-CONFINED = {re.compile(r"dnnl"): "weft/runtime/onednn"}
+CONFINED = {re.compile(r"dnnl"): "weft/runtime/onednn", re.compile(r"cairo"): "weft/plot"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -44,9 +44,6 @@ TEST(ParallelFor, DoesNotCallTheBodyForNoItems) {
 }
 
 TEST(ParallelRun, CallsOncePerThread) {
-#if !defined(_OPENMP)
-  GTEST_SKIP() << "built without OpenMP: everything runs on the calling thread";
-#endif
   std::vector<std::atomic<int>> calls(3);
   parallel_run(3, [&](int index, int total) {
     EXPECT_EQ(total, 3);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "weft/graph/text.h"
@@ -77,6 +78,31 @@ TEST_F(MakePlan, ViewsShareTheBufferAndLiveAsLongAsTheLongest) {
   EXPECT_EQ(placement(graph, plan, "a").offset, placement(graph, plan, "flat").offset);
   EXPECT_NE(placement(graph, plan, "b").offset, placement(graph, plan, "flat").offset);
   EXPECT_EQ(plan.arena_bytes, 3 * 4096);
+}
+
+TEST_F(MakePlan, BlocksLiveFromTheFirstWriteToTheLastRead) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[1024]
+    %a = relu(%x) : f32[1024]
+    %flat = reshape(%a) {shape=[4,256]} : f32[4,256]
+    %b = tanh(%x) : f32[1024]
+    %c = exp(%flat) : f32[4,256]
+    output "b" %b
+    output "c" %c
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  const auto step_of = [&](const std::string& name) {
+    const auto names = order(graph, plan);
+    return static_cast<int>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  ASSERT_EQ(plan.blocks.size(), 3u);
+  const ArenaBlock& shared = plan.blocks[0];
+  EXPECT_EQ(shared.value, graph.find_value("a"));
+  EXPECT_EQ(shared.offset, placement(graph, plan, "a").offset);
+  EXPECT_EQ(shared.bytes, 4096);
+  EXPECT_EQ(shared.first_step, step_of("a"));
+  EXPECT_EQ(shared.last_step, step_of("c"));
+  EXPECT_EQ(plan.blocks[1].last_step, 3) << "outputs are read after the last step";
 }
 
 TEST_F(MakePlan, WorkspaceIsPartOfTheArena) {

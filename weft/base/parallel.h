@@ -8,6 +8,9 @@
 
 #if defined(_OPENMP)
 #include <omp.h>
+#else
+#include <thread>
+#include <vector>
 #endif
 
 namespace weft {
@@ -20,17 +23,22 @@ inline std::pair<int64_t, int64_t> split_range(int64_t count, int index, int par
 }
 
 /// Calls body(thread_index, thread_count) once on each of `threads` threads and waits for all.
-/// The body must not throw. Runs inline where threads <= 1.
+/// The body must not throw. Runs inline where threads <= 1. Without OpenMP each call makes its threads anew: slow, but
+/// a thread sanitizer, which cannot see OpenMP's synchronisation, understands it.
 template <typename Body>
-void parallel_run([[maybe_unused]] int threads, Body&& body) {
-#if defined(_OPENMP)
-  if (threads > 1) {
-#pragma omp parallel num_threads(threads)
-    body(omp_get_thread_num(), omp_get_num_threads());
+void parallel_run(int threads, Body&& body) {
+  if (threads <= 1) {
+    body(0, 1);
     return;
   }
+#if defined(_OPENMP)
+#pragma omp parallel num_threads(threads)
+  body(omp_get_thread_num(), omp_get_num_threads());
+#else
+  std::vector<std::jthread> others;
+  for (int index = 1; index < threads; ++index) others.emplace_back([&body, index, threads] { body(index, threads); });
+  body(0, threads);
 #endif
-  body(0, 1);
 }
 
 /// Calls body(begin, end) on disjoint ranges that cover [0, count); ranges smaller than `grain` are not split off.

@@ -19,6 +19,8 @@ void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
+void add_plot(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 void add_graph(CLI::App& app, Action& action);
 void add_models(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);

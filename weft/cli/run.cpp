@@ -74,6 +74,8 @@ int run(int argc, char** argv) {
   add_predict(app, action);
   add_export(app, action);
   add_explain(app, action);
+  add_plot(app, action);
+  add_compare(app, action);
   add_bench(app, action);
   add_graph(app, action);
   add_models(app, action);

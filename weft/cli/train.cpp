@@ -21,7 +21,7 @@ struct TrainOptions {
   std::optional<std::string> model, data, init;
   std::optional<int64_t> epochs, batch, seed, threads;
   std::vector<std::string> set;
-  bool quiet = false, json = false;
+  bool quiet = false, json = false, tensorboard = false;
 };
 
 train::RunSpec spec_from(const TrainOptions& options) {
@@ -47,8 +47,8 @@ void refuse_with_resume(const TrainOptions& options) {
                       options.init || options.epochs || options.batch || options.seed || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
-         "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet "
-         "and --json away");
+         "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet, "
+         "--tensorboard and --json away");
 }
 
 std::string percent(const std::optional<double>& fraction) {
@@ -77,7 +77,8 @@ int train_command(const TrainOptions& options, const std::string& program) {
   const train::InterruptGuard interrupt;
   const train::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
                                       .note = [](const std::string& line) { fmt::print(stderr, "weft: {}\n", line); },
-                                      .stop_requested = [&] { return interrupt.requested(); }};
+                                      .stop_requested = [&] { return interrupt.requested(); },
+                                      .tensorboard = options.tensorboard};
   train::RunOutcome outcome;
   if (!options.resume.empty()) {
     refuse_with_resume(options);
@@ -117,6 +118,8 @@ void add_train(CLI::App& app, Action& action, const std::string& program) {
   command->add_option("--set", options->set, "Any key of the recipe, such as optimizer.learning_rate=0.2; repeatable")
       ->allow_extra_args(false);
   command->add_option("--resume", options->resume, "Go on in this run directory from its newest whole checkpoint");
+  command->add_flag("--tensorboard", options->tensorboard,
+                    "Write event files for `tensorboard --logdir RUN`; a resumed run goes on with them");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->add_flag("--json", options->json, "Print summary.json instead of the table");
   command->callback(

@@ -78,11 +78,16 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
     if (storage.input[index] >= 0 || lives[index].first < 0) continue;
     position[index] = static_cast<int>(packed.size());
     packed.push_back(lives[index]);
+    plan.blocks.push_back({.value = storage.root[index],
+                           .bytes = align_up(lives[index].bytes),
+                           .first_step = lives[index].first,
+                           .last_step = lives[index].last});
   }
   const size_t first_workspace = packed.size();
   for (size_t step = 0; step < plan.steps.size(); ++step)
     packed.push_back({static_cast<int>(step), static_cast<int>(step), plan.steps[step].workspace_bytes, 0});
   plan.arena_bytes = pack_intervals(packed);
+  for (size_t block = 0; block < plan.blocks.size(); ++block) plan.blocks[block].offset = packed[block].offset;
   const std::vector<int64_t> live = live_bytes(packed, static_cast<int>(plan.steps.size()));
   for (size_t step = 0; step < plan.steps.size(); ++step) {
     plan.steps[step].workspace_offset = packed[first_workspace + step].offset;

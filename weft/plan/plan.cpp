@@ -38,6 +38,13 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
                                           {"offset", placement.offset},
                                           {"bytes", placement.bytes}};
   }
+  json blocks = json::array();
+  for (const ArenaBlock& block : plan.blocks)
+    blocks.push_back({{"value", graph.values()[static_cast<size_t>(block.value.index)].name},
+                      {"offset", block.offset},
+                      {"bytes", block.bytes},
+                      {"first_step", block.first_step},
+                      {"last_step", block.last_step}});
   return {
       {"graph", graph.name()},
       {"threads", plan.threads},
@@ -48,7 +55,8 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
       {"total_bytes", plan.total_bytes()},
       {"peak_node", plan.steps.empty() ? "" : graph.node_name(plan.steps[static_cast<size_t>(plan.peak_step)].node)},
       {"steps", std::move(steps)},
-      {"values", std::move(values)}};
+      {"values", std::move(values)},
+      {"blocks", std::move(blocks)}};
 }
 
 }  // namespace weft

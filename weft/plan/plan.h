@@ -24,6 +24,14 @@ struct Placement {
   int64_t bytes = 0;
 };
 
+/// A piece of the arena for the values that share it: views, in-place results.
+struct ArenaBlock {
+  ValueId value;  // the first of them
+  int64_t offset = 0;
+  int64_t bytes = 0;                  // rounded up to kAlignment
+  int first_step = 0, last_step = 0;  // indices into Plan::steps, both included
+};
+
 struct PlannedNode {
   NodeId node;
   std::string kernel;
@@ -39,6 +47,7 @@ struct PlannedNode {
 struct Plan {
   std::vector<PlannedNode> steps;     // in order of execution
   std::vector<Placement> placements;  // per value of the graph
+  std::vector<ArenaBlock> blocks;     // what the arena holds besides workspaces
   int64_t arena_bytes = 0;            // what the executor allocates
   int64_t lower_bound_bytes = 0;      // the largest live_bytes: no placement can need less
   int64_t state_bytes = 0;

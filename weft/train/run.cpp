@@ -1,5 +1,6 @@
 #include "weft/train/run.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
@@ -15,6 +16,7 @@
 #include "weft/train/process_memory.h"
 #include "weft/train/recipe.h"
 #include "weft/train/run_directory.h"
+#include "weft/train/tensorboard_log.h"
 
 namespace weft::train {
 
@@ -127,6 +129,10 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
   return summary;
 }
 
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 /// The loop with all its hooks in one directory.
 class RunInDirectory {
  public:
@@ -142,6 +148,9 @@ class RunInDirectory {
     if (run.run_data.test)
       evaluation_data_ = std::make_unique<data::Loader>(*run.run_data.test,
                                                         evaluation_loader_options(run.spec, run.run_data.description));
+    if (options.tensorboard || fs::exists(directory.tensorboard()))
+      tensorboard_ = std::make_unique<TensorboardLog>(directory.tensorboard(), standing_.manifest.position.step,
+                                                      seconds_since_1970);
     run.training.executor(run.spec.batch);  // allocates: what does not fit fails here
     store_.tidy(standing_.manifest.best);
     if (options.progress != nullptr)
@@ -206,11 +215,13 @@ class RunInDirectory {
                          .items = metrics.samples,
                          .loss = metrics.loss});
     log_.add(metrics);
+    if (tensorboard_) tensorboard_->add(metrics);
   }
 
   void on_epoch(const EpochMetrics& metrics) {
     standing_.manifest.last_epoch = metrics;
     log_.add(metrics);
+    if (tensorboard_) tensorboard_->add(metrics);
     if (!progress_) return;
     std::string line = fmt::format("epoch {}/{}: train loss {:.4f}, accuracy {:.2f} %", metrics.epoch + 1,
                                    run_.spec.epochs, metrics.train_loss, 100 * metrics.train_accuracy);
@@ -229,6 +240,7 @@ class RunInDirectory {
   data::Loader training_data_;
   std::unique_ptr<data::Loader> evaluation_data_;
   MetricsLog log_;
+  std::unique_ptr<TensorboardLog> tensorboard_;
   std::unique_ptr<Progress> progress_;
 };
 

@@ -15,6 +15,7 @@ struct RunOptions {
   std::FILE* progress = nullptr;                 // where the progress line goes; null: nowhere
   std::function<void(const std::string&)> note;  // a line for the user, such as a warning; may be empty
   std::function<bool()> stop_requested;          // asked after each step and evaluated batch; may be empty
+  bool tensorboard = false;                      // event files; also where the run directory has some already
 };
 
 struct RunOutcome {

@@ -2,7 +2,7 @@
 //   spec.toml      the complete recipe, written first      checkpoints/   see checkpoint/store.h
 //   data.json      what the model must know of its data    plan.json      kernels, memory, prediction of the step
 //   metrics.jsonl  see metrics_log.h                       graph.weft     the step after all passes
-//   summary.json   written last
+//   summary.json   written last                        tensorboard/   event files, where asked for
 #pragma once
 
 #include <filesystem>
@@ -50,6 +50,7 @@ class RunDirectory {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path plan() const { return path_ / "plan.json"; }
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
+  std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
 
   RunSpec read_spec() const;
   DataDescription read_data() const;

@@ -4,65 +4,69 @@
 
 namespace weft::train {
 
-std::string print_summary(const Summary& s) {
-  using nlohmann::ordered_json;
-  const auto number = [](const std::optional<double>& value) { return value ? ordered_json(*value) : ordered_json(); };
-  const ordered_json root = {{"model", s.model},
-                             {"data", s.data},
-                             {"precision", s.precision},
-                             {"threads", s.threads},
-                             {"parameters", s.parameters},
-                             {"epochs", s.epochs},
-                             {"steps", s.steps},
-                             {"batch", s.batch},
-                             {"seed", s.seed},
-                             {"test_accuracy", number(s.test_accuracy)},
-                             {"test_loss", number(s.test_loss)},
-                             {"best_test_accuracy", number(s.best_test_accuracy)},
-                             {"train_accuracy", number(s.train_accuracy)},
-                             {"train_loss", number(s.train_loss)},
-                             {"train_seconds", s.train_seconds},
-                             {"images_per_second", s.images_per_second},
-                             {"compile_seconds", s.compile_seconds},
-                             {"planned_peak_bytes", s.planned_peak_bytes},
-                             {"arena_bytes", s.arena_bytes},
-                             {"planned_total_bytes", s.planned_total_bytes},
-                             {"rss_growth_bytes", s.rss_growth_bytes},
-                             {"peak_rss_bytes", s.peak_rss_bytes}};
+namespace {
+
+/// Calls visit(key, field) for each field, in the order of the file.
+template <typename AnySummary, typename Visit>
+void visit_fields(AnySummary& s, const Visit& visit) {
+  visit("model", s.model);
+  visit("data", s.data);
+  visit("precision", s.precision);
+  visit("threads", s.threads);
+  visit("parameters", s.parameters);
+  visit("epochs", s.epochs);
+  visit("steps", s.steps);
+  visit("batch", s.batch);
+  visit("seed", s.seed);
+  visit("test_accuracy", s.test_accuracy);
+  visit("test_loss", s.test_loss);
+  visit("best_test_accuracy", s.best_test_accuracy);
+  visit("train_accuracy", s.train_accuracy);
+  visit("train_loss", s.train_loss);
+  visit("train_seconds", s.train_seconds);
+  visit("images_per_second", s.images_per_second);
+  visit("compile_seconds", s.compile_seconds);
+  visit("planned_peak_bytes", s.planned_peak_bytes);
+  visit("arena_bytes", s.arena_bytes);
+  visit("planned_total_bytes", s.planned_total_bytes);
+  visit("rss_growth_bytes", s.rss_growth_bytes);
+  visit("peak_rss_bytes", s.peak_rss_bytes);
+}
+
+template <typename T>
+void store(nlohmann::ordered_json& target, const T& value) {
+  target = value;
+}
+void store(nlohmann::ordered_json& target, const std::optional<double>& value) {
+  if (value)
+    target = *value;
+  else
+    target = nullptr;
+}
+
+template <typename T>
+void load(const nlohmann::json& source, T& value) {
+  value = source.get<T>();
+}
+void load(const nlohmann::json& source, std::optional<double>& value) {
+  if (!source.is_null()) value = source.get<double>();
+}
+
+}  // namespace
+
+std::string print_summary(const Summary& summary) {
+  nlohmann::ordered_json root;
+  visit_fields(summary, [&](const char* key, const auto& field) { store(root[key], field); });
   return root.dump(2) + "\n";
 }
 
 std::optional<Summary> parse_summary(std::string_view text) {
-  using nlohmann::json;
   try {
-    const json root = json::parse(text);
-    const auto number = [&](const char* key) {
-      const json& value = root.at(key);
-      return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
-    };
-    return Summary{.model = root.at("model"),
-                   .data = root.at("data"),
-                   .precision = root.at("precision"),
-                   .threads = root.at("threads"),
-                   .parameters = root.at("parameters"),
-                   .epochs = root.at("epochs"),
-                   .steps = root.at("steps"),
-                   .batch = root.at("batch"),
-                   .seed = root.at("seed"),
-                   .test_accuracy = number("test_accuracy"),
-                   .test_loss = number("test_loss"),
-                   .best_test_accuracy = number("best_test_accuracy"),
-                   .train_accuracy = number("train_accuracy"),
-                   .train_loss = number("train_loss"),
-                   .train_seconds = root.at("train_seconds"),
-                   .images_per_second = root.at("images_per_second"),
-                   .compile_seconds = root.at("compile_seconds"),
-                   .planned_peak_bytes = root.at("planned_peak_bytes"),
-                   .arena_bytes = root.at("arena_bytes"),
-                   .planned_total_bytes = root.at("planned_total_bytes"),
-                   .rss_growth_bytes = root.at("rss_growth_bytes"),
-                   .peak_rss_bytes = root.at("peak_rss_bytes")};
-  } catch (const json::exception&) {
+    const nlohmann::json root = nlohmann::json::parse(text);
+    Summary summary;
+    visit_fields(summary, [&](const char* key, auto& field) { load(root.at(key), field); });
+    return summary;
+  } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
 }

@@ -1,0 +1,72 @@
+// Looking at runs: plot, compare, event files.
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace weft::testing {
+namespace {
+
+using Watch = ProgramTest;
+
+TEST_F(Watch, PlotDrawsLossAndAccuracyAsText) {
+  ASSERT_EQ(weft(tiny_run("r", {"--epochs", "3"})).code, 0);
+  const Outcome outcome = weft({"plot", "r"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.rfind("loss\n", 0), 0u) << outcome.out;
+  for (const char* text : {"\naccuracy\n", " train_loss\n", " test_accuracy\n", "epoch"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
+}
+
+TEST_F(Watch, PlotWritesPictures) {
+  ASSERT_EQ(weft(tiny_run("r", {"--epochs", "2"})).code, 0);
+  ASSERT_EQ(weft({"plot", "r", "-o", "curves.svg"}).code, 0);
+  ASSERT_EQ(weft({"plot", "r", "-o", "curves.png", "--metric", "train_loss", "--x", "seconds"}).code, 0);
+  EXPECT_NE(read_all(path("curves.svg")).find("</svg>"), std::string::npos);
+  EXPECT_EQ(read_all(path("curves.png")).substr(1, 3), "PNG");
+}
+
+TEST_F(Watch, PlotRefusesAnotherKindOfFileBeforeItReadsTheRuns) {
+  const Outcome outcome = weft({"plot", "none", "-o", "curves.pdf"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find(".svg"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Watch, PlotNamesTheMetricsThereAre) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const Outcome outcome = weft({"plot", "r", "--metric", "los"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("learning_rate"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Watch, CompareShowsWhatDiffersAndTheTimeToTheAccuracyOfAll) {
+  ASSERT_EQ(weft(tiny_run("a", {"--epochs", "2"})).code, 0);
+  ASSERT_EQ(weft(tiny_run("b", {"--epochs", "2", "--set", "optimizer.momentum=0.5"})).code, 0);
+  const Outcome outcome = weft({"compare", "a", "b", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto runs = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["differences"], (nlohmann::json{{"optimizer.momentum", "0.9"}}));
+  EXPECT_EQ(runs[1]["differences"], (nlohmann::json{{"optimizer.momentum", "0.5"}}));
+  EXPECT_EQ(runs[0]["summary"]["epochs"], 2);
+  EXPECT_GT(runs[1]["seconds_to_accuracy"], 0);
+  const std::string table = weft({"compare", "a", "b"}).out;
+  EXPECT_NE(table.find("optimizer.momentum"), std::string::npos) << table;
+  EXPECT_EQ(table.find("optimizer.nesterov"), std::string::npos) << table;
+}
+
+TEST_F(Watch, CompareWantsTwoRuns) { EXPECT_EQ(weft({"compare", "a"}).code, 2); }
+
+TEST_F(Watch, TensorboardFilesGoOnWhereARunIsResumed) {
+  ASSERT_EQ(weft(tiny_run("r", {"--tensorboard"})).code, 0);
+  const auto count = [&] {
+    const fs::directory_iterator files(path("r/tensorboard"));
+    return std::distance(begin(files), end(files));
+  };
+  EXPECT_EQ(count(), 1);
+  fs::remove(path("r/summary.json"));
+  ASSERT_EQ(weft({"train", "--resume", "r", "--quiet"}).code, 0);
+  EXPECT_EQ(count(), 2);
+}
+
+}  // namespace
+}  // namespace weft::testing

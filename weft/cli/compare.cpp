@@ -1,0 +1,216 @@
+// weft compare: what differs between the recipes of runs, and how they ended.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/base/table.h"
+#include "weft/cli/command.h"
+#include "weft/train/metrics_history.h"
+#include "weft/train/run_directory.h"
+#include "weft/train/summary.h"
+
+namespace weft::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct CompareOptions {
+  std::vector<std::string> runs;
+  double accuracy = 0;  // in percent; 0: what all have reached
+  bool json = false;
+};
+
+struct ComparedRun {
+  std::string path;
+  train::RunSpec spec;
+  std::optional<train::Summary> summary;  // none while it trains
+  train::MetricsHistory history;
+};
+
+ComparedRun read_run(const std::string& path) {
+  const train::RunDirectory directory = train::RunDirectory::open(path);
+  ComparedRun run{path, directory.read_spec(), {}, train::read_metrics(directory.metrics())};
+  std::error_code code;
+  if (std::filesystem::exists(directory.summary(), code))
+    run.summary = train::parse_summary(read_text(directory.summary()));
+  return run;
+}
+
+std::string text_of(const train::Field& field) {
+  return std::visit([](const auto* value) { return fmt::format("{}", *value); }, field.target);
+}
+
+/// Recipe keys with their value in each run, for those that are not the same in all.
+std::vector<std::pair<std::string, std::vector<std::string>>> differences(std::vector<ComparedRun>& runs) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> rows;
+  const auto add = [&](const std::string& key, std::vector<std::string> values) {
+    const bool differ =
+        std::any_of(values.begin(), values.end(), [&](const auto& value) { return value != values[0]; });
+    if (differ) rows.emplace_back(key, std::move(values));
+  };
+  std::vector<std::vector<train::Field>> fields;
+  for (ComparedRun& run : runs) fields.push_back(train::fields_of(run.spec));
+  std::vector<std::string> option_names;
+  for (const ComparedRun& run : runs)
+    for (const auto& [name, value] : run.spec.model.options)
+      if (std::find(option_names.begin(), option_names.end(), name) == option_names.end()) option_names.push_back(name);
+  for (size_t index = 0; index < fields[0].size(); ++index) {
+    std::vector<std::string> values;
+    for (const auto& of_run : fields) values.push_back(text_of(of_run[index]));
+    add(fields[0][index].key, std::move(values));
+  }
+  for (const std::string& name : option_names) {
+    std::vector<std::string> values;
+    for (const ComparedRun& run : runs) {
+      const auto found = run.spec.model.options.find(name);
+      values.push_back(found == run.spec.model.options.end() ? "" : found->second);
+    }
+    add("model." + name, std::move(values));
+  }
+  return rows;
+}
+
+std::optional<double> best_accuracy(const ComparedRun& run) {
+  const auto found = run.history.by_epoch.find("test_accuracy");
+  std::optional<double> best;
+  if (found == run.history.by_epoch.end()) return best;
+  for (const double value : found->second.values)
+    if (value >= best.value_or(0)) best = value;  // false for NaN
+  return best;
+}
+
+/// The highest test accuracy, in whole tenths of a percent, that every run has reached; nullopt where one has none.
+std::optional<double> common_accuracy(const std::vector<ComparedRun>& runs) {
+  double lowest = 1;
+  for (const ComparedRun& run : runs) {
+    const std::optional<double> best = best_accuracy(run);
+    if (!best) return std::nullopt;
+    lowest = std::min(lowest, *best);
+  }
+  return static_cast<double>(static_cast<int64_t>(lowest * 1000)) / 1000;
+}
+
+/// Wall time, evaluation included, after which the test accuracy was first reached.
+std::optional<double> seconds_to(const ComparedRun& run, double accuracy) {
+  const auto accuracies = run.history.by_epoch.find("test_accuracy");
+  const auto seconds = run.history.by_epoch.find("train_seconds");
+  if (accuracies == run.history.by_epoch.end() || seconds == run.history.by_epoch.end()) return std::nullopt;
+  const size_t count = std::min(accuracies->second.values.size(), seconds->second.values.size());
+  for (size_t index = 0; index < count; ++index)
+    if (accuracies->second.values[index] >= accuracy) return seconds->second.values[index];
+  return std::nullopt;
+}
+
+void print_json(const std::vector<ComparedRun>& runs,
+                const std::vector<std::pair<std::string, std::vector<std::string>>>& different,
+                const std::optional<double>& accuracy) {
+  ordered_json root = ordered_json::array();
+  for (size_t index = 0; index < runs.size(); ++index) {
+    ordered_json keys = ordered_json::object();
+    for (const auto& [key, values] : different) keys[key] = values[index];
+    ordered_json row = {{"run", runs[index].path}, {"differences", keys}, {"summary", nullptr}};
+    if (runs[index].summary) row["summary"] = ordered_json::parse(train::print_summary(*runs[index].summary));
+    const std::optional<double> seconds = accuracy ? seconds_to(runs[index], *accuracy) : std::nullopt;
+    row["accuracy"] = accuracy ? ordered_json(*accuracy) : ordered_json();
+    row["seconds_to_accuracy"] = seconds ? ordered_json(*seconds) : ordered_json();
+    root.push_back(std::move(row));
+  }
+  fmt::print("{}\n", root.dump(2));
+}
+
+class ResultTable {
+ public:
+  explicit ResultTable(const std::vector<ComparedRun>& runs) : runs_(runs), table_(columns(runs)) {}
+  void add(const std::string& title, const std::function<std::string(const ComparedRun&)>& cell) {
+    std::vector<std::string> row = {title};
+    for (const ComparedRun& run : runs_) row.push_back(cell(run));
+    table_.add_row(std::move(row));
+  }
+  /// A figure of the summary, "-" where the run has none yet.
+  void add_result(const std::string& title, const std::function<std::string(const train::Summary&)>& cell) {
+    add(title, [&](const ComparedRun& run) { return run.summary ? cell(*run.summary) : "-"; });
+  }
+  void add_row(std::vector<std::string> cells) { table_.add_row(std::move(cells)); }
+  void add_rule() { table_.add_rule(); }
+  std::string text() const { return table_.text(); }
+
+ private:
+  static std::vector<Column> columns(const std::vector<ComparedRun>& runs) {
+    std::vector<Column> result = {{"", Align::left}};
+    for (const ComparedRun& run : runs) result.push_back({run.path, Align::right});
+    return result;
+  }
+  const std::vector<ComparedRun>& runs_;
+  Table table_;
+};
+
+std::string percent(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.2f} %", 100 * *fraction) : "-";
+}
+
+void print_table(const std::vector<ComparedRun>& runs,
+                 const std::vector<std::pair<std::string, std::vector<std::string>>>& different,
+                 const std::optional<double>& accuracy) {
+  ResultTable table(runs);
+  for (const auto& [key, values] : different) {
+    std::vector<std::string> row = {key};
+    row.insert(row.end(), values.begin(), values.end());
+    table.add_row(std::move(row));
+  }
+  if (different.empty()) fmt::print("The recipes are the same.\n");
+  table.add_rule();
+  using train::Summary;
+  table.add_result("parameters", [](const Summary& s) { return human_count(static_cast<double>(s.parameters)); });
+  table.add("best test accuracy", [](const ComparedRun& run) { return percent(best_accuracy(run)); });
+  table.add_result("test accuracy", [](const Summary& s) { return percent(s.test_accuracy); });
+  table.add_result("test loss",
+                   [](const Summary& s) { return s.test_loss ? fmt::format("{:.4f}", *s.test_loss) : "-"; });
+  table.add_result("train loss",
+                   [](const Summary& s) { return s.train_loss ? fmt::format("{:.4f}", *s.train_loss) : "-"; });
+  table.add_result("train time", [](const Summary& s) { return human_duration(s.train_seconds); });
+  if (accuracy)
+    table.add(fmt::format("time to {:.1f} %", 100 * *accuracy), [&](const ComparedRun& run) {
+      const std::optional<double> seconds = seconds_to(run, *accuracy);
+      return seconds ? human_duration(*seconds) : "-";
+    });
+  table.add_result("speed", [](const Summary& s) { return fmt::format("{:.0f}/s", s.images_per_second); });
+  table.add_result("memory planned",
+                   [](const Summary& s) { return human_bytes(static_cast<double>(s.planned_total_bytes)); });
+  table.add_result("memory measured",
+                   [](const Summary& s) { return human_bytes(static_cast<double>(s.rss_growth_bytes)); });
+  fmt::print("{}", table.text());
+}
+
+int compare_command(const CompareOptions& options) {
+  std::vector<ComparedRun> runs;
+  for (const std::string& path : options.runs) runs.push_back(read_run(path));
+  const auto different = differences(runs);
+  const std::optional<double> accuracy =
+      options.accuracy > 0 ? std::optional<double>(options.accuracy / 100) : common_accuracy(runs);
+  if (options.json)
+    print_json(runs, different, accuracy);
+  else
+    print_table(runs, different, accuracy);
+  return 0;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& action) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = app.add_subcommand("compare", "Set runs side by side: what differs, and how they ended");
+  command->add_option("RUN", options->runs, "Two or more run directories")->required()->expected(2, 1000);
+  command
+      ->add_option("--accuracy", options->accuracy,
+                   "Time to this test accuracy, in percent; default: the highest that all have reached")
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &action] { action = [options] { return compare_command(*options); }; });
+}
+
+}  // namespace weft::cli

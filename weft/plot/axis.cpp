@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/plot/figure.h"
+
+namespace weft::plot {
+
+namespace {
+
+/// The 1, 2, 5 or 10 times a power of ten next to `range`.
+double nice_number(double range) {
+  const double power = std::pow(10.0, std::floor(std::log10(range)));
+  const double fraction = range / power;
+  return power * (fraction < 1.5 ? 1 : fraction < 3 ? 2 : fraction < 7 ? 5 : 10);
+}
+
+}  // namespace
+
+Axis make_axis(double low, double high, int marks) {
+  if (!(high > low)) {  // one value, or none
+    const double half = low == 0 ? 1 : std::abs(low) * 0.1;
+    high = low + half;
+    low -= half;
+  }
+  Axis axis;
+  axis.step = nice_number((high - low) / std::max(1, marks - 1));
+  axis.low = std::floor(low / axis.step + 1e-9) * axis.step;
+  axis.high = std::ceil(high / axis.step - 1e-9) * axis.step;
+  axis.decimals = std::max(0, static_cast<int>(-std::floor(std::log10(axis.step) + 1e-9)));
+  return axis;
+}
+
+std::string label_of(const Axis& axis, double mark) {
+  if (std::abs(mark) < axis.step * 1e-6) mark = 0;  // not "-0.0"
+  if (axis.decimals > 5 || std::abs(mark) >= 1e7) return fmt::format("{:.3g}", mark);
+  return fmt::format("{:.{}f}", mark, axis.decimals);
+}
+
+std::vector<double> smooth(const std::vector<double>& values, double weight) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  double average = 0, total_weight = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) {
+      average = weight * average + (1 - weight) * value;
+      total_weight = weight * total_weight + (1 - weight);
+    }
+    result.push_back(total_weight > 0 ? average / total_weight : value);
+  }
+  return result;
+}
+
+}  // namespace weft::plot

@@ -1,0 +1,27 @@
+// metrics.jsonl read back: every number that a run has recorded, by name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weft::train {
+
+/// One metric over the run; values that were not measured are NaN.
+struct MetricCurve {
+  std::vector<int64_t> steps;  // done when it was measured
+  std::vector<double> values;
+};
+
+struct MetricsHistory {
+  std::map<std::string, MetricCurve> by_step;   // "loss", "learning_rate"
+  std::map<std::string, MetricCurve> by_epoch;  // "test_accuracy", "train_loss", "train_seconds", "epoch"
+};
+
+/// Lines that are torn or no records are passed over: a run may be writing. Empty where the file does not exist;
+/// Error(io) where it cannot be read.
+MetricsHistory read_metrics(const std::filesystem::path& path);
+
+}  // namespace weft::train
