@@ -20,12 +20,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASES = {
-    "resnet50": ("resnet50", "3,128,128", 16, []),
-    "resnet9": ("resnet9", "1,28,28", 256, []),
-    "resnet18": ("resnet18", "3,32,32", 128, []),
-    "lenet5": ("lenet5", "1,28,28", 64, []),
-    "mlp": ("mlp", "1,28,28", 128, []),
-    "transformer_lm": ("transformer_lm", "128", 8, []),
+    "resnet50": ("resnet50", "3,128,128", 16, ["--classes", "1000"]),
+    "resnet9": ("resnet9", "1,28,28", 256, ["--classes", "10"]),
+    "resnet18": ("resnet18", "3,32,32", 128, ["--classes", "10"]),
+    "lenet5": ("lenet5", "1,28,28", 64, ["--classes", "10"]),
+    "mlp": ("mlp", "1,28,28", 128, ["--classes", "10"]),
+    "transformer_lm": ("transformer_lm", "128", 8, ["--classes", "256"]),
 }
 
 
@@ -39,8 +39,8 @@ def run_json(command, threads):
 
 def run_round(case, arguments):
     model, shape, batch, extra = case
-    common = [model, "--input", shape, "--batch", str(batch), "--threads", str(arguments.threads)]
-    weft = run_json([arguments.weft, "bench", *common, "--seconds", str(arguments.seconds), "--json", *extra], arguments.threads)
+    common = [model, "--input", shape, "--batch", str(batch), "--threads", str(arguments.threads), *extra]
+    weft = run_json([arguments.weft, "bench", *common, "--seconds", str(arguments.seconds), "--json"], arguments.threads)
     peer = ["/usr/bin/python3", ROOT / "benchmarks/peer/train_speed.py", *common, "--steps", str(arguments.peer_steps)]
     speeds = {"weft": weft["images_per_second"]}
     for name, flags in {"channels-last": ["--channels-last"], "contiguous": []}.items():

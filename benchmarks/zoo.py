@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Every model beside its PyTorch counterpart: parameters, multiply-adds, f32 training speed, as a Markdown table.
+
+Each round runs weft, then PyTorch in channels-last, then PyTorch in contiguous format, each in a process of its own,
+with the same network, input, batch and thread count on synthetic data (benchmarks/training_speed.py does the same for
+few models and more rounds). A row shows medians over the rounds; its ratio is the median of weft's images/s over those
+of the faster PyTorch format of the same round. `tools/peer_check.py --parameters` checks that both have as many
+parameters.
+
+  /usr/bin/python3 benchmarks/zoo.py --json zoo.json                 # all models, about half an hour on two cores
+  /usr/bin/python3 benchmarks/zoo.py --only lenet5 --only mlp --rounds 1
+
+PyTorch is Debian's python3-torch; install libopenblas0-openmp too, or its matrix products run on the reference BLAS.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from training_speed import ROOT, run_round
+
+# Input per sample and batch; sizes that two cores train in a second or two per step.
+PHOTO, SMALL = "3,128,128", "3,32,32"
+SIZES = {
+    "mlp": ("1,28,28", 128),
+    "lenet5": ("1,28,28", 64),
+    "resnet9": ("1,28,28", 256),
+    "wide_resnet": (SMALL, 32),
+    "vgg16": (PHOTO, 8),
+    "transformer_lm": ("128", 8),
+}
+
+
+def weft_json(arguments, *command):
+    result = subprocess.run([arguments.weft, *command, "--json"], capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"zoo: weft {' '.join(command)} failed:\n{result.stderr}")
+    return json.loads(result.stdout)
+
+
+def human(count):
+    for unit in ("", " k", " M", " G"):
+        if count < 1000 or unit == " G":
+            return f"{count:.3g}{unit}"
+        count /= 1000
+
+
+def measure(name, classes, arguments):
+    shape, batch = SIZES.get(name, (PHOTO, 16))
+    cost = weft_json(arguments, "models", name, "--input", shape, "--classes", str(classes))[0]
+    case = (name, shape, batch, ["--classes", str(classes)])
+    rounds = [run_round(case, arguments) for _ in range(arguments.rounds)]
+    ratios = [r["weft"] / max(speed for key, speed in r.items() if key != "weft") for r in rounds]
+    return {
+        "model": name,
+        "input": shape,
+        "batch": batch,
+        "classes": classes,
+        "parameters": cost["parameters"],
+        "multiply_adds": cost["multiply_adds"],
+        "images_per_second": {k: statistics.median(r[k] for r in rounds) for k in rounds[0]},
+        "ratio": statistics.median(ratios),
+        "rounds": rounds,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="MODEL", help="a model; repeatable; default: all")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--seconds", type=float, default=5, help="how long weft measures in a round")
+    parser.add_argument("--peer-steps", type=int, default=6, help="steps that PyTorch measures in a round")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    parser.add_argument("--json", help="write the figures here, anew after each model")
+    arguments = parser.parse_args()
+    models = {entry["name"]: entry["classes"] for entry in weft_json(arguments, "models")}
+    for name in arguments.only or []:
+        if name not in models:
+            sys.exit(f"zoo: there is no model '{name}'; there are: {', '.join(models)}")
+    print(f"f32 training, {arguments.threads} threads, {arguments.rounds} rounds, medians of images/s (or sequences/s)\n")
+    print("| model | input | batch | parameters | multiply-adds | weft | PyTorch channels-last | PyTorch contiguous | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    rows = []
+    for name in arguments.only or models:
+        row = measure(name, models[name], arguments)
+        speeds = row["images_per_second"]
+        shown = [f"{speeds[k]:.1f}" if k in speeds else "-" for k in ("weft", "channels-last", "contiguous")]
+        print(
+            f"| {name} | {row['input']} | {row['batch']} | {row['parameters']:,} | {human(row['multiply_adds'])} | "
+            f"{' | '.join(shown)} | **{row['ratio']:.2f}** |",
+            flush=True,
+        )
+        rows.append(row)
+        if arguments.json:
+            report = {"threads": arguments.threads, "rounds": arguments.rounds, "models": rows}
+            pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
