@@ -14,7 +14,7 @@ TEST(NativeReduce, MatchesReferenceOverAnyAxes) {
     Axes axes;
     Shape out;
   };
-  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max"})
+  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"})
     for (const Row& row : {Row{{300, 301}, {}, {}}, Row{{300, 301}, {0}, {301}}, Row{{300, 301}, {-1}, {300}},
                            Row{{7, 5, 11, 13}, {0, 2, 3}, {5}}, Row{{7, 5, 11, 13}, {1, 3}, {7, 11}},
                            Row{{7, 5, 11, 13}, {0, 2}, {5, 13}}, Row{{4, 5, 600}, {0, 1}, {600}},
@@ -91,7 +91,7 @@ std::vector<Case> loss_cases(const char* op) {
       c.op = op;
       c.inputs = {f32(shape), i32({shape[0]})};
       c.outputs = {f32({shape[0]})};
-      c.attributes = {{"label_smoothing", smoothing}};
+      c.attributes = {{"label_smoothing", smoothing}, {"ignore_index", int64_t{-100}}};
       c.low = -8;
       c.high = 8;
       cases.push_back(c);
@@ -105,6 +105,18 @@ TEST(NativeLoss, CrossEntropyMatchesReference) {
 
 TEST(NativeLoss, CrossEntropyBackwardMatchesReference) {
   for (Case c : loss_cases("cross_entropy_backward")) {
+    c.inputs.insert(c.inputs.begin(), c.outputs[0]);
+    c.outputs[0] = c.inputs[1];
+    expect_matches_reference(c);
+  }
+}
+
+TEST(NativeLoss, IgnoredLabelsMatchReference) {
+  for (Case c : loss_cases("cross_entropy")) {
+    c.attributes.set("ignore_index", int64_t{3});
+    c.integer_bound = 5;
+    expect_matches_reference(c);
+    c.op = "cross_entropy_backward";
     c.inputs.insert(c.inputs.begin(), c.outputs[0]);
     c.outputs[0] = c.inputs[1];
     expect_matches_reference(c);

@@ -29,13 +29,17 @@ AttributeSpec smoothing_attribute() {
   return attribute("label_smoothing", 0.0, "share of the target spread evenly over all classes, from 0 to below 1");
 }
 
+AttributeSpec ignore_attribute() {
+  return attribute("ignore_index", int64_t{-100}, "rows with this label have loss and gradient 0");
+}
+
 OpDef cross_entropy_op() {
   OpDef op;
   op.name = "cross_entropy";
   op.summary = "Per row, minus the log-softmax of the label's logit; with label smoothing (Szegedy et al. 2016).";
   op.inputs = {"logits", "labels"};
   op.outputs = {"losses"};
-  op.attributes = {smoothing_attribute()};
+  op.attributes = {smoothing_attribute(), ignore_attribute()};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     require_classification(context, 0, 1);
     require_smoothing(context);
@@ -56,6 +60,7 @@ OpDef cross_entropy_op() {
       {"label smoothing", {f32({4, 3}), i32({4})}, {{"label_smoothing", 0.1}}, {{-2, 2}, {0, 3}}},
       {"one row", {f32({1, 7}), i32({1})}, {{"label_smoothing", 0.3}}, {{-2, 2}, {0, 7}}},
       {"seventeen classes", {f32({2, 17}), i32({2})}, {}, {{-2, 2}, {0, 17}}},
+      {"one class left out", {f32({9, 3}), i32({9})}, {{"ignore_index", int64_t{1}}}, {{-2, 2}, {0, 3}}},
   };
   return op;
 }
@@ -66,7 +71,7 @@ OpDef cross_entropy_backward_op() {
   op.summary = "Gradient of cross_entropy: loss_gradient times (softmax(logits) - target), per row.";
   op.inputs = {"loss_gradient", "logits", "labels"};
   op.outputs = {"logits_gradient"};
-  op.attributes = {smoothing_attribute()};
+  op.attributes = {smoothing_attribute(), ignore_attribute()};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     require_classification(context, 1, 2);
     require_smoothing(context);
@@ -81,6 +86,10 @@ OpDef cross_entropy_backward_op() {
       {"five classes", {f32({3}), f32({3, 5}), i32({3})}, {}, {{-1, 1}, {-2, 2}, {0, 5}}},
       {"label smoothing", {f32({4}), f32({4, 3}), i32({4})}, {{"label_smoothing", 0.1}}, {{-1, 1}, {-2, 2}, {0, 3}}},
       {"one row", {f32({1}), f32({1, 7}), i32({1})}, {{"label_smoothing", 0.3}}, {{-1, 1}, {-2, 2}, {0, 7}}},
+      {"one class left out",
+       {f32({9}), f32({9, 3}), i32({9})},
+       {{"ignore_index", int64_t{1}}},
+       {{-1, 1}, {-2, 2}, {0, 3}}},
   };
   return op;
 }

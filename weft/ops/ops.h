@@ -26,6 +26,21 @@ struct Conv2dOptions {
 };
 ValueId conv2d(Graph&, ValueId input, ValueId weight, const Conv2dOptions& options = {}, const std::string& name = "");
 
+/// Transposed convolution (as torch.conv_transpose2d): the gradient of conv2d with respect to its input, as an op of
+/// its own. input [N,O,H,W], weight [O,C/G,KH,KW] -> [N,C,H',W'], H' = (H - 1) stride - 2 padding + dilation (KH - 1) +
+/// output_padding + 1. output_padding is less than the stride.
+struct ConvTranspose2dOptions {
+  Pair stride{1, 1}, padding{0, 0}, output_padding{0, 0}, dilation{1, 1};
+  int64_t groups = 1;
+};
+ValueId conv_transpose2d(Graph&, ValueId input, ValueId weight, const ConvTranspose2dOptions& options = {},
+                         const std::string& name = "");
+/// input [N,C,L], weight [O,C/G,K] -> [N,O,L']: conv2d over one row.
+struct Conv1dOptions {
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+ValueId conv1d(Graph&, ValueId input, ValueId weight, const Conv1dOptions& options = {}, const std::string& name = "");
+
 // --- matmul (matmul.cpp) --------------------------------------------------------------------------------------------
 //   matmul(a[..,M,K], b[..,K,N]) {transpose_a=false, transpose_b=false} -> [..,M,N]
 // Rank >= 2 each; leading dimensions broadcast. transpose_x: the operand is stored with its last two dims swapped.
@@ -33,7 +48,7 @@ ValueId matmul(Graph&, ValueId a, ValueId b, bool transpose_a = false, bool tran
                const std::string& name = "");
 
 // --- normalisation (norm.cpp) ---------------------------------------------------------------------------------------
-// Training batch norm over all axes but 1 (rank 2 or 4), biased variance:
+// Training batch norm over all axes but 1 (rank 2 or 4; the function also takes 3), biased variance:
 //   batch_norm(input, scale[C], shift[C], residual?) {epsilon=1e-5, activation="none"}
 //       -> (output, mean[C], variance[C]);   output = act((input - mean) / sqrt(variance + epsilon) * scale + shift +
 //       residual)
@@ -61,6 +76,14 @@ ValueId running_average(Graph&, ValueId running, ValueId sample, double momentum
                         const std::string& name = "");
 ValueId layer_norm(Graph&, ValueId input, ValueId scale, ValueId shift, double epsilon = 1e-5,
                    const std::string& name = "");
+
+/// Each image's channels in groups, every group normalised by its own mean and variance (Wu and He 2018), composed.
+/// input [N,C,..], scale and shift [C].
+ValueId group_norm(Graph&, ValueId input, ValueId scale, ValueId shift, int64_t groups, double epsilon = 1e-5,
+                   const std::string& name = "");
+/// The same for each channel alone (Ulyanov et al. 2016).
+ValueId instance_norm(Graph&, ValueId input, ValueId scale, ValueId shift, double epsilon = 1e-5,
+                      const std::string& name = "");
 
 // --- activations (activation.cpp) -----------------------------------------------------------------------------------
 // unary(x) -> same shape: relu, leaky_relu {slope=0.01}, elu {alpha=1.0}, clip {low, high}, hardswish, gelu
@@ -120,14 +143,19 @@ ValueId add_scalar(Graph&, ValueId x, double value, const std::string& name = ""
 ValueId multiply_scalar(Graph&, ValueId x, double value, const std::string& name = "");
 
 // --- reductions (reduce.cpp) ----------------------------------------------------------------------------------------
-//   reduce_sum, reduce_mean, reduce_max (x) {axes=[...], keep_dims=false}; negative axes count from the end; empty:
-//   all. softmax(x) {axis=-1}, log_softmax(x) {axis=-1}
+//   reduce_sum, reduce_mean, reduce_max, reduce_min (x) {axes=[...], keep_dims=false}; negative axes count from the
+//   end; empty: all. softmax(x) {axis=-1}, log_softmax(x) {axis=-1}
 ValueId reduce_sum(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
                    const std::string& name = "");
 ValueId reduce_mean(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
                     const std::string& name = "");
 ValueId reduce_max(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
                    const std::string& name = "");
+ValueId reduce_min(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                   const std::string& name = "");
+/// log(sum(exp(x))) over the axes, without overflow; composed.
+ValueId logsumexp(Graph&, ValueId x, const std::vector<int64_t>& axes = {}, bool keep_dims = false,
+                  const std::string& name = "");
 ValueId softmax(Graph&, ValueId x, int64_t axis = -1, const std::string& name = "");
 ValueId log_softmax(Graph&, ValueId x, int64_t axis = -1, const std::string& name = "");
 /// Sums `x` down to `shape`, undoing a broadcast; x itself where the shapes are equal.
@@ -149,6 +177,18 @@ ValueId avg_pool2d(Graph&, ValueId input, const Pool2dOptions& options, const st
 ValueId global_avg_pool2d(Graph&, ValueId input, const std::string& name = "");
 ValueId global_max_pool2d(Graph&, ValueId input, const std::string& name = "");
 
+// --- other image sizes (resample.cpp) -------------------------------------------------------------------------------
+//   resize(input[N,C,H,W]) {size=[H',W'], mode="nearest"} -> [N,C,H',W']; mode "nearest": pixel floor(i H / H');
+//       "bilinear": between the centres of pixels, which are areas (PyTorch's interpolate with align_corners=False)
+//   adaptive_avg_pool2d(input) {size=[H',W']}: window i is [floor(i H / H'), ceil((i + 1) H / H'))
+//   resize_backward(output_gradient) {input_size=[H,W], mode}, adaptive_avg_pool2d_backward(output_gradient)
+//       {input_size}
+// LayoutRule::channelwise.
+ValueId resize(Graph&, ValueId input, const Pair& size, const std::string& mode = "nearest",
+               const std::string& name = "");
+/// avg_pool2d where the windows are all alike.
+ValueId adaptive_avg_pool2d(Graph&, ValueId input, const Pair& size, const std::string& name = "");
+
 // --- shapes (shape.cpp) ---------------------------------------------------------------------------------------------
 //   reshape(x) {shape=[..]} (is_view; one -1 allowed when given, stored resolved)
 //   transpose(x) {permutation=[..]}; broadcast_to(x) {shape=[..]}
@@ -160,19 +200,65 @@ ValueId transpose(Graph&, ValueId x, std::vector<int64_t> permutation, const std
 ValueId broadcast_to(Graph&, ValueId x, const Shape& shape, const std::string& name = "");
 ValueId concat(Graph&, const std::vector<ValueId>& xs, int64_t axis, const std::string& name = "");
 ValueId slice(Graph&, ValueId x, std::vector<int64_t> starts, std::vector<int64_t> ends, const std::string& name = "");
+/// The axis cut into equal parts, or into parts of these sizes: slices.
+std::vector<ValueId> split(Graph&, ValueId x, int64_t parts, int64_t axis, const std::string& name = "");
+std::vector<ValueId> split_sizes(Graph&, ValueId x, const std::vector<int64_t>& sizes, int64_t axis,
+                                 const std::string& name = "");
 ValueId pad(Graph&, ValueId x, std::vector<int64_t> low, std::vector<int64_t> high, double value = 0,
             const std::string& name = "");
 ValueId cast(Graph&, ValueId x, DType dtype, const std::string& name = "");
 ValueId reorder(Graph&, ValueId x, const Layout& layout, const std::string& name = "");
 ValueId constant(Graph&, const Shape& shape, double value, const std::string& name = "");
 
+// --- indices and running sums (indexing.cpp) ------------------------------------------------------------------------
+//   gather(x, indices i32) {axis=-1} -> shape of indices, which may differ from x along the axis only (as
+//   torch.gather);
+//       NaN where an index is out of range. gather_backward(output_gradient, indices) {axis, size}: scatter-add
+//   one_hot(indices i32[..]) {classes} -> [..,classes]; zeros where the index is no class
+//   argmax(x) {axis=-1, keep_dims=false} -> i32, the first of equal ones
+//   cumulative_sum(x) {axis=-1, reverse=false, exclusive=false}
+ValueId gather(Graph&, ValueId x, ValueId indices, int64_t axis = -1, const std::string& name = "");
+/// Whole slices along the axis, as numpy.take: the axis of x is replaced by the axes of the indices. Composed.
+ValueId take(Graph&, ValueId x, ValueId indices, int64_t axis = 0, const std::string& name = "");
+ValueId one_hot(Graph&, ValueId indices, int64_t classes, const std::string& name = "");
+ValueId argmax(Graph&, ValueId x, int64_t axis = -1, bool keep_dims = false, const std::string& name = "");
+ValueId argmin(Graph&, ValueId x, int64_t axis = -1, bool keep_dims = false, const std::string& name = "");
+ValueId cumulative_sum(Graph&, ValueId x, int64_t axis = -1, bool reverse = false, bool exclusive = false,
+                       const std::string& name = "");
+
 // --- losses and metrics (loss.cpp) ----------------------------------------------------------------------------------
-//   cross_entropy(logits[N,C], labels i32[N]) {label_smoothing=0.0} -> losses[N]
+//   cross_entropy(logits[N,C], labels i32[N]) {label_smoothing=0.0, ignore_index=-100} -> losses[N]
 //       -sum_c q_c log softmax(logits)_c, q = (1 - s) onehot + s / C  (Szegedy et al. 2016, section 7)
-//   cross_entropy_backward(loss_gradient[N], logits, labels) {label_smoothing} -> [N,C]
+//       0 for rows with the label ignore_index, NaN for other labels that are no class
+//   cross_entropy_backward(loss_gradient[N], logits, labels) {label_smoothing, ignore_index} -> [N,C]
 //   count_correct(logits[N,C], labels i32[N]) -> f32[]: rows whose first largest logit is the label
 ValueId cross_entropy(Graph&, ValueId logits, ValueId labels, double label_smoothing = 0, const std::string& name = "");
 ValueId count_correct(Graph&, ValueId logits, ValueId labels, const std::string& name = "");
+
+// --- composed losses (composed_loss.cpp) ----------------------------------------------------------------------------
+struct CrossEntropyOptions {
+  double label_smoothing = 0;
+  int64_t ignore_index = -100;
+  ValueId class_weights{};  // [C]; absent: 1 each
+};
+/// Losses of the labels' shape. Logits [N,C,..] and labels [N,..]: the classes are axis 1, as in PyTorch.
+ValueId cross_entropy(Graph&, ValueId logits, ValueId labels, const CrossEntropyOptions& options,
+                      const std::string& name = "");
+/// One number: their sum over that of the weights of the labels that count, as PyTorch's reduction "mean".
+ValueId mean_cross_entropy(Graph&, ValueId logits, ValueId labels, const CrossEntropyOptions& options = {},
+                           const std::string& name = "");
+/// Targets f32[..,C] are probabilities (mixup, distillation) -> [..].
+ValueId soft_cross_entropy(Graph&, ValueId logits, ValueId targets, const std::string& name = "");
+// Regression: prediction and target [N,..] of one shape -> [N], the mean over all other axes.
+ValueId mse(Graph&, ValueId prediction, ValueId target, const std::string& name = "");
+ValueId l1(Graph&, ValueId prediction, ValueId target, const std::string& name = "");
+/// d^2 / 2 where |d| < delta, else delta (|d| - delta / 2) (Huber 1964). smooth_l1: the same divided by beta.
+ValueId huber(Graph&, ValueId prediction, ValueId target, double delta = 1, const std::string& name = "");
+ValueId smooth_l1(Graph&, ValueId prediction, ValueId target, double beta = 1, const std::string& name = "");
+/// Binary cross-entropy of sigmoid(logits) with targets in [0, 1], without overflow; [N,..] -> [N]. The weight of
+/// positive targets broadcasts to the logits.
+ValueId bce_with_logits(Graph&, ValueId logits, ValueId targets, const std::string& name = "",
+                        ValueId positive_weight = {});
 
 // --- embedding (embedding.cpp) --------------------------------------------------------------------------------------
 //   embedding(table[V,D], indices i32[..]) -> [..,D];  embedding_backward(output_gradient[..,D], indices) {rows=V} ->

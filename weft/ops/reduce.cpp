@@ -1,5 +1,6 @@
 // Reductions over axes, softmax and log-softmax.
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
@@ -71,8 +72,8 @@ std::vector<ValueId> mean_gradient(GradContext& context) {
   return {stretch(context.graph, multiply_scalar(context.graph, kept, 1 / count), reduction.input)};
 }
 
-/// Equal maxima share the gradient evenly.
-std::vector<ValueId> max_gradient(GradContext& context) {
+/// Of a maximum or minimum: equal ones share the gradient evenly.
+std::vector<ValueId> extremum_gradient(GradContext& context) {
   Graph& graph = context.graph;
   const Reduction reduction = describe_reduction(context);
   const ValueId dy = with_kept_axes(graph, context.output_gradients[0], reduction.kept);
@@ -165,9 +166,12 @@ ValueId add_reduction(Graph& graph, const std::string& op, ValueId x, std::vecto
 void add_reduce_ops(OpRegistry& registry) {
   registry.add(reduction("reduce_sum", "Sum over axes.", sum_gradient));
   registry.add(reduction("reduce_mean", "Mean over axes.", mean_gradient));
-  OpDef max = reduction("reduce_max", "Largest element over axes; equal ones share the gradient.", max_gradient);
-  for (OpExample& example : max.examples) example.ranges = {{-1, 1, true}};
-  registry.add(std::move(max));
+  for (const auto& [name, which] : {std::pair{"reduce_max", "Largest"}, std::pair{"reduce_min", "Smallest"}}) {
+    OpDef extremum =
+        reduction(name, fmt::format("{} element over axes; equal ones share the gradient.", which), extremum_gradient);
+    for (OpExample& example : extremum.examples) example.ranges = {{-1, 1, true}};
+    registry.add(std::move(extremum));
+  }
   registry.add(softmax_op("softmax", "exp(x) divided by its sum along an axis.", softmax_gradient));
   registry.add(softmax_op("log_softmax", "The logarithm of softmax, without its loss of range.", log_softmax_gradient));
 }
@@ -180,6 +184,19 @@ ValueId reduce_mean(Graph& graph, ValueId x, std::vector<int64_t> axes, bool kee
 }
 ValueId reduce_max(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {
   return add_reduction(graph, "reduce_max", x, std::move(axes), keep_dims, name);
+}
+ValueId reduce_min(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {
+  return add_reduction(graph, "reduce_min", x, std::move(axes), keep_dims, name);
+}
+ValueId logsumexp(Graph& graph, ValueId x, const std::vector<int64_t>& axes, bool keep_dims, const std::string& name) {
+  const std::string hint = name.empty() ? "logsumexp" : name;
+  // Any number near the maximum keeps the exponentials in range, and through floor no gradient flows.
+  const ValueId shift = floor(graph, reduce_max(graph, x, axes, true));
+  const ValueId sum = reduce_sum(graph, exp(graph, subtract(graph, x, shift)), axes, true);
+  const ValueId kept = add(graph, log(graph, sum), shift, keep_dims ? hint : hint + ".kept");
+  if (keep_dims) return kept;
+  const Shape shape = graph.shape(x);
+  return reshape(graph, kept, reduced_shape(shape, normalize_axes(axes, shape.rank()), false).dims(), hint);
 }
 ValueId softmax(Graph& graph, ValueId x, int64_t axis, const std::string& name) {
   return graph.add("softmax", {x}, {{"axis", axis}}, name);

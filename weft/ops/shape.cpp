@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
@@ -345,6 +346,34 @@ ValueId concat(Graph& graph, const std::vector<ValueId>& xs, int64_t axis, const
 ValueId slice(Graph& graph, ValueId x, std::vector<int64_t> starts, std::vector<int64_t> ends,
               const std::string& name) {
   return graph.add("slice", {x}, {{"starts", std::move(starts)}, {"ends", std::move(ends)}}, name);
+}
+std::vector<ValueId> split_sizes(Graph& graph, ValueId x, const std::vector<int64_t>& sizes, int64_t axis,
+                                 const std::string& name) {
+  const std::string hint = name.empty() ? "split" : name;
+  const Shape shape = graph.shape(x);
+  const auto normal = normalize_axis(axis, shape.rank());
+  int64_t total = 0;
+  for (const int64_t size : sizes) total += size;
+  if (!normal || total != shape[*normal])
+    fail(ErrorKind::shape, "[split] '{}': sizes {} do not add up to axis {} of '{}' {}", hint, print(sizes), axis,
+         graph.value(x).name, to_string(shape));
+  Dims starts(static_cast<size_t>(shape.rank()), 0), ends = shape.dims();
+  std::vector<ValueId> parts;
+  int64_t at = 0;
+  for (const int64_t size : sizes) {
+    starts[static_cast<size_t>(*normal)] = at;
+    ends[static_cast<size_t>(*normal)] = at += size;
+    parts.push_back(slice(graph, x, starts, ends, hint));
+  }
+  return parts;
+}
+std::vector<ValueId> split(Graph& graph, ValueId x, int64_t parts, int64_t axis, const std::string& name) {
+  const Shape& shape = graph.shape(x);
+  const auto normal = normalize_axis(axis, shape.rank());
+  if (!normal || parts < 1 || shape[*normal] % parts != 0)
+    fail(ErrorKind::shape, "[split] '{}': axis {} of '{}' {} does not fall into {} equal parts", name, axis,
+         graph.value(x).name, to_string(shape), parts);
+  return split_sizes(graph, x, Dims(static_cast<size_t>(parts), shape[*normal] / parts), axis, name);
 }
 ValueId pad(Graph& graph, ValueId x, std::vector<int64_t> low, std::vector<int64_t> high, double value,
             const std::string& name) {

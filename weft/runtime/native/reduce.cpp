@@ -1,5 +1,6 @@
-// reduce_sum, reduce_mean and reduce_max over any axes of a plain tensor. Adjacent axes of one fate are merged, which
-// leaves either rows that are summed whole (the last axis goes) or columns that are summed side by side (it stays).
+// reduce_sum, reduce_mean, reduce_max and reduce_min over any axes of a plain tensor. Adjacent axes of one fate are
+// merged, which leaves either rows that are summed whole (the last axis goes) or columns that are summed side by side
+// (it stays).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,11 +13,16 @@ namespace weft::native {
 
 namespace {
 
-enum class Reduction { sum, max };
+enum class Reduction { sum, max, min };
+
+constexpr float start_of(Reduction reduction) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  return reduction == Reduction::max ? -infinity : reduction == Reduction::min ? infinity : 0.0f;
+}
 
 struct Loops {
-  void (*span[2])(const float* x, int64_t count, double* total);  // [Reduction]
-  void (*columns[2])(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals);
+  void (*span[3])(const float* x, int64_t count, double* total);  // [Reduction]
+  void (*columns[3])(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals);
 };
 
 }  // namespace
@@ -117,7 +123,7 @@ class Reduce : public Kernel {
     auto* totals = static_cast<double*>(arguments.workspace);
     auto* out = static_cast<float*>(arguments.outputs[0]);
     const int64_t tasks = kept_ * tiles_;
-    const double start = reduction_ == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
+    const auto start = static_cast<double>(start_of(reduction_));
     parallel_run(threads_, [&](int thread, int count) {
       const auto [begin, end] = split_range(tasks * slices_, thread, count);
       for (int64_t i = begin; i < end; ++i) {
@@ -133,13 +139,18 @@ class Reduce : public Kernel {
       for (int64_t slice = 1; slice < slices_; ++slice)
         for (int64_t lane = 0; lane < tile_width(); ++lane) {
           const double value = totals[(slice * tasks + task) * tile_width() + lane];
-          total[lane] = reduction_ == Reduction::max ? std::max(total[lane], value) : total[lane] + value;
+          total[lane] = join(total[lane], value);
         }
       write(task, total, out);
     }
   }
 
  private:
+  double join(double total, double value) const {
+    if (reduction_ == Reduction::max) return std::max(total, value);
+    if (reduction_ == Reduction::min) return std::min(total, value);
+    return total + value;
+  }
   int64_t tile_width() const { return geometry_.inner_is_reduced ? 1 : std::min(kTile, geometry_.inner); }
   int64_t columns_of(int64_t tile) const { return std::min(kTile, geometry_.inner - tile * kTile); }
 
@@ -202,6 +213,7 @@ void add_reduce(KernelTable& table, Isa isa) {
   add("reduce_sum", Reduction::sum, false);
   add("reduce_mean", Reduction::sum, true);
   add("reduce_max", Reduction::max, false);
+  add("reduce_min", Reduction::min, false);
 }
 
 }  // namespace weft::native

@@ -4,12 +4,15 @@
 template <Reduction reduction, typename V>
 WEFT_INLINE V join(V a, V b) {
   if constexpr (reduction == Reduction::max) return b > a ? b : a;
+  if constexpr (reduction == Reduction::min) return b < a ? b : a;
   return a + b;
 }
 template <Reduction reduction>
 WEFT_INLINE void join_into(double& total, double value) {
   if constexpr (reduction == Reduction::max)
     total = value > total ? value : total;
+  else if constexpr (reduction == Reduction::min)
+    total = value < total ? value : total;
   else
     total += value;
 }
@@ -18,7 +21,7 @@ WEFT_INLINE void join_into(double& total, double value) {
 template <Reduction reduction>
 void span(const float* x, int64_t count, double* total) {
   constexpr int64_t kRun = 256 * kLanes;  // 64 additions per accumulator
-  constexpr float kStart = reduction == Reduction::max ? -std::numeric_limits<float>::infinity() : 0.0f;
+  constexpr float kStart = start_of(reduction);
   while (count > 0) {
     const int64_t run = std::min(count, kRun);
     FloatVector a = FloatVector{} + kStart, b = a, c = a, d = a;
@@ -54,4 +57,5 @@ void columns(const float* x, int64_t rows, int64_t stride, int64_t width, double
   });
 }
 
-constexpr Loops loops{{span<Reduction::sum>, span<Reduction::max>}, {columns<Reduction::sum>, columns<Reduction::max>}};
+constexpr Loops loops{{span<Reduction::sum>, span<Reduction::max>, span<Reduction::min>},
+                      {columns<Reduction::sum>, columns<Reduction::max>, columns<Reduction::min>}};

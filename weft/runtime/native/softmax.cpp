@@ -81,12 +81,18 @@ class Softmax : public RowKernel {
 class CrossEntropy : public RowKernel {
  public:
   CrossEntropy(const NodeSignature& node, int threads, const Loops& loops)
-      : RowKernel(node, node.inputs[0], threads, loops), smoothing_(node.attributes.real("label_smoothing")) {}
+      : RowKernel(node, node.inputs[0], threads, loops),
+        smoothing_(node.attributes.real("label_smoothing")),
+        ignored_(node.attributes.integer("ignore_index")) {}
   void run(const KernelArguments& a) override {
     for_each_row([&](int64_t row) {
       const float* x = static_cast<const float*>(a.inputs[0]) + row * width_;
       const int32_t label = static_cast<const int32_t*>(a.inputs[1])[row];
       float& loss = static_cast<float*>(a.outputs[0])[row];
+      if (label == ignored_) {
+        loss = 0;
+        return;
+      }
       if (label < 0 || label >= width_) {  // no such class: shows in the loss
         loss = std::numeric_limits<float>::quiet_NaN();
         return;
@@ -102,18 +108,25 @@ class CrossEntropy : public RowKernel {
 
  private:
   const double smoothing_;
+  const int64_t ignored_;
 };
 
 class CrossEntropyBackward : public RowKernel {
  public:
   CrossEntropyBackward(const NodeSignature& node, int threads, const Loops& loops)
-      : RowKernel(node, node.inputs[1], threads, loops), smoothing_(node.attributes.real("label_smoothing")) {}
+      : RowKernel(node, node.inputs[1], threads, loops),
+        smoothing_(node.attributes.real("label_smoothing")),
+        ignored_(node.attributes.integer("ignore_index")) {}
   void run(const KernelArguments& a) override {
     for_each_row([&](int64_t row) {
       const auto weight = static_cast<double>(static_cast<const float*>(a.inputs[0])[row]);
       const float* x = static_cast<const float*>(a.inputs[1]) + row * width_;
       const int32_t label = static_cast<const int32_t*>(a.inputs[2])[row];
       float* gradient = static_cast<float*>(a.outputs[0]) + row * width_;
+      if (label == ignored_) {
+        std::fill(gradient, gradient + width_, 0.0f);
+        return;
+      }
       if (label < 0 || label >= width_) {
         std::fill(gradient, gradient + width_, std::numeric_limits<float>::quiet_NaN());
         return;
@@ -129,6 +142,7 @@ class CrossEntropyBackward : public RowKernel {
 
  private:
   const double smoothing_;
+  const int64_t ignored_;
 };
 
 class CountCorrect : public RowKernel {

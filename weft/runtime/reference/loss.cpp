@@ -25,9 +25,14 @@ double target(int64_t c, int32_t label, int64_t classes, double smoothing) {
 Body prepare_forward(const NodeSignature& node) {
   const int64_t rows = node.inputs[0].shape[0], classes = node.inputs[0].shape[1];
   const double smoothing = node.attributes.real("label_smoothing");
+  const int64_t ignored = node.attributes.integer("ignore_index");
   return [=](const KernelArguments& call) {
     const int32_t* labels = input<int32_t>(call, 1);
     for (int64_t n = 0; n < rows; ++n) {
+      if (labels[n] == ignored) {
+        output(call, 0)[n] = 0;
+        continue;
+      }
       const float* logits = input(call, 0) + n * classes;
       const double normaliser = log_sum_exp(logits, classes);
       double loss = 0;
@@ -43,10 +48,15 @@ Body prepare_forward(const NodeSignature& node) {
 Body prepare_backward(const NodeSignature& node) {
   const int64_t rows = node.inputs[1].shape[0], classes = node.inputs[1].shape[1];
   const double smoothing = node.attributes.real("label_smoothing");
+  const int64_t ignored = node.attributes.integer("ignore_index");
   return [=](const KernelArguments& call) {
     const float* loss_gradient = input(call, 0);
     const int32_t* labels = input<int32_t>(call, 2);
     for (int64_t n = 0; n < rows; ++n) {
+      if (labels[n] == ignored) {
+        std::fill_n(output(call, 0) + n * classes, classes, 0.0f);
+        continue;
+      }
       const float* logits = input(call, 1) + n * classes;
       const double normaliser = log_sum_exp(logits, classes), weight = static_cast<double>(loss_gradient[n]);
       for (int64_t c = 0; c < classes; ++c) {

@@ -8,7 +8,18 @@
 namespace weft::reference {
 namespace {
 
-enum class Reduction { sum, mean, max };
+enum class Reduction { sum, mean, max, min };
+
+double start_of(Reduction reduction) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return reduction == Reduction::max ? -infinity : reduction == Reduction::min ? infinity : 0;
+}
+
+double join(Reduction reduction, double result, double value) {
+  if (reduction == Reduction::max) return std::max(result, value);
+  if (reduction == Reduction::min) return std::min(result, value);
+  return result + value;
+}
 
 Body prepare_reduce(const NodeSignature& node, Reduction reduction) {
   const Shape& shape = node.inputs[0].shape;
@@ -26,11 +37,8 @@ Body prepare_reduce(const NodeSignature& node, Reduction reduction) {
   return [=](const KernelArguments& call) {
     for (int64_t out = 0; out < outputs; ++out) {
       const float* x = input(call, 0) + kept(out);
-      double result = reduction == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
-      for (int64_t i = 0; i < count; ++i) {
-        const double value = static_cast<double>(x[inner(i)]);
-        result = reduction == Reduction::max ? std::max(result, value) : result + value;
-      }
+      double result = start_of(reduction);
+      for (int64_t i = 0; i < count; ++i) result = join(reduction, result, static_cast<double>(x[inner(i)]));
       if (reduction == Reduction::mean) result /= static_cast<double>(count);
       output(call, 0)[out] = static_cast<float>(result);
     }
@@ -66,6 +74,7 @@ void add_reduce(KernelTable& table) {
   add_plain(table, "reduce_sum", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::sum); });
   add_plain(table, "reduce_mean", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::mean); });
   add_plain(table, "reduce_max", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::max); });
+  add_plain(table, "reduce_min", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::min); });
   add_plain(table, "softmax", [](const NodeSignature& node) { return prepare_softmax(node, false); });
   add_plain(table, "log_softmax", [](const NodeSignature& node) { return prepare_softmax(node, true); });
 }
