@@ -6,10 +6,9 @@ namespace {
 
 using Activation = ValuesTest;
 
-// x = leaf(ramp(13, scale=0.9)), and per test y = ..., then print(y, *grads(y, x))
+// x = leaf(ramp(13, scale=0.9)); y = ... of each test; print(y, *grads(y, x))
 Tensor points() { return ramp({13}, 13, 0.9); }
 
-// x = leaf(ramp(13, scale=0.9))
 TEST_F(Activation, LeakyRelu) {
   // y = F.leaky_relu(x, 0.2)
   const ValueId x = given(points()), y = leaky_relu(graph_, x, 0.2);

@@ -44,10 +44,10 @@ TEST_F(Norm, VarianceOfOtherChannels) {
             "[batch_norm_inference] 'bn1': variance wants one number for each of the 6 channels of 'conv1' (4,6,3,3), "
             "got 'bn1.running_var' (1,6)");
 }
-TEST_F(Norm, SequencesInBatchNorm) {
-  const ValueId x = input("x", {4, 6, 3}), c = input("c", {6});
+TEST_F(Norm, VolumesInBatchNorm) {
+  const ValueId x = input("x", {4, 6, 3, 2, 2}), c = input("c", {6});
   EXPECT_EQ(shape_error([&] { batch_norm(graph_, x, c, c, 1e-5, "bn1"); }),
-            "[batch_norm] 'bn1': input wants 2 or 4 dimensions (batch, channels, height, width), got 'x' (4,6,3)");
+            "[batch_norm] 'bn1': input wants 2 or 4 dimensions (batch, channels, height, width), got 'x' (4,6,3,2,2)");
 }
 TEST_F(Norm, OneValuePerChannel) {
   const ValueId x = input("x", {1, 6, 1, 1}), c = input("c", {6});

@@ -61,7 +61,7 @@ class RandomStep {
   void add_step() {
     const ValueId x = pick();
     const auto add = [&](ValueId value) { images_.push_back(value); };
-    switch (random_.below(12)) {
+    switch (random_.below(16)) {
       case 0:
       case 1:
         return add(ops::conv2d(graph_, x, parameter({16, 16, 3, 3}), {.stride = {1, 1}, .padding = {1, 1}}));
@@ -89,6 +89,17 @@ class RandomStep {
         const ValueId turned = ops::transpose(graph_, ops::matmul(graph_, rows, parameter({16, 16})), {1, 0});
         return add(ops::reshape(graph_, turned, kShape.dims()));
       }
+      case 11: {
+        const ValueId is_positive = ops::greater_equal(graph_, x, ops::constant(graph_, {}, 0));
+        return add(ops::where(graph_, is_positive, ops::silu(graph_, x), ops::clip(graph_, x, -0.5, 0.5)));
+      }
+      case 12:
+        return add(ops::conv_transpose2d(graph_, ops::leaky_relu(graph_, x, 0.2), parameter({16, 16, 3, 3}),
+                                         {.padding = {1, 1}}));
+      case 13:
+        return add(ops::adaptive_avg_pool2d(graph_, ops::resize(graph_, x, {7, 7}, "bilinear"), {4, 4}));
+      case 14:
+        return add(ops::group_norm(graph_, x, parameter({16}), parameter({16}), 4));
       default: {
         const ops::Pool2dOptions window{{3, 3}, {1, 1}, {1, 1}};
         return add(ops::subtract(graph_, ops::max_pool2d(graph_, x, window), x));

@@ -283,12 +283,23 @@ void add_norm_ops(OpRegistry& registry) {
 
 BatchNormResult batch_norm(Graph& graph, ValueId input, ValueId scale, ValueId shift, double epsilon,
                            const std::string& name) {
+  if (const Shape shape = graph.shape(input); shape.rank() == 3) {  // as an image of one column
+    const ValueId image = reshape(graph, input, {shape[0], shape[1], shape[2], 1});
+    BatchNormResult result = batch_norm(graph, image, scale, shift, epsilon, name.empty() ? "" : name + ".image");
+    result.output = reshape(graph, result.output, shape.dims(), name);
+    return result;
+  }
   const auto results = graph.add_node("batch_norm", {input, scale, shift}, {{"epsilon", epsilon}}, name);
   return {results[0], results[1], results[2]};
 }
 
 ValueId batch_norm_inference(Graph& graph, ValueId input, ValueId scale, ValueId shift, ValueId mean, ValueId variance,
                              double epsilon, const std::string& name) {
+  if (const Shape shape = graph.shape(input); shape.rank() == 3) {
+    const ValueId image = reshape(graph, input, {shape[0], shape[1], shape[2], 1});
+    return reshape(graph, batch_norm_inference(graph, image, scale, shift, mean, variance, epsilon), shape.dims(),
+                   name);
+  }
   return graph.add("batch_norm_inference", {input, scale, shift, mean, variance}, {{"epsilon", epsilon}}, name);
 }
 

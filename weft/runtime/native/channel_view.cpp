@@ -36,6 +36,14 @@ std::optional<ChannelView> channel_view(const TensorType& type) {
   return view;
 }
 
+int64_t adjacent_channels(const TensorType& type) {
+  const Layout& layout = type.layout;
+  if (layout.is_plain()) return 1;
+  if (layout == channels_last(4)) return type.shape[1];
+  const bool row_major = layout.order.empty() || layout.order == std::vector<int>{0, 1, 2, 3};
+  return row_major && layout.blocks.size() == 1 && layout.blocks.front().axis == 1 ? layout.blocks.front().size : 0;
+}
+
 ChannelSplit split_channels(const ChannelView& view, int threads) {
   ChannelSplit split;
   split.chunk_rows = std::max<int64_t>(64, 4096 / std::max<int64_t>(1, view.width));

@@ -31,6 +31,9 @@ struct ChannelView {
 /// nullopt where the layout is none of the above (rank 2 plain; rank 4 plain, channels-last, blocked by channel).
 std::optional<ChannelView> channel_view(const TensorType& type);
 
+/// Channels that lie side by side in one pixel of an image; 0 where the layout has no such pixels.
+int64_t adjacent_channels(const TensorType& type);
+
 /// Calls body(offset, row_count) for chunks of at most `chunk` rows which cover rows [begin, end) of a group,
 /// counted through all its spans.
 template <typename Body>

@@ -15,6 +15,7 @@ void add_batch_norm_backward(KernelTable&, Isa);  // batch_norm_backward
 void add_elementwise(KernelTable&, Isa);          // unary, binary and scalar ops, fused_elementwise
 void add_update(KernelTable&, Isa);               // sgd_update, adamw_update, running_average
 void add_pool(KernelTable&, Isa);                 // max_pool2d, avg_pool2d and their gradients
+void add_resample(KernelTable&, Isa);             // resize, adaptive_avg_pool2d and their gradients
 void add_reduce(KernelTable&, Isa);               // reduce_sum, reduce_mean, reduce_max, reduce_min
 void add_softmax(KernelTable&, Isa);              // softmax, log_softmax
 void add_losses(KernelTable&, Isa);               // cross_entropy, cross_entropy_backward, count_correct

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/parallel.h"
+#include "weft/runtime/native/channel_view.h"
 #include "weft/runtime/native/native.h"
 
 namespace weft::native {
@@ -36,15 +37,6 @@ struct Loops {
 namespace weft::native {
 
 namespace {
-
-/// Channels that lie side by side in one pixel; 0 where the layout has no such pixels.
-int64_t adjacent_channels(const TensorType& type) {
-  const Layout& layout = type.layout;
-  if (layout.is_plain()) return 1;
-  if (layout == channels_last(4)) return type.shape[1];
-  const bool row_major = layout.order.empty() || layout.order == std::vector<int>{0, 1, 2, 3};
-  return row_major && layout.blocks.size() == 1 && layout.blocks.front().axis == 1 ? layout.blocks.front().size : 0;
-}
 
 bool is_quad(const Window& w) {
   return w.kernel[0] == 2 && w.kernel[1] == 2 && w.stride[0] == 2 && w.stride[1] == 2 && w.padding[0] == 0 &&

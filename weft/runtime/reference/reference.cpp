@@ -77,6 +77,7 @@ void add_reference_kernels(KernelTable& table) {
   reference::add_reduce(table);
   reference::add_pool(table);
   reference::add_shape(table);
+  reference::add_resample(table);
   reference::add_indexing(table);
   reference::add_loss(table);
   reference::add_embedding(table);

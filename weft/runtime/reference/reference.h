@@ -69,6 +69,7 @@ void add_elementwise(KernelTable&);
 void add_reduce(KernelTable&);
 void add_pool(KernelTable&);
 void add_shape(KernelTable&);
+void add_resample(KernelTable&);
 void add_indexing(KernelTable&);
 void add_loss(KernelTable&);
 void add_embedding(KernelTable&);

@@ -1,0 +1,32 @@
+// Loops of resampling; compiled per instruction set (multiversion.h).
+
+void join_rows(const float* x, int64_t stride, const float* weights, int64_t taps, float* row, int64_t count) {
+  if (taps == 0) std::memset(row, 0, static_cast<size_t>(count) * sizeof(float));
+  for (int64_t t = 0; t < taps; ++t) {
+    const float weight = weights[t];
+    const float* from = x + t * stride;
+    if (t == 0) {
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) row[i] = weight * from[i];
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) row[i] += weight * from[i];
+    }
+  }
+}
+
+void join_columns(const float* row, const Taps& taps, int64_t channels, float* y) {
+  for (int64_t out = 0; out < taps.size(); ++out) {
+    const float* from = row + taps.first[static_cast<size_t>(out)] * channels;
+    const float* weights = taps.of(out);
+    const int64_t count = taps.count(out);
+    for_each_lane_group(channels, [&](auto lane, int64_t at) {
+      using V = decltype(lane);
+      V sum{};
+      for (int64_t t = 0; t < count; ++t) sum += weights[t] * load<V>(from + t * channels + at);
+      store<V>(y + out * channels + at, sum);
+    });
+  }
+}
+
+constexpr Loops loops{join_rows, join_columns};
