@@ -1,6 +1,7 @@
 // How far the native kernels are from the speed of memory: times batch norm, fused add + relu, pooling and SGD on
-// tensors of ResNet's sizes and prints GB/s beside a copy and a triad that are measured in the same run. Build: cmake
-// -DWEFT_BENCHMARKS=ON; run: build/benchmark_kernels [threads]
+// tensors of ResNet's sizes and prints GB/s beside a copy and a triad that are measured in the same run.
+// With `pairs`: the native kernels beside oneDNN's, for every op that has both (kernel_pairs.h).
+// Build: cmake -DWEFT_BENCHMARKS=ON; run: build/benchmark_kernels [pairs | pairs-each] [threads]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "benchmarks/kernel_pairs.h"
 #include "weft/base/parallel.h"
 #include "weft/graph/graph.h"
 #include "weft/runtime/kernel.h"
@@ -169,7 +171,14 @@ std::vector<Row> rows() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : omp_get_num_procs();
+  const std::string first = argc > 1 ? argv[1] : "";
+  const bool pairs = first == "pairs" || first == "pairs-each";
+  const char* given = argc > (pairs ? 2 : 1) ? argv[pairs ? 2 : 1] : nullptr;
+  const int threads = given ? std::atoi(given) : omp_get_num_procs();
+  if (pairs) {
+    weft::benchmarks::compare_kernels(threads, first == "pairs-each");
+    return 0;
+  }
   std::vector<char> sweep(96 << 20);
   fmt::print("{} threads, {}; bytes count every operand once\n", threads, name_of(native::detect_isa()));
   for (const bool cold : {true, false}) {

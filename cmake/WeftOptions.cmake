@@ -8,7 +8,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(WEFT_TESTS "Build the tests" ON)
-option(WEFT_BENCHMARKS "Build benchmarks/kernels.cpp, which compares kernels with the speed of memory" OFF)
+option(WEFT_BENCHMARKS "Build benchmarks/kernels.cpp, which compares kernels with the speed of memory and with oneDNN's" OFF)
 option(WEFT_OPENMP "Run weft's own loops on OpenMP threads; OFF: on threads made per loop, for the thread sanitizer" ON)
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, 'address,undefined' or 'thread'")
 

@@ -56,6 +56,14 @@ TEST_F(CpuBackendTest, PrefersItsOwnKernelsWhereNoneWasMeasuredFaster) {
   EXPECT_THAT(backend_.choose_kernel(node).kernel, StartsWith("native:"));
 }
 
+TEST_F(CpuBackendTest, AveragesImagesByOneDnn) {
+  const NodeSignature node = last_node(R"(
+      batch %x "x" : f32[2,16,8,8]
+      %y = avg_pool2d(%x) {kernel=[2,2], stride=[2,2]} : f32[2,16,4,4])");
+  EXPECT_EQ(backend_.table().candidates("avg_pool2d").front().family, "onednn");
+  EXPECT_THAT(backend_.choose_kernel(node).kernel, StartsWith("onednn:"));
+}
+
 TEST_F(CpuBackendTest, SaysWhyBetterCandidatesDeclined) {
   NodeSignature node = last_node(R"(
       batch %x "x" : f32[4,4]

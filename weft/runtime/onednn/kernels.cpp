@@ -1,16 +1,30 @@
 // The table of all kernels that run on oneDNN.
+#include <set>
+
 #include "weft/runtime/onednn/families.h"
 
 namespace weft {
 
+namespace {
+
+/// Where oneDNN was measured to be the faster one (docs/performance.md), it comes before weft's own kernels.
+bool comes_first(const std::string& op) {
+  static const std::set<std::string> ops{"avg_pool2d", "avg_pool2d_backward"};
+  return ops.contains(op);
+}
+
+}  // namespace
+
 void add_onednn_kernels(KernelTable& table) {
   const auto engine = std::make_shared<const onednn::Engine>();
   const onednn::Register add = [&](const std::string& op, onednn::Factory make) {
-    table.add(op, {"onednn", [engine, make = std::move(make)](const NodeSignature& node, const KernelOptions& options,
-                                                              std::string& why_not) {
-                     const onednn::ThreadScope scope(options.threads);
-                     return make({node, options.threads, engine}, why_not);
-                   }});
+    KernelCandidate candidate{"onednn",
+                              [engine, make = std::move(make)](const NodeSignature& node, const KernelOptions& options,
+                                                               std::string& why_not) {
+                                const onednn::ThreadScope scope(options.threads);
+                                return make({node, options.threads, engine}, why_not);
+                              }};
+    comes_first(op) ? table.add_first(op, std::move(candidate)) : table.add(op, std::move(candidate));
   };
   onednn::add_convolutions(add);
   onednn::add_matmul(add);
