@@ -35,6 +35,7 @@ CASES = [
     ("densenet121", (3, 16, 16), 10, 8, 0.002, {"growth": 12, "blocks": "2,3,4"}),
     ("mobilenet_v2", (3, 32, 32), 10, 4, 0.0002, {"width": "0.25", "dropout": 0}),
     ("vit_tiny", (3, 16, 16), 10, 8, 0.005, {"layers": 3, "width": 96}),
+    ("unet_small", (3, 24, 20), 3, 4, 0.002, {"width": 8, "depth": 3}),
     ("transformer_lm", (24,), 65, 8, 0.05, {"layers": 2, "heads": 4, "width": 64}),
 ]
 # With --slow: whole networks.
@@ -91,7 +92,7 @@ def keep_off_kinks(model):
             children[-2].bias.data[1::16] = 6 + 3 / 16
 
 
-def make_batches(case, steps, seed):
+def make_batches(case, labels_per_sample, steps, seed):
     """Fixed batches that can be learned: images are a pattern per class in noise, tokens follow each other."""
     import torch
 
@@ -111,6 +112,8 @@ def make_batches(case, steps, seed):
             labels = torch.randint(classes, (batch,), generator=generator)
             images = torch.randn(batch, *shape, generator=generator)
             images += torch.nn.functional.interpolate(patterns[labels], shape[1:])
+            if labels_per_sample > 1:  # per pixel: where it is bright
+                labels = (classes * images.mean(1).sigmoid()).long().flatten()
             batches.append((images, labels))
     return batches
 
@@ -142,7 +145,7 @@ def train_peer(case, model, batches, dtype):
     for step, (x, labels) in enumerate(batches):
         optimizer.zero_grad(set_to_none=True)
         x = x.to(dtype) if x.is_floating_point() else x
-        loss = torch.nn.functional.cross_entropy(model(x), labels)
+        loss = models.loss_of(model, x, labels)
         loss.backward()
         if step == 0:
             gradients = {name: p.grad.numpy().copy() for name, p in model.named_parameters()}
@@ -275,7 +278,7 @@ def main():
         torch.manual_seed(arguments.seed)
         model = models.build(name, shape, classes, **options)
         keep_off_kinks(model)
-        batches = make_batches(case, arguments.steps, arguments.seed)
+        batches = make_batches(case, models.label_count(model, shape), arguments.steps, arguments.seed)
         _, exact = train_peer(case, copy.deepcopy(model), batches[:1], torch.float64)
         if arguments.self_check:
             other = train_peer(case, copy.deepcopy(model), batches, torch.float64)

@@ -63,12 +63,12 @@ def main():
                 frozen(x)
 
     else:
-        labels = torch.randint(arguments.classes, (arguments.batch * (shape[0] if len(shape) == 1 else 1),))
+        labels = torch.randint(arguments.classes, (arguments.batch * models.label_count(model, shape),))
         optimizer = models.make_sgd(model, 0.01, momentum=0.9, weight_decay=5e-4, foreach=True)
 
         def step():
             optimizer.zero_grad(set_to_none=True)
-            torch.nn.functional.cross_entropy(model(x), labels).backward()
+            models.loss_of(model, x, labels).backward()
             optimizer.step()
 
     for _ in range(arguments.warm_up):

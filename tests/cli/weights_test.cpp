@@ -77,6 +77,51 @@ TEST_F(Weights, ThatAreNotThere) {
   EXPECT_FALSE(fs::exists(path("a")));
 }
 
+TEST_F(Weights, AreEvaluatedWithoutARun) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  exported("a", "a.safetensors");
+  const Outcome of_run = weft({"eval", "a", "--logits", "a.logits"});
+  const Outcome of_file = weft({"eval", "--weights", "a.safetensors", "--model", "mlp", "--data", data(), "--batch",
+                                "32", "--logits", "b.logits"});
+  ASSERT_EQ(of_file.code, 0) << of_file.err;
+  const auto measured = [](const std::string& line) { return line.substr(line.find("accuracy"), 31); };
+  EXPECT_EQ(measured(of_file.out), measured(of_run.out));
+  const Tensor logits = read_safetensors(path("b.logits")).tensors.at("logits");
+  EXPECT_EQ(logits.shape(), Shape({72, 4}));
+  EXPECT_TRUE(same(logits, read_safetensors(path("a.logits")).tensors.at("logits")));
+}
+
+TEST_F(Weights, ReplaceThoseOfARun) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  ASSERT_EQ(weft(still_run("b", {"--seed", "9"})).code, 0);
+  exported("a", "a.safetensors");
+  ASSERT_EQ(weft({"eval", "a", "--logits", "a.logits"}).code, 0);
+  ASSERT_EQ(weft({"eval", "b", "--weights", "a.safetensors", "--logits", "b.logits"}).code, 0);
+  EXPECT_TRUE(same(read_safetensors(path("a.logits")).tensors.at("logits"),
+                   read_safetensors(path("b.logits")).tensors.at("logits")));
+}
+
+TEST_F(Weights, WithoutARunWantModelAndData) {
+  expect_error(weft({"eval"}), 2, "give a run directory, or --weights FILE with --model and --data");
+  expect_error(weft({"eval", "--weights", "a.safetensors", "--model", "mlp"}), 2, "wants --model and --data");
+}
+
+TEST_F(Weights, OfOtherClassesCannotBeEvaluated) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  exported("a", "a.safetensors");
+  write_idx("three", 96, 8, 3);
+  expect_error(
+      weft({"eval", "--weights", "a.safetensors", "--model", "mlp", "--data", "idx:three-images,three-labels"}), 1,
+      "'fc3.weight' is (4,256), the model wants (3,256)");
+}
+
+TEST_F(Weights, StatisticsOfTheWrongNumberOfChannels) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  expect_error(weft({"eval", "a", "--mean", "0.5,0.5,0.5"}), 2,
+               "--mean '0.5,0.5,0.5': wants 1 numbers, one per channel");
+  expect_error(weft({"eval", "a", "--deviation", "0"}), 2, "--deviation '0': wants 1 numbers above 0");
+}
+
 TEST_F(Weights, AreNotWrittenOverAFile) {
   ASSERT_EQ(weft(tiny_run("a")).code, 0);
   write_all(path("precious"), "data");

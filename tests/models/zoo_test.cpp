@@ -162,6 +162,13 @@ TEST_F(ZooModel, LargeStemWantsLargeImages) {
   EXPECT_NE(error("densenet121", {3, 28, 28}, imagenet).find("at least 29 x 29 pixels"), std::string::npos);
   EXPECT_EQ(error("densenet121", {3, 29, 29}, imagenet), "no error");
 }
+TEST_F(ZooModel, UnetGivesAClassToEveryPixel) {
+  const Model model = make("unet_small", {3, 20, 17});  // 17 columns become 8 and 16 again, padded to 17
+  EXPECT_EQ(model.graph.shape(model.logits), Shape({2 * 20 * 17, 10}));
+  EXPECT_EQ(model.graph.shape(model.labels), Shape({2 * 20 * 17}));
+  EXPECT_EQ(parameters("unet_small", {3, 32, 32}).at("up1.up.weight").shape, Shape({256, 128, 2, 2}));
+}
+
 TEST_F(ZooModel, DepthOfNoWideResnet) {
   EXPECT_EQ(error("wide_resnet", {3, 32, 32}, {{"depth", "27"}}),
             "[wide_resnet] a depth of 27 is not 6 n + 4; choose 22 or 28");

@@ -8,6 +8,7 @@
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/cli/weights.h"
 #include "weft/ops/all.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/run_data.h"
@@ -18,13 +19,29 @@ namespace weft::cli {
 namespace {
 
 struct EvalOptions {
-  std::string run, data, checkpoint = "last";
+  std::string run, data, checkpoint = "last", weights, model, mean, deviation, logits;
+  std::vector<std::string> set;
   int64_t batch = 0, threads = 0;
   bool json = false;
 };
 
-int eval_command(const EvalOptions& options) {
+/// A run directory, a file of weights, or the first with the weights of the second.
+LoadedRun evaluated_run(const EvalOptions& options) {
+  if (options.run.empty()) {
+    if (options.weights.empty())
+      fail(ErrorKind::usage, "nothing to evaluate: give a run directory, or --weights FILE with --model and --data");
+    return run_of_weights({options.weights, options.model, options.data, options.set, options.threads});
+  }
+  if (!options.model.empty() || !options.set.empty())
+    fail(ErrorKind::usage, "--model and --set go with --weights alone; '{}' says which model it is", options.run);
   LoadedRun run = load_run(options.run, options.checkpoint, options.threads);
+  if (!options.weights.empty()) replace_weights(run, options.weights);
+  return run;
+}
+
+int eval_command(const EvalOptions& options) {
+  LoadedRun run = evaluated_run(options);
+  set_statistics(run, options.mean, options.deviation);
   if (options.batch > 0) run.spec.evaluation.batch = options.batch;
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
   const auto dataset = train::open_evaluation_data(data_spec);
@@ -50,6 +67,7 @@ int eval_command(const EvalOptions& options) {
                  "choose a smaller --batch");
   data::Loader loader(*dataset, loader_options);
   const train::Evaluation result = train::evaluate(steps, run.state, loader);
+  if (!options.logits.empty()) write_logits(run, *dataset, options.logits);
   if (options.json) {
     const nlohmann::ordered_json root = {{"run", options.run},          {"checkpoint", run.checkpoint},
                                          {"data", data_spec},           {"samples", result.samples},
@@ -68,9 +86,16 @@ int eval_command(const EvalOptions& options) {
 void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command = app.add_subcommand("eval", "Measure a run's accuracy on its test data or on other data");
-  command->add_option("RUN", options->run, "Run directory")->required();
-  command->add_option("--data", options->data, "Default: the test data of the run");
+  command->add_option("RUN", options->run, "Run directory; not needed with --weights, --model and --data");
+  command->add_option("--data", options->data, "Default: the test data of the run; without one, needed");
   command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
+  command->add_option("--weights", options->weights, "Safetensors file with PyTorch's names, instead of a checkpoint");
+  command->add_option("--model", options->model, "Without a run: the model of the weights (see `weft models`)");
+  command->add_option("--set", options->set, "Without a run: a key of a recipe, such as model.width=32; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--mean", options->mean, "Of each channel, of pixels in 0 to 1; default: as in training");
+  command->add_option("--deviation", options->deviation, "Standard deviations likewise");
+  command->add_option("--logits", options->logits, "Write all logits to this safetensors file");
   command->add_option("--batch", options->batch, "Samples at a time; default: as in training")
       ->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));

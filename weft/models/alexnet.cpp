@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "weft/models/builder.h"
-#include "weft/models/classifier.h"
 #include "weft/models/entries.h"
 #include "weft/models/options.h"
 
@@ -28,7 +27,7 @@ Model build_alexnet(const OpRegistry& registry, const ModelInput& input, const M
   x = conv(x, 6, 384, 3);
   x = conv(x, 8, 256, 3);
   x = pool(conv(x, 10, 256, 3), 12);
-  x = ops::reshape(graph, adaptive_avg_pool(graph, x, 6, "avgpool"), {input.batch, -1}, "flat");
+  x = ops::reshape(graph, ops::adaptive_avg_pool2d(graph, x, {6, 6}, "avgpool"), {input.batch, -1}, "flat");
   x = m.dropout(x, dropout, "classifier.0");
   x = ops::relu(graph, m.linear(x, "classifier.1", {.width = 4096}), "classifier.2");
   x = m.dropout(x, dropout, "classifier.3");

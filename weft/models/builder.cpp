@@ -47,13 +47,25 @@ bool ModelBuilder::has_small_images() const {
   return input_.shape.size() == 3 && input_.shape[1] < 64 && input_.shape[2] < 64;
 }
 
-ValueId ModelBuilder::image(int64_t smallest) {
+void ModelBuilder::require_images(int64_t smallest) const {
   const bool fits = input_.shape.size() == 3 && input_.shape[1] >= smallest && input_.shape[2] >= smallest;
   if (!fits) {
     reject_input(fmt::format("images (channels,height,width) of at least {} x {} pixels", smallest, smallest),
                  "resize them, or choose another model");
   }
+}
+
+ValueId ModelBuilder::image(int64_t smallest) {
+  require_images(smallest);
   return samples();
+}
+
+ValueId ModelBuilder::image_of_labelled_pixels(int64_t smallest) {
+  require_images(smallest);
+  const int64_t batch = input_.batch, channels = input_.shape[0], height = input_.shape[1], width = input_.shape[2];
+  model_.input = graph().add_input(InputKind::batch, "image", {DType::f32, {batch, channels, height, width}, {}});
+  model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {batch * height * width}, {}});
+  return model_.input;
 }
 
 ValueId ModelBuilder::samples() {
@@ -90,10 +102,26 @@ ValueId ModelBuilder::conv(ValueId x, const std::string& name, const ConvLayer& 
   const ops::Conv2dOptions options{
       .stride = {layer.stride, layer.stride}, .padding = layer.padding, .groups = layer.groups};
   const ValueId product = ops::conv2d(graph(), x, weight, options, name);
-  if (!layer.bias) return product;
-  const ValueId bias = parameter(name + ".bias", {layer.channels}, bias_start(layer.start, inputs * area), false);
-  const ValueId per_channel = ops::reshape(graph(), bias, {1, layer.channels, 1, 1}, name + ".bias_channels");
-  return ops::add(graph(), product, per_channel, name + ".biased");
+  return layer.bias ? add_channel_bias(product, name, bias_start(layer.start, inputs * area)) : product;
+}
+
+ValueId ModelBuilder::add_channel_bias(ValueId x, const std::string& name, Initializer start) {
+  const int64_t channels = shape(x)[1];
+  const ValueId bias = parameter(name + ".bias", {channels}, start, false);
+  const ValueId per_channel = ops::reshape(graph(), bias, {1, channels, 1, 1}, name + ".bias_channels");
+  return ops::add(graph(), x, per_channel, name + ".biased");
+}
+
+ValueId ModelBuilder::conv_transpose(ValueId x, const std::string& name, const ConvTransposeLayer& layer) {
+  const Shape input = shape(x);
+  // PyTorch takes the second dimension of any weight for the fan in, here that of the outputs.
+  const int64_t fan_in = layer.channels * layer.kernel * layer.kernel;
+  const ValueId weight = parameter(name + ".weight", {input[1], layer.channels, layer.kernel, layer.kernel},
+                                   weight_start(Start::fan_in_uniform, fan_in, fan_in), true);
+  const ops::ConvTranspose2dOptions options{
+      .stride = {layer.stride, layer.stride}, .padding = layer.padding, .output_padding = layer.output_padding};
+  const ValueId product = ops::conv_transpose2d(graph(), x, weight, options, name);
+  return layer.bias ? add_channel_bias(product, name, bias_start(Start::fan_in_uniform, fan_in)) : product;
 }
 
 ValueId ModelBuilder::batch_norm(ValueId x, const std::string& name) {

@@ -30,6 +30,15 @@ struct ConvLayer {
   Start start = Start::fan_in_uniform;
 };
 
+/// The transpose of a convolution: it enlarges the image by its stride.
+struct ConvTransposeLayer {
+  int64_t channels = 0;  // of the output
+  int64_t kernel = 3;
+  int64_t stride = 1;
+  ops::Pair padding{0, 0}, output_padding{0, 0};
+  bool bias = false;
+};
+
 struct LinearLayer {
   int64_t width = 0;  // of the output
   bool bias = true;
@@ -49,6 +58,8 @@ class ModelBuilder {
   /// The batch inputs "image" f32[N,C,H,W] and "labels" i32[N]. Error(shape) unless the samples are {C,H,W} with at
   /// least `smallest` pixels on each side.
   ValueId image(int64_t smallest);
+  /// The same with labels for every pixel, row by row: i32[N*H*W].
+  ValueId image_of_labelled_pixels(int64_t smallest);
   /// The batch input "image" of any shape, and "labels" i32[N].
   ValueId samples();
   /// The batch inputs "tokens" i32[N,T] and "labels" i32[N*T].
@@ -56,6 +67,8 @@ class ModelBuilder {
 
   /// NAME.weight [O,C/groups,K,K], NAME.bias [O].
   ValueId conv(ValueId x, const std::string& name, const ConvLayer& layer);
+  /// NAME.weight [C,O,K,K], NAME.bias [O].
+  ValueId conv_transpose(ValueId x, const std::string& name, const ConvTransposeLayer& layer);
   /// NAME.weight, .bias, .running_mean, .running_var. In training the running statistics get updates.
   ValueId batch_norm(ValueId x, const std::string& name);
   /// x [rows,D] -> [rows,width]. NAME.weight [width,D], NAME.bias [width].
@@ -69,9 +82,13 @@ class ModelBuilder {
   /// A parameter of its own.
   ValueId parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay);
 
+  /// The target is this value, of the shape of the logits, instead of the labels, which nothing reads then.
+  void aim_at(ValueId target) { model_.labels = target; }
   Model finish(ValueId logits);
 
  private:
+  void require_images(int64_t smallest) const;
+  ValueId add_channel_bias(ValueId x, const std::string& name, Initializer start);
   ValueId running_statistic(const std::string& name, int64_t channels, Initializer::Kind kind);
   ValueId scalar(const std::string& name);
   [[noreturn]] void reject_input(const std::string& wanted, const std::string& next_step) const;

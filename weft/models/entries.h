@@ -19,6 +19,7 @@ ModelEntry wide_resnet_entry();
 ModelEntry densenet121_entry();
 ModelEntry mobilenet_v2_entry();
 ModelEntry vit_tiny_entry();
+ModelEntry unet_small_entry();
 ModelEntry transformer_lm_entry();
 
 }  // namespace weft::models

@@ -11,12 +11,6 @@
 namespace weft::models {
 namespace {
 
-/// min(max(x, 0), 6)
-ValueId relu6(ModelBuilder& m, ValueId x, const std::string& name) {
-  const ValueId six = ops::constant(m.graph(), {1}, 6, name + ".six");
-  return ops::minimum(m.graph(), ops::relu(m.graph(), x, name + ".positive"), six, name);
-}
-
 struct Unit {
   int64_t channels, kernel = 1, stride = 1, groups = 1;
 };
@@ -34,7 +28,7 @@ ValueId conv_norm(ModelBuilder& m, ValueId x, const std::string& conv, const std
 }
 
 ValueId conv_norm_relu6(ModelBuilder& m, ValueId x, const std::string& name, const Unit& unit) {
-  return relu6(m, conv_norm(m, x, name + ".0", name + ".1", unit), name + ".2");
+  return ops::clip(m.graph(), conv_norm(m, x, name + ".0", name + ".1", unit), 0, 6, name + ".2");
 }
 
 /// Expands the channels, filters each alone, and projects them down again, without activation.

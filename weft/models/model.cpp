@@ -44,11 +44,11 @@ void require_sane_input(const std::string& model, const ModelInput& input) {
 }  // namespace
 
 const std::vector<ModelEntry>& all_models() {
-  static const std::vector<ModelEntry> entries{mlp_entry(),          lenet5_entry(),          alexnet_entry(),
-                                               vgg16_entry(),        resnet9_entry(),         resnet18_entry(),
-                                               resnet34_entry(),     resnet50_entry(),        resnet101_entry(),
-                                               wide_resnet_entry(),  wide_resnet50_2_entry(), densenet121_entry(),
-                                               mobilenet_v2_entry(), vit_tiny_entry(),        transformer_lm_entry()};
+  static const std::vector<ModelEntry> entries{
+      mlp_entry(),          lenet5_entry(),      alexnet_entry(),         vgg16_entry(),
+      resnet9_entry(),      resnet18_entry(),    resnet34_entry(),        resnet50_entry(),
+      resnet101_entry(),    wide_resnet_entry(), wide_resnet50_2_entry(), densenet121_entry(),
+      mobilenet_v2_entry(), vit_tiny_entry(),    unet_small_entry(),      transformer_lm_entry()};
   return entries;
 }
 
@@ -72,7 +72,9 @@ Model build(const OpRegistry& registry, const std::string& name, const ModelInpu
 int64_t multiply_adds(const Graph& graph) {
   int64_t count = 0;
   for (const Node& node : graph.nodes()) {
-    if (node.op->name != "conv2d" && node.op->name != "matmul") continue;
+    // A transposed convolution is the gradient of one.
+    const std::string& op = node.op->name;
+    if (op != "conv2d" && op != "conv2d_backward_data" && op != "matmul") continue;
     std::vector<TensorType> inputs, outputs;
     for (const ValueId value : node.inputs) inputs.push_back(graph.type(value));
     for (const ValueId value : node.outputs) outputs.push_back(graph.type(value));

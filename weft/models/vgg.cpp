@@ -4,7 +4,6 @@
 #include <array>
 
 #include "weft/models/builder.h"
-#include "weft/models/classifier.h"
 #include "weft/models/entries.h"
 #include "weft/models/options.h"
 
@@ -46,7 +45,7 @@ Model build_vgg16(const OpRegistry& registry, const ModelInput& input, const Mod
     x = ops::global_avg_pool2d(graph, x, "avgpool");
     return m.finish(m.linear(x, "classifier", {.width = input.classes, .start = Start::tiny_normal}));
   }
-  x = ops::reshape(graph, adaptive_avg_pool(graph, x, 7, "avgpool"), {input.batch, -1}, "flat");
+  x = ops::reshape(graph, ops::adaptive_avg_pool2d(graph, x, {7, 7}, "avgpool"), {input.batch, -1}, "flat");
   x = ops::relu(graph, m.linear(x, "classifier.0", {.width = 4096, .start = Start::tiny_normal}), "classifier.1");
   x = m.dropout(x, dropout, "classifier.2");
   x = ops::relu(graph, m.linear(x, "classifier.3", {.width = 4096, .start = Start::tiny_normal}), "classifier.4");
