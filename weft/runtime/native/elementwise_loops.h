@@ -17,11 +17,10 @@ WEFT_INLINE float gelu_tanh_slope_of(float x) {
   return 0.5f * (1.0f + bend) + 0.5f * x * (1.0f - bend * bend) * inner_slope;
 }
 
-/// x = max(x, 0), and log1p of exp(-|x|) by way of u = 1 + e: what u rounds away, log(u) / (u - 1) gives back.
+/// max(x, 0) + log(1 + e) with e = exp(-|x|): what the rounding of u = 1 + e loses, the last term gives back.
 WEFT_INLINE float softplus_of(float x) {
   const float e = exp_of(-__builtin_fabsf(x)), u = 1.0f + e;
-  const float logarithm = u == 1.0f ? e : log_of(u) * e / (u - 1.0f);
-  return (x < 0.0f ? 0.0f : x) + logarithm;
+  return (x < 0.0f ? 0.0f : x) + (log_of(u) + (e - (u - 1.0f)) / u);
 }
 /// exp(x) - 1 for x below 0, without loss near 0: 2 t / (1 - t) with t = tanh(x / 2).
 WEFT_INLINE float expm1_below_zero(float x) {

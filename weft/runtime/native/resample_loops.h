@@ -15,7 +15,21 @@ void join_rows(const float* x, int64_t stride, const float* weights, int64_t tap
   }
 }
 
+/// Pixels of one number.
+WEFT_INLINE void join_single_columns(const float* row, const Taps& taps, float* y) {
+  const int64_t *first = taps.first.data(), *begin = taps.begin.data(), outputs = taps.size();
+  const float* weights = taps.weights.data();
+  int64_t at = 0;
+  for (int64_t out = 0; out < outputs; ++out) {
+    const float* from = row + first[out] - at;
+    float sum = 0;
+    for (const int64_t end = begin[out + 1]; at < end; ++at) sum += weights[at] * from[at];
+    y[out] = sum;
+  }
+}
+
 void join_columns(const float* row, const Taps& taps, int64_t channels, float* y) {
+  if (channels == 1) return join_single_columns(row, taps, y);
   for (int64_t out = 0; out < taps.size(); ++out) {
     const float* from = row + taps.first[static_cast<size_t>(out)] * channels;
     const float* weights = taps.of(out);
