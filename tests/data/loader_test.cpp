@@ -28,12 +28,15 @@ class FailingDataset : public Dataset {
  public:
   FailingDataset() : Dataset({"failing", Shape{1, 1, 1}, 1, {}}) {}
   int64_t size() const override { return 8; }
-  void get(int64_t index, std::span<uint8_t> destination) const override {
+  void get(const SampleKey& key, std::span<uint8_t> destination) const override {
+    const int64_t index = key.index;
     if (index == 5) fail(ErrorKind::io, "cannot read 'sample-5'");
     if (index == 7) throw std::runtime_error("odd");
     destination[0] = 0;
   }
-  int32_t label(int64_t) const override { return 0; }
+  void get_target(const SampleKey&, std::span<uint8_t> destination) const override {
+    std::fill(destination.begin(), destination.end(), uint8_t{0});
+  }
 };
 
 LoaderOptions training_options(int64_t batch, int workers = 2) {
@@ -58,8 +61,8 @@ LoaderOptions evaluation_options(int64_t batch, int workers = 1) {
 
 bool same(const Batch& a, const Batch& b) {
   return a.count == b.count && a.epoch == b.epoch && a.step == b.step &&
-         std::memcmp(a.images.data(), b.images.data(), static_cast<size_t>(a.images.bytes())) == 0 &&
-         std::memcmp(a.labels.data(), b.labels.data(), static_cast<size_t>(a.labels.bytes())) == 0;
+         std::memcmp(a.samples.data(), b.samples.data(), static_cast<size_t>(a.samples.bytes())) == 0 &&
+         std::memcmp(a.targets.data(), b.targets.data(), static_cast<size_t>(a.targets.bytes())) == 0;
 }
 
 TEST(Loader, DeliversWhatLoadBatchMakesForAnyNumberOfWorkers) {
@@ -110,7 +113,7 @@ TEST(Loader, AnEpochHasEachSampleOnce) {
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
     const Batch& batch = loader.next();
     for (int64_t row = 0; row < batch.count; ++row)
-      first_pixels.insert(static_cast<int>(std::lround(batch.images.data_as<float>()[row * 6])));
+      first_pixels.insert(static_cast<int>(std::lround(batch.samples.data_as<float>()[row * 6])));
   }
   std::multiset<int> wanted;
   for (int at = 0; at < 40; ++at) wanted.insert(6 * at % 256);
@@ -134,10 +137,10 @@ TEST(Loader, WithoutShuffleKeepsTheOrderAndDeliversTheIncompleteBatch) {
   loader.next();
   const Batch& last = loader.next();
   EXPECT_EQ(last.count, 2);
-  EXPECT_EQ(last.labels.data_as<int32_t>()[0], 8 % 7);
-  EXPECT_EQ(last.labels.data_as<int32_t>()[1], 9 % 7);
-  EXPECT_FLOAT_EQ(last.images.data_as<float>()[0], 48);
-  for (int64_t at = 2 * 6; at < 4 * 6; ++at) EXPECT_EQ(last.images.data_as<float>()[at], 0.0f);
+  EXPECT_EQ(last.targets.data_as<int32_t>()[0], 8 % 7);
+  EXPECT_EQ(last.targets.data_as<int32_t>()[1], 9 % 7);
+  EXPECT_FLOAT_EQ(last.samples.data_as<float>()[0], 48);
+  for (int64_t at = 2 * 6; at < 4 * 6; ++at) EXPECT_EQ(last.samples.data_as<float>()[at], 0.0f);
 }
 
 TEST(Loader, DropLastLeavesTheIncompleteBatchOut) {
@@ -156,7 +159,7 @@ TEST(Loader, BuffersAreAlignedAndReused) {
   loader.start();
   std::set<const void*> buffers;
   for (int step = 0; step < 30; ++step) {
-    const void* images = loader.next().images.data();
+    const void* images = loader.next().samples.data();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(images) % kAlignment, 0u);
     buffers.insert(images);
   }
@@ -169,7 +172,7 @@ TEST(Loader, ABatchStaysUntouchedUntilTheNextIsAskedFor) {
   loader.start();
   for (int step = 0; step < 10; ++step) {
     const Batch& batch = loader.next();
-    const Batch copy{batch.images.clone(), batch.labels.clone(), batch.count, batch.epoch, batch.step};
+    const Batch copy{batch.samples.clone(), batch.targets.clone(), batch.count, batch.epoch, batch.step};
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // time for workers to spoil it, if they could
     ASSERT_TRUE(same(batch, copy));
   }

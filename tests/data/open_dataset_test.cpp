@@ -9,8 +9,8 @@ namespace {
 class OpenDatasetTest : public FilesTest {
  protected:
   Bytes pixels_of(const Dataset& dataset, int64_t index) {
-    Bytes pixels(static_cast<size_t>(dataset.sample_elements()));
-    dataset.get(index, pixels);
+    Bytes pixels(static_cast<size_t>(dataset.sample_bytes()));
+    dataset.get({.index = index}, pixels);
     return pixels;
   }
   /// One CIFAR-10 file of `count` records whose pixels are all `value`.

@@ -92,7 +92,7 @@ class Rig {
         backend(static_cast<int>(spec.threads)),
         training_set(make_data(100)),
         test_set(make_data(40)),
-        description{"bright", {1, kSize, kSize}, 3, {}, data::channel_statistics(training_set)},
+        description{training_set.info(), data::channel_statistics(training_set)},
         step(build_training_step(registry, spec, model_input(description, spec.batch))),
         training([this](int64_t) { return step.graph; }, backend, {.passes = {}, .threads = backend.threads()}),
         evaluation(

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
+#include "weft/data/open_dataset.h"
 #include "weft/train/run_data.h"
 
 namespace weft::train {
@@ -217,23 +218,23 @@ TEST(RunSpec, ThreadsOfAnotherMachineAreAtMostTheCoresHere) {
 TEST(RunData, PathsBecomeAbsolute) {
   const std::string here = std::filesystem::current_path().string();
   EXPECT_EQ(
-      with_absolute_paths("idx:a,../b,/c/d,e.gz"),
+      data::with_absolute_paths("idx:a,../b,/c/d,e.gz"),
       "idx:" + here + "/a," + std::filesystem::current_path().parent_path().string() + "/b,/c/d," + here + "/e.gz");
-  EXPECT_EQ(with_absolute_paths("cifar10:x"), "cifar10:" + here + "/x");
-  EXPECT_EQ(with_absolute_paths("fashion-mnist"), "fashion-mnist");
+  EXPECT_EQ(data::with_absolute_paths("cifar10:x"), "cifar10:" + here + "/x");
+  EXPECT_EQ(data::with_absolute_paths("fashion-mnist"), "fashion-mnist");
 }
 
 TEST(RunData, DifferenceIsSaidInWords) {
-  const DataDescription then{"idx", {1, 8, 8}, 4, {}, {{0.5f}, {0.25f}}, 320};
+  const DataDescription then{{"idx", {1, 8, 8}, 4, {}}, {{0.5f}, {0.25f}}, 320};
   EXPECT_EQ(difference_of(then, parse_data_description(print_data_description(then), "data.json")), "");
   DataDescription now = then;
   now.samples = 321;
   EXPECT_EQ(difference_of(then, now), "there were 320 samples, now 321");
   now = then;
-  now.sample_shape = {1, 9, 9};
+  now.info.sample_shape = {1, 9, 9};
   EXPECT_EQ(difference_of(then, now), "images were (1,8,8), now (1,9,9)");
   now = then;
-  now.classes = 5;
+  now.info.classes = 5;
   EXPECT_EQ(difference_of(then, now), "there were 4 classes, now 5");
   now = then;
   now.statistics.mean[0] = 0.75f;

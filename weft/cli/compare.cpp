@@ -178,7 +178,7 @@ void print_table(const std::vector<ComparedRun>& runs,
       const std::optional<double> seconds = seconds_to(run, *accuracy);
       return seconds ? human_duration(*seconds) : "-";
     });
-  table.add_result("speed", [](const Summary& s) { return fmt::format("{:.0f}/s", s.images_per_second); });
+  table.add_result("speed", [](const Summary& s) { return fmt::format("{:.0f} {}/s", s.items_per_second, s.item); });
   table.add_result("memory planned",
                    [](const Summary& s) { return human_bytes(static_cast<double>(s.planned_total_bytes)); });
   table.add_result("memory measured",

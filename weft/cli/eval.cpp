@@ -1,6 +1,7 @@
 // weft eval: accuracy and loss of a run's weights on a data set.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,40 @@ struct EvalOptions {
   bool json = false;
 };
 
+std::string in_words(data::Task task, const train::Evaluation& result) {
+  switch (task) {
+    case data::Task::classification:
+      return (result.accuracy ? fmt::format("accuracy {:.2f} %, ", 100 * *result.accuracy) : "") +
+             fmt::format("loss {:.4f}", result.loss);
+    case data::Task::regression:
+      return fmt::format("rmse {:.5g}, R2 {}, loss {:.4f}", *result.rmse,
+                         result.r2 ? fmt::format("{:.4f}", *result.r2) : "undefined", result.loss);
+    case data::Task::language_model:
+      return fmt::format("{:.4f} nats per token, perplexity {:.3f}, accuracy {:.2f} %", result.loss,
+                         std::exp(result.loss), 100 * *result.accuracy);
+  }
+  return "";
+}
+
+void print_json(const EvalOptions& options, const std::string& checkpoint, const std::string& data_spec,
+                data::Task task, const train::Evaluation& result) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  };
+  nlohmann::ordered_json root = {
+      {"run", options.run}, {"checkpoint", checkpoint}, {"data", data_spec}, {"samples", result.samples}};
+  if (task == data::Task::regression) {
+    root["rmse"] = number(result.rmse);
+    root["r2"] = number(result.r2);
+  } else {
+    root["accuracy"] = number(result.accuracy);
+  }
+  root["loss"] = result.loss;
+  if (task == data::Task::language_model) root["perplexity"] = std::exp(result.loss);
+  root["seconds"] = result.seconds;
+  fmt::print("{}\n", root.dump(2));
+}
+
 /// A run directory, a file of weights, or the first with the weights of the second.
 LoadedRun evaluated_run(const EvalOptions& options) {
   if (options.run.empty()) {
@@ -44,12 +79,13 @@ int eval_command(const EvalOptions& options) {
   set_statistics(run, options.mean, options.deviation);
   if (options.batch > 0) run.spec.evaluation.batch = options.batch;
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
-  const auto dataset = train::open_evaluation_data(data_spec);
-  const data::DatasetInfo& info = dataset->info();
-  if (info.sample_shape != run.data.sample_shape || info.classes > run.data.classes)
-    fail(ErrorKind::shape, "'{}' has images {} of {} classes, the model of '{}' reads {} of {}; choose other data",
-         data_spec, to_string(info.sample_shape), info.classes, options.run, to_string(run.data.sample_shape),
-         run.data.classes);
+  const auto dataset = train::open_evaluation_data(data_spec, run.spec, run.data);
+  const data::DatasetInfo &info = dataset->info(), &trained = run.data.info;
+  if (info.sample_shape != trained.sample_shape || info.sample_dtype != trained.sample_dtype ||
+      info.task != trained.task || info.classes > trained.classes)
+    fail(ErrorKind::shape, "'{}' has {} {} of {} classes, the model of '{}' reads {} {} of {}; choose other data",
+         data_spec, info.item(), to_string(info.sample_shape), info.classes, options.run, trained.item(),
+         to_string(trained.sample_shape), trained.classes);
   const OpRegistry registry = ops::make_registry();
   const CpuBackend backend(static_cast<int>(run.spec.threads));
   train::StepCache steps(
@@ -69,14 +105,10 @@ int eval_command(const EvalOptions& options) {
   const train::Evaluation result = train::evaluate(steps, run.state, loader);
   if (!options.logits.empty()) write_logits(run, *dataset, options.logits);
   if (options.json) {
-    const nlohmann::ordered_json root = {{"run", options.run},          {"checkpoint", run.checkpoint},
-                                         {"data", data_spec},           {"samples", result.samples},
-                                         {"accuracy", result.accuracy}, {"loss", result.loss},
-                                         {"seconds", result.seconds}};
-    fmt::print("{}\n", root.dump(2));
+    print_json(options, run.checkpoint, data_spec, info.task, result);
   } else {
-    fmt::print("{} on {} samples of {}: accuracy {:.2f} %, loss {:.4f} ({})\n", run.checkpoint, result.samples,
-               data_spec, 100 * result.accuracy, result.loss, human_duration(result.seconds));
+    fmt::print("{} on {} samples of {}: {} ({})\n", run.checkpoint, result.samples, data_spec,
+               in_words(info.task, result), human_duration(result.seconds));
   }
   return 0;
 }

@@ -17,6 +17,7 @@
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
+#include "weft/train/summary.h"
 
 namespace weft::cli {
 
@@ -112,12 +113,12 @@ void print_memory(const Explained& explained) {
 void print_audit(const train::RunDirectory& run) {
   std::error_code code;
   if (!std::filesystem::exists(run.summary(), code)) return;
-  const auto summary = nlohmann::json::parse(read_text(run.summary()), nullptr, /*allow_exceptions=*/false);
-  if (!summary.is_object()) return;
-  const auto bytes = [&](const char* key) { return human_bytes(summary.value(key, 0.0)); };
-  fmt::print("\nin training: arena {} planned, {} allocated; all memory {} planned, {} measured; {:.0f} images/s\n",
-             bytes("planned_peak_bytes"), bytes("arena_bytes"), bytes("planned_total_bytes"), bytes("rss_growth_bytes"),
-             summary.value("images_per_second", 0.0));
+  const std::optional<train::Summary> summary = train::parse_summary(read_text(run.summary()));
+  if (!summary) return;
+  const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
+  fmt::print("\nin training: arena {} planned, {} allocated; all memory {} planned, {} measured; {:.0f} {}/s\n",
+             bytes(summary->planned_peak_bytes), bytes(summary->arena_bytes), bytes(summary->planned_total_bytes),
+             bytes(summary->rss_growth_bytes), summary->items_per_second, summary->item);
 }
 
 void print_passes(const CompiledStep& compiled) {
@@ -134,7 +135,8 @@ int explain_command(const ExplainOptions& options) {
   train::RunSpec spec = run.read_spec();
   train::choose_threads(spec, options.threads);
   if (options.batch > 0) spec.batch = options.batch;
-  const models::ModelInput input = train::model_input(run.read_data(), spec.batch);
+  const train::DataDescription data = run.read_data();
+  const models::ModelInput input = train::model_input(data, spec.batch);
   const OpRegistry registry = ops::make_registry();
   const CpuBackend backend(static_cast<int>(spec.threads));
   const train::TrainingStep training = train::build_training_step(registry, spec, input);
@@ -165,10 +167,10 @@ int explain_command(const ExplainOptions& options) {
     print_json(explained);
     return 0;
   }
-  const double rate = static_cast<double>(spec.batch) / explained.step_seconds;
-  fmt::print("{}: {} batch {}, {}, {} threads: {} per step, {:.0f} images/s ({} steps measured now)\n\n", options.run,
+  const double rate = static_cast<double>(spec.batch * data.info.items_per_sample()) / explained.step_seconds;
+  fmt::print("{}: {} batch {}, {}, {} threads: {} per step, {:.0f} {}/s ({} steps measured now)\n\n", options.run,
              spec.model.name, spec.batch, spec.precision, spec.threads, human_duration(explained.step_seconds), rate,
-             options.steps);
+             data.info.item(), options.steps);
   fmt::print("{}\n", profile_table(sum_by_kernel(explained.nodes), explained.nodes.size()));
   fmt::print("slowest nodes:\n{}\n", profile_table(explained.nodes, static_cast<size_t>(options.rows)));
   print_memory(explained);

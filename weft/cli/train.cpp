@@ -8,6 +8,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
+#include "weft/data/open_dataset.h"
 #include "weft/train/interrupt.h"
 #include "weft/train/recipe.h"
 #include "weft/train/run.h"
@@ -55,22 +56,43 @@ std::string percent(const std::optional<double>& fraction) {
   return fraction ? fmt::format("{:.2f} %", 100 * *fraction) : "-";
 }
 
+/// What the task is judged by.
+void add_results(Table& table, const train::Summary& s) {
+  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "-"; };
+  switch (s.task) {
+    case data::Task::classification:
+      table.add_row(
+          {"test accuracy", fmt::format("{} (best {})", percent(s.test_accuracy), percent(s.best_test_accuracy))});
+      table.add_row({"test loss", number(s.test_loss)});
+      break;
+    case data::Task::regression:
+      table.add_row({"test R2", number(s.test_r2)});
+      table.add_row({"test rmse", s.test_rmse ? fmt::format("{:.5g}", *s.test_rmse) : "-"});
+      table.add_row({"test loss", fmt::format("{} (best {})", number(s.test_loss), number(s.best_test_loss))});
+      break;
+    case data::Task::language_model:
+      table.add_row(
+          {"test loss", fmt::format("{} nats per token (best {})", number(s.test_loss), number(s.best_test_loss))});
+      table.add_row({"perplexity", number(s.test_perplexity)});
+      break;
+  }
+}
+
 void print_result(const train::RunOutcome& outcome, const std::string& program) {
   const train::Summary& s = outcome.summary;
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   Table table({{"", Align::left}, {"", Align::left}});
   table.add_row({"model", fmt::format("{}, {} parameters", s.model, human_count(static_cast<double>(s.parameters)))});
   table.add_row({"data", fmt::format("{}, {} epochs of batch {}", s.data, s.epochs, s.batch)});
-  table.add_row(
-      {"test accuracy", fmt::format("{} (best {})", percent(s.test_accuracy), percent(s.best_test_accuracy))});
-  table.add_row({"test loss", s.test_loss ? fmt::format("{:.4f}", *s.test_loss) : "-"});
+  add_results(table, s);
   table.add_row({"time", fmt::format("{} on {} threads", human_duration(s.train_seconds), s.threads)});
-  table.add_row({"speed", fmt::format("{:.0f} images/s", s.images_per_second)});
+  table.add_row({"speed", fmt::format("{:.0f} {}/s", s.items_per_second, s.item)});
   table.add_row(
       {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
   const std::string run = outcome.directory.string();
-  fmt::print("{0}\nrun directory: {1}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} IMAGE.png\n",
-             table.text(), run, program);
+  const std::string_view file = s.item == "images" ? "IMAGE.png" : s.item == "rows" ? "ROWS.csv" : "BEGINNING.txt";
+  fmt::print("{0}\nrun directory: {1}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
+             table.text(), run, program, file);
 }
 
 int train_command(const TrainOptions& options, const std::string& program) {
@@ -105,8 +127,7 @@ void add_train(CLI::App& app, Action& action, const std::string& program) {
   CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
   command->add_option("RECIPE", options->recipe, "TOML file; what it leaves out has defaults");
   command->add_option("--model", options->model, "Model (see `weft models`)");
-  command->add_option("--data", options->data,
-                      "fashion-mnist, idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS], cifar10:DIR");
+  command->add_option("--data", options->data, data::dataset_forms() + " (`weft data --help` explains them)");
   command->add_option(
       "--init", options->init,
       "Safetensors file with PyTorch's names to start from; a last layer for other classes is left out");

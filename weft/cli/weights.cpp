@@ -8,6 +8,7 @@
 #include "weft/tensor/safetensors.h"
 #include "weft/train/initial_weights.h"
 #include "weft/train/run_data.h"
+#include "weft/train/step.h"
 #include "weft/train/step_cache.h"
 
 namespace weft::cli {
@@ -63,7 +64,7 @@ void replace_weights(LoadedRun& run, const std::string& weights) {
 }
 
 void set_statistics(LoadedRun& run, const std::string& mean, const std::string& deviation) {
-  const int64_t channels = run.data.sample_shape[0];
+  const int64_t channels = run.data.info.sample_shape[0];
   if (!mean.empty()) run.data.statistics.mean = parse_numbers(mean, "--mean", channels, -1e6f);
   if (!deviation.empty()) run.data.statistics.deviation = parse_numbers(deviation, "--deviation", channels, 0);
 }
@@ -86,8 +87,7 @@ void write_logits(LoadedRun& run, const data::Dataset& dataset, const std::files
     const data::Batch& batch = loader.next();
     Executor& executor = steps.executor(batch.count);
     executor.bind_state(run.state);
-    executor.bind_batch("image", batch.images.data());
-    executor.bind_batch("labels", batch.labels.data());
+    train::bind_batch(executor, batch);
     executor.run();
     const Tensor logits = executor.output("logits");
     const int64_t per_sample = logits.elements() / batch.count;

@@ -9,13 +9,37 @@
 
 namespace weft::data {
 
-std::string_view name_of(Split split) { return split == Split::train ? "train" : "test"; }
+std::string_view name_of(Split split) {
+  return split == Split::train ? "train" : split == Split::test ? "test" : "all";
+}
+
+std::string_view name_of(Task task) {
+  constexpr std::string_view names[] = {"classification", "regression", "language_model"};
+  return names[static_cast<size_t>(task)];
+}
+
+Task parse_task(std::string_view name) {
+  for (const Task task : {Task::classification, Task::regression, Task::language_model})
+    if (name_of(task) == name) return task;
+  fail(ErrorKind::data, "'{}' is no task; known: classification, regression, language_model", name);
+}
+
+std::string_view DatasetInfo::item() const {
+  return sample_dtype == DType::u8 ? "images" : sample_dtype == DType::i32 ? "tokens" : "rows";
+}
+
+int32_t Dataset::label(int64_t index) const {
+  check(info_.target_dtype == DType::i32 && info_.target_shape.rank() == 0, "the label of data with classes");
+  int32_t label = 0;
+  get_target({.index = index}, {reinterpret_cast<uint8_t*>(&label), sizeof label});
+  return label;
+}
 
 MemoryDataset::MemoryDataset(DatasetInfo info, std::vector<uint8_t> pixels, std::vector<uint8_t> labels,
                              size_t pixel_offset)
     : Dataset(std::move(info)), pixels_(std::move(pixels)), labels_(std::move(labels)), pixel_offset_(pixel_offset) {
   const std::string& name = this->info().name;
-  const auto per_sample = static_cast<size_t>(sample_elements());
+  const auto per_sample = static_cast<size_t>(sample_bytes());
   if (labels_.empty()) fail(ErrorKind::data, "[{}] holds no sample", name);
   if (pixels_.size() < pixel_offset_ || pixels_.size() - pixel_offset_ != labels_.size() * per_sample)
     fail(ErrorKind::data, "[{}] {} labels want {} bytes of pixels, got {}", name, labels_.size(),
@@ -26,9 +50,14 @@ MemoryDataset::MemoryDataset(DatasetInfo info, std::vector<uint8_t> pixels, std:
            labels_[at], at, this->info().classes);
 }
 
-void MemoryDataset::get(int64_t index, std::span<uint8_t> destination) const {
-  const auto bytes = static_cast<size_t>(sample_elements());
-  std::memcpy(destination.data(), pixels_.data() + pixel_offset_ + static_cast<size_t>(index) * bytes, bytes);
+void MemoryDataset::get(const SampleKey& key, std::span<uint8_t> destination) const {
+  const auto bytes = static_cast<size_t>(sample_bytes());
+  std::memcpy(destination.data(), pixels_.data() + pixel_offset_ + static_cast<size_t>(key.index) * bytes, bytes);
+}
+
+void MemoryDataset::get_target(const SampleKey& key, std::span<uint8_t> destination) const {
+  const int32_t label = labels_[static_cast<size_t>(key.index)];
+  std::memcpy(destination.data(), &label, sizeof label);
 }
 
 ChannelStatistics channel_statistics(const Dataset& dataset) {
@@ -36,9 +65,9 @@ ChannelStatistics channel_statistics(const Dataset& dataset) {
   const int64_t channels = shape[0], area = shape[1] * shape[2];
   // A histogram per channel: exact, and the sums need no second look at the pixels.
   std::vector<std::array<int64_t, 256>> histograms(static_cast<size_t>(channels));
-  std::vector<uint8_t> sample(static_cast<size_t>(dataset.sample_elements()));
+  std::vector<uint8_t> sample(static_cast<size_t>(dataset.sample_bytes()));
   for (int64_t index = 0; index < dataset.size(); ++index) {
-    dataset.get(index, sample);
+    dataset.get({.index = index}, sample);
     const uint8_t* pixel = sample.data();
     for (auto& histogram : histograms)
       for (int64_t at = 0; at < area; ++at) ++histogram[*pixel++];

@@ -1,4 +1,4 @@
-// A set of labelled images: what training and evaluation read from, whatever files it came from.
+// A set of samples with their targets: what training and evaluation read from, whatever files it came from.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,59 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/tensor/dtype.h"
 #include "weft/tensor/shape.h"
 
 namespace weft::data {
 
-enum class Split { train, test };
+enum class Split {
+  train,
+  test,
+  all,  // everything, where the files do not come in two parts
+};
 std::string_view name_of(Split split);
 
+enum class Task {
+  classification,  // one class per sample
+  regression,      // real values per sample
+  language_model,  // the token after each token
+};
+/// "classification", "regression", "language_model"
+std::string_view name_of(Task task);
+/// Reverses name_of(); Error(data).
+Task parse_task(std::string_view name);
+
+/// Mean and standard deviation: of the channels of images, scaled to [0, 1], or of the values of a regression.
+struct ChannelStatistics {
+  std::vector<float> mean, deviation;
+};
+
 struct DatasetInfo {
-  std::string name;    // "fashion-mnist", for messages and summaries
-  Shape sample_shape;  // (C,H,W)
-  int64_t classes = 0;
-  std::vector<std::string> class_names;  // one per class, or empty where the files have none
+  std::string name;                      // "fashion-mnist", for messages and summaries
+  Shape sample_shape;                    // (C,H,W) images, (F) numbers, (T) tokens
+  int64_t classes = 0;                   // or the vocabulary, or how many values a regression predicts
+  std::vector<std::string> class_names;  // one per class, token or value, or empty where the files have none
+  Task task = Task::classification;
+  DType sample_dtype = DType::u8;  // u8: images; f32: numbers as the model reads them; i32: tokens
+  DType target_dtype = DType::i32;
+  Shape target_shape{};         // of one sample: () a class, (K) values, (T) tokens
+  ChannelStatistics targets{};  // regression: targets are (value - mean) / deviation
+  std::string encoding{};       // JSON: how files become samples, as learned from the training split; or empty
+
+  /// How many targets a sample has: what the loss is a mean over, and accuracy a share of.
+  int64_t predictions_per_sample() const { return target_dtype == DType::i32 ? target_shape.elements() : 1; }
+  /// What a rate counts: "images", "rows" or "tokens", and how many of them a sample is.
+  std::string_view item() const;
+  int64_t items_per_sample() const { return sample_dtype == DType::i32 ? sample_shape.elements() : 1; }
+  int64_t sample_bytes() const { return sample_shape.elements() * size_of(sample_dtype); }
+  int64_t target_bytes() const { return target_shape.elements() * size_of(target_dtype); }
+};
+
+/// Which sample, and in which pass over the data: what is drawn anew in each pass, such as windows of a text, is a
+/// function of both.
+struct SampleKey {
+  int64_t index = 0;
+  uint64_t pass = 0;
 };
 
 class Dataset {
@@ -30,39 +71,38 @@ class Dataset {
   Dataset& operator=(const Dataset&) = delete;
 
   virtual int64_t size() const = 0;
-  /// Copies the pixels of a sample, u8 in C,H,W order, to `destination` (sample_elements() bytes). Thread-safe.
-  virtual void get(int64_t index, std::span<uint8_t> destination) const = 0;
-  /// In [0, classes).
-  virtual int32_t label(int64_t index) const = 0;
+  /// Copies a sample, row-major, to `destination` (sample_bytes() bytes, aligned for its type). Thread-safe.
+  virtual void get(const SampleKey& key, std::span<uint8_t> destination) const = 0;
+  /// Its target (target_bytes() bytes). Thread-safe.
+  virtual void get_target(const SampleKey& key, std::span<uint8_t> destination) const = 0;
 
   const DatasetInfo& info() const { return info_; }
-  int64_t sample_elements() const { return info_.sample_shape.elements(); }
+  int64_t sample_bytes() const { return info_.sample_bytes(); }
+  int64_t target_bytes() const { return info_.target_bytes(); }
+  /// The class of a sample, where targets are classes.
+  int32_t label(int64_t index) const;
 
  private:
   DatasetInfo info_;
 };
 
-/// All samples in memory, as bytes.
+/// All images in memory, as bytes.
 class MemoryDataset : public Dataset {
  public:
   /// `pixels` holds the samples one after the other from byte `pixel_offset` on, so that a file's content can be taken
   /// as it is. Error(data) where the counts differ, a label is out of range or there is no sample.
   MemoryDataset(DatasetInfo info, std::vector<uint8_t> pixels, std::vector<uint8_t> labels, size_t pixel_offset = 0);
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
-  void get(int64_t index, std::span<uint8_t> destination) const override;
-  int32_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
+  void get(const SampleKey& key, std::span<uint8_t> destination) const override;
+  void get_target(const SampleKey& key, std::span<uint8_t> destination) const override;
 
  private:
   std::vector<uint8_t> pixels_, labels_;
   size_t pixel_offset_;
 };
 
-/// Mean and standard deviation of each channel, of pixels scaled to [0, 1].
-struct ChannelStatistics {
-  std::vector<float> mean, deviation;
-};
-/// Over all samples. Sums are whole numbers, so the result does not depend on their order. A channel of constant
-/// value has deviation 1: normalising it gives zeros.
+/// Of images, over all samples. Sums are whole numbers, so the result does not depend on their order. A channel of
+/// constant value has deviation 1: normalising it gives zeros.
 ChannelStatistics channel_statistics(const Dataset& dataset);
 
 }  // namespace weft::data

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -23,12 +24,14 @@ namespace {
 
 struct Slot {
   Batch batch;
-  std::vector<uint8_t> sample;  // raw bytes of one image
+  std::vector<uint8_t> pixels;  // of one image as it is stored
   bool ready = false;
   bool failed = false;
   ErrorKind error_kind = ErrorKind::internal;
   std::string error;
 };
+
+bool augments(const AugmentOptions& options) { return options.crop_padding != 0 || options.flip != Flip::none; }
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -40,8 +43,11 @@ struct Loader::Impl {
   Impl(const Dataset& set, LoaderOptions given)
       : dataset(set),
         options(std::move(given)),
-        normalization(options.statistics, dataset.info().sample_shape[0]),
-        shuffle_key(mix(options.seed, hash_name("shuffle"))) {}
+        shuffle_key(mix(options.seed, hash_name("shuffle"))),
+        pass_key(mix(options.seed, hash_name("pass"))) {
+    const DatasetInfo& info = dataset.info();
+    if (info.sample_dtype == DType::u8) normalization.emplace(options.statistics, info.sample_shape[0]);
+  }
   ~Impl() {
     {
       const std::lock_guard lock(mutex);
@@ -70,8 +76,8 @@ struct Loader::Impl {
 
   const Dataset& dataset;
   const LoaderOptions options;
-  const Normalization normalization;
-  const uint64_t shuffle_key;
+  std::optional<Normalization> normalization;  // of images
+  const uint64_t shuffle_key, pass_key;
 
   std::mutex mutex;
   std::condition_variable claimable, filled, idle;
@@ -88,33 +94,45 @@ struct Loader::Impl {
 };
 
 void Loader::Impl::make_slot(Slot& slot) const {
-  std::vector<int64_t> dims = dataset.info().sample_shape.dims();
-  dims.insert(dims.begin(), options.batch);
-  slot.batch.images = Tensor(DType::f32, Shape(std::move(dims)));
-  slot.batch.labels = Tensor(DType::i32, Shape{options.batch});
-  slot.sample.resize(static_cast<size_t>(dataset.sample_elements()));
+  const DatasetInfo& info = dataset.info();
+  const auto batched = [&](const Shape& shape) {
+    std::vector<int64_t> dims = shape.dims();
+    dims.insert(dims.begin(), options.batch);
+    return Shape(std::move(dims));
+  };
+  slot.batch.samples = Tensor(batch_dtype(info), batched(info.sample_shape));
+  slot.batch.targets = Tensor(info.target_dtype, batched(info.target_shape));
+  if (normalization) slot.pixels.resize(static_cast<size_t>(dataset.sample_bytes()));
 }
 
 void Loader::Impl::fill(Slot& slot, int64_t epoch, int64_t step) const {
   Batch& batch = slot.batch;
+  const DatasetInfo& info = dataset.info();
   const int64_t begin = step * options.batch, size = dataset.size();
   batch.epoch = epoch;
   batch.step = step;
   batch.count = std::min(options.batch, size - begin);
   const Permutation order(size, mix(shuffle_key, static_cast<uint64_t>(epoch)));
-  const auto elements = static_cast<size_t>(dataset.sample_elements());
-  auto* image = batch.images.data_as<float>();
-  auto* label = batch.labels.data_as<int32_t>();
-  for (int64_t row = 0; row < batch.count; ++row, image += elements) {
-    const int64_t index = options.shuffle ? order[begin + row] : begin + row;
-    dataset.get(index, slot.sample);
-    const AugmentChoice choice = draw_choice(options.augment, options.seed, epoch, index);
-    transform(slot.sample, dataset.info().sample_shape, options.augment, choice, normalization, {image, elements});
-    label[row] = dataset.label(index);
+  const uint64_t pass = mix(pass_key, static_cast<uint64_t>(epoch));
+  const auto target_bytes = static_cast<size_t>(info.target_bytes());
+  const auto sample_bytes = static_cast<size_t>(batch.samples.bytes() / options.batch);
+  auto* sample = batch.samples.data_as<uint8_t>();
+  auto* target = batch.targets.data_as<uint8_t>();
+  for (int64_t row = 0; row < batch.count; ++row, sample += sample_bytes, target += target_bytes) {
+    const SampleKey key{options.shuffle ? order[begin + row] : begin + row, pass};
+    if (normalization) {
+      dataset.get(key, slot.pixels);
+      const AugmentChoice choice = draw_choice(options.augment, options.seed, epoch, key.index);
+      transform(slot.pixels, info.sample_shape, options.augment, choice, *normalization,
+                {reinterpret_cast<float*>(sample), sample_bytes / sizeof(float)});
+    } else {
+      dataset.get(key, {sample, sample_bytes});
+    }
+    dataset.get_target(key, {target, target_bytes});
   }
   const auto rest = static_cast<size_t>(options.batch - batch.count);
-  std::fill(image, image + rest * elements, 0.0f);
-  std::fill(label + batch.count, label + options.batch, 0);
+  std::memset(sample, 0, rest * sample_bytes);
+  std::memset(target, 0, rest * target_bytes);
 }
 
 void Loader::Impl::fill_noting_errors(Slot& slot, int64_t ticket) const noexcept {
@@ -163,7 +181,12 @@ Loader::Loader(const Dataset& dataset, LoaderOptions options) {
   if (options.drop_last && dataset.size() < options.batch)
     fail(ErrorKind::usage, "[loader] '{}' has {} samples, fewer than one batch of {}; choose a smaller batch", name,
          dataset.size(), options.batch);
-  check_options(options.augment, dataset.info().sample_shape);
+  const DatasetInfo& info = dataset.info();
+  if (info.sample_dtype == DType::u8)
+    check_options(options.augment, info.sample_shape);
+  else if (augments(options.augment))
+    fail(ErrorKind::usage, "[augment] '{}' holds {}, and only images can be cropped and flipped; leave [augment] away",
+         name, info.item());
   impl_ = std::make_unique<Impl>(dataset, std::move(options));
   // One slot is in the consumer's hands while `prefetch` others are made.
   impl_->slots.resize(impl_->options.workers == 0 ? 1 : static_cast<size_t>(impl_->options.prefetch) + 1);
@@ -177,6 +200,8 @@ Loader::Loader(const Dataset& dataset, LoaderOptions options) {
 }
 
 Loader::~Loader() = default;
+
+const Dataset& Loader::dataset() const { return impl_->dataset; }
 
 int64_t Loader::steps_per_epoch() const { return impl_->steps_per_epoch(); }
 

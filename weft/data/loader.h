@@ -1,4 +1,5 @@
 // Batches for training and evaluation, prepared ahead by worker threads.
+// Images become normalised f32; other samples are copied as they are.
 // The content of a batch is a pure function of (data set, options, epoch, step): the number of workers, the timing and
 // the step at which a run begins change nothing.
 #pragma once
@@ -20,16 +21,21 @@ struct LoaderOptions {
   int prefetch = 2;  // batches made ahead of the one in use
   bool shuffle = false;
   bool drop_last = false;        // leave out the incomplete batch at the end of an epoch
-  AugmentOptions augment;        // all off for evaluation
-  ChannelStatistics statistics;  // to normalise with: those of the training set, for every split
+  AugmentOptions augment;        // of images; all off for evaluation
+  ChannelStatistics statistics;  // to normalise images with: those of the training set, for every split
 };
 
 struct Batch {
-  Tensor images;      // f32 (batch,C,H,W); rows from `count` on are zeros
-  Tensor labels;      // i32 (batch)
+  Tensor samples;     // (batch, sample shape): f32, or i32 where samples are tokens; zeros from row `count` on
+  Tensor targets;     // (batch, target shape) in the targets' type
   int64_t count = 0;  // samples in it; below `batch` only at the end of an epoch without drop_last
   int64_t epoch = 0, step = 0;
 };
+
+/// The type in which samples come out: f32 for images, else their own.
+inline DType batch_dtype(const DatasetInfo& info) {
+  return info.sample_dtype == DType::u8 ? DType::f32 : info.sample_dtype;
+}
 
 class Loader {
  public:
@@ -41,6 +47,7 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   int64_t steps_per_epoch() const;
+  const Dataset& dataset() const;
 
   /// Begins (or begins anew) at a step of an epoch; later epochs follow without a gap up to, not including, stop_epoch.
   void start(int64_t epoch = 0, int64_t step = 0, int64_t stop_epoch = std::numeric_limits<int64_t>::max());

@@ -1,13 +1,18 @@
 #include "weft/data/open_dataset.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/data/data_spec.h"
 #include "weft/data/formats/cifar.h"
+#include "weft/data/formats/csv.h"
 #include "weft/data/formats/idx.h"
+#include "weft/data/formats/text.h"
 
 namespace weft::data {
 
@@ -77,26 +82,74 @@ std::unique_ptr<Dataset> open_cifar10(const std::string& argument, Split split) 
   return read_cifar10(argument, split);
 }
 
+std::string absolute(const std::string& path) {
+  return path.empty() ? path : fs::absolute(path).lexically_normal().string();
+}
+
 }  // namespace
 
 const std::vector<DatasetKind>& dataset_kinds() {
   static const std::vector<DatasetKind> kinds = {
       {"fashion-mnist", "fashion-mnist[:DIR]", "60,000 + 10,000 grey 28x28 pictures of clothes in 10 classes"},
       {"idx", "idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS]", "IDX files as of MNIST, gzip or not"},
-      {"cifar10", "cifar10:DIR", "50,000 + 10,000 colour 32x32 photos in 10 classes, binary version"}};
+      {"cifar10", "cifar10:DIR", "50,000 + 10,000 colour 32x32 photos in 10 classes, binary version"},
+      {"csv", "csv:FILE[?label=COLUMN&test=FILE...]", "a table: numbers and categories, classes or values to predict"},
+      {"text", "text:FILE[?length=128...]", "a text, of which the next character is predicted"}};
   return kinds;
 }
 
-std::unique_ptr<Dataset> open_dataset(const std::string& spec, Split split) {
-  const size_t colon = spec.find(':');
-  const std::string kind = spec.substr(0, colon);
-  const std::string argument = colon == spec.npos ? "" : spec.substr(colon + 1);
-  if (kind == "fashion-mnist") return open_fashion_mnist(argument, split);
-  if (kind == "idx") return open_idx(argument, split);
-  if (kind == "cifar10") return open_cifar10(argument, split);
+std::string dataset_forms() {
+  std::vector<std::string> forms;
+  for (const DatasetKind& kind : dataset_kinds()) forms.push_back(kind.form);
+  return fmt::format("{}", fmt::join(forms, ", "));
+}
+
+std::unique_ptr<Dataset> open_dataset(const std::string& text, Split split, const std::string& encoding) {
+  const DataSpec spec = parse_data_spec(text);
+  if (spec.kind == "fashion-mnist") return open_fashion_mnist(spec.argument, split);
+  if (spec.kind == "idx") return open_idx(spec.argument, split);
+  if (spec.kind == "cifar10") return open_cifar10(spec.argument, split);
+  if (spec.kind == "csv") return open_csv(spec, split, encoding);
+  if (spec.kind == "text") return open_text(spec, split, encoding);
   std::vector<std::string> names;
   for (const DatasetKind& known : dataset_kinds()) names.push_back(known.name);
-  fail(ErrorKind::usage, "unknown data '{}'{}", spec, suggestion(kind, names));
+  fail(ErrorKind::usage, "unknown data '{}'{}", text, suggestion(spec.kind, names));
+}
+
+bool has_test_split(const std::string& text) {
+  const DataSpec spec = parse_data_spec(text);
+  if (spec.kind == "idx") return std::count(spec.argument.begin(), spec.argument.end(), ',') != 1;
+  if (spec.kind == "csv") return csv_has_test_split(spec);
+  if (spec.kind == "text") return text_has_test_split(spec);
+  return true;
+}
+
+bool has_whole(const std::string& text) {
+  const DataSpec spec = parse_data_spec(text);
+  const auto named = [&](const char* option) {
+    return std::any_of(spec.options.begin(), spec.options.end(), [&](const auto& o) { return o.first == option; });
+  };
+  return (spec.kind == "csv" && !named("test")) || spec.kind == "text";
+}
+
+std::string with_absolute_paths(const std::string& text) {
+  DataSpec spec = parse_data_spec(text);
+  if (text.find(':') == std::string::npos) return text;
+  for (auto& [name, value] : spec.options)
+    if (name == "test") value = absolute(value);
+  if (spec.kind != "idx") {
+    spec.argument = absolute(spec.argument);
+    return print_data_spec(spec);
+  }
+  std::string out;
+  for (size_t begin = 0; begin <= spec.argument.size();) {
+    const size_t end = std::min(spec.argument.find(',', begin), spec.argument.size());
+    const std::string path = absolute(spec.argument.substr(begin, end - begin));
+    if (path.find(',') != std::string::npos) return text;  // a comma above this directory cannot be written
+    out += (begin == 0 ? "idx:" : ",") + path;
+    begin = end + 1;
+  }
+  return out;
 }
 
 }  // namespace weft::data

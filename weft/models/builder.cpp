@@ -72,12 +72,15 @@ ValueId ModelBuilder::samples() {
   std::vector<int64_t> dims{input_.batch};
   dims.insert(dims.end(), input_.shape.begin(), input_.shape.end());
   model_.input = graph().add_input(InputKind::batch, "image", {DType::f32, Shape(dims), {}});
-  model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {input_.batch}, {}});
+  const Shape labels = input_.target == DType::f32 ? Shape{input_.batch, input_.classes} : Shape{input_.batch};
+  model_.labels = graph().add_input(InputKind::batch, "labels", {input_.target, labels, {}});
   return model_.input;
 }
 
 ValueId ModelBuilder::tokens() {
   if (input_.shape.size() != 1) reject_input("sequences of tokens (length)", "choose another model");
+  if (input_.target != DType::i32)
+    fail(ErrorKind::shape, "[{}] predicts tokens, the data want real values; choose another model", name_);
   const int64_t batch = input_.batch, length = input_.shape[0];
   model_.input = graph().add_input(InputKind::batch, "tokens", {DType::i32, {batch, length}, {}});
   model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {batch * length}, {}});

@@ -55,12 +55,12 @@ class ModelBuilder {
   bool has_small_images() const;
   const Shape& shape(ValueId x) const { return model_.graph.shape(x); }
 
-  /// The batch inputs "image" f32[N,C,H,W] and "labels" i32[N]. Error(shape) unless the samples are {C,H,W} with at
-  /// least `smallest` pixels on each side.
+  /// The batch inputs "image" f32[N,C,H,W] and "labels" i32[N], or f32[N,classes] for real values. Error(shape) unless
+  /// the samples are {C,H,W} with at least `smallest` pixels on each side.
   ValueId image(int64_t smallest);
   /// The same with labels for every pixel, row by row: i32[N*H*W].
   ValueId image_of_labelled_pixels(int64_t smallest);
-  /// The batch input "image" of any shape, and "labels" i32[N].
+  /// The batch input "image" of any shape, and "labels" as above.
   ValueId samples();
   /// The batch inputs "tokens" i32[N,T] and "labels" i32[N*T].
   ValueId tokens();

@@ -31,7 +31,8 @@ struct ParameterSpec {
 struct ModelInput {
   int64_t batch = 1;
   std::vector<int64_t> shape;  // per sample: {C,H,W} for images, {T} for token sequences
-  int64_t classes = 10;        // or the vocabulary
+  int64_t classes = 10;        // or the vocabulary, or how many values are predicted
+  DType target = DType::i32;   // of "labels": i32 classes or tokens, f32 real values
 };
 
 /// Options by name from the recipe or --set model.KEY=VALUE, such as width, stem, layers.
@@ -40,8 +41,8 @@ using ModelOptions = std::map<std::string, std::string>;
 struct Model {
   Graph graph;
   ValueId input;  // "image" f32[N,C,H,W], or "tokens" i32[N,T]
-  // "labels" i32[N], or i32[N*T] for language models, i32[N*H*W] for a class per pixel. Where f32, the logits are to
-  // become this value itself, which need be no input.
+  // "labels" i32[N], or i32[N*T] for language models, i32[N*H*W] for a class per pixel, f32[N,classes] for values. Where
+  // f32, the logits are to become this value itself, which need be no input.
   ValueId labels;
   ValueId logits;                         // [N,classes], or [N*T,classes], or of the shape of f32 labels
   std::vector<ParameterSpec> parameters;  // trainable and running statistics, in order of declaration

@@ -155,6 +155,11 @@ void Executor::bind_batch(const std::string& name, const void* data) {
   impl_->bind(impl_->input_index(name, false), const_cast<void*>(data));
 }
 
+bool Executor::has_batch(const std::string& name) const {
+  const GraphInput* input = impl_->graph.find_input(name);
+  return input != nullptr && input->kind == InputKind::batch;
+}
+
 bool Executor::has_scalar(const std::string& name) const {
   const GraphInput* input = impl_->graph.find_input(name);
   return input != nullptr && input->kind == InputKind::scalar;

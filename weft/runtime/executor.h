@@ -30,6 +30,7 @@ class Executor {
   void bind_state(State& state);
   /// The caller's plain tensor data for a batch input; stays bound until changed. Error(usage) for an unknown name.
   void bind_batch(const std::string& name, const void* data);
+  bool has_batch(const std::string& name) const;
   /// Learning rate, step number, seed; stored in the input's dtype.
   void set_scalar(const std::string& name, double value);
   bool has_scalar(const std::string& name) const;

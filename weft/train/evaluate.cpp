@@ -1,12 +1,63 @@
 #include "weft/train/evaluate.h"
 
 #include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "weft/train/step.h"
 
 namespace weft::train {
+
+namespace {
+
+/// Errors of predicted values beside the spread of the true ones, both as the loader gives them: standardised.
+class ValueErrors {
+ public:
+  explicit ValueErrors(const data::DatasetInfo& info)
+      : statistics_(info.targets), columns_(static_cast<size_t>(info.target_shape.elements())) {}
+
+  void add(const Tensor& squared_errors, const data::Batch& batch) {
+    const auto* value = batch.targets.data_as<float>();
+    for (size_t column = 0; column < columns_.size(); ++column)
+      columns_[column].squared_errors += static_cast<double>(squared_errors.data_as<float>()[column]);
+    for (int64_t row = 0; row < batch.count; ++row)
+      for (Column& column : columns_) {
+        const auto y = static_cast<double>(*value++);
+        column.sum += y;
+        column.squares += y * y;
+      }
+  }
+
+  void finish(Evaluation& result) const {
+    const auto rows = static_cast<double>(result.samples);
+    double unexplained = 0, spread = 0, mean_square = 0;
+    for (size_t at = 0; at < columns_.size(); ++at) {
+      const Column& column = columns_[at];
+      const double unit = statistics_.deviation.empty() ? 1 : static_cast<double>(statistics_.deviation[at]);
+      unexplained += column.squared_errors;
+      spread += column.squares - column.sum * column.sum / rows;
+      mean_square += unit * unit * column.squared_errors / rows / static_cast<double>(columns_.size());
+    }
+    result.rmse = std::sqrt(mean_square);
+    if (spread > 0) result.r2 = 1 - unexplained / spread;
+  }
+
+ private:
+  struct Column {
+    double squared_errors = 0, sum = 0, squares = 0;
+  };
+  const data::ChannelStatistics& statistics_;
+  std::vector<Column> columns_;
+};
+
+}  // namespace
 
 Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const std::function<bool()>& stop_requested) {
   const auto begin = std::chrono::steady_clock::now();
   Evaluation result;
+  const data::DatasetInfo& info = loader.dataset().info();
+  bool has_classes = false, has_values = false;
+  ValueErrors errors(info);
   double loss_sum = 0, correct = 0;
   int64_t bound = -1;
   loader.start(0, 0, 1);
@@ -17,17 +68,24 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
     }
     const data::Batch& batch = loader.next();
     Executor& executor = steps.executor(batch.count);
-    if (bound != batch.count) executor.bind_state(state);
-    bound = batch.count;
-    executor.bind_batch("image", batch.images.data());
-    executor.bind_batch("labels", batch.labels.data());
+    if (bound != batch.count) {
+      executor.bind_state(state);
+      bound = batch.count;
+      const Graph& graph = steps.compiled(batch.count).graph;
+      has_classes = has_output(graph, "correct");
+      has_values = info.task == data::Task::regression && has_output(graph, "squared_errors");
+    }
+    bind_batch(executor, batch);
     executor.run();
     loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
-    correct += static_cast<double>(executor.scalar_output("correct"));
+    if (has_classes) correct += static_cast<double>(executor.scalar_output("correct"));
+    if (has_values) errors.add(executor.output("squared_errors"), batch);
     result.samples += batch.count;
   }
-  result.loss = loss_sum / static_cast<double>(result.samples);
-  result.accuracy = correct / static_cast<double>(result.samples);
+  const auto predictions = static_cast<double>(result.samples * info.predictions_per_sample());
+  result.loss = loss_sum / predictions;
+  if (has_classes) result.accuracy = correct / predictions;
+  if (has_values) errors.finish(result);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

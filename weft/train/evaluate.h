@@ -1,8 +1,9 @@
-// Loss and accuracy of a state over a whole data set.
+// How well a state does over a whole data set: loss and accuracy, or, where values are predicted, their errors.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "weft/data/loader.h"
 #include "weft/runtime/state.h"
@@ -11,8 +12,10 @@
 namespace weft::train {
 
 struct Evaluation {
-  double loss = 0;      // mean over the samples
-  double accuracy = 0;  // in [0, 1]
+  double loss = 0;                   // mean over the samples; of a language model, over the tokens
+  std::optional<double> accuracy{};  // in [0, 1]; of classes and tokens
+  std::optional<double> rmse{};      // of values, in their own unit; over several, the root of the mean of the squares
+  std::optional<double> r2{};        // share of the variance of the values that is explained; 1 at best
   int64_t samples = 0;
   double seconds = 0;
   bool finished = true;  // false: stopped on request; the rest is of no use then

@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/schedules/schedule.h"
+#include "weft/train/step.h"
 
 namespace weft::train {
 
@@ -32,10 +33,15 @@ class SaveClock {
 class Loop {
  public:
   Loop(const FitInputs& inputs, const Position& position, const Hooks& hooks)
-      : in_(inputs), hooks_(hooks), at_(position), save_clock_(inputs.spec.checkpoint) {
+      : in_(inputs),
+        info_(inputs.training_data.dataset().info()),
+        hooks_(hooks),
+        at_(position),
+        save_clock_(inputs.spec.checkpoint) {
     steps_per_epoch_ = in_.training_data.steps_per_epoch();
     total_steps_ = in_.spec.epochs * steps_per_epoch_;
     rate_ = make_schedule(in_.spec.schedule, in_.spec.optimizer.learning_rate, total_steps_, steps_per_epoch_);
+    has_classes_ = has_output(in_.training.compiled(in_.spec.batch).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
   }
@@ -61,8 +67,7 @@ class Loop {
       const double begin = now();
       const data::Batch& batch = in_.training_data.next();
       const double learning_rate = rate_(at_.step);
-      executor.bind_batch("image", batch.images.data());
-      executor.bind_batch("labels", batch.labels.data());
+      bind_batch(executor, batch);
       executor.set_scalar("learning_rate", learning_rate);
       if (wants_step) executor.set_scalar("step", static_cast<double>(at_.step));
       executor.run();
@@ -82,7 +87,7 @@ class Loop {
            "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
            std::isnan(loss) ? "NaN" : "infinite", at_.step + 1, at_.epoch + 1, learning_rate);
     at_.loss_sum += loss * static_cast<double>(samples);
-    at_.correct += static_cast<double>(executor.scalar_output("correct"));
+    if (has_classes_) at_.correct += static_cast<double>(executor.scalar_output("correct"));
     at_.samples += samples;
     at_.epoch_seconds += seconds;
     at_.step_seconds += seconds;
@@ -101,11 +106,14 @@ class Loop {
   bool finish_epoch() {
     const bool last = at_.epoch + 1 == in_.spec.epochs;
     const auto samples = static_cast<double>(at_.samples);
+    const double items = samples * static_cast<double>(info_.items_per_sample());
     EpochMetrics metrics{.epoch = at_.epoch,
                          .step = at_.step,
                          .train_loss = at_.loss_sum / samples,
-                         .train_accuracy = at_.correct / samples,
-                         .images_per_second = at_.epoch_seconds > 0 ? samples / at_.epoch_seconds : 0};
+                         .items_per_second = at_.epoch_seconds > 0 ? items / at_.epoch_seconds : 0,
+                         .item = info_.item()};
+    if (has_classes_)
+      metrics.train_accuracy = at_.correct / (samples * static_cast<double>(info_.predictions_per_sample()));
     if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {
       const Evaluation evaluation = evaluate(in_.evaluation, in_.state, *in_.evaluation_data, hooks_.stop_requested);
       if (!evaluation.finished) {
@@ -114,6 +122,9 @@ class Loop {
       }
       metrics.test_loss = evaluation.loss;
       metrics.test_accuracy = evaluation.accuracy;
+      if (info_.task == data::Task::language_model) metrics.test_perplexity = std::exp(evaluation.loss);
+      metrics.test_rmse = evaluation.rmse;
+      metrics.test_r2 = evaluation.r2;
     }
     const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs);
     ++at_.epoch;
@@ -137,10 +148,12 @@ class Loop {
   }
 
   const FitInputs& in_;
+  const data::DatasetInfo& info_;
   const Hooks& hooks_;
   Position at_;
   SaveClock save_clock_;
   std::function<double(int64_t)> rate_;
+  bool has_classes_ = false;  // something to be right about
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   double seconds_before_ = 0, begin_ = 0;
 };

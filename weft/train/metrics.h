@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace weft::train {
 
@@ -31,10 +32,14 @@ struct StepMetrics {
 struct EpochMetrics {
   int64_t epoch = 0;  // from 0
   int64_t step = 0;   // steps done since the start of the run
-  double train_loss = 0, train_accuracy = 0;
+  double train_loss = 0;
+  std::optional<double> train_accuracy{};              // of classes and tokens
   std::optional<double> test_loss{}, test_accuracy{};  // where the epoch was evaluated
-  double train_seconds = 0;      // since the start of the run: with test_accuracy, time to accuracy
-  double images_per_second = 0;  // of this epoch's training steps
+  std::optional<double> test_perplexity{};             // of a language model: exp(test_loss)
+  std::optional<double> test_rmse{}, test_r2{};        // instead of accuracy, where values are predicted
+  double train_seconds = 0;     // since the start of the run: with test_accuracy, time to accuracy
+  double items_per_second = 0;       // of this epoch's training steps
+  std::string_view item = "images";  // what they are: "images", "rows" or "tokens"
 };
 
 }  // namespace weft::train

@@ -75,11 +75,19 @@ void MetricsLog::add(const StepMetrics& m) {
 }
 
 void MetricsLog::add(const EpochMetrics& m) {
-  append(fmt::format(R"({{"kind":"epoch","step":{},"epoch":{},"train_loss":{},"train_accuracy":{},"test_loss":{},)"
-                     R"("test_accuracy":{},"train_seconds":{:.3f},"images_per_second":{:.1f}}})"
+  std::string line = fmt::format(R"({{"kind":"epoch","step":{},"epoch":{},"train_loss":{},)", m.step, m.epoch + 1,
+                                 number(m.train_loss));
+  const bool has_classes = m.train_accuracy || m.test_accuracy;
+  if (has_classes)
+    line += fmt::format(R"("train_accuracy":{},"test_loss":{},"test_accuracy":{},)", number(m.train_accuracy),
+                        number(m.test_loss), number(m.test_accuracy));
+  else
+    line += fmt::format(R"("test_loss":{},"test_rmse":{},"test_r2":{},)", number(m.test_loss), number(m.test_rmse),
+                        number(m.test_r2));
+  if (m.test_perplexity) line += fmt::format(R"("test_perplexity":{},)", number(m.test_perplexity));
+  append(fmt::format(R"({}"train_seconds":{:.3f},"{}_per_second":{:.1f}}})"
                      "\n",
-                     m.step, m.epoch + 1, number(m.train_loss), number(m.train_accuracy), number(m.test_loss),
-                     number(m.test_accuracy), m.train_seconds, m.images_per_second));
+                     line, m.train_seconds, m.item, m.items_per_second));
 }
 
 }  // namespace weft::train

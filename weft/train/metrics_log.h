@@ -2,7 +2,9 @@
 //   {"kind":"step","step":20,"epoch":1,"learning_rate":0.1,"loss":0.52}
 //   {"kind":"epoch","step":469,"epoch":1,"train_loss":...,"train_accuracy":...,"test_loss":...,"test_accuracy":...,
 //    "train_seconds":...,"images_per_second":...}
-// "step" counts the steps done, epochs count from 1. What was not measured, or is no finite number, is null.
+// Of a language model there is "test_perplexity" too; where values are predicted, "test_rmse" and "test_r2" stand in
+// the place of the accuracies. The rate counts images, rows or tokens and is named so. "step" counts the steps done,
+// epochs count from 1. What was not measured, or is no finite number, is null.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,8 @@ inline constexpr int64_t kStepsPerRecord = 20;
 
 class MetricsLog {
  public:
-  /// Opens for appending. Records of steps after `last_step` are cut off first: a resumed run writes them again.
+  /// Opens for appending. Records of steps after `last_step` are cut off first: a resumed
+  /// run writes them again.
   MetricsLog(std::filesystem::path path, int64_t last_step);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;

@@ -27,6 +27,7 @@ PreparedRun::PreparedRun(const RunSpec& run_spec)
             return build_evaluation_step(registry, spec, model_input(run_data.description, batch));
           },
           backend, compile_options(spec)) {
+  require_fit(step.graph, spec.model.name, run_data.description.info, spec.batch);
   compile_seconds = training.compiled(spec.batch).compile_seconds;
   if (run_data.test) {
     const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;

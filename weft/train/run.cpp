@@ -1,12 +1,14 @@
 #include "weft/train/run.h"
 
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/progress.h"
+#include "weft/data/open_dataset.h"
 #include "weft/graph/text.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/fit.h"
@@ -94,10 +96,14 @@ void require_same_data(const RunDirectory& directory, const PreparedRun& run) {
 
 Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, int64_t rss_before) {
   const int64_t peak = peak_resident_bytes();
+  const data::DatasetInfo& info = run.run_data.description.info;
+  const int64_t items = position.step * run.spec.batch * info.items_per_sample();
   Summary summary{
       .model = run.spec.model.name,
-      .data = run.run_data.description.name,
+      .data = info.name,
       .precision = run.spec.precision,
+      .task = info.task,
+      .item = std::string(info.item()),
       .threads = run.spec.threads,
       .parameters = parameter_count(run.step.parameters),
       .epochs = run.spec.epochs,
@@ -106,12 +112,15 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .seed = run.spec.seed,
       .test_accuracy = {},
       .test_loss = {},
+      .test_perplexity = {},
+      .test_rmse = {},
+      .test_r2 = {},
       .best_test_accuracy = {},
+      .best_test_loss = {},
       .train_accuracy = {},
       .train_loss = {},
       .train_seconds = position.train_seconds,
-      .images_per_second =
-          position.step_seconds > 0 ? static_cast<double>(position.step * run.spec.batch) / position.step_seconds : 0,
+      .items_per_second = position.step_seconds > 0 ? static_cast<double>(items) / position.step_seconds : 0,
       .compile_seconds = run.compile_seconds,
       .planned_peak_bytes = run.training.compiled(run.spec.batch).plan.arena_bytes,
       .arena_bytes = run.training.executor(run.spec.batch).arena_bytes(),
@@ -119,8 +128,15 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .rss_growth_bytes = peak - rss_before,
       .peak_rss_bytes = peak,
   };
-  if (manifest.best) summary.best_test_accuracy = manifest.best->accuracy;
+  if (manifest.best) {
+    summary.best_test_accuracy = manifest.best->accuracy;
+    summary.best_test_loss = manifest.best->loss;
+  }
   if (manifest.last_epoch) {
+    const std::optional<double>& loss = manifest.last_epoch->test_loss;
+    if (info.task == data::Task::language_model && loss) summary.test_perplexity = std::exp(*loss);
+    summary.test_rmse = manifest.last_epoch->test_rmse;
+    summary.test_r2 = manifest.last_epoch->test_r2;
     summary.test_accuracy = manifest.last_epoch->test_accuracy;
     summary.test_loss = manifest.last_epoch->test_loss;
     summary.train_accuracy = manifest.last_epoch->train_accuracy;
@@ -153,8 +169,11 @@ class RunInDirectory {
                                                       seconds_since_1970);
     run.training.executor(run.spec.batch);  // allocates: what does not fit fails here
     store_.tidy(standing_.manifest.best);
-    if (options.progress != nullptr)
-      progress_ = std::make_unique<Progress>(options.progress, progress_options_for(options.progress));
+    if (options.progress != nullptr) {
+      ProgressOptions progress = progress_options_for(options.progress);
+      progress.item = info().item();
+      progress_ = std::make_unique<Progress>(options.progress, std::move(progress));
+    }
   }
 
   RunOutcome train() {
@@ -200,9 +219,12 @@ class RunInDirectory {
     Manifest& manifest = standing_.manifest;
     manifest.position = position;
     const std::optional<EpochMetrics>& last = manifest.last_epoch;
-    const bool evaluated_now = last && last->step == position.step && last->test_accuracy;
-    if (evaluated_now && (!manifest.best || *last->test_accuracy > manifest.best->accuracy))
-      manifest.best = BestCheckpoint{position.step, *last->test_accuracy};
+    if (last && last->step == position.step && last->test_loss) {
+      BestCheckpoint now{.step = position.step};
+      if (info().task == data::Task::classification) now.accuracy = last->test_accuracy;
+      if (!now.accuracy) now.loss = last->test_loss;
+      if (!manifest.best || is_better(now, *manifest.best)) manifest.best = now;
+    }
     store_.write(standing_.state, manifest);
   }
 
@@ -212,7 +234,7 @@ class RunInDirectory {
                          .epochs = run_.spec.epochs,
                          .step = metrics.step + 1,
                          .steps = metrics.steps,
-                         .items = metrics.samples,
+                         .items = metrics.samples * info().items_per_sample(),
                          .loss = metrics.loss});
     log_.add(metrics);
     if (tensorboard_) tensorboard_->add(metrics);
@@ -223,13 +245,22 @@ class RunInDirectory {
     log_.add(metrics);
     if (tensorboard_) tensorboard_->add(metrics);
     if (!progress_) return;
-    std::string line = fmt::format("epoch {}/{}: train loss {:.4f}, accuracy {:.2f} %", metrics.epoch + 1,
-                                   run_.spec.epochs, metrics.train_loss, 100 * metrics.train_accuracy);
-    if (metrics.test_accuracy)
-      line += fmt::format("; test loss {:.4f}, accuracy {:.2f} %", *metrics.test_loss, 100 * *metrics.test_accuracy);
-    progress_->message(fmt::format("{}; {:.0f} images/s, {} so far", line, metrics.images_per_second,
+    std::string line =
+        fmt::format("epoch {}/{}: train loss {:.4f}", metrics.epoch + 1, run_.spec.epochs, metrics.train_loss);
+    const auto add = [&](fmt::format_string<double> format, const std::optional<double>& value, double factor = 1) {
+      if (value) line += fmt::format(format, factor * *value);
+    };
+    add(", accuracy {:.2f} %", metrics.train_accuracy, 100);
+    add("; test loss {:.4f}", metrics.test_loss);
+    add(", perplexity {:.3f}", metrics.test_perplexity);
+    add(", accuracy {:.2f} %", metrics.test_accuracy, 100);
+    add(", rmse {:.4g}", metrics.test_rmse);
+    add(", R2 {:.4f}", metrics.test_r2);
+    progress_->message(fmt::format("{}; {:.0f} {}/s, {} so far", line, metrics.items_per_second, info().item(),
                                    human_duration(metrics.train_seconds)));
   }
+
+  const data::DatasetInfo& info() const { return run_.run_data.description.info; }
 
   PreparedRun& run_;
   const RunDirectory& directory_;
@@ -249,10 +280,10 @@ class RunInDirectory {
 RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions& options) {
   RunDirectory::require_free(path);
   PreparedRun run(spec);
-  const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.name);
+  const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.info.name);
   const std::shared_ptr<void> lock = directory.lock();
   FreshDirectoryGuard guard(&directory);  // after the lock: what another run writes there is not taken back
-  run.spec.data = with_absolute_paths(spec.data);
+  run.spec.data = data::with_absolute_paths(spec.data);
   if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
   write_atomically(directory.spec(), print_recipe(run.spec));
   write_description(directory, run);

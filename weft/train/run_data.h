@@ -17,14 +17,13 @@ struct RunData {
   DataDescription description;
 };
 
-/// "cifar10:DIR" with a DIR that means the same from any directory; likewise the files of "idx:...".
-std::string with_absolute_paths(const std::string& data_spec);
-
 /// Opens what the spec names. Error(usage) where a batch is larger than the training set.
 RunData open_run_data(const RunSpec& spec);
 
-/// The test split, or, of data with one split only, that one: for `weft eval --data`.
-std::unique_ptr<data::Dataset> open_evaluation_data(const std::string& data_spec);
+/// What `weft eval` measures a trained model on: the test split; of data other than the run's own that do not come in
+/// two parts, all of them.
+std::unique_ptr<data::Dataset> open_evaluation_data(const std::string& data_spec, const RunSpec& run,
+                                                    const DataDescription& trained);
 
 models::ModelInput model_input(const DataDescription& description, int64_t batch);
 

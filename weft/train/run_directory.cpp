@@ -17,27 +17,48 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::string print_data_description(const DataDescription& d) {
-  const json root = {{"name", d.name},
-                     {"sample_shape", d.sample_shape.dims()},
-                     {"samples", d.samples},
-                     {"classes", d.classes},
-                     {"class_names", d.class_names},
-                     {"mean", d.statistics.mean},
-                     {"deviation", d.statistics.deviation}};
+  json root = {{"name", d.info.name},
+               {"task", data::name_of(d.info.task)},
+               {"sample_shape", d.info.sample_shape.dims()},
+               {"sample_dtype", name_of(d.info.sample_dtype)},
+               {"target_shape", d.info.target_shape.dims()},
+               {"target_dtype", name_of(d.info.target_dtype)},
+               {"samples", d.samples},
+               {"classes", d.info.classes},
+               {"class_names", d.info.class_names},
+               {"mean", d.statistics.mean},
+               {"deviation", d.statistics.deviation}};
+  if (!d.info.targets.mean.empty()) {
+    root["target_mean"] = d.info.targets.mean;
+    root["target_deviation"] = d.info.targets.deviation;
+  }
+  if (!d.info.encoding.empty()) root["encoding"] = json::parse(d.info.encoding);
   return root.dump(2) + "\n";
 }
 
 DataDescription parse_data_description(std::string_view text, const std::string& name) {
   try {
     const json root = json::parse(text);
+    const auto dtype = [&](const char* key, DType fallback) {
+      const std::optional<DType> parsed = parse_dtype(root.value(key, std::string(name_of(fallback))));
+      if (!parsed) fail(ErrorKind::data, "'{}': {} is no type of numbers; train in a new run directory", name, key);
+      return *parsed;
+    };
     DataDescription d;
-    d.name = root.at("name");
-    d.sample_shape = Shape(root.at("sample_shape").get<std::vector<int64_t>>());
+    d.info.name = root.at("name");
+    d.info.task = data::parse_task(root.value("task", std::string(data::name_of(d.info.task))));
+    d.info.sample_shape = Shape(root.at("sample_shape").get<std::vector<int64_t>>());
+    d.info.sample_dtype = dtype("sample_dtype", d.info.sample_dtype);
+    d.info.target_shape = Shape(root.value("target_shape", std::vector<int64_t>()));
+    d.info.target_dtype = dtype("target_dtype", d.info.target_dtype);
     d.samples = root.value("samples", int64_t{0});
-    d.classes = root.at("classes");
-    d.class_names = root.at("class_names").get<std::vector<std::string>>();
+    d.info.classes = root.at("classes");
+    d.info.class_names = root.at("class_names").get<std::vector<std::string>>();
     d.statistics.mean = root.at("mean").get<std::vector<float>>();
     d.statistics.deviation = root.at("deviation").get<std::vector<float>>();
+    d.info.targets.mean = root.value("target_mean", std::vector<float>());
+    d.info.targets.deviation = root.value("target_deviation", std::vector<float>());
+    if (root.contains("encoding")) d.info.encoding = root["encoding"].dump();
     return d;
   } catch (const json::exception&) {
     fail(ErrorKind::data, "'{}' is damaged: it does not describe the data; train in a new run directory", name);
@@ -45,11 +66,12 @@ DataDescription parse_data_description(std::string_view text, const std::string&
 }
 
 std::string difference_of(const DataDescription& then, const DataDescription& now) {
-  if (then.sample_shape != now.sample_shape)
-    return fmt::format("images were {}, now {}", to_string(then.sample_shape), to_string(now.sample_shape));
+  const data::DatasetInfo &a = then.info, &b = now.info;
+  if (a.sample_shape != b.sample_shape)
+    return fmt::format("{} were {}, now {}", a.item(), to_string(a.sample_shape), to_string(b.sample_shape));
   if (then.samples != 0 && then.samples != now.samples)
     return fmt::format("there were {} samples, now {}", then.samples, now.samples);
-  if (then.classes != now.classes) return fmt::format("there were {} classes, now {}", then.classes, now.classes);
+  if (a.classes != b.classes) return fmt::format("there were {} classes, now {}", a.classes, b.classes);
   const auto& [mean_then, deviation_then] = then.statistics;
   const auto& [mean_now, deviation_now] = now.statistics;
   if (mean_then != mean_now)
@@ -57,6 +79,8 @@ std::string difference_of(const DataDescription& then, const DataDescription& no
   if (deviation_then != deviation_now)
     return fmt::format("the deviation was [{}], now [{}]", fmt::join(deviation_then, ", "),
                        fmt::join(deviation_now, ", "));
+  const auto parsed = [](const std::string& encoding) { return encoding.empty() ? json() : json::parse(encoding); };
+  if (parsed(a.encoding) != parsed(b.encoding)) return "what the files hold is encoded otherwise";
   return "";
 }
 

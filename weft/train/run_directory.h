@@ -18,12 +18,9 @@ namespace weft::train {
 
 /// data.json: enough to feed the model without the data set it was trained on.
 struct DataDescription {
-  std::string name;
-  Shape sample_shape;  // (C,H,W)
-  int64_t classes = 0;
-  std::vector<std::string> class_names;  // or empty
-  data::ChannelStatistics statistics;
-  int64_t samples = 0;  // for training; 0: not known
+  data::DatasetInfo info;
+  data::ChannelStatistics statistics;  // of images
+  int64_t samples = 0;                 // for training; 0: not known
 };
 std::string print_data_description(const DataDescription& description);
 /// Error(data) beginning with `name`.

@@ -103,7 +103,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
   ScheduleSpec& schedule = spec.schedule;
   return {
       {"model.name", &spec.model.name, 0, 0, {}, "`weft models` lists them; other keys of [model] are its options"},
-      {"data", &spec.data, 0, 0, {}, "fashion-mnist, idx:IMAGES,LABELS or cifar10:DIR"},
+      {"data", &spec.data, 0, 0, {}, "such as fashion-mnist, cifar10:DIR or csv:FILE; `weft data --help` lists all"},
       {"init", &spec.init, 0, 0, {}, "safetensors file of the weights to start from; empty: the seed draws them"},
       {"epochs", &spec.epochs, 1, 1e6, {}, "passes over the training data"},
       {"batch", &spec.batch, 1, 65536, {}, "samples per step"},

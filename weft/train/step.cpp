@@ -2,20 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "weft/autodiff/autodiff.h"
+#include "weft/base/error.h"
 #include "weft/ops/ops.h"
 
 namespace weft::train {
+
+namespace {
+
+bool predicts_values(const models::Model& model) { return model.graph.type(model.labels).dtype == DType::f32; }
+
+/// [rows]
+ValueId row_losses(models::Model& model, double label_smoothing) {
+  if (predicts_values(model)) return ops::mse(model.graph, model.logits, model.labels, "losses");
+  return ops::cross_entropy(model.graph, model.logits, model.labels, label_smoothing, "losses");
+}
+
+}  // namespace
 
 TrainingStep build_training_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options) {
   models::Model model = models::build(registry, spec.model.name, input, spec.model.options, models::Mode::training);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " training");
-  const ValueId losses = ops::cross_entropy(graph, model.logits, model.labels, spec.loss.label_smoothing, "losses");
+  const ValueId losses = row_losses(model, spec.loss.label_smoothing);
   const ValueId loss = ops::reduce_mean(graph, losses, {}, false, "loss");
   graph.add_output("loss", loss);
-  graph.add_output("correct", ops::count_correct(graph, model.logits, model.labels, "correct"));
+  if (!predicts_values(model))
+    graph.add_output("correct", ops::count_correct(graph, model.logits, model.labels, "correct"));
 
   std::vector<TrainedParameter> trained;
   std::vector<ValueId> targets;
@@ -37,9 +53,13 @@ Graph build_evaluation_step(const OpRegistry& registry, const RunSpec& spec, con
   models::Model model = models::build(registry, spec.model.name, input, spec.model.options, models::Mode::inference);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " evaluation");
-  const ValueId losses = ops::cross_entropy(graph, model.logits, model.labels, 0, "losses");
-  graph.add_output("loss_sum", ops::reduce_sum(graph, losses, {}, false, "loss_sum"));
-  graph.add_output("correct", ops::count_correct(graph, model.logits, model.labels, "correct"));
+  graph.add_output("loss_sum", ops::reduce_sum(graph, row_losses(model, 0), {}, false, "loss_sum"));
+  if (predicts_values(model)) {
+    const ValueId errors = ops::square(graph, ops::subtract(graph, model.logits, model.labels), "squares");
+    graph.add_output("squared_errors", ops::reduce_sum(graph, errors, {0}, false, "squared_errors"));
+  } else {
+    graph.add_output("correct", ops::count_correct(graph, model.logits, model.labels, "correct"));
+  }
   return std::move(model.graph);
 }
 
@@ -47,8 +67,36 @@ Graph build_prediction_step(const OpRegistry& registry, const RunSpec& spec, con
   models::Model model = models::build(registry, spec.model.name, input, spec.model.options, models::Mode::inference);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " prediction");
-  graph.add_output("probabilities", ops::softmax(graph, model.logits, -1, "probabilities"));
+  if (predicts_values(model))
+    graph.add_output("values", model.logits);
+  else
+    graph.add_output("probabilities", ops::softmax(graph, model.logits, -1, "probabilities"));
   return std::move(model.graph);
+}
+
+void bind_batch(Executor& executor, const data::Batch& batch) {
+  executor.bind_batch(batch.samples.dtype() == DType::i32 ? "tokens" : "image", batch.samples.data());
+  if (executor.has_batch("labels")) executor.bind_batch("labels", batch.targets.data());
+}
+
+bool has_output(const Graph& graph, std::string_view name) {
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                     [&](const GraphOutput& output) { return output.name == name; });
+}
+
+void require_fit(const Graph& graph, const std::string& model, const data::DatasetInfo& info, int64_t batch) {
+  const GraphInput* labels = graph.find_input("labels");
+  const bool reads_tokens = graph.find_input("tokens") != nullptr, holds_tokens = info.sample_dtype == DType::i32;
+  if (reads_tokens != holds_tokens)
+    fail(ErrorKind::usage, "[{}] reads {}, '{}' holds {}; choose another model (`weft models` lists them)", model,
+         reads_tokens ? "tokens" : "images or rows", info.name, info.item());
+  if (labels == nullptr) return;  // it predicts what it reads
+  const TensorType& type = graph.type(labels->value);
+  if (type.dtype != info.target_dtype || type.elements() != batch * info.target_shape.elements())
+    fail(ErrorKind::usage,
+         "[{}] predicts {} {} for a batch of {}, '{}' has targets {} of {} each; choose another model", model,
+         to_string(type.shape), weft::name_of(type.dtype), batch, info.name, to_string(info.target_shape),
+         weft::name_of(info.target_dtype));
 }
 
 State initial_state(const TrainingStep& step, uint64_t seed) {

@@ -1,10 +1,14 @@
 // The graphs of one step: training (forward, backward, update), evaluation and prediction.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "weft/data/loader.h"
 #include "weft/graph/graph.h"
 #include "weft/models/model.h"
+#include "weft/runtime/executor.h"
 #include "weft/runtime/state.h"
 #include "weft/train/optimizers/optimizer.h"
 #include "weft/train/run_spec.h"
@@ -21,16 +25,27 @@ struct TrainingStepOptions {
   bool gradient_outputs = false;  // also outputs "gradient.NAME", for comparison with other programs
 };
 
-/// Batch inputs as the model has them; scalars "learning_rate" and, where something counts, "step" and "seed" (i64);
-/// outputs "loss" (mean over the batch) and "correct" (rows whose largest logit is the label).
+/// Batch inputs as the model has them. The loss is cross-entropy where the labels are classes or tokens, the mean
+/// squared error where they are real values (f32). Scalars "learning_rate" and, where something counts, "step" and
+/// "seed" (i64); outputs "loss" (mean over the batch) and, where there are classes, "correct" (rows whose largest logit
+/// is the label).
 TrainingStep build_training_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
-/// Inference; outputs "loss_sum" (without label smoothing) and "correct".
+/// Inference; outputs "loss_sum" (over the rows, without label smoothing) and "correct"; for real values "loss_sum" and
+/// "squared_errors" [K], summed over the rows.
 Graph build_evaluation_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input);
 
-/// Inference; output "probabilities" [N,classes].
+/// Inference; output "probabilities" [rows,classes], or, for real values, "values" [N,K].
 Graph build_prediction_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input);
+
+/// Gives the step the next samples and targets, under the names that the model has for them.
+void bind_batch(Executor& executor, const data::Batch& batch);
+
+bool has_output(const Graph& graph, std::string_view name);
+
+/// Error(usage) where the model reads or predicts something else than the data hold: images, rows, tokens.
+void require_fit(const Graph& graph, const std::string& model, const data::DatasetInfo& info, int64_t batch);
 
 /// The state before the first step: parameters drawn from (seed, name), optimiser slots zero.
 State initial_state(const TrainingStep& step, uint64_t seed);

@@ -2,15 +2,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "weft/base/error.h"
+
 namespace weft::train {
 
 namespace {
 
-/// Calls visit(key, field) for each field, in the order of the file.
+/// Calls visit(key, field) for each field that the task has, in the order of the file.
 template <typename AnySummary, typename Visit>
 void visit_fields(AnySummary& s, const Visit& visit) {
   visit("model", s.model);
   visit("data", s.data);
+  visit("task", s.task);
   visit("precision", s.precision);
   visit("threads", s.threads);
   visit("parameters", s.parameters);
@@ -18,13 +21,18 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   visit("steps", s.steps);
   visit("batch", s.batch);
   visit("seed", s.seed);
-  visit("test_accuracy", s.test_accuracy);
+  const bool has_accuracy = s.task != data::Task::regression, has_classes = s.task == data::Task::classification;
+  if (has_accuracy) visit("test_accuracy", s.test_accuracy);
   visit("test_loss", s.test_loss);
-  visit("best_test_accuracy", s.best_test_accuracy);
-  visit("train_accuracy", s.train_accuracy);
+  if (s.task == data::Task::language_model) visit("test_perplexity", s.test_perplexity);
+  if (!has_accuracy) visit("test_rmse", s.test_rmse);
+  if (!has_accuracy) visit("test_r2", s.test_r2);
+  if (has_classes) visit("best_test_accuracy", s.best_test_accuracy);
+  if (!has_classes) visit("best_test_loss", s.best_test_loss);
+  if (has_accuracy) visit("train_accuracy", s.train_accuracy);
   visit("train_loss", s.train_loss);
   visit("train_seconds", s.train_seconds);
-  visit("images_per_second", s.images_per_second);
+  visit((s.item + "_per_second").c_str(), s.items_per_second);
   visit("compile_seconds", s.compile_seconds);
   visit("planned_peak_bytes", s.planned_peak_bytes);
   visit("arena_bytes", s.arena_bytes);
@@ -44,6 +52,8 @@ void store(nlohmann::ordered_json& target, const std::optional<double>& value) {
     target = nullptr;
 }
 
+void store(nlohmann::ordered_json& target, data::Task task) { target = data::name_of(task); }
+
 template <typename T>
 void load(const nlohmann::json& source, T& value) {
   value = source.get<T>();
@@ -51,6 +61,7 @@ void load(const nlohmann::json& source, T& value) {
 void load(const nlohmann::json& source, std::optional<double>& value) {
   if (!source.is_null()) value = source.get<double>();
 }
+void load(const nlohmann::json& source, data::Task& value) { value = data::parse_task(source.get<std::string>()); }
 
 }  // namespace
 
@@ -63,10 +74,15 @@ std::string print_summary(const Summary& summary) {
 std::optional<Summary> parse_summary(std::string_view text) {
   try {
     const nlohmann::json root = nlohmann::json::parse(text);
-    Summary summary;
+    Summary summary;  // task and item decide which fields there are
+    load(root.at("task"), summary.task);
+    for (const char* item : {"images", "rows", "tokens"})
+      if (root.contains(std::string(item) + "_per_second")) summary.item = item;
     visit_fields(summary, [&](const char* key, auto& field) { load(root.at(key), field); });
     return summary;
   } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  } catch (const Error&) {  // an unknown task
     return std::nullopt;
   }
 }

@@ -1,4 +1,5 @@
-// summary.json: the result of a run, with what the plan promised beside what was measured.
+// summary.json: the result of a run, with what the plan promised beside what was measured. Where values are predicted,
+// test_rmse and test_r2 stand in the place of the accuracies; a language model has test_perplexity beside them.
 #pragma once
 
 #include <cstdint>
@@ -6,18 +7,25 @@
 #include <string>
 #include <string_view>
 
+#include "weft/data/dataset.h"
+
 namespace weft::train {
 
 struct Summary {
   std::string model, data, precision;
+  data::Task task = data::Task::classification;
+  std::string item = "images";  // what the rate counts: images, rows or tokens
   int64_t threads = 0;
   int64_t parameters = 0;
   int64_t epochs = 0, steps = 0, batch = 0, seed = 0;
   std::optional<double> test_accuracy, test_loss;    // of the last epoch; none without test data
-  std::optional<double> best_test_accuracy;          // of the checkpoint `best`
+  std::optional<double> test_perplexity;             // of a language model: exp(test_loss)
+  std::optional<double> test_rmse, test_r2;          // where values are predicted; there are no accuracies then
+  std::optional<double> best_test_accuracy;          // of the checkpoint `best`, where there are classes
+  std::optional<double> best_test_loss;              // of the checkpoint `best`, elsewhere
   std::optional<double> train_accuracy, train_loss;  // of the last epoch, with augmentation, while it went on
   double train_seconds = 0;                          // wall time, evaluation and checkpoints included
-  double images_per_second = 0;                      // over all training steps
+  double items_per_second = 0;                       // over all training steps
   double compile_seconds = 0;
   int64_t planned_peak_bytes = 0;   // the training plan's arena
   int64_t arena_bytes = 0;          // what the executor allocated for it

@@ -161,11 +161,17 @@ void TensorboardLog::add(const StepMetrics& m) {
 }
 
 void TensorboardLog::add(const EpochMetrics& m) {
-  write_scalars(m.step, {{"epoch/train_loss", m.train_loss},
-                         {"epoch/train_accuracy", m.train_accuracy},
-                         {"epoch/images_per_second", m.images_per_second}});
-  if (m.test_loss) write_scalars(m.step, {{"epoch/test_loss", *m.test_loss}});
-  if (m.test_accuracy) write_scalars(m.step, {{"epoch/test_accuracy", *m.test_accuracy}});
+  const std::string rate = fmt::format("epoch/{}_per_second", m.item);
+  write_scalars(m.step, {{"epoch/train_loss", m.train_loss}, {rate, m.items_per_second}});
+  const auto write = [&](const char* name, const std::optional<double>& value) {
+    if (value) write_scalars(m.step, {{name, *value}});
+  };
+  write("epoch/train_accuracy", m.train_accuracy);
+  write("epoch/test_loss", m.test_loss);
+  write("epoch/test_accuracy", m.test_accuracy);
+  write("epoch/test_perplexity", m.test_perplexity);
+  write("epoch/test_rmse", m.test_rmse);
+  write("epoch/test_r2", m.test_r2);
 }
 
 }  // namespace weft::train

@@ -46,25 +46,34 @@ json to_json(const EpochMetrics& m) {
   return {{"epoch", m.epoch},
           {"step", m.step},
           {"train_loss", m.train_loss},
-          {"train_accuracy", m.train_accuracy},
+          {"train_accuracy", optional_number(m.train_accuracy)},
           {"test_loss", optional_number(m.test_loss)},
           {"test_accuracy", optional_number(m.test_accuracy)},
+          {"test_rmse", optional_number(m.test_rmse)},
+          {"test_r2", optional_number(m.test_r2)},
           {"train_seconds", m.train_seconds},
-          {"images_per_second", m.images_per_second}};
+          {"items_per_second", m.items_per_second}};
 }
 
 EpochMetrics epoch_from(const json& j) {
   return {.epoch = j.at("epoch"),
           .step = j.at("step"),
           .train_loss = j.at("train_loss"),
-          .train_accuracy = j.at("train_accuracy"),
+          .train_accuracy = optional_number(j.at("train_accuracy")),
           .test_loss = optional_number(j.at("test_loss")),
           .test_accuracy = optional_number(j.at("test_accuracy")),
+          .test_rmse = optional_number(j.value("test_rmse", json())),
+          .test_r2 = optional_number(j.value("test_r2", json())),
           .train_seconds = j.at("train_seconds"),
-          .images_per_second = j.at("images_per_second")};
+          .items_per_second = j.value("items_per_second", 0.0)};
 }
 
 }  // namespace
+
+bool is_better(const BestCheckpoint& one, const BestCheckpoint& other) {
+  if (one.accuracy && other.accuracy) return *one.accuracy > *other.accuracy;
+  return one.loss && other.loss && *one.loss < *other.loss;
+}
 
 std::string print_manifest(const Manifest& manifest) {
   json files = json::object();
@@ -75,7 +84,10 @@ std::string print_manifest(const Manifest& manifest) {
                {"position", to_json(manifest.position)},
                {"files", files}};
   if (manifest.last_epoch) root["last_epoch"] = to_json(*manifest.last_epoch);
-  if (manifest.best) root["best"] = {{"step", manifest.best->step}, {"accuracy", manifest.best->accuracy}};
+  if (manifest.best)
+    root["best"] = {{"step", manifest.best->step},
+                    {"accuracy", optional_number(manifest.best->accuracy)},
+                    {"loss", optional_number(manifest.best->loss)}};
   return root.dump(2) + "\n";
 }
 
@@ -91,7 +103,9 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
     manifest.position = position_from(root.at("position"));
     if (root.contains("last_epoch")) manifest.last_epoch = epoch_from(root["last_epoch"]);
     if (root.contains("best"))
-      manifest.best = BestCheckpoint{.step = root["best"].at("step"), .accuracy = root["best"].at("accuracy")};
+      manifest.best = BestCheckpoint{.step = root["best"].at("step"),
+                                     .accuracy = optional_number(root["best"].at("accuracy")),
+                                     .loss = optional_number(root["best"].value("loss", json()))};
     for (const auto& [file, record] : root.at("files").items())
       manifest.files[file] = {.bytes = record.at("bytes"), .checksum = record.at("crc32")};
     return manifest;

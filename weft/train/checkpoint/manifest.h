@@ -18,8 +18,12 @@ struct FileRecord {
 
 struct BestCheckpoint {
   int64_t step = 0;
-  double accuracy = 0;
+  std::optional<double> accuracy{};  // on the test data: what decides where there are classes
+  std::optional<double> loss{};      // what decides elsewhere
 };
+
+/// Whether the one beats the other: the higher accuracy, or, where there is none, the lower loss.
+bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
 
 struct Manifest {
   std::string spec_hash;

@@ -2,7 +2,7 @@
 //   model.safetensors      parameters and running statistics, plain, named as in PyTorch
 //   optimizer.safetensors  the optimiser's slots
 //   manifest.json          where the run stood, sizes and checksums of the other two
-// Each appears whole, by one rename, or not at all. `best` is a link to the one with the highest test accuracy.
+// Each appears whole, by one rename, or not at all. `best` is a link to the one that did best on the test data.
 #pragma once
 
 #include <filesystem>

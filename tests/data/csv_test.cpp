@@ -1,0 +1,261 @@
+// Tables as data sets: what columns become, how rows are divided, and what is said about tables that cannot be learned.
+#include "weft/data/formats/csv.h"
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "tests/data/idx_bytes.h"
+#include "weft/data/open_dataset.h"
+
+namespace weft::data {
+namespace {
+
+class CsvTest : public FilesTest {
+ protected:
+  void write_text(const std::string& name, const std::string& text) { write(name, Bytes(text.begin(), text.end())); }
+  std::string spec(const std::string& options, const std::string& name = "t.csv") const {
+    return "csv:" + path(name) + (options.empty() ? "" : "?" + options);
+  }
+  std::unique_ptr<Dataset> open(const std::string& options, Split split = Split::train,
+                                const std::string& encoding = "") {
+    return open_dataset(spec(options), split, encoding);
+  }
+  static std::vector<float> row_of(const Dataset& dataset, int64_t index) {
+    std::vector<float> row(static_cast<size_t>(dataset.info().sample_shape[0]));
+    dataset.get({.index = index}, {reinterpret_cast<uint8_t*>(row.data()), row.size() * sizeof(float)});
+    return row;
+  }
+  static float value_of(const Dataset& dataset, int64_t index) {
+    float value = 0;
+    dataset.get_target({.index = index}, {reinterpret_cast<uint8_t*>(&value), sizeof value});
+    return value;
+  }
+  void expect_open_error(const std::string& options, ErrorKind kind, const std::vector<std::string>& parts) {
+    expect_error([&] { open(options); }, kind, parts);
+  }
+};
+
+TEST_F(CsvTest, NumbersAreStandardisedAndMissingOnesFlagged) {
+  write_text("t.csv", "x,y,class\n1,5,a\n3,?,b\n5,7,a\n,9,b\n");
+  const auto dataset = open("split=0");
+  EXPECT_EQ(dataset->info().sample_shape, Shape({4}));
+  // x: mean 3, deviation sqrt(8/3); y: mean 7, deviation sqrt(8/3)
+  const auto unit = static_cast<float>(2 / std::sqrt(8.0 / 3));
+  EXPECT_EQ(row_of(*dataset, 0), (std::vector<float>{-unit, 0, -unit, 0}));
+  EXPECT_EQ(row_of(*dataset, 1), (std::vector<float>{0, 0, 0, 1}));
+  EXPECT_EQ(row_of(*dataset, 3), (std::vector<float>{0, 1, unit, 0}));
+}
+
+TEST_F(CsvTest, CategoriesHaveASlotEachAndOneForTheRest) {
+  write_text("t.csv", "red,1,a\nblue,1,b\nred,1,a\nblue,1,b\ngreen,1,a\n");
+  const auto dataset = open("split=0&header=no");
+  EXPECT_EQ(dataset->info().sample_shape, Shape({4})) << "blue, red, others; a constant number";
+  EXPECT_EQ(row_of(*dataset, 0), (std::vector<float>{0, 1, 0, 0}));
+  EXPECT_EQ(row_of(*dataset, 4), (std::vector<float>{0, 0, 1, 0})) << "seen once only";
+  write_text("new.csv", "violet,1,b\n");
+  const auto other = open_dataset(spec("", "new.csv"), Split::all, dataset->info().encoding);
+  EXPECT_EQ(row_of(*other, 0), (std::vector<float>{0, 0, 1, 0})) << "never seen";
+  EXPECT_EQ(other->label(0), 1);
+}
+
+TEST_F(CsvTest, ClassesOfNumbersAreInTheirOrder) {
+  write_text("t.csv", "x,digit\n1,10\n2,9\n3,10\n4,9\n");
+  const auto dataset = open("split=0&label=digit");
+  EXPECT_EQ(dataset->info().class_names, (std::vector<std::string>{"9", "10"}));
+  EXPECT_EQ(dataset->label(0), 1);
+}
+
+TEST_F(CsvTest, TheLabelMayStandAnywhere) {
+  write_text("t.csv", "class,x\na,1\nb,2\n");
+  for (const char* label : {"label=class", "label=1", "label=-2"}) {
+    const auto dataset = open(std::string("split=0&") + label);
+    EXPECT_EQ(dataset->info().sample_shape, Shape({1})) << label;
+    EXPECT_EQ(dataset->label(1), 1) << label;
+  }
+}
+
+TEST_F(CsvTest, RegressionPredictsTheStandardisedNumber) {
+  write_text("t.csv", "x,price\n1,100\n2,300\n");
+  const auto dataset = open("task=regression&split=0");
+  const DatasetInfo& info = dataset->info();
+  EXPECT_EQ(info.task, Task::regression);
+  EXPECT_EQ(info.target_dtype, DType::f32);
+  EXPECT_EQ(info.target_shape, Shape({1}));
+  EXPECT_EQ(value_of(*dataset, 0), -1);
+  EXPECT_EQ(info.targets.mean[0], 200);
+  EXPECT_EQ(info.targets.deviation[0], 100);
+}
+
+TEST_F(CsvTest, DecimalCommasWhereTheSeparatorIsAnother) {
+  write_text("t.csv", "x;class\n1,5;a\n2,5;b\n");
+  EXPECT_EQ(row_of(*open("split=0"), 0), std::vector<float>{-1});
+}
+
+TEST_F(CsvTest, ColumnsCanBeIgnoredOrTakenForNames) {
+  write_text("t.csv", "id,zip,x,class\n7,1000,1,a\n8,1000,2,b\n9,2000,3,a\n10,2000,3,b\n");
+  const auto dataset = open("split=0&ignore=id&categories=zip");
+  EXPECT_EQ(dataset->info().sample_shape, Shape({4}));
+  EXPECT_EQ(row_of(*dataset, 2)[1], 1) << "zip 2000";
+}
+
+TEST_F(CsvTest, OneFileIsDividedAlikeInEveryClass) {
+  std::string text = "x,class\n";
+  for (int row = 0; row < 100; ++row) text += std::to_string(row) + (row % 10 == 0 ? ",rare\n" : ",common\n");
+  write_text("t.csv", text);
+  const auto train = open("split=0.2");
+  const auto test = open("split=0.2", Split::test, train->info().encoding);
+  EXPECT_EQ(train->size(), 80);
+  ASSERT_EQ(test->size(), 20);
+  int rare = 0;
+  std::set<float> seen;
+  for (int64_t row = 0; row < 20; ++row) {
+    rare += test->info().class_names[static_cast<size_t>(test->label(row))] == "rare";
+    seen.insert(row_of(*test, row)[0]);
+  }
+  EXPECT_EQ(rare, 2);
+  for (int64_t row = 0; row < 80; ++row) EXPECT_FALSE(seen.contains(row_of(*train, row)[0])) << "in both parts";
+  const auto other_seed = open("split=0.2&seed=1", Split::test, train->info().encoding);
+  EXPECT_NE(row_of(*other_seed, 0), row_of(*test, 0));
+}
+
+TEST_F(CsvTest, TestRowsAreEncodedAsTrainingRows) {
+  write_text("t.csv", "x,class\n1,a\n3,b\n");
+  write_text("test.csv", "x,class\n5,b.\n");
+  const auto train = open("test=" + path("test.csv"));
+  const auto test = open("test=" + path("test.csv"), Split::test, train->info().encoding);
+  EXPECT_EQ(row_of(*test, 0), std::vector<float>{3}) << "(5 - 2) / 1";
+  EXPECT_EQ(test->label(0), 1) << "a full stop behind a class is ignored";
+}
+
+TEST_F(CsvTest, ColumnsOfOtherFilesAreFoundByName) {
+  write_text("t.csv", "x,y,class\n1,10,a\n3,30,b\n");
+  const std::string encoding = open("split=0")->info().encoding;
+  write_text("other.csv", "class,extra,y,x\nb,0,20,5\n");
+  const auto other = open_dataset(spec("", "other.csv"), Split::all, encoding);
+  EXPECT_EQ(row_of(*other, 0), (std::vector<float>{3, 0}));
+  EXPECT_EQ(other->label(0), 1);
+}
+
+TEST_F(CsvTest, RowsToPredictNeedNoLabel) {
+  write_text("t.csv", "1,10,a\n3,30,b\n");
+  const std::string encoding = open("split=0")->info().encoding;
+  write_text("rows.csv", "5,20\n");
+  DataSpec rows{.kind = "csv", .argument = path("rows.csv"), .options = {}};
+  EXPECT_EQ(row_of(*open_csv_features(rows, encoding), 0), (std::vector<float>{3, 0}));
+}
+
+TEST_F(CsvTest, EncodingSurvivesItsTextForm) {
+  write_text("t.csv", "x;colour;class\n1,25;red;a\n?;red;b\n4;blü;a\n4;blü;b\n");
+  const std::string encoding = open("split=0")->info().encoding;
+  EXPECT_EQ(TableEncoding::from_json(encoding).to_json(), encoding);
+  const auto again = open("split=0", Split::train, encoding);
+  EXPECT_EQ(row_of(*again, 0), row_of(*open("split=0"), 0));
+}
+
+TEST_F(CsvTest, UnknownLabelColumn) {
+  write_text("t.csv", "age,income\n1,a\n2,b\n");
+  expect_open_error("label=incme", ErrorKind::usage, {"no column 'incme' (label)", "did you mean 'income'?"});
+}
+
+TEST_F(CsvTest, LabelNumberPastTheLastColumn) {
+  write_text("t.csv", "1,a\n2,b\n");
+  expect_open_error("label=5", ErrorKind::usage, {"no column '5' (label)", "2 columns"});
+}
+
+TEST_F(CsvTest, OneClassOnly) {
+  write_text("t.csv", "1,a\n2,a\n");
+  expect_open_error("split=0", ErrorKind::data, {"all 2 training rows have the label 'a'", "label=COLUMN"});
+}
+
+TEST_F(CsvTest, MissingLabel) {
+  write_text("t.csv", "1,a\n2,?\n3,b\n");
+  expect_open_error("split=0", ErrorKind::data, {"t.csv':2:3: the label, column '2', is missing"});
+}
+
+TEST_F(CsvTest, NumbersAsClassesPointToRegression) {
+  std::string text = "x,price\n";
+  for (int row = 0; row < 60; ++row) text += std::to_string(row) + "," + std::to_string(1000 + 7 * row) + "\n";
+  write_text("t.csv", text);
+  expect_open_error("split=0", ErrorKind::data, {"60 different labels in 60 rows", "task=regression"});
+}
+
+TEST_F(CsvTest, TextAmongNumbers) {
+  std::string text = "x,class\n";
+  for (int row = 0; row < 40; ++row) text += row == 17 ? "n.a.,a\n" : std::to_string(row) + (row % 2 ? ",a\n" : ",b\n");
+  write_text("t.csv", text);
+  expect_open_error("split=0", ErrorKind::data, {"t.csv':19:1: 'n.a.' is no number", "missing=n.a.", "categories=x"});
+}
+
+TEST_F(CsvTest, TextInANumberColumnOfTestRows) {
+  write_text("t.csv", "x,class\n1,a\n3,b\n");
+  write_text("test.csv", "x,class\n5,b\nmany,a\n");
+  const auto train = open("test=" + path("test.csv"));
+  expect_error([&] { open("test=" + path("test.csv"), Split::test, train->info().encoding); }, ErrorKind::data,
+               {"test.csv':3:1: 'many' is no number, as column 'x' wants"});
+}
+
+TEST_F(CsvTest, ClassThatTrainingRowsLack) {
+  write_text("t.csv", "x,class\n1,apple\n3,pear\n");
+  write_text("test.csv", "x,class\n5,pears\n");
+  const auto train = open("test=" + path("test.csv"));
+  expect_error([&] { open("test=" + path("test.csv"), Split::test, train->info().encoding); }, ErrorKind::data,
+               {"test.csv':2:3: 'pears' is no class", "did you mean 'pear'?"});
+}
+
+TEST_F(CsvTest, RegressionOnText) {
+  write_text("t.csv", "1,a\n2,b\n");
+  expect_open_error("task=regression&split=0", ErrorKind::data, {"t.csv':1:3: 'a' is no number"});
+}
+
+TEST_F(CsvTest, OneColumn) {
+  write_text("t.csv", "1\n2\n");
+  expect_open_error("split=0", ErrorKind::data, {"has one column", "separator=..."});
+}
+
+TEST_F(CsvTest, NothingBesideTheLabel) {
+  write_text("t.csv", "1,a\n2,b\n");
+  expect_open_error("split=0&ignore=1", ErrorKind::data, {"nothing to learn from beside the label"});
+}
+
+TEST_F(CsvTest, OtherColumnsThanInTraining) {
+  write_text("t.csv", "x,y,class\n1,1,a\n3,2,b\n");
+  const std::string encoding = open("split=0")->info().encoding;
+  write_text("other.csv", "x,class,z\n1,a,3\n");
+  expect_error([&] { open_dataset(spec("", "other.csv"), Split::all, encoding); }, ErrorKind::data,
+               {"other.csv' has no column 'y', which the model was trained with"});
+  write_text("narrow.csv", "1\n");
+  expect_error([&] { open_dataset(spec("", "narrow.csv"), Split::all, encoding); }, ErrorKind::data,
+               {"has 1 columns, the training data have 3"});
+}
+
+TEST_F(CsvTest, UnknownOption) {
+  expect_open_error("lable=x", ErrorKind::usage, {"[csv] there is no option 'lable'", "did you mean 'label'?"});
+}
+
+TEST_F(CsvTest, OptionWithoutValue) {
+  expect_open_error("label", ErrorKind::usage, {"'label' is no option: write NAME=VALUE"});
+}
+
+TEST_F(CsvTest, OptionTwice) { expect_open_error("skip=1&skip=2", ErrorKind::usage, {"'skip' is given twice"}); }
+
+TEST_F(CsvTest, OptionOutOfRange) {
+  expect_open_error("split=1.5", ErrorKind::usage, {"[csv] split=1.5: wants a number from 0 to below 1"});
+  expect_open_error("task=ranking", ErrorKind::usage, {"wants one of: classification regression"});
+  expect_open_error("skip=many", ErrorKind::usage, {"wants a whole number"});
+}
+
+TEST_F(CsvTest, TestFileAndSplit) { expect_open_error("test=a&split=0.1", ErrorKind::usage, {"exclude each other"}); }
+
+TEST_F(CsvTest, NoFile) {
+  expect_error([] { open_dataset("csv:", Split::train); }, ErrorKind::usage, {"csv:FILE"});
+}
+
+TEST_F(CsvTest, EncodingOfAnotherKind) {
+  write_text("t.csv", "1,a\n2,b\n");
+  expect_error([&] { open("", Split::all, R"({"kind":"text","vocabulary":["a"]})"); }, ErrorKind::data,
+               {"the model was not trained on a table"});
+}
+
+}  // namespace
+}  // namespace weft::data

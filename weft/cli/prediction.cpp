@@ -1,0 +1,156 @@
+#include "weft/cli/prediction.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/base/table.h"
+#include "weft/data/augment.h"
+#include "weft/data/formats/csv.h"
+#include "weft/data/image.h"
+#include "weft/train/run_data.h"
+#include "weft/train/step.h"
+
+namespace weft::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Calls `predict` for each file, which gives its JSON and prints where no JSON is asked for.
+template <typename Predict>
+int for_each_file(const PredictOptions& options, Predict predict) {
+  auto results = ordered_json::array();
+  int code = 0;
+  for (const std::string& file : options.files) try {
+      results.push_back(predict(file));
+    } catch (const Error& error) {  // the other files are predicted all the same
+      fmt::print(stderr, "weft: {}\n", error.what());
+      code = 1;
+    }
+  if (options.json) fmt::print("{}\n", results.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  return code;
+}
+
+data::Batch empty_batch(const data::DatasetInfo& info) {
+  data::Batch batch;
+  const auto one = [](const Shape& shape) {
+    std::vector<int64_t> dims = shape.dims();
+    dims.insert(dims.begin(), 1);
+    return Shape(std::move(dims));
+  };
+  batch.samples = Tensor(data::batch_dtype(info), one(info.sample_shape));
+  batch.targets = Tensor(info.target_dtype, one(info.target_shape));  // an input of every model, read by no node here
+  batch.count = 1;
+  return batch;
+}
+
+}  // namespace
+
+PredictionModel::PredictionModel(LoadedRun run)
+    : run_(std::move(run)),
+      registry_(ops::make_registry()),
+      backend_(static_cast<int>(run_.spec.threads)),
+      steps_(
+          [this](int64_t batch) {
+            return train::build_prediction_step(registry_, run_.spec, train::model_input(run_.data, batch));
+          },
+          backend_, {.passes = {}, .threads = static_cast<int>(run_.spec.threads)}) {}
+
+Tensor PredictionModel::run(const data::Batch& batch) {
+  const int64_t size = batch.samples.shape()[0];
+  if (bound_ != size) {
+    require_memory(run_.spec.model.name, size, steps_.compiled(size).plan.total_bytes(),
+                   "predict on a machine with more");
+    steps_.executor(size).bind_state(run_.state);
+    bound_ = size;
+  }
+  Executor& executor = steps_.executor(size);
+  train::bind_batch(executor, batch);
+  executor.run();
+  return executor.output(run_.data.info.task == data::Task::regression ? "values" : "probabilities");
+}
+
+std::string PredictionModel::class_name(int64_t index) const {
+  const std::vector<std::string>& names = run_.data.info.class_names;
+  const auto position = static_cast<size_t>(index);
+  return position < names.size() ? names[position] : fmt::format("class {}", index);
+}
+
+std::vector<int64_t> ranking(const float* probabilities, int64_t classes, int64_t top) {
+  std::vector<int64_t> order(static_cast<size_t>(classes));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return probabilities[a] > probabilities[b]; });
+  order.resize(static_cast<size_t>(std::min(top, classes)));
+  return order;
+}
+
+int predict_images(PredictionModel& model, const PredictOptions& options) {
+  const data::DatasetInfo& info = model.data().info;
+  const data::Normalization normalization(model.data().statistics, info.sample_shape[0]);
+  data::Batch batch = empty_batch(info);
+  const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
+  return for_each_file(options, [&](const std::string& file) {
+    const data::Image image = data::fit(data::read_image(file), info.sample_shape);
+    data::transform(image.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
+    const Tensor output = model.run(batch);
+    const float* p = output.data_as<float>();
+    if (info.task == data::Task::regression) {
+      if (!options.json) fmt::print("{}: {:.6g}\n", file, static_cast<double>(*p));
+      return ordered_json{{"file", file}, {"values", std::vector<float>(p, p + output.elements())}};
+    }
+    auto classes = ordered_json::array();
+    Table table({{"", Align::left}, {"", Align::right}});
+    for (const int64_t index : ranking(p, output.elements(), options.top)) {
+      const auto probability = static_cast<double>(p[index]);
+      classes.push_back({{"class", index}, {"name", model.class_name(index)}, {"probability", probability}});
+      table.add_row({"  " + model.class_name(index), fmt::format("{:.2f} %", 100 * probability)});
+    }
+    if (!options.json) fmt::print("{}\n{}", file, table.text());
+    return ordered_json{{"file", file}, {"classes", classes}};
+  });
+}
+
+int predict_rows(PredictionModel& model, const PredictOptions& options) {
+  const data::DatasetInfo& info = model.data().info;
+  const bool values = info.task == data::Task::regression;
+  return for_each_file(options, [&](const std::string& file) {
+    const bool is_spec = file.starts_with("csv:");
+    const data::DataSpec spec =
+        is_spec ? data::parse_data_spec(file) : data::DataSpec{.kind = "csv", .argument = file, .options = {}};
+    const auto dataset = data::open_csv_features(spec, info.encoding);
+    data::Loader loader(*dataset, train::evaluation_loader_options(model.spec(), model.data()));
+    auto rows = ordered_json::array();
+    if (!options.json) fmt::print("{}\n", file);
+    loader.start(0, 0, 1);
+    for (int64_t step = 0, row = 1; step < loader.steps_per_epoch(); ++step) {
+      const data::Batch& batch = loader.next();
+      const Tensor output = model.run(batch);
+      const int64_t width = output.shape()[1];
+      for (int64_t at = 0; at < batch.count; ++at, ++row) {
+        const float* p = output.data_as<float>() + at * width;
+        if (values) {
+          const double value = static_cast<double>(p[0]) * static_cast<double>(info.targets.deviation[0]) +
+                               static_cast<double>(info.targets.mean[0]);
+          rows.push_back({{"row", row}, {"value", value}});
+          if (!options.json) fmt::print("  row {}: {:.6g}\n", row, value);
+          continue;
+        }
+        auto classes = ordered_json::array();
+        std::string line;
+        for (const int64_t index : ranking(p, width, options.top)) {
+          const auto probability = static_cast<double>(p[index]);
+          classes.push_back({{"class", index}, {"name", model.class_name(index)}, {"probability", probability}});
+          line += fmt::format("{}{} {:.2f} %", line.empty() ? "" : ", ", model.class_name(index), 100 * probability);
+        }
+        rows.push_back({{"row", row}, {"classes", classes}});
+        if (!options.json) fmt::print("  row {}: {}\n", row, line);
+      }
+    }
+    return ordered_json{{"file", file}, {"rows", rows}};
+  });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,57 @@
+// A trained model ready to predict, and what `weft predict` makes of each kind of data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/cli/options.h"
+#include "weft/data/loader.h"
+#include "weft/ops/all.h"
+#include "weft/train/step_cache.h"
+
+namespace weft::cli {
+
+struct PredictOptions {
+  std::string run, checkpoint = "last";
+  std::vector<std::string> files;
+  int64_t top = 5;
+  int64_t length = 200;      // characters to write behind a text
+  double temperature = 0.8;  // of the draw; 0: always the likeliest
+  int64_t seed = 1;          // of the draw
+  int64_t threads = 0;
+  bool json = false;
+};
+
+class PredictionModel {
+ public:
+  explicit PredictionModel(LoadedRun run);
+  PredictionModel(const PredictionModel&) = delete;
+  PredictionModel& operator=(const PredictionModel&) = delete;
+
+  /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K].
+  Tensor run(const data::Batch& batch);
+  const train::DataDescription& data() const { return run_.data; }
+  const train::RunSpec& spec() const { return run_.spec; }
+  /// "class 3" where the data have no names.
+  std::string class_name(int64_t index) const;
+
+ private:
+  LoadedRun run_;
+  OpRegistry registry_;
+  CpuBackend backend_;
+  train::StepCache steps_;
+  int64_t bound_ = 0;  // the batch size of the executor that the state is bound to
+};
+
+/// Each prints its results, one file after the other, and gives the exit code: a file that cannot be read is named on
+/// stderr and the others follow all the same.
+int predict_images(PredictionModel& model, const PredictOptions& options);
+/// Tables: the class or value of each row.
+int predict_rows(PredictionModel& model, const PredictOptions& options);
+/// Texts: what follows them.
+int continue_texts(PredictionModel& model, const PredictOptions& options);
+
+/// Class indices, most likely first, of one row of probabilities.
+std::vector<int64_t> ranking(const float* probabilities, int64_t classes, int64_t top);
+
+}  // namespace weft::cli

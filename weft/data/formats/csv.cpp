@@ -1,0 +1,201 @@
+#include "weft/data/formats/csv.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/data/stratified_split.h"
+
+namespace weft::data {
+
+namespace {
+
+constexpr double kDefaultSplit = 0.2;
+
+/// Rows as cells: a number per column, expanded to what the model reads when a batch is made.
+class TableDataset : public Dataset {
+ public:
+  TableDataset(DatasetInfo info, TableEncoding encoding, const CsvFile& file, std::span<const int64_t> rows,
+               bool with_targets)
+      : Dataset(std::move(info)), encoding_(std::move(encoding)), size_(static_cast<int64_t>(rows.size())) {
+    const std::vector<int64_t> positions = encoding_.match(file);
+    const auto label = std::find_if(encoding_.columns().begin(), encoding_.columns().end(),
+                                    [](const TableColumn& c) { return c.kind == TableColumn::Kind::label; });
+    const int64_t label_position = positions[static_cast<size_t>(label - encoding_.columns().begin())];
+    if (with_targets && label_position < 0)
+      fail(ErrorKind::data, "[csv] '{}' has no label: column '{}' is missing; `weft predict` needs none", file.path(),
+           label->name);
+    cells_.resize(rows.size() * static_cast<size_t>(encoding_.cells()));
+    targets_.resize(rows.size());
+    float* cells = cells_.data();
+    for (size_t at = 0; at < rows.size(); ++at, cells += encoding_.cells()) {
+      encoding_.read(file, rows[at], positions, cells);
+      if (!with_targets) continue;
+      if (encoding_.task() == Task::regression)
+        targets_[at].value = encoding_.read_value(file, rows[at], label_position);
+      else
+        targets_[at].index = encoding_.read_class(file, rows[at], label_position);
+    }
+  }
+
+  int64_t size() const override { return size_; }
+  void get(const SampleKey& key, std::span<uint8_t> destination) const override {
+    encoding_.expand(cells_.data() + key.index * encoding_.cells(), reinterpret_cast<float*>(destination.data()));
+  }
+  void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
+    std::memcpy(destination.data(), &targets_[static_cast<size_t>(key.index)], sizeof(Target));
+  }
+
+ private:
+  union Target {
+    int32_t index = 0;
+    float value;
+  };
+  TableEncoding encoding_;
+  int64_t size_;
+  std::vector<float> cells_;
+  std::vector<Target> targets_;
+};
+
+SpecOptions options_of(const DataSpec& spec) {
+  return SpecOptions(spec, {"label", "task", "test", "split", "seed", "header", "separator", "skip", "missing",
+                            "categories", "ignore"});
+}
+
+char separator_of(const SpecOptions& options) {
+  const std::string given =
+      options.choice("separator", "auto", {"auto", ",", ";", "|", "\t", "comma", "semicolon", "pipe", "tab"});
+  static const std::map<std::string, char> named = {
+      {"auto", 0}, {"comma", ','}, {"semicolon", ';'}, {"pipe", '|'}, {"tab", '\t'}};
+  const auto found = named.find(given);
+  return found != named.end() ? found->second : given[0];
+}
+
+TableOptions table_options(const SpecOptions& options) {
+  TableOptions table;
+  table.label = options.text("label", "");
+  table.task = parse_task(options.choice("task", "classification", {"classification", "regression"}));
+  table.missing = options.list("missing").value_or(std::vector<std::string>{"?", "NA", "N/A", "nan", "NaN", "null"});
+  table.categories = options.list("categories").value_or(std::vector<std::string>());
+  table.ignored = options.list("ignore").value_or(std::vector<std::string>());
+  return table;
+}
+
+/// A number, as a column without a name goes by.
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("-0123456789") == std::string::npos;
+}
+
+CsvOptions csv_options(const SpecOptions& options, const TableEncoding* trained) {
+  CsvOptions csv{
+      .separator = separator_of(options), .skip = options.integer("skip", 0, 0, 1'000'000'000), .wanted_name = {}};
+  const std::string header = options.choice("header", "auto", {"auto", "yes", "no"});
+  csv.header = header == "yes" ? Header::yes : header == "no" ? Header::no : Header::automatic;
+  // Known columns decide about the header, not the look of its first row.
+  if (trained != nullptr && csv.header == Header::automatic) csv.header = Header::no;
+  if (trained != nullptr && csv.separator == 0) csv.separator = trained->separator();
+  if (const std::string label = options.text("label", ""); !is_number(label)) csv.wanted_name = label;
+  return csv;
+}
+
+/// The first row of a file that is read for a trained model is its header where it names the model's columns.
+void find_header(CsvFile& file, const SpecOptions& options, const TableEncoding& trained) {
+  if (options.text("header", "auto") != "auto" || !trained.has_header()) return;
+  int64_t named = 0;
+  for (int64_t column = 0; column < file.columns(); ++column)
+    named += std::any_of(trained.columns().begin(), trained.columns().end(),
+                         [&](const TableColumn& known) { return known.name == file.cell(0, column); });
+  if (2 * named > file.columns()) file.set_header(true);
+}
+
+std::vector<int64_t> rows_of(const CsvFile& file, const SpecOptions& options, Split split, const TableOptions& table) {
+  std::vector<int64_t> rows(static_cast<size_t>(file.rows()));
+  std::iota(rows.begin(), rows.end(), 0);
+  const double fraction = options.fraction("split", kDefaultSplit);
+  if (split == Split::all || options.find("test") || fraction == 0) return rows;
+  std::vector<int32_t> strata(rows.size(), 0);
+  if (table.task == Task::classification) {
+    const int64_t label = table.label.empty() ? file.columns() - 1 : find_column(file, table.label).value_or(0);
+    std::map<std::string_view, int32_t> numbers;
+    for (const int64_t row : rows) numbers.emplace(file.cell(row, label), 0);
+    int32_t next = 0;
+    for (auto& [text, number] : numbers) number = next++;
+    for (const int64_t row : rows) strata[static_cast<size_t>(row)] = numbers[file.cell(row, label)];
+  }
+  const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
+  const std::vector<bool> is_test = stratified_split(strata, fraction, seed);
+  std::erase_if(rows, [&](int64_t row) { return is_test[static_cast<size_t>(row)] != (split == Split::test); });
+  if (rows.empty())
+    fail(ErrorKind::data, "[csv] '{}' has {} rows, of which split={} leaves none for the {} split; use a larger file",
+         file.path(), file.rows(), fraction, name_of(split));
+  return rows;
+}
+
+DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
+  DatasetInfo info;
+  info.name = std::filesystem::path(path).stem().string();
+  info.sample_shape = Shape{encoding.width()};
+  info.task = encoding.task();
+  info.sample_dtype = DType::f32;
+  info.encoding = encoding.to_json();
+  if (encoding.task() == Task::regression) {
+    const TableColumn& label = encoding.label();
+    info.classes = 1;
+    info.class_names = {label.name};
+    info.target_dtype = DType::f32;
+    info.target_shape = Shape{1};
+    info.targets = {{static_cast<float>(label.mean)}, {static_cast<float>(label.deviation)}};
+  } else {
+    info.classes = static_cast<int64_t>(encoding.classes().size());
+    info.class_names = encoding.classes();
+  }
+  return info;
+}
+
+}  // namespace
+
+bool csv_has_test_split(const DataSpec& spec) {
+  const SpecOptions options = options_of(spec);
+  return options.find("test") || options.fraction("split", kDefaultSplit) > 0;
+}
+
+std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::string& encoding) {
+  const SpecOptions options = options_of(spec);
+  if (options.find("test") && options.find("split"))
+    fail(ErrorKind::usage, "[csv] test={} and split={} exclude each other; leave one away", *options.find("test"),
+         *options.find("split"));
+  options.fraction("split", kDefaultSplit);  // what is wrong with it is said before any file is read
+  const TableOptions table = table_options(options);
+  if (encoding.empty() && split == Split::test) {
+    const std::string learned = open_csv(spec, Split::train, "")->info().encoding;
+    return open_csv(spec, split, learned);
+  }
+  std::optional<TableEncoding> known;
+  if (!encoding.empty()) known = TableEncoding::from_json(encoding);
+  const bool apart = split == Split::test && options.find("test").has_value();
+  const std::string path = apart ? *options.find("test") : spec.argument;
+  // The rows that weft sets aside are rows of the file that the encoding was learned from, header and all.
+  const bool same_file = !known || !(apart || split == Split::all);
+  CsvFile file(path, csv_options(options, same_file ? nullptr : &*known));
+  if (!same_file) find_header(file, options, *known);
+  const std::vector<int64_t> rows = rows_of(file, options, split, table);
+  if (!known) known = TableEncoding::learn(file, rows, table);
+  DatasetInfo info = info_of(*known, spec.argument);
+  return std::make_unique<TableDataset>(std::move(info), std::move(*known), file, rows, true);
+}
+
+std::unique_ptr<Dataset> open_csv_features(const DataSpec& spec, const std::string& encoding) {
+  const SpecOptions options = options_of(spec);
+  TableEncoding known = TableEncoding::from_json(encoding);
+  CsvFile file(spec.argument, csv_options(options, &known));
+  find_header(file, options, known);
+  std::vector<int64_t> rows(static_cast<size_t>(file.rows()));
+  std::iota(rows.begin(), rows.end(), 0);
+  DatasetInfo info = info_of(known, spec.argument);
+  return std::make_unique<TableDataset>(std::move(info), std::move(known), file, rows, false);
+}
+
+}  // namespace weft::data
