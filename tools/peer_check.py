@@ -36,6 +36,7 @@ CASES = [
     ("mobilenet_v2", (3, 32, 32), 10, 4, 0.0002, {"width": "0.25", "dropout": 0}),
     ("vit_tiny", (3, 16, 16), 10, 8, 0.005, {"layers": 3, "width": 96}),
     ("unet_small", (3, 24, 20), 3, 4, 0.002, {"width": 8, "depth": 3}),
+    ("autoencoder", (1, 28, 20), 10, 8, 0.05, {"widths": "16,32,48", "code": 32}),
     ("transformer_lm", (24,), 65, 8, 0.05, {"layers": 2, "heads": 4, "width": 64}),
 ]
 # With --slow: whole networks.
@@ -145,7 +146,7 @@ def train_peer(case, model, batches, dtype):
     for step, (x, labels) in enumerate(batches):
         optimizer.zero_grad(set_to_none=True)
         x = x.to(dtype) if x.is_floating_point() else x
-        loss = torch.nn.functional.cross_entropy(model(x), labels)
+        loss = models.loss_of(model, x, labels)
         loss.backward()
         if step == 0:
             gradients = {name: p.grad.numpy().copy() for name, p in model.named_parameters()}

@@ -570,6 +570,34 @@ class UnetSmall(nn.Module):
         return self.outc(x).permute(0, 2, 3, 1).flatten(0, 2)
 
 
+class Autoencoder(nn.Module):
+    """Three strided convolutions, a code, three transposed convolutions; it predicts its input: [N,C*H*W]."""
+
+    predicts_input = True
+
+    def __init__(self, input_shape, classes, code=64, widths="32,64,128"):
+        super().__init__()
+        channels, rows, columns = input_shape
+        shapes, encoder, decoder = [], [], []
+        for width in (int(w) for w in str(widths).split(",")):
+            shapes.append((channels, rows, columns))
+            encoder += [nn.Conv2d(channels, width, 3, 2, 1), nn.ReLU(inplace=True)]
+            channels, rows, columns = width, (rows + 1) // 2, (columns + 1) // 2
+        self.deepest = (channels, rows, columns)
+        self.encoder = nn.Sequential(*encoder)
+        self.code = nn.Linear(channels * rows * columns, code)
+        self.expand = nn.Linear(code, channels * rows * columns)
+        for outputs, height, width in reversed(shapes):
+            padding = ((height + 1) % 2, (width + 1) % 2)
+            decoder += [nn.ConvTranspose2d(channels, outputs, 3, 2, 1, padding), nn.ReLU(inplace=True)]
+            channels = outputs
+        self.decoder = nn.Sequential(*decoder[:-1])
+
+    def forward(self, x):
+        x = functional.relu(self.expand(self.code(self.encoder(x).flatten(1))))
+        return self.decoder(x.view(-1, *self.deepest)).flatten(1)
+
+
 PRESETS = {"tiny": (4, 4, 128), "small": (6, 6, 384), "base": (12, 12, 768)}
 
 
@@ -620,6 +648,7 @@ MODELS = {
     "mobilenet_v2": MobilenetV2,
     "vit_tiny": VitTiny,
     "unet_small": UnetSmall,
+    "autoencoder": Autoencoder,
     "transformer_lm": TransformerLm,
 }
 
@@ -634,6 +663,13 @@ def label_count(model, shape):
     if len(shape) == 1:
         return shape[0]
     return shape[1] * shape[2] if getattr(model, "labels_per_pixel", False) else 1
+
+
+def loss_of(model, x, labels):
+    """The mean cross-entropy, or squared error where the model predicts its input."""
+    if getattr(model, "predicts_input", False):
+        return functional.mse_loss(model(x), x.flatten(1))
+    return functional.cross_entropy(model(x), labels)
 
 
 def make_sgd(model, learning_rate, momentum, weight_decay, **options):

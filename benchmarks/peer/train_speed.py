@@ -68,7 +68,7 @@ def main():
 
         def step():
             optimizer.zero_grad(set_to_none=True)
-            torch.nn.functional.cross_entropy(model(x), labels).backward()
+            models.loss_of(model, x, labels).backward()
             optimizer.step()
 
     for _ in range(arguments.warm_up):

@@ -1,5 +1,6 @@
 // Weights that leave runs and come back: weft export, weft train --init.
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 #include "weft/tensor/safetensors.h"
@@ -120,6 +121,25 @@ TEST_F(Weights, StatisticsOfTheWrongNumberOfChannels) {
   expect_error(weft({"eval", "a", "--mean", "0.5,0.5,0.5"}), 2,
                "--mean '0.5,0.5,0.5': wants 1 numbers, one per channel");
   expect_error(weft({"eval", "a", "--deviation", "0"}), 2, "--deviation '0': wants 1 numbers above 0");
+}
+
+TEST_F(Weights, OfAnAutoencoderGiveTheInputBack) {
+  const Outcome outcome =
+      weft({"train", "--model", "autoencoder", "--data", data(), "--run", "a", "--epochs", "6", "--batch", "32",
+            "--threads", "1", "--quiet", "--set", "optimizer.name=adamw", "--set", "optimizer.learning_rate=0.003"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json summary = nlohmann::json::parse(read_all(path("a/summary.json")));
+  EXPECT_LT(summary["test_loss"], 0.7) << "the mean of normalised images explains nothing: 1";
+  EXPECT_TRUE(summary["test_accuracy"].is_null());
+  const Outcome evaluated = weft({"eval", "a", "--logits", "a.logits"});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_EQ(evaluated.out.find("accuracy"), std::string::npos) << evaluated.out;
+  EXPECT_EQ(read_safetensors(path("a.logits")).tensors.at("logits").shape(), Shape({72, 64}));
+  write_all(path("p.pgm"), "P5 8 8 255\n" + std::string(64, '\7'));
+  const Outcome predicted = weft({"predict", "a", "p.pgm"});
+  EXPECT_NE(predicted.code, 0);
+  EXPECT_NE(predicted.err.find("[autoencoder] gives back its input and predicts no classes"), std::string::npos)
+      << predicted.err;
 }
 
 TEST_F(Weights, AreNotWrittenOverAFile) {

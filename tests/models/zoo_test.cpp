@@ -169,6 +169,18 @@ TEST_F(ZooModel, UnetGivesAClassToEveryPixel) {
   EXPECT_EQ(parameters("unet_small", {3, 32, 32}).at("up1.up.weight").shape, Shape({256, 128, 2, 2}));
 }
 
+TEST_F(ZooModel, AutoencoderAimsAtItsInput) {
+  const Model model = make("autoencoder", {3, 27, 30});
+  EXPECT_EQ(model.graph.shape(model.logits), Shape({2, 3 * 27 * 30}));
+  EXPECT_EQ(model.graph.producer(model.labels)->op->name, "reshape");
+  EXPECT_EQ(model.graph.producer(model.labels)->inputs[0], model.input);
+}
+TEST_F(ZooModel, TransposedConvolutionsCountLikeConvolutions) {
+  const Model model = make("autoencoder", {1, 8, 8}, {{"widths", "4"}, {"code", "1"}});
+  // Per image: 4x4 small positions x 4 channels x 9 weights each way, 64 numbers to the code and back.
+  EXPECT_EQ(multiply_adds(model.graph), 2 * (4 * 4 * 4 * 9 + 64 + 64 + 4 * 4 * 4 * 9));
+}
+
 TEST_F(ZooModel, DepthOfNoWideResnet) {
   EXPECT_EQ(error("wide_resnet", {3, 32, 32}, {{"depth", "27"}}),
             "[wide_resnet] a depth of 27 is not 6 n + 4; choose 22 or 28");

@@ -60,7 +60,12 @@ PredictionModel::PredictionModel(LoadedRun run)
 
 Tensor PredictionModel::run(const data::Batch& batch) {
   const int64_t size = batch.samples.shape()[0];
+  const std::string output = run_.data.info.task == data::Task::regression ? "values" : "probabilities";
   if (bound_ != size) {
+    if (!train::has_output(steps_.compiled(size).graph, output))
+      fail(ErrorKind::usage,
+           "[{}] gives back its input and predicts no classes; `weft eval RUN --logits FILE` writes it",
+           run_.spec.model.name);
     require_memory(run_.spec.model.name, size, steps_.compiled(size).plan.total_bytes(),
                    "predict on a machine with more");
     steps_.executor(size).bind_state(run_.state);
@@ -69,7 +74,7 @@ Tensor PredictionModel::run(const data::Batch& batch) {
   Executor& executor = steps_.executor(size);
   train::bind_batch(executor, batch);
   executor.run();
-  return executor.output(run_.data.info.task == data::Task::regression ? "values" : "probabilities");
+  return executor.output(output);
 }
 
 std::string PredictionModel::class_name(int64_t index) const {

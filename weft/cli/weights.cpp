@@ -64,7 +64,12 @@ void replace_weights(LoadedRun& run, const std::string& weights) {
 }
 
 void set_statistics(LoadedRun& run, const std::string& mean, const std::string& deviation) {
-  const int64_t channels = run.data.info.sample_shape[0];
+  if (mean.empty() && deviation.empty()) return;
+  const data::DatasetInfo& info = run.data.info;
+  if (info.sample_dtype != DType::u8)
+    fail(ErrorKind::usage, "--mean and --deviation are of images, '{}' holds {}; leave them away", info.name,
+         info.item());
+  const int64_t channels = info.sample_shape[0];
   if (!mean.empty()) run.data.statistics.mean = parse_numbers(mean, "--mean", channels, -1e6f);
   if (!deviation.empty()) run.data.statistics.deviation = parse_numbers(deviation, "--deviation", channels, 0);
 }

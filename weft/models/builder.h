@@ -82,6 +82,8 @@ class ModelBuilder {
   /// A parameter of its own.
   ValueId parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay);
 
+  /// The target is this value, of the shape of the logits, instead of the labels, which nothing reads then.
+  void aim_at(ValueId target) { model_.labels = target; }
   Model finish(ValueId logits);
 
  private:

@@ -20,6 +20,7 @@ ModelEntry densenet121_entry();
 ModelEntry mobilenet_v2_entry();
 ModelEntry vit_tiny_entry();
 ModelEntry unet_small_entry();
+ModelEntry autoencoder_entry();
 ModelEntry transformer_lm_entry();
 
 }  // namespace weft::models
