@@ -150,6 +150,31 @@ TEST_F(MakePlan, ReadersOfTheNewStateThroughAViewComeAfterTheUpdate) {
   EXPECT_EQ(order(graph, make_plan(graph, backend_, 1)), (std::vector<std::string>{"update", "view", "later"}));
 }
 
+TEST_F(MakePlan, AnUpdateOfAnUpdateWritesIntoTheSameState) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[8]
+    state %slow "slow" : f32[8]
+    state %mean "mean" : f32[8]
+    batch %g "g" : f32[8]
+    scalar %a "a" : f32[]
+    scalar %b "b" : f32[]
+    %fast = blend_update(%w, %g, %a, %b) : f32[8]
+    %slower = blend_update(%slow, %fast, %a, %b) : f32[8]
+    %joined = blend_update(%fast, %slower, %a, %b) : f32[8]
+    %average = blend_update(%mean, %joined, %a, %b) : f32[8]
+    %old = relu(%w) : f32[8]
+    output "old" %old
+    update "w" %joined
+    update "slow" %slower
+    update "mean" %average
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_TRUE(map_storage(graph).copied_updates.empty());
+  EXPECT_EQ(placement(graph, plan, "joined").where, Placement::Where::state);
+  EXPECT_EQ(placement(graph, plan, "joined").offset, placement(graph, plan, "fast").offset);
+  EXPECT_EQ(order(graph, plan), (std::vector<std::string>{"old", "fast", "slower", "joined", "average"}));
+}
+
 TEST_F(MakePlan, UpdatesRunAsSoonAsTheyCan) {
   const Graph graph = parse(R"(graph "g" {
     parameter %w "w" : f32[8]

@@ -285,9 +285,13 @@ ValueId attention(Graph&, ValueId q, ValueId k, ValueId v, bool causal, const st
 //          parameter' = parameter - learning_rate * (nesterov ? g + momentum * velocity' : velocity')   (as
 //          torch.optim.SGD)
 //   adamw_update(parameter, gradient, first_moment, second_moment, learning_rate[], step i64[])
-//       {beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01} -> (parameter', first_moment', second_moment')
-//          step counts from 0 (bias correction uses step + 1)                                     (as
-//          torch.optim.AdamW)
+//       {beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01, decoupled=true}
+//       -> (parameter', first_moment', second_moment')
+//          step counts from 0 (bias correction uses step + 1)     (as torch.optim.AdamW; not decoupled: as
+//          torch.optim.Adam)
+//   blend_update(state, value, keep[], take[]) -> state' = keep * state + take * value. Where keep or take is 0 the
+//          other operand alone counts, whatever the one holds.
+//   squared_norm(x) -> [] the sum of squares, summed in double; no update: LayoutRule::channelwise
 struct SgdOptions {
   double momentum = 0.9, weight_decay = 0;
   bool nesterov = false;
@@ -296,9 +300,12 @@ std::array<ValueId, 2> sgd_update(Graph&, ValueId parameter, ValueId gradient, V
                                   const SgdOptions& options, const std::string& name = "");
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+  bool decoupled = true;
 };
 std::array<ValueId, 3> adamw_update(Graph&, ValueId parameter, ValueId gradient, ValueId first_moment,
                                     ValueId second_moment, ValueId learning_rate, ValueId step,
                                     const AdamWOptions& options, const std::string& name = "");
+ValueId blend_update(Graph&, ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name = "");
+ValueId squared_norm(Graph&, ValueId x, const std::string& name = "");
 
 }  // namespace weft::ops

@@ -1,4 +1,5 @@
-// Optimiser steps: each reads a parameter, its gradient and the optimiser's state, and writes their successors.
+// Optimiser steps: each reads a parameter, its gradient and the optimiser's state, and writes their successors. With
+// them the one reduction that optimisers need over whole tensors, in whatever layout these have.
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
@@ -47,6 +48,17 @@ std::vector<TensorType> infer_adamw(const InferContext& context) {
   return {f32(context.shape(0)), f32(context.shape(0)), f32(context.shape(0))};
 }
 
+std::vector<TensorType> infer_blend(const InferContext& context) {
+  require_like_parameter(context, 2);
+  require_scalar(context, 2, DType::f32);
+  require_scalar(context, 3, DType::f32);
+  return {f32(context.shape(0))};
+}
+
+OpExample blend_example(std::string label, const Shape& shape) {
+  return {std::move(label), {f32(shape), f32(shape), f32({}), f32({})}, {}, {{-1, 1}, {-1, 1}, {0.5, 1}, {0, 1}}};
+}
+
 OpExample sgd_example(std::string label, const Shape& shape, Attributes attributes) {
   const TensorType type = f32(shape);
   return {
@@ -88,13 +100,14 @@ void add_update_ops(OpRegistry& registry) {
 
   OpDef adamw;
   adamw.name = "adamw_update";
-  adamw.summary = "Adam with decoupled weight decay (Loshchilov and Hutter 2019), as torch.optim.AdamW.";
+  adamw.summary = "Adam with either form of weight decay, as torch.optim.AdamW and torch.optim.Adam.";
   adamw.inputs = {"parameter", "gradient", "first_moment", "second_moment", "learning_rate", "step"};
   adamw.outputs = {"parameter", "first_moment", "second_moment"};
   adamw.attributes = {attribute("beta1", 0.9, "share of the first moment kept"),
                       attribute("beta2", 0.999, "share of the second moment kept"),
                       attribute("epsilon", 1e-8, "added to the root of the second moment"),
-                      attribute("weight_decay", 0.01, "this times the learning rate shrinks the parameter")};
+                      attribute("weight_decay", 0.01, "this times the learning rate shrinks the parameter"),
+                      attribute("decoupled", true, "false: weight_decay times the parameter joins the gradient (L2)")};
   adamw.infer = infer_adamw;
   // Per element: 2 for the decay, 3 and 4 for the moments, 6 for the root, the quotient and the step.
   adamw.flops = [](const auto& inputs, const auto&, const Attributes&) { return 15 * inputs[0].elements(); };
@@ -103,8 +116,42 @@ void add_update_ops(OpRegistry& registry) {
   adamw.is_update = true;
   adamw.examples = {adamw_example("matrix", {5, 7}, {}),
                     adamw_example("convolution weight", {16, 3, 3, 3}, {{"weight_decay", 0.0}}),
+                    adamw_example("L2", {4, 9}, {{"weight_decay", 0.1}, {"decoupled", false}}),
                     adamw_example("other betas", {33}, {{"beta1", 0.5}, {"beta2", 0.9}, {"epsilon", 1e-3}})};
   registry.add(std::move(adamw));
+
+  OpDef blend;
+  blend.name = "blend_update";
+  blend.summary = "keep * state + take * value in place of the state: momenta, averages, steps along a direction.";
+  blend.inputs = {"state", "value", "keep", "take"};
+  blend.outputs = {"state"};
+  blend.infer = infer_blend;
+  blend.flops = [](const auto& inputs, const auto&, const Attributes&) { return 3 * inputs[0].elements(); };
+  blend.layout_rule = LayoutRule::elementwise;
+  blend.in_place = {{0, 0}};
+  blend.is_update = true;
+  blend.examples = {blend_example("matrix", {5, 7}), blend_example("convolution weight", {16, 3, 3, 3}),
+                    blend_example("vector", {33})};
+  registry.add(std::move(blend));
+
+  OpDef norm;
+  norm.name = "squared_norm";
+  norm.summary = "The sum of the squares of all elements, one number.";
+  norm.inputs = {"x"};
+  norm.outputs = {"sum"};
+  norm.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    context.require_dtype(0, DType::f32);
+    return {f32({})};
+  };
+  norm.gradient = [](GradContext& context) -> std::vector<ValueId> {
+    const ValueId twice = multiply_scalar(context.graph, context.output_gradients[0], 2);
+    return {multiply(context.graph, context.inputs[0], twice, gradient_name(context, "x"))};
+  };
+  norm.flops = [](const auto& inputs, const auto&, const Attributes&) { return 2 * inputs[0].elements(); };
+  norm.layout_rule = LayoutRule::channelwise;
+  for (const Shape& shape : {Shape{5, 7}, Shape{4, 3, 3, 3}, Shape{33}})
+    norm.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape)}, {}, {}});
+  registry.add(std::move(norm));
 }
 
 std::array<ValueId, 2> sgd_update(Graph& graph, ValueId parameter, ValueId gradient, ValueId velocity,
@@ -123,9 +170,18 @@ std::array<ValueId, 3> adamw_update(Graph& graph, ValueId parameter, ValueId gra
                      {{"beta1", options.beta1},
                       {"beta2", options.beta2},
                       {"epsilon", options.epsilon},
-                      {"weight_decay", options.weight_decay}},
+                      {"weight_decay", options.weight_decay},
+                      {"decoupled", options.decoupled}},
                      name);
   return {results[0], results[1], results[2]};
+}
+
+ValueId blend_update(Graph& graph, ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name) {
+  return graph.add("blend_update", {state, value, keep, take}, {}, name);
+}
+
+ValueId squared_norm(Graph& graph, ValueId x, const std::string& name) {
+  return graph.add("squared_norm", {x}, {}, name);
 }
 
 }  // namespace weft::ops

@@ -87,7 +87,7 @@ class LayoutAssigner {
     NodeSignature plain = signature(id);
     const std::vector<TensorType> now = plain.inputs;
     for (TensorType& input : plain.inputs) input.layout = {};
-    if (node.op->is_update) return emit(id, update_layouts(node, plain));
+    if (node.op->is_update) return emit(id, update_layouts(node, plain, now));
     NodeSignature wanted = plain;
     if (node.op->layout_rule == LayoutRule::kernel) {
       NodeSignature current = plain;
@@ -142,12 +142,14 @@ class LayoutAssigner {
     return first == operands.size() ? 0 : first;
   }
 
-  /// Updates walk over memory element by element: everything of the state's shape takes the state's layout.
-  NodeSignature update_layouts(const Node& node, NodeSignature signature) {
+  /// Updates walk over memory element by element: everything of the state's shape takes the state's layout. A state
+  /// that nothing has read yet follows the other operands.
+  NodeSignature update_layouts(const Node& node, NodeSignature signature, const std::vector<TensorType>& now) {
     check(!node.op->in_place.empty(), "an update names no state that it replaces");
     const size_t state = static_cast<size_t>(node.op->in_place.front().second);
     ValueId value = rewriter_.map(node.inputs[state]);
-    const TensorType state_type = type(value);
+    TensorType state_type = type(value);
+    if (is_free(value)) state_type.layout = common_layout(now, state_type.shape);
     set_layouts(signature, state_type.layout,
                 [&](const TensorType& operand) { return operand.shape == state_type.shape; });
     return signature;

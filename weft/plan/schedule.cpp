@@ -19,10 +19,26 @@ std::vector<ValueId> find_contents(const Graph& graph) {
   return contents;
 }
 
+/// For each value how many updates, one on the result of the other, have written its memory before it.
+std::vector<int> find_versions(const Graph& graph) {
+  std::vector<int> versions(graph.values().size(), 0);
+  for (const Node& node : graph.nodes()) {
+    const auto follow = [&](int output, int input, int more) {
+      versions[static_cast<size_t>(node.outputs[static_cast<size_t>(output)].index)] =
+          versions[static_cast<size_t>(node.inputs[static_cast<size_t>(input)].index)] + more;
+    };
+    if (node.op->is_view) follow(0, 0, 0);
+    if (!node.op->is_update) continue;
+    for (const auto& [output, input] : node.op->in_place) follow(output, input, 1);
+  }
+  return versions;
+}
+
 /// For each node those that must wait for it: readers of its results, and updates that overwrite what it reads.
 std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const StorageMap& storage) {
   const auto& nodes = graph.nodes();
   const std::vector<ValueId> contents = find_contents(graph);
+  const std::vector<int> versions = find_versions(graph);
   std::vector<std::vector<int32_t>> successors(nodes.size());
   std::vector<std::vector<int32_t>> readers(storage.root.size());
   for (size_t index = 0; index < nodes.size(); ++index)
@@ -39,9 +55,13 @@ std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const Stor
       // This node overwrites memory that others read: they come first, unless they read its own result.
       for (const int32_t reader : readers[static_cast<size_t>(written)]) {
         if (reader == static_cast<int32_t>(index)) continue;
-        bool reads_result = false;
-        for (const ValueId input : nodes[static_cast<size_t>(reader)].inputs)
-          reads_result |= contents[static_cast<size_t>(input.index)] == output;
+        bool reads_result = false;  // or what a later update makes of it
+        for (const ValueId input : nodes[static_cast<size_t>(reader)].inputs) {
+          const auto value = static_cast<size_t>(input.index);
+          reads_result |=
+              contents[value] == output || (nodes[index].op->is_update && storage.storage(input) == written &&
+                                            versions[value] >= versions[static_cast<size_t>(output.index)]);
+        }
         // Later overwriters of the same memory are ordered by their own rule.
         if (!reads_result && (nodes[index].op->is_update || reader < static_cast<int32_t>(index)))
           successors[static_cast<size_t>(reader)].push_back(static_cast<int32_t>(index));

@@ -10,6 +10,17 @@ namespace weft {
 
 namespace {
 
+/// Is the value a graph input or what an update made of one?
+bool lies_in_state(const Graph& graph, ValueId value) {
+  const Node* producer = graph.producer(value);
+  if (producer == nullptr) return true;
+  if (!producer->op->is_update) return false;
+  for (const auto& [output, input] : producer->op->in_place)
+    if (producer->outputs[static_cast<size_t>(output)] == value)
+      return lies_in_state(graph, producer->inputs[static_cast<size_t>(input)]);
+  return false;
+}
+
 /// Pairs (output, input) of a node that share memory.
 std::vector<std::pair<int64_t, int64_t>> shared_pairs(const Graph& graph, const Node& node) {
   std::vector<std::pair<int64_t, int64_t>> pairs;
@@ -17,7 +28,7 @@ std::vector<std::pair<int64_t, int64_t>> shared_pairs(const Graph& graph, const 
   if (node.op->is_update) {
     for (const auto& [output, input] : node.op->in_place) {
       const ValueId state = node.inputs[static_cast<size_t>(input)];
-      if (!graph.value(state).producer.valid()) pairs.emplace_back(output, input);
+      if (lies_in_state(graph, state)) pairs.emplace_back(output, input);
     }
     return pairs;
   }

@@ -12,6 +12,7 @@ namespace weft {
 class State {
  public:
   void set(const std::string& name, Tensor tensor);
+  void remove(const std::string& name) { tensors_.erase(name); }
   bool has(const std::string& name) const { return tensors_.contains(name); }
   /// In whatever layout it has now. Error(usage) with the nearest name where there is none.
   const Tensor& get(const std::string& name) const;

@@ -1,4 +1,4 @@
-// sgd_update, adamw_update and running_average: one pass over the storage, in any layout that the operands share.
+// The updates and squared_norm: one pass over the storage, in any layout that the operands share.
 #include <fmt/format.h>
 
 #include "weft/base/parallel.h"
@@ -21,7 +21,8 @@ struct AdamWRange {
   float *next_parameter, *next_first, *next_second;
   int64_t count;
   float beta1, beta2, rest1, rest2, epsilon;
-  float keep;          // 1 - learning rate * weight decay
+  float l2;            // this times the parameter joins the gradient
+  float keep;          // 1 - learning rate * decoupled weight decay
   float step_size;     // learning rate / (1 - beta1^t)
   float second_scale;  // 1 / sqrt(1 - beta2^t)
 };
@@ -30,6 +31,9 @@ struct Loops {
   void (*sgd)(const SgdRange&);
   void (*adamw)(const AdamWRange&);
   void (*average)(const float* running, const float* sample, float* next, float keep, float take, int64_t count);
+  void (*blend)(const float* state, const float* value, float* next, float keep, float take, int64_t count);
+  void (*scale)(const float* x, float* next, float factor, int64_t count);
+  double (*squares)(const float* x, int64_t count);
 };
 
 }  // namespace
@@ -84,7 +88,8 @@ class AdamWUpdate : public Kernel {
         beta1_(node.attributes.real("beta1")),
         beta2_(node.attributes.real("beta2")),
         epsilon_(node.attributes.real("epsilon")),
-        weight_decay_(node.attributes.real("weight_decay")),
+        l2_(node.attributes.boolean("decoupled") ? 0 : node.attributes.real("weight_decay")),
+        weight_decay_(node.attributes.boolean("decoupled") ? node.attributes.real("weight_decay") : 0),
         loops_(loops_for(isa)) {}
   std::string name() const override { return "native:adamw_update"; }
   void run(const KernelArguments& a) override {
@@ -97,14 +102,15 @@ class AdamWUpdate : public Kernel {
       loops_.adamw({input(a, 0) + begin, input(a, 1) + begin, input(a, 2) + begin, input(a, 3) + begin,
                     output(a, 0) + begin, output(a, 1) + begin, output(a, 2) + begin, end - begin,
                     static_cast<float>(beta1_), static_cast<float>(beta2_), static_cast<float>(1 - beta1_),
-                    static_cast<float>(1 - beta2_), static_cast<float>(epsilon_), keep, step_size, second_scale});
+                    static_cast<float>(1 - beta2_), static_cast<float>(epsilon_), static_cast<float>(l2_), keep,
+                    step_size, second_scale});
     });
   }
 
  private:
   const int64_t count_;
   const int threads_;
-  const double beta1_, beta2_, epsilon_, weight_decay_;
+  const double beta1_, beta2_, epsilon_, l2_, weight_decay_;
   const Loops& loops_;
 };
 
@@ -127,6 +133,61 @@ class RunningAverage : public Kernel {
   const int64_t count_;
   const int threads_;
   const float keep_, take_;
+  const Loops& loops_;
+};
+
+class BlendUpdate : public Kernel {
+ public:
+  BlendUpdate(const NodeSignature& node, int threads, Isa isa)
+      : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+        threads_(threads),
+        loops_(loops_for(isa)) {}
+  std::string name() const override { return "native:blend_update"; }
+  void run(const KernelArguments& a) override {
+    const float keep = *input(a, 2), take = *input(a, 3);
+    if (take == 0 && keep == 1 && a.inputs[0] == a.outputs[0]) return;  // stays as it is
+    parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
+      const float *state = input(a, 0) + begin, *value = input(a, 1) + begin;
+      float* next = output(a, 0) + begin;
+      if (keep == 0)
+        loops_.scale(value, next, take, end - begin);
+      else if (take == 0)
+        loops_.scale(state, next, keep, end - begin);
+      else
+        loops_.blend(state, value, next, keep, take, end - begin);
+    });
+  }
+
+ private:
+  const int64_t count_;
+  const int threads_;
+  const Loops& loops_;
+};
+
+/// The padding of a layout holds zeros and adds nothing.
+class SquaredNorm : public Kernel {
+ public:
+  SquaredNorm(const NodeSignature& node, int threads, Isa isa)
+      : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+        threads_(static_cast<int>(std::clamp<int64_t>(count_ / kGrain, 1, threads))),
+        loops_(loops_for(isa)) {}
+  std::string name() const override { return "native:squared_norm"; }
+  int64_t workspace_bytes() const override { return threads_ * 8; }
+  void run(const KernelArguments& a) override {
+    auto* partial = static_cast<double*>(a.workspace);
+    std::fill(partial, partial + threads_, 0.0);
+    parallel_run(threads_, [&](int thread, int threads) {
+      const auto [begin, end] = split_range(count_, thread, threads);
+      partial[thread] = loops_.squares(input(a, 0) + begin, end - begin);
+    });
+    double sum = 0;
+    for (int thread = 0; thread < threads_; ++thread) sum += partial[thread];
+    *output(a, 0) = static_cast<float>(sum);
+  }
+
+ private:
+  const int64_t count_;
+  const int threads_;
   const Loops& loops_;
 };
 
@@ -161,6 +222,13 @@ void add_update(KernelTable& table, Isa isa) {
   add<SgdUpdate>(table, "sgd_update", 3, isa);
   add<AdamWUpdate>(table, "adamw_update", 4, isa);
   add<RunningAverage>(table, "running_average", 2, isa);
+  add<BlendUpdate>(table, "blend_update", 2, isa);
+  table.add("squared_norm", {"native",
+                             [isa](const NodeSignature& node, const KernelOptions& options,
+                                   std::string& why_not) -> std::unique_ptr<Kernel> {
+                               if (node.inputs[0].dtype != DType::f32) return declined(why_not, "the input is not f32");
+                               return std::make_unique<SquaredNorm>(node, options.threads, isa);
+                             }});
 }
 
 }  // namespace weft::native

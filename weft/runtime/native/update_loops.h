@@ -16,7 +16,7 @@ void sgd(const SgdRange& r) {
 void adamw(const AdamWRange& r) {
 #pragma omp simd
   for (int64_t i = 0; i < r.count; ++i) {
-    const float gradient = r.gradient[i];
+    const float gradient = r.gradient[i] + r.l2 * r.parameter[i];
     const float first = r.beta1 * r.first[i] + r.rest1 * gradient;
     const float second = r.beta2 * r.second[i] + r.rest2 * gradient * gradient;
     r.next_first[i] = first;
@@ -31,4 +31,21 @@ void average(const float* running, const float* sample, float* next, float keep,
   for (int64_t i = 0; i < count; ++i) next[i] = keep * running[i] + take * sample[i];
 }
 
-constexpr Loops loops{sgd, adamw, average};
+void blend(const float* state, const float* value, float* next, float keep, float take, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) next[i] = keep * state[i] + take * value[i];
+}
+
+void scale(const float* x, float* next, float factor, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) next[i] = factor * x[i];
+}
+
+double squares(const float* x, int64_t count) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return sum;
+}
+
+constexpr Loops loops{sgd, adamw, average, blend, scale, squares};
