@@ -11,10 +11,8 @@
 #include <cstring>
 #include <new>
 
+#include "tests/train/fit_rig.h"
 #include "weft/base/error.h"
-#include "weft/ops/all.h"
-#include "weft/train/run_data.h"
-#include "weft/train/step.h"
 
 namespace {
 
@@ -69,72 +67,6 @@ void operator delete[](void* memory, size_t, std::align_val_t) noexcept { releas
 
 namespace weft::train {
 namespace {
-
-constexpr int64_t kSize = 16;  // pixels on a side
-
-/// Images whose brightness says their class.
-data::MemoryDataset make_data(int64_t samples) {
-  std::vector<uint8_t> pixels, labels;
-  for (int64_t sample = 0; sample < samples; ++sample) {
-    labels.push_back(static_cast<uint8_t>(sample % 3));
-    for (int64_t pixel = 0; pixel < kSize * kSize; ++pixel)
-      pixels.push_back(static_cast<uint8_t>(60 * (sample % 3) + (pixel * 7 + sample * 13) % 40));
-  }
-  return data::MemoryDataset({"bright", {1, kSize, kSize}, 3, {}}, std::move(pixels), std::move(labels));
-}
-
-/// Everything that a loop needs, over one model.
-class Rig {
- public:
-  explicit Rig(RunSpec run_spec)
-      : spec(std::move(run_spec)),
-        registry(ops::make_registry()),
-        backend(static_cast<int>(spec.threads)),
-        training_set(make_data(100)),
-        test_set(make_data(40)),
-        description{training_set.info(), data::channel_statistics(training_set)},
-        step(build_training_step(registry, spec, model_input(description, spec.batch))),
-        training([this](int64_t) { return step.graph; }, backend, {.passes = {}, .threads = backend.threads()}),
-        evaluation(
-            [this](int64_t batch) { return build_evaluation_step(registry, spec, model_input(description, batch)); },
-            backend, {.passes = {}, .threads = backend.threads()}),
-        state(initial_state(step, static_cast<uint64_t>(spec.seed))),
-        training_loader(training_set, training_loader_options(spec, description)),
-        test_loader(test_set, evaluation_loader_options(spec, description)) {}
-
-  FitResult fit_from(const Position& position, const Hooks& hooks) {
-    return fit({spec, training, evaluation, state, training_loader, &test_loader}, position, hooks);
-  }
-  std::vector<float> weights() const {
-    std::vector<float> all;
-    for (const std::string& name : state.names()) {
-      const Tensor tensor = state.plain(name);
-      all.insert(all.end(), tensor.data_as<float>(), tensor.data_as<float>() + tensor.elements());
-    }
-    return all;
-  }
-
-  RunSpec spec;
-  OpRegistry registry;
-  CpuBackend backend;
-  data::MemoryDataset training_set, test_set;
-  DataDescription description;
-  TrainingStep step;
-  StepCache training, evaluation;
-  State state;
-  data::Loader training_loader, test_loader;
-};
-
-RunSpec spec_for(const std::string& model, int64_t epochs) {
-  RunSpec spec;
-  spec.model.name = model;
-  spec.epochs = epochs;
-  spec.batch = 16;  // 6 steps an epoch; the test set of 40 ends in a batch of 8
-  spec.threads = 2;
-  spec.optimizer.learning_rate = 0.02;
-  resolve(spec);
-  return spec;
-}
 
 TEST(Fit, Learns) {
   Rig rig(spec_for("mlp", 6));
@@ -254,6 +186,27 @@ TEST(Fit, LossThatIsNotFiniteStopsTheLoop) {
   }
 }
 
+/// Allocations from the end of the second step of an epoch to the end of its last one.
+int allocations_in_loop(const RunSpec& spec) {
+  Rig rig(spec);
+  int64_t steps = 0;
+  int in_loop = -1;
+  Hooks hooks;
+  hooks.on_step = [&](const StepMetrics&) {
+    ++steps;
+    if (steps == 8) {
+      counted = 0;
+      counting = true;
+    }
+    if (steps == 12) {
+      counting = false;
+      in_loop = counted;
+    }
+  };
+  rig.fit_from({}, hooks);
+  return in_loop;
+}
+
 TEST(Fit, AllocatesNothingInTheStepLoop) {
 #if !defined(_OPENMP)
   GTEST_SKIP() << "built without OpenMP: each parallel loop makes its threads anew";
@@ -263,24 +216,23 @@ TEST(Fit, AllocatesNothingInTheStepLoop) {
     spec.augment.crop_padding = 2;
     spec.augment.flip = "random";
     if (spec.model.name == "resnet18") spec.model.options["stem"] = "small";
-    Rig rig(spec);
-    int64_t steps = 0;
-    int in_loop = -1;
-    Hooks hooks;
-    // From the end of the second step of an epoch to the end of its last one: no evaluation in between.
-    hooks.on_step = [&](const StepMetrics&) {
-      ++steps;
-      if (steps == 8) {
-        counted = 0;
-        counting = true;
-      }
-      if (steps == 12) {
-        counting = false;
-        in_loop = counted;
-      }
-    };
-    rig.fit_from({}, hooks);
-    EXPECT_EQ(in_loop, 0) << model;
+    EXPECT_EQ(allocations_in_loop(spec), 0) << model;
+  }
+}
+
+TEST(Fit, AllocatesNothingWithAnyOptimizer) {
+  for (const char* optimizer : {"adam", "adamw", "lamb", "lars", "muon", "rmsprop"}) {
+    RunSpec spec = spec_for("lenet5", 2);
+    spec.optimizer.name = optimizer;
+    spec.clip = {.norm = 1, .value = 0.5};
+    spec.ema.decay = 0.9;
+    spec.lookahead.steps = 3;
+    spec.optimizer.groups["biases"] = {
+        .match = "*.bias", .learning_rate_factor = 2, .weight_decay = 0, .schedule = "constant"};
+    EXPECT_EQ(allocations_in_loop(spec), 0) << optimizer;
+    spec.batch = 4;
+    spec.accumulate = 4;
+    EXPECT_EQ(allocations_in_loop(spec), 0) << optimizer << ", accumulated";
   }
 }
 

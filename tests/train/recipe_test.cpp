@@ -104,7 +104,10 @@ TEST(Recipe, WrongKindSaysWhatIsWanted) {
   EXPECT_EQ(error_of("batch = 2.5"), "r.toml:1: batch wants a whole number, got 2.5");
   EXPECT_EQ(error_of("data = 3"), "r.toml:1: data wants a text, got 3");
   EXPECT_EQ(error_of("[augment]\nnormalise = 1"), "r.toml:2: augment.normalise wants true or false, got 1");
-  EXPECT_EQ(error_of("batch = [1, 2]"), "r.toml:1: batch wants a text, a number, true or false");
+  EXPECT_EQ(error_of("batch = [1, 2]"), "r.toml:1: batch wants a whole number, got [1, 2]");
+  EXPECT_EQ(error_of("batch = ['a']"), "r.toml:1: batch wants a text, a number, true or false, or a list of numbers");
+  EXPECT_EQ(error_of("[schedule]\nboundaries = 3"),
+            "r.toml:2: schedule.boundaries wants a list of numbers, such as [1, 0.1], got 3");
 }
 
 TEST(Recipe, OutOfRangeSaysTheRange) {
@@ -119,8 +122,9 @@ TEST(Recipe, OutOfRangeSaysTheRange) {
 
 TEST(Recipe, UnknownChoiceListsThem) {
   EXPECT_EQ(error_of("precision = 'f8'"), "r.toml:1: precision = 'f8' is not known; choose one of: f32");
-  EXPECT_EQ(error_of("[optimizer]\nname = 'adam'"),
-            "r.toml:2: optimizer.name = 'adam' is not known; choose one of: sgd, adamw");
+  EXPECT_EQ(
+      error_of("[optimizer]\nname = 'adan'"),
+      "r.toml:2: optimizer.name = 'adan' is not known; choose one of: sgd, adam, adamw, lamb, lars, muon, rmsprop");
 }
 
 TEST(Recipe, NoTomlNamesTheLine) {
@@ -161,6 +165,12 @@ TEST(RunSpec, ResolveFillsInTheOptimisersDefaults) {
   EXPECT_EQ(sgd.optimizer.learning_rate, 0.05);
   EXPECT_EQ(adamw.optimizer.learning_rate, 0.001);
   EXPECT_EQ(adamw.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(sgd.optimizer.momentum, 0.9);
+  RunSpec rmsprop;
+  rmsprop.model.name = "mlp";
+  rmsprop.optimizer.name = "rmsprop";
+  resolve(rmsprop);
+  EXPECT_EQ(rmsprop.optimizer.momentum, 0);
   EXPECT_GE(sgd.threads, 1);
 }
 
@@ -196,6 +206,96 @@ TEST(RunSpec, HashDoesNotDependOnFieldsAtTheirDefault) {
   spec.seed = 3;
   // FNV-1a of just these two lines: whatever fields are added, the hash of this spec stays.
   EXPECT_EQ(spec_hash(spec), fmt::format("{:016x}", hash_name("model.name = \"mlp\"\nseed = 3\n")));
+}
+
+/// Of the sgd recipes that were hashed when momentum had one default for all optimisers.
+TEST(RunSpec, HashDoesNotShowTheMomentumThatSgdHasByDefault) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  const std::string before = spec_hash(spec);
+  spec.optimizer.momentum = 0.9;
+  EXPECT_EQ(spec_hash(spec), before);
+  spec.optimizer.momentum = 0.8;
+  EXPECT_EQ(spec_hash(spec), fmt::format("{:016x}", hash_name("model.name = \"mlp\"\noptimizer.momentum = 0.8\n")));
+}
+
+TEST(RunSpec, HashFollowsGroups) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  const std::string before = spec_hash(spec);
+  set_from_text(spec, "optimizer.groups.head.match=fc.*");
+  const std::string grouped = spec_hash(spec);
+  EXPECT_NE(grouped, before);
+  set_from_text(spec, "optimizer.groups.head.learning_rate_factor=10");
+  EXPECT_NE(spec_hash(spec), grouped);
+}
+
+TEST(Recipe, GroupsAndListsReadBackEqual) {
+  RunSpec spec;
+  apply_recipe(
+      spec,
+      "model = 'mlp'\naccumulate = 4\n[optimizer]\nname = 'muon'\n[optimizer.groups.head]\nmatch = 'fc.*'\n"
+      "learning_rate_factor = 10\nweight_decay = 0\n[optimizer.groups.stem-2]\nmatch = 'regex:conv1\\..*'\n"
+      "schedule = 'constant'\n[schedule]\nname = 'piecewise'\nboundaries = [1, 2.5]\nfactors = [1, 0.1, 0.01]\n",
+      "r.toml");
+  resolve(spec);
+  EXPECT_EQ(spec.optimizer.groups.size(), 2u);
+  EXPECT_EQ(spec.optimizer.groups.at("head").learning_rate_factor, 10);
+  EXPECT_EQ(spec.schedule.boundaries, (std::vector<double>{1, 2.5}));
+  RunSpec again;
+  apply_recipe(again, print_recipe(spec), "spec.toml");
+  resolve(again);
+  EXPECT_EQ(again, spec);
+}
+
+TEST(RunSpec, SetFromTextTakesListsAndGroups) {
+  RunSpec spec;
+  set_from_text(spec, "schedule.boundaries=[3, 6]");
+  set_from_text(spec, "schedule.factors=1,0.1,1e-2");
+  set_from_text(spec, "optimizer.groups.head.match=fc.*");
+  EXPECT_EQ(spec.schedule.boundaries, (std::vector<double>{3, 6}));
+  EXPECT_EQ(spec.schedule.factors, (std::vector<double>{1, 0.1, 0.01}));
+  EXPECT_EQ(spec.optimizer.groups.at("head").match, "fc.*");
+  EXPECT_EQ(error_of_set("schedule.factors=1,x"),
+            "--set schedule.factors=1,x: schedule.factors wants a list of numbers, such as [1, 0.1], got '1,x'");
+}
+
+TEST(Recipe, WrongGroupsSaySo) {
+  EXPECT_EQ(error_of("[optimizer.groups.head]\nmatc = 'fc.*'"),
+            "r.toml:2: unknown key 'optimizer.groups.head.matc'; did you mean 'optimizer.groups.head.match'?");
+  EXPECT_NE(error_of("[optimizer.groups]\nmatch = 'fc.*'").find("names no group of parameters"), std::string::npos);
+  EXPECT_NE(error_of("[optimizer.groups.'a b']\nmatch = 'fc.*'").find("names no group of parameters"),
+            std::string::npos);
+  EXPECT_EQ(error_of("[optimizer.groups.head]\nlearning_rate_factor = -1"),
+            "r.toml:2: optimizer.groups.head.learning_rate_factor = -1 is out of range: 0 to 1000000");
+  EXPECT_EQ(error_of("[optimizer.groups.head]\nschedule = 'plateau'").substr(0, 73),
+            "r.toml:2: optimizer.groups.head.schedule = 'plateau' is not known; choose");
+}
+
+TEST(Recipe, OptionsOfTheUpdateHaveRanges) {
+  EXPECT_EQ(error_of("accumulate = 0"), "r.toml:1: accumulate = 0 is out of range: 1 to 65536");
+  EXPECT_EQ(error_of("[ema]\ndecay = 1"), "r.toml:2: ema.decay = 1 is out of range: 0 to 0.9999999");
+  EXPECT_EQ(error_of("[clip]\nnorm = -1"), "r.toml:2: clip.norm = -1 is out of range: 0 to 1e+30");
+  EXPECT_EQ(error_of("[lookahead]\nalpha = 2"), "r.toml:2: lookahead.alpha = 2 is out of range: above 0, at most 1");
+  EXPECT_EQ(error_of("[schedule]\npatience = -1"), "r.toml:2: schedule.patience = -1 is out of range: 0 to 1000000");
+  EXPECT_EQ(error_of("[clip]\nnrm = 1"), "r.toml:2: unknown key 'clip.nrm'; did you mean 'clip.norm'?");
+}
+
+TEST(RunSpec, ResolveRefusesSchedulesThatAreIncomplete) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  spec.schedule.name = "piecewise";
+  EXPECT_EQ(error_of_resolve(spec),
+            "schedule.name = 'piecewise' wants schedule.boundaries, such as [30, 60, 80] (epochs)");
+  spec.schedule.boundaries = {2, 1};
+  EXPECT_EQ(error_of_resolve(spec), "schedule.boundaries = [2, 1] must rise from each to the next");
+  spec.schedule.boundaries = {1, 2};
+  spec.schedule.factors = {1, 0.1};
+  EXPECT_EQ(error_of_resolve(spec), "schedule.factors wants 3 numbers for 2 boundaries, got 2");
+  spec.schedule.lines = true;
+  EXPECT_EQ(error_of_resolve(spec), "no error");
+  spec.optimizer.groups["head"].match = "";
+  EXPECT_EQ(error_of_resolve(spec).substr(0, 51), "optimizer.groups.head matches nothing: it has no ma");
 }
 
 TEST(RunSpec, MomentumIsBelowOne) {

@@ -46,6 +46,7 @@ State state_from(const CheckOptions& options, const train::TrainingStep& step, u
   std::vector<WantedParameter> wanted;
   for (const models::ParameterSpec& parameter : step.parameters) wanted.push_back({parameter.name, parameter.shape});
   for (auto& [name, tensor] : import_parameters(options.weights, wanted).tensors) state.set(name, std::move(tensor));
+  train::start_slots(step, state);
   return state;
 }
 

@@ -1,8 +1,11 @@
 // weft compare: what differs between the recipes of runs, and how they ended.
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -42,7 +45,12 @@ ComparedRun read_run(const std::string& path) {
 }
 
 std::string text_of(const train::Field& field) {
-  return std::visit([](const auto* value) { return fmt::format("{}", *value); }, field.target);
+  if (const auto* list = std::get_if<std::vector<double>*>(&field.target))
+    return fmt::format("{}", fmt::join(**list, ", "));
+  if (const auto* text = std::get_if<std::string*>(&field.target)) return **text;
+  if (const auto* integer = std::get_if<int64_t*>(&field.target)) return fmt::format("{}", **integer);
+  if (const auto* real = std::get_if<double*>(&field.target)) return fmt::format("{}", **real);
+  return **std::get_if<bool*>(&field.target) ? "true" : "false";
 }
 
 /// Recipe keys with their value in each run, for those that are not the same in all.
@@ -53,6 +61,12 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differences(std::v
         std::any_of(values.begin(), values.end(), [&](const auto& value) { return value != values[0]; });
     if (differ) rows.emplace_back(key, std::move(values));
   };
+  // A group that one run has not got shows as one that matches nothing.
+  std::set<std::string> groups;
+  for (const ComparedRun& run : runs)
+    for (const auto& [name, group] : run.spec.optimizer.groups) groups.insert(name);
+  for (ComparedRun& run : runs)
+    for (const std::string& name : groups) run.spec.optimizer.groups.try_emplace(name);
   std::vector<std::vector<train::Field>> fields;
   for (ComparedRun& run : runs) fields.push_back(train::fields_of(run.spec));
   std::vector<std::string> option_names;

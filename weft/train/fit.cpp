@@ -5,8 +5,10 @@
 
 #include "weft/base/error.h"
 #include "weft/train/evaluate.h"
-#include "weft/train/schedules/schedule.h"
+#include "weft/train/optimizers/ema.h"
+#include "weft/train/schedules/plateau.h"
 #include "weft/train/step.h"
+#include "weft/train/step_scalars.h"
 
 namespace weft::train {
 
@@ -37,17 +39,18 @@ class Loop {
         info_(inputs.training_data.dataset().info()),
         hooks_(hooks),
         at_(position),
-        save_clock_(inputs.spec.checkpoint) {
-    steps_per_epoch_ = in_.training_data.steps_per_epoch();
-    total_steps_ = in_.spec.epochs * steps_per_epoch_;
-    rate_ = make_schedule(in_.spec.schedule, in_.spec.optimizer.learning_rate, total_steps_, steps_per_epoch_);
+        save_clock_(inputs.spec.checkpoint),
+        batches_per_step_(in_.spec.accumulate),
+        steps_per_epoch_(in_.training_data.steps_per_epoch() / batches_per_step_),
+        total_steps_(in_.spec.epochs * steps_per_epoch_),
+        scalars_(in_.spec, total_steps_, steps_per_epoch_) {
     has_classes_ = has_output(in_.training.compiled(in_.spec.batch).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
   }
 
   FitResult run() {
-    in_.training_data.start(at_.epoch, at_.step_in_epoch, in_.spec.epochs);
+    in_.training_data.start(at_.epoch, at_.step_in_epoch * batches_per_step_, in_.spec.epochs);
     bool stopped = false;
     while (!stopped && at_.epoch < in_.spec.epochs) {
       stopped = !run_steps() || !finish_epoch();
@@ -60,37 +63,59 @@ class Loop {
   /// The rest of the epoch's steps; false where a stop was requested, after saving.
   bool run_steps() {
     Executor& executor = in_.training.executor(in_.spec.batch);
+    Executor* update = in_.update != nullptr ? &in_.update->executor(in_.spec.batch) : nullptr;
     executor.bind_state(in_.state);
-    const bool wants_step = executor.has_scalar("step");
-    if (executor.has_scalar("seed")) executor.set_scalar("seed", static_cast<double>(in_.spec.seed));
+    if (update != nullptr) update->bind_state(in_.state);
+    scalars_.bind(executor, update);
+    StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
+    const bool has_norm = has_output(last.compiled(in_.spec.batch).graph, "gradient_norm");
     while (at_.step_in_epoch < steps_per_epoch_) {
       const double begin = now();
-      const data::Batch& batch = in_.training_data.next();
-      const double learning_rate = rate_(at_.step);
-      bind_batch(executor, batch);
-      executor.set_scalar("learning_rate", learning_rate);
-      if (wants_step) executor.set_scalar("step", static_cast<double>(at_.step));
-      executor.run();
-      record(executor, batch.count, learning_rate, now() - begin);
+      StepResult result;
+      for (int64_t part = 0; part < batches_per_step_; ++part) {
+        const data::Batch& batch = in_.training_data.next();
+        bind_batch(executor, batch);
+        scalars_.set(at_.step, part, at_.plateau.factor);
+        executor.run();
+        result.loss += static_cast<double>(executor.scalar_output("loss")) / static_cast<double>(batches_per_step_);
+        if (has_classes_) result.correct += static_cast<double>(executor.scalar_output("correct"));
+        result.samples += batch.count;
+      }
+      if (update != nullptr) update->run();
+      if (has_norm)
+        result.gradient_norm =
+            static_cast<double>((update != nullptr ? *update : executor).scalar_output("gradient_norm"));
+      result.seconds = now() - begin;
+      record(result);
       const bool stop = hooks_.stop_requested && hooks_.stop_requested();
       if (stop || (at_.step_in_epoch < steps_per_epoch_ && save_clock_.due(at_))) save();
       if (stop) return false;
     }
+    // Batches that do not fill another step are left out.
+    for (int64_t left = in_.training_data.steps_per_epoch() % batches_per_step_; left > 0; --left)
+      in_.training_data.next();
     return true;
   }
 
-  void record(const Executor& executor, int64_t samples, double learning_rate, double seconds) {
-    const double loss = static_cast<double>(executor.scalar_output("loss"));
+  /// What came of the batches of one step.
+  struct StepResult {
+    double loss = 0, correct = 0, seconds = 0;
+    int64_t samples = 0;
+    std::optional<double> gradient_norm = {};
+  };
+
+  void record(const StepResult& result) {
+    const double loss = result.loss, learning_rate = scalars_.learning_rate();
     if (!std::isfinite(loss))
       fail(ErrorKind::numeric,
            "the loss became {} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
            "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
            std::isnan(loss) ? "NaN" : "infinite", at_.step + 1, at_.epoch + 1, learning_rate);
-    at_.loss_sum += loss * static_cast<double>(samples);
-    if (has_classes_) at_.correct += static_cast<double>(executor.scalar_output("correct"));
-    at_.samples += samples;
-    at_.epoch_seconds += seconds;
-    at_.step_seconds += seconds;
+    at_.loss_sum += loss * static_cast<double>(result.samples);
+    at_.correct += result.correct;
+    at_.samples += result.samples;
+    at_.epoch_seconds += result.seconds;
+    at_.step_seconds += result.seconds;
     ++at_.step_in_epoch;
     ++at_.step;
     if (hooks_.on_step)
@@ -99,7 +124,8 @@ class Loop {
                       .steps = total_steps_,
                       .learning_rate = learning_rate,
                       .loss = loss,
-                      .samples = at_.step * in_.spec.batch});
+                      .samples = at_.step * batches_per_step_ * in_.spec.batch,
+                      .gradient_norm = result.gradient_norm});
   }
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
@@ -115,7 +141,7 @@ class Loop {
     if (has_classes_)
       metrics.train_accuracy = at_.correct / (samples * static_cast<double>(info_.predictions_per_sample()));
     if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {
-      const Evaluation evaluation = evaluate(in_.evaluation, in_.state, *in_.evaluation_data, hooks_.stop_requested);
+      const Evaluation evaluation = evaluate_state();
       if (!evaluation.finished) {
         save();
         return false;
@@ -126,6 +152,7 @@ class Loop {
       metrics.test_rmse = evaluation.rmse;
       metrics.test_r2 = evaluation.r2;
     }
+    at_.plateau = after_epoch(at_.plateau, in_.spec.schedule, metrics);
     const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs);
     ++at_.epoch;
     at_.step_in_epoch = 0;
@@ -135,6 +162,13 @@ class Loop {
     if (hooks_.on_epoch) hooks_.on_epoch(metrics);
     if (save_now) save();
     return true;
+  }
+
+  Evaluation evaluate_state() {
+    if (in_.spec.ema.decay == 0)
+      return evaluate(in_.evaluation, in_.state, *in_.evaluation_data, hooks_.stop_requested);
+    State averaged = averaged_state(in_.state);
+    return evaluate(in_.evaluation, averaged, *in_.evaluation_data, hooks_.stop_requested);
   }
 
   bool is_due(int64_t every_epochs) const { return every_epochs > 0 && (at_.epoch + 1) % every_epochs == 0; }
@@ -152,9 +186,10 @@ class Loop {
   const Hooks& hooks_;
   Position at_;
   SaveClock save_clock_;
-  std::function<double(int64_t)> rate_;
-  bool has_classes_ = false;  // something to be right about
-  int64_t steps_per_epoch_ = 0, total_steps_ = 0;
+  bool has_classes_ = false;        // something to be right about
+  const int64_t batches_per_step_;  // of data
+  const int64_t steps_per_epoch_, total_steps_;
+  StepScalars scalars_;
   double seconds_before_ = 0, begin_ = 0;
 };
 

@@ -28,6 +28,7 @@ struct FitInputs {
   State& state;
   data::Loader& training_data;
   data::Loader* evaluation_data;  // null: nothing to evaluate on
+  StepCache* update = nullptr;    // of an accumulated step (TrainingStep::update); else null
 };
 
 struct FitResult {

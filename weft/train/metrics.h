@@ -7,17 +7,27 @@
 
 namespace weft::train {
 
+/// What the schedule `plateau` remembers between epochs.
+struct PlateauState {
+  double factor = 1;             // of the learning rate
+  std::optional<double> best{};  // of the measure so far
+  int64_t bad_epochs = 0;        // since then, or since the last reduction
+  int64_t cooldown = 0;          // epochs still to come that do not count
+  friend bool operator==(const PlateauState&, const PlateauState&) = default;
+};
+
 /// What comes next, and the sums of the epoch so far: enough to go on as if nothing had happened.
 struct Position {
   int64_t epoch = 0;          // from 0
   int64_t step_in_epoch = 0;  // from 0
-  int64_t step = 0;           // steps done since the start of the run
+  int64_t step = 0;           // steps (updates of the weights) done since the start of the run
   double loss_sum = 0;        // over the samples of this epoch
   double correct = 0;
   int64_t samples = 0;
   double epoch_seconds = 0;  // spent in this epoch's training steps
   double train_seconds = 0;  // wall time of the run so far, evaluation and checkpoints included
   double step_seconds = 0;   // wall time of all training steps so far
+  PlateauState plateau = {};
 };
 
 struct StepMetrics {
@@ -25,8 +35,9 @@ struct StepMetrics {
   int64_t step = 0;   // the step just done, from 0
   int64_t steps = 0;  // of the whole run
   double learning_rate = 0;
-  double loss = 0;      // of this step's batch
-  int64_t samples = 0;  // since the start of the run
+  double loss = 0;                        // of this step's batch
+  int64_t samples = 0;                    // since the start of the run
+  std::optional<double> gradient_norm{};  // before it was bounded, where the recipe bounds it
 };
 
 struct EpochMetrics {
@@ -37,7 +48,7 @@ struct EpochMetrics {
   std::optional<double> test_loss{}, test_accuracy{};  // where the epoch was evaluated
   std::optional<double> test_perplexity{};             // of a language model: exp(test_loss)
   std::optional<double> test_rmse{}, test_r2{};        // instead of accuracy, where values are predicted
-  double train_seconds = 0;     // since the start of the run: with test_accuracy, time to accuracy
+  double train_seconds = 0;          // since the start of the run: with test_accuracy, time to accuracy
   double items_per_second = 0;       // of this epoch's training steps
   std::string_view item = "images";  // what they are: "images", "rows" or "tokens"
 };

@@ -67,11 +67,17 @@ void MetricsLog::append(std::string_view line) {
 void MetricsLog::add(const StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;
   char line[256];
-  const auto end = fmt::format_to_n(line, sizeof line,
-                                    R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{},"loss":{}}})"
-                                    "\n",
-                                    m.step + 1, m.epoch + 1, m.learning_rate, m.loss);
-  append({line, static_cast<size_t>(end.out - line)});
+  char* end =
+      fmt::format_to_n(line, sizeof line, R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{},"loss":{})",
+                       m.step + 1, m.epoch + 1, m.learning_rate, m.loss)
+          .out;
+  const auto room = [&] { return static_cast<size_t>(line + sizeof line - end); };
+  if (m.gradient_norm && std::isfinite(*m.gradient_norm))
+    end = fmt::format_to_n(end, room(), R"(,"gradient_norm":{})", *m.gradient_norm).out;
+  else if (m.gradient_norm)
+    end = fmt::format_to_n(end, room(), R"(,"gradient_norm":null)").out;
+  end = fmt::format_to_n(end, room(), "}}\n").out;
+  append({line, static_cast<size_t>(end - line)});
 }
 
 void MetricsLog::add(const EpochMetrics& m) {

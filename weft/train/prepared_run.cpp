@@ -28,7 +28,19 @@ PreparedRun::PreparedRun(const RunSpec& run_spec)
           },
           backend, compile_options(spec)) {
   require_fit(step.graph, spec.model.name, run_data.description.info, spec.batch);
+  if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
+    fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' has no test data; set schedule.monitor=train_loss",
+         spec.schedule.monitor, spec.data);
+  if (spec.schedule.name == "plateau" && spec.schedule.monitor.ends_with("accuracy") &&
+      !has_output(step.graph, "correct"))
+    fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' predicts values; set schedule.monitor=test_loss",
+         spec.schedule.monitor, spec.data);
   compile_seconds = training.compiled(spec.batch).compile_seconds;
+  if (step.update) {
+    update.emplace([this](int64_t batch) { return update_graph_for(step, training.compiled(batch).graph); }, backend,
+                   compile_options(spec));
+    compile_seconds += update->compiled(spec.batch).compile_seconds;
+  }
   if (run_data.test) {
     const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
     if (samples >= batch) compile_seconds += evaluation.compiled(batch).compile_seconds;
@@ -39,6 +51,7 @@ PreparedRun::PreparedRun(const RunSpec& run_spec)
 
 int64_t PreparedRun::planned_total_bytes() const {
   int64_t bytes = training.arena_bytes() + evaluation.arena_bytes() + state_bytes(step);
+  if (update) bytes += update->arena_bytes();
   bytes += loader_bytes(training_loader_options(spec, run_data.description), run_data.description);
   if (run_data.test) bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);
   return bytes;

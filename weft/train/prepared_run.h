@@ -1,6 +1,8 @@
 // Everything about a run that is decided before the first byte of its memory is allocated: data, graphs, plans.
 #pragma once
 
+#include <optional>
+
 #include "weft/graph/op_def.h"
 #include "weft/runtime/cpu_backend.h"
 #include "weft/train/run_data.h"
@@ -27,6 +29,7 @@ class PreparedRun {
   CpuBackend backend;
   TrainingStep step;
   StepCache training, evaluation;
+  std::optional<StepCache> update;  // of an accumulated step
   double compile_seconds = 0;
 
  private:

@@ -15,7 +15,13 @@ FieldValue value_of(const toml::node& node, const std::string& key, const std::s
   if (const auto* integer = node.as_integer()) return integer->get();
   if (const auto* real = node.as_floating_point()) return real->get();
   if (const auto* flag = node.as_boolean()) return flag->get();
-  fail(ErrorKind::usage, "{}: {} wants a text, a number, true or false", where, key);
+  const toml::array* array = node.as_array();
+  std::vector<double> numbers;
+  for (size_t index = 0; array != nullptr && index < array->size(); ++index)
+    if (const auto number = array->get(index)->value<double>()) numbers.push_back(*number);
+  if (array == nullptr || numbers.size() != array->size())
+    fail(ErrorKind::usage, "{}: {} wants a text, a number, true or false, or a list of numbers", where, key);
+  return numbers;
 }
 
 void apply_table(RunSpec& spec, const toml::table& table, const std::string& prefix, const std::string& name) {
@@ -56,6 +62,11 @@ std::string literal(const Field& field) {
   if (auto* const* text = std::get_if<std::string*>(&field.target)) return toml_text(**text);
   if (auto* const* integer = std::get_if<int64_t*>(&field.target)) return fmt::format("{}", **integer);
   if (auto* const* flag = std::get_if<bool*>(&field.target)) return **flag ? "true" : "false";
+  if (auto* const* list = std::get_if<std::vector<double>*>(&field.target)) {
+    std::string text;
+    for (const double number : **list) text += (text.empty() ? "" : ", ") + real_text(number);
+    return "[" + text + "]";
+  }
   return real_text(*std::get<double*>(field.target));
 }
 
@@ -79,7 +90,7 @@ std::string print_recipe(const RunSpec& spec) {
   RunSpec copy = spec;
   std::string top, tables, section;
   for (const Field& field : fields_of(copy)) {
-    const size_t point = field.key.find('.');
+    const size_t point = field.key.rfind('.');
     const std::string table = point == std::string::npos ? "" : field.key.substr(0, point);
     const std::string key = point == std::string::npos ? field.key : field.key.substr(point + 1);
     std::string& target = table.empty() ? top : tables;
@@ -99,6 +110,10 @@ std::string spec_hash(const RunSpec& spec) {
   RunSpec decisive = spec, defaults;
   decisive.threads = defaults.threads;
   decisive.checkpoint = defaults.checkpoint;
+  // The momentum of those specs that were hashed before it depended on the optimiser.
+  defaults.optimizer.momentum = 0.9;
+  if (decisive.optimizer.momentum < 0) decisive.optimizer.momentum = defaults.optimizer.momentum;
+  for (const auto& [name, group] : spec.optimizer.groups) defaults.optimizer.groups.try_emplace(name);
   const std::vector<Field> fields = fields_of(decisive), default_fields = fields_of(defaults);
   std::string text;
   for (size_t index = 0; index < fields.size(); ++index) {

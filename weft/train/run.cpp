@@ -62,6 +62,7 @@ Standing standing_of(const PreparedRun& run, const fs::path& checkpoint_path, co
     if (!run.spec.init.empty()) {
       for (const std::string& line : load_weights(standing.state, run.step.parameters, run.spec.init, Head::may_differ))
         if (options.note) options.note(line);
+      start_slots(run.step, standing.state);
     }
     standing.manifest.spec_hash = spec_hash(run.spec);
     standing.manifest.seed = run.spec.seed;
@@ -97,7 +98,7 @@ void require_same_data(const RunDirectory& directory, const PreparedRun& run) {
 Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, int64_t rss_before) {
   const int64_t peak = peak_resident_bytes();
   const data::DatasetInfo& info = run.run_data.description.info;
-  const int64_t items = position.step * run.spec.batch * info.items_per_sample();
+  const int64_t items = position.step * run.spec.accumulate * run.spec.batch * info.items_per_sample();
   Summary summary{
       .model = run.spec.model.name,
       .data = info.name,
@@ -168,6 +169,7 @@ class RunInDirectory {
       tensorboard_ = std::make_unique<TensorboardLog>(directory.tensorboard(), standing_.manifest.position.step,
                                                       seconds_since_1970);
     run.training.executor(run.spec.batch);  // allocates: what does not fit fails here
+    if (run.update) run.update->executor(run.spec.batch);
     store_.tidy(standing_.manifest.best);
     if (options.progress != nullptr) {
       ProgressOptions progress = progress_options_for(options.progress);
@@ -177,8 +179,13 @@ class RunInDirectory {
   }
 
   RunOutcome train() {
-    const FitInputs inputs{run_.spec,       run_.training,  run_.evaluation,
-                           standing_.state, training_data_, evaluation_data_.get()};
+    const FitInputs inputs{run_.spec,
+                           run_.training,
+                           run_.evaluation,
+                           standing_.state,
+                           training_data_,
+                           evaluation_data_.get(),
+                           run_.update ? &*run_.update : nullptr};
     RunOutcome outcome;
     try {
       const FitResult result = fit(inputs, standing_.manifest.position, hooks());

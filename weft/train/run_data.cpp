@@ -22,6 +22,9 @@ RunData open_run_data(const RunSpec& spec) {
   if (run_data.training->size() < spec.batch)
     fail(ErrorKind::usage, "batch = {} is larger than the training data '{}' of {} samples; choose a smaller batch",
          spec.batch, info.name, run_data.training->size());
+  if (run_data.training->size() / spec.batch < spec.accumulate)
+    fail(ErrorKind::usage, "accumulate = {} batches of {} are more than the training data '{}' of {} samples; lower it",
+         spec.accumulate, spec.batch, info.name, run_data.training->size());
   if (run_data.test && run_data.test->info().sample_shape != info.sample_shape)
     fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
          to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));

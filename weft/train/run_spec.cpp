@@ -1,14 +1,14 @@
 #include "weft/train/run_spec.h"
 
 #include <fmt/ranges.h>
-#include <sched.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
-#include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/train/optimizer_defaults.h"
 
 namespace weft::train {
 
@@ -18,11 +18,15 @@ constexpr double kTiny = 1e-30;  // smallest accepted value of what must be abov
 
 std::string shown(const FieldValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("'{}'", *text);
-  return std::visit([](const auto& v) -> std::string { return fmt::format("{}", v); }, value);
+  if (const auto* list = std::get_if<std::vector<double>>(&value)) return fmt::format("[{}]", fmt::join(*list, ", "));
+  if (const auto* integer = std::get_if<int64_t>(&value)) return fmt::format("{}", *integer);
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  return std::get<bool>(value) ? "true" : "false";
 }
 
 std::string_view wanted_kind(const Field& field) {
-  constexpr std::string_view kinds[] = {"a text", "a whole number", "a number", "true or false"};
+  constexpr std::string_view kinds[] = {"a text", "a whole number", "a number", "true or false",
+                                        "a list of numbers, such as [1, 0.1]"};
   return kinds[field.target.index()];
 }
 
@@ -55,6 +59,11 @@ void assign(const Field& field, const FieldValue& value, const std::string& wher
     if (given == nullptr) fail_kind(field, value, where);
     require_range(field, static_cast<double>(*given), where);
     **integer = *given;
+  } else if (auto* const* list = std::get_if<std::vector<double>*>(&field.target)) {
+    const auto* given = std::get_if<std::vector<double>>(&value);
+    if (given == nullptr) fail_kind(field, value, where);
+    for (const double element : *given) require_range(field, element, where);
+    **list = *given;
   } else {
     double given = 0;
     if (const auto* real = std::get_if<double>(&value)) {
@@ -75,6 +84,18 @@ bool parse_number(const std::string& text, Number& number) {
   return code == std::errc() && end == text.data() + text.size();
 }
 
+/// "[1, 0.1]" or "1,0.1"
+bool parse_list(std::string text, std::vector<double>& list) {
+  std::erase(text, ' ');
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (!parse_number(text.substr(begin, end - begin), list.emplace_back())) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
 FieldValue value_of_kind(const Field& field, const std::string& text) {
   int64_t integer = 0;
   double real = 0;
@@ -82,6 +103,8 @@ FieldValue value_of_kind(const Field& field, const std::string& text) {
   if (std::holds_alternative<bool*>(field.target) && (text == "true" || text == "false")) return text == "true";
   if (std::holds_alternative<int64_t*>(field.target) && parse_number(text, integer)) return integer;
   if (std::holds_alternative<double*>(field.target) && parse_number(text, real)) return real;
+  std::vector<double> list;
+  if (std::holds_alternative<std::vector<double>*>(field.target) && parse_list(text, list)) return list;
   return text;  // assign() reports the wrong kind
 }
 
@@ -94,36 +117,126 @@ const Field& find_field(const std::vector<Field>& fields, const std::string& key
   fail(ErrorKind::usage, "{}: unknown key '{}'{}", where, key, key_suggestion(key, keys));
 }
 
+constexpr std::string_view kGroups = "optimizer.groups.";
+
+/// Makes the group that the key names, so that fields_of() lists its keys.
+void make_group(RunSpec& spec, const std::string& key, const std::string& where) {
+  if (!key.starts_with(kGroups)) return;
+  const size_t point = key.rfind('.');
+  const std::string name = point < kGroups.size() ? "" : key.substr(kGroups.size(), point - kGroups.size());
+  const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), fits))
+    fail(ErrorKind::usage,
+         "{}: '{}' names no group of parameters; write optimizer.groups.NAME.KEY with a NAME of letters, digits, _ and "
+         "-, such as optimizer.groups.head.match",
+         where, key);
+  spec.optimizer.groups.try_emplace(name);
+}
+
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const OptimizerDefaults& defaults : kOptimizers) names.emplace_back(defaults.name);
+  return names;
+}
+
+const std::vector<std::string>& schedule_names() {
+  static const std::vector<std::string> names = {"constant",  "cosine",  "exponential", "linear_cosine", "one_cycle",
+                                                 "piecewise", "plateau", "polynomial",  "step"};
+  return names;
+}
+
+void add_group_fields(std::vector<Field>& fields, std::map<std::string, ParameterGroup>& groups) {
+  std::vector<std::string> schedules = {""};  // the run's own
+  for (const std::string& name : schedule_names())
+    if (name != "plateau") schedules.push_back(name);
+  for (auto& [name, group] : groups) {
+    const std::string prefix = std::string(kGroups) + name + ".";
+    fields.push_back({prefix + "match", &group.match, 0, 0, {}, "parameter names: glob, or regex:EXPRESSION"});
+    fields.push_back({prefix + "learning_rate_factor", &group.learning_rate_factor, 0, 1e6, {}, "0: frozen"});
+    fields.push_back({prefix + "weight_decay",
+                      &group.weight_decay,
+                      -1,
+                      1e3,
+                      {},
+                      "bias and norm included; negative: as without the group"});
+    fields.push_back({prefix + "schedule", &group.schedule, 0, 0, schedules, "a schedule's name; empty: the run's"});
+  }
+}
+
 bool is_model_option(const std::string& key) { return key.starts_with("model.") && key != "model.name"; }
 
 }  // namespace
 
 std::vector<Field> fields_of(RunSpec& spec) {
-  auto& [name, learning_rate, weight_decay, momentum, nesterov, beta1, beta2, epsilon] = spec.optimizer;
+  OptimizerSpec& optimizer = spec.optimizer;
   ScheduleSpec& schedule = spec.schedule;
-  return {
+  std::vector<Field> fields = {
       {"model.name", &spec.model.name, 0, 0, {}, "`weft models` lists them; other keys of [model] are its options"},
       {"data", &spec.data, 0, 0, {}, "such as fashion-mnist, cifar10:DIR or csv:FILE; `weft data --help` lists all"},
       {"init", &spec.init, 0, 0, {}, "safetensors file of the weights to start from; empty: the seed draws them"},
       {"epochs", &spec.epochs, 1, 1e6, {}, "passes over the training data"},
       {"batch", &spec.batch, 1, 65536, {}, "samples per step"},
+      {"accumulate", &spec.accumulate, 1, 65536, {}, "batches per update of the weights"},
       {"seed", &spec.seed, 0, 9e15, {}, "of weights, order and augmentation"},
       {"threads", &spec.threads, 0, 1024, {}, "0: all cores this process may use"},
       {"precision", &spec.precision, 0, 0, {"f32"}, "of the computation"},
-      {"optimizer.name", &name, 0, 0, {"sgd", "adamw"}, "sgd or adamw"},
-      {"optimizer.learning_rate", &learning_rate, kTiny, 1e6, {}, "the peak, which the schedule scales"},
-      {"optimizer.weight_decay", &weight_decay, 0, 1e3, {}, "not applied to bias and norm"},
-      {"optimizer.momentum", &momentum, 0, 0.9999999, {}, "sgd"},
-      {"optimizer.nesterov", &nesterov, 0, 0, {}, "sgd"},
-      {"optimizer.beta1", &beta1, 0, 0.9999999, {}, "adamw"},
-      {"optimizer.beta2", &beta2, 0, 0.9999999, {}, "adamw"},
-      {"optimizer.epsilon", &epsilon, kTiny, 1, {}, "adamw"},
-      {"schedule.name", &schedule.name, 0, 0, {"constant", "cosine", "one_cycle"}, "constant, cosine or one_cycle"},
-      {"schedule.warmup_epochs", &schedule.warmup_epochs, 0, 1e6, {}, "linear rise before constant or cosine"},
+      {"optimizer.name", &optimizer.name, 0, 0, optimizer_names(),
+       fmt::format("{}", fmt::join(optimizer_names(), ", "))},
+      {"optimizer.learning_rate", &optimizer.learning_rate, kTiny, 1e6, {}, "the peak, which the schedule scales"},
+      {"optimizer.weight_decay", &optimizer.weight_decay, 0, 1e3, {}, "not applied to bias and norm"},
+      {"optimizer.momentum", &optimizer.momentum, 0, 0.9999999, {}, "sgd, lars, muon, rmsprop"},
+      {"optimizer.nesterov", &optimizer.nesterov, 0, 0, {}, "sgd; muon always does"},
+      {"optimizer.beta1", &optimizer.beta1, 0, 0.9999999, {}, "adam, adamw, lamb, and what muon leaves to adamw"},
+      {"optimizer.beta2", &optimizer.beta2, 0, 0.9999999, {}, "the same"},
+      {"optimizer.epsilon", &optimizer.epsilon, kTiny, 1, {}, "the same, and rmsprop"},
+      {"optimizer.smoothing", &optimizer.smoothing, 0, 0.9999999, {}, "rmsprop: share of the mean of squares kept"},
+      {"optimizer.centered", &optimizer.centered, 0, 0, {}, "rmsprop: by the variance of the gradient"},
+      {"optimizer.trust_coefficient", &optimizer.trust_coefficient, kTiny, 1e3, {}, "lars"},
+      {"optimizer.adamw_learning_rate_factor",
+       &optimizer.adamw_learning_rate_factor,
+       0,
+       1e6,
+       {},
+       "muon: adamw's rate over learning_rate"},
+  };
+  add_group_fields(fields, optimizer.groups);
+  const std::vector<Field> rest = {
+      {"schedule.name", &schedule.name, 0, 0, schedule_names(), fmt::format("{}", fmt::join(schedule_names(), ", "))},
+      {"schedule.warmup_epochs", &schedule.warmup_epochs, 0, 1e6, {}, "linear rise first; not with one_cycle"},
       {"schedule.rise", &schedule.rise, 0.001, 0.999, {}, "one_cycle: fraction of the steps before the peak"},
       {"schedule.annealing", &schedule.annealing, 0, 0, {"cosine", "linear"}, "one_cycle: cosine or linear"},
       {"schedule.start_divisor", &schedule.start_divisor, 1, 1e9, {}, "one_cycle: first rate = peak / this"},
       {"schedule.end_divisor", &schedule.end_divisor, 1, 1e12, {}, "one_cycle: last rate = first rate / this"},
+      {"schedule.every_epochs", &schedule.every_epochs, 0, 1e6, {}, "step, exponential; 0: a third of the run"},
+      {"schedule.factor", &schedule.factor, kTiny, 1, {}, "step, exponential, plateau, piecewise without factors"},
+      {"schedule.boundaries", &schedule.boundaries, 0, 1e6, {}, "piecewise: epochs"},
+      {"schedule.factors", &schedule.factors, 0, 1e6, {}, "piecewise: of the rate, before and after each boundary"},
+      {"schedule.lines", &schedule.lines, 0, 0, {}, "piecewise: lines between the factors at the boundaries"},
+      {"schedule.power", &schedule.power, kTiny, 100, {}, "polynomial"},
+      {"schedule.end_factor", &schedule.end_factor, 0, 1, {}, "polynomial, plateau: lowest rate, over the peak"},
+      {"schedule.periods", &schedule.periods, 0, 1e6, {}, "linear_cosine: cosine waves over the run"},
+      {"schedule.alpha", &schedule.alpha, 0, 1, {}, "linear_cosine: added to the line"},
+      {"schedule.beta", &schedule.beta, 0, 1, {}, "linear_cosine: added to the product"},
+      {"schedule.monitor",
+       &schedule.monitor,
+       0,
+       0,
+       {"test_loss", "test_accuracy", "train_loss", "train_accuracy"},
+       "plateau: test_loss, test_accuracy, train_loss or train_accuracy"},
+      {"schedule.patience", &schedule.patience, 0, 1e6, {}, "plateau: epochs without improvement before a reduction"},
+      {"schedule.threshold", &schedule.threshold, 0, 1, {}, "plateau: relative improvement that counts"},
+      {"schedule.cooldown", &schedule.cooldown, 0, 1e6, {}, "plateau: epochs after a reduction that do not count"},
+      {"clip.norm", &spec.clip.norm, 0, 1e30, {}, "bound of the norm of all gradients together; 0: none"},
+      {"clip.value", &spec.clip.value, 0, 1e30, {}, "bound of each element of the gradients; 0: none"},
+      {"ema.decay",
+       &spec.ema.decay,
+       0,
+       0.9999999,
+       {},
+       "average of the weights, used and saved in their place; 0: none"},
+      {"ema.warmup", &spec.ema.warmup, 0, 0, {}, "the decay begins at 0.1 and rises"},
+      {"lookahead.steps", &spec.lookahead.steps, 0, 1e9, {}, "updates between synchronisations; 0: no look-ahead"},
+      {"lookahead.alpha", &spec.lookahead.alpha, kTiny, 1, {}, "share of the way that the slow weights go"},
       {"loss.label_smoothing", &spec.loss.label_smoothing, 0, 0.999, {}, "share of the target spread over all classes"},
       {"augment.normalise", &spec.augment.normalise, 0, 0, {}, "by the mean and deviation of each channel"},
       {"augment.crop_padding", &spec.augment.crop_padding, 0, 1024, {}, "pixels; 0: no random crop"},
@@ -136,6 +249,8 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"evaluation.every_epochs", &spec.evaluation.every_epochs, 0, 1e6, {}, "0: after the last epoch only"},
       {"evaluation.batch", &spec.evaluation.batch, 0, 65536, {}, "0: as in training"},
   };
+  fields.insert(fields.end(), rest.begin(), rest.end());
+  return fields;
 }
 
 void set_field(RunSpec& spec, const std::string& key, const FieldValue& value, const std::string& where) {
@@ -144,6 +259,7 @@ void set_field(RunSpec& spec, const std::string& key, const FieldValue& value, c
     spec.model.options[key.substr(6)] = text != nullptr ? *text : shown(value);
     return;
   }
+  make_group(spec, key, where);
   const std::vector<Field> fields = fields_of(spec);
   assign(find_field(fields, key == "model" ? "model.name" : key, where), value, where);
 }
@@ -157,38 +273,10 @@ void set_from_text(RunSpec& spec, const std::string& assignment) {
   std::string text = assignment.substr(equals + 1);
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   if (is_model_option(key)) return set_field(spec, key, text, where);
+  make_group(spec, key, where);
   const std::vector<Field> fields = fields_of(spec);
   const Field& field = find_field(fields, key == "model" ? "model.name" : key, where);
   assign(field, value_of_kind(field, text), where);
-}
-
-void resolve(RunSpec& spec) {
-  if (spec.model.name.empty())
-    fail(ErrorKind::usage, "no model given; name a recipe or add --model M (`weft models` lists them)");
-  const bool adamw = spec.optimizer.name == "adamw";
-  if (spec.optimizer.learning_rate == 0) spec.optimizer.learning_rate = adamw ? 1e-3 : 0.05;
-  if (spec.optimizer.weight_decay < 0) spec.optimizer.weight_decay = adamw ? 1e-2 : 5e-4;
-  if (spec.threads == 0) spec.threads = available_cores();
-  if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
-  if (spec.schedule.name == "one_cycle" && spec.schedule.warmup_epochs != 0)
-    fail(ErrorKind::usage,
-         "schedule.warmup_epochs = {} with schedule.name = 'one_cycle': one_cycle warms up by itself; set "
-         "schedule.rise instead",
-         spec.schedule.warmup_epochs);
-  if (spec.schedule.warmup_epochs > static_cast<double>(spec.epochs))
-    fail(ErrorKind::usage, "schedule.warmup_epochs = {} is longer than the run of {} epochs; lower it",
-         spec.schedule.warmup_epochs, spec.epochs);
-}
-
-void choose_threads(RunSpec& spec, int64_t threads) {
-  spec.threads = threads > 0 ? threads : std::min(spec.threads, available_cores());
-}
-
-int64_t available_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
 }
 
 }  // namespace weft::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,26 +17,74 @@ struct ModelSpec {
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
+/// Parameters that train otherwise than the rest.
+struct ParameterGroup {
+  std::string match;                // a glob over parameter names, or "regex:" and an ECMAScript expression
+  double learning_rate_factor = 1;  // 0: these parameters stay as they are
+  double weight_decay = -1;         // negative: as without the group; else it counts for bias and norm too
+  std::string schedule = {};        // a name as in ScheduleSpec, with its other settings; empty: the run's own
+  friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
+};
+
 struct OptimizerSpec {
-  std::string name = "sgd";  // sgd | adamw
-  double learning_rate = 0;  // 0: the optimiser's own default, filled in by resolve()
-  double weight_decay = -1;  // negative: the optimiser's own default
-  double momentum = 0.9;     // sgd
-  bool nesterov = false;     // sgd
-  double beta1 = 0.9;        // adamw
-  double beta2 = 0.999;      // adamw
-  double epsilon = 1e-8;     // adamw
+  std::string name = "sgd";                   // sgd | adam | adamw | lamb | lars | muon | rmsprop
+  double learning_rate = 0;                   // 0: the optimiser's own default, filled in by resolve()
+  double weight_decay = -1;                   // negative: the optimiser's own default
+  double momentum = -1;                       // sgd, lars, muon, rmsprop; negative: the optimiser's own default
+  bool nesterov = false;                      // sgd
+  double beta1 = 0.9;                         // adam, adamw, lamb, muon's adamw
+  double beta2 = 0.999;                       // the same
+  double epsilon = 1e-8;                      // the same and rmsprop
+  double smoothing = 0.99;                    // rmsprop: share of the mean of squares kept
+  bool centered = false;                      // rmsprop
+  double trust_coefficient = 0.001;           // lars
+  double adamw_learning_rate_factor = 0.015;  // muon: rate of what AdamW updates, over learning_rate
+  std::map<std::string, ParameterGroup> groups;
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 
 struct ScheduleSpec {
-  std::string name = "cosine";       // constant | cosine | one_cycle
-  double warmup_epochs = 0;          // linear rise before constant or cosine
-  double rise = 0.3;                 // one_cycle: fraction of all steps that the rate rises
-  std::string annealing = "cosine";  // one_cycle: cosine | linear
-  double start_divisor = 25;         // one_cycle: first rate = peak / start_divisor
-  double end_divisor = 1e4;          // one_cycle: last rate = first rate / end_divisor
+  // constant | cosine | exponential | linear_cosine | one_cycle | piecewise | plateau | polynomial | step
+  std::string name = "cosine";
+  double warmup_epochs = 0;             // linear rise at the beginning; not with one_cycle
+  double rise = 0.3;                    // one_cycle: fraction of all steps that the rate rises
+  std::string annealing = "cosine";     // one_cycle: cosine | linear
+  double start_divisor = 25;            // one_cycle: first rate = peak / start_divisor
+  double end_divisor = 1e4;             // one_cycle: last rate = first rate / end_divisor
+  double every_epochs = 0;              // step, exponential: epochs per factor; 0: a third of the run
+  double factor = 0.1;                  // step, exponential, plateau; piecewise without factors
+  std::vector<double> boundaries = {};  // piecewise: epochs, rising
+  std::vector<double> factors = {};     // piecewise: of the rate, one more than boundaries, or with lines as many
+  bool lines = false;                   // piecewise: straight lines between (boundary, factor) points
+  double power = 1;                     // polynomial
+  double end_factor = 0;                // polynomial, plateau: lowest rate / peak
+  double periods = 0.5;                 // linear_cosine
+  double alpha = 0;                     // linear_cosine
+  double beta = 0.001;                  // linear_cosine
+  std::string monitor = "test_loss";    // plateau: test_loss | test_accuracy | train_loss | train_accuracy
+  int64_t patience = 10;                // plateau: epochs without improvement that are borne
+  double threshold = 1e-4;              // plateau: relative improvement that counts
+  int64_t cooldown = 0;                 // plateau: epochs after a reduction that do not count
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
+};
+
+struct ClipSpec {
+  double norm = 0;   // of all gradients together; 0: no bound
+  double value = 0;  // of each element; 0: no bound
+  friend bool operator==(const ClipSpec&, const ClipSpec&) = default;
+};
+
+/// The exponential moving average of the weights, which evaluation and checkpoints then use.
+struct EmaSpec {
+  double decay = 0;    // 0: no average
+  bool warmup = true;  // the decay rises as (1 + step) / (10 + step) towards its value
+  friend bool operator==(const EmaSpec&, const EmaSpec&) = default;
+};
+
+struct LookaheadSpec {
+  int64_t steps = 0;   // between synchronisations; 0: none
+  double alpha = 0.5;  // share of the way that the slow weights go
+  friend bool operator==(const LookaheadSpec&, const LookaheadSpec&) = default;
 };
 
 struct LossSpec {
@@ -71,11 +120,15 @@ struct RunSpec {
   std::string init;  // safetensors file of the weights to start from; empty: the seed draws them
   int64_t epochs = 5;
   int64_t batch = 128;
+  int64_t accumulate = 1;  // batches per update of the weights
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use
   std::string precision = "f32";
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
+  ClipSpec clip;
+  EmaSpec ema;
+  LookaheadSpec lookahead;
   LossSpec loss;
   AugmentSpec augment;
   CheckpointSpec checkpoint;
@@ -86,8 +139,8 @@ struct RunSpec {
 /// One setting of a RunSpec by its recipe key; the table of them serves reading, printing, --set and the messages.
 struct Field {
   std::string key;  // "optimizer.learning_rate"
-  std::variant<std::string*, int64_t*, double*, bool*> target;
-  double low = 0, high = 0;          // numbers: the allowed range, both ends included
+  std::variant<std::string*, int64_t*, double*, bool*, std::vector<double>*> target;
+  double low = 0, high = 0;          // numbers, each one of a list: the allowed range, both ends included
   std::vector<std::string> choices;  // texts: the allowed values; empty: any
   std::string help;
 };
@@ -95,9 +148,10 @@ struct Field {
 /// All fields of `spec` but the model's options, in the order of the recipe.
 std::vector<Field> fields_of(RunSpec& spec);
 
-using FieldValue = std::variant<std::string, int64_t, double, bool>;
+using FieldValue = std::variant<std::string, int64_t, double, bool, std::vector<double>>;
 
-/// Sets one key; "model.KEY" beyond model.name are the model's options. `where` begins each message: "recipe.toml:4".
+/// Sets one key; "model.KEY" beyond model.name are the model's options, "optimizer.groups.NAME.KEY" makes the group
+/// where there is none of that name. `where` begins each message: "recipe.toml:4".
 /// Error(usage) for an unknown key (with the nearest one), a wrong kind or a value out of range.
 void set_field(RunSpec& spec, const std::string& key, const FieldValue& value, const std::string& where);
 

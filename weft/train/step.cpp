@@ -7,6 +7,7 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
+#include "weft/train/optimizers/hidden_weights.h"
 
 namespace weft::train {
 
@@ -18,6 +19,47 @@ bool predicts_values(const models::Model& model) { return model.graph.type(model
 ValueId row_losses(models::Model& model, double label_smoothing) {
   if (predicts_values(model)) return ops::mse(model.graph, model.logits, model.labels, "losses");
   return ops::cross_entropy(model.graph, model.logits, model.labels, label_smoothing, "losses");
+}
+
+constexpr const char* kSumSlot = "gradient_sum";
+
+std::vector<std::string> statistics_of(const std::vector<models::ParameterSpec>& parameters) {
+  std::vector<std::string> names;
+  for (const models::ParameterSpec& parameter : parameters)
+    if (!parameter.trainable) names.push_back(parameter.name);
+  return names;
+}
+
+/// Adds the gradients of one of `batches` batches to their mean, which the slots "gradient_sum" collect.
+std::vector<SlotSpec> accumulate_gradients(Graph& graph, const std::vector<TrainedParameter>& trained,
+                                           int64_t batches) {
+  const ValueId keep = graph.add_input(InputKind::scalar, "accumulated", {DType::f32, {}, {}});
+  const ValueId take = ops::constant(graph, {}, 1 / static_cast<double>(batches));
+  std::vector<SlotSpec> slots;
+  for (const TrainedParameter& parameter : trained) {
+    slots.push_back({slot_name(kSumSlot, parameter.name), {DType::f32, graph.shape(parameter.value), {}}});
+    const ValueId sum = graph.add_input(InputKind::state, slots.back().name, slots.back().type);
+    graph.add_update(slots.back().name,
+                     ops::blend_update(graph, sum, parameter.gradient, keep, take, "accumulate/" + parameter.name));
+  }
+  return slots;
+}
+
+/// The update in a graph of its own, whose gradients are the sums that were collected.
+Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedParameter> trained,
+                   const std::vector<std::string>& statistics, std::vector<SlotSpec>& slots) {
+  Graph graph(step.registry(), spec.model.name + " update");
+  for (TrainedParameter& parameter : trained) {
+    const TensorType type = step.type(parameter.value);
+    parameter.value = graph.add_input(InputKind::parameter, parameter.name, type);
+    parameter.gradient = graph.add_input(InputKind::state, slot_name(kSumSlot, parameter.name), type);
+  }
+  if (spec.ema.decay > 0)
+    for (const std::string& name : statistics)
+      graph.add_input(InputKind::state, name, step.type(step.find_input(name)->value));
+  const std::vector<SlotSpec> more = add_update(graph, spec, trained, statistics, "update");
+  slots.insert(slots.end(), more.begin(), more.end());
+  return graph;
 }
 
 }  // namespace
@@ -40,13 +82,31 @@ TrainingStep build_training_step(const OpRegistry& registry, const RunSpec& spec
     targets.push_back(graph.find_input(parameter.name)->value);
     trained.push_back({parameter.name, targets.back(), {}, parameter.decay});
   }
+  const std::vector<bool> hidden = find_hidden_weights(graph, targets);
   const std::vector<ValueId> gradients = add_gradients(graph, loss, targets);
   for (size_t index = 0; index < trained.size(); ++index) {
     trained[index].gradient = gradients[index];
+    trained[index].hidden = hidden[index];
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, gradients[index]);
   }
-  std::vector<SlotSpec> slots = add_optimizer(graph, spec.optimizer, trained);
-  return {std::move(graph), std::move(model.parameters), std::move(slots)};
+  const std::vector<std::string> statistics = statistics_of(model.parameters);
+  if (spec.accumulate == 1) {
+    std::vector<SlotSpec> slots = add_update(graph, spec, trained, statistics, "step");
+    return {std::move(graph), std::move(model.parameters), std::move(slots)};
+  }
+  std::vector<SlotSpec> slots = accumulate_gradients(graph, trained, spec.accumulate);
+  Graph update = build_update(graph, spec, trained, statistics, slots);
+  return {std::move(graph), std::move(model.parameters), std::move(slots), std::move(update)};
+}
+
+Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
+  Graph graph = *step.update;
+  for (const GraphInput& input : graph.inputs())
+    if (const GraphInput* known = compiled.find_input(input.name); known != nullptr && input.kind != InputKind::scalar)
+      graph.set_layout(input.value, compiled.type(known->value).layout);
+  for (const StateUpdate& update : graph.updates())
+    graph.set_layout(update.value, graph.type(graph.find_input(update.state)->value).layout);
+  return graph;
 }
 
 Graph build_evaluation_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input) {
@@ -103,8 +163,13 @@ State initial_state(const TrainingStep& step, uint64_t seed) {
   State state;
   for (const models::ParameterSpec& parameter : step.parameters)
     state.set(parameter.name, models::initialize(parameter, seed));
-  for (const SlotSpec& slot : step.slots) state.set(slot.name, Tensor(slot.type));
+  start_slots(step, state);
   return state;
+}
+
+void start_slots(const TrainingStep& step, State& state) {
+  for (const SlotSpec& slot : step.slots)
+    state.set(slot.name, slot.copy_of.empty() ? Tensor(slot.type) : state.get(slot.copy_of).clone());
 }
 
 int64_t state_bytes(const TrainingStep& step) {

@@ -1,6 +1,7 @@
 // The graphs of one step: training (forward, backward, update), evaluation and prediction.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +17,10 @@
 namespace weft::train {
 
 struct TrainingStep {
-  Graph graph;
+  Graph graph;  // forward, backward, update; where batches are accumulated, forward, backward and the sum
   std::vector<models::ParameterSpec> parameters;  // of the model, running statistics included
   std::vector<SlotSpec> slots;                    // of the optimiser
+  std::optional<Graph> update = {};               // of an accumulated step: from the sum of the gradients on
 };
 
 struct TrainingStepOptions {
@@ -27,8 +29,10 @@ struct TrainingStepOptions {
 
 /// Batch inputs as the model has them. The loss is cross-entropy where the labels are classes or tokens, the mean
 /// squared error where they are real values (f32). Scalars "learning_rate" and, where something counts, "step" and
-/// "seed" (i64); outputs "loss" (mean over the batch) and, where there are classes, "correct" (rows whose largest logit
-/// is the label).
+/// "seed" (i64), with those of add_update(), whose counter is "step" too. With spec.accumulate = N > 1 "step" counts
+/// batches, the update's counter is "update", and the scalar "accumulated" is 0 in the first of N batches, which begins
+/// a new sum, and 1 in the others. Outputs "loss" (mean over the batch) and, where there are classes, "correct" (rows
+/// whose largest logit is the label).
 TrainingStep build_training_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
@@ -47,8 +51,15 @@ bool has_output(const Graph& graph, std::string_view name);
 /// Error(usage) where the model reads or predicts something else than the data hold: images, rows, tokens.
 void require_fit(const Graph& graph, const std::string& model, const data::DatasetInfo& info, int64_t batch);
 
-/// The state before the first step: parameters drawn from (seed, name), optimiser slots zero.
+/// The update of an accumulated step in the layouts that its parameters and sums have in the compiled graph of a batch,
+/// so that both run on one State without conversions.
+Graph update_graph_for(const TrainingStep& step, const Graph& compiled);
+
+/// The state before the first step: parameters drawn from (seed, name), optimiser slots as start_slots() sets them.
 State initial_state(const TrainingStep& step, uint64_t seed);
+/// Sets the optimiser's slots to zero or to copies of the parameters in the state, as each begins: for parameters that
+/// came from elsewhere.
+void start_slots(const TrainingStep& step, State& state);
 
 /// Bytes of that state, known without making it.
 int64_t state_bytes(const TrainingStep& step);

@@ -18,6 +18,18 @@ std::optional<double> optional_number(const json& value) {
   return value.get<double>();
 }
 
+json to_json(const PlateauState& p) {
+  return {
+      {"factor", p.factor}, {"best", optional_number(p.best)}, {"bad_epochs", p.bad_epochs}, {"cooldown", p.cooldown}};
+}
+
+PlateauState plateau_from(const json& j) {
+  return {.factor = j.at("factor"),
+          .best = optional_number(j.at("best")),
+          .bad_epochs = j.at("bad_epochs"),
+          .cooldown = j.at("cooldown")};
+}
+
 json to_json(const Position& p) {
   return {{"epoch", p.epoch},
           {"step_in_epoch", p.step_in_epoch},
@@ -39,7 +51,8 @@ Position position_from(const json& j) {
           .samples = j.at("samples"),
           .epoch_seconds = j.at("epoch_seconds"),
           .train_seconds = j.at("train_seconds"),
-          .step_seconds = j.at("step_seconds")};
+          .step_seconds = j.at("step_seconds"),
+          .plateau = j.contains("plateau") ? plateau_from(j["plateau"]) : PlateauState{}};
 }
 
 json to_json(const EpochMetrics& m) {
@@ -83,6 +96,7 @@ std::string print_manifest(const Manifest& manifest) {
                {"seed", manifest.seed},
                {"position", to_json(manifest.position)},
                {"files", files}};
+  if (manifest.position.plateau != PlateauState{}) root["position"]["plateau"] = to_json(manifest.position.plateau);
   if (manifest.last_epoch) root["last_epoch"] = to_json(*manifest.last_epoch);
   if (manifest.best)
     root["best"] = {{"step", manifest.best->step},

@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/tensor/safetensors.h"
+#include "weft/train/optimizers/ema.h"
 #include "weft/train/optimizers/optimizer.h"
 
 namespace weft::train {
@@ -77,6 +79,22 @@ class UnfinishedDirectory {
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
 
+/// Where the weights are averaged, the model's file holds the averages under the weights' names, so that every reader
+/// uses them, and the optimiser's file the weights as "optimizer/trained/NAME".
+constexpr const char* kTrainedSlot = "trained";
+
+std::string average_of(const std::string& name) { return slot_name(kEmaSlot, name); }
+
+void exchange_averages(State& state) {
+  for (const std::string& name : state.names()) {
+    const std::string trained = slot_name(kTrainedSlot, name);
+    if (!state.has(trained)) continue;
+    state.set(average_of(name), state.get(name));
+    state.set(name, state.get(trained));
+    state.remove(trained);
+  }
+}
+
 void require_finite(const std::string& name, const Tensor& tensor, int64_t step) {
   const float* values = tensor.data_as<float>();
   for (int64_t index = 0; index < tensor.elements(); ++index)
@@ -89,12 +107,21 @@ void require_finite(const std::string& name, const Tensor& tensor, int64_t step)
 
 FileRecord write_tensors(const fs::path& path, const State& state, bool slots, int64_t step) {
   std::vector<SafetensorsEntry> entries;
+  std::map<std::string, std::string> sources;  // entry -> state
   for (const std::string& name : state.names()) {
-    const Tensor& tensor = state.get(name);
-    if (is_slot(name) == slots) entries.push_back({name, {tensor.dtype(), tensor.shape(), {}}});
+    if (is_slot(name)) {
+      if (slots && !name.starts_with(average_of(""))) sources[name] = name;
+      continue;
+    }
+    const bool averaged = state.has(average_of(name));
+    if (!slots) sources[name] = averaged ? average_of(name) : name;
+    if (slots && averaged) sources[slot_name(kTrainedSlot, name)] = name;
   }
+  for (const auto& [entry, source] : sources)
+    entries.push_back({entry, {state.get(source).dtype(), state.get(source).shape(), {}}});
   AtomicFile file(path);
-  write_safetensors(file, entries, {{"format", "pt"}}, [&](const std::string& name) {
+  write_safetensors(file, entries, {{"format", "pt"}}, [&](const std::string& entry) {
+    const std::string& name = sources.at(entry);
     const Tensor& tensor = state.get(name);
     Tensor plain = tensor.layout().is_plain() ? tensor : state.plain(name);
     if (plain.dtype() == DType::f32) require_finite(name, plain, step);
@@ -149,6 +176,7 @@ Checkpoint read_checkpoint(const fs::path& directory, bool with_optimizer) {
     SafetensorsFile file = read_safetensors(directory / name);
     for (auto& [tensor_name, tensor] : file.tensors) checkpoint.state.set(tensor_name, std::move(tensor));
   }
+  exchange_averages(checkpoint.state);
   return checkpoint;
 }
 

@@ -1,6 +1,6 @@
 // The checkpoints of a run: directories step-00000120/ with
-//   model.safetensors      parameters and running statistics, plain, named as in PyTorch
-//   optimizer.safetensors  the optimiser's slots
+//   model.safetensors      parameters and running statistics, plain, named as in PyTorch; their averages where there
+//   are optimizer.safetensors  the optimiser's slots; with averages, the weights themselves as "optimizer/trained/NAME"
 //   manifest.json          where the run stood, sizes and checksums of the other two
 // Each appears whole, by one rename, or not at all. `best` is a link to the one that did best on the test data.
 #pragma once

@@ -1,26 +1,48 @@
-// From a recipe's [optimizer] to the update nodes.
+// From a recipe's [optimizer], [clip], [lookahead] and [ema] to the nodes of the update.
 #include "weft/train/optimizers/optimizer.h"
 
 #include "weft/base/error.h"
+#include "weft/train/optimizers/update_builder.h"
 
 namespace weft::train {
 
 namespace {
 
-ValueId scalar_input(Graph& graph, const std::string& name, DType dtype) {
-  if (const GraphInput* input = graph.find_input(name)) return input->value;
-  return graph.add_input(InputKind::scalar, name, TensorType{dtype, {}, {}});
+void add_named(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
+  const std::string& name = builder.spec().name;
+  if (name == "sgd") return add_sgd(builder, parameters);
+  if (name == "adam") return add_adam(builder, parameters, /*decoupled=*/false);
+  if (name == "adamw") return add_adam(builder, parameters, /*decoupled=*/true);
+  if (name == "lamb") return add_lamb(builder, parameters);
+  if (name == "lars") return add_lars(builder, parameters);
+  if (name == "muon") return add_muon(builder, parameters);
+  if (name == "rmsprop") return add_rmsprop(builder, parameters);
+  fail(ErrorKind::internal, "optimizer '{}' has no function", name);
 }
 
 }  // namespace
 
+std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
+                                 const std::vector<std::string>& statistics, const std::string& counter) {
+  std::vector<TrainedParameter> clipped = parameters;
+  clip_gradients(graph, spec.clip, clipped);
+  UpdateBuilder builder(graph, spec.optimizer, counter);
+  const std::vector<UpdatedParameter> updated = assign_groups(builder, clipped);
+  add_named(builder, updated);
+  if (spec.lookahead.steps > 0) add_lookahead(builder, spec.lookahead, updated);
+  if (spec.ema.decay > 0) {
+    std::vector<std::string> averaged = statistics;
+    for (const TrainedParameter& parameter : parameters) averaged.push_back(parameter.name);
+    add_ema(builder, averaged);
+  }
+  return builder.finish();
+}
+
 std::vector<SlotSpec> add_optimizer(Graph& graph, const OptimizerSpec& spec,
                                     const std::vector<TrainedParameter>& parameters) {
-  const ValueId learning_rate = scalar_input(graph, "learning_rate", DType::f32);
-  if (spec.name == "sgd") return add_sgd(graph, spec, parameters, learning_rate);
-  if (spec.name == "adamw")
-    return add_adamw(graph, spec, parameters, learning_rate, scalar_input(graph, "step", DType::i64));
-  fail(ErrorKind::internal, "optimizer '{}' has no function", spec.name);
+  RunSpec run;
+  run.optimizer = spec;
+  return add_update(graph, run, parameters, {}, "step");
 }
 
 }  // namespace weft::train

@@ -1,11 +1,10 @@
-// Optimisers: each adds to the graph of a step one update node per parameter and the state that it carries along.
+// Optimisers: each adds to the graph of a step the update of every parameter and the state that it carries along.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "weft/graph/graph.h"
-#include "weft/models/model.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::train {
@@ -14,27 +13,30 @@ namespace weft::train {
 struct TrainedParameter {
   std::string name;
   ValueId value, gradient;
-  bool decay = true;  // false for bias and norm
+  bool decay = true;    // false for bias and norm
+  bool hidden = false;  // the weight of a hidden layer (hidden_weights.h), which is what muon updates
 };
 
-/// A state that starts at zero, such as a momentum: "optimizer/velocity/conv1.weight".
+/// A state of the optimiser, such as a momentum: "optimizer/velocity/conv1.weight".
 struct SlotSpec {
   std::string name;
   TensorType type;
+  std::string copy_of = {};  // begins as a copy of this state; empty: as zeros
 };
 
 inline constexpr const char* kSlotPrefix = "optimizer/";
+/// "optimizer/SLOT/NAME"
+std::string slot_name(const std::string& slot, const std::string& parameter);
 
-/// Momentum SGD; slots "optimizer/velocity/NAME".
-std::vector<SlotSpec> add_sgd(Graph& graph, const OptimizerSpec& spec, const std::vector<TrainedParameter>& parameters,
-                              ValueId learning_rate);
+/// The update of a step from the gradients on: clipping, groups, the optimiser that the spec names, look-ahead and the
+/// average of the weights and of the running `statistics` of the model, in this order. Scalar inputs: "learning_rate",
+/// "learning_rate/GROUP" for a group with a schedule of its own, `counter` (i64, updates done) where something counts,
+/// "synchronise" with look-ahead (1 in the updates that end with a synchronisation, else 0), "ema_decay". Output
+/// "gradient_norm" where the spec bounds it. Error(usage) for groups that match nothing or what another one matches.
+std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
+                                 const std::vector<std::string>& statistics, const std::string& counter);
 
-/// AdamW (Loshchilov and Hutter 2019); slots "optimizer/first_moment/NAME" and "optimizer/second_moment/NAME".
-/// `step` is an i64 scalar that counts from 0.
-std::vector<SlotSpec> add_adamw(Graph& graph, const OptimizerSpec& spec,
-                                const std::vector<TrainedParameter>& parameters, ValueId learning_rate, ValueId step);
-
-/// The optimiser that the spec names, with its scalar inputs "learning_rate" and, where it counts steps, "step".
+/// No more than the optimiser.
 std::vector<SlotSpec> add_optimizer(Graph& graph, const OptimizerSpec& spec,
                                     const std::vector<TrainedParameter>& parameters);
 

@@ -1,26 +1,23 @@
-// Momentum SGD, as torch.optim.SGD without dampening.
-#include <fmt/format.h>
-
+// Stochastic gradient descent with momentum, as torch.optim.SGD without dampening (Nesterov: Sutskever et al. 2013,
+// section 3), with g the gradient, w the parameter, r the rate:
+//   g = g + decay w      v' = momentum v + g      w' = w - r v', or with Nesterov w' = w - r (g + momentum v')
+// Slot "velocity" (v). One fused node per parameter.
 #include "weft/ops/ops.h"
-#include "weft/train/optimizers/optimizer.h"
+#include "weft/train/optimizers/update_builder.h"
 
 namespace weft::train {
 
-std::vector<SlotSpec> add_sgd(Graph& graph, const OptimizerSpec& spec, const std::vector<TrainedParameter>& parameters,
-                              ValueId learning_rate) {
-  std::vector<SlotSpec> slots;
-  for (const TrainedParameter& parameter : parameters) {
-    const TensorType type{DType::f32, graph.shape(parameter.value), {}};
-    slots.push_back({fmt::format("{}velocity/{}", kSlotPrefix, parameter.name), type});
-    const ValueId velocity = graph.add_input(InputKind::state, slots.back().name, type);
-    const ops::SgdOptions options{
-        .momentum = spec.momentum, .weight_decay = parameter.decay ? spec.weight_decay : 0, .nesterov = spec.nesterov};
-    const auto [next, next_velocity] = ops::sgd_update(graph, parameter.value, parameter.gradient, velocity,
-                                                       learning_rate, options, "update/" + parameter.name);
-    graph.add_update(parameter.name, next);
-    graph.add_update(slots.back().name, next_velocity);
+void add_sgd(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
+  for (const UpdatedParameter& parameter : parameters) {
+    const ops::SgdOptions options{.momentum = builder.spec().momentum,
+                                  .weight_decay = parameter.weight_decay,
+                                  .nesterov = builder.spec().nesterov};
+    const ValueId velocity = builder.slot("velocity", parameter.name);
+    const auto [next, next_velocity] = ops::sgd_update(builder.graph(), parameter.value, parameter.gradient, velocity,
+                                                       parameter.learning_rate, options, "update/" + parameter.name);
+    builder.set_next(parameter.name, next);
+    builder.set_next("velocity", parameter.name, next_velocity);
   }
-  return slots;
 }
 
 }  // namespace weft::train

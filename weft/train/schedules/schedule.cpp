@@ -8,21 +8,68 @@
 
 namespace weft::train {
 
-std::function<double(int64_t step)> make_schedule(const ScheduleSpec& schedule, double learning_rate,
-                                                  int64_t total_steps, int64_t steps_per_epoch) {
-  const int64_t rising = std::llround(schedule.warmup_epochs * static_cast<double>(steps_per_epoch));
-  if (schedule.name == "constant") return [=](int64_t step) { return learning_rate * warm_up(step, rising); };
-  if (schedule.name == "cosine")
-    return [=](int64_t step) {
-      if (step < rising) return learning_rate * warm_up(step, rising);
-      return cosine(step - rising, total_steps - rising, learning_rate);
-    };
-  if (schedule.name != "one_cycle") fail(ErrorKind::internal, "schedule '{}' has no function", schedule.name);
+namespace {
+
+using Rate = std::function<double(int64_t step)>;
+
+/// A schedule over all steps that follow a warm-up.
+template <typename Fall>
+Rate after_rise(int64_t rising, double learning_rate, Fall fall) {
+  return [=](int64_t step) { return step < rising ? learning_rate * warm_up(step, rising) : fall(step - rising); };
+}
+
+Rate make_one_cycle(const ScheduleSpec& schedule, double learning_rate, int64_t total_steps) {
   const OneCycleOptions options{.rise = schedule.rise,
                                 .linear_annealing = schedule.annealing == "linear",
                                 .start_divisor = schedule.start_divisor,
                                 .end_divisor = schedule.end_divisor};
   return [=](int64_t step) { return one_cycle(step, total_steps, learning_rate, options); };
+}
+
+Rate make_piecewise(const ScheduleSpec& schedule, double learning_rate, double steps_per_epoch) {
+  std::vector<double> steps = schedule.boundaries;
+  for (double& boundary : steps) boundary *= steps_per_epoch;
+  return [=, factors = schedule.factors, factor = schedule.factor, lines = schedule.lines](int64_t step) {
+    const auto at = static_cast<double>(step);
+    return lines ? piecewise_lines(at, steps, factors, learning_rate)
+                 : piecewise(at, steps, factors, factor, learning_rate);
+  };
+}
+
+}  // namespace
+
+Rate make_schedule(const ScheduleSpec& schedule, double learning_rate, int64_t total_steps, int64_t steps_per_epoch) {
+  const std::string& name = schedule.name;
+  const auto epoch = static_cast<double>(steps_per_epoch);
+  const int64_t rising = std::llround(schedule.warmup_epochs * epoch), falling = total_steps - rising;
+  if (name == "one_cycle") return make_one_cycle(schedule, learning_rate, total_steps);
+  if (name == "cosine")
+    return after_rise(rising, learning_rate, [=](int64_t step) { return cosine(step, falling, learning_rate); });
+  if (name == "polynomial")
+    return after_rise(rising, learning_rate,
+                      [=, power = schedule.power, end_factor = schedule.end_factor](int64_t step) {
+                        return polynomial(step, falling, learning_rate, power, end_factor);
+                      });
+  if (name == "linear_cosine") {
+    const LinearCosineOptions options{.periods = schedule.periods, .alpha = schedule.alpha, .beta = schedule.beta};
+    return after_rise(rising, learning_rate,
+                      [=](int64_t step) { return linear_cosine(step, falling, learning_rate, options); });
+  }
+  Rate rate;
+  if (name == "constant" || name == "plateau") {
+    rate = [=](int64_t) { return learning_rate; };
+  } else if (name == "step" || name == "exponential") {
+    const double every =
+        schedule.every_epochs > 0 ? schedule.every_epochs * epoch : static_cast<double>(total_steps) / 3;
+    rate = [=, factor = schedule.factor, stairs = name == "step"](int64_t step) {
+      return exponential(static_cast<double>(step), every, learning_rate, factor, stairs);
+    };
+  } else if (name == "piecewise") {
+    rate = make_piecewise(schedule, learning_rate, epoch);
+  } else {
+    fail(ErrorKind::internal, "schedule '{}' has no function", name);
+  }
+  return [=](int64_t step) { return rate(step) * warm_up(step, rising); };
 }
 
 }  // namespace weft::train

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "weft/train/run_spec.h"
 
@@ -27,7 +28,30 @@ double one_cycle(int64_t step, int64_t total, double peak, const OneCycleOptions
 /// 2.2; as torch.optim.lr_scheduler.LinearLR with start_factor 1 / warmup_steps).
 double warm_up(int64_t step, int64_t warmup_steps);
 
-/// Rate by step for a run. After a warm-up, cosine falls over the remaining steps.
+/// rate * factor^(step / steps_per_factor), the exponent a real number (as torch.optim.lr_scheduler.ExponentialLR with
+/// gamma = factor, stepped once per steps_per_factor) or, in `stairs`, rounded down (as StepLR).
+double exponential(double step, double steps_per_factor, double rate, double factor, bool stairs);
+
+/// rate * factors[i] with i the number of boundaries at or before `step`; without factors, rate * factor^i (as
+/// torch.optim.lr_scheduler.MultiStepLR).
+double piecewise(double step, std::span<const double> boundaries, std::span<const double> factors, double factor,
+                 double rate);
+/// Straight lines through the points (boundary, rate * factor), level outside of them (as numpy.interp).
+double piecewise_lines(double step, std::span<const double> boundaries, std::span<const double> factors, double rate);
+
+/// end + (rate - end) * (1 - step / total)^power with end = rate * end_factor (as
+/// torch.optim.lr_scheduler.PolynomialLR where that is 0).
+double polynomial(int64_t step, int64_t total, double rate, double power, double end_factor);
+
+struct LinearCosineOptions {
+  double periods = 0.5, alpha = 0, beta = 0.001;
+};
+/// rate * ((alpha + 1 - x) * (1 + cos(2 pi * periods * x)) / 2 + beta) with x = step / total (Bello et al. 2017,
+/// "Neural optimizer search with reinforcement learning", section 4; as tf.train.linear_cosine_decay).
+double linear_cosine(int64_t step, int64_t total, double rate, const LinearCosineOptions& options);
+
+/// Rate by step for a run. After a warm-up, cosine, polynomial and linear_cosine fall over the remaining steps; the
+/// schedules by epochs count from the beginning of the run. Of `plateau` it gives the warm-up: see plateau.h.
 std::function<double(int64_t step)> make_schedule(const ScheduleSpec& schedule, double learning_rate,
                                                   int64_t total_steps, int64_t steps_per_epoch);
 

@@ -1,0 +1,87 @@
+// A small made-up data set, and everything that a training loop on it needs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/ops/all.h"
+#include "weft/train/fit.h"
+#include "weft/train/run_data.h"
+#include "weft/train/step.h"
+
+namespace weft::train {
+
+inline constexpr int64_t kSize = 16;  // pixels on a side
+
+/// Images whose brightness says their class.
+inline data::MemoryDataset make_data(int64_t samples) {
+  std::vector<uint8_t> pixels, labels;
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    labels.push_back(static_cast<uint8_t>(sample % 3));
+    for (int64_t pixel = 0; pixel < kSize * kSize; ++pixel)
+      pixels.push_back(static_cast<uint8_t>(60 * (sample % 3) + (pixel * 7 + sample * 13) % 40));
+  }
+  return data::MemoryDataset({"bright", {1, kSize, kSize}, 3, {}}, std::move(pixels), std::move(labels));
+}
+
+/// Everything that a loop needs, over one model.
+class Rig {
+ public:
+  explicit Rig(RunSpec run_spec)
+      : spec(std::move(run_spec)),
+        registry(ops::make_registry()),
+        backend(static_cast<int>(spec.threads)),
+        training_set(make_data(100)),
+        test_set(make_data(40)),
+        description{training_set.info(), data::channel_statistics(training_set)},
+        step(build_training_step(registry, spec, model_input(description, spec.batch))),
+        training([this](int64_t) { return step.graph; }, backend, {.passes = {}, .threads = backend.threads()}),
+        evaluation(
+            [this](int64_t batch) { return build_evaluation_step(registry, spec, model_input(description, batch)); },
+            backend, {.passes = {}, .threads = backend.threads()}),
+        state(initial_state(step, static_cast<uint64_t>(spec.seed))),
+        training_loader(training_set, training_loader_options(spec, description)),
+        test_loader(test_set, evaluation_loader_options(spec, description)) {
+    if (step.update)
+      update.emplace([this](int64_t batch) { return update_graph_for(step, training.compiled(batch).graph); }, backend,
+                     CompileOptions{.passes = {}, .threads = backend.threads()});
+  }
+
+  FitResult fit_from(const Position& position, const Hooks& hooks) {
+    return fit({spec, training, evaluation, state, training_loader, &test_loader, update ? &*update : nullptr},
+               position, hooks);
+  }
+  std::vector<float> weights() const {
+    std::vector<float> all;
+    for (const std::string& name : state.names()) {
+      const Tensor tensor = state.plain(name);
+      all.insert(all.end(), tensor.data_as<float>(), tensor.data_as<float>() + tensor.elements());
+    }
+    return all;
+  }
+
+  RunSpec spec;
+  OpRegistry registry;
+  CpuBackend backend;
+  data::MemoryDataset training_set, test_set;
+  DataDescription description;
+  TrainingStep step;
+  StepCache training, evaluation;
+  std::optional<StepCache> update;
+  State state;
+  data::Loader training_loader, test_loader;
+};
+
+inline RunSpec spec_for(const std::string& model, int64_t epochs) {
+  RunSpec spec;
+  spec.model.name = model;
+  spec.epochs = epochs;
+  spec.batch = 16;  // 6 steps an epoch; the test set of 40 ends in a batch of 8
+  spec.threads = 2;
+  spec.optimizer.learning_rate = 0.02;
+  resolve(spec);
+  return spec;
+}
+
+}  // namespace weft::train

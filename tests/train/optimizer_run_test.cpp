@@ -1,0 +1,206 @@
+// Optimisers in the loop: accumulation is one large batch, checkpoints go on bitwise, averages are what is evaluated
+// and saved.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/train/fit_rig.h"
+#include "weft/base/error.h"
+#include "weft/train/checkpoint/store.h"
+#include "weft/train/evaluate.h"
+#include "weft/train/optimizers/ema.h"
+
+namespace weft::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Everything switched on.
+RunSpec full_spec(const std::string& optimizer, int64_t accumulate) {
+  RunSpec spec = spec_for("lenet5", 2);
+  spec.optimizer.name = optimizer;
+  spec.optimizer.learning_rate = 0;
+  resolve(spec);
+  spec.batch = 16 / accumulate;
+  spec.accumulate = accumulate;
+  spec.clip = {.norm = 1, .value = 0.5};
+  spec.ema.decay = 0.9;
+  spec.lookahead.steps = 5;
+  return spec;
+}
+
+class CheckpointDirectory {
+ public:
+  CheckpointDirectory() {
+    std::string name = (fs::temp_directory_path() / "weft-optimizer-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
+    path_ = name;
+  }
+  ~CheckpointDirectory() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void expect_bitwise_resume(const RunSpec& spec) {
+  Rig straight(spec);
+  straight.fit_from({}, {});
+  const CheckpointDirectory directory;
+  CheckpointStore store(directory.path(), 3);
+  Rig first(spec);
+  int64_t steps = 0;
+  Hooks hooks;
+  hooks.on_step = [&](const StepMetrics&) { ++steps; };
+  hooks.stop_requested = [&] { return steps == 8; };  // in the second epoch
+  hooks.save = [&](const Position& position) {
+    Manifest manifest;
+    manifest.position = position;
+    store.write(first.state, manifest);
+  };
+  ASSERT_FALSE(first.fit_from({}, hooks).finished);
+  std::optional<Checkpoint> checkpoint = store.read_newest([](const std::string&) {});
+  ASSERT_TRUE(checkpoint);
+  Rig second(spec);
+  second.state = std::move(checkpoint->state);
+  EXPECT_TRUE(second.fit_from(checkpoint->manifest.position, {}).finished);
+  EXPECT_EQ(second.state.names(), straight.state.names());
+  EXPECT_EQ(second.weights(), straight.weights()) << spec.optimizer.name << ", " << spec.accumulate;
+}
+
+TEST(OptimizerRun, ContinuedFromACheckpointIsBitwiseTheSame) {
+  for (const char* optimizer : {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"})
+    for (const int64_t accumulate : {1, 4}) expect_bitwise_resume(full_spec(optimizer, accumulate));
+}
+
+TEST(OptimizerRun, PlateauGoesOnFromItsStateInTheManifest) {
+  RunSpec spec = spec_for("mlp", 6);
+  spec.schedule.name = "plateau";
+  spec.schedule.patience = 0;
+  spec.schedule.threshold = 1;  // nothing is an improvement
+  spec.schedule.factor = 0.5;
+  std::vector<double> rates, resumed_rates;
+  const auto note_into = [](std::vector<double>& all) {
+    return [&all](const StepMetrics& m) { all.push_back(m.learning_rate); };
+  };
+  Rig straight(spec);
+  Hooks hooks;
+  hooks.on_step = note_into(rates);
+  straight.fit_from({}, hooks);
+  EXPECT_EQ(rates.front(), spec.optimizer.learning_rate);
+  EXPECT_LT(rates.back(), rates.front());
+  Rig first(spec), second(spec);
+  hooks.on_step = note_into(resumed_rates);
+  hooks.stop_requested = [&] { return resumed_rates.size() == 20; };
+  Manifest manifest;
+  hooks.save = [&](const Position& position) { manifest.position = position; };
+  first.fit_from({}, hooks);
+  for (const std::string& name : first.state.names()) second.state.set(name, first.state.plain(name));
+  hooks.stop_requested = {};
+  second.fit_from(parse_manifest(print_manifest(manifest), "m.json").position, hooks);
+  EXPECT_EQ(resumed_rates, rates);
+  EXPECT_EQ(second.weights(), straight.weights());
+}
+
+/// Losses and weights after three epochs.
+std::pair<std::vector<double>, Tensor> trained_with(RunSpec spec, int64_t batch, int64_t accumulate) {
+  spec.batch = batch;
+  spec.accumulate = accumulate;
+  Rig rig(spec);
+  std::vector<double> losses;
+  Hooks hooks;
+  hooks.on_step = [&](const StepMetrics& m) { losses.push_back(m.loss); };
+  rig.fit_from({}, hooks);
+  return {losses, rig.state.plain(rig.state.has("fc1.weight") ? "fc1.weight" : rig.state.names().front())};
+}
+
+TEST(OptimizerRun, AccumulatedBatchesAreOneLargeBatch) {
+  for (const char* optimizer : {"sgd", "adamw", "muon"}) {
+    RunSpec spec = spec_for("lenet5", 3);
+    spec.optimizer.name = optimizer;
+    spec.optimizer.learning_rate = 0;
+    resolve(spec);
+    spec.clip.norm = 1;
+    const auto [large, large_weight] = trained_with(spec, 32, 1);
+    const auto [small, small_weight] = trained_with(spec, 8, 4);
+    ASSERT_EQ(small.size(), large.size());
+    for (size_t step = 0; step < large.size(); ++step)
+      EXPECT_NEAR(small[step], large[step], 2e-4 * large[step]) << optimizer << " " << step;
+    for (int64_t i = 0; i < large_weight.elements(); ++i)
+      ASSERT_NEAR(small_weight.data_as<float>()[i], large_weight.data_as<float>()[i], 2e-3) << optimizer << " " << i;
+  }
+}
+
+TEST(OptimizerRun, AccumulationTakesTheMemoryOfOneBatch) {
+  RunSpec large = spec_for("resnet9", 1), small = large;
+  large.batch = 32;
+  small.batch = 8;
+  small.accumulate = 4;
+  Rig one(large), four(small);
+  const int64_t large_bytes = one.training.compiled(32).plan.arena_bytes;
+  const int64_t small_bytes = four.training.compiled(8).plan.arena_bytes + four.update->compiled(8).plan.arena_bytes;
+  EXPECT_LT(small_bytes, large_bytes / 2);
+}
+
+TEST(OptimizerRun, AccumulatedUpdateConvertsNoLayouts) {
+  RunSpec spec = spec_for("resnet9", 1);
+  spec.batch = 8;
+  spec.accumulate = 2;
+  for (const char* optimizer : {"sgd", "adam", "lamb", "lars", "rmsprop"}) {
+    spec.optimizer.name = optimizer;
+    spec.optimizer.momentum = 0.9;
+    Rig rig(spec);
+    for (const Node& node : rig.update->compiled(8).graph.nodes()) EXPECT_NE(node.op->name, "reorder") << optimizer;
+  }
+}
+
+TEST(OptimizerRun, AveragesAreEvaluatedAndSaved) {
+  RunSpec spec = spec_for("mlp", 2);
+  spec.ema.decay = 0.9;
+  Rig rig(spec);
+  double test_loss = 0;
+  Hooks hooks;
+  hooks.on_epoch = [&](const EpochMetrics& m) { test_loss = *m.test_loss; };
+  rig.fit_from({}, hooks);
+  const CheckpointDirectory directory;
+  const fs::path path = CheckpointStore(directory.path(), 1).write(rig.state, {});
+  State saved = read_checkpoint(path, /*with_optimizer=*/false).state;
+  const std::string name = saved.names().front();
+  EXPECT_EQ(saved.get(name).data_as<float>()[0], rig.state.plain(slot_name(kEmaSlot, name)).data_as<float>()[0]);
+  EXPECT_NE(saved.get(name).data_as<float>()[0], rig.state.plain(name).data_as<float>()[0]);
+  EXPECT_EQ(evaluate(rig.evaluation, saved, rig.test_loader).loss, test_loss);
+  EXPECT_NE(evaluate(rig.evaluation, rig.state, rig.test_loader).loss, test_loss);
+}
+
+TEST(OptimizerRun, GradientNormIsReportedWhereItIsBounded) {
+  for (const int64_t accumulate : {1, 2}) {
+    RunSpec spec = spec_for("mlp", 1);
+    spec.batch = 8;
+    spec.accumulate = accumulate;
+    std::optional<double> norm;
+    Hooks hooks;
+    hooks.on_step = [&](const StepMetrics& m) { norm = m.gradient_norm; };
+    Rig(spec).fit_from({}, hooks);
+    EXPECT_FALSE(norm);
+    spec.clip.norm = 1;
+    Rig(spec).fit_from({}, hooks);
+    ASSERT_TRUE(norm);
+    EXPECT_GT(*norm, 0);
+  }
+}
+
+TEST(OptimizerRun, SlotsBeginFromTheParametersInTheState) {
+  RunSpec spec = spec_for("mlp", 1);
+  spec.lookahead.steps = 5;
+  Rig rig(spec);
+  const std::string name = rig.step.parameters.front().name;
+  rig.state.get(name).data_as<float>()[0] = 7;
+  start_slots(rig.step, rig.state);
+  EXPECT_EQ(rig.state.get(slot_name("slow", name)).data_as<float>()[0], 7);
+  rig.state.get(name).data_as<float>()[0] = 8;
+  EXPECT_EQ(rig.state.get(slot_name("slow", name)).data_as<float>()[0], 7) << "a copy";
+}
+
+}  // namespace
+}  // namespace weft::train

@@ -1,0 +1,26 @@
+// Look-ahead (Zhang et al. 2019, "Lookahead optimizer: k steps forward, 1 step back", algorithm 1) around any
+// optimiser: in every k-th update, with w the weights as the optimiser leaves them,
+//   s' = s + alpha (w - s)      w' = s'
+// and s' = s, w' = w in all others. Slot "slow" (s), which begins as a copy of the weights.
+#include "weft/ops/ops.h"
+#include "weft/train/optimizers/update_builder.h"
+
+namespace weft::train {
+
+void add_lookahead(UpdateBuilder& builder, const LookaheadSpec& spec, const std::vector<UpdatedParameter>& parameters) {
+  Graph& graph = builder.graph();
+  const ValueId now = builder.scalar("synchronise");  // 1 or 0
+  const auto rest_of = [&](ValueId share) { return ops::add_scalar(graph, ops::negate(graph, share), 1); };
+  const ValueId share = ops::multiply_scalar(graph, now, spec.alpha);
+  const ValueId keep_slow = rest_of(share), keep_fast = rest_of(now);
+  for (const UpdatedParameter& parameter : parameters) {
+    const ValueId fast = builder.latest(parameter.name);
+    const ValueId slow = ops::blend_update(graph, builder.slot("slow", parameter.name, /*copies=*/true), fast,
+                                           keep_slow, share, "update/slow/" + parameter.name);
+    builder.set_next("slow", parameter.name, slow);
+    builder.set_next(parameter.name,
+                     ops::blend_update(graph, fast, slow, keep_fast, now, "synchronise/" + parameter.name));
+  }
+}
+
+}  // namespace weft::train
