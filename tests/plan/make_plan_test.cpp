@@ -191,6 +191,27 @@ TEST_F(MakePlan, UpdatesRunAsSoonAsTheyCan) {
   EXPECT_EQ(order(graph, make_plan(graph, backend_, 1)), (std::vector<std::string>{"gradient", "update", "other"}));
 }
 
+TEST_F(MakePlan, WhatOnlyUpdatesReadRunsAsSoonAsItCan) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[2048]
+    batch %x "x" : f32[2048]
+    scalar %a "a" : f32[]
+    %gradient = relu(%x) : f32[2048]
+    %other = tanh(%x) : f32[2048]
+    %decay = multiply_scalar(%w) {value=0.1} : f32[2048]
+    %norm = squared_norm(%w) : f32[]
+    %direction = add(%gradient, %decay) : f32[2048]
+    %update = blend_update(%w, %direction, %a, %norm) : f32[2048]
+    output "other" %other
+    update "w" %update
+  })");
+  const auto steps = order(graph, make_plan(graph, backend_, 1));
+  const auto position = [&](const char* name) { return std::find(steps.begin(), steps.end(), name) - steps.begin(); };
+  EXPECT_EQ(position("norm"), 0) << "one number";
+  EXPECT_LT(position("gradient"), position("decay")) << "which lies around until there is a gradient";
+  EXPECT_EQ(position("update"), position("direction") + 1);
+}
+
 TEST_F(MakePlan, UpdateThatIsNoInPlaceOpIsCopiedAtTheEnd) {
   const Graph graph = parse(R"(graph "g" {
     parameter %w "w" : f32[8]
