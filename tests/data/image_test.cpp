@@ -147,9 +147,53 @@ TEST_F(ImageTest, JpegWithoutPicture) {
   expect_error([&] { read_image(file); }, ErrorKind::data, {"a.jpg", "damaged"});
 }
 
-TEST_F(ImageTest, JpegOfFourInks) {
-  const std::string file = write_jpeg("a.jpg", 8, 8, 4, Bytes(256, 1));
-  expect_error([&] { read_image(file); }, ErrorKind::data, {"4 colour components", "convert"});
+TEST_F(ImageTest, JpegOfFourInksBecomesRgb) {
+  Bytes inks;
+  for (int pixel = 0; pixel < 64; ++pixel) inks.insert(inks.end(), {0, 128, 255, 51});  // cyan, magenta, yellow, black
+  const Image image = read_image(write_jpeg("a.jpg", 8, 8, 4, inks));
+  EXPECT_EQ(image.channels, 3);
+  // libjpeg marks what it writes as Adobe's, which counts light: 0 ink is 255.
+  EXPECT_NEAR(image.pixels[0], 0, 3);
+  EXPECT_NEAR(image.pixels[64], 128 * 51 / 255, 3);
+  EXPECT_NEAR(image.pixels[128], 51, 3);
+}
+
+TEST_F(ImageTest, JpegIsDecodedNoLargerThanNeeded) {
+  Bytes gradient;
+  for (int y = 0; y < 64; ++y)
+    for (int x = 0; x < 96; ++x) gradient.push_back(static_cast<uint8_t>(2 * x));
+  const std::string file = write_jpeg("a.jpg", 96, 64, 1, gradient);
+  const Image half = read_image(file, 32), more = read_image(file, 33), all = read_image(file, 100);
+  EXPECT_EQ(std::pair(half.height, half.width), (std::pair<int64_t, int64_t>{32, 48}));
+  EXPECT_EQ(std::pair(more.height, more.width), (std::pair<int64_t, int64_t>{40, 60}));
+  EXPECT_EQ(std::pair(all.height, all.width), (std::pair<int64_t, int64_t>{64, 96}));
+  EXPECT_NEAR(half.pixels[24], 4 * 24 + 1, 2);
+}
+
+TEST_F(ImageTest, PngIsReadAsItWasWritten) {
+  for (const int64_t channels : {1, 3}) {
+    Image image{channels, 3, 5, {}};
+    for (int64_t at = 0; at < channels * 15; ++at) image.pixels.push_back(static_cast<uint8_t>(at * 5));
+    data::write_png(path("a.png"), image);
+    const Image again = read_image(path("a.png"));
+    EXPECT_EQ(again.channels, channels);
+    EXPECT_EQ(again.pixels, image.pixels);
+  }
+  expect_error([&] { data::write_png(path("none/a.png"), {1, 1, 1, {0}}); }, ErrorKind::io, {"none"});
+}
+
+TEST_F(ImageTest, ResizesByTheShorterSide) {
+  const Image wide{1, 20, 30, Bytes(600, 7)}, high{1, 30, 20, Bytes(600, 7)};
+  EXPECT_EQ(resize_shorter(wide, 10).width, 15);
+  EXPECT_EQ(resize_shorter(high, 10).height, 15);
+}
+
+TEST_F(ImageTest, CopiesTheMiddle) {
+  Image image{1, 3, 4, {}};
+  for (uint8_t at = 0; at < 12; ++at) image.pixels.push_back(at);
+  Bytes middle(2);
+  copy_middle(image, 1, 2, middle);
+  EXPECT_EQ(middle, (Bytes{5, 6}));
 }
 
 TEST_F(ImageTest, AbsurdDimensions) {

@@ -46,7 +46,9 @@ LoaderOptions training_options(int64_t batch, int workers = 2) {
   options.workers = workers;
   options.prefetch = 3;
   options.shuffle = true;
-  options.augment = {1, Padding::reflect, Flip::random};
+  options.augment.crop_padding = 1;
+  options.augment.padding = Padding::reflect;
+  options.augment.flip = Flip::random;
   options.statistics = {{0.5f}, {0.25f}};
   return options;
 }

@@ -69,7 +69,9 @@ TEST_F(TextTest, TrainingWindowsAreDrawnAnewInEachPassAndReachBothEnds) {
 
 TEST_F(TextTest, LoaderGivesTokensByEpoch) {
   const auto dataset = open("the quick brown fox jumps over the lazy dog and runs away", "length=5&split=0");
-  Loader loader(*dataset, {.batch = 4, .seed = 3, .shuffle = true, .drop_last = true, .augment = {}, .statistics = {}});
+  Loader loader(
+      *dataset,
+      {.batch = 4, .seed = 3, .shuffle = true, .drop_last = true, .augment = {}, .mix = {}, .statistics = {}});
   const Batch first = loader.load_batch(0, 0), again = loader.load_batch(0, 0), later = loader.load_batch(1, 0);
   EXPECT_EQ(first.samples.dtype(), DType::i32);
   EXPECT_EQ(first.samples.shape(), Shape({4, 5}));
@@ -117,8 +119,8 @@ TEST_F(TextTest, CroppingIsForImages) {
   const auto dataset = open("abcabcabc", "length=2&split=0");
   AugmentOptions augment;
   augment.flip = Flip::random;
-  expect_error([&] { Loader(*dataset, {.batch = 1, .augment = augment, .statistics = {}}); }, ErrorKind::usage,
-               {"[augment] 't' holds tokens", "leave [augment] away"});
+  expect_error([&] { Loader(*dataset, {.batch = 1, .augment = augment, .mix = {}, .statistics = {}}); },
+               ErrorKind::usage, {"[augment] 't' holds tokens", "leave [augment] away"});
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ using Action = std::function<int()>;
 
 /// `program`: how this program was called, for the commands it recommends.
 void add_train(CLI::App& app, Action& action, const std::string& program);
+void add_data(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);

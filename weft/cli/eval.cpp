@@ -86,6 +86,7 @@ int eval_command(const EvalOptions& options) {
     fail(ErrorKind::shape, "'{}' has {} {} of {} classes, the model of '{}' reads {} {} of {}; choose other data",
          data_spec, info.item(), to_string(info.sample_shape), info.classes, options.run, trained.item(),
          to_string(trained.sample_shape), trained.classes);
+  if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
   const OpRegistry registry = ops::make_registry();
   const CpuBackend backend(static_cast<int>(run.spec.threads));
   train::StepCache steps(
@@ -97,7 +98,8 @@ int eval_command(const EvalOptions& options) {
   int64_t state_bytes = 0;
   for (const int64_t size : {std::min(batch, samples), samples % batch})
     if (size > 0) state_bytes = steps.compiled(size).plan.state_bytes;
-  const data::LoaderOptions loader_options = train::evaluation_loader_options(run.spec, run.data);
+  const data::LoaderOptions loader_options = train::evaluation_loader_options(
+      run.spec, {.info = info, .statistics = run.data.statistics, .samples = dataset->size()});
   require_memory(run.spec.model.name, batch,
                  steps.arena_bytes() + state_bytes + train::loader_bytes(loader_options, run.data),
                  "choose a smaller --batch");

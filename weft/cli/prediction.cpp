@@ -8,6 +8,7 @@
 #include "weft/base/table.h"
 #include "weft/data/augment.h"
 #include "weft/data/formats/csv.h"
+#include "weft/data/formats/image_folder.h"
 #include "weft/data/image.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -98,8 +99,8 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
   data::Batch batch = empty_batch(info);
   const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
   return for_each_file(options, [&](const std::string& file) {
-    const data::Image image = data::fit(data::read_image(file), info.sample_shape);
-    data::transform(image.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
+    const data::Image image = data::to_sample(data::read_image(file), info);
+    data::crop_and_normalise(image.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
     const Tensor output = model.run(batch);
     const float* p = output.data_as<float>();
     if (info.task == data::Task::regression) {

@@ -70,6 +70,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   Action action;
   add_train(app, action, program);
+  add_data(app, action);
   add_eval(app, action);
   add_predict(app, action);
   add_export(app, action);

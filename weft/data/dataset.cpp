@@ -4,8 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <mutex>
+#include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/parallel.h"
 
 namespace weft::data {
 
@@ -60,20 +63,55 @@ void MemoryDataset::get_target(const SampleKey& key, std::span<uint8_t> destinat
   std::memcpy(destination.data(), &label, sizeof label);
 }
 
-ChannelStatistics channel_statistics(const Dataset& dataset) {
+namespace {
+
+constexpr int64_t kDecodedForStatistics = 1000;
+
+using Histogram = std::array<int64_t, 256>;
+
+/// One per channel: exact, and the sums need no second look at the pixels.
+std::vector<Histogram> histograms_of(const Dataset& dataset, int64_t samples, int threads) {
   const Shape& shape = dataset.info().sample_shape;
-  const int64_t channels = shape[0], area = shape[1] * shape[2];
-  // A histogram per channel: exact, and the sums need no second look at the pixels.
-  std::vector<std::array<int64_t, 256>> histograms(static_cast<size_t>(channels));
-  std::vector<uint8_t> sample(static_cast<size_t>(dataset.sample_bytes()));
-  for (int64_t index = 0; index < dataset.size(); ++index) {
-    dataset.get({.index = index}, sample);
-    const uint8_t* pixel = sample.data();
-    for (auto& histogram : histograms)
-      for (int64_t at = 0; at < area; ++at) ++histogram[*pixel++];
-  }
+  const int64_t area = shape[1] * shape[2], size = dataset.size();
+  std::vector<Histogram> histograms(static_cast<size_t>(shape[0]));
+  std::mutex mutex;
+  std::optional<std::pair<int64_t, Error>> first_error;
+  parallel_for(threads, samples, 64, [&](int64_t begin, int64_t end) {
+    std::vector<Histogram> own(histograms.size());
+    std::vector<uint8_t> sample(static_cast<size_t>(dataset.sample_bytes()));
+    int64_t at = begin;
+    try {
+      for (; at < end; ++at) {
+        dataset.get({.index = at * size / samples}, sample);
+        const uint8_t* pixel = sample.data();
+        for (Histogram& histogram : own)
+          for (int64_t count = 0; count < area; ++count) ++histogram[*pixel++];
+      }
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex);
+      if (!first_error || at < first_error->first) first_error.emplace(at, error);
+      return;
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex);
+      first_error.emplace(at, Error(ErrorKind::internal, error.what()));
+      return;
+    }
+    const std::lock_guard lock(mutex);
+    for (size_t channel = 0; channel < own.size(); ++channel)
+      for (size_t value = 0; value < 256; ++value) histograms[channel][value] += own[channel][value];
+  });
+  if (first_error) throw Error(first_error->second);
+  return histograms;
+}
+
+}  // namespace
+
+ChannelStatistics channel_statistics(const Dataset& dataset, int threads) {
+  const Shape& shape = dataset.info().sample_shape;
+  const int64_t samples = dataset.info().decoded ? std::min(dataset.size(), kDecodedForStatistics) : dataset.size();
+  const std::vector<Histogram> histograms = histograms_of(dataset, samples, threads);
   ChannelStatistics statistics;
-  const auto count = static_cast<double>(dataset.size() * area);
+  const auto count = static_cast<double>(samples * shape[1] * shape[2]);
   for (const auto& histogram : histograms) {
     double sum = 0, squares = 0;
     for (size_t value = 0; value < 256; ++value) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/data/image.h"
 #include "weft/tensor/dtype.h"
 #include "weft/tensor/shape.h"
 
@@ -45,6 +46,8 @@ struct DatasetInfo {
   DType target_dtype = DType::i32;
   Shape target_shape{};         // of one sample: () a class, (K) values, (T) tokens
   ChannelStatistics targets{};  // regression: targets are (value - mean) / deviation
+  bool decoded = false;         // get() reads and decodes files: worth several workers, no pass without need
+  std::string note{};           // what the user should know about the files, such as how many were left out
   std::string encoding{};       // JSON: how files become samples, as learned from the training split; or empty
 
   /// How many targets a sample has: what the loss is a mean over, and accuracy a share of.
@@ -76,6 +79,11 @@ class Dataset {
   /// Its target (target_bytes() bytes). Thread-safe.
   virtual void get_target(const SampleKey& key, std::span<uint8_t> destination) const = 0;
 
+  /// Of images: the whole picture that a sample is the middle of, for crops of any size; null where the sample is all.
+  virtual std::shared_ptr<const Image> picture(int64_t) const { return nullptr; }
+  /// What it may keep in memory of what it decodes.
+  virtual int64_t cache_bytes() const { return 0; }
+
   const DatasetInfo& info() const { return info_; }
   int64_t sample_bytes() const { return info_.sample_bytes(); }
   int64_t target_bytes() const { return info_.target_bytes(); }
@@ -101,8 +109,9 @@ class MemoryDataset : public Dataset {
   size_t pixel_offset_;
 };
 
-/// Of images, over all samples. Sums are whole numbers, so the result does not depend on their order. A channel of
-/// constant value has deviation 1: normalising it gives zeros.
-ChannelStatistics channel_statistics(const Dataset& dataset);
+/// Of images, over all samples, or, where they must be decoded, over a thousand that are spread evenly. Sums are whole
+/// numbers, so the result depends neither on their order nor on the threads. A channel of constant value has deviation
+/// 1: normalising it gives zeros. Errors of get() come out.
+ChannelStatistics channel_statistics(const Dataset& dataset, int threads = 1);
 
 }  // namespace weft::data

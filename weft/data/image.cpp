@@ -88,14 +88,14 @@ void check_dimensions(const std::string& path, int64_t width, int64_t height) {
          height, kMostPixels >> 20);
 }
 
-Image read_image(const std::filesystem::path& path) {
+Image read_image(const std::filesystem::path& path, int64_t shortest) {
   const std::vector<uint8_t> bytes = read_bytes(path);
   const std::string shown = path.string();
   const auto begins = [&](std::initializer_list<uint8_t> magic) {
     return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
   };
   if (begins({0x89, 'P', 'N', 'G'})) return decode_png(shown, bytes);
-  if (begins({0xff, 0xd8, 0xff})) return decode_jpeg(shown, bytes);
+  if (begins({0xff, 0xd8, 0xff})) return decode_jpeg(shown, bytes, shortest);
   if (begins({'P', '5'}) || begins({'P', '6'})) return decode_pnm(shown, bytes);
   if (bytes.empty()) fail(ErrorKind::data, "'{}' is empty; copy it again", shown);
   fail(ErrorKind::data, "'{}' is none of PNG, JPEG, PGM (P5) and PPM (P6); convert it to one of them", shown);
@@ -130,6 +130,22 @@ Image resize(const Image& image, int64_t height, int64_t width) {
       }
   }
   return result;
+}
+
+Image resize_shorter(const Image& image, int64_t shorter) {
+  const int64_t side = std::min(image.height, image.width);
+  if (side == shorter) return image;
+  const auto scaled = [&](int64_t length) { return std::max(shorter, (length * shorter + side / 2) / side); };
+  return resize(image, scaled(image.height), scaled(image.width));
+}
+
+void copy_middle(const Image& image, int64_t height, int64_t width, std::span<uint8_t> destination) {
+  check(height <= image.height && width <= image.width, "the middle of an image lies in it");
+  const int64_t top = (image.height - height) / 2, left = (image.width - width) / 2;
+  uint8_t* out = destination.data();
+  for (int64_t channel = 0; channel < image.channels; ++channel)
+    for (int64_t y = 0; y < height; ++y, out += width)
+      std::copy_n(image.pixels.data() + (channel * image.height + top + y) * image.width + left, width, out);
 }
 
 Image with_channels(const Image& image, int64_t channels) {

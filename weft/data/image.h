@@ -1,8 +1,9 @@
-// Reads a picture from a file, for `weft predict`: PNG, JPEG, PGM and PPM.
+// Pictures: read from PNG, JPEG, PGM and PPM files, resized, written as PNG.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "weft/tensor/shape.h"
@@ -14,9 +15,13 @@ struct Image {
   std::vector<uint8_t> pixels;                  // in C,H,W order
 };
 
-/// The kind is told by the content, not by the name. Transparent pixels of a PNG are laid on black, 16 bits become 8.
+/// The kind is told by the content, not by the name. Transparent pixels of a PNG are laid on black, 16 bits become 8,
+/// CMYK becomes RGB. With a `shortest` side a JPEG may be decoded to a smaller size (in eighths) that still has it.
 /// Error(io) for a missing file, Error(data) for a damaged one, another kind or more than 64 megapixels.
-Image read_image(const std::filesystem::path& path);
+Image read_image(const std::filesystem::path& path, int64_t shortest = 0);
+
+/// As a PNG file. Error(io) where it cannot be written.
+void write_png(const std::filesystem::path& path, const Image& image);
 
 /// Bilinear with antialiasing: shrinking averages over all pixels that fall together (as Pillow's BILINEAR does).
 Image resize(const Image& image, int64_t height, int64_t width);
@@ -24,6 +29,12 @@ Image resize(const Image& image, int64_t height, int64_t width);
 /// Grey to three equal channels, or RGB to luma (ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B). Error(shape) for other
 /// numbers of channels.
 Image with_channels(const Image& image, int64_t channels);
+
+/// Scaled so that the shorter side has this length.
+Image resize_shorter(const Image& image, int64_t shorter);
+
+/// Copies the middle of (height,width) in C,H,W order.
+void copy_middle(const Image& image, int64_t height, int64_t width, std::span<uint8_t> destination);
 
 /// Both, to the shape (C,H,W) that a model reads.
 Image fit(const Image& image, const Shape& sample_shape);

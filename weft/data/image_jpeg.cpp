@@ -1,4 +1,5 @@
 // JPEG through libjpeg, whose default error handler ends the process: ours notes the message and jumps back.
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 // libjpeg's header needs <cstdio> before it.
@@ -55,39 +56,64 @@ struct Decoder {
   /// The pixels, into `image`, whose size has been set; false where libjpeg gave up.
   bool read(Image& image) {
     if (setjmp(errors.back) != 0) return false;
-    info.out_color_space = image.channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
     jpeg_start_decompress(&info);
-    const auto area = static_cast<size_t>(image.height * image.width), channels = static_cast<size_t>(image.channels);
+    const auto area = static_cast<size_t>(image.height * image.width), width = static_cast<size_t>(image.width);
+    const bool inverted = info.saw_Adobe_marker;  // Adobe's CMYK counts light, not ink
     while (info.output_scanline < info.output_height) {
       uint8_t* rows[] = {line.data()};
-      const size_t offset = info.output_scanline * static_cast<size_t>(image.width);
+      uint8_t* out = image.pixels.data() + info.output_scanline * width;
       jpeg_read_scanlines(&info, rows, 1);
-      for (size_t at = 0; at < line.size(); ++at)
-        image.pixels[at % channels * area + offset + at / channels] = line[at];
+      const uint8_t* in = line.data();
+      if (info.out_color_space == JCS_GRAYSCALE) {
+        std::copy_n(in, width, out);
+      } else if (info.out_color_space == JCS_RGB) {
+        for (size_t x = 0; x < width; ++x, in += 3) {
+          out[x] = in[0];
+          out[x + area] = in[1];
+          out[x + 2 * area] = in[2];
+        }
+      } else {
+        for (size_t x = 0; x < width; ++x, in += 4)
+          for (size_t channel = 0; channel < 3; ++channel) {
+            const int ink = inverted ? in[channel] : 255 - in[channel], black = inverted ? in[3] : 255 - in[3];
+            out[x + channel * area] = static_cast<uint8_t>((ink * black + 127) / 255);
+          }
+      }
     }
     jpeg_finish_decompress(&info);
     return true;
+  }
+
+  /// Decodes to the smallest size, in eighths, whose shorter side is at least `shortest`.
+  void choose_scale(int64_t shortest) {
+    if (shortest <= 0) return;
+    const int64_t side = std::min(info.image_width, info.image_height);
+    info.scale_denom = 8;
+    info.scale_num = static_cast<unsigned>(std::clamp<int64_t>((8 * shortest + side - 1) / side, 1, 8));
   }
 };
 
 }  // namespace
 
-Image decode_jpeg(const std::string& path, std::span<const uint8_t> bytes) {
+Image decode_jpeg(const std::string& path, std::span<const uint8_t> bytes, int64_t shortest) {
   Decoder decoder;
   const auto damaged = [&] {
     fail(ErrorKind::data, "'{}' is a damaged JPEG file ({}); copy it again", path, decoder.errors.message);
   };
   if (!decoder.begin(bytes)) damaged();
   check_dimensions(path, decoder.info.image_width, decoder.info.image_height);
-  if (decoder.info.num_components != 1 && decoder.info.num_components != 3)
-    fail(ErrorKind::data, "'{}' is a JPEG with {} colour components (CMYK?); convert it to RGB or grey", path,
-         decoder.info.num_components);
+  const int components = decoder.info.num_components;
+  if (components != 1 && components != 3 && components != 4)
+    fail(ErrorKind::data, "'{}' is a JPEG with {} colour components; convert it to RGB or grey", path, components);
+  decoder.info.out_color_space = components == 1 ? JCS_GRAYSCALE : components == 3 ? JCS_RGB : JCS_CMYK;
+  decoder.choose_scale(shortest);
+  jpeg_calc_output_dimensions(&decoder.info);
   Image image;
-  image.channels = decoder.info.num_components;
-  image.width = decoder.info.image_width;
-  image.height = decoder.info.image_height;
+  image.channels = components == 1 ? 1 : 3;
+  image.width = decoder.info.output_width;
+  image.height = decoder.info.output_height;
   image.pixels.resize(static_cast<size_t>(image.channels * image.height * image.width));
-  decoder.line.resize(static_cast<size_t>(image.channels * image.width));
+  decoder.line.resize(static_cast<size_t>(components * image.width));
   if (!decoder.read(image)) damaged();
   if (decoder.errors.truncated) fail(ErrorKind::data, "'{}' is a truncated or damaged JPEG file; copy it again", path);
   return image;

@@ -1,7 +1,8 @@
-// PNG through libpng's simplified interface, which returns errors instead of jumping.
+// PNG, read and written, through libpng's simplified interface, which returns errors instead of jumping.
 #include <png.h>
 
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/data/image_decoders.h"
 
 namespace weft::data {
@@ -31,6 +32,30 @@ Image decode_png(const std::string& path, std::span<const uint8_t> bytes) {
     for (size_t channel = 0; channel < channels; ++channel)
       image.pixels[channel * area + pixel] = interleaved[pixel * channels + channel];
   return image;
+}
+
+void write_png(const std::filesystem::path& path, const Image& image) {
+  check(image.channels == 1 || image.channels == 3, "a picture is grey or RGB");
+  const auto area = static_cast<size_t>(image.height * image.width), channels = static_cast<size_t>(image.channels);
+  std::vector<uint8_t> interleaved(area * channels);
+  for (size_t pixel = 0; pixel < area; ++pixel)
+    for (size_t channel = 0; channel < channels; ++channel)
+      interleaved[pixel * channels + channel] = image.pixels[channel * area + pixel];
+  png_image png{};
+  png.version = PNG_IMAGE_VERSION;
+  png.width = static_cast<png_uint_32>(image.width);
+  png.height = static_cast<png_uint_32>(image.height);
+  png.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  png_alloc_size_t bytes = 0;
+  std::string content;
+  const auto encode = [&](void* target) {
+    if (png_image_write_to_memory(&png, target, &bytes, 0, interleaved.data(), 0, nullptr) == 0)
+      fail(ErrorKind::io, "cannot write '{}': {}", path.string(), png.message);
+  };
+  encode(nullptr);  // how many bytes it takes
+  content.resize(bytes);
+  encode(content.data());
+  write_atomically(path, std::string_view(content).substr(0, bytes));
 }
 
 }  // namespace weft::data

@@ -25,13 +25,13 @@ namespace {
 struct Slot {
   Batch batch;
   std::vector<uint8_t> pixels;  // of one image as it is stored
+  std::vector<float> scratch;
+  std::vector<int32_t> labels;  // of a batch that is mixed
   bool ready = false;
   bool failed = false;
   ErrorKind error_kind = ErrorKind::internal;
   std::string error;
 };
-
-bool augments(const AugmentOptions& options) { return options.crop_padding != 0 || options.flip != Flip::none; }
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -64,6 +64,7 @@ struct Loader::Impl {
 
   void make_slot(Slot& slot) const;
   void fill(Slot& slot, int64_t epoch, int64_t step) const;
+  void fill_image(Slot& slot, int64_t index, int64_t epoch, std::span<float> target) const;
   void fill_noting_errors(Slot& slot, int64_t ticket) const noexcept;
   bool may_claim() const {
     return running && claimed < total && claimed - consumed < static_cast<int64_t>(slots.size());
@@ -101,8 +102,27 @@ void Loader::Impl::make_slot(Slot& slot) const {
     return Shape(std::move(dims));
   };
   slot.batch.samples = Tensor(batch_dtype(info), batched(info.sample_shape));
-  slot.batch.targets = Tensor(info.target_dtype, batched(info.target_shape));
+  slot.batch.targets = options.mix.on() ? Tensor(DType::f32, Shape{options.batch, info.classes})
+                                        : Tensor(info.target_dtype, batched(info.target_shape));
+  if (options.mix.on()) slot.labels.resize(static_cast<size_t>(options.batch));
   if (normalization) slot.pixels.resize(static_cast<size_t>(dataset.sample_bytes()));
+}
+
+void Loader::Impl::fill_image(Slot& slot, int64_t index, int64_t epoch, std::span<float> target) const {
+  const Shape& shape = dataset.info().sample_shape;
+  const AugmentChoice choice = draw_choice(options.augment, shape, options.seed, epoch, index);
+  if (options.augment.resized_crop > 0) {
+    std::shared_ptr<const Image> picture = dataset.picture(index);
+    if (!picture) {
+      dataset.get({.index = index}, slot.pixels);
+      picture = std::make_shared<const Image>(Image{shape[0], shape[1], shape[2], slot.pixels});
+    }
+    const Region region = draw_resized_crop(options.augment, *picture, options.seed, epoch, index);
+    const Image part = resize(cut_out(*picture, region), shape[1], shape[2]);
+    return transform(part.pixels, shape, options.augment, choice, *normalization, target, slot.scratch);
+  }
+  dataset.get({.index = index}, slot.pixels);
+  transform(slot.pixels, shape, options.augment, choice, *normalization, target, slot.scratch);
 }
 
 void Loader::Impl::fill(Slot& slot, int64_t epoch, int64_t step) const {
@@ -120,15 +140,19 @@ void Loader::Impl::fill(Slot& slot, int64_t epoch, int64_t step) const {
   auto* target = batch.targets.data_as<uint8_t>();
   for (int64_t row = 0; row < batch.count; ++row, sample += sample_bytes, target += target_bytes) {
     const SampleKey key{options.shuffle ? order[begin + row] : begin + row, pass};
-    if (normalization) {
-      dataset.get(key, slot.pixels);
-      const AugmentChoice choice = draw_choice(options.augment, options.seed, epoch, key.index);
-      transform(slot.pixels, info.sample_shape, options.augment, choice, *normalization,
-                {reinterpret_cast<float*>(sample), sample_bytes / sizeof(float)});
-    } else {
+    if (normalization)
+      fill_image(slot, key.index, epoch, {reinterpret_cast<float*>(sample), sample_bytes / sizeof(float)});
+    else
       dataset.get(key, {sample, sample_bytes});
-    }
-    dataset.get_target(key, {target, target_bytes});
+    if (options.mix.on())
+      slot.labels[static_cast<size_t>(row)] = dataset.label(key.index);
+    else
+      dataset.get_target(key, {target, target_bytes});
+  }
+  if (options.mix.on()) {
+    check(batch.count == options.batch, "only whole batches are mixed");
+    mix_batch(batch.samples, slot.labels, options.mix, options.seed, epoch, step, batch.targets);
+    return;
   }
   const auto rest = static_cast<size_t>(options.batch - batch.count);
   std::memset(sample, 0, rest * sample_bytes);
@@ -178,15 +202,20 @@ Loader::Loader(const Dataset& dataset, LoaderOptions options) {
     fail(ErrorKind::usage, "[loader] {} workers; want 0 to 1024", options.workers);
   if (options.prefetch < 1 || options.prefetch > 1024)
     fail(ErrorKind::usage, "[loader] prefetch of {} batches; want 1 to 1024", options.prefetch);
+  if (options.mix.on() && !options.drop_last)
+    fail(ErrorKind::usage, "[loader] mixup and cutmix want whole batches: drop_last");
   if (options.drop_last && dataset.size() < options.batch)
     fail(ErrorKind::usage, "[loader] '{}' has {} samples, fewer than one batch of {}; choose a smaller batch", name,
          dataset.size(), options.batch);
   const DatasetInfo& info = dataset.info();
   if (info.sample_dtype == DType::u8)
     check_options(options.augment, info.sample_shape);
-  else if (augments(options.augment))
-    fail(ErrorKind::usage, "[augment] '{}' holds {}, and only images can be cropped and flipped; leave [augment] away",
-         name, info.item());
+  else if (options.augment.any() || options.mix.on())
+    fail(ErrorKind::usage, "[augment] '{}' holds {}, and only images can be augmented; leave [augment] away", name,
+         info.item());
+  if (options.mix.on() && info.task != Task::classification)
+    fail(ErrorKind::usage, "[augment] mixup and cutmix are for classes, '{}' is for {}; leave them away", name,
+         name_of(info.task));
   impl_ = std::make_unique<Impl>(dataset, std::move(options));
   // One slot is in the consumer's hands while `prefetch` others are made.
   impl_->slots.resize(impl_->options.workers == 0 ? 1 : static_cast<size_t>(impl_->options.prefetch) + 1);
@@ -253,6 +282,20 @@ Batch Loader::load_batch(int64_t epoch, int64_t step) const {
   impl_->make_slot(slot);
   impl_->fill(slot, epoch, step);
   return std::move(slot.batch);
+}
+
+Tensor Loader::load_sample(int64_t index, int64_t epoch) const {
+  const DatasetInfo& info = impl_->dataset.info();
+  Tensor sample(batch_dtype(info), info.sample_shape);
+  Slot slot;
+  impl_->make_slot(slot);
+  if (impl_->normalization) {
+    impl_->fill_image(slot, index, epoch, {sample.data_as<float>(), static_cast<size_t>(sample.elements())});
+  } else {
+    const uint64_t pass = mix(impl_->pass_key, static_cast<uint64_t>(epoch));
+    impl_->dataset.get({index, pass}, {sample.data_as<uint8_t>(), static_cast<size_t>(sample.bytes())});
+  }
+  return sample;
 }
 
 double Loader::wait_seconds() const {

@@ -10,6 +10,7 @@
 
 #include "weft/data/augment.h"
 #include "weft/data/dataset.h"
+#include "weft/data/mix_batch.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::data {
@@ -22,6 +23,7 @@ struct LoaderOptions {
   bool shuffle = false;
   bool drop_last = false;        // leave out the incomplete batch at the end of an epoch
   AugmentOptions augment;        // of images; all off for evaluation
+  MixOptions mix;                // of batches of images: targets become f32 (batch, classes)
   ChannelStatistics statistics;  // to normalise images with: those of the training set, for every split
 };
 
@@ -57,6 +59,9 @@ class Loader {
 
   /// The batch of (epoch, step), made here and now: what next() hands out there.
   Batch load_batch(int64_t epoch, int64_t step) const;
+
+  /// One sample as an epoch sees it, made here and now: f32, or as the data set has it.
+  Tensor load_sample(int64_t index, int64_t epoch) const;
 
   /// How long next() has waited for the workers, since construction.
   double wait_seconds() const;

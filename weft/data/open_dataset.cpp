@@ -12,6 +12,7 @@
 #include "weft/data/formats/cifar.h"
 #include "weft/data/formats/csv.h"
 #include "weft/data/formats/idx.h"
+#include "weft/data/formats/image_folder.h"
 #include "weft/data/formats/text.h"
 
 namespace weft::data {
@@ -93,6 +94,7 @@ const std::vector<DatasetKind>& dataset_kinds() {
       {"fashion-mnist", "fashion-mnist[:DIR]", "60,000 + 10,000 grey 28x28 pictures of clothes in 10 classes"},
       {"idx", "idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS]", "IDX files as of MNIST, gzip or not"},
       {"cifar10", "cifar10:DIR", "50,000 + 10,000 colour 32x32 photos in 10 classes, binary version"},
+      {"images", "images:DIR[?size=128...]", "a folder of JPEG or PNG pictures per class"},
       {"csv", "csv:FILE[?label=COLUMN&test=FILE...]", "a table: numbers and categories, classes or values to predict"},
       {"text", "text:FILE[?length=128...]", "a text, of which the next character is predicted"}};
   return kinds;
@@ -111,6 +113,7 @@ std::unique_ptr<Dataset> open_dataset(const std::string& text, Split split, cons
   if (spec.kind == "cifar10") return open_cifar10(spec.argument, split);
   if (spec.kind == "csv") return open_csv(spec, split, encoding);
   if (spec.kind == "text") return open_text(spec, split, encoding);
+  if (spec.kind == "images") return open_image_folder(spec, split, encoding);
   std::vector<std::string> names;
   for (const DatasetKind& known : dataset_kinds()) names.push_back(known.name);
   fail(ErrorKind::usage, "unknown data '{}'{}", text, suggestion(spec.kind, names));
@@ -121,6 +124,7 @@ bool has_test_split(const std::string& text) {
   if (spec.kind == "idx") return std::count(spec.argument.begin(), spec.argument.end(), ',') != 1;
   if (spec.kind == "csv") return csv_has_test_split(spec);
   if (spec.kind == "text") return text_has_test_split(spec);
+  if (spec.kind == "images") return image_folder_has_test_split(spec);
   return true;
 }
 
@@ -129,7 +133,8 @@ bool has_whole(const std::string& text) {
   const auto named = [&](const char* option) {
     return std::any_of(spec.options.begin(), spec.options.end(), [&](const auto& o) { return o.first == option; });
   };
-  return (spec.kind == "csv" && !named("test")) || spec.kind == "text";
+  return (spec.kind == "csv" && !named("test")) || spec.kind == "text" ||
+         (spec.kind == "images" && image_folder_has_whole(spec));
 }
 
 std::string with_absolute_paths(const std::string& text) {

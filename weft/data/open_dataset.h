@@ -13,6 +13,7 @@ namespace weft::data {
 ///   fashion-mnist[:DIR]                                 Debian's package dataset-fashion-mnist, or a folder like it
 ///   idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS]         IDX files, gzip or not; images (N,H,W) or (N,C,H,W)
 ///   cifar10:DIR                                         the binary version: data_batch_1.bin ... test_batch.bin
+///   images:DIR[?size=128&...]                           a folder of pictures per class, see formats/image_folder.h
 ///   csv:FILE[?label=COLUMN&...]                         a table, see formats/csv.h
 ///   text:FILE[?length=128&...]                          a text, character by character, see formats/text.h
 /// `encoding`: that of the training split's info, for every other split and for other data that a trained model shall

@@ -53,6 +53,7 @@ int64_t PreparedRun::planned_total_bytes() const {
   int64_t bytes = training.arena_bytes() + evaluation.arena_bytes() + state_bytes(step);
   if (update) bytes += update->arena_bytes();
   bytes += loader_bytes(training_loader_options(spec, run_data.description), run_data.description);
+  bytes += run_data.training->cache_bytes() + (run_data.test ? run_data.test->cache_bytes() : 0);
   if (run_data.test) bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);
   return bytes;
 }

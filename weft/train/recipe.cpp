@@ -110,6 +110,7 @@ std::string spec_hash(const RunSpec& spec) {
   RunSpec decisive = spec, defaults;
   decisive.threads = defaults.threads;
   decisive.checkpoint = defaults.checkpoint;
+  decisive.loader = defaults.loader;
   // The momentum of those specs that were hashed before it depended on the optimiser.
   defaults.optimizer.momentum = 0.9;
   if (decisive.optimizer.momentum < 0) decisive.optimizer.momentum = defaults.optimizer.momentum;

@@ -20,8 +20,8 @@ void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path);
 /// options that the other has and this one has not.
 std::string print_recipe(const RunSpec& spec);
 
-/// Of everything that decides the weights: all fields but the threads and how often to save. Fields at their default
-/// leave no trace, so that a field that is new does not change the hash of older specs. Hexadecimal.
+/// Of everything that decides the weights: all fields but the threads, the loader's and how often to save. Fields at
+/// their default leave no trace, so that a field that is new does not change the hash of older specs. Hexadecimal.
 std::string spec_hash(const RunSpec& spec);
 
 }  // namespace weft::train

@@ -282,11 +282,21 @@ class RunInDirectory {
   std::unique_ptr<Progress> progress_;
 };
 
+/// What there is to say about the data's files.
+void note_files(const PreparedRun& run, const RunOptions& options) {
+  if (!options.note) return;
+  const std::string& training = run.run_data.training->info().note;
+  if (!training.empty()) options.note(training);
+  if (run.run_data.test && run.run_data.test->info().note != training && !run.run_data.test->info().note.empty())
+    options.note(run.run_data.test->info().note);
+}
+
 }  // namespace
 
 RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions& options) {
   RunDirectory::require_free(path);
   PreparedRun run(spec);
+  note_files(run, options);
   const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.info.name);
   const std::shared_ptr<void> lock = directory.lock();
   FreshDirectoryGuard guard(&directory);  // after the lock: what another run writes there is not taken back

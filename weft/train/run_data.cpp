@@ -28,10 +28,15 @@ RunData open_run_data(const RunSpec& spec) {
   if (run_data.test && run_data.test->info().sample_shape != info.sample_shape)
     fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
          to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
+  if (mixes(spec.augment) && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
+    fail(ErrorKind::usage,
+         "augment.mixup and augment.cutmix are for images in classes, '{}' holds {} for {}; leave them away", info.name,
+         info.item(), data::name_of(info.task));
   run_data.description = {info, {}, run_data.training->size()};
   if (info.sample_dtype == DType::u8)
-    run_data.description.statistics =
-        spec.augment.normalise ? data::channel_statistics(*run_data.training) : no_normalisation(info.sample_shape[0]);
+    run_data.description.statistics = spec.augment.normalise
+                                          ? data::channel_statistics(*run_data.training, static_cast<int>(spec.threads))
+                                          : no_normalisation(info.sample_shape[0]);
   return run_data;
 }
 
@@ -49,32 +54,59 @@ models::ModelInput model_input(const DataDescription& description, int64_t batch
   return {.batch = batch, .shape = info.sample_shape.dims(), .classes = info.classes, .target = info.target_dtype};
 }
 
+namespace {
+
+/// Pictures are worth a worker per core, which sleep when they are ahead; what lies in memory is not.
+void set_workers(data::LoaderOptions& options, const RunSpec& spec, const data::DatasetInfo& info) {
+  const int64_t automatic = info.decoded ? available_cores() : 1;
+  options.workers = static_cast<int>(spec.loader.workers > 0 ? spec.loader.workers : automatic);
+  options.prefetch = static_cast<int>(spec.loader.prefetch > 0 ? spec.loader.prefetch : options.workers + 1);
+}
+
+}  // namespace
+
 data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description) {
   data::LoaderOptions options{.batch = spec.batch,
                               .seed = static_cast<uint64_t>(spec.seed),
                               .shuffle = true,
                               .drop_last = true,
                               .augment = {},
+                              .mix = {},
                               .statistics = description.statistics};
-  options.augment.crop_padding = spec.augment.crop_padding;
-  options.augment.padding = spec.augment.padding == "reflect" ? data::Padding::reflect : data::Padding::zero;
-  options.augment.flip = spec.augment.flip == "random"        ? data::Flip::random
-                         : spec.augment.flip == "alternating" ? data::Flip::alternating
-                                                              : data::Flip::none;
+  const AugmentSpec& augment = spec.augment;
+  options.augment.crop_padding = augment.crop_padding;
+  options.augment.resized_crop = augment.resized_crop;
+  options.augment.rotate = augment.rotate;
+  options.augment.brightness = augment.brightness;
+  options.augment.contrast = augment.contrast;
+  options.augment.saturation = augment.saturation;
+  options.augment.hue = augment.hue;
+  options.augment.cutout = augment.cutout;
+  options.augment.erasing = augment.erasing;
+  options.mix = {augment.mixup, augment.cutmix};
+  options.augment.padding = augment.padding == "reflect" ? data::Padding::reflect : data::Padding::zero;
+  options.augment.flip = augment.flip == "random"        ? data::Flip::random
+                         : augment.flip == "alternating" ? data::Flip::alternating
+                                                         : data::Flip::none;
+  set_workers(options, spec, description.info);
   return options;
 }
 
 data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description) {
-  return {.batch = spec.evaluation.batch,
-          .seed = static_cast<uint64_t>(spec.seed),
-          .augment = {},
-          .statistics = description.statistics};
+  data::LoaderOptions options{.batch = spec.evaluation.batch,
+                              .seed = static_cast<uint64_t>(spec.seed),
+                              .augment = {},
+                              .mix = {},
+                              .statistics = description.statistics};
+  set_workers(options, spec, description.info);
+  return options;
 }
 
 int64_t loader_bytes(const data::LoaderOptions& options, const DataDescription& description) {
   const data::DatasetInfo& info = description.info;
   const int64_t sample = info.sample_shape.elements() * size_of(data::batch_dtype(info));
-  const int64_t batch_bytes = align_up(options.batch * sample) + align_up(options.batch * info.target_bytes());
+  const int64_t target = options.mix.on() ? info.classes * size_of(DType::f32) : info.target_bytes();
+  const int64_t batch_bytes = align_up(options.batch * sample) + align_up(options.batch * target);
   return batch_bytes * (options.workers == 0 ? 1 : options.prefetch + 1);
 }
 

@@ -170,6 +170,7 @@ bool is_model_option(const std::string& key) { return key.starts_with("model.") 
 std::vector<Field> fields_of(RunSpec& spec) {
   OptimizerSpec& optimizer = spec.optimizer;
   ScheduleSpec& schedule = spec.schedule;
+  AugmentSpec& augment = spec.augment;
   std::vector<Field> fields = {
       {"model.name", &spec.model.name, 0, 0, {}, "`weft models` lists them; other keys of [model] are its options"},
       {"data", &spec.data, 0, 0, {}, "such as fashion-mnist, cifar10:DIR or csv:FILE; `weft data --help` lists all"},
@@ -238,10 +239,22 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"lookahead.steps", &spec.lookahead.steps, 0, 1e9, {}, "updates between synchronisations; 0: no look-ahead"},
       {"lookahead.alpha", &spec.lookahead.alpha, kTiny, 1, {}, "share of the way that the slow weights go"},
       {"loss.label_smoothing", &spec.loss.label_smoothing, 0, 0.999, {}, "share of the target spread over all classes"},
-      {"augment.normalise", &spec.augment.normalise, 0, 0, {}, "by the mean and deviation of each channel"},
-      {"augment.crop_padding", &spec.augment.crop_padding, 0, 1024, {}, "pixels; 0: no random crop"},
-      {"augment.padding", &spec.augment.padding, 0, 0, {"zero", "reflect"}, "zero or reflect"},
-      {"augment.flip", &spec.augment.flip, 0, 0, {"none", "random", "alternating"}, "none, random or alternating"},
+      {"augment.normalise", &augment.normalise, 0, 0, {}, "by the mean and deviation of each channel"},
+      {"augment.crop_padding", &augment.crop_padding, 0, 1024, {}, "pixels; 0: no random crop"},
+      {"augment.padding", &augment.padding, 0, 0, {"zero", "reflect"}, "zero or reflect"},
+      {"augment.flip", &augment.flip, 0, 0, {"none", "random", "alternating"}, "none, random or alternating"},
+      {"augment.resized_crop", &augment.resized_crop, 0, 1, {}, "smallest share of the picture in a crop; 0: off"},
+      {"augment.rotate", &augment.rotate, 0, 180, {}, "degrees, either way"},
+      {"augment.brightness", &augment.brightness, 0, 1, {}, "factors from 1 - this to 1 + this"},
+      {"augment.contrast", &augment.contrast, 0, 1, {}, "likewise"},
+      {"augment.saturation", &augment.saturation, 0, 1, {}, "likewise"},
+      {"augment.hue", &augment.hue, 0, 0.5, {}, "turns of the colour circle, either way"},
+      {"augment.cutout", &augment.cutout, 0, 4096, {}, "side of a square set to the mean, in pixels; 0: off"},
+      {"augment.erasing", &augment.erasing, 0, 1, {}, "probability that a rectangle is set to the mean"},
+      {"augment.mixup", &augment.mixup, 0, 100, {}, "alpha: images mixed in pairs; 0: off"},
+      {"augment.cutmix", &augment.cutmix, 0, 100, {}, "alpha: a box of another image; 0: off"},
+      {"loader.workers", &spec.loader.workers, 0, 1024, {}, "threads that make batches; 0: automatic"},
+      {"loader.prefetch", &spec.loader.prefetch, 0, 1024, {}, "batches made ahead; 0: automatic"},
       {"checkpoint.every_epochs", &spec.checkpoint.every_epochs, 0, 1e6, {}, "0: not by epochs"},
       {"checkpoint.every_steps", &spec.checkpoint.every_steps, 0, 1e12, {}, "0: not by steps"},
       {"checkpoint.every_seconds", &spec.checkpoint.every_seconds, 0, 1e9, {}, "0: not by time"},

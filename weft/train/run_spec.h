@@ -97,7 +97,20 @@ struct AugmentSpec {
   int64_t crop_padding = 0;      // training: random crop after padding by so many pixels
   std::string padding = "zero";  // zero | reflect
   std::string flip = "none";     // training: none | random | alternating (every other epoch)
+  double resized_crop = 0;       // training, as are all below: smallest share of the picture in a crop; 0: off
+  double rotate = 0;             // degrees, either way
+  double brightness = 0, contrast = 0, saturation = 0;  // factors from 1 - this to 1 + this
+  double hue = 0;                                       // turns of the colour circle, either way
+  int64_t cutout = 0;                                   // side in pixels; 0: off
+  double erasing = 0;                                   // probability
+  double mixup = 0, cutmix = 0;                         // alpha of the Beta distribution; 0: off
   friend bool operator==(const AugmentSpec&, const AugmentSpec&) = default;
+};
+
+struct LoaderSpec {
+  int64_t workers = 0;   // threads that make batches; 0: chosen by what the data cost
+  int64_t prefetch = 0;  // batches made ahead; 0: two, or two per worker
+  friend bool operator==(const LoaderSpec&, const LoaderSpec&) = default;
 };
 
 struct CheckpointSpec {
@@ -131,10 +144,14 @@ struct RunSpec {
   LookaheadSpec lookahead;
   LossSpec loss;
   AugmentSpec augment;
+  LoaderSpec loader;
   CheckpointSpec checkpoint;
   EvaluationSpec evaluation;
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
+
+/// Whether batches are mixed, so that targets are shares of classes.
+inline bool mixes(const AugmentSpec& augment) { return augment.mixup > 0 || augment.cutmix > 0; }
 
 /// One setting of a RunSpec by its recipe key; the table of them serves reading, printing, --set and the messages.
 struct Field {

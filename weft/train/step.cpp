@@ -15,6 +15,18 @@ namespace {
 
 bool predicts_values(const models::Model& model) { return model.graph.type(model.labels).dtype == DType::f32; }
 
+/// Of batches that are mixed: targets are shares of the classes, f32 [N,classes].
+ValueId soft_losses(models::Model& model, double label_smoothing) {
+  Graph& graph = model.graph;
+  ValueId targets = model.labels;
+  if (label_smoothing > 0) {
+    const auto classes = static_cast<double>(graph.shape(targets)[1]);
+    targets = ops::multiply_scalar(graph, targets, 1 - label_smoothing, "labels.scaled");
+    targets = ops::add_scalar(graph, targets, label_smoothing / classes, "labels.smoothed");
+  }
+  return ops::soft_cross_entropy(graph, model.logits, targets, "losses");
+}
+
 /// [rows]
 ValueId row_losses(models::Model& model, double label_smoothing) {
   if (predicts_values(model)) return ops::mse(model.graph, model.logits, model.labels, "losses");
@@ -66,14 +78,20 @@ Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedPa
 
 TrainingStep build_training_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options) {
-  models::Model model = models::build(registry, spec.model.name, input, spec.model.options, models::Mode::training);
+  const bool mixed = mixes(spec.augment) && input.target == DType::i32;
+  models::ModelInput batch = input;
+  if (mixed) batch.target = DType::f32;
+  models::Model model = models::build(registry, spec.model.name, batch, spec.model.options, models::Mode::training);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " training");
-  const ValueId losses = row_losses(model, spec.loss.label_smoothing);
+  const double smoothing = spec.loss.label_smoothing;
+  const ValueId losses = mixed ? soft_losses(model, smoothing) : row_losses(model, smoothing);
   const ValueId loss = ops::reduce_mean(graph, losses, {}, false, "loss");
   graph.add_output("loss", loss);
-  if (!predicts_values(model))
-    graph.add_output("correct", ops::count_correct(graph, model.logits, model.labels, "correct"));
+  if (mixed || !predicts_values(model)) {
+    const ValueId labels = mixed ? ops::argmax(graph, model.labels, 1, false, "labels.largest") : model.labels;
+    graph.add_output("correct", ops::count_correct(graph, model.logits, labels, "correct"));
+  }
 
   std::vector<TrainedParameter> trained;
   std::vector<ValueId> targets;
@@ -152,6 +170,8 @@ void require_fit(const Graph& graph, const std::string& model, const data::Datas
          reads_tokens ? "tokens" : "images or rows", info.name, info.item());
   if (labels == nullptr) return;  // it predicts what it reads
   const TensorType& type = graph.type(labels->value);
+  const bool mixed = info.task == data::Task::classification && type.dtype == DType::f32;
+  if (mixed && type.shape == Shape{batch, info.classes}) return;
   if (type.dtype != info.target_dtype || type.elements() != batch * info.target_shape.elements())
     fail(ErrorKind::usage,
          "[{}] predicts {} {} for a batch of {}, '{}' has targets {} of {} each; choose another model", model,

@@ -85,6 +85,9 @@ class TableEncoding {
   char separator_ = ',';
 };
 
+/// "number", "category", "ignored", "label"
+std::string_view name_of(TableColumn::Kind kind);
+
 /// The position of a column named by its header or by its number from 1 on (-1 is the last); nullopt for none.
 std::optional<int64_t> find_column(const CsvFile& file, const std::string& name);
 

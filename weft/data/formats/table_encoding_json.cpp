@@ -10,20 +10,23 @@ namespace {
 
 using nlohmann::json;
 using Kind = TableColumn::Kind;
-constexpr const char* kKinds[] = {"number", "category", "ignored", "label"};
-
 Kind parse_kind(const std::string& name) {
   for (const Kind kind : {Kind::number, Kind::category, Kind::ignored, Kind::label})
-    if (name == kKinds[static_cast<size_t>(kind)]) return kind;
+    if (name == name_of(kind)) return kind;
   fail(ErrorKind::data, "'{}' is no kind of column", name);
 }
 
 }  // namespace
 
+std::string_view name_of(TableColumn::Kind kind) {
+  constexpr std::string_view names[] = {"number", "category", "ignored", "label"};
+  return names[static_cast<size_t>(kind)];
+}
+
 std::string TableEncoding::to_json() const {
   json columns = json::array();
   for (const TableColumn& column : columns_) {
-    json entry = {{"name", column.name}, {"kind", kKinds[static_cast<size_t>(column.kind)]}};
+    json entry = {{"name", column.name}, {"kind", name_of(column.kind)}};
     const bool values = column.kind == Kind::label && task_ == Task::regression;
     if (column.kind == Kind::number || values) {
       entry["mean"] = column.mean;

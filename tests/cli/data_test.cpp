@@ -1,0 +1,142 @@
+// weft data, and runs on folders of pictures.
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "weft/data/image.h"
+
+namespace weft::testing {
+namespace {
+
+using nlohmann::json;
+
+class Pictures : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    for (int at = 0; at < 20; ++at) {
+      add("pictures/dark/" + std::to_string(at) + ".png", static_cast<uint8_t>(20 + at));
+      add("pictures/light/" + std::to_string(at) + ".png", static_cast<uint8_t>(200 + at));
+    }
+  }
+  void add(const std::string& name, uint8_t value) {
+    fs::create_directories(path(name).parent_path());
+    data::write_png(path(name), {3, 10, 12, std::vector<uint8_t>(360, value)});
+  }
+  Outcome train(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"train", "--model",  "mlp",     "--data", "images:pictures?size=8",
+                                          "--run", "r",        "--batch", "8",      "--threads",
+                                          "1",     "--epochs", "4",       "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return weft(arguments);
+  }
+};
+
+TEST_F(Pictures, AreLearnedAndPredicted) {
+  write_all(path("pictures/dark/notes.txt"), "x");
+  const Outcome outcome = train();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err,
+            "weft: 'pictures': left out 1 file that is no JPEG or PNG image, such as "
+            "'pictures/dark/notes.txt'\n");
+  EXPECT_EQ(json::parse(read_all(path("r/summary.json")))["test_accuracy"], 1.0);
+  const json prediction = json::parse(weft({"predict", "r", "pictures/light/3.png", "--json"}).out);
+  EXPECT_EQ(prediction[0]["classes"][0]["name"], "light");
+  add("others/light/1.png", 230);
+  EXPECT_EQ(json::parse(weft({"eval", "r", "--data", "images:others", "--json"}).out)["accuracy"], 1.0);
+}
+
+TEST_F(Pictures, AreAugmentedAndMixedAlikeInEveryRun) {
+  const std::vector<std::string> more = {"--set", "augment.resized_crop=0.5", "--set", "augment.mixup=0.2",
+                                         "--set", "augment.cutmix=1",         "--set", "loss.label_smoothing=0.1"};
+  ASSERT_EQ(train(more).code, 0);
+  const std::string first = read_all(path("r/checkpoints/best/model.safetensors"));
+  fs::remove_all(path("r"));
+  std::vector<std::string> with_workers = more;
+  with_workers.insert(with_workers.end(), {"--set", "loader.workers=3", "--set", "loader.prefetch=5"});
+  ASSERT_EQ(train(with_workers).code, 0);
+  EXPECT_EQ(read_all(path("r/checkpoints/best/model.safetensors")), first);
+  EXPECT_EQ(json::parse(read_all(path("r/summary.json")))["test_accuracy"], 1.0);
+}
+
+TEST_F(Pictures, ADamagedOneIsNamedInTraining) {
+  write_all(path("pictures/dark/7.png"), "\x89PNG and nothing");
+  const Outcome outcome = train();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("pictures/dark/7.png' is a damaged PNG"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Pictures, DataSaysWhatThereIs) {
+  const Outcome outcome = weft({"data", "images:pictures?size=8", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json root = json::parse(outcome.out);
+  EXPECT_EQ(root["train_samples"], 32);
+  EXPECT_EQ(root["test_samples"], 8);
+  EXPECT_EQ(root["sample_shape"], (std::vector<int>{3, 8, 8}));
+  EXPECT_EQ(root["class_counts"][1], (json{{"name", "light"}, {"train", 16}, {"test", 4}}));
+  EXPECT_NEAR(root["mean"][0], 119.5 / 255, 0.01);
+  EXPECT_NE(weft({"data", "images:pictures?size=8"}).out.find("light        16        4"), std::string::npos);
+}
+
+TEST_F(Pictures, DataNamesEveryDamagedPicture) {
+  write_all(path("pictures/dark/7.png"), "\x89PNG and nothing");
+  write_all(path("pictures/light/8.png"), "");
+  const Outcome outcome = weft({"data", "images:pictures?size=8"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("dark/7.png"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("light/8.png"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Pictures, ContactSheetHasARowPerClass) {
+  ASSERT_EQ(weft({"data", "images:pictures?size=8", "--contact-sheet", "sheet.png"}).code, 0);
+  const data::Image sheet = data::read_image(path("sheet.png"));
+  EXPECT_EQ(sheet.height, 2 + 2 * 10);
+  EXPECT_EQ(sheet.width, 2 + 10 * 10);
+  const auto pixel = [&](int64_t y, int64_t x) { return sheet.pixels[static_cast<size_t>(y * sheet.width + x)]; };
+  EXPECT_LT(pixel(5, 5), 60) << "dark";
+  EXPECT_GT(pixel(15, 5), 190) << "light";
+  EXPECT_EQ(pixel(0, 0), 255) << "between images";
+}
+
+TEST_F(Pictures, ContactSheetShowsAugmentation) {
+  ASSERT_EQ(weft({"data", "images:pictures?size=8", "--contact-sheet", "sheet.png", "--augment", "--set",
+                  "augment.brightness=0.9"})
+                .code,
+            0);
+  const data::Image sheet = data::read_image(path("sheet.png"));
+  const auto pixel = [&](int64_t column) {
+    return sheet.pixels[static_cast<size_t>(5 * sheet.width + 5 + 10 * column)];
+  };
+  EXPECT_NE(pixel(0), pixel(1)) << "one picture in two epochs";
+}
+
+TEST_F(Pictures, DataRefusesWhatDoesNothing) {
+  expect_error(weft({"data", "images:pictures", "--augment"}), 2, "--contact-sheet");
+  expect_error(weft({"data", "images:pictures", "--set", "augment.flip=random"}), 2, "--augment");
+  expect_error(
+      weft({"data", "images:pictures", "--contact-sheet", "a.png", "--augment", "--set", "optimizer.name=sgd"}), 2,
+      "only keys of [augment]");
+  write_all(path("t.csv"), "x,c\n1,a\n2,b\n");
+  EXPECT_NE(weft({"data", "csv:t.csv?split=0", "--contact-sheet", "a.png"}).err.find("'t' holds rows"),
+            std::string::npos);
+}
+
+TEST_F(Pictures, MixingIsForClassesOfImages) {
+  write_all(path("t.csv"), "x,c\n1,a\n2,b\n");
+  expect_error(weft({"train", "--model", "mlp", "--data", "csv:t.csv?split=0", "--batch", "1", "--run", "r", "--set",
+                     "augment.mixup=1"}),
+               2, "augment.mixup and augment.cutmix are for images in classes, 't' holds rows");
+}
+
+TEST_F(Pictures, DataSaysWhatTablesAndTextsHold) {
+  write_all(path("t.csv"), "x,colour,c\n1,red,a\n2,red,b\n3,,a\n");
+  const json table = json::parse(weft({"data", "csv:t.csv?split=0", "--json"}).out);
+  EXPECT_EQ(table["columns"][0]["mean"], 2.0);
+  EXPECT_EQ(table["columns"][1]["kind"], "category");
+  write_all(path("t.txt"), "abcabcabcabc");
+  const json text = json::parse(weft({"data", "text:t.txt?length=2&split=0", "--json"}).out);
+  EXPECT_EQ(text["task"], "language_model");
+  EXPECT_EQ(text["vocabulary"], 3);
+}
+
+}  // namespace
+}  // namespace weft::testing

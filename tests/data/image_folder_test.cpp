@@ -1,0 +1,249 @@
+// Folders of pictures: which files count, how they become samples, and what is said about folders that will not do.
+#include "weft/data/formats/image_folder.h"
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "tests/data/idx_bytes.h"
+#include "weft/data/check_samples.h"
+#include "weft/data/loader.h"
+#include "weft/data/open_dataset.h"
+#include "weft/data/picture_cache.h"
+
+namespace weft::data {
+namespace {
+
+class ImageFolderTest : public FilesTest {
+ protected:
+  /// A picture of one grey value.
+  void add(const std::string& name, uint8_t value, int64_t height = 12, int64_t width = 12) {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    write_png(path(name), {3, height, width, Bytes(static_cast<size_t>(3 * height * width), value)});
+  }
+  void add_classes(int per_class) {
+    for (int at = 0; at < per_class; ++at) {
+      add("cat/" + std::to_string(at) + ".png", static_cast<uint8_t>(at));
+      add("dog/" + std::to_string(at) + ".png", static_cast<uint8_t>(100 + at));
+    }
+  }
+  std::unique_ptr<Dataset> open(const std::string& options = "size=8&split=0", Split split = Split::train,
+                                const std::string& encoding = "", const std::string& folder = "") {
+    return open_dataset("images:" + path(folder) + "?" + options, split, encoding);
+  }
+  static Bytes pixels(const Dataset& dataset, int64_t index) {
+    Bytes bytes(static_cast<size_t>(dataset.sample_bytes()));
+    dataset.get({.index = index}, bytes);
+    return bytes;
+  }
+};
+
+TEST_F(ImageFolderTest, ClassesAreFoldersAndFilesAreSorted) {
+  add("zebra/b.png", 2);
+  add("zebra/a.png", 1);
+  add("ant/deep/er.png", 3);
+  const auto dataset = open();
+  EXPECT_EQ(dataset->info().class_names, (std::vector<std::string>{"ant", "zebra"}));
+  EXPECT_EQ(dataset->info().sample_shape, Shape({3, 8, 8}));
+  ASSERT_EQ(dataset->size(), 3);
+  for (const auto& [index, label, value] : {std::tuple{0, 0, 3}, {1, 1, 1}, {2, 1, 2}}) {
+    EXPECT_EQ(dataset->label(index), label);
+    EXPECT_EQ(pixels(*dataset, index), Bytes(192, static_cast<uint8_t>(value)));
+  }
+}
+
+TEST_F(ImageFolderTest, SamplesAreTheMiddleOfTheResizedPicture) {
+  std::filesystem::create_directories(path("a"));
+  add("b/x.png", 0);
+  Image wide{1, 8, 24, {}};  // columns 0 to 7 hold 0, 8 to 15 hold 200, the rest 0
+  for (int y = 0; y < 8; ++y)
+    for (int x = 0; x < 24; ++x) wide.pixels.push_back(x >= 8 && x < 16 ? 200 : 0);
+  write_png(path("a/x.png"), wide);
+  EXPECT_EQ(pixels(*open("size=8&resize=8&split=0"), 0), Bytes(192, 200)) << "grey becomes RGB";
+  EXPECT_EQ(pixels(*open("size=8&resize=8&split=0&channels=1"), 0), Bytes(64, 200));
+  const auto picture = open("size=4&split=0")->picture(0);
+  EXPECT_EQ(std::pair(picture->height, picture->width), (std::pair<int64_t, int64_t>{5, 15})) << "4 x 8 / 7";
+}
+
+TEST_F(ImageFolderTest, OtherFilesAreCountedInOneNote) {
+  add_classes(2);
+  write("cat/notes.txt", {'x'});
+  write("dog/movie.mp4", {'x'});
+  write("dog/.hidden", {'x'});
+  const auto dataset = open();
+  EXPECT_EQ(dataset->size(), 4);
+  EXPECT_NE(dataset->info().note.find("left out 2 files that are no JPEG or PNG images, such as"), std::string::npos)
+      << dataset->info().note;
+  EXPECT_NE(dataset->info().note.find("cat/notes.txt"), std::string::npos);
+}
+
+TEST_F(ImageFolderTest, OddNamesAreNames) {
+  add("gatto però/é à ü.PNG", 1);
+  add("chien?&=#/a b;c.png", 2);
+  add(std::string("no\xffutf8/x.png"), 3);
+  const auto dataset = open();
+  EXPECT_EQ(dataset->info().class_names, (std::vector<std::string>{"chien?&=#", "gatto però", "no\\xffutf8"}));
+  for (int64_t index = 0; index < 3; ++index) EXPECT_NO_THROW(pixels(*dataset, index));
+}
+
+TEST_F(ImageFolderTest, SetsTheSameShareOfEveryClassAside) {
+  add_classes(10);
+  const auto train = open("size=8"), test = open("size=8", Split::test, train->info().encoding);
+  EXPECT_EQ(train->size(), 16);
+  ASSERT_EQ(test->size(), 4);
+  std::set<uint8_t> seen;
+  int dogs = 0;
+  for (int64_t index = 0; index < 4; ++index) {
+    dogs += test->label(index);
+    seen.insert(pixels(*test, index)[0]);
+  }
+  EXPECT_EQ(dogs, 2);
+  for (int64_t index = 0; index < 16; ++index) EXPECT_FALSE(seen.contains(pixels(*train, index)[0]));
+}
+
+TEST_F(ImageFolderTest, TakesTrainAndTestFoldersAsTheyAre) {
+  add("train/cat/1.png", 1);
+  add("train/dog/2.png", 2);
+  add("val/dog/3.png", 3);
+  const auto train = open("size=8");
+  EXPECT_EQ(train->size(), 2);
+  const auto test = open("size=8", Split::test, train->info().encoding);
+  ASSERT_EQ(test->size(), 1);
+  EXPECT_EQ(test->label(0), 1) << "numbered as in training";
+  EXPECT_TRUE(has_test_split("images:" + path("")));
+}
+
+TEST_F(ImageFolderTest, OtherFoldersAreReadAsInTraining) {
+  add_classes(2);
+  const std::string encoding = open("size=8&resize=9&channels=1&split=0")->info().encoding;
+  add("more/dog/3.png", 3);
+  const auto other = open("", Split::all, encoding, "more");
+  EXPECT_EQ(other->info().sample_shape, Shape({1, 8, 8}));
+  EXPECT_EQ(other->label(0), 1);
+  add("more/bird/3.png", 3);
+  expect_error([&] { open("", Split::all, encoding, "more"); }, ErrorKind::data,
+               {"the class folder 'bird' is none of the 2 classes of the training data"});
+}
+
+TEST_F(ImageFolderTest, CacheChangesNothing) {
+  add_classes(3);
+  const auto with = open(), without = open("size=8&split=0&cache=0");
+  for (int round = 0; round < 2; ++round)
+    for (int64_t index = 0; index < 6; ++index) EXPECT_EQ(pixels(*with, index), pixels(*without, index));
+  EXPECT_EQ(with->picture(0), with->picture(0)) << "kept";
+  EXPECT_NE(without->picture(0), without->picture(0)) << "decoded again";
+}
+
+TEST_F(ImageFolderTest, LoaderDecodesInAnyNumberOfWorkersAlike) {
+  add_classes(9);
+  const auto dataset = open();
+  LoaderOptions options{.batch = 4,
+                        .seed = 3,
+                        .shuffle = true,
+                        .drop_last = true,
+                        .augment = {},
+                        .mix = {},
+                        .statistics = {{0.f, 0.f, 0.f}, {1.f, 1.f, 1.f}}};
+  options.augment.resized_crop = 0.3;
+  options.augment.rotate = 20;
+  options.augment.brightness = 0.5;
+  options.augment.erasing = 0.5;
+  options.mix.cutmix = 1;
+  options.workers = 3;
+  Loader loader(*dataset, options);
+  loader.start();
+  for (int64_t epoch = 0; epoch < 2; ++epoch)
+    for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
+      const Batch &batch = loader.next(), again = loader.load_batch(epoch, step);
+      EXPECT_EQ(std::memcmp(batch.samples.data(), again.samples.data(), static_cast<size_t>(again.samples.bytes())), 0);
+      EXPECT_EQ(batch.targets.dtype(), DType::f32);
+      EXPECT_EQ(batch.targets.shape(), Shape({4, 2}));
+      EXPECT_EQ(std::memcmp(batch.targets.data(), again.targets.data(), static_cast<size_t>(again.targets.bytes())), 0);
+    }
+}
+
+TEST_F(ImageFolderTest, DamagedPicturesAreNamed) {
+  add_classes(2);
+  write("dog/0.png", {0x89, 'P', 'N', 'G', 0, 1});
+  write("dog/2.jpg", {});
+  const auto dataset = open();
+  const std::vector<std::string> messages = unreadable_samples(*dataset, 2);
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_NE(messages[0].find("dog/0.png' is a damaged PNG"), std::string::npos) << messages[0];
+  EXPECT_NE(messages[1].find("dog/2.jpg' is empty"), std::string::npos) << messages[1];
+  expect_error([&] { channel_statistics(*dataset, 2); }, ErrorKind::data, {"dog/0.png"});
+}
+
+TEST_F(ImageFolderTest, NoFolder) {
+  expect_error([&] { open("", Split::train, "", "none"); }, ErrorKind::io, {"none' is no folder"});
+  expect_error([] { open_dataset("images:", Split::train); }, ErrorKind::usage, {"images:DIR"});
+}
+
+TEST_F(ImageFolderTest, NoClassFolders) {
+  add("a.png", 1);
+  expect_error([&] { open(); }, ErrorKind::data, {"has no folders", "each class"});
+}
+
+TEST_F(ImageFolderTest, NoImages) {
+  std::filesystem::create_directories(path("cat"));
+  write("cat/a.txt", {'x'});
+  expect_error([&] { open(); }, ErrorKind::data, {"holds no JPEG or PNG images", "DIR/CLASS/PICTURE.jpg"});
+}
+
+TEST_F(ImageFolderTest, EmptyClassFolder) {
+  add_classes(1);
+  std::filesystem::create_directories(path("bird"));
+  expect_error([&] { open(); }, ErrorKind::data, {"the class folder", "bird' holds no JPEG or PNG images"});
+}
+
+TEST_F(ImageFolderTest, OneClass) {
+  add("cat/1.png", 1);
+  expect_error([&] { open(); }, ErrorKind::data, {"one class folder only, 'cat'"});
+}
+
+TEST_F(ImageFolderTest, TooFewToSetAside) {
+  add_classes(1);
+  const std::string encoding = open()->info().encoding;
+  expect_error([&] { open("size=8", Split::test, encoding); }, ErrorKind::data, {"too few pictures", "split=0"});
+}
+
+TEST_F(ImageFolderTest, BadOptions) {
+  add_classes(1);
+  expect_error([&] { open("size=0"); }, ErrorKind::usage, {"[images] size=0: wants a whole number from 1"});
+  expect_error([&] { open("size=32&resize=16"); }, ErrorKind::usage, {"resize=16: wants a whole number from 32"});
+  expect_error([&] { open("channels=2"); }, ErrorKind::usage, {"3 (RGB) or 1 (grey)"});
+  expect_error([&] { open("sise=8"); }, ErrorKind::usage, {"did you mean 'size'?"});
+}
+
+TEST(PictureCache, KeepsWhatFitsAndMakesTheRestEachTime) {
+  const PictureCache cache(4, 25);
+  std::atomic<int> made = 0;
+  const auto make = [&] {
+    ++made;
+    return Image{1, 2, 5, std::vector<uint8_t>(10, 9)};
+  };
+  for (int round = 0; round < 3; ++round)
+    for (int64_t index = 0; index < 4; ++index) EXPECT_EQ(cache.get(index, make)->pixels.size(), 10u);
+  EXPECT_EQ(cache.bytes(), 20);
+  EXPECT_EQ(made, 2 + 3 * 2);
+}
+
+TEST(PictureCache, ServesThreads) {
+  const PictureCache cache(8, 1000);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&] {
+      for (int64_t at = 0; at < 800; ++at) {
+        const int64_t index = at % 8;
+        const auto image = cache.get(index, [&] { return Image{1, 1, 1, {static_cast<uint8_t>(index)}}; });
+        wrong += image->pixels[0] != index;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(cache.bytes(), 8);
+}
+
+}  // namespace
+}  // namespace weft::data

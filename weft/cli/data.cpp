@@ -1,0 +1,227 @@
+// weft data: what a data set holds, before a model is trained on it.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/base/table.h"
+#include "weft/cli/command.h"
+#include "weft/cli/contact_sheet.h"
+#include "weft/data/check_samples.h"
+#include "weft/data/formats/table_encoding.h"
+#include "weft/data/open_dataset.h"
+#include "weft/train/run_data.h"
+
+namespace weft::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kClassesShown = 30;
+
+struct DataOptions {
+  std::string spec, contact_sheet;
+  std::vector<std::string> set;
+  bool augment = false, json = false;
+  int64_t seed = 1, threads = 0;
+};
+
+/// Of each class: samples for training, for testing.
+using ClassCounts = std::vector<std::array<int64_t, 2>>;
+
+/// What there is to say about one data set.
+struct Description {
+  std::unique_ptr<data::Dataset> train, test;
+  data::ChannelStatistics statistics;  // of images
+  ClassCounts counts;                  // where targets are classes
+  std::vector<std::string> damaged;    // messages, one per sample that cannot be read
+};
+
+ClassCounts count_classes(const Description& d) {
+  const data::DatasetInfo& info = d.train->info();
+  if (info.task != data::Task::classification) return {};
+  ClassCounts counts(static_cast<size_t>(info.classes));
+  for (size_t part = 0; part < 2; ++part) {
+    const data::Dataset* const dataset = part == 0 ? d.train.get() : d.test.get();
+    for (int64_t index = 0; dataset != nullptr && index < dataset->size(); ++index)
+      ++counts[static_cast<size_t>(dataset->label(index))][part];
+  }
+  return counts;
+}
+
+std::string class_name(const data::DatasetInfo& info, size_t index) {
+  return index < info.class_names.size() ? info.class_names[index] : fmt::format("class {}", index);
+}
+
+ordered_json columns_json(const data::TableEncoding& encoding) {
+  auto columns = ordered_json::array();
+  for (const data::TableColumn& column : encoding.columns()) {
+    ordered_json entry = {{"name", column.name}, {"kind", name_of(column.kind)}};
+    if (column.kind == data::TableColumn::Kind::number) {
+      entry["mean"] = column.mean;
+      entry["deviation"] = column.deviation;
+      entry["can_miss"] = column.can_miss;
+    }
+    if (column.kind == data::TableColumn::Kind::category) entry["categories"] = column.categories;
+    columns.push_back(std::move(entry));
+  }
+  return columns;
+}
+
+ordered_json to_json(const std::string& spec, const Description& d) {
+  const data::DatasetInfo& info = d.train->info();
+  ordered_json root = {{"data", spec},
+                       {"name", info.name},
+                       {"task", data::name_of(info.task)},
+                       {"train_samples", d.train->size()},
+                       {"test_samples", d.test ? d.test->size() : 0},
+                       {"sample_shape", info.sample_shape.dims()},
+                       {"sample_dtype", name_of(info.sample_dtype)},
+                       {"target_shape", info.target_shape.dims()},
+                       {"target_dtype", name_of(info.target_dtype)}};
+  if (info.task == data::Task::regression) {
+    root["target_mean"] = info.targets.mean;
+    root["target_deviation"] = info.targets.deviation;
+  } else {
+    root[info.task == data::Task::language_model ? "vocabulary" : "classes"] = info.classes;
+  }
+  for (size_t index = 0; index < d.counts.size(); ++index)
+    root["class_counts"].push_back(
+        {{"name", class_name(info, index)}, {"train", d.counts[index][0]}, {"test", d.counts[index][1]}});
+  if (info.sample_dtype == DType::u8) {
+    root["mean"] = d.statistics.mean;
+    root["deviation"] = d.statistics.deviation;
+  }
+  if (info.sample_dtype == DType::f32 && !info.encoding.empty())
+    root["columns"] = columns_json(data::TableEncoding::from_json(info.encoding));
+  if (info.task == data::Task::language_model) root["characters"] = info.class_names;
+  if (!info.note.empty()) root["note"] = info.note;
+  if (!d.damaged.empty()) root["damaged"] = d.damaged;
+  return root;
+}
+
+std::string joined(const std::vector<float>& values) {
+  std::string text;
+  for (const float value : values) text += fmt::format("{}{:.4g}", text.empty() ? "" : ", ", value);
+  return text;
+}
+
+void print_columns(const data::TableEncoding& encoding) {
+  Table table({{"column"}, {"kind"}, {"mean", Align::right}, {"deviation", Align::right}, {"becomes"}});
+  for (const data::TableColumn& column : encoding.columns()) {
+    const bool number = column.kind == data::TableColumn::Kind::number;
+    const std::string becomes = number && column.can_miss ? "a number, and whether it is missing"
+                                : number                  ? "a number"
+                                : column.kind == data::TableColumn::Kind::category
+                                    ? fmt::format("{} categories and others", column.categories.size())
+                                    : "";
+    table.add_row({column.name, std::string(name_of(column.kind)), number ? fmt::format("{:.5g}", column.mean) : "",
+                   number ? fmt::format("{:.5g}", column.deviation) : "", becomes});
+  }
+  fmt::print("\n{}", table.text());
+}
+
+void print_text(const Description& d) {
+  const data::DatasetInfo& info = d.train->info();
+  Table table({{"", Align::left}, {"", Align::left}});
+  table.add_row({"data", info.name});
+  table.add_row({"task", std::string(data::name_of(info.task))});
+  table.add_row({"samples", fmt::format("{} for training, {} for testing", d.train->size(),
+                                        d.test ? std::to_string(d.test->size()) : "none")});
+  table.add_row({"a sample",
+                 fmt::format("{} of {} ({})", to_string(info.sample_shape), info.item(), name_of(info.sample_dtype))});
+  if (info.task == data::Task::regression)
+    table.add_row({"a target", fmt::format("{}: mean {}, deviation {}", info.class_names.front(),
+                                           joined(info.targets.mean), joined(info.targets.deviation))});
+  if (info.task == data::Task::language_model)
+    table.add_row({"vocabulary", fmt::format("{} characters", info.classes)});
+  if (info.sample_dtype == DType::u8) {
+    table.add_row({"mean", joined(d.statistics.mean)});
+    table.add_row({"deviation", joined(d.statistics.deviation)});
+  }
+  fmt::print("{}", table.text());
+  if (!d.counts.empty()) {
+    Table classes({{"class"}, {"training", Align::right}, {"testing", Align::right}});
+    for (size_t index = 0; index < std::min(d.counts.size(), kClassesShown); ++index)
+      classes.add_row(
+          {class_name(info, index), std::to_string(d.counts[index][0]), std::to_string(d.counts[index][1])});
+    if (d.counts.size() > kClassesShown)
+      classes.add_row({fmt::format("{} more (--json lists them)", d.counts.size() - kClassesShown), "", ""});
+    fmt::print("\n{}", classes.text());
+  }
+  if (info.sample_dtype == DType::f32 && !info.encoding.empty())
+    print_columns(data::TableEncoding::from_json(info.encoding));
+}
+
+train::RunSpec spec_from(const DataOptions& options) {
+  train::RunSpec spec;
+  spec.data = options.spec;
+  spec.seed = options.seed;
+  spec.threads = options.threads > 0 ? options.threads : train::available_cores();
+  for (const std::string& assignment : options.set) {
+    if (!assignment.starts_with("augment."))
+      fail(ErrorKind::usage, "--set {}: only keys of [augment] matter here", assignment);
+    train::set_from_text(spec, assignment);
+  }
+  return spec;
+}
+
+int data_command(const DataOptions& options) {
+  const train::RunSpec spec = spec_from(options);
+  if (!options.set.empty() && !options.augment)
+    fail(ErrorKind::usage, "--set {} does nothing without --augment", options.set.front());
+  if (options.augment && options.contact_sheet.empty())
+    fail(ErrorKind::usage, "--augment shows itself in a contact sheet; add --contact-sheet FILE.png");
+  Description d;
+  d.train = data::open_dataset(options.spec, data::Split::train);
+  if (data::has_test_split(options.spec))
+    d.test = data::open_dataset(options.spec, data::Split::test, d.train->info().encoding);
+  const data::DatasetInfo& info = d.train->info();
+  if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
+  const auto threads = static_cast<int>(spec.threads);
+  d.damaged = data::unreadable_samples(*d.train, threads);
+  if (d.test)
+    for (std::string& message : data::unreadable_samples(*d.test, threads)) d.damaged.push_back(std::move(message));
+  d.counts = count_classes(d);
+  if (info.sample_dtype == DType::u8 && d.damaged.empty()) d.statistics = data::channel_statistics(*d.train, threads);
+  for (const std::string& message : d.damaged) fmt::print(stderr, "weft: {}\n", message);
+  if (options.json)
+    fmt::print("{}\n", to_json(options.spec, d).dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  else
+    print_text(d);
+  if (!d.damaged.empty()) return 1;
+  if (!options.contact_sheet.empty()) {
+    write_contact_sheet(options.contact_sheet, *d.train, spec, options.augment);
+    if (!options.json) fmt::print("\ncontact sheet: {}\n", options.contact_sheet);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Action& action) {
+  auto options = std::make_shared<DataOptions>();
+  CLI::App* command = app.add_subcommand("data", "Show what a data set holds");
+  std::string help = "One of:\n";
+  for (const data::DatasetKind& kind : data::dataset_kinds())
+    help += fmt::format("  {}\n      {}\n", kind.form, kind.summary);
+  command->footer(help);
+  command->add_option("SPEC", options->spec, "The data, as for `weft train --data`")->required();
+  command->add_option(
+      "--contact-sheet", options->contact_sheet,
+      "PNG to write: a row of images per class; with --augment a row per image, as successive epochs see it");
+  command->add_flag("--augment", options->augment, "Augment the images of the contact sheet");
+  command->add_option("--set", options->set, "Any key of [augment], such as augment.flip=random; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--seed", options->seed, "Of the augmentation")->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", options->threads, "Default: all cores this process may use")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &action] { action = [options] { return data_command(*options); }; });
+}
+
+}  // namespace weft::cli
