@@ -16,6 +16,8 @@ OpRegistry make_registry() {
   add_indexing_ops(registry);
   add_loss_ops(registry);
   add_embedding_ops(registry);
+  add_rnn_ops(registry);
+  add_ctc_ops(registry);
   add_random_ops(registry);
   add_attention_ops(registry);
   add_update_ops(registry);

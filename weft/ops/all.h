@@ -21,6 +21,8 @@ void add_resample_ops(OpRegistry&);
 void add_indexing_ops(OpRegistry&);
 void add_loss_ops(OpRegistry&);
 void add_embedding_ops(OpRegistry&);
+void add_rnn_ops(OpRegistry&);
+void add_ctc_ops(OpRegistry&);
 void add_random_ops(OpRegistry&);
 void add_attention_ops(OpRegistry&);
 void add_update_ops(OpRegistry&);

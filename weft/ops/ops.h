@@ -265,6 +265,53 @@ ValueId bce_with_logits(Graph&, ValueId logits, ValueId targets, const std::stri
 //   [V,D]
 ValueId embedding(Graph&, ValueId table, ValueId indices, const std::string& name = "");
 
+// --- recurrent layers (rnn.cpp) -------------------------------------------------------------------------------------
+//   lstm(projected[T,N,4H], weight[4H,H], bias[4H], initial_hidden[N,H], initial_cell[N,H]) {reverse=false}
+//       -> (output[T,N,H], cells[T,N,H], gates[T,N,4H])   gates in the order i, f, g, o
+//   gru(projected[T,N,3H], weight[3H,H], input_bias[3H], recurrent_bias[3H], initial_hidden[N,H]) {reverse=false}
+//       -> (output[T,N,H], gates[T,N,4H])                 r, z, n and the recurrent part of n, before its reset
+//   lstm_backward(output_gradient, weight, initial_cell, cells, gates, cells_gradient?) {reverse}
+//       -> (projected_gradient, initial_hidden_gradient, initial_cell_gradient)
+//   gru_backward(output_gradient, weight, initial_hidden, output, gates) {reverse}
+//       -> (projected_gradient, recurrent_gradient[T,N,3H], initial_hidden_gradient)
+// The gates are for the gradient only. The functions below are whole layers of one direction, with PyTorch's formulas,
+// order of gates and weights. Steps come first: input [T,N,C].
+struct RecurrentWeights {
+  ValueId input, recurrent;                // [gates H,C], [gates H,H]
+  ValueId input_bias{}, recurrent_bias{};  // [gates H] each; absent: zeros
+};
+struct LstmResult {
+  ValueId output, hidden, cell;  // [T,N,H]; after the last step [N,H]
+};
+/// Initial states [N,H]; invalid: zeros. `reverse` walks from the last step to the first; output t belongs to input t.
+LstmResult lstm(Graph&, ValueId input, const RecurrentWeights& weights, ValueId initial_hidden = {},
+                ValueId initial_cell = {}, bool reverse = false, const std::string& name = "");
+struct GruResult {
+  ValueId output, hidden;
+};
+GruResult gru(Graph&, ValueId input, const RecurrentWeights& weights, ValueId initial_hidden = {}, bool reverse = false,
+              const std::string& name = "");
+
+// --- connectionist temporal classification (ctc.cpp) ----------------------------------------------------------------
+//   ctc_loss(log_probabilities[T,N,C], targets i32[N,S], input_lengths? i32[N], target_lengths? i32[N])
+//       {blank=0, zero_infinity=false} -> losses[N]
+//   ctc_loss_backward(loss_gradient[N], ...) -> [T,N,C]; behind a log_softmax it gives the same as PyTorch, whose own
+//       takes the softmax's gradient into that of ctc_loss
+//   ctc_count_correct(logits[T,N,C], targets, input_lengths?, target_lengths?) {blank=0} -> f32[]
+struct CtcTargets {
+  ValueId labels;            // i32[N,S], none of them the blank
+  ValueId input_lengths{};   // i32[N]; absent: all steps
+  ValueId target_lengths{};  // i32[N]; absent: up to the first blank or negative entry. Wants input_lengths
+};
+struct CtcOptions {
+  int64_t blank = 0;
+  bool zero_infinity = false;  // leave out sequences that are too short for their targets
+};
+ValueId ctc_loss(Graph&, ValueId log_probabilities, const CtcTargets& targets, const CtcOptions& options = {},
+                 const std::string& name = "");
+ValueId ctc_count_correct(Graph&, ValueId logits, const CtcTargets& targets, int64_t blank = 0,
+                          const std::string& name = "");
+
 // --- random (random.cpp) --------------------------------------------------------------------------------------------
 //   dropout(x, seed i64[], step i64[]) {probability, stream=0}: zero with `probability`, else x / (1 - probability).
 //   The mask depends on (seed, step, stream, element position) only: element i takes word i % 4 of

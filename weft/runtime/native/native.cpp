@@ -34,6 +34,7 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_reduce(table, isa);
   add_softmax(table, isa);
   add_losses(table, isa);
+  add_ctc(table, isa);
   add_layer_norm(table, isa);
   add_embedding(table, isa);
   add_dropout(table, isa);

@@ -19,6 +19,7 @@ void add_resample(KernelTable&, Isa);             // resize, adaptive_avg_pool2d
 void add_reduce(KernelTable&, Isa);               // reduce_sum, reduce_mean, reduce_max, reduce_min
 void add_softmax(KernelTable&, Isa);              // softmax, log_softmax
 void add_losses(KernelTable&, Isa);               // cross_entropy, cross_entropy_backward, count_correct
+void add_ctc(KernelTable&, Isa);                  // ctc_loss, ctc_loss_backward
 void add_layer_norm(KernelTable&, Isa);           // layer_norm, layer_norm_backward
 void add_embedding(KernelTable&, Isa);            // embedding, embedding_backward, causal_mask
 void add_dropout(KernelTable&, Isa);              // dropout

@@ -32,6 +32,7 @@ void add_pooling(const Register&);        // avg_pool2d, the gradients of both p
 void add_softmax(const Register&);        // softmax, log_softmax
 void add_elementwise(const Register&);    // functions of one tensor, arithmetic of two
 void add_reduction(const Register&);      // reduce_sum, reduce_mean
+void add_recurrent(const Register&);      // lstm, gru and their gradients
 
 // Not here, because a NaN must not turn into a number, or it would not show in the loss: oneDNN's maxima of two
 // tensors, over an axis and over a window, and its gradients of elu and hardswish.

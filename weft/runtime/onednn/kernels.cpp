@@ -33,6 +33,7 @@ void add_onednn_kernels(KernelTable& table) {
   onednn::add_softmax(add);
   onednn::add_elementwise(add);
   onednn::add_reduction(add);
+  onednn::add_recurrent(add);
 }
 
 }  // namespace weft

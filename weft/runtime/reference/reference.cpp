@@ -81,6 +81,8 @@ void add_reference_kernels(KernelTable& table) {
   reference::add_indexing(table);
   reference::add_loss(table);
   reference::add_embedding(table);
+  reference::add_rnn(table);
+  reference::add_ctc(table);
   reference::add_random(table);
   reference::add_attention(table);
   reference::add_update(table);

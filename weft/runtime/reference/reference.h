@@ -73,6 +73,8 @@ void add_resample(KernelTable&);
 void add_indexing(KernelTable&);
 void add_loss(KernelTable&);
 void add_embedding(KernelTable&);
+void add_rnn(KernelTable&);
+void add_ctc(KernelTable&);
 void add_random(KernelTable&);
 void add_attention(KernelTable&);
 void add_update(KernelTable&);
