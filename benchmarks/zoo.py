@@ -30,6 +30,9 @@ SIZES = {
     "resnet9": ("1,28,28", 256),
     "wide_resnet": (SMALL, 32),
     "vgg16": (PHOTO, 8),
+    "lstm_classifier": ("1,28,28", 128),
+    "seq2seq_attention": ("64", 32),
+    "crnn": ("1,32,128", 16),
     "transformer_lm": ("128", 8),
 }
 

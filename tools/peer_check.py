@@ -37,6 +37,11 @@ CASES = [
     ("vit_tiny", (3, 16, 16), 10, 8, 0.005, {"layers": 3, "width": 96}),
     ("unet_small", (3, 24, 20), 3, 4, 0.002, {"width": 8, "depth": 3}),
     ("autoencoder", (1, 28, 20), 10, 8, 0.05, {"widths": "16,32,48", "code": 32}),
+    ("lstm_classifier", (2, 12, 14), 10, 8, 0.2, {"layers": 2, "width": 48, "bidirectional": "yes"}),
+    ("lstm_classifier", (15,), 10, 8, 0.2, {"width": 48, "vocabulary": 16}),
+    ("lstm_classifier", (15,), 10, 8, 0.2, {"cell": "gru", "layers": 2, "width": 40, "vocabulary": 10}),
+    ("seq2seq_attention", (18,), 12, 8, 0.2, {"source": 10, "width": 32}),
+    ("crnn", (1, 32, 64), 11, 6, 0.0005, {"width": 8, "rnn_width": 24, "length": 6}),
     ("transformer_lm", (24,), 65, 8, 0.05, {"layers": 2, "heads": 4, "width": 64}),
 ]
 # With --slow: whole networks.
@@ -108,13 +113,16 @@ def make_batches(case, labels_per_sample, steps, seed):
             for _ in range(shape[0]):
                 jump = torch.randint(1, 4, (batch, 1), generator=generator)
                 tokens = torch.cat([tokens, (3 * tokens[:, -1:] + jump) % classes], dim=1)
-            batches.append((tokens[:, :-1].contiguous(), tokens[:, 1:].flatten()))
+            batches.append((tokens[:, :-1].contiguous(), tokens[:, -labels_per_sample:].flatten()))
         else:
             labels = torch.randint(classes, (batch,), generator=generator)
             images = torch.randn(batch, *shape, generator=generator)
             images += torch.nn.functional.interpolate(patterns[labels], shape[1:])
-            if labels_per_sample > 1:  # per pixel: where it is bright
+            if labels_per_sample == shape[1] * shape[2]:  # per pixel: where it is bright
                 labels = (classes * images.mean(1).sigmoid()).long().flatten()
+            elif labels_per_sample > 1:  # a text: the class and its neighbours, of varying length
+                shift = torch.arange(labels_per_sample)
+                labels = ((labels[:, None] + shift // 2) % classes).flatten()
             batches.append((images, labels))
     return batches
 

@@ -36,7 +36,7 @@ Initializer bias_start(Start start, int64_t fan_in) {
 }  // namespace
 
 ModelBuilder::ModelBuilder(const OpRegistry& registry, std::string model, const ModelInput& input, Mode mode)
-    : model_{Graph(registry, model), {}, {}, {}, {}}, name_(std::move(model)), input_(input), mode_(mode) {}
+    : model_{Graph(registry, model), {}, {}, {}, {}, {}, {}}, name_(std::move(model)), input_(input), mode_(mode) {}
 
 void ModelBuilder::reject_input(const std::string& wanted, const std::string& next_step) const {
   fail(ErrorKind::shape, "[{}] wants {}, got samples of shape {}; {}", name_, wanted, to_string(Shape(input_.shape)),
@@ -62,9 +62,18 @@ ValueId ModelBuilder::image(int64_t smallest) {
 
 ValueId ModelBuilder::image_of_labelled_pixels(int64_t smallest) {
   require_images(smallest);
-  const int64_t batch = input_.batch, channels = input_.shape[0], height = input_.shape[1], width = input_.shape[2];
-  model_.input = graph().add_input(InputKind::batch, "image", {DType::f32, {batch, channels, height, width}, {}});
-  model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {batch * height * width}, {}});
+  return image_with(input_.shape[1] * input_.shape[2]);
+}
+
+ValueId ModelBuilder::image_of_text(int64_t smallest, int64_t length) {
+  require_images(smallest);
+  return image_with(length);
+}
+
+ValueId ModelBuilder::image_with(int64_t labels) {
+  const Shape shape{input_.batch, input_.shape[0], input_.shape[1], input_.shape[2]};
+  model_.input = graph().add_input(InputKind::batch, "image", {DType::f32, shape, {}});
+  model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {input_.batch * labels}, {}});
   return model_.input;
 }
 
@@ -77,13 +86,16 @@ ValueId ModelBuilder::samples() {
   return model_.input;
 }
 
-ValueId ModelBuilder::tokens() {
+ValueId ModelBuilder::tokens() { return tokens_with(input_.shape[0]); }
+ValueId ModelBuilder::sequence() { return tokens_with(1); }
+
+ValueId ModelBuilder::tokens_with(int64_t labels) {
   if (input_.shape.size() != 1) reject_input("sequences of tokens (length)", "choose another model");
   if (input_.target != DType::i32)
     fail(ErrorKind::shape, "[{}] predicts tokens, the data want real values; choose another model", name_);
-  const int64_t batch = input_.batch, length = input_.shape[0];
-  model_.input = graph().add_input(InputKind::batch, "tokens", {DType::i32, {batch, length}, {}});
-  model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {batch * length}, {}});
+  const int64_t batch = input_.batch;
+  model_.input = graph().add_input(InputKind::batch, "tokens", {DType::i32, {batch, input_.shape[0]}, {}});
+  model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {batch * labels}, {}});
   return model_.input;
 }
 

@@ -60,10 +60,16 @@ class ModelBuilder {
   ValueId image(int64_t smallest);
   /// The same with labels for every pixel, row by row: i32[N*H*W].
   ValueId image_of_labelled_pixels(int64_t smallest);
+  /// The same with texts of up to `length` letters: i32[N*length].
+  ValueId image_of_text(int64_t smallest, int64_t length);
   /// The batch input "image" of any shape, and "labels" as above.
   ValueId samples();
   /// The batch inputs "tokens" i32[N,T] and "labels" i32[N*T].
   ValueId tokens();
+  /// The batch inputs "tokens" i32[N,T] and "labels" i32[N]: one label for the whole sequence.
+  ValueId sequence();
+  /// The batch inputs "tokens" i32[N,T] and "labels" i32[N*labels].
+  ValueId tokens_with(int64_t labels);
 
   /// NAME.weight [O,C/groups,K,K], NAME.bias [O].
   ValueId conv(ValueId x, const std::string& name, const ConvLayer& layer);
@@ -91,6 +97,7 @@ class ModelBuilder {
   ValueId add_channel_bias(ValueId x, const std::string& name, Initializer start);
   ValueId running_statistic(const std::string& name, int64_t channels, Initializer::Kind kind);
   ValueId scalar(const std::string& name);
+  ValueId image_with(int64_t labels);
   [[noreturn]] void reject_input(const std::string& wanted, const std::string& next_step) const;
 
   Model model_;

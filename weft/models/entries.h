@@ -21,6 +21,9 @@ ModelEntry mobilenet_v2_entry();
 ModelEntry vit_tiny_entry();
 ModelEntry unet_small_entry();
 ModelEntry autoencoder_entry();
+ModelEntry lstm_classifier_entry();
+ModelEntry seq2seq_attention_entry();
+ModelEntry crnn_entry();
 ModelEntry transformer_lm_entry();
 
 }  // namespace weft::models

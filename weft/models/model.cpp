@@ -49,7 +49,8 @@ const std::vector<ModelEntry>& all_models() {
                                                resnet34_entry(),     resnet50_entry(),        resnet101_entry(),
                                                wide_resnet_entry(),  wide_resnet50_2_entry(), densenet121_entry(),
                                                mobilenet_v2_entry(), vit_tiny_entry(),        unet_small_entry(),
-                                               autoencoder_entry(),  transformer_lm_entry()};
+                                               autoencoder_entry(),  lstm_classifier_entry(), seq2seq_attention_entry(),
+                                               crnn_entry(),         transformer_lm_entry()};
   return entries;
 }
 
@@ -75,6 +76,8 @@ int64_t multiply_adds(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     // A transposed convolution is the gradient of one.
     const std::string& op = node.op->name;
+    if (op == "lstm" || op == "gru")  // their product with the hidden state
+      count += graph.type(node.inputs[0]).elements() * graph.shape(node.inputs[1])[1];
     if (op != "conv2d" && op != "conv2d_backward_data" && op != "matmul") continue;
     std::vector<TensorType> inputs, outputs;
     for (const ValueId value : node.inputs) inputs.push_back(graph.type(value));

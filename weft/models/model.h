@@ -46,6 +46,9 @@ struct Model {
   ValueId labels;
   ValueId logits;                         // [N,classes], or [N*T,classes], or of the shape of f32 labels
   std::vector<ParameterSpec> parameters;  // trainable and running statistics, in order of declaration
+  // Of models with a loss of their own: the loss per sample [N], and how many predictions are right, f32[].
+  // Else invalid: the cross-entropy of logits and labels.
+  ValueId losses{}, correct{};
 };
 
 struct ModelEntry {

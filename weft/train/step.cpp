@@ -29,8 +29,14 @@ ValueId soft_losses(models::Model& model, double label_smoothing) {
 
 /// [rows]
 ValueId row_losses(models::Model& model, double label_smoothing) {
+  if (model.losses.valid()) return model.losses;
   if (predicts_values(model)) return ops::mse(model.graph, model.logits, model.labels, "losses");
   return ops::cross_entropy(model.graph, model.logits, model.labels, label_smoothing, "losses");
+}
+
+ValueId count_correct(models::Model& model) {
+  if (model.correct.valid()) return model.correct;
+  return ops::count_correct(model.graph, model.logits, model.labels, "correct");
 }
 
 constexpr const char* kSumSlot = "gradient_sum";
@@ -88,9 +94,11 @@ TrainingStep build_training_step(const OpRegistry& registry, const RunSpec& spec
   const ValueId losses = mixed ? soft_losses(model, smoothing) : row_losses(model, smoothing);
   const ValueId loss = ops::reduce_mean(graph, losses, {}, false, "loss");
   graph.add_output("loss", loss);
-  if (mixed || !predicts_values(model)) {
-    const ValueId labels = mixed ? ops::argmax(graph, model.labels, 1, false, "labels.largest") : model.labels;
+  if (mixed) {
+    const ValueId labels = ops::argmax(graph, model.labels, 1, false, "labels.largest");
     graph.add_output("correct", ops::count_correct(graph, model.logits, labels, "correct"));
+  } else if (!predicts_values(model)) {
+    graph.add_output("correct", count_correct(model));
   }
 
   std::vector<TrainedParameter> trained;
@@ -136,7 +144,7 @@ Graph build_evaluation_step(const OpRegistry& registry, const RunSpec& spec, con
     const ValueId errors = ops::square(graph, ops::subtract(graph, model.logits, model.labels), "squares");
     graph.add_output("squared_errors", ops::reduce_sum(graph, errors, {0}, false, "squared_errors"));
   } else {
-    graph.add_output("correct", ops::count_correct(graph, model.logits, model.labels, "correct"));
+    graph.add_output("correct", count_correct(model));
   }
   return std::move(model.graph);
 }
