@@ -1,0 +1,142 @@
+// What every parser must bear: any bytes at all. Each target reads bytes as one kind of file; weft::Error is the right
+// answer to damaged ones, anything else that goes wrong is a bug. What can be printed again must read back the same.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/data/formats/cifar10.h"
+#include "weft/data/formats/csv_reader.h"
+#include "weft/data/formats/idx.h"
+#include "weft/data/formats/table_encoding.h"
+#include "weft/data/formats/text.h"
+#include "weft/data/image.h"
+#include "weft/graph/text.h"
+#include "weft/ops/all.h"
+#include "weft/tensor/safetensors.h"
+#include "weft/train/checkpoint/manifest.h"
+#include "weft/train/recipe.h"
+#include "weft/train/run_directory.h"
+#include "weft/train/summary.h"
+
+namespace weft::fuzz {
+
+using Input = std::span<const uint8_t>;
+
+inline std::string_view as_text(Input input) { return {reinterpret_cast<const char*>(input.data()), input.size()}; }
+
+/// Bytes under a path, without a file system.
+class MemoryFile {
+ public:
+  explicit MemoryFile(Input input) : descriptor_(memfd_create("input", MFD_CLOEXEC)) {
+    if (descriptor_ < 0 || write(descriptor_, input.data(), input.size()) != static_cast<ssize_t>(input.size()))
+      std::abort();
+  }
+  ~MemoryFile() { close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::filesystem::path path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+inline void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+inline void idx(Input input) { data::read_idx(MemoryFile(input).path()); }
+
+inline void cifar10(Input input) {
+  std::string directory = (std::filesystem::temp_directory_path() / "weft-fuzz-XXXXXX").string();
+  require(mkdtemp(directory.data()) != nullptr);
+  const struct Remove {
+    std::filesystem::path path;
+    ~Remove() { std::filesystem::remove_all(path); }
+  } remove{directory};
+  std::ofstream(remove.path / "test_batch.bin", std::ios::binary) << as_text(input);
+  data::read_cifar10(remove.path, data::Split::test);
+}
+
+inline void csv(Input input) {
+  const MemoryFile file(input);
+  const data::CsvFile table(file.path(), {});
+  std::vector<int64_t> rows(static_cast<size_t>(table.rows()));
+  for (size_t row = 0; row < rows.size(); ++row) rows[row] = static_cast<int64_t>(row);
+  const data::TableEncoding encoding = data::TableEncoding::learn(table, rows, {});
+  const std::string json = encoding.to_json();
+  require(data::TableEncoding::from_json(json).to_json() == json);
+  const std::vector<int64_t> positions = encoding.match(table);
+  std::vector<float> cells(static_cast<size_t>(encoding.cells())), numbers(static_cast<size_t>(encoding.width()));
+  for (const int64_t row : rows) {
+    encoding.read(table, row, positions, cells.data());
+    encoding.expand(cells.data(), numbers.data());
+  }
+}
+
+inline void text(Input input) {
+  const data::Vocabulary vocabulary = data::Vocabulary::learn(as_text(input), "input");
+  require(data::Vocabulary::from_json(vocabulary.to_json()).characters() == vocabulary.characters());
+  vocabulary.encode(as_text(input), "input");
+}
+
+inline void image(Input input) { data::read_image(MemoryFile(input).path()); }
+
+inline void safetensors(Input input) { read_safetensors(MemoryFile(input).path()); }
+
+inline void recipe(Input input) {
+  train::RunSpec spec, again;
+  train::apply_recipe(spec, as_text(input), "input");
+  const std::string printed = train::print_recipe(spec);
+  train::apply_recipe(again, printed, "printed");
+  require(train::print_recipe(again) == printed);
+}
+
+inline void graph(Input input) {
+  const OpRegistry registry = ops::make_registry();
+  const std::string printed = print_graph(parse_graph(as_text(input), registry));
+  require(print_graph(parse_graph(printed, registry)) == printed);
+}
+
+inline void manifest(Input input) {
+  const std::string printed = train::print_manifest(train::parse_manifest(as_text(input), "input"));
+  require(train::print_manifest(train::parse_manifest(printed, "printed")) == printed);
+}
+
+inline void run_files(Input input) {
+  train::parse_summary(as_text(input));
+  const std::string printed = train::print_data_description(train::parse_data_description(as_text(input), "input"));
+  require(train::print_data_description(train::parse_data_description(printed, "printed")) == printed);
+}
+
+struct Target {
+  const char* name;
+  void (*run)(Input);
+};
+inline constexpr Target kTargets[] = {{"idx", idx},           {"cifar10", cifar10}, {"csv", csv},
+                                      {"text", text},         {"image", image},     {"safetensors", safetensors},
+                                      {"recipe", recipe},     {"graph", graph},     {"manifest", manifest},
+                                      {"run_files", run_files}};
+
+/// True where the bytes are whole, false where they are refused.
+inline bool accepts(const Target& target, Input input) {
+  try {
+    target.run(input);
+    return true;
+  } catch (const Error& error) {
+    require(error.kind() != ErrorKind::internal);
+    return false;
+  }
+}
+
+}  // namespace weft::fuzz
