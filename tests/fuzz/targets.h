@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/data/formats/cifar10.h"
+#include "weft/data/formats/cifar.h"
 #include "weft/data/formats/csv_reader.h"
 #include "weft/data/formats/idx.h"
 #include "weft/data/formats/table_encoding.h"
@@ -123,10 +123,10 @@ struct Target {
   const char* name;
   void (*run)(Input);
 };
-inline constexpr Target kTargets[] = {{"idx", idx},           {"cifar10", cifar10}, {"csv", csv},
-                                      {"text", text},         {"image", image},     {"safetensors", safetensors},
-                                      {"recipe", recipe},     {"graph", graph},     {"manifest", manifest},
-                                      {"run_files", run_files}};
+inline constexpr Target kTargets[] = {
+    {"idx", idx},           {"cifar10", cifar10},         {"csv", csv},       {"text", text},
+    {"image", image},       {"safetensors", safetensors}, {"recipe", recipe}, {"graph", graph},
+    {"manifest", manifest}, {"run_files", run_files}};
 
 /// True where the bytes are whole, false where they are refused.
 inline bool accepts(const Target& target, Input input) {

@@ -24,6 +24,7 @@ void add_plot(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_graph(CLI::App& app, Action& action);
 void add_models(CLI::App& app, Action& action);
+void add_recipes(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 /// For developers: runs the same steps as another program, from the same weights and batches. Not listed in --help.

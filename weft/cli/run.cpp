@@ -80,6 +80,7 @@ int run(int argc, char** argv) {
   add_bench(app, action);
   add_graph(app, action);
   add_models(app, action);
+  add_recipes(app, action);
   add_ops(app, action);
   add_check_steps(app, action);
   if (argc < 2) return report("no command given; see `weft --help`", 2);

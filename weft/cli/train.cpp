@@ -9,6 +9,7 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/data/open_dataset.h"
+#include "weft/train/built_in_recipes.h"
 #include "weft/train/interrupt.h"
 #include "weft/train/recipe.h"
 #include "weft/train/run.h"
@@ -25,9 +26,19 @@ struct TrainOptions {
   bool quiet = false, json = false, tensorboard = false;
 };
 
+/// A file, or one of those that come with weft.
+void apply_recipe(train::RunSpec& spec, const std::string& name) {
+  std::error_code code;
+  const train::BuiltInRecipe* built_in = train::find_built_in_recipe(name);
+  if (built_in != nullptr && !std::filesystem::exists(name, code))
+    train::apply_recipe(spec, built_in->text, "recipe " + name);
+  else
+    train::apply_recipe_file(spec, name);
+}
+
 train::RunSpec spec_from(const TrainOptions& options) {
   train::RunSpec spec;
-  if (!options.recipe.empty()) train::apply_recipe_file(spec, options.recipe);
+  if (!options.recipe.empty()) apply_recipe(spec, options.recipe);
   if (options.model) {
     if (*options.model != spec.model.name) spec.model.options.clear();  // they belong to the recipe's model
     train::set_field(spec, "model.name", *options.model, "--model");
@@ -125,7 +136,8 @@ int train_command(const TrainOptions& options, const std::string& program) {
 void add_train(CLI::App& app, Action& action, const std::string& program) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
-  command->add_option("RECIPE", options->recipe, "TOML file; what it leaves out has defaults");
+  command->add_option("RECIPE", options->recipe,
+                      "TOML file, or a name from `weft recipes`; what it leaves out has defaults");
   command->add_option("--model", options->model, "Model (see `weft models`)");
   command->add_option("--data", options->data, data::dataset_forms() + " (`weft data --help` explains them)");
   command->add_option(

@@ -1,0 +1,62 @@
+// weft recipes: those that come with weft, and what they reach.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/base/table.h"
+#include "weft/cli/command.h"
+#include "weft/train/built_in_recipes.h"
+#include "weft/train/recipe.h"
+
+namespace weft::cli {
+
+namespace {
+
+struct RecipesOptions {
+  std::string name;
+  bool json = false;
+};
+
+int recipes_command(const RecipesOptions& options) {
+  const std::vector<train::BuiltInRecipe>& recipes = train::built_in_recipes();
+  if (!options.name.empty()) {
+    const train::BuiltInRecipe* recipe = train::find_built_in_recipe(options.name);
+    if (recipe == nullptr) {
+      std::vector<std::string> names;
+      for (const train::BuiltInRecipe& known : recipes) names.push_back(known.name);
+      fail(ErrorKind::usage, "there is no recipe '{}'{}", options.name, suggestion(options.name, names));
+    }
+    fmt::print("{}", recipe->text);
+    return 0;
+  }
+  Table table({{"recipe"}, {"model"}, {"data"}, {"what it is for"}});
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const train::BuiltInRecipe& recipe : recipes) {
+    train::RunSpec spec;
+    train::apply_recipe(spec, recipe.text, recipe.name);
+    table.add_row({recipe.name, spec.model.name, spec.data, recipe.description()});
+    rows.push_back({{"recipe", recipe.name},
+                    {"model", spec.model.name},
+                    {"data", spec.data},
+                    {"description", recipe.description()}});
+  }
+  if (options.json)
+    fmt::print("{}\n", rows.dump(2));
+  else
+    fmt::print("{}\n`weft train NAME` runs one, `weft recipes NAME > FILE.toml` makes it yours.\n", table.text());
+  return 0;
+}
+
+}  // namespace
+
+void add_recipes(CLI::App& app, Action& action) {
+  auto options = std::make_shared<RecipesOptions>();
+  CLI::App* command = app.add_subcommand("recipes", "List the recipes that come with weft, or print one");
+  command->add_option("NAME", options->name, "Print this recipe");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &action] { action = [options] { return recipes_command(*options); }; });
+}
+
+}  // namespace weft::cli
