@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -119,29 +120,34 @@ TEST(OneDnnRun, LeavesTheCallersThreadCountAlone) {
   omp_set_num_threads(before);
 }
 
-/// Threads that a run starts. A fresh calling thread has no OpenMP workers yet, so all that it uses are new.
-int threads_started(int threads) {
+int count_threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+/// Threads that a run starts. A fresh calling thread has no OpenMP workers yet, so all that it uses are new; those of
+/// the caller before it have until then to end: `idle` threads are left.
+int threads_started(int threads, int idle) {
   const auto signature = make_signature("matmul", {{DType::f32, {512, 256}, {}}, {DType::f32, {256, 512}, {}}},
                                         {DType::f32, {512, 512}, {}}, {{"transpose_a", false}, {"transpose_b", false}});
   const Tensor a = random_tensor({512, 256}, 1), b = random_tensor({256, 512}, 2);
-  const auto count = [] {
-    const std::filesystem::directory_iterator tasks("/proc/self/task");
-    return static_cast<int>(std::distance(begin(tasks), end(tasks)));
-  };
+  for (int wait = 0; wait < 1000 && count_threads() > idle; ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   int started = 0;
   std::thread([&] {
-    const int before = count();
+    const int before = count_threads();
     const auto kernel = make_onednn_kernel(signature.node, threads);
     run_kernel(*kernel, signature.node, {a, b});
-    started = count() - before;
+    started = count_threads() - before;
   }).join();
   return started;
 }
 
 TEST(OneDnnRun, UsesTheThreadsItIsGiven) {
-  EXPECT_EQ(threads_started(1), 0);
-  EXPECT_EQ(threads_started(2), 1);
-  EXPECT_EQ(threads_started(3), 2);
+  const int idle = count_threads();
+  EXPECT_EQ(threads_started(1, idle), 0);
+  EXPECT_EQ(threads_started(2, idle), 1);
+  EXPECT_EQ(threads_started(3, idle), 2);
 }
 
 TEST(OneDnnRun, SameCallTwiceGivesTheSameBits) {
