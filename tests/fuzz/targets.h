@@ -97,6 +97,7 @@ inline void safetensors(Input input) { read_safetensors(MemoryFile(input).path()
 inline void recipe(Input input) {
   train::RunSpec spec, again;
   train::apply_recipe(spec, as_text(input), "input");
+  train::resolve(spec);
   const std::string printed = train::print_recipe(spec);
   train::apply_recipe(again, printed, "printed");
   require(train::print_recipe(again) == printed);

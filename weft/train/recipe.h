@@ -16,8 +16,8 @@ void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name)
 /// Error(io) where the file cannot be read.
 void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path);
 
-/// Every field, each with its help as a comment. Applying it to any spec gives a spec equal to this one, but for model
-/// options that the other has and this one has not.
+/// Every field of a resolved spec, each with its help as a comment. Applying it to any spec gives a spec equal to this
+/// one, but for model options that the other has and this one has not.
 std::string print_recipe(const RunSpec& spec);
 
 /// Of everything that decides the weights: all fields but the threads, the loader's and how often to save. Fields at
