@@ -115,7 +115,10 @@ TEST_F(CsvReaderTest, TextBehindAQuotedField) {
   expect_csv_error("1,\"a\"b\n", {"t.csv':1:6: text follows a quoted field"});
 }
 
-TEST_F(CsvReaderTest, EmptyFile) { expect_csv_error("\n\n", {"t.csv' holds no rows"}); }
+TEST_F(CsvReaderTest, EmptyFile) {
+  expect_csv_error("\n\n", {"t.csv' holds no rows"});
+  expect_csv_error("", {"t.csv' holds no rows"});
+}
 
 TEST_F(CsvReaderTest, HeaderAlone) {
   expect_csv_error("a,b\n", {"holds a header and no rows"},

@@ -18,7 +18,7 @@ TEST(DataSpec, IsTakenApart) {
 
 TEST(DataSpec, IsPutTogetherAgain) {
   for (const char* text :
-       {"csv:x.csv?label=R%26D&missing=%3F,%25", "fashion-mnist", "cifar10:what?a=b", "text:odd?.txt?"})
+       {"csv:x.csv?label=R%26D&missing=%3F,%25", "fashion-mnist", "cifar10:what?a=b", "text:odd?.txt?", "csv:?label=x"})
     EXPECT_EQ(print_data_spec(parse_data_spec(text)), text);
 }
 

@@ -68,7 +68,7 @@ DataSpec parse_data_spec(const std::string& text) {
 
 std::string print_data_spec(const DataSpec& spec) {
   std::string text = spec.kind;
-  if (!spec.argument.empty()) text += ":" + spec.argument;
+  if (!spec.argument.empty() || !spec.options.empty()) text += ":" + spec.argument;
   char separator = '?';
   for (const auto& [name, value] : spec.options) {
     text += separator + name + "=" + escape(value);

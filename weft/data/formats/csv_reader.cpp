@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <set>
 #include <system_error>
 
@@ -48,7 +47,7 @@ CsvFile::CsvFile(const std::filesystem::path& path, const CsvOptions& options)
   if (!std::filesystem::exists(path, code))
     fail(ErrorKind::io, "[csv] no file '{}'{}; check the path", path_, code ? ": " + code.message() : "");
   text_ = read_maybe_gzip(path);
-  if (std::memchr(text_.data(), 0, text_.size()) != nullptr)
+  if (std::find(text_.begin(), text_.end(), uint8_t{0}) != text_.end())
     fail(ErrorKind::data, "[csv] '{}' is no text: it holds zero bytes; export the table as CSV in UTF-8", path_);
   require_utf8({reinterpret_cast<const char*>(text_.data()), text_.size()}, path_);
   parse(options.skip);
