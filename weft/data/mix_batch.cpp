@@ -64,16 +64,14 @@ void mix_batch(Tensor& images, std::span<const int32_t> labels, const MixOptions
       return std::pair(std::clamp<int64_t>(middle - side / 2, 0, length),
                        std::clamp<int64_t>(middle - side / 2 + side, 0, length));
     };
-    const auto [top, bottom] = box(height);
-    const auto [left, right] = box(width);
+    const std::pair rows = box(height), columns = box(width);
+    const int64_t box_width = columns.second - columns.first;
     with_neighbours(images.data_as<float>(), count, size, [&](float* image, const float* other) {
-      for (int64_t row = 0; row < channels * height; ++row) {
-        const int64_t y = row % height;
-        if (y >= top && y < bottom)
-          std::copy(other + row * width + left, other + row * width + right, image + row * width + left);
-      }
+      for (int64_t row = 0; row < channels * height; ++row)
+        if (row % height >= rows.first && row % height < rows.second)
+          std::copy_n(other + row * width + columns.first, box_width, image + row * width + columns.first);
     });
-    kept = 1 - static_cast<double>((bottom - top) * (right - left)) / static_cast<double>(height * width);
+    kept = 1 - static_cast<double>((rows.second - rows.first) * box_width) / static_cast<double>(height * width);
   } else {
     const auto own = static_cast<float>(kept);
     with_neighbours(images.data_as<float>(), count, size, [&](float* image, const float* other) {
