@@ -41,8 +41,8 @@ using ModelOptions = std::map<std::string, std::string>;
 struct Model {
   Graph graph;
   ValueId input;  // "image" f32[N,C,H,W], or "tokens" i32[N,T]
-  // "labels" i32[N], or i32[N*T] for language models, i32[N*H*W] for a class per pixel, f32[N,classes] for values. Where
-  // f32, the logits are to become this value itself, which need be no input.
+  // "labels" i32[N], or i32[N*T] for language models, i32[N*H*W] for a class per pixel, f32[N,classes] for values.
+  // Where f32, the logits are to become this value itself, which need be no input.
   ValueId labels;
   ValueId logits;                         // [N,classes], or [N*T,classes], or of the shape of f32 labels
   std::vector<ParameterSpec> parameters;  // trainable and running statistics, in order of declaration
