@@ -29,7 +29,7 @@ void StepScalars::bind(Executor& batch, Executor* update) {
   add(last, "update", [](int64_t step, int64_t, double) { return static_cast<double>(step); });
   add(last, "learning_rate", [this](int64_t, int64_t, double) { return learning_rate_; });
   for (const auto& [name, rate] : group_rates_)
-    add(last, name, [&rate](int64_t step, int64_t, double factor) { return rate(step) * factor; });
+    add(last, name, [&rate = rate](int64_t step, int64_t, double factor) { return rate(step) * factor; });
   add(last, "ema_decay", [this](int64_t step, int64_t, double) { return ema_decay(spec_.ema, step); });
   add(last, "synchronise",
       [every = spec_.lookahead.steps](int64_t step, int64_t, double) { return (step + 1) % every == 0 ? 1.0 : 0.0; });
