@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "weft/base/append.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 
@@ -54,15 +55,7 @@ MetricsLog::~MetricsLog() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void MetricsLog::append(std::string_view line) {
-  const off_t before = lseek(descriptor_, 0, SEEK_END);
-  const ssize_t put = ::write(descriptor_, line.data(), line.size());
-  if (put == static_cast<ssize_t>(line.size())) return;
-  const int reason = put < 0 ? errno : ENOSPC;
-  if (before >= 0 && ftruncate(descriptor_, before) != 0) return;  // no half line stays behind
-  fail(ErrorKind::io, "cannot write '{}': {}; free some space, then go on with --resume", path_.string(),
-       std::strerror(reason));
-}
+void MetricsLog::append(std::string_view line) { append_whole(descriptor_, line, path_); }
 
 void MetricsLog::add(const StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;

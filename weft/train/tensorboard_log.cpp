@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "weft/base/append.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/train/metrics_log.h"
@@ -133,13 +134,7 @@ void TensorboardLog::write_record(std::string_view event) {
   put(&length_crc, sizeof length_crc);
   put(event.data(), event.size());
   put(&crc, sizeof crc);
-  const off_t before = lseek(descriptor_, 0, SEEK_END);
-  const ssize_t written = ::write(descriptor_, record.data(), size);
-  if (written == static_cast<ssize_t>(size)) return;
-  const int reason = written < 0 ? errno : ENOSPC;
-  if (before >= 0 && ftruncate(descriptor_, before) != 0) return;  // no half record stays behind
-  fail(ErrorKind::io, "cannot write '{}': {}; free some space, then go on with --resume", path_.string(),
-       std::strerror(reason));
+  append_whole(descriptor_, {record.data(), size}, path_);
 }
 
 void TensorboardLog::write_scalars(int64_t step, std::initializer_list<std::pair<std::string_view, double>> scalars) {
