@@ -207,6 +207,18 @@ TEST_F(ImageFolderTest, TooFewToSetAside) {
   expect_error([&] { open("size=8", Split::test, encoding); }, ErrorKind::data, {"too few pictures", "split=0"});
 }
 
+TEST_F(ImageFolderTest, SaysWhatTheCacheWillStillTake) {
+  for (int at = 0; at < 64; ++at) {
+    add("cat/" + std::to_string(at) + ".png", 1, 8, 16);
+    add("dog/" + std::to_string(at) + ".png", 2, 8, 16);
+  }
+  const auto dataset = open("size=8&resize=8&split=0");
+  EXPECT_EQ(dataset->cache_bytes_to_come(), 64 * 3 * 8 * 16) << "the other 64 were kept as they were looked at";
+  for (int64_t at = 0; at < dataset->size(); ++at) dataset->picture(at);
+  EXPECT_EQ(dataset->cache_bytes_to_come(), 0);
+  EXPECT_EQ(open("size=8&resize=8&split=0&cache=0")->cache_bytes_to_come(), 0);
+}
+
 TEST_F(ImageFolderTest, BadOptions) {
   add_classes(1);
   expect_error([&] { open("size=0"); }, ErrorKind::usage, {"[images] size=0: wants a whole number from 1"});

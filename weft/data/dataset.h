@@ -81,8 +81,8 @@ class Dataset {
 
   /// Of images: the whole picture that a sample is the middle of, for crops of any size; null where the sample is all.
   virtual std::shared_ptr<const Image> picture(int64_t) const { return nullptr; }
-  /// What it may keep in memory of what it decodes.
-  virtual int64_t cache_bytes() const { return 0; }
+  /// What it will still take in memory as it keeps what it decodes: an estimate.
+  virtual int64_t cache_bytes_to_come() const { return 0; }
 
   const DatasetInfo& info() const { return info_; }
   int64_t sample_bytes() const { return info_.sample_bytes(); }

@@ -46,20 +46,21 @@ PreparedRun::PreparedRun(const RunSpec& run_spec)
     if (samples >= batch) compile_seconds += evaluation.compiled(batch).compile_seconds;
     if (samples % batch != 0) compile_seconds += evaluation.compiled(samples % batch).compile_seconds;
   }
+  planned_total_bytes = bytes_to_come();
   require_memory();
 }
 
-int64_t PreparedRun::planned_total_bytes() const {
+int64_t PreparedRun::bytes_to_come() const {
   int64_t bytes = training.arena_bytes() + evaluation.arena_bytes() + state_bytes(step);
   if (update) bytes += update->arena_bytes();
   bytes += loader_bytes(training_loader_options(spec, run_data.description), run_data.description);
-  bytes += run_data.training->cache_bytes() + (run_data.test ? run_data.test->cache_bytes() : 0);
+  bytes += run_data.training->cache_bytes_to_come() + (run_data.test ? run_data.test->cache_bytes_to_come() : 0);
   if (run_data.test) bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);
   return bytes;
 }
 
 void PreparedRun::require_memory() const {
-  const int64_t planned = planned_total_bytes(), limit = memory_limit_bytes();
+  const int64_t planned = planned_total_bytes, limit = memory_limit_bytes();
   if (planned <= limit) return;
   fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}; choose a smaller batch",
        spec.model.name, spec.batch, human_bytes(static_cast<double>(planned)), human_bytes(static_cast<double>(limit)));

@@ -20,9 +20,6 @@ class PreparedRun {
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 
-  /// Arenas of all plans, state and loader buffers.
-  int64_t planned_total_bytes() const;
-
   RunSpec spec;
   RunData run_data;
   OpRegistry registry;
@@ -31,8 +28,10 @@ class PreparedRun {
   StepCache training, evaluation;
   std::optional<StepCache> update;  // of an accumulated step
   double compile_seconds = 0;
+  int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arenas, state, buffers, caches
 
  private:
+  int64_t bytes_to_come() const;
   void require_memory() const;
 };
 

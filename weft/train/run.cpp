@@ -125,7 +125,7 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .compile_seconds = run.compile_seconds,
       .planned_peak_bytes = run.training.compiled(run.spec.batch).plan.arena_bytes,
       .arena_bytes = run.training.executor(run.spec.batch).arena_bytes(),
-      .planned_total_bytes = run.planned_total_bytes(),
+      .planned_total_bytes = run.planned_total_bytes,
       .rss_growth_bytes = peak - rss_before,
       .peak_rss_bytes = peak,
   };

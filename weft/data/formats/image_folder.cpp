@@ -52,10 +52,14 @@ class ImageFolder : public Dataset {
           shorter_side_);
     });
   }
-  int64_t cache_bytes() const override {
-    // Photos are a third longer than high.
-    const int64_t picture = info().sample_shape[0] * shorter_side_ * shorter_side_ * 4 / 3;
-    return std::min(cache_.limit_bytes(), size() * picture);
+  int64_t cache_bytes_to_come() const override {
+    if (cache_.limit_bytes() == 0) return 0;
+    const int64_t looked_at = std::min<int64_t>(size(), 64);  // pictures differ in how long they are
+    int64_t bytes = 0;
+    for (int64_t at = 0; at < looked_at; ++at)
+      bytes += static_cast<int64_t>(picture(at * size() / looked_at)->pixels.size());
+    const int64_t all = std::min(cache_.limit_bytes(), bytes * size() / looked_at);
+    return std::max<int64_t>(0, all - cache_.bytes());
   }
 
  private:
