@@ -40,12 +40,17 @@ struct Outcome {
 /// A running program; its output goes to files in `directory`.
 class Process {
  public:
-  /// `file_size_limit` in bytes; negative: none. A full disk looks like a reached limit.
-  Process(const std::vector<std::string>& arguments, const fs::path& directory, int64_t file_size_limit = -1)
+  /// `file_size_limit` in bytes; negative: none. A full disk looks like a reached limit. `environment` holds further
+  /// variables: NAME=VALUE, without spaces.
+  Process(const std::vector<std::string>& arguments, const fs::path& directory, int64_t file_size_limit = -1,
+          const std::vector<std::string>& environment = {})
       : out_(directory / ".stdout"), err_(directory / ".stderr") {
     std::string command;
     if (file_size_limit >= 0) command = "ulimit -f " + std::to_string((file_size_limit + 1023) / 1024) + "; ";
-    command += "exec \"$0\" \"$@\"";
+    command += "exec ";
+    if (!environment.empty()) command += "env ";
+    for (const std::string& variable : environment) command += variable + " ";
+    command += "\"$0\" \"$@\"";
     std::vector<std::string> words = {"bash", "-c", command, WEFT_PROGRAM};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;

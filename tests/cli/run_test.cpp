@@ -2,28 +2,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/program.h"
+#include "tests/cli/run_files.h"
 
 namespace weft::testing {
 namespace {
 
-class Run : public ProgramTest {
- protected:
-  nlohmann::json json_of(const std::string& name) const { return nlohmann::json::parse(read_all(path(name))); }
-  std::string last_checkpoint(const std::string& run) const {
-    std::string last;
-    for (const auto& entry : fs::directory_iterator(path(run) / "checkpoints")) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with("step-") && name > last) last = name;
-    }
-    return last;
-  }
-  /// Weights and optimiser state of the last checkpoint, as bytes.
-  std::string last_state(const std::string& run) const {
-    const fs::path checkpoint = path(run) / "checkpoints" / last_checkpoint(run);
-    return read_all(checkpoint / "model.safetensors") + read_all(checkpoint / "optimizer.safetensors");
-  }
-};
+class Run : public RunTest {};
 
 TEST_F(Run, LeavesACompleteDirectory) {
   const Outcome outcome = weft(tiny_run("r", {"--epochs", "3"}));
@@ -112,12 +96,8 @@ TEST_F(Run, ResumedMetricsHaveNoStepTwice) {
   process.send(SIGKILL);
   process.wait();
   ASSERT_EQ(weft({"train", "--resume", "r", "--quiet"}).code, 0);
-  std::istringstream lines(read_all(path("r/metrics.jsonl")));
-  std::map<std::pair<std::string, int64_t>, int> seen;
-  for (std::string line; std::getline(lines, line);) {
-    const auto record = nlohmann::json::parse(line);
-    EXPECT_EQ(++seen[std::make_pair(record["kind"].get<std::string>(), record["step"].get<int64_t>())], 1) << line;
-  }
+  const auto seen = records("r");
+  for (const auto& [record, count] : seen) EXPECT_EQ(count, 1) << record.first << " " << record.second;
   EXPECT_EQ(seen.size(), 200u + 100u) << "an epoch record each, a step record every 20 of 2000 steps";
 }
 

@@ -13,6 +13,8 @@ namespace weft {
 
 namespace {
 
+constexpr const char* kTemporaryMark = ".tmp-";  // and the number of the process
+
 [[noreturn]] void fail_system(const char* verb, const std::filesystem::path& path) {
   const int code = errno;
   const char* next = code == ENOSPC   ? "; free some space or choose another directory"
@@ -83,7 +85,7 @@ std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path) {
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   temporary_ = path_;
-  temporary_ += ".tmp-" + std::to_string(getpid());
+  temporary_ += kTemporaryMark + std::to_string(getpid());
   descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail_system("write", path_);
 }
@@ -129,6 +131,22 @@ void AtomicFile::commit() {
     fail_system("rename to", path_);
   }
   sync_directory(path_.parent_path());
+}
+
+bool is_temporary(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  const size_t mark = name.rfind(kTemporaryMark);
+  if (mark == std::string::npos) return false;
+  const std::string number = name.substr(mark + std::strlen(kTemporaryMark));
+  return !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+}
+
+void remove_temporaries(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
+    if (is_temporary(entry.path())) found.push_back(entry.path());
+  for (const std::filesystem::path& path : found) std::filesystem::remove(path, ignored);
 }
 
 void write_atomically(const std::filesystem::path& path, std::string_view content) {

@@ -41,6 +41,11 @@ class AtomicFile {
 /// CRC-32 (that of zlib and PNG) of bytes that follow those which gave `previous`.
 uint32_t crc32_of(const void* data, size_t bytes, uint32_t previous = 0);
 
+/// True for the temporary file of an AtomicFile whose process was killed, or is at it still.
+bool is_temporary(const std::filesystem::path& path);
+/// Removes such files in a directory in which no other process writes now.
+void remove_temporaries(const std::filesystem::path& directory);
+
 void write_atomically(const std::filesystem::path& path, std::string_view content);
 
 /// Syncs the directory entry itself, so that a rename in it survives a power cut.

@@ -55,6 +55,8 @@ MetricsLog::~MetricsLog() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+void MetricsLog::sync() const { sync_appended(descriptor_, path_); }
+
 void MetricsLog::append(std::string_view line) { append_whole(descriptor_, line, path_); }
 
 void MetricsLog::add(const StepMetrics& m) {

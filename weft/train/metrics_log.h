@@ -30,6 +30,8 @@ class MetricsLog {
   /// Writes every kStepsPerRecord steps only; allocates nothing.
   void add(const StepMetrics& metrics);
   void add(const EpochMetrics& metrics);
+  /// What was added survives a power cut. Error(io).
+  void sync() const;
 
  private:
   void append(std::string_view line);

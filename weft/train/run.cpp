@@ -232,6 +232,8 @@ class RunInDirectory {
       if (!now.accuracy) now.loss = last->test_loss;
       if (!manifest.best || is_better(now, *manifest.best)) manifest.best = now;
     }
+    log_.sync();  // records of the steps before a checkpoint are not written again
+    if (tensorboard_) tensorboard_->sync();
     store_.write(standing_.state, manifest);
   }
 
@@ -299,6 +301,7 @@ RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions
   note_files(run, options);
   const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.info.name);
   const std::shared_ptr<void> lock = directory.lock();
+  remove_temporaries(directory.path());
   FreshDirectoryGuard guard(&directory);  // after the lock: what another run writes there is not taken back
   run.spec.data = data::with_absolute_paths(spec.data);
   if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
@@ -312,6 +315,7 @@ RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions
 RunOutcome resume_run(const fs::path& path, int64_t threads, const RunOptions& options) {
   const RunDirectory directory = RunDirectory::open(path);
   const std::shared_ptr<void> lock = directory.lock();
+  remove_temporaries(directory.path());
   RunSpec spec = directory.read_spec();
   if (threads > 0) spec.threads = threads;
   const auto note = [&](const std::string& line) {

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
@@ -89,7 +90,9 @@ void RunDirectory::require_free(const fs::path& path) {
   if (path.empty() || !fs::exists(path, code)) return;
   if (!fs::is_directory(path, code))
     fail(ErrorKind::usage, "'{}' is a file; choose another --run directory", path.string());
-  if (fs::is_empty(path, code)) return;
+  // A start that was cut off may have left the temporary name of its first file.
+  const auto stays = [](const fs::directory_entry& entry) { return !is_temporary(entry.path()); };
+  if (std::none_of(fs::directory_iterator(path, code), fs::directory_iterator(), stays)) return;
   if (fs::exists(path / "spec.toml", code))
     fail(ErrorKind::usage, "'{}' holds a run already; go on with it by --resume {}, or choose another --run directory",
          path.string(), path.string());
@@ -145,6 +148,7 @@ std::shared_ptr<void> RunDirectory::lock() const {
 void RunDirectory::remove() const {
   std::error_code ignored;
   for (const fs::path& file : {spec(), data(), metrics(), plan(), graph()}) fs::remove(file, ignored);
+  fs::remove_all(tensorboard(), ignored);
   if (made_) fs::remove(path_, ignored);  // only where it is empty
 }
 

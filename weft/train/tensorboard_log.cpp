@@ -137,6 +137,8 @@ void TensorboardLog::write_record(std::string_view event) {
   append_whole(descriptor_, {record.data(), size}, path_);
 }
 
+void TensorboardLog::sync() const { sync_appended(descriptor_, path_); }
+
 void TensorboardLog::write_scalars(int64_t step, std::initializer_list<std::pair<std::string_view, double>> scalars) {
   Message summary;  // { repeated Value value = 1 { tag = 1, simple_value = 2 } }
   for (const auto& [tag, scalar] : scalars) {

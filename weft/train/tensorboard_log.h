@@ -28,6 +28,8 @@ class TensorboardLog {
   /// As many as metrics.jsonl gets: every kStepsPerRecord steps. Allocates nothing.
   void add(const StepMetrics& metrics);
   void add(const EpochMetrics& metrics);
+  /// What was added survives a power cut. Error(io).
+  void sync() const;
 
   const std::filesystem::path& path() const { return path_; }
 
