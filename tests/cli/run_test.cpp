@@ -143,7 +143,7 @@ TEST_F(Run, GoesOnAndEvaluatesFromAnotherDirectory) {
 }
 
 TEST_F(Run, PlansTheMemoryThatItTakes) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef WEFT_SANITIZED
   GTEST_SKIP() << "sanitizers take memory of their own";
 #endif
   write_idx("large", 1024, 28);
