@@ -11,7 +11,6 @@
 
 #include "weft/base/rng.h"
 #include "weft/base/table.h"
-#include "weft/ops/all.h"
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/cpu_backend.h"
 #include "weft/runtime/evaluate.h"
@@ -68,14 +67,14 @@ void collect(const Graph& graph, const std::string& only, const CpuBackend& back
 }
 
 /// Steps as they run and, since fusion leaves few simple nodes, as they are before it.
-std::vector<Occurrence> nodes_of(const OpRegistry& registry, const Workload& workload, const CpuBackend& backend) {
+std::vector<Occurrence> nodes_of(const train::Library& library, const Workload& workload, const CpuBackend& backend) {
   train::RunSpec spec;
   spec.model.name = workload.model;
   spec.batch = workload.input.batch;
   train::resolve(spec);
   std::vector<Occurrence> found;
-  for (const Graph& step : {train::build_training_step(registry, spec, workload.input).graph,
-                            train::build_prediction_step(registry, spec, workload.input)})
+  for (const Graph& step : {train::build_training_step(library, spec, workload.input).graph,
+                            train::build_prediction_step(library, spec, workload.input)})
     for (const std::vector<std::string>& left_out :
          {std::vector<std::string>{}, std::vector<std::string>{"fuse_batch_norm", "fuse_elementwise"}})
       collect(passes::run_pipeline(step, {backend}, {.disabled = left_out, .stop_after = {}, .on_graph = {}}),
@@ -190,12 +189,12 @@ std::string describe(const NodeSignature& node) {
 }  // namespace
 
 void compare_kernels(int threads, bool each_shape) {
-  const OpRegistry registry = ops::make_registry();
+  const train::Library library = train::standard_library();
   const CpuBackend backend(threads);
   std::vector<char> sweep(96 << 20);
   std::map<std::pair<std::string, std::string>, Summary> summaries;  // by op and model
   for (const Workload& workload : workloads())
-    for (const Occurrence& occurrence : nodes_of(registry, workload, backend)) {
+    for (const Occurrence& occurrence : nodes_of(library, workload, backend)) {
       const NodeSignature& node = occurrence.node;
       Summary& summary = summaries[{node.op->name, workload.model}];
       std::string why_not;
@@ -206,7 +205,7 @@ void compare_kernels(int threads, bool each_shape) {
         continue;
       }
       const std::string name = onednn->name();
-      const std::vector<Tensor> inputs = draw_inputs(node, registry);
+      const std::vector<Tensor> inputs = draw_inputs(node, library.ops);
       Bench first(std::move(native), node, inputs), second(std::move(onednn), node, inputs);
       const Pair pair = time_pair(first, second, sweep);
       summary.native_seconds += pair.native_seconds * occurrence.count;

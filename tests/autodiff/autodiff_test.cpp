@@ -20,7 +20,7 @@ class Autodiff : public testing::Test {
   }
   float evaluate_scalar(ValueId value, const std::map<std::string, Tensor>& inputs) {
     graph_.add_output("result", value);
-    return evaluate_graph(graph_, inputs, CpuBackend(1, /*only_reference=*/true)).at("result").data_as<float>()[0];
+    return evaluate_graph(graph_, inputs, CpuBackend(1, reference_kernels())).at("result").data_as<float>()[0];
   }
   OpRegistry registry_ = ops::make_registry();
   Graph graph_{registry_, "test"};

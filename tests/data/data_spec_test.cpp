@@ -28,16 +28,17 @@ TEST(DataSpec, AQuestionMarkInAPathWantsAnotherBehindIt) {
 }
 
 TEST(DataSpec, PathsBecomeAbsolute) {
-  EXPECT_EQ(with_absolute_paths("csv:/a/../b.csv?test=/c/./d.csv&label=x"), "csv:/b.csv?test=/c/d.csv&label=x");
+  EXPECT_EQ(with_absolute_paths(standard_dataset_kinds(), "csv:/a/../b.csv?test=/c/./d.csv&label=x"),
+            "csv:/b.csv?test=/c/d.csv&label=x");
 }
 
 TEST(DataSpec, KnowsWhichDataHaveATestPart) {
-  EXPECT_TRUE(has_test_split("csv:x"));
-  EXPECT_FALSE(has_test_split("csv:x?split=0"));
-  EXPECT_TRUE(has_test_split("csv:x?test=y"));
-  EXPECT_FALSE(has_test_split("text:x?split=0"));
-  EXPECT_FALSE(has_test_split("idx:a,b"));
-  EXPECT_TRUE(has_test_split("idx:a,b,c,d"));
+  EXPECT_TRUE(has_test_split(standard_dataset_kinds(), "csv:x"));
+  EXPECT_FALSE(has_test_split(standard_dataset_kinds(), "csv:x?split=0"));
+  EXPECT_TRUE(has_test_split(standard_dataset_kinds(), "csv:x?test=y"));
+  EXPECT_FALSE(has_test_split(standard_dataset_kinds(), "text:x?split=0"));
+  EXPECT_FALSE(has_test_split(standard_dataset_kinds(), "idx:a,b"));
+  EXPECT_TRUE(has_test_split(standard_dataset_kinds(), "idx:a,b,c,d"));
 }
 
 }  // namespace

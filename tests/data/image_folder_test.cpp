@@ -110,7 +110,7 @@ TEST_F(ImageFolderTest, TakesTrainAndTestFoldersAsTheyAre) {
   const auto test = open("size=8", Split::test, train->info().encoding);
   ASSERT_EQ(test->size(), 1);
   EXPECT_EQ(test->label(0), 1) << "numbered as in training";
-  EXPECT_TRUE(has_test_split("images:" + path("")));
+  EXPECT_TRUE(has_test_split(standard_dataset_kinds(), "images:" + path("")));
 }
 
 TEST_F(ImageFolderTest, OtherFoldersAreReadAsInTraining) {

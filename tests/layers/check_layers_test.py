@@ -58,6 +58,14 @@ class CheckLayersTest(unittest.TestCase):
         self.write("weft/base/a.cpp", '#include "error.h"\n')
         self.assertIn("by its path from the root", self.check()[1])
 
+    def test_the_header_for_users_stands_above_all(self):
+        self.write("weft/weft.h", '#include "weft/cli/run.h"\n#include "weft/base/error.h"\n')
+        self.assertEqual(self.check(), (0, "1 files, 0 violations\n"))
+
+    def test_no_folder_includes_the_header_for_users(self):
+        self.write("weft/cli/run.cpp", '#include "weft/weft.h"\n')
+        self.assertIn("cli may not include weft/weft.h", self.check()[1])
+
     def test_an_unknown_folder_is_an_error(self):
         self.write("weft/misc/a.cpp", "\n")
         self.assertIn("'misc' is not in the table", self.check()[1])

@@ -18,6 +18,7 @@
 #include "weft/ops/all.h"
 #include "weft/runtime/evaluate.h"
 #include "weft/runtime/reference/reference.h"
+#include "weft/train/check_op.h"
 
 namespace weft::registry_tests {
 
@@ -38,27 +39,11 @@ inline std::vector<const OpDef*> differentiable_ops() {
 }
 inline std::string op_name(const ::testing::TestParamInfo<const OpDef*>& info) { return info.param->name; }
 
+using train::difference;
+using train::draw_tensor;
+
 inline OpExample::Range range_of(const OpExample& example, size_t input) {
   return input < example.ranges.size() ? example.ranges[input] : OpExample::Range{};
-}
-
-/// Values in the range; the key decides which.
-inline Tensor draw_tensor(const TensorType& type, const OpExample::Range& range, uint64_t key) {
-  Tensor tensor(TensorType{type.dtype, type.shape, {}});
-  RandomStream stream(key);
-  const int64_t count = tensor.elements();
-  std::vector<double> values;
-  for (int64_t i = 0; i < count; ++i) {
-    const double unit = range.spread ? (static_cast<double>(i) + 0.5) / static_cast<double>(count)
-                                     : static_cast<double>(stream.uniform());
-    const double value = range.low + unit * (range.high - range.low);
-    values.push_back(is_floating(type.dtype) ? value : std::floor(value));
-  }
-  for (size_t i = values.size(); range.spread && i > 1; --i)
-    std::swap(values[i - 1], values[stream.below(static_cast<uint32_t>(i))]);
-  for (int64_t i = 0; i < count; ++i)
-    reference::store_element(type.dtype, tensor.data(), i, values[static_cast<size_t>(i)]);
-  return tensor;
 }
 
 /// A graph of the example's one node. Throws what the op's shape rule throws.
@@ -82,7 +67,7 @@ inline ExampleGraph build_graph(const OpDef& op, const OpExample& example) {
 }
 
 inline const CpuBackend& reference_backend() {
-  static const CpuBackend backend(1, /*only_reference=*/true);
+  static const CpuBackend backend(1, reference_kernels());
   return backend;
 }
 
@@ -142,28 +127,6 @@ inline std::vector<OpExample> derive_examples(const OpDef& op, const OpExample& 
 
 inline double element(const Tensor& tensor, int64_t index) {
   return reference::load_element(tensor.dtype(), tensor.data(), index);
-}
-
-/// "" where `actual` is near `expected` (both plain): every difference within `tolerance` of the largest expected
-/// magnitude (at least `smallest_scale`); integers exactly.
-inline std::string difference(const Tensor& actual, const Tensor& expected, double tolerance,
-                              double smallest_scale = 0) {
-  if (actual.type() != expected.type())
-    return fmt::format("got {}, wanted {}", to_string(actual.type()), to_string(expected.type()));
-  double scale = smallest_scale, worst = 0;
-  int64_t where = -1;
-  for (int64_t i = 0; i < expected.elements(); ++i) scale = std::max(scale, std::fabs(element(expected, i)));
-  if (!is_floating(expected.dtype())) tolerance = 0;
-  for (int64_t i = 0; i < expected.elements(); ++i) {
-    const double gap = std::fabs(element(actual, i) - element(expected, i));
-    if (!(gap <= tolerance * scale) && !(gap <= worst)) {  // NaN counts as a difference
-      worst = gap;
-      where = i;
-    }
-  }
-  if (where < 0) return "";
-  return fmt::format("element {} of {}: got {}, wanted {}; the largest magnitude is {}, the tolerance {}", where,
-                     to_string(expected.type()), element(actual, where), element(expected, where), scale, tolerance);
 }
 
 inline bool all_finite(std::span<const Tensor> tensors) {

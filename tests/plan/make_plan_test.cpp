@@ -7,6 +7,7 @@
 
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
+#include "weft/plan/plan_json.h"
 #include "weft/plan/schedule.h"
 #include "weft/plan/storage.h"
 

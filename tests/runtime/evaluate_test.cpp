@@ -24,7 +24,7 @@ Graph small_graph() {
 const Shape kImage{1, 2, 1, 2};
 
 TEST(Evaluate, GivesOutputsAndUpdatesByName) {
-  const CpuBackend backend(1, true);
+  const CpuBackend backend(1, reference_kernels());
   const auto results = evaluate_graph(
       small_graph(), {{"x", floats(kImage, {1, -2, 3, -4})}, {"sum", floats(kImage, {10, 10, 10, 10})}}, backend);
   ASSERT_EQ(results.size(), 2u);
@@ -33,14 +33,14 @@ TEST(Evaluate, GivesOutputsAndUpdatesByName) {
 }
 
 TEST(Evaluate, LeavesItsInputsAlone) {
-  const CpuBackend backend(1, true);
+  const CpuBackend backend(1, reference_kernels());
   const Tensor sum = floats(kImage, {10, 10, 10, 10});
   evaluate_graph(small_graph(), {{"x", floats(kImage, {1, -2, 3, -4})}, {"sum", sum}}, backend);
   expect_values(sum, {10, 10, 10, 10});
 }
 
 TEST(Evaluate, AcceptsInputsInAnyLayout) {
-  const CpuBackend backend(1, true);
+  const CpuBackend backend(1, reference_kernels());
   const Tensor x = floats(kImage, {1, -2, 3, -4});
   const auto results = evaluate_graph(
       small_graph(), {{"x", x.with_layout(channels_last(4))}, {"sum", x.with_layout(parse_layout("aBcd8b", 4))}},
@@ -49,7 +49,7 @@ TEST(Evaluate, AcceptsInputsInAnyLayout) {
 }
 
 TEST(Evaluate, NamesAMissingInput) {
-  const CpuBackend backend(1, true);
+  const CpuBackend backend(1, reference_kernels());
   try {
     evaluate_graph(small_graph(), {{"x", floats(kImage, {1, 2, 3, 4})}}, backend);
     FAIL() << "no error";
@@ -60,7 +60,7 @@ TEST(Evaluate, NamesAMissingInput) {
 }
 
 TEST(Evaluate, NamesAnInputOfTheWrongShape) {
-  const CpuBackend backend(1, true);
+  const CpuBackend backend(1, reference_kernels());
   try {
     evaluate_graph(small_graph(), {{"x", floats({2}, {1, 2})}, {"sum", floats(kImage, {1, 2, 3, 4})}}, backend);
     FAIL() << "no error";
@@ -71,14 +71,14 @@ TEST(Evaluate, NamesAnInputOfTheWrongShape) {
 }
 
 TEST(Evaluate, ANodeWantsTheTypesOfItsSignature) {
-  const CpuBackend backend(1, true);
+  const CpuBackend backend(1, reference_kernels());
   const NodeSignature node{&registry().get("relu"), "r", {{DType::f32, {2}, {}}}, {{DType::f32, {2}, {}}}, {}};
   EXPECT_THROW(evaluate_node(node, {floats({3}, {1, 2, 3})}, backend), Error);
   EXPECT_THROW(evaluate_node(node, {}, backend), Error);
 }
 
 TEST(Evaluate, TheReferenceDeclinesOtherLayoutsWithAReason) {
-  const CpuBackend backend(1, true);
+  const CpuBackend backend(1, reference_kernels());
   const TensorType blocked{DType::f32, {1, 8, 2, 2}, parse_layout("aBcd8b", 4)};
   const NodeSignature node{&registry().get("relu"), "r", {blocked}, {blocked}, {}};
   std::string why_not;

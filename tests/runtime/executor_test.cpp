@@ -57,7 +57,7 @@ TEST_F(ExecutorTest, StepsAgreeWithEvaluationNodeByNode) {
   executor.bind_batch("x", x_.data());
   executor.set_scalar("learning_rate", 0.1);
   std::map<std::string, Tensor> expected_state = {{"w", w_.clone()}, {"v", Tensor(DType::f32, {8, 8})}};
-  const CpuBackend reference(1, /*only_reference=*/true);
+  const CpuBackend reference(1, reference_kernels());
   for (int step = 0; step < 3; ++step) {
     executor.run();
     auto inputs = expected_state;

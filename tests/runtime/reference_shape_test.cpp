@@ -50,7 +50,7 @@ TEST(ReferenceShape, ReorderBlocksAndZeroesThePadding) {
   const Tensor image = ramp({2, 3, 2, 2});
   NodeSignature node{&registry().get("reorder"), "reorder", {image.type()}, {image.type()}, {}};
   node.outputs[0].layout = parse_layout("aBcd8b", 4);
-  const CpuBackend backend(1, /*only_reference=*/true);
+  const CpuBackend backend(1, reference_kernels());
   const auto outputs = evaluate_node(node, {image}, backend);
   const float* data = outputs[0].data_as<float>();
   EXPECT_EQ(data[1], image.data_as<float>()[4]);  // (0,1,0,0)

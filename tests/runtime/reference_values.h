@@ -46,7 +46,7 @@ inline std::vector<Tensor> call(const std::string& op, const std::vector<Tensor>
   for (size_t i = 0; i < inputs.size(); ++i)
     values.push_back(graph.add_input(InputKind::batch, "x" + std::to_string(i), inputs[i].type()));
   graph.add_node(op, values, attributes);
-  const CpuBackend backend(1, /*only_reference=*/true);
+  const CpuBackend backend(1, reference_kernels());
   return evaluate_node(signature_of(graph, NodeId{0}), inputs, backend);
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "weft/ops/all.h"
 #include "weft/train/fit.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -30,15 +29,15 @@ class Rig {
  public:
   explicit Rig(RunSpec run_spec)
       : spec(std::move(run_spec)),
-        registry(ops::make_registry()),
+        library(standard_library()),
         backend(static_cast<int>(spec.threads)),
         training_set(make_data(100)),
         test_set(make_data(40)),
         description{training_set.info(), data::channel_statistics(training_set)},
-        step(build_training_step(registry, spec, model_input(description, spec.batch))),
+        step(build_training_step(library, spec, model_input(description, spec.batch))),
         training([this](int64_t) { return step.graph; }, backend, {.passes = {}, .threads = backend.threads()}),
         evaluation(
-            [this](int64_t batch) { return build_evaluation_step(registry, spec, model_input(description, batch)); },
+            [this](int64_t batch) { return build_evaluation_step(library, spec, model_input(description, batch)); },
             backend, {.passes = {}, .threads = backend.threads()}),
         state(initial_state(step, static_cast<uint64_t>(spec.seed))),
         training_loader(training_set, training_loader_options(spec, description)),
@@ -62,7 +61,7 @@ class Rig {
   }
 
   RunSpec spec;
-  OpRegistry registry;
+  Library library;
   CpuBackend backend;
   data::MemoryDataset training_set, test_set;
   DataDescription description;

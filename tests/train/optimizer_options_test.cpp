@@ -175,7 +175,7 @@ TEST(Groups, SayWhatIsWrong) {
 
 std::vector<std::string> hidden_of(const std::string& model_name) {
   const OpRegistry registry = ops::make_registry();
-  models::ModelInput input = models::find_model(model_name).default_input;
+  models::ModelInput input = models::find_model(models::all_models(), model_name).default_input;
   input.batch = 2;
   const models::Model model = models::build(registry, model_name, input, {}, models::Mode::training);
   std::vector<ValueId> values;

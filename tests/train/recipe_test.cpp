@@ -318,10 +318,10 @@ TEST(RunSpec, ThreadsOfAnotherMachineAreAtMostTheCoresHere) {
 TEST(RunData, PathsBecomeAbsolute) {
   const std::string here = std::filesystem::current_path().string();
   EXPECT_EQ(
-      data::with_absolute_paths("idx:a,../b,/c/d,e.gz"),
+      data::with_absolute_paths(data::standard_dataset_kinds(), "idx:a,../b,/c/d,e.gz"),
       "idx:" + here + "/a," + std::filesystem::current_path().parent_path().string() + "/b,/c/d," + here + "/e.gz");
-  EXPECT_EQ(data::with_absolute_paths("cifar10:x"), "cifar10:" + here + "/x");
-  EXPECT_EQ(data::with_absolute_paths("fashion-mnist"), "fashion-mnist");
+  EXPECT_EQ(data::with_absolute_paths(data::standard_dataset_kinds(), "cifar10:x"), "cifar10:" + here + "/x");
+  EXPECT_EQ(data::with_absolute_paths(data::standard_dataset_kinds(), "fashion-mnist"), "fashion-mnist");
 }
 
 TEST(RunData, DifferenceIsSaidInWords) {

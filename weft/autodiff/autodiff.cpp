@@ -21,6 +21,23 @@ std::vector<bool> find_dependent(const Graph& graph, const std::vector<ValueId>&
   return dependent;
 }
 
+/// Of an op that is not weft's own, the rule may be wrong.
+void require_gradients(const Graph& graph, NodeId id, const Node& node, const std::vector<ValueId>& gradients) {
+  if (gradients.size() != node.inputs.size())
+    fail(ErrorKind::usage,
+         "[{}] '{}': its gradient rule gives {} gradients for {} inputs; give one each, ValueId{{}} where there is none",
+         node.op->name, graph.node_name(id), gradients.size(), node.inputs.size());
+  for (size_t input = 0; input < gradients.size(); ++input) {
+    const Value& value = graph.value(node.inputs[input]);
+    if (!gradients[input].valid() || graph.shape(gradients[input]) == value.type.shape) continue;
+    fail(ErrorKind::shape,
+         "[{}] '{}': its gradient rule gives '{}' {} a gradient of shape {}; where the input was broadcast, "
+         "ops::sum_to_shape() takes it back",
+         node.op->name, graph.node_name(id), value.name, to_string(value.type.shape),
+         to_string(graph.shape(gradients[input])));
+  }
+}
+
 }  // namespace
 
 std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector<ValueId>& targets) {
@@ -51,7 +68,7 @@ std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector
            node.op->name, graph.node_name(id), graph.value(node.inputs.front()).name);
     GradContext context{graph, id, node.inputs, node.outputs, output_gradients};
     const std::vector<ValueId> input_gradients = node.op->gradient(context);
-    check(input_gradients.size() == node.inputs.size(), "a gradient rule returned another number of gradients");
+    require_gradients(graph, id, node, input_gradients);
     for (size_t input = 0; input < node.inputs.size(); ++input) {
       const size_t target = static_cast<size_t>(node.inputs[input].index);
       if (!input_gradients[input].valid() || !dependent[target]) continue;

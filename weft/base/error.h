@@ -1,34 +1,14 @@
-// Errors as users see them: one clear message, a kind that decides the exit code.
-// Message form: "[op] 'name': what is wrong (with shapes); the next step".
+// How weft's own code throws: errors (exception.h) with formatted messages.
 #pragma once
 
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "weft/base/exception.h"
+
 namespace weft {
-
-enum class ErrorKind {
-  usage,     // the command line, a recipe key, an unknown name
-  shape,     // tensors that do not fit together
-  data,      // content of a file that is not what it should be
-  io,        // the system refused: missing file, full disk, no permission
-  numeric,   // NaN or infinity where a number is needed
-  internal,  // weft broke its own rule: a bug
-};
-
-class Error : public std::runtime_error {
- public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
-  ErrorKind kind() const { return kind_; }
-  /// 2 for usage errors, 1 for the rest, as Unix tools do.
-  int exit_code() const { return kind_ == ErrorKind::usage ? 2 : 1; }
-
- private:
-  ErrorKind kind_;
-};
 
 /// Throws Error with a message in fmt syntax: fail(ErrorKind::data, "'{}' is empty", path).
 template <typename... Arguments>

@@ -10,7 +10,6 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
-#include "weft/ops/all.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
 
@@ -46,14 +45,13 @@ std::vector<double> time_steps(Executor& executor, double seconds) {
   return times;
 }
 
-int bench_command(const BenchOptions& options) {
+int bench_command(const train::Library& library, const BenchOptions& options) {
   const train::RunSpec spec = spec_of(options.choice, 16);
-  const models::ModelInput input = input_of(options.choice, spec.batch);
-  const OpRegistry registry = ops::make_registry();
-  const CpuBackend backend(static_cast<int>(spec.threads));
-  const train::TrainingStep training = train::build_training_step(registry, spec, input);
+  const models::ModelInput input = input_of(library, options.choice, spec.batch);
+  const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
+  const train::TrainingStep training = train::build_training_step(library, spec, input);
   train::StepCache steps(
-      [&](int64_t) { return options.forward ? train::build_prediction_step(registry, spec, input) : training.graph; },
+      [&](int64_t) { return options.forward ? train::build_prediction_step(library, spec, input) : training.graph; },
       backend,
       {.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
        .threads = static_cast<int>(spec.threads)});
@@ -103,7 +101,7 @@ int bench_command(const BenchOptions& options) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action) {
+void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure the step time of a model on synthetic input");
   command->add_option("MODEL", options->choice.model, "Model (see `weft models`)")->required();
@@ -118,7 +116,8 @@ void add_bench(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_flag("--forward", options->forward, "Inference instead of training");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &action] { action = [options] { return bench_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return bench_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

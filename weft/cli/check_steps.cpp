@@ -10,7 +10,6 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/interchange/safetensors/parameters.h"
-#include "weft/ops/all.h"
 #include "weft/tensor/safetensors.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
@@ -50,7 +49,7 @@ State state_from(const CheckOptions& options, const train::TrainingStep& step, u
   return state;
 }
 
-int check_command(CheckOptions options) {
+int check_command(const train::Library& library, CheckOptions options) {
   options.choice.set.insert(options.choice.set.begin(),
                             {fmt::format("optimizer.learning_rate={}", options.learning_rate),
                              fmt::format("optimizer.momentum={}", options.momentum),
@@ -63,10 +62,9 @@ int check_command(CheckOptions options) {
     fail(ErrorKind::data, "'{}' has no 'step.0.labels' with 'step.0.image' or 'step.0.tokens'", options.batches);
   options.choice.batch = first_input->second.shape()[0];
   const train::RunSpec spec = spec_of(options.choice, 1);
-  const OpRegistry registry = ops::make_registry();
-  const CpuBackend backend(static_cast<int>(spec.threads));
-  const train::TrainingStep step =
-      train::build_training_step(registry, spec, input_of(options.choice, spec.batch), {.gradient_outputs = true});
+  const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
+  const train::TrainingStep step = train::build_training_step(
+      library, spec, input_of(library, options.choice, spec.batch), {.gradient_outputs = true});
   State state = state_from(options, step, static_cast<uint64_t>(spec.seed));
   train::StepCache steps([&](int64_t) { return step.graph; }, backend,
                          {.passes = {}, .threads = static_cast<int>(spec.threads)});
@@ -98,7 +96,7 @@ int check_command(CheckOptions options) {
 
 }  // namespace
 
-void add_check_steps(CLI::App& app, Action& action) {
+void add_check_steps(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check-steps", "Train given batches from given weights, for comparison");
   command->group("");  // hidden
@@ -114,7 +112,8 @@ void add_check_steps(CLI::App& app, Action& action) {
   command->add_option("--threads", options->choice.threads, "Default: all cores");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   command->add_option("--out", options->out, "safetensors to write")->required();
-  command->callback([options, &action] { action = [options] { return check_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return check_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "weft/train/library.h"
+
 namespace CLI {
 class App;
 }
@@ -13,24 +15,21 @@ namespace weft::cli {
 /// What the chosen sub-command does; returns the exit code, throws Error for users' mistakes.
 using Action = std::function<int()>;
 
-/// `program`: how this program was called, for the commands it recommends.
-void add_train(CLI::App& app, Action& action, const std::string& program);
-void add_data(CLI::App& app, Action& action);
-void add_eval(CLI::App& app, Action& action);
-void add_predict(CLI::App& app, Action& action);
+/// `library` must outlive the action. `program`: how this program was called, for the commands it recommends.
+void add_train(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
+void add_data(CLI::App& app, Action& action, const train::Library& library);
+void add_eval(CLI::App& app, Action& action, const train::Library& library);
+void add_predict(CLI::App& app, Action& action, const train::Library& library);
 void add_export(CLI::App& app, Action& action);
-void add_explain(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action, const train::Library& library);
 void add_plot(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
-void add_graph(CLI::App& app, Action& action);
-void add_models(CLI::App& app, Action& action);
+void add_graph(CLI::App& app, Action& action, const train::Library& library);
+void add_models(CLI::App& app, Action& action, const train::Library& library);
 void add_recipes(CLI::App& app, Action& action);
-void add_ops(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action);
+void add_ops(CLI::App& app, Action& action, const train::Library& library);
+void add_bench(CLI::App& app, Action& action, const train::Library& library);
 /// For developers: runs the same steps as another program, from the same weights and batches. Not listed in --help.
-void add_check_steps(CLI::App& app, Action& action);
-
-/// Parses the command line and runs it. Exit codes: 0, 1 failure, 2 usage, 130 interrupted.
-int run(int argc, char** argv);
+void add_check_steps(CLI::App& app, Action& action, const train::Library& library);
 
 }  // namespace weft::cli

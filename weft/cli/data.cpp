@@ -170,16 +170,16 @@ train::RunSpec spec_from(const DataOptions& options) {
   return spec;
 }
 
-int data_command(const DataOptions& options) {
+int data_command(const train::Library& library, const DataOptions& options) {
   const train::RunSpec spec = spec_from(options);
   if (!options.set.empty() && !options.augment)
     fail(ErrorKind::usage, "--set {} does nothing without --augment", options.set.front());
   if (options.augment && options.contact_sheet.empty())
     fail(ErrorKind::usage, "--augment shows itself in a contact sheet; add --contact-sheet FILE.png");
   Description d;
-  d.train = data::open_dataset(options.spec, data::Split::train);
-  if (data::has_test_split(options.spec))
-    d.test = data::open_dataset(options.spec, data::Split::test, d.train->info().encoding);
+  d.train = data::open_dataset(library.data, options.spec, data::Split::train);
+  if (data::has_test_split(library.data, options.spec))
+    d.test = data::open_dataset(library.data, options.spec, data::Split::test, d.train->info().encoding);
   const data::DatasetInfo& info = d.train->info();
   if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
   const auto threads = static_cast<int>(spec.threads);
@@ -203,12 +203,11 @@ int data_command(const DataOptions& options) {
 
 }  // namespace
 
-void add_data(CLI::App& app, Action& action) {
+void add_data(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<DataOptions>();
   CLI::App* command = app.add_subcommand("data", "Show what a data set holds");
   std::string help = "One of:\n";
-  for (const data::DatasetKind& kind : data::dataset_kinds())
-    help += fmt::format("  {}\n      {}\n", kind.form, kind.summary);
+  for (const data::DatasetKind& kind : library.data) help += fmt::format("  {}\n      {}\n", kind.form, kind.summary);
   command->footer(help);
   command->add_option("SPEC", options->spec, "The data, as for `weft train --data`")->required();
   command->add_option(
@@ -221,7 +220,8 @@ void add_data(CLI::App& app, Action& action) {
   command->add_option("--threads", options->threads, "Default: all cores this process may use")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &action] { action = [options] { return data_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return data_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

@@ -10,7 +10,6 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/weights.h"
-#include "weft/ops/all.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -61,25 +60,25 @@ void print_json(const EvalOptions& options, const std::string& checkpoint, const
 }
 
 /// A run directory, a file of weights, or the first with the weights of the second.
-LoadedRun evaluated_run(const EvalOptions& options) {
+LoadedRun evaluated_run(const train::Library& library, const EvalOptions& options) {
   if (options.run.empty()) {
     if (options.weights.empty())
       fail(ErrorKind::usage, "nothing to evaluate: give a run directory, or --weights FILE with --model and --data");
-    return run_of_weights({options.weights, options.model, options.data, options.set, options.threads});
+    return run_of_weights(library, {options.weights, options.model, options.data, options.set, options.threads});
   }
   if (!options.model.empty() || !options.set.empty())
     fail(ErrorKind::usage, "--model and --set go with --weights alone; '{}' says which model it is", options.run);
   LoadedRun run = load_run(options.run, options.checkpoint, options.threads);
-  if (!options.weights.empty()) replace_weights(run, options.weights);
+  if (!options.weights.empty()) replace_weights(library, run, options.weights);
   return run;
 }
 
-int eval_command(const EvalOptions& options) {
-  LoadedRun run = evaluated_run(options);
+int eval_command(const train::Library& library, const EvalOptions& options) {
+  LoadedRun run = evaluated_run(library, options);
   set_statistics(run, options.mean, options.deviation);
   if (options.batch > 0) run.spec.evaluation.batch = options.batch;
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
-  const auto dataset = train::open_evaluation_data(data_spec, run.spec, run.data);
+  const auto dataset = train::open_evaluation_data(library, data_spec, run.spec, run.data);
   const data::DatasetInfo &info = dataset->info(), &trained = run.data.info;
   if (info.sample_shape != trained.sample_shape || info.sample_dtype != trained.sample_dtype ||
       info.task != trained.task || info.classes > trained.classes)
@@ -87,11 +86,10 @@ int eval_command(const EvalOptions& options) {
          data_spec, info.item(), to_string(info.sample_shape), info.classes, options.run, trained.item(),
          to_string(trained.sample_shape), trained.classes);
   if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
-  const OpRegistry registry = ops::make_registry();
-  const CpuBackend backend(static_cast<int>(run.spec.threads));
+  const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   train::StepCache steps(
       [&](int64_t batch) {
-        return train::build_evaluation_step(registry, run.spec, train::model_input(run.data, batch));
+        return train::build_evaluation_step(library, run.spec, train::model_input(run.data, batch));
       },
       backend, {.passes = {}, .threads = static_cast<int>(run.spec.threads)});
   const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
@@ -105,7 +103,7 @@ int eval_command(const EvalOptions& options) {
                  "choose a smaller --batch");
   data::Loader loader(*dataset, loader_options);
   const train::Evaluation result = train::evaluate(steps, run.state, loader);
-  if (!options.logits.empty()) write_logits(run, *dataset, options.logits);
+  if (!options.logits.empty()) write_logits(library, run, *dataset, options.logits);
   if (options.json) {
     print_json(options, run.checkpoint, data_spec, info.task, result);
   } else {
@@ -117,7 +115,7 @@ int eval_command(const EvalOptions& options) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Action& action) {
+void add_eval(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command = app.add_subcommand("eval", "Measure a run's accuracy on its test data or on other data");
   command->add_option("RUN", options->run, "Run directory; not needed with --weights, --model and --data");
@@ -134,7 +132,8 @@ void add_eval(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &action] { action = [options] { return eval_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return eval_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

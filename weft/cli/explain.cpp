@@ -13,7 +13,6 @@
 #include "weft/cli/op_profile.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
-#include "weft/ops/all.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
@@ -130,16 +129,15 @@ void print_passes(const CompiledStep& compiled) {
   fmt::print("{}", table.text());
 }
 
-int explain_command(const ExplainOptions& options) {
+int explain_command(const train::Library& library, const ExplainOptions& options) {
   const train::RunDirectory run = train::RunDirectory::open(options.run);
   train::RunSpec spec = run.read_spec();
   train::choose_threads(spec, options.threads);
   if (options.batch > 0) spec.batch = options.batch;
   const train::DataDescription data = run.read_data();
   const models::ModelInput input = train::model_input(data, spec.batch);
-  const OpRegistry registry = ops::make_registry();
-  const CpuBackend backend(static_cast<int>(spec.threads));
-  const train::TrainingStep training = train::build_training_step(registry, spec, input);
+  const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
+  const train::TrainingStep training = train::build_training_step(library, spec, input);
   train::StepCache steps([&](int64_t) { return training.graph; }, backend,
                          {.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
                           .threads = static_cast<int>(spec.threads)});
@@ -180,7 +178,7 @@ int explain_command(const ExplainOptions& options) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, Action& action) {
+void add_explain(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "Show where a run's step spends its time and its memory");
   command->add_option("RUN", options->run, "Run directory")->required();
@@ -193,7 +191,8 @@ void add_explain(CLI::App& app, Action& action) {
   CLI::Option* passes =
       command->add_flag("--passes", options->passes, "Only what each pass took and did; runs no step");
   command->add_flag("--json", options->json, "Print JSON, every node and pass included")->excludes(passes);
-  command->callback([options, &action] { action = [options] { return explain_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return explain_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

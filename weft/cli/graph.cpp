@@ -11,7 +11,6 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/graph/text.h"
-#include "weft/ops/all.h"
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/cpu_backend.h"
 #include "weft/train/run_data.h"
@@ -36,7 +35,7 @@ int list_passes() {
 }
 
 /// A file such as a run's graph.weft.
-Graph read_graph(const GraphOptions& options, const OpRegistry& registry) {
+Graph read_graph(const train::Library& library, const GraphOptions& options) {
   const ModelChoice& choice = options.choice;
   if (!choice.input.empty() || choice.classes != 0 || choice.batch != 0 || !choice.set.empty() || options.training ||
       options.inference)
@@ -44,14 +43,14 @@ Graph read_graph(const GraphOptions& options, const OpRegistry& registry) {
          choice.model);
   const std::string text = read_text(choice.model);
   try {
-    return parse_graph(text, registry);
+    return parse_graph(text, library.ops);
   } catch (const Error& error) {
     fail(error.kind(), "'{}': {}", choice.model, error.what());
   }
 }
 
 /// Of a model or of a run, which may be told otherwise by every option.
-Graph build_graph(const GraphOptions& options, const OpRegistry& registry) {
+Graph build_graph(const train::Library& library, const GraphOptions& options) {
   const ModelChoice& choice = options.choice;
   train::RunSpec spec;
   models::ModelInput input;
@@ -67,23 +66,22 @@ Graph build_graph(const GraphOptions& options, const OpRegistry& registry) {
     if (choice.classes != 0) input.classes = choice.classes;
   } else {
     spec = spec_of(choice, 128);
-    input = input_of(choice, spec.batch);
+    input = input_of(library, choice, spec.batch);
   }
-  return options.inference ? train::build_prediction_step(registry, spec, input)
-                           : train::build_training_step(registry, spec, input).graph;
+  return options.inference ? train::build_prediction_step(library, spec, input)
+                           : train::build_training_step(library, spec, input).graph;
 }
 
-int graph_command(const GraphOptions& options) {
+int graph_command(const train::Library& library, const GraphOptions& options) {
   if (options.list_passes) return list_passes();
   if (options.choice.model.empty())
     fail(ErrorKind::usage, "weft graph wants a model (see `weft models`), a run directory or a graph file");
-  const OpRegistry registry = ops::make_registry();
   std::error_code code;
   const bool is_file = std::filesystem::is_regular_file(options.choice.model, code);
-  Graph graph = is_file ? read_graph(options, registry) : build_graph(options, registry);
+  Graph graph = is_file ? read_graph(library, options) : build_graph(library, options);
   if (!options.after.empty() || !options.without.empty()) {
     const int64_t threads = options.choice.threads > 0 ? options.choice.threads : train::available_cores();
-    const CpuBackend backend(static_cast<int>(threads));
+    const CpuBackend backend(static_cast<int>(threads), library.kernels);
     const std::string stop_after = options.after == "all" ? "" : options.after;
     graph =
         passes::run_pipeline(graph, {backend}, {.disabled = options.without, .stop_after = stop_after, .on_graph = {}});
@@ -94,7 +92,7 @@ int graph_command(const GraphOptions& options) {
 
 }  // namespace
 
-void add_graph(CLI::App& app, Action& action) {
+void add_graph(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<GraphOptions>();
   CLI::App* command = app.add_subcommand("graph", "Print the graph of a step, before or after any pass");
   command->add_option("MODEL_OR_RUN", options->choice.model, "Model (see `weft models`), run directory or graph file");
@@ -110,7 +108,8 @@ void add_graph(CLI::App& app, Action& action) {
   command->add_option("--without", options->without, "Run all passes but this one; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--list-passes", options->list_passes, "List the passes in order");
-  command->callback([options, &action] { action = [options] { return graph_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return graph_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

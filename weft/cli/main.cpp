@@ -1,4 +1,4 @@
 // The program `weft`.
-#include "weft/cli/command.h"
+#include "weft/cli/run.h"
 
-int main(int argc, char** argv) { return weft::cli::run(argc, argv); }
+int main(int argc, char** argv) { return weft::cli::run(argc, argv, weft::train::standard_library()); }

@@ -8,7 +8,6 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/ops/all.h"
 #include "weft/train/step.h"
 
 namespace weft::cli {
@@ -41,14 +40,14 @@ int64_t flops_of(const Graph& graph) {
   return total;
 }
 
-ModelCost cost_of(const OpRegistry& registry, const models::ModelEntry& entry, const ModelsOptions& options) {
+ModelCost cost_of(const train::Library& library, const models::ModelEntry& entry, const ModelsOptions& options) {
   ModelCost cost;
   const ModelChoice choice{.model = entry.name, .input = options.input, .classes = options.classes, .set = options.set};
-  cost.input = input_of(choice, 1);
+  cost.input = input_of(library, choice, 1);
   const train::RunSpec spec = spec_of(choice, 1);
   try {
     const models::Model model =
-        models::build(registry, entry.name, cost.input, spec.model.options, models::Mode::inference);
+        models::build(library.ops, entry, cost.input, spec.model.options, models::Mode::inference);
     cost.parameters = train::parameter_count(model.parameters);
     cost.multiply_adds = models::multiply_adds(model.graph);
     cost.flops = flops_of(model.graph);
@@ -61,9 +60,8 @@ ModelCost cost_of(const OpRegistry& registry, const models::ModelEntry& entry, c
 
 std::string input_text(const models::ModelInput& input) { return to_string(Shape(input.shape)); }
 
-int models_command(const ModelsOptions& options) {
-  const OpRegistry registry = ops::make_registry();
-  if (!options.name.empty()) models::find_model(options.name);  // it must be known
+int models_command(const train::Library& library, const ModelsOptions& options) {
+  if (!options.name.empty()) models::find_model(library.models, options.name);  // it must be known
   auto rows = nlohmann::ordered_json::array();
   Table table({{"model"},
                {"input"},
@@ -72,9 +70,9 @@ int models_command(const ModelsOptions& options) {
                {"multiply-adds", Align::right},
                {"summary"}});
   std::string details;
-  for (const models::ModelEntry& entry : models::all_models()) {
+  for (const models::ModelEntry& entry : library.models) {
     if (!options.name.empty() && entry.name != options.name) continue;
-    const ModelCost cost = cost_of(registry, entry, options);
+    const ModelCost cost = cost_of(library, entry, options);
     const bool fits = cost.problem.empty();
     const auto count = [&](int64_t n) { return fits ? human_count(static_cast<double>(n)) : std::string("-"); };
     table.add_row({entry.name, input_text(cost.input), std::to_string(cost.input.classes), count(cost.parameters),
@@ -102,7 +100,7 @@ int models_command(const ModelsOptions& options) {
 
 }  // namespace
 
-void add_models(CLI::App& app, Action& action) {
+void add_models(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<ModelsOptions>();
   CLI::App* command = app.add_subcommand("models", "List the models with their parameters and multiply-adds");
   command->add_option("NAME", options->name, "Only this one, with its options");
@@ -110,7 +108,8 @@ void add_models(CLI::App& app, Action& action) {
   command->add_option("--classes", options->classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
   command->add_option("--set", options->set, "model.KEY=VALUE; repeatable")->allow_extra_args(false);
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &action] { action = [options] { return models_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return models_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

@@ -8,7 +8,6 @@
 #include "weft/base/error.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
-#include "weft/ops/all.h"
 
 namespace weft::cli {
 
@@ -68,16 +67,15 @@ std::string details_of(const OpDef& op) {
   return text;
 }
 
-int ops_command(const OpsOptions& options) {
-  const OpRegistry registry = ops::make_registry();
+int ops_command(const train::Library& library, const OpsOptions& options) {
   if (!options.name.empty()) {
-    const OpDef& op = registry.get(options.name);
+    const OpDef& op = library.ops.get(options.name);
     fmt::print("{}", options.json ? to_json(op).dump(2) + "\n" : details_of(op));
     return 0;
   }
   auto rows = nlohmann::ordered_json::array();
   Table table({{"op"}, {"summary"}});
-  for (const auto& [name, op] : registry.all()) {
+  for (const auto& [name, op] : library.ops.all()) {
     rows.push_back(to_json(op));
     table.add_row({call_of(op), op.summary});
   }
@@ -87,12 +85,13 @@ int ops_command(const OpsOptions& options) {
 
 }  // namespace
 
-void add_ops(CLI::App& app, Action& action) {
+void add_ops(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<OpsOptions>();
   CLI::App* command = app.add_subcommand("ops", "List the ops, or describe one");
   command->add_option("NAME", options->name, "Only this one, with attributes and examples");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &action] { action = [options] { return ops_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return ops_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

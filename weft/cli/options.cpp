@@ -37,8 +37,8 @@ train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch) {
   return spec;
 }
 
-models::ModelInput input_of(const ModelChoice& choice, int64_t batch) {
-  models::ModelInput input = models::find_model(choice.model).default_input;
+models::ModelInput input_of(const train::Library& library, const ModelChoice& choice, int64_t batch) {
+  models::ModelInput input = models::find_model(library.models, choice.model).default_input;
   input.batch = batch;
   if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
   if (choice.classes != 0) input.classes = choice.classes;

@@ -9,6 +9,7 @@
 
 #include "weft/models/model.h"
 #include "weft/runtime/state.h"
+#include "weft/train/library.h"
 #include "weft/train/run_directory.h"
 #include "weft/train/run_spec.h"
 
@@ -31,7 +32,7 @@ struct ModelChoice {
 /// The spec with everything resolved. Error(usage) as a recipe gives.
 train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch);
 /// Error(usage) for an unknown model, with the nearest name.
-models::ModelInput input_of(const ModelChoice& choice, int64_t batch);
+models::ModelInput input_of(const train::Library& library, const ModelChoice& choice, int64_t batch);
 
 /// What a finished or cut-off run left behind, ready for inference.
 struct LoadedRun {

@@ -10,8 +10,8 @@ namespace weft::cli {
 
 namespace {
 
-int predict_command(const PredictOptions& options) {
-  PredictionModel model(load_run(options.run, options.checkpoint, options.threads));
+int predict_command(const train::Library& library, const PredictOptions& options) {
+  PredictionModel model(library, load_run(options.run, options.checkpoint, options.threads));
   switch (model.data().info.sample_dtype) {
     case DType::u8:
       return predict_images(model, options);
@@ -24,7 +24,7 @@ int predict_command(const PredictOptions& options) {
 
 }  // namespace
 
-void add_predict(CLI::App& app, Action& action) {
+void add_predict(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<PredictOptions>();
   CLI::App* command =
       app.add_subcommand("predict", "Name the likeliest classes of images or rows, or write what follows a text");
@@ -43,7 +43,8 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &action] { action = [options] { return predict_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return predict_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

@@ -49,13 +49,13 @@ data::Batch empty_batch(const data::DatasetInfo& info) {
 
 }  // namespace
 
-PredictionModel::PredictionModel(LoadedRun run)
-    : run_(std::move(run)),
-      registry_(ops::make_registry()),
-      backend_(static_cast<int>(run_.spec.threads)),
+PredictionModel::PredictionModel(const train::Library& library, LoadedRun run)
+    : library_(library),
+      run_(std::move(run)),
+      backend_(static_cast<int>(run_.spec.threads), library_.kernels),
       steps_(
           [this](int64_t batch) {
-            return train::build_prediction_step(registry_, run_.spec, train::model_input(run_.data, batch));
+            return train::build_prediction_step(library_, run_.spec, train::model_input(run_.data, batch));
           },
           backend_, {.passes = {}, .threads = static_cast<int>(run_.spec.threads)}) {}
 

@@ -6,7 +6,7 @@
 
 #include "weft/cli/options.h"
 #include "weft/data/loader.h"
-#include "weft/ops/all.h"
+#include "weft/train/library.h"
 #include "weft/train/step_cache.h"
 
 namespace weft::cli {
@@ -24,7 +24,8 @@ struct PredictOptions {
 
 class PredictionModel {
  public:
-  explicit PredictionModel(LoadedRun run);
+  /// Keeps a reference to the library.
+  PredictionModel(const train::Library& library, LoadedRun run);
   PredictionModel(const PredictionModel&) = delete;
   PredictionModel& operator=(const PredictionModel&) = delete;
 
@@ -36,8 +37,8 @@ class PredictionModel {
   std::string class_name(int64_t index) const;
 
  private:
+  const train::Library& library_;
   LoadedRun run_;
-  OpRegistry registry_;
   CpuBackend backend_;
   train::StepCache steps_;
   int64_t bound_ = 0;  // the batch size of the executor that the state is bound to

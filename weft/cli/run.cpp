@@ -1,4 +1,6 @@
 // The command line: sub-commands, messages on stderr as `weft: <message>`, exit codes.
+#include "weft/cli/run.h"
+
 #include <malloc.h>
 #include <signal.h>
 
@@ -60,7 +62,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, const train::Library& library) {
   // Tensors get pages of their own, which go back to the system when they die: a fixed threshold instead of glibc's
   // growing one, so that converting the layout of a state leaves no holes and the plan's prediction of memory holds.
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
@@ -69,20 +71,20 @@ int run(int argc, char** argv) {
   CLI::App app("weft trains deep networks on CPU servers.", "weft");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   Action action;
-  add_train(app, action, program);
-  add_data(app, action);
-  add_eval(app, action);
-  add_predict(app, action);
+  add_train(app, action, library, program);
+  add_data(app, action, library);
+  add_eval(app, action, library);
+  add_predict(app, action, library);
   add_export(app, action);
-  add_explain(app, action);
+  add_explain(app, action, library);
   add_plot(app, action);
   add_compare(app, action);
-  add_bench(app, action);
-  add_graph(app, action);
-  add_models(app, action);
+  add_bench(app, action, library);
+  add_graph(app, action, library);
+  add_models(app, action, library);
   add_recipes(app, action);
-  add_ops(app, action);
-  add_check_steps(app, action);
+  add_ops(app, action, library);
+  add_check_steps(app, action, library);
   if (argc < 2) return report("no command given; see `weft --help`", 2);
   try {
     app.parse(argc, argv);

@@ -106,7 +106,7 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
              table.text(), run, program, file);
 }
 
-int train_command(const TrainOptions& options, const std::string& program) {
+int train_command(const train::Library& library, const TrainOptions& options, const std::string& program) {
   const train::InterruptGuard interrupt;
   const train::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
                                       .note = [](const std::string& line) { fmt::print(stderr, "weft: {}\n", line); },
@@ -115,9 +115,9 @@ int train_command(const TrainOptions& options, const std::string& program) {
   train::RunOutcome outcome;
   if (!options.resume.empty()) {
     refuse_with_resume(options);
-    outcome = train::resume_run(options.resume, options.threads.value_or(0), run_options);
+    outcome = train::resume_run(library, options.resume, options.threads.value_or(0), run_options);
   } else {
-    outcome = train::start_run(spec_from(options), options.run, run_options);
+    outcome = train::start_run(library, spec_from(options), options.run, run_options);
   }
   if (!outcome.finished) {
     fmt::print(stderr, "weft: interrupted after step {}; go on with `{} train --resume {}`\n", outcome.steps_done,
@@ -133,13 +133,14 @@ int train_command(const TrainOptions& options, const std::string& program) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Action& action, const std::string& program) {
+void add_train(CLI::App& app, Action& action, const train::Library& library, const std::string& program) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
   command->add_option("RECIPE", options->recipe,
                       "TOML file, or a name from `weft recipes`; what it leaves out has defaults");
   command->add_option("--model", options->model, "Model (see `weft models`)");
-  command->add_option("--data", options->data, data::dataset_forms() + " (`weft data --help` explains them)");
+  command->add_option("--data", options->data,
+                      data::dataset_forms(library.data) + " (`weft data --help` explains them)");
   command->add_option(
       "--init", options->init,
       "Safetensors file with PyTorch's names to start from; a last layer for other classes is left out");
@@ -155,8 +156,9 @@ void add_train(CLI::App& app, Action& action, const std::string& program) {
                     "Write event files for `tensorboard --logdir RUN`; a resumed run goes on with them");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->add_flag("--json", options->json, "Print summary.json instead of the table");
-  command->callback(
-      [options, program, &action] { action = [options, program] { return train_command(*options, program); }; });
+  command->callback([options, program, &action, &library] {
+    action = [options, program, &library] { return train_command(library, *options, program); };
+  });
 }
 
 }  // namespace weft::cli

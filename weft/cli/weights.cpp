@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "weft/base/error.h"
-#include "weft/ops/all.h"
 #include "weft/tensor/safetensors.h"
 #include "weft/train/initial_weights.h"
 #include "weft/train/run_data.h"
@@ -15,9 +14,9 @@ namespace weft::cli {
 
 namespace {
 
-models::Model inference_model(const OpRegistry& registry, const LoadedRun& run, int64_t batch) {
-  return models::build(registry, run.spec.model.name, train::model_input(run.data, batch), run.spec.model.options,
-                       models::Mode::inference);
+models::Model inference_model(const train::Library& library, const LoadedRun& run, int64_t batch) {
+  return train::build_model(library, run.spec.model.name, train::model_input(run.data, batch), run.spec.model.options,
+                            models::Mode::inference);
 }
 
 std::vector<float> parse_numbers(const std::string& text, const std::string& option, int64_t count, float above) {
@@ -39,7 +38,7 @@ std::vector<float> parse_numbers(const std::string& text, const std::string& opt
 
 }  // namespace
 
-LoadedRun run_of_weights(const WeightsChoice& choice) {
+LoadedRun run_of_weights(const train::Library& library, const WeightsChoice& choice) {
   if (choice.model.empty() || choice.data.empty())
     fail(ErrorKind::usage, "--weights without a run directory wants --model and --data: what the weights belong to");
   LoadedRun run;
@@ -50,14 +49,13 @@ LoadedRun run_of_weights(const WeightsChoice& choice) {
   train::resolve(run.spec);
   train::RunSpec opened = run.spec;
   opened.batch = 1;  // nothing is trained: any number of samples will do
-  run.data = train::open_run_data(opened).description;
-  replace_weights(run, choice.weights);
+  run.data = train::open_run_data(library, opened).description;
+  replace_weights(library, run, choice.weights);
   return run;
 }
 
-void replace_weights(LoadedRun& run, const std::string& weights) {
-  const OpRegistry registry = ops::make_registry();
-  const models::Model model = inference_model(registry, run, 1);
+void replace_weights(const train::Library& library, LoadedRun& run, const std::string& weights) {
+  const models::Model model = inference_model(library, run, 1);
   run.state = State();
   train::load_weights(run.state, model.parameters, weights, train::Head::must_fit);
   run.checkpoint = weights;
@@ -74,12 +72,12 @@ void set_statistics(LoadedRun& run, const std::string& mean, const std::string& 
   if (!deviation.empty()) run.data.statistics.deviation = parse_numbers(deviation, "--deviation", channels, 0);
 }
 
-void write_logits(LoadedRun& run, const data::Dataset& dataset, const std::filesystem::path& path) {
-  const OpRegistry registry = ops::make_registry();
-  const CpuBackend backend(static_cast<int>(run.spec.threads));
+void write_logits(const train::Library& library, LoadedRun& run, const data::Dataset& dataset,
+                  const std::filesystem::path& path) {
+  const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   train::StepCache steps(
       [&](int64_t batch) {
-        models::Model model = inference_model(registry, run, batch);
+        models::Model model = inference_model(library, run, batch);
         model.graph.add_output("logits", model.logits);
         return std::move(model.graph);
       },

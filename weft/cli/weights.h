@@ -7,6 +7,7 @@
 
 #include "weft/cli/options.h"
 #include "weft/data/dataset.h"
+#include "weft/train/library.h"
 
 namespace weft::cli {
 
@@ -19,16 +20,17 @@ struct WeightsChoice {
 
 /// As if a run of that model on that data had ended with these weights. Error(usage) where model or data are missing,
 /// Error(data) where the file is not of that model.
-LoadedRun run_of_weights(const WeightsChoice& choice);
+LoadedRun run_of_weights(const train::Library& library, const WeightsChoice& choice);
 
 /// Other weights in place of the run's own.
-void replace_weights(LoadedRun& run, const std::string& weights);
+void replace_weights(const train::Library& library, LoadedRun& run, const std::string& weights);
 
 /// Statistics to normalise with, from "0.485,0.456,0.406" of pixels in [0, 1]; empty texts keep what `run` has.
 /// Error(usage) unless there is one number per channel and deviations are above zero.
 void set_statistics(LoadedRun& run, const std::string& mean, const std::string& deviation);
 
 /// Writes "logits" f32[samples,classes] of all samples, in the order of the data set.
-void write_logits(LoadedRun& run, const data::Dataset& dataset, const std::filesystem::path& path);
+void write_logits(const train::Library& library, LoadedRun& run, const data::Dataset& dataset,
+                  const std::filesystem::path& path);
 
 }  // namespace weft::cli

@@ -11,8 +11,8 @@
 namespace weft {
 
 struct CompileOptions {
-  passes::PipelineOptions passes;
-  int threads = 1;
+  passes::PipelineOptions passes = {};
+  int threads = 1;  // of the backend
 };
 
 struct CompiledStep {

@@ -11,7 +11,7 @@ namespace weft::data {
 
 struct DataSpec {
   std::string kind;      // "csv"
-  std::string argument;  // "FILE"; of csv, text and images what stands before the last '?'
+  std::string argument;  // "FILE": what stands before the last '?', but for kinds without options (idx, cifar10)
   std::vector<std::pair<std::string, std::string>> options;
 };
 

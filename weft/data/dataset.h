@@ -37,10 +37,10 @@ struct ChannelStatistics {
 };
 
 struct DatasetInfo {
-  std::string name;                      // "fashion-mnist", for messages and summaries
-  Shape sample_shape;                    // (C,H,W) images, (F) numbers, (T) tokens
-  int64_t classes = 0;                   // or the vocabulary, or how many values a regression predicts
-  std::vector<std::string> class_names;  // one per class, token or value, or empty where the files have none
+  std::string name;                           // "fashion-mnist", for messages and summaries
+  Shape sample_shape;                         // (C,H,W) images, (F) numbers, (T) tokens
+  int64_t classes = 0;                        // or the vocabulary, or how many values a regression predicts
+  std::vector<std::string> class_names = {};  // one per class, token or value, or empty where the files have none
   Task task = Task::classification;
   DType sample_dtype = DType::u8;  // u8: images; f32: numbers as the model reads them; i32: tokens
   DType target_dtype = DType::i32;
@@ -66,6 +66,13 @@ struct SampleKey {
   uint64_t pass = 0;
 };
 
+/// The bytes of a sample or a target as its numbers: view_as<float>(destination)[0] = 1.
+template <typename T>
+std::span<T> view_as(std::span<uint8_t> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// To be derived from: samples with their targets, each found by its number.
 class Dataset {
  public:
   explicit Dataset(DatasetInfo info) : info_(std::move(info)) {}

@@ -21,10 +21,10 @@ struct LoaderOptions {
   int workers = 1;   // threads; 0: batches are made inside next()
   int prefetch = 2;  // batches made ahead of the one in use
   bool shuffle = false;
-  bool drop_last = false;        // leave out the incomplete batch at the end of an epoch
-  AugmentOptions augment;        // of images; all off for evaluation
-  MixOptions mix;                // of batches of images: targets become f32 (batch, classes)
-  ChannelStatistics statistics;  // to normalise images with: those of the training set, for every split
+  bool drop_last = false;             // leave out the incomplete batch at the end of an epoch
+  AugmentOptions augment = {};        // of images; all off for evaluation
+  MixOptions mix = {};                // of batches of images: targets become f32 (batch, classes)
+  ChannelStatistics statistics = {};  // to normalise images with: those of the training set, for every split
 };
 
 struct Batch {

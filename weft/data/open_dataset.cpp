@@ -30,8 +30,8 @@ fs::path plain_or_gzip(const fs::path& path) {
   return fs::exists(path, code) ? path : fs::exists(compressed, code) ? compressed : fs::path();
 }
 
-std::unique_ptr<Dataset> open_fashion_mnist(const std::string& argument, Split split) {
-  const fs::path directory = argument.empty() ? kFashionMnistDirectory : argument;
+std::unique_ptr<Dataset> open_fashion_mnist(const DataSpec& spec, Split split, const std::string&) {
+  const fs::path directory = spec.argument.empty() ? kFashionMnistDirectory : spec.argument;
   const auto find = [&](const char* kind) {
     const std::string name = fmt::format("{}-{}-ubyte", split == Split::train ? "train" : "t10k", kind);
     const fs::path path = plain_or_gzip(directory / name);
@@ -52,7 +52,8 @@ std::unique_ptr<Dataset> open_fashion_mnist(const std::string& argument, Split s
   return read_idx_dataset(std::move(info), images, labels);
 }
 
-std::unique_ptr<Dataset> open_idx(const std::string& argument, Split split) {
+std::unique_ptr<Dataset> open_idx(const DataSpec& spec, Split split, const std::string&) {
+  const std::string& argument = spec.argument;
   std::vector<fs::path> paths;
   for (size_t begin = 0; begin <= argument.size();) {
     const size_t end = std::min(argument.find(',', begin), argument.size());
@@ -77,84 +78,124 @@ std::unique_ptr<Dataset> open_idx(const std::string& argument, Split split) {
   return read_idx_dataset(std::move(info), paths[first], paths[first + 1]);
 }
 
-std::unique_ptr<Dataset> open_cifar10(const std::string& argument, Split split) {
-  if (argument.empty())
+std::unique_ptr<Dataset> open_cifar10(const DataSpec& spec, Split split, const std::string&) {
+  if (spec.argument.empty())
     fail(ErrorKind::usage, "[cifar10] wants a folder: write cifar10:DIR, where DIR holds data_batch_1.bin");
-  return read_cifar10(argument, split);
+  return read_cifar10(spec.argument, split);
 }
 
 std::string absolute(const std::string& path) {
   return path.empty() ? path : fs::absolute(path).lexically_normal().string();
 }
 
-}  // namespace
-
-const std::vector<DatasetKind>& dataset_kinds() {
-  static const std::vector<DatasetKind> kinds = {
-      {"fashion-mnist", "fashion-mnist[:DIR]", "60,000 + 10,000 grey 28x28 pictures of clothes in 10 classes"},
-      {"idx", "idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS]", "IDX files as of MNIST, gzip or not"},
-      {"cifar10", "cifar10:DIR", "50,000 + 10,000 colour 32x32 photos in 10 classes, binary version"},
-      {"images", "images:DIR[?size=128...]", "a folder of JPEG or PNG pictures per class"},
-      {"csv", "csv:FILE[?label=COLUMN&test=FILE...]", "a table: numbers and categories, classes or values to predict"},
-      {"text", "text:FILE[?length=128...]", "a text, of which the next character is predicted"}};
-  return kinds;
-}
-
-std::string dataset_forms() {
-  std::vector<std::string> forms;
-  for (const DatasetKind& kind : dataset_kinds()) forms.push_back(kind.form);
-  return fmt::format("{}", fmt::join(forms, ", "));
-}
-
-std::unique_ptr<Dataset> open_dataset(const std::string& text, Split split, const std::string& encoding) {
-  const DataSpec spec = parse_data_spec(text);
-  if (spec.kind == "fashion-mnist") return open_fashion_mnist(spec.argument, split);
-  if (spec.kind == "idx") return open_idx(spec.argument, split);
-  if (spec.kind == "cifar10") return open_cifar10(spec.argument, split);
-  if (spec.kind == "csv") return open_csv(spec, split, encoding);
-  if (spec.kind == "text") return open_text(spec, split, encoding);
-  if (spec.kind == "images") return open_image_folder(spec, split, encoding);
-  std::vector<std::string> names;
-  for (const DatasetKind& known : dataset_kinds()) names.push_back(known.name);
-  fail(ErrorKind::usage, "unknown data '{}'{}", text, suggestion(spec.kind, names));
-}
-
-bool has_test_split(const std::string& text) {
-  const DataSpec spec = parse_data_spec(text);
-  if (spec.kind == "idx") return std::count(spec.argument.begin(), spec.argument.end(), ',') != 1;
-  if (spec.kind == "csv") return csv_has_test_split(spec);
-  if (spec.kind == "text") return text_has_test_split(spec);
-  if (spec.kind == "images") return image_folder_has_test_split(spec);
-  return true;
-}
-
-bool has_whole(const std::string& text) {
-  const DataSpec spec = parse_data_spec(text);
-  const auto named = [&](const char* option) {
-    return std::any_of(spec.options.begin(), spec.options.end(), [&](const auto& o) { return o.first == option; });
-  };
-  return (spec.kind == "csv" && !named("test")) || spec.kind == "text" ||
-         (spec.kind == "images" && image_folder_has_whole(spec));
-}
-
-std::string with_absolute_paths(const std::string& text) {
-  DataSpec spec = parse_data_spec(text);
-  if (text.find(':') == std::string::npos) return text;
+DataSpec with_absolute_files(DataSpec spec) {
   for (auto& [name, value] : spec.options)
     if (name == "test") value = absolute(value);
-  if (spec.kind != "idx") {
-    spec.argument = absolute(spec.argument);
-    return print_data_spec(spec);
-  }
-  std::string out;
+  return with_absolute_argument(std::move(spec));
+}
+
+DataSpec with_absolute_idx_files(DataSpec spec) {
+  std::string paths;
   for (size_t begin = 0; begin <= spec.argument.size();) {
     const size_t end = std::min(spec.argument.find(',', begin), spec.argument.size());
     const std::string path = absolute(spec.argument.substr(begin, end - begin));
-    if (path.find(',') != std::string::npos) return text;  // a comma above this directory cannot be written
-    out += (begin == 0 ? "idx:" : ",") + path;
+    if (path.find(',') != std::string::npos) return spec;  // a comma above this directory cannot be written
+    paths += (begin == 0 ? "" : ",") + path;
     begin = end + 1;
   }
-  return out;
+  spec.argument = std::move(paths);
+  return spec;
+}
+
+bool idx_has_test_split(const DataSpec& spec) {
+  return std::count(spec.argument.begin(), spec.argument.end(), ',') != 1;
+}
+
+bool csv_has_whole(const DataSpec& spec) {
+  return std::none_of(spec.options.begin(), spec.options.end(), [](const auto& o) { return o.first == "test"; });
+}
+
+/// Null where there is none of that name.
+const DatasetKind* find_kind(const std::vector<DatasetKind>& kinds, const std::string& name) {
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.name == name; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const std::vector<DatasetKind>& standard_dataset_kinds() {
+  static const std::vector<DatasetKind> kinds = {
+      {"fashion-mnist",
+       "fashion-mnist[:DIR]",
+       "60,000 + 10,000 grey 28x28 pictures of clothes in 10 classes",
+       open_fashion_mnist,
+       {},
+       {},
+       with_absolute_argument},
+      {"idx",
+       "idx:IMAGES,LABELS[,TEST_IMAGES,TEST_LABELS]",
+       "IDX files as of MNIST, gzip or not",
+       open_idx,
+       idx_has_test_split,
+       {},
+       with_absolute_idx_files},
+      {"cifar10",
+       "cifar10:DIR",
+       "50,000 + 10,000 colour 32x32 photos in 10 classes, binary version",
+       open_cifar10,
+       {},
+       {},
+       with_absolute_argument},
+      {"images", "images:DIR[?size=128...]", "a folder of JPEG or PNG pictures per class", open_image_folder,
+       image_folder_has_test_split, image_folder_has_whole, with_absolute_files},
+      {"csv", "csv:FILE[?label=COLUMN&test=FILE...]", "a table: numbers and categories, classes or values to predict",
+       open_csv, csv_has_test_split, csv_has_whole, with_absolute_files},
+      {"text", "text:FILE[?length=128...]", "a text, of which the next character is predicted", open_text,
+       text_has_test_split, [](const DataSpec&) { return true; }, with_absolute_files}};
+  return kinds;
+}
+
+std::unique_ptr<Dataset> open_dataset(const std::vector<DatasetKind>& kinds, const std::string& text, Split split,
+                                      const std::string& encoding) {
+  const DataSpec spec = parse_data_spec(text);
+  if (const DatasetKind* kind = find_kind(kinds, spec.kind)) return kind->open(spec, split, encoding);
+  std::vector<std::string> names;
+  for (const DatasetKind& known : kinds) names.push_back(known.name);
+  fail(ErrorKind::usage, "unknown data '{}'{}", text, suggestion(spec.kind, names));
+}
+
+std::unique_ptr<Dataset> open_dataset(const std::string& text, Split split, const std::string& encoding) {
+  return open_dataset(standard_dataset_kinds(), text, split, encoding);
+}
+
+bool has_test_split(const std::vector<DatasetKind>& kinds, const std::string& text) {
+  const DataSpec spec = parse_data_spec(text);
+  const DatasetKind* kind = find_kind(kinds, spec.kind);
+  return kind == nullptr || !kind->has_test_split || kind->has_test_split(spec);
+}
+
+bool has_whole(const std::vector<DatasetKind>& kinds, const std::string& text) {
+  const DataSpec spec = parse_data_spec(text);
+  const DatasetKind* kind = find_kind(kinds, spec.kind);
+  return kind != nullptr && kind->has_whole && kind->has_whole(spec);
+}
+
+std::string with_absolute_paths(const std::vector<DatasetKind>& kinds, const std::string& text) {
+  const DataSpec spec = parse_data_spec(text);
+  const DatasetKind* kind = find_kind(kinds, spec.kind);
+  const bool names_files = kind != nullptr && kind->with_absolute_paths && text.find(':') != std::string::npos;
+  return names_files ? print_data_spec(kind->with_absolute_paths(spec)) : text;
+}
+
+DataSpec with_absolute_argument(DataSpec spec) {
+  spec.argument = absolute(spec.argument);
+  return spec;
+}
+
+std::string dataset_forms(const std::vector<DatasetKind>& kinds) {
+  std::vector<std::string> forms;
+  for (const DatasetKind& kind : kinds) forms.push_back(kind.form);
+  return fmt::format("{}", fmt::join(forms, ", "));
 }
 
 }  // namespace weft::data

@@ -70,6 +70,10 @@ std::vector<ValueId> Graph::add_node(const std::string& op_name, const std::vect
   Node node{&op, inputs, {}, complete_attributes(op, hint, attributes)};
   const std::string base = unique_name(hint);
   const std::vector<TensorType> output_types = op.infer({op, base, input_types, input_names, node.attributes});
+  const bool any_number = !op.outputs.empty() && op.outputs.back().ends_with("...");
+  if (output_types.empty() || (output_types.size() > op.outputs.size() && !any_number))
+    fail(ErrorKind::usage, "[{}] '{}': its shape rule gives {} outputs, the op has {}; mend the rule", op.name, base,
+         output_types.size(), op.outputs.size());
   const NodeId node_id{static_cast<int32_t>(nodes_.size())};
   for (size_t index = 0; index < output_types.size(); ++index) {
     const ValueId id{static_cast<int32_t>(values_.size())};

@@ -59,7 +59,7 @@ struct GradContext {
 struct OpExample {
   std::string label;
   std::vector<TensorType> inputs;
-  Attributes attributes;
+  Attributes attributes = {};
   /// Values are drawn uniformly from [low, high) for floating inputs, integers in [low, high) for the others.
   struct Range {
     double low = -1, high = 1;
@@ -67,7 +67,7 @@ struct OpExample {
     /// differences never change which one is the maximum, or on which side of a kink it lies.
     bool spread = false;
   };
-  std::vector<Range> ranges;  // one per input; missing ones are [-1, 1)
+  std::vector<Range> ranges = {};  // one per input; missing ones are [-1, 1)
 };
 
 enum class LayoutRule {

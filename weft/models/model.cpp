@@ -54,21 +54,25 @@ const std::vector<ModelEntry>& all_models() {
   return entries;
 }
 
-const ModelEntry& find_model(const std::string& name) {
+const ModelEntry& find_model(const std::vector<ModelEntry>& models, const std::string& name) {
   std::vector<std::string> known;
-  for (const ModelEntry& entry : all_models()) {
+  for (const ModelEntry& entry : models) {
     if (entry.name == name) return entry;
     known.push_back(entry.name);
   }
   fail(ErrorKind::usage, "there is no model '{}' (`weft models` lists them){}", name, suggestion(name, known));
 }
 
+Model build(const OpRegistry& registry, const ModelEntry& entry, const ModelInput& input, const ModelOptions& options,
+            Mode mode) {
+  require_known_options(entry, options);
+  require_sane_input(entry.name, input);
+  return entry.build(registry, input, options, mode);
+}
+
 Model build(const OpRegistry& registry, const std::string& name, const ModelInput& input, const ModelOptions& options,
             Mode mode) {
-  const ModelEntry& entry = find_model(name);
-  require_known_options(entry, options);
-  require_sane_input(name, input);
-  return entry.build(registry, input, options, mode);
+  return build(registry, find_model(all_models(), name), input, options, mode);
 }
 
 int64_t multiply_adds(const Graph& graph) {

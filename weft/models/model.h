@@ -51,19 +51,23 @@ struct Model {
   ValueId losses{}, correct{};
 };
 
+/// A model by its name.
 struct ModelEntry {
   std::string name;
-  std::string summary;
-  std::vector<std::string> options;  // "width=16: channels of the first layer"
-  ModelInput default_input;
+  std::string summary;                    // a line for `weft models`
+  std::vector<std::string> options = {};  // "width=16: channels of the first layer"
+  ModelInput default_input = {};          // where nothing says what it shall read: `weft models`, `weft bench`
   std::function<Model(const OpRegistry&, const ModelInput&, const ModelOptions&, Mode)> build;
 };
 
-/// All models, in the order of `weft models`.
+/// The models that come with weft, in the order of `weft models`.
 const std::vector<ModelEntry>& all_models();
 /// Error(usage) for an unknown name, with the nearest.
-const ModelEntry& find_model(const std::string& name);
-/// Error(usage) with the nearest name for an unknown model or option; Error(shape) where the input does not fit.
+const ModelEntry& find_model(const std::vector<ModelEntry>& models, const std::string& name);
+/// Error(usage) with the nearest name for an unknown option; Error(shape) where the input does not fit.
+Model build(const OpRegistry& registry, const ModelEntry& entry, const ModelInput& input, const ModelOptions& options,
+            Mode mode);
+/// One that comes with weft; Error(usage) for an unknown name too.
 Model build(const OpRegistry& registry, const std::string& name, const ModelInput& input, const ModelOptions& options,
             Mode mode);
 /// Of the convolutions and matrix products, as published tables count them.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -57,7 +56,5 @@ struct Plan {
   /// arena + state + batch.
   int64_t total_bytes() const { return arena_bytes + state_bytes + batch_bytes; }
 };
-
-nlohmann::json to_json(const Plan& plan, const Graph& graph);
 
 }  // namespace weft

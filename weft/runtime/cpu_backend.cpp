@@ -1,5 +1,8 @@
 #include "weft/runtime/cpu_backend.h"
 
+#include <algorithm>
+
+#include "weft/base/error.h"
 #include "weft/runtime/onednn/convolution.h"
 
 namespace weft {
@@ -19,6 +22,9 @@ Choice first_that_serves(const KernelTable& table, const KernelOptions& options,
     if (choice.kernel != nullptr) return choice;
     choice.declined.push_back(fmt::format("{}: no, because {}", candidate.family, why_not));
   }
+  if (choice.declined.empty())
+    fail(ErrorKind::usage, "[{}] '{}': there is no kernel for this op; add one to the kernel table", node.op->name,
+         node.name);
   std::string reasons;
   for (const auto& reason : choice.declined) reasons += "; " + reason;
   fail(ErrorKind::usage, "[{}] '{}': no kernel serves this node{}", node.op->name, node.name, reasons);
@@ -26,17 +32,28 @@ Choice first_that_serves(const KernelTable& table, const KernelOptions& options,
 
 }  // namespace
 
-CpuBackend::CpuBackend(int threads, bool only_reference) : only_reference_(only_reference), options_{threads} {
+KernelTable standard_kernels() {
+  KernelTable table;
+  add_native_kernels(table);
+  add_onednn_kernels(table);
+  add_reference_kernels(table);
+  return table;
+}
+
+KernelTable reference_kernels() {
+  KernelTable table;
+  add_reference_kernels(table);
+  return table;
+}
+
+CpuBackend::CpuBackend(int threads, KernelTable kernels) : table_(std::move(kernels)), options_{threads} {
   if (threads < 1) fail(ErrorKind::usage, "--threads {}: a step needs at least one thread; try --threads 1", threads);
-  if (!only_reference) {
-    add_native_kernels(table_);
-    add_onednn_kernels(table_);
-  }
-  add_reference_kernels(table_);
 }
 
 std::optional<LayoutChoice> CpuBackend::preferred_layouts(const NodeSignature& node) const {
-  if (only_reference_) return std::nullopt;
+  const auto& candidates = table_.candidates(node.op->name);
+  const auto is_onednn = [](const KernelCandidate& candidate) { return candidate.family == "onednn"; };
+  if (std::none_of(candidates.begin(), candidates.end(), is_onednn)) return std::nullopt;
   const auto convolution = onednn::read_convolution(node);
   if (!convolution) return std::nullopt;
   const onednn::ThreadScope scope(options_.threads);

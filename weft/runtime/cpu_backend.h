@@ -10,8 +10,8 @@ namespace weft {
 
 class CpuBackend : public Backend {
  public:
-  /// Registers all kernel families. `only_reference` leaves just the plain loops, for checks against them.
-  explicit CpuBackend(int threads, bool only_reference = false);
+  /// Error(usage) for less than one thread.
+  explicit CpuBackend(int threads, KernelTable kernels = standard_kernels());
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override;
   bool supports_layouts(const NodeSignature& node) const override;
   KernelChoice choose_kernel(const NodeSignature& node) const override;
@@ -22,7 +22,6 @@ class CpuBackend : public Backend {
   int threads() const { return options_.threads; }
 
  private:
-  bool only_reference_;
   KernelTable table_;
   KernelOptions options_;
 };

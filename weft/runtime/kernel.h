@@ -18,6 +18,15 @@ struct KernelArguments {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
   void* workspace = nullptr;  // workspace_bytes() bytes, kAlignment aligned, content arbitrary
+
+  template <typename T = float>
+  const T* input(size_t index) const {
+    return static_cast<const T*>(inputs[index]);
+  }
+  template <typename T = float>
+  T* output(size_t index) const {
+    return static_cast<T*>(outputs[index]);
+  }
 };
 
 class Kernel {
@@ -62,6 +71,11 @@ class KernelTable {
  private:
   std::map<std::string, std::vector<KernelCandidate>> candidates_;
 };
+
+/// All kernels that weft has.
+KernelTable standard_kernels();
+/// The reference kernels alone, for checks against them.
+KernelTable reference_kernels();
 
 /// Plain loops, plain layouts, accumulation in double: what the other kernels are checked against.
 void add_reference_kernels(KernelTable&);

@@ -2,7 +2,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
-#include "weft/ops/all.h"
 #include "weft/train/process_memory.h"
 
 namespace weft::train {
@@ -15,16 +14,16 @@ CompileOptions compile_options(const RunSpec& spec) {
 
 }  // namespace
 
-PreparedRun::PreparedRun(const RunSpec& run_spec)
-    : spec(run_spec),
-      run_data(open_run_data(spec)),
-      registry(ops::make_registry()),
-      backend(static_cast<int>(spec.threads)),
-      step(build_training_step(registry, spec, model_input(run_data.description, spec.batch))),
+PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
+    : library(run_library),
+      spec(run_spec),
+      run_data(open_run_data(library, spec)),
+      backend(static_cast<int>(spec.threads), library.kernels),
+      step(build_training_step(library, spec, model_input(run_data.description, spec.batch))),
       training([this](int64_t) { return step.graph; }, backend, compile_options(spec)),
       evaluation(
           [this](int64_t batch) {
-            return build_evaluation_step(registry, spec, model_input(run_data.description, batch));
+            return build_evaluation_step(library, spec, model_input(run_data.description, batch));
           },
           backend, compile_options(spec)) {
   require_fit(step.graph, spec.model.name, run_data.description.info, spec.batch);

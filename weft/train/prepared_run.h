@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "weft/graph/op_def.h"
 #include "weft/runtime/cpu_backend.h"
+#include "weft/train/library.h"
 #include "weft/train/run_data.h"
 #include "weft/train/run_spec.h"
 #include "weft/train/step.h"
@@ -14,15 +14,15 @@ namespace weft::train {
 
 class PreparedRun {
  public:
-  /// Opens the data and compiles every plan that the run will need. Error(usage) where the machine's memory is too
-  /// small for them.
-  explicit PreparedRun(const RunSpec& run_spec);
+  /// Opens the data and compiles every plan that the run will need. Keeps a reference to the library. Error(usage)
+  /// where the machine's memory is too small for them.
+  PreparedRun(const Library& run_library, const RunSpec& run_spec);
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 
+  const Library& library;
   RunSpec spec;
   RunData run_data;
-  OpRegistry registry;
   CpuBackend backend;
   TrainingStep step;
   StepCache training, evaluation;

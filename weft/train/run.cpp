@@ -10,6 +10,7 @@
 #include "weft/base/progress.h"
 #include "weft/data/open_dataset.h"
 #include "weft/graph/text.h"
+#include "weft/plan/plan_json.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/fit.h"
 #include "weft/train/initial_weights.h"
@@ -295,15 +296,15 @@ void note_files(const PreparedRun& run, const RunOptions& options) {
 
 }  // namespace
 
-RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions& options) {
+RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path& path, const RunOptions& options) {
   RunDirectory::require_free(path);
-  PreparedRun run(spec);
+  PreparedRun run(library, spec);
   note_files(run, options);
   const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.info.name);
   const std::shared_ptr<void> lock = directory.lock();
   remove_temporaries(directory.path());
   FreshDirectoryGuard guard(&directory);  // after the lock: what another run writes there is not taken back
-  run.spec.data = data::with_absolute_paths(spec.data);
+  run.spec.data = data::with_absolute_paths(library.data, spec.data);
   if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
   write_atomically(directory.spec(), print_recipe(run.spec));
   write_description(directory, run);
@@ -312,7 +313,7 @@ RunOutcome start_run(const RunSpec& spec, const fs::path& path, const RunOptions
   return in_directory.train();
 }
 
-RunOutcome resume_run(const fs::path& path, int64_t threads, const RunOptions& options) {
+RunOutcome resume_run(const Library& library, const fs::path& path, int64_t threads, const RunOptions& options) {
   const RunDirectory directory = RunDirectory::open(path);
   const std::shared_ptr<void> lock = directory.lock();
   remove_temporaries(directory.path());
@@ -335,7 +336,7 @@ RunOutcome resume_run(const fs::path& path, int64_t threads, const RunOptions& o
   } else {
     note("no checkpoint yet: starting from the first step");
   }
-  PreparedRun run(spec);
+  PreparedRun run(library, spec);
   require_same_data(directory, run);
   write_description(directory, run);
   return RunInDirectory(run, directory, options, checkpoint_path).train();

@@ -6,16 +6,17 @@
 #include <functional>
 #include <string>
 
+#include "weft/train/library.h"
 #include "weft/train/run_spec.h"
 #include "weft/train/summary.h"
 
 namespace weft::train {
 
 struct RunOptions {
-  std::FILE* progress = nullptr;                 // where the progress line goes; null: nowhere
-  std::function<void(const std::string&)> note;  // a line for the user, such as a warning; may be empty
-  std::function<bool()> stop_requested;          // asked after each step and evaluated batch; may be empty
-  bool tensorboard = false;                      // event files; also where the run directory has some already
+  std::FILE* progress = nullptr;                      // where the progress line goes; null: nowhere
+  std::function<void(const std::string&)> note = {};  // a line for the user, such as a warning; may be empty
+  std::function<bool()> stop_requested = {};          // asked after each step and evaluated batch; may be empty
+  bool tensorboard = false;                           // event files; also where the run directory has some already
 };
 
 struct RunOutcome {
@@ -27,12 +28,14 @@ struct RunOutcome {
 
 /// Trains in a new directory (see RunDirectory::create). What is wrong with the spec, the data or the machine is said
 /// before anything is written.
-RunOutcome start_run(const RunSpec& spec, const std::filesystem::path& directory, const RunOptions& options);
+RunOutcome start_run(const Library& library, const RunSpec& spec, const std::filesystem::path& directory,
+                     const RunOptions& options);
 
 /// Goes on from the newest whole checkpoint of a run directory, from the beginning where there is none yet; of a run
 /// that is finished it only reads the summary. Error(data) where the data are not those that the run began with.
 /// `threads` 0: as the run began. With the same number of threads the weights become bitwise those of a run that was
 /// never cut off.
-RunOutcome resume_run(const std::filesystem::path& directory, int64_t threads, const RunOptions& options);
+RunOutcome resume_run(const Library& library, const std::filesystem::path& directory, int64_t threads,
+                      const RunOptions& options);
 
 }  // namespace weft::train

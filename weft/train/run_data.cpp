@@ -14,11 +14,12 @@ data::ChannelStatistics no_normalisation(int64_t channels) {
 
 }  // namespace
 
-RunData open_run_data(const RunSpec& spec) {
+RunData open_run_data(const Library& library, const RunSpec& spec) {
   RunData run_data;
-  run_data.training = data::open_dataset(spec.data, data::Split::train);
+  run_data.training = data::open_dataset(library.data, spec.data, data::Split::train);
   const data::DatasetInfo& info = run_data.training->info();
-  if (data::has_test_split(spec.data)) run_data.test = data::open_dataset(spec.data, data::Split::test, info.encoding);
+  if (data::has_test_split(library.data, spec.data))
+    run_data.test = data::open_dataset(library.data, spec.data, data::Split::test, info.encoding);
   if (run_data.training->size() < spec.batch)
     fail(ErrorKind::usage, "batch = {} is larger than the training data '{}' of {} samples; choose a smaller batch",
          spec.batch, info.name, run_data.training->size());
@@ -40,13 +41,14 @@ RunData open_run_data(const RunSpec& spec) {
   return run_data;
 }
 
-std::unique_ptr<data::Dataset> open_evaluation_data(const std::string& data_spec, const RunSpec& run,
-                                                    const DataDescription& trained) {
-  const bool other = data::with_absolute_paths(data_spec) != data::with_absolute_paths(run.data);
-  const data::Split split = other && data::has_whole(data_spec) ? data::Split::all
-                            : data::has_test_split(data_spec)   ? data::Split::test
-                                                                : data::Split::train;
-  return data::open_dataset(data_spec, split, trained.info.encoding);
+std::unique_ptr<data::Dataset> open_evaluation_data(const Library& library, const std::string& data_spec,
+                                                    const RunSpec& run, const DataDescription& trained) {
+  const bool other =
+      data::with_absolute_paths(library.data, data_spec) != data::with_absolute_paths(library.data, run.data);
+  const data::Split split = other && data::has_whole(library.data, data_spec) ? data::Split::all
+                            : data::has_test_split(library.data, data_spec)   ? data::Split::test
+                                                                              : data::Split::train;
+  return data::open_dataset(library.data, data_spec, split, trained.info.encoding);
 }
 
 models::ModelInput model_input(const DataDescription& description, int64_t batch) {

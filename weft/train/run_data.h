@@ -6,6 +6,7 @@
 #include "weft/data/dataset.h"
 #include "weft/data/loader.h"
 #include "weft/models/model.h"
+#include "weft/train/library.h"
 #include "weft/train/run_directory.h"
 #include "weft/train/run_spec.h"
 
@@ -18,12 +19,12 @@ struct RunData {
 };
 
 /// Opens what the spec names. Error(usage) where a batch is larger than the training set.
-RunData open_run_data(const RunSpec& spec);
+RunData open_run_data(const Library& library, const RunSpec& spec);
 
 /// What `weft eval` measures a trained model on: the test split; of data other than the run's own that do not come in
 /// two parts, all of them.
-std::unique_ptr<data::Dataset> open_evaluation_data(const std::string& data_spec, const RunSpec& run,
-                                                    const DataDescription& trained);
+std::unique_ptr<data::Dataset> open_evaluation_data(const Library& library, const std::string& data_spec,
+                                                    const RunSpec& run, const DataDescription& trained);
 
 models::ModelInput model_input(const DataDescription& description, int64_t batch);
 

@@ -13,7 +13,7 @@ namespace weft::train {
 
 struct ModelSpec {
   std::string name;
-  models::ModelOptions options;  // checked by the model itself
+  models::ModelOptions options = {};  // checked by the model itself
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 

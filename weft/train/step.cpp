@@ -82,12 +82,12 @@ Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedPa
 
 }  // namespace
 
-TrainingStep build_training_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input,
+TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options) {
   const bool mixed = mixes(spec.augment) && input.target == DType::i32;
   models::ModelInput batch = input;
   if (mixed) batch.target = DType::f32;
-  models::Model model = models::build(registry, spec.model.name, batch, spec.model.options, models::Mode::training);
+  models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " training");
   const double smoothing = spec.loss.label_smoothing;
@@ -135,8 +135,8 @@ Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
   return graph;
 }
 
-Graph build_evaluation_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input) {
-  models::Model model = models::build(registry, spec.model.name, input, spec.model.options, models::Mode::inference);
+Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input) {
+  models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " evaluation");
   graph.add_output("loss_sum", ops::reduce_sum(graph, row_losses(model, 0), {}, false, "loss_sum"));
@@ -149,8 +149,8 @@ Graph build_evaluation_step(const OpRegistry& registry, const RunSpec& spec, con
   return std::move(model.graph);
 }
 
-Graph build_prediction_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input) {
-  models::Model model = models::build(registry, spec.model.name, input, spec.model.options, models::Mode::inference);
+Graph build_prediction_step(const Library& library, const RunSpec& spec, const models::ModelInput& input) {
+  models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " prediction");
   if (predicts_values(model))

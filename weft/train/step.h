@@ -1,4 +1,5 @@
-// The graphs of one step: training (forward, backward, update), evaluation and prediction.
+// The graphs of one step: training (forward, backward, update), evaluation and prediction. They point into the library
+// that they are made with.
 #pragma once
 
 #include <optional>
@@ -11,6 +12,7 @@
 #include "weft/models/model.h"
 #include "weft/runtime/executor.h"
 #include "weft/runtime/state.h"
+#include "weft/train/library.h"
 #include "weft/train/optimizers/optimizer.h"
 #include "weft/train/run_spec.h"
 
@@ -33,15 +35,15 @@ struct TrainingStepOptions {
 /// batches, the update's counter is "update", and the scalar "accumulated" is 0 in the first of N batches, which begins
 /// a new sum, and 1 in the others. Outputs "loss" (mean over the batch) and, where there are classes, "correct" (rows
 /// whose largest logit is the label).
-TrainingStep build_training_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input,
+TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
 /// Inference; outputs "loss_sum" (over the rows, without label smoothing) and "correct"; for real values "loss_sum" and
 /// "squared_errors" [K], summed over the rows.
-Graph build_evaluation_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input);
+Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input);
 
 /// Inference; output "probabilities" [rows,classes], or, for real values, "values" [N,K].
-Graph build_prediction_step(const OpRegistry& registry, const RunSpec& spec, const models::ModelInput& input);
+Graph build_prediction_step(const Library& library, const RunSpec& spec, const models::ModelInput& input);
 
 /// Gives the step the next samples and targets, under the names that the model has for them.
 void bind_batch(Executor& executor, const data::Batch& batch);

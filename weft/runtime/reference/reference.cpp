@@ -6,47 +6,21 @@ namespace weft {
 namespace reference {
 namespace {
 
-class ReferenceKernel : public Kernel {
- public:
-  explicit ReferenceKernel(Body body) : body_(std::move(body)) {}
-  std::string name() const override { return "reference"; }
-  void run(const KernelArguments& arguments) override { body_(arguments); }
-
- private:
-  Body body_;
-};
-
-/// Empty where the operands fit, else why not.
-std::string objection(const std::vector<TensorType>& types, const char* side, bool any_layout, Accepts accepts) {
-  for (size_t index = 0; index < types.size(); ++index) {
-    const TensorType& type = types[index];
-    if (!any_layout && !type.layout.is_plain())
-      return fmt::format("layout {} of {} {}: only plain ones are served", to_string(type.layout), side, index);
-    if (accepts == Accepts::f32 && is_floating(type.dtype) && type.dtype != DType::f32)
-      return fmt::format("{} {} is {}: only f32 is served", side, index, name_of(type.dtype));
-  }
-  return "";
-}
-
-void add_candidate(KernelTable& table, const std::string& op, Prepare prepare, bool any_layout, Accepts accepts) {
-  table.add(op, {"reference",
-                 [prepare = std::move(prepare), any_layout, accepts](const NodeSignature& node, const KernelOptions&,
-                                                                     std::string& why_not) -> std::unique_ptr<Kernel> {
-                   why_not = objection(node.inputs, "operand", any_layout, accepts);
-                   if (why_not.empty()) why_not = objection(node.outputs, "output", any_layout, accepts);
-                   if (!why_not.empty()) return nullptr;
-                   return std::make_unique<ReferenceKernel>(prepare(node));
-                 }});
+void add_candidate(KernelTable& table, const std::string& op, Prepare prepare, const OperandRules& rules) {
+  const auto without_options = [prepare = std::move(prepare)](const NodeSignature& node, const KernelOptions&) {
+    return prepare(node);
+  };
+  table.add(op, {"reference", function_kernel("reference", without_options, rules)});
 }
 
 }  // namespace
 
 void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accepts accepts) {
-  add_candidate(table, op, std::move(prepare), false, accepts);
+  add_candidate(table, op, std::move(prepare), {.any_floating = accepts == Accepts::any_dtype});
 }
 
 void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare) {
-  add_candidate(table, op, std::move(prepare), true, Accepts::any_dtype);
+  add_candidate(table, op, std::move(prepare), {.any_layout = true, .any_floating = true});
 }
 
 StridedView::StridedView(const Shape& shape, std::vector<int64_t> strides, int64_t base)

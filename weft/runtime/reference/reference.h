@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "weft/runtime/element.h"
-#include "weft/runtime/kernel.h"
+#include "weft/runtime/function_kernel.h"
 
 namespace weft::reference {
 
-/// The body of run(). What it needs is computed when it is made: it must not allocate.
-using Body = std::function<void(const KernelArguments&)>;
+using Body = KernelBody;
 /// Makes the body for one signature.
 using Prepare = std::function<Body(const NodeSignature&)>;
 
@@ -27,11 +26,11 @@ void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare);
 
 template <typename T = float>
 const T* input(const KernelArguments& arguments, size_t index) {
-  return static_cast<const T*>(arguments.inputs[index]);
+  return arguments.input<T>(index);
 }
 template <typename T = float>
 T* output(const KernelArguments& arguments, size_t index) {
-  return static_cast<T*>(arguments.outputs[index]);
+  return arguments.output<T>(index);
 }
 
 /// Maps the position in a row-major walk over `shape` to an offset under other strides (0: broadcast), in elements.

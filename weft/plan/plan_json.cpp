@@ -1,4 +1,4 @@
-#include "weft/plan/plan.h"
+#include "weft/plan/plan_json.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,0 +1,12 @@
+// The program `weft`, over any library: a program of your own with your ops, models and data can do all that it does.
+#pragma once
+
+#include "weft/train/library.h"
+
+namespace weft::cli {
+
+/// Parses the command line and runs it; errors become messages on stderr. Returns the exit code: 0, 1 failure, 2 usage,
+/// 130 interrupted.
+int run(int argc, char** argv, const train::Library& library);
+
+}  // namespace weft::cli
