@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/error.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
+#include "weft/passes/mark_in_place.h"
 #include "weft/plan/plan_json.h"
 #include "weft/plan/schedule.h"
 #include "weft/plan/storage.h"
@@ -117,7 +119,7 @@ TEST_F(MakePlan, WorkspaceIsPartOfTheArena) {
 }
 
 TEST_F(MakePlan, UpdatesWriteIntoTheStateAfterItsOtherReaders) {
-  const Graph graph = parse(R"(graph "g" {
+  const Graph graph = passes::mark_in_place(parse(R"(graph "g" {
     parameter %w "w" : f32[8]
     state %v "v" : f32[8]
     batch %g "g" : f32[8]
@@ -128,7 +130,7 @@ TEST_F(MakePlan, UpdatesWriteIntoTheStateAfterItsOtherReaders) {
     output "later" %later
     update "w" %update
     update "v" %update.1
-  })");
+  })"));
   const Plan plan = make_plan(graph, backend_, 1);
   EXPECT_EQ(placement(graph, plan, "update").where, Placement::Where::state);
   EXPECT_EQ(placement(graph, plan, "update.1").where, Placement::Where::state);
@@ -152,7 +154,7 @@ TEST_F(MakePlan, ReadersOfTheNewStateThroughAViewComeAfterTheUpdate) {
 }
 
 TEST_F(MakePlan, AnUpdateOfAnUpdateWritesIntoTheSameState) {
-  const Graph graph = parse(R"(graph "g" {
+  const Graph graph = passes::mark_in_place(parse(R"(graph "g" {
     parameter %w "w" : f32[8]
     state %slow "slow" : f32[8]
     state %mean "mean" : f32[8]
@@ -168,7 +170,7 @@ TEST_F(MakePlan, AnUpdateOfAnUpdateWritesIntoTheSameState) {
     update "w" %joined
     update "slow" %slower
     update "mean" %average
-  })");
+  })"));
   const Plan plan = make_plan(graph, backend_, 1);
   EXPECT_TRUE(map_storage(graph).copied_updates.empty());
   EXPECT_EQ(placement(graph, plan, "joined").where, Placement::Where::state);
@@ -211,6 +213,83 @@ TEST_F(MakePlan, WhatOnlyUpdatesReadRunsAsSoonAsItCan) {
   EXPECT_EQ(position("norm"), 0) << "one number";
   EXPECT_LT(position("gradient"), position("decay")) << "which lies around until there is a gradient";
   EXPECT_EQ(position("update"), position("direction") + 1);
+}
+
+TEST_F(MakePlan, AnUpdateWhoseOldStateIsReadAfterItIsCopiedAtTheEnd) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[8]
+    batch %g "g" : f32[8]
+    scalar %a "a" : f32[]
+    scalar %b "b" : f32[]
+    %new = blend_update(%w, %g, %a, %b) : f32[8]
+    %moved = subtract(%new, %w) : f32[8]
+    output "moved" %moved
+    update "w" %new
+  })");
+  EXPECT_EQ(map_storage(graph).copied_updates.size(), 1u);
+  EXPECT_EQ(placement(graph, make_plan(graph, backend_, 1), "new").where, Placement::Where::arena);
+}
+
+TEST_F(MakePlan, OfTwoUpdatesOfOneStateTheLastOneMayOverwriteIt) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[8]
+    state %v "v" : f32[8]
+    batch %g "g" : f32[8]
+    scalar %a "a" : f32[]
+    scalar %b "b" : f32[]
+    %one = blend_update(%w, %g, %a, %b) : f32[8]
+    %two = blend_update(%w, %v, %b, %a) : f32[8]
+    %sum = add(%one, %two) : f32[8]
+    output "sum" %sum
+    update "w" %two
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_EQ(placement(graph, plan, "one").where, Placement::Where::arena);
+  EXPECT_EQ(placement(graph, plan, "two").where, Placement::Where::state);
+  EXPECT_EQ(order(graph, plan), (std::vector<std::string>{"one", "two", "sum"}));
+}
+
+TEST_F(MakePlan, AnUpdateOfNoStateOverwritesNothing) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[8]
+    parameter %w "w" : f32[8]
+    scalar %a "a" : f32[]
+    scalar %b "b" : f32[]
+    %one = blend_update(%x, %w, %a, %b) : f32[8]
+    %two = blend_update(%w, %x, %a, %b) : f32[8]
+    output "one" %one
+    output "two" %two
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_EQ(placement(graph, plan, "one").where, Placement::Where::arena);
+  EXPECT_EQ(placement(graph, plan, "two").where, Placement::Where::arena);
+}
+
+TEST_F(MakePlan, OutputsAndSuccessorsInAReplacedStateAreRefused) {
+  const auto with = [&](const std::string& result) {
+    const std::string body = R"(graph "g" {
+      parameter %w "w" : f32[8]
+      state %v "v" : f32[8]
+      scalar %a "a" : f32[]
+      scalar %b "b" : f32[]
+      %new = blend_update(%w, %v, %a, %b) : f32[8]
+      update "w" %new
+    )";
+    return parse((body + result + "\n}").c_str());
+  };
+  const auto message = [&](const std::string& result) -> std::string {
+    try {
+      map_storage(with(result));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("output \"o\" %w"),
+            "output 'o' lies in 'w', which the step replaces; the pass copy_states makes a copy");
+  EXPECT_EQ(message("update \"v\" %w"), "the successor of 'v' lies in 'w'; the pass copy_states makes a copy");
+  EXPECT_EQ(message("output \"o\" %new"), "");
+  EXPECT_EQ(message("output \"o\" %v"), "");
 }
 
 TEST_F(MakePlan, UpdateThatIsNoInPlaceOpIsCopiedAtTheEnd) {

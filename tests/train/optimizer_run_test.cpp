@@ -7,6 +7,7 @@
 
 #include "tests/train/fit_rig.h"
 #include "weft/base/error.h"
+#include "weft/plan/storage.h"
 #include "weft/runtime/native/isa.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/evaluate.h"
@@ -159,6 +160,23 @@ TEST(OptimizerRun, AccumulatedUpdateConvertsNoLayouts) {
     Rig rig(spec);
     for (const Node& node : rig.update->compiled(8).graph.nodes()) EXPECT_NE(node.op->name, "reorder") << optimizer;
   }
+}
+
+TEST(OptimizerRun, StatesAreReplacedInPlace) {
+  for (const char* optimizer : {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"})
+    for (const int64_t accumulate : {1, 2}) {
+      RunSpec spec = spec_for("resnet9", 1);
+      spec.optimizer.name = optimizer;
+      spec.optimizer.momentum = 0.9;
+      spec.ema.decay = 0.9;
+      spec.clip.norm = 1;
+      spec.batch = 8;
+      spec.accumulate = accumulate;
+      Rig rig(spec);
+      EXPECT_TRUE(map_storage(rig.training.compiled(8).graph).copied_updates.empty()) << optimizer;
+      if (accumulate == 1) continue;
+      EXPECT_TRUE(map_storage(rig.update->compiled(8).graph).copied_updates.empty()) << optimizer;
+    }
 }
 
 TEST(OptimizerRun, AveragesAreEvaluatedAndSaved) {

@@ -9,7 +9,8 @@ namespace weft::passes {
 
 namespace {
 
-/// The buffers of a graph before anything is marked: a view lies in the buffer of what it views.
+/// The buffers of a graph before anything is marked: a view lies in the buffer of what it views, the result of an
+/// update in that of its state.
 struct Buffers {
   std::vector<size_t> of_value;    // index of the value that owns the buffer
   std::vector<int32_t> last_user;  // per owner: the last node that reads the buffer; kForever: outlives the step
@@ -21,6 +22,10 @@ struct Buffers {
     for (size_t index = 0; index < graph.nodes().size(); ++index) {
       const Node& node = graph.nodes()[index];
       if (node.op->is_view) of_value[index_of(node.outputs[0])] = of_value[index_of(node.inputs[0])];
+      if (node.op->is_update)
+        for (const auto& [output, input] : node.op->in_place)
+          of_value[index_of(node.outputs[static_cast<size_t>(output)])] =
+              of_value[index_of(node.inputs[static_cast<size_t>(input)])];
       for (const ValueId input : node.inputs) reads(input, static_cast<int32_t>(index));
     }
     for (const GraphInput& input : graph.inputs()) reads(input.value, kForever);
@@ -64,9 +69,28 @@ std::vector<int64_t> choose_pairs(const Graph& graph, size_t index, const Buffer
   return pairs;
 }
 
+/// Updates and what depends on them come after all other nodes: so an update finds the readers of its state before it,
+/// and may overwrite it.
+Graph with_updates_last(const Graph& graph) {
+  std::vector<bool> is_late(graph.nodes().size(), false);
+  for (size_t index = 0; index < graph.nodes().size(); ++index) {
+    const Node& node = graph.nodes()[index];
+    is_late[index] = node.op->is_update;
+    for (const ValueId input : node.inputs)
+      if (const NodeId producer = graph.value(input).producer; producer.valid() && is_late[index_of(producer)])
+        is_late[index] = true;
+  }
+  Rewriter rewriter(graph);
+  for (const bool late : {false, true})
+    for (size_t index = 0; index < graph.nodes().size(); ++index)
+      if (is_late[index] == late) rewriter.copy(node_at(index));
+  return rewriter.finish();
+}
+
 }  // namespace
 
-Graph mark_in_place(const Graph& graph) {
+Graph mark_in_place(const Graph& source) {
+  const Graph graph = with_updates_last(source);
   const Buffers buffers(graph);
   Rewriter rewriter(graph);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {

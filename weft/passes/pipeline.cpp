@@ -7,6 +7,7 @@
 #include "weft/base/names.h"
 #include "weft/graph/verify.h"
 #include "weft/passes/assign_layouts.h"
+#include "weft/passes/copy_states.h"
 #include "weft/passes/eliminate_common_subexpressions.h"
 #include "weft/passes/eliminate_dead_code.h"
 #include "weft/passes/fold_constants.h"
@@ -48,7 +49,11 @@ const std::vector<Pass>& pipeline() {
        machine_independent(fuse_elementwise)},
       {"assign_layouts", "Gives every value the memory layout its kernels want, with reorders where they disagree.",
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
-      {"mark_in_place", "Lets results overwrite operands that die.", machine_independent(mark_in_place)},
+      {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
+       machine_independent(copy_states)},
+      {"mark_in_place",
+       "Lets results overwrite operands that die; puts updates last, so that they may overwrite states.",
+       machine_independent(mark_in_place)},
   };
   return table;
 }

@@ -8,65 +8,26 @@ namespace weft {
 
 namespace {
 
-/// For each value the one whose content it shows: through views, not through results written in place.
-std::vector<ValueId> find_contents(const Graph& graph) {
-  std::vector<ValueId> contents(graph.values().size());
-  for (size_t index = 0; index < contents.size(); ++index) contents[index] = ValueId{static_cast<int32_t>(index)};
-  for (const Node& node : graph.nodes())
-    if (node.op->is_view)
-      contents[static_cast<size_t>(node.outputs.front().index)] =
-          contents[static_cast<size_t>(node.inputs.front().index)];
-  return contents;
-}
-
-/// For each value how many updates, one on the result of the other, have written its memory before it.
-std::vector<int> find_versions(const Graph& graph) {
-  std::vector<int> versions(graph.values().size(), 0);
-  for (const Node& node : graph.nodes()) {
-    const auto follow = [&](int output, int input, int more) {
-      versions[static_cast<size_t>(node.outputs[static_cast<size_t>(output)].index)] =
-          versions[static_cast<size_t>(node.inputs[static_cast<size_t>(input)].index)] + more;
-    };
-    if (node.op->is_view) follow(0, 0, 0);
-    if (!node.op->is_update) continue;
-    for (const auto& [output, input] : node.op->in_place) follow(output, input, 1);
-  }
-  return versions;
-}
-
-/// For each node those that must wait for it: readers of its results, and updates that overwrite what it reads.
+/// For each node those that must wait for it: readers of its results, and nodes that overwrite what it reads. What
+/// shares memory was chosen so that the graph's order keeps to this: readers of the old content come before, of the new
+/// after.
 std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const StorageMap& storage) {
   const auto& nodes = graph.nodes();
-  const std::vector<ValueId> contents = find_contents(graph);
-  const std::vector<int> versions = find_versions(graph);
   std::vector<std::vector<int32_t>> successors(nodes.size());
-  std::vector<std::vector<int32_t>> readers(storage.root.size());
-  for (size_t index = 0; index < nodes.size(); ++index)
-    for (const ValueId input : nodes[index].inputs) {
+  std::vector<std::vector<int32_t>> readers(storage.root.size());  // so far
+  for (size_t index = 0; index < nodes.size(); ++index) {
+    for (const ValueId input : nodes[index].inputs)
       if (graph.value(input).producer.valid())
         successors[static_cast<size_t>(graph.value(input).producer.index)].push_back(static_cast<int32_t>(index));
-      readers[static_cast<size_t>(storage.storage(input))].push_back(static_cast<int32_t>(index));
-    }
-  for (size_t index = 0; index < nodes.size(); ++index) {
-    if (nodes[index].op->is_view) continue;
-    for (const ValueId output : nodes[index].outputs) {
-      const int32_t written = storage.storage(output);
-      if (storage.root[static_cast<size_t>(written)] == output) continue;
-      // This node overwrites memory that others read: they come first, unless they read its own result.
-      for (const int32_t reader : readers[static_cast<size_t>(written)]) {
-        if (reader == static_cast<int32_t>(index)) continue;
-        bool reads_result = false;  // or what a later update makes of it
-        for (const ValueId input : nodes[static_cast<size_t>(reader)].inputs) {
-          const auto value = static_cast<size_t>(input.index);
-          reads_result |=
-              contents[value] == output || (nodes[index].op->is_update && storage.storage(input) == written &&
-                                            versions[value] >= versions[static_cast<size_t>(output.index)]);
-        }
-        // Later overwriters of the same memory are ordered by their own rule.
-        if (!reads_result && (nodes[index].op->is_update || reader < static_cast<int32_t>(index)))
+    if (!nodes[index].op->is_view)
+      for (const ValueId output : nodes[index].outputs) {
+        const int32_t written = storage.storage(output);
+        if (storage.root[static_cast<size_t>(written)] == output) continue;
+        for (const int32_t reader : readers[static_cast<size_t>(written)])
           successors[static_cast<size_t>(reader)].push_back(static_cast<int32_t>(index));
       }
-    }
+    for (const ValueId input : nodes[index].inputs)
+      readers[static_cast<size_t>(storage.storage(input))].push_back(static_cast<int32_t>(index));
   }
   return successors;
 }

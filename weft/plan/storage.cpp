@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <unordered_map>
 
 #include "weft/base/error.h"
 
@@ -10,26 +12,84 @@ namespace weft {
 
 namespace {
 
-/// Is the value a graph input or what an update made of one?
-bool lies_in_state(const Graph& graph, ValueId value) {
-  const Node* producer = graph.producer(value);
-  if (producer == nullptr) return true;
-  if (!producer->op->is_update) return false;
-  for (const auto& [output, input] : producer->op->in_place)
-    if (producer->outputs[static_cast<size_t>(output)] == value)
-      return lies_in_state(graph, producer->inputs[static_cast<size_t>(input)]);
-  return false;
-}
+/// Finds the updates that may write their result over the state: all that reads the old content stands before them in
+/// the graph, whose order is thus one that keeps to all of it. The result of another is copied to the state after the
+/// step.
+class UpdatesInPlace {
+ public:
+  explicit UpdatesInPlace(const Graph& graph)
+      : graph_(graph), content_(graph.values().size()), last_reader_(content_.size(), -1), replaced_(content_.size()) {
+    for (size_t index = 0; index < content_.size(); ++index) content_[index] = static_cast<int32_t>(index);
+    const auto reads = [&](ValueId value, int32_t node) {
+      int32_t& last = last_reader_[static_cast<size_t>(content(value))];
+      last = std::max(last, node);
+    };
+    for (size_t index = 0; index < graph.nodes().size(); ++index) {
+      const Node& node = graph.nodes()[index];
+      if (node.op->is_view)
+        content_[static_cast<size_t>(node.outputs[0].index)] = content(node.inputs[0]);
+      else
+        for (const ValueId input : node.inputs) reads(input, static_cast<int32_t>(index));
+    }
+    for (const GraphOutput& output : graph.outputs()) reads(output.value, kAfterTheStep);
+    for (const StateUpdate& update : graph.updates()) {
+      reads(update.value, kAfterTheStep);
+      replaced_[static_cast<size_t>(graph.find_input(update.state)->value.index)] = true;
+    }
+  }
+
+  /// What is read after the step must not lie where the step puts something else.
+  void require_copies(const StorageMap& map) const {
+    const auto input_of = [&](ValueId value) -> const GraphInput* {
+      const int32_t input = map.input[static_cast<size_t>(map.storage(value))];
+      return input < 0 ? nullptr : &graph_.inputs()[static_cast<size_t>(input)];
+    };
+    std::unordered_map<const GraphInput*, ValueId> successors;
+    for (const StateUpdate& update : graph_.updates()) {
+      const GraphInput* input = input_of(update.value);
+      successors[graph_.find_input(update.state)] = update.value;
+      if (input != nullptr && input->name != update.state)
+        fail(ErrorKind::usage, "the successor of '{}' lies in '{}'; the pass copy_states makes a copy", update.state,
+             input->name);
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      const auto successor = successors.find(input_of(output.value));
+      if (successor != successors.end() && content(successor->second) != content(output.value))
+        fail(ErrorKind::usage, "output '{}' lies in '{}', which the step replaces; the pass copy_states makes a copy",
+             output.name, successor->first->name);
+    }
+  }
+
+  bool may_overwrite(int32_t node_index, int input, const StorageMap& map) const {
+    const Node& node = graph_.nodes()[static_cast<size_t>(node_index)];
+    const ValueId state = node.inputs[static_cast<size_t>(input)];
+    const int32_t storage = map.storage(state);
+    if (map.input[static_cast<size_t>(storage)] < 0) return false;
+    if (!replaced_[static_cast<size_t>(map.root[static_cast<size_t>(storage)].index)]) return false;
+    for (size_t other = 0; other < node.inputs.size(); ++other)
+      if (other != static_cast<size_t>(input) && map.storage(node.inputs[other]) == storage) return false;
+    return last_reader_[static_cast<size_t>(content(state))] <= node_index;
+  }
+
+ private:
+  static constexpr int32_t kAfterTheStep = std::numeric_limits<int32_t>::max();
+
+  int32_t content(ValueId value) const { return content_[static_cast<size_t>(value.index)]; }
+
+  const Graph& graph_;
+  std::vector<int32_t> content_;      // per value: the one that it is a view of, or itself
+  std::vector<int32_t> last_reader_;  // per content: the last node in the graph's order
+  std::vector<bool> replaced_;        // per value: a state that the step replaces
+};
 
 /// Pairs (output, input) of a node that share memory.
-std::vector<std::pair<int64_t, int64_t>> shared_pairs(const Graph& graph, const Node& node) {
+std::vector<std::pair<int64_t, int64_t>> shared_pairs(const Node& node, int32_t index, const UpdatesInPlace& updates,
+                                                      const StorageMap& map) {
   std::vector<std::pair<int64_t, int64_t>> pairs;
   if (node.op->is_view) return {{0, 0}};
   if (node.op->is_update) {
-    for (const auto& [output, input] : node.op->in_place) {
-      const ValueId state = node.inputs[static_cast<size_t>(input)];
-      if (lies_in_state(graph, state)) pairs.emplace_back(output, input);
-    }
+    for (const auto& [output, input] : node.op->in_place)
+      if (updates.may_overwrite(index, input, map)) pairs.emplace_back(output, input);
     return pairs;
   }
   if (node.attributes.has("in_place")) {
@@ -52,8 +112,10 @@ StorageMap map_storage(const Graph& graph) {
   };
   for (size_t index = 0; index < graph.inputs().size(); ++index)
     start(graph.inputs()[index].value, static_cast<int32_t>(index));
-  for (const Node& node : graph.nodes()) {
-    for (const auto& [output, input] : shared_pairs(graph, node)) {
+  const UpdatesInPlace updates(graph);
+  for (size_t index = 0; index < graph.nodes().size(); ++index) {
+    const Node& node = graph.nodes()[index];
+    for (const auto& [output, input] : shared_pairs(node, static_cast<int32_t>(index), updates, map)) {
       const ValueId from = node.inputs[static_cast<size_t>(input)], to = node.outputs[static_cast<size_t>(output)];
       const int32_t storage = map.storage(from);
       const int32_t owner = map.input[static_cast<size_t>(storage)];
@@ -72,6 +134,7 @@ StorageMap map_storage(const Graph& graph) {
     if (map.storage(update.value) != map.storage(graph.find_input(update.state)->value))
       map.copied_updates.push_back(static_cast<int32_t>(index));
   }
+  updates.require_copies(map);
   return map;
 }
 
