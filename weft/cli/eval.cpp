@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/cli/class_report.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/weights.h"
@@ -19,7 +20,7 @@ namespace weft::cli {
 namespace {
 
 struct EvalOptions {
-  std::string run, data, checkpoint = "last", weights, model, mean, deviation, logits;
+  std::string run, data, checkpoint = "last", weights, model, mean, deviation, logits, confusion;
   std::vector<std::string> set;
   int64_t batch = 0, threads = 0;
   bool json = false;
@@ -41,7 +42,7 @@ std::string in_words(data::Task task, const train::Evaluation& result) {
 }
 
 void print_json(const EvalOptions& options, const std::string& checkpoint, const std::string& data_spec,
-                data::Task task, const train::Evaluation& result) {
+                data::Task task, const train::Evaluation& result, const std::optional<ClassReport>& classes) {
   const auto number = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
   };
@@ -56,7 +57,8 @@ void print_json(const EvalOptions& options, const std::string& checkpoint, const
   root["loss"] = result.loss;
   if (task == data::Task::language_model) root["perplexity"] = std::exp(result.loss);
   root["seconds"] = result.seconds;
-  fmt::print("{}\n", root.dump(2));
+  if (classes) classes->add_to(root);
+  fmt::print("{}\n", root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 /// A run directory, a file of weights, or the first with the weights of the second.
@@ -71,6 +73,17 @@ LoadedRun evaluated_run(const train::Library& library, const EvalOptions& option
   LoadedRun run = load_run(options.run, options.checkpoint, options.threads);
   if (!options.weights.empty()) replace_weights(library, run, options.weights);
   return run;
+}
+
+/// Ready to count where the run predicts classes. Error(usage) where it does not and a file of them is asked for.
+std::optional<ClassReport> empty_report(const EvalOptions& options, const LoadedRun& run, const Graph& step) {
+  const data::DatasetInfo& info = run.data.info;
+  if (info.task == data::Task::classification && train::has_output(step, "predicted"))
+    return ClassReport{train::ConfusionMatrix(info.classes), info.class_names};
+  if (!options.confusion.empty())
+    fail(ErrorKind::usage, "--confusion counts classes, and '{}' on '{}' predicts none; leave it away",
+         run.spec.model.name, info.name);
+  return std::nullopt;
 }
 
 int eval_command(const train::Library& library, const EvalOptions& options) {
@@ -89,7 +102,8 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   train::StepCache steps(
       [&](int64_t batch) {
-        return train::build_evaluation_step(library, run.spec, train::model_input(run.data, batch));
+        return train::build_evaluation_step(library, run.spec, train::model_input(run.data, batch),
+                                            {.predictions = info.task == data::Task::classification});
       },
       backend, {.passes = {}, .threads = static_cast<int>(run.spec.threads)});
   const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
@@ -102,13 +116,16 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
                  steps.arena_bytes() + state_bytes + train::loader_bytes(loader_options, run.data),
                  "choose a smaller --batch");
   data::Loader loader(*dataset, loader_options);
-  const train::Evaluation result = train::evaluate(steps, run.state, loader);
+  std::optional<ClassReport> classes = empty_report(options, run, steps.compiled(std::min(batch, samples)).graph);
+  const train::Evaluation result = train::evaluate(steps, run.state, loader, {}, classes ? &classes->matrix : nullptr);
+  if (!options.confusion.empty()) classes->write_csv(options.confusion);
   if (!options.logits.empty()) write_logits(library, run, *dataset, options.logits);
   if (options.json) {
-    print_json(options, run.checkpoint, data_spec, info.task, result);
+    print_json(options, run.checkpoint, data_spec, info.task, result, classes);
   } else {
     fmt::print("{} on {} samples of {}: {} ({})\n", run.checkpoint, result.samples, data_spec,
                in_words(info.task, result), human_duration(result.seconds));
+    if (classes) fmt::print("\n{}", classes->text());
   }
   return 0;
 }
@@ -127,6 +144,8 @@ void add_eval(CLI::App& app, Action& action, const train::Library& library) {
       ->allow_extra_args(false);
   command->add_option("--mean", options->mean, "Of each channel, of pixels in 0 to 1; default: as in training");
   command->add_option("--deviation", options->deviation, "Standard deviations likewise");
+  command->add_option("--confusion", options->confusion,
+                      "Write how often each class was taken for each other one to this CSV file");
   command->add_option("--logits", options->logits, "Write all logits to this safetensors file");
   command->add_option("--batch", options->batch, "Samples at a time; default: as in training")
       ->check(CLI::Range(1, 65536));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/train/step.h"
 
 namespace weft::train {
@@ -52,7 +53,8 @@ class ValueErrors {
 
 }  // namespace
 
-Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const std::function<bool()>& stop_requested) {
+Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const std::function<bool()>& stop_requested,
+                    ConfusionMatrix* confusion) {
   const auto begin = std::chrono::steady_clock::now();
   Evaluation result;
   const data::DatasetInfo& info = loader.dataset().info();
@@ -80,6 +82,12 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
     loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
     if (has_classes) correct += static_cast<double>(executor.scalar_output("correct"));
     if (has_values) errors.add(executor.output("squared_errors"), batch);
+    if (confusion != nullptr) {
+      const Tensor predicted = executor.output("predicted");
+      check(predicted.elements() <= batch.targets.elements(), "a prediction per target");
+      const auto count = static_cast<size_t>(predicted.elements());
+      confusion->add({batch.targets.data_as<int32_t>(), count}, {predicted.data_as<int32_t>(), count});
+    }
     result.samples += batch.count;
   }
   const auto predictions = static_cast<double>(result.samples * info.predictions_per_sample());

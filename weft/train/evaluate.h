@@ -7,6 +7,7 @@
 
 #include "weft/data/loader.h"
 #include "weft/runtime/state.h"
+#include "weft/train/confusion_matrix.h"
 #include "weft/train/step_cache.h"
 
 namespace weft::train {
@@ -23,8 +24,9 @@ struct Evaluation {
 
 /// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size. The state's
 /// values stay as they are, its layouts may change: bind another executor again afterwards. `stop_requested`,
-/// which may be empty, is asked before each batch.
+/// which may be empty, is asked before each batch. `confusion`, which may be null, counts what the step's output
+/// "predicted" says.
 Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader,
-                    const std::function<bool()>& stop_requested = {});
+                    const std::function<bool()>& stop_requested = {}, ConfusionMatrix* confusion = nullptr);
 
 }  // namespace weft::train

@@ -135,7 +135,8 @@ Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
   return graph;
 }
 
-Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input) {
+Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
+                            const EvaluationStepOptions& options) {
   models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " evaluation");
@@ -145,6 +146,8 @@ Graph build_evaluation_step(const Library& library, const RunSpec& spec, const m
     graph.add_output("squared_errors", ops::reduce_sum(graph, errors, {0}, false, "squared_errors"));
   } else {
     graph.add_output("correct", count_correct(model));
+    if (options.predictions && !model.correct.valid())
+      graph.add_output("predicted", ops::argmax(graph, model.logits, -1, false, "predicted"));
   }
   return std::move(model.graph);
 }

@@ -38,9 +38,14 @@ struct TrainingStepOptions {
 TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
+struct EvaluationStepOptions {
+  bool predictions = false;  // where there are classes, also outputs "predicted" i32: the likeliest of each label's
+};
+
 /// Inference; outputs "loss_sum" (over the rows, without label smoothing) and "correct"; for real values "loss_sum" and
 /// "squared_errors" [K], summed over the rows.
-Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input);
+Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
+                            const EvaluationStepOptions& options = {});
 
 /// Inference; output "probabilities" [rows,classes], or, for real values, "values" [N,K].
 Graph build_prediction_step(const Library& library, const RunSpec& spec, const models::ModelInput& input);
