@@ -38,6 +38,13 @@ TEST_F(Watch, PlotNamesTheMetricsThereAre) {
   EXPECT_NE(outcome.err.find("learning_rate"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Watch, GradientNormIsRecordedAndDrawnWhereAskedFor) {
+  ASSERT_EQ(weft(tiny_run("r", {"--epochs", "10", "--set", "metrics.gradient_norm=true"})).code, 0);
+  const Outcome outcome = weft({"plot", "r", "--metric", "gradient_norm"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.rfind("gradient_norm\n", 0), 0u) << outcome.out;
+}
+
 TEST_F(Watch, CompareShowsWhatDiffersAndTheTimeToTheAccuracyOfAll) {
   ASSERT_EQ(weft(tiny_run("a", {"--epochs", "2"})).code, 0);
   ASSERT_EQ(weft(tiny_run("b", {"--epochs", "2", "--set", "optimizer.momentum=0.5"})).code, 0);

@@ -214,6 +214,24 @@ TEST(OptimizerRun, GradientNormIsReportedWhereItIsBounded) {
   }
 }
 
+TEST(OptimizerRun, RecordingTheGradientNormChangesNothingElse) {
+  const auto norms_and_weights = [](bool records, double bound) {
+    RunSpec spec = spec_for("mlp", 1);
+    spec.metrics.gradient_norm = records;
+    spec.clip.norm = bound;
+    Rig rig(spec);
+    std::vector<double> norms;
+    Hooks hooks;
+    hooks.on_step = [&](const StepMetrics& m) { norms.push_back(m.gradient_norm.value_or(-1)); };
+    rig.fit_from({}, hooks);
+    return std::pair(norms, rig.weights());
+  };
+  const auto plain = norms_and_weights(false, 0), recorded = norms_and_weights(true, 0);
+  EXPECT_EQ(plain.second, recorded.second);
+  EXPECT_EQ(recorded.first, norms_and_weights(false, 1e6).first) << "the same as a bound that never acts sees";
+  EXPECT_EQ(plain.first, std::vector<double>(6, -1));
+}
+
 TEST(OptimizerRun, SlotsBeginFromTheParametersInTheState) {
   RunSpec spec = spec_for("mlp", 1);
   spec.lookahead.steps = 5;

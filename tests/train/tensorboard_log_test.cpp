@@ -132,6 +132,19 @@ TEST_F(TensorboardLogTest, WritesEachTwentiethStep) {
   EXPECT_EQ(scalars_of(events[3]), (std::map<std::string, double>{{"step/loss", 2.0}, {"step/learning_rate", 0.25}}));
 }
 
+TEST_F(TensorboardLogTest, WritesTheGradientNormOfTheSameSteps) {
+  TensorboardLog log(path(""), 0, fixed_clock);
+  for (int64_t step = 0; step < 40; ++step) log.add(StepMetrics{.step = step, .loss = 2.0, .gradient_norm = 0.5});
+  std::vector<uint64_t> steps;
+  for (const Fields& event : read_events(log.path())) {
+    const std::map<std::string, double> scalars = scalars_of(event);
+    if (!scalars.contains("step/gradient_norm")) continue;
+    EXPECT_EQ(scalars.at("step/gradient_norm"), 0.5);
+    steps.push_back(event.numbers.at(2));
+  }
+  EXPECT_EQ(steps, (std::vector<uint64_t>{20, 40}));
+}
+
 TEST_F(TensorboardLogTest, WritesWhatAnEpochMeasured) {
   TensorboardLog log(path(""), 0, fixed_clock);
   log.add(EpochMetrics{.step = 300, .train_loss = 0.5, .train_accuracy = 0.75, .test_accuracy = 0.5});

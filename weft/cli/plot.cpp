@@ -98,7 +98,7 @@ class PanelMaker {
                         .dashed = several && metric.starts_with("train_")};
     if (series.x.size() != series.y.size()) return;
     if (several && runs_.size() > 1) series.name = run.name + " " + metric;
-    if (!of_epochs && metric.find("loss") != std::string::npos) {
+    if (!of_epochs && (metric.find("loss") != std::string::npos || metric == "gradient_norm")) {
       plot::Series raw = series;
       raw.faint = true;
       panel.series.push_back(std::move(raw));
@@ -189,7 +189,8 @@ void add_plot(CLI::App& app, Action& action) {
   command->add_option("--x", options->x, "step, epoch or seconds; default: epoch, or step where no epoch has ended")
       ->check(CLI::IsMember({"step", "epoch", "seconds"}));
   command
-      ->add_option("--smoothing", options->smoothing, "Weight of the past in the curve of the steps' loss, in [0, 1)")
+      ->add_option("--smoothing", options->smoothing,
+                   "Weight of the past in the curves of the steps' loss and gradient norm, in [0, 1)")
       ->check(CLI::Range(0.0, 0.9999));
   command->callback([options, &action] { action = [options] { return plot_command(*options); }; });
 }

@@ -37,7 +37,7 @@ struct StepMetrics {
   double learning_rate = 0;
   double loss = 0;                        // of this step's batch
   int64_t samples = 0;                    // since the start of the run
-  std::optional<double> gradient_norm{};  // before it was bounded, where the recipe bounds it
+  std::optional<double> gradient_norm{};  // before it was bounded, where the recipe bounds or records it
 };
 
 struct EpochMetrics {

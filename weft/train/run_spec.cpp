@@ -229,6 +229,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"schedule.cooldown", &schedule.cooldown, 0, 1e6, {}, "plateau: epochs after a reduction that do not count"},
       {"clip.norm", &spec.clip.norm, 0, 1e30, {}, "bound of the norm of all gradients together; 0: none"},
       {"clip.value", &spec.clip.value, 0, 1e30, {}, "bound of each element of the gradients; 0: none"},
+      {"metrics.gradient_norm", &spec.metrics.gradient_norm, 0, 0, {}, "recorded even where clip.norm = 0"},
       {"ema.decay",
        &spec.ema.decay,
        0,

@@ -74,6 +74,12 @@ struct ClipSpec {
   friend bool operator==(const ClipSpec&, const ClipSpec&) = default;
 };
 
+/// What steps record beside loss and learning rate.
+struct MetricsSpec {
+  bool gradient_norm = false;  // of all gradients together; always where clip.norm bounds it
+  friend bool operator==(const MetricsSpec&, const MetricsSpec&) = default;
+};
+
 /// The exponential moving average of the weights, which evaluation and checkpoints then use.
 struct EmaSpec {
   double decay = 0;    // 0: no average
@@ -140,6 +146,7 @@ struct RunSpec {
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   ClipSpec clip;
+  MetricsSpec metrics;
   EmaSpec ema;
   LookaheadSpec lookahead;
   LossSpec loss;

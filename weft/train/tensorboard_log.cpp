@@ -155,6 +155,7 @@ void TensorboardLog::write_scalars(int64_t step, std::initializer_list<std::pair
 void TensorboardLog::add(const StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;
   write_scalars(m.step + 1, {{"step/loss", m.loss}, {"step/learning_rate", m.learning_rate}});
+  if (m.gradient_norm) write_scalars(m.step + 1, {{"step/gradient_norm", *m.gradient_norm}});
 }
 
 void TensorboardLog::add(const EpochMetrics& m) {

@@ -8,12 +8,12 @@
 
 namespace weft::train {
 
-void clip_gradients(Graph& graph, const ClipSpec& spec, std::vector<TrainedParameter>& parameters) {
+void clip_gradients(Graph& graph, const ClipSpec& spec, bool records_norm, std::vector<TrainedParameter>& parameters) {
   if (spec.value > 0)
     for (TrainedParameter& parameter : parameters)
       parameter.gradient =
           ops::clip(graph, parameter.gradient, -spec.value, spec.value, parameter.name + ".clipped_gradient");
-  if (spec.norm == 0 || parameters.empty()) return;
+  if ((spec.norm == 0 && !records_norm) || parameters.empty()) return;
   ValueId sum;
   for (const TrainedParameter& parameter : parameters) {
     const ValueId square = ops::squared_norm(graph, parameter.gradient);
@@ -21,6 +21,7 @@ void clip_gradients(Graph& graph, const ClipSpec& spec, std::vector<TrainedParam
   }
   const ValueId norm = ops::sqrt(graph, sum, "gradient_norm");
   graph.add_output("gradient_norm", norm);
+  if (spec.norm == 0) return;
   const ValueId ratio = ops::divide(graph, ops::constant(graph, {}, spec.norm), ops::add_scalar(graph, norm, 1e-6));
   const ValueId factor = ops::minimum(graph, ratio, ops::constant(graph, {}, 1), "gradient_factor");
   for (TrainedParameter& parameter : parameters)

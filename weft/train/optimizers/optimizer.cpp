@@ -25,7 +25,7 @@ void add_named(UpdateBuilder& builder, const std::vector<UpdatedParameter>& para
 std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
                                  const std::vector<std::string>& statistics, const std::string& counter) {
   std::vector<TrainedParameter> clipped = parameters;
-  clip_gradients(graph, spec.clip, clipped);
+  clip_gradients(graph, spec.clip, spec.metrics.gradient_norm, clipped);
   UpdateBuilder builder(graph, spec.optimizer, counter);
   const std::vector<UpdatedParameter> updated = assign_groups(builder, clipped);
   add_named(builder, updated);

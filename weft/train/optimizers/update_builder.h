@@ -66,8 +66,9 @@ class UpdateBuilder {
 /// Each parameter with the rate and the decay of its group.
 std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::vector<TrainedParameter>& parameters);
 
-/// Gradients bounded as the spec says, first element by element, then by their common norm.
-void clip_gradients(Graph& graph, const ClipSpec& spec, std::vector<TrainedParameter>& parameters);
+/// Gradients bounded as the spec says, first element by element, then by their common norm, which is an output where it
+/// is bounded or `records_norm`.
+void clip_gradients(Graph& graph, const ClipSpec& spec, bool records_norm, std::vector<TrainedParameter>& parameters);
 
 // The formula and its source stand in the file of each.
 void add_adam(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters, bool decoupled);
