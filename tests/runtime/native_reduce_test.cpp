@@ -14,7 +14,7 @@ TEST(NativeReduce, MatchesReferenceOverAnyAxes) {
     Axes axes;
     Shape out;
   };
-  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"})
+  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_prod", "reduce_max", "reduce_min"})
     for (const Row& row : {Row{{300, 301}, {}, {}}, Row{{300, 301}, {0}, {301}}, Row{{300, 301}, {-1}, {300}},
                            Row{{7, 5, 11, 13}, {0, 2, 3}, {5}}, Row{{7, 5, 11, 13}, {1, 3}, {7, 11}},
                            Row{{7, 5, 11, 13}, {0, 2}, {5, 13}}, Row{{4, 5, 600}, {0, 1}, {600}},
@@ -25,7 +25,8 @@ TEST(NativeReduce, MatchesReferenceOverAnyAxes) {
       c.inputs = {f32(row.in)};
       c.outputs = {f32(row.out)};
       c.attributes = {{"axes", row.axes}, {"keep_dims", false}};
-      c.low = 0.5;
+      c.low = c.op == "reduce_prod" ? 0.99 : 0.5;  // products that no float holds would all be equal
+      c.high = c.op == "reduce_prod" ? 1.01 : 1;
       expect_matches_reference(c);
     }
 }
@@ -44,6 +45,73 @@ TEST(NativeReduce, MillionsOfEqualTermsLoseNothing) {
     const auto sum = run_kernel(*make_native(node.signature, isa, 2, why_not), node.signature, {x})[0];
     EXPECT_NEAR(static_cast<double>(sum.data_as<float>()[0]), 4e5, 0.5);
   }
+}
+
+TEST(NativeReduce, ExtremaAreNaNWhereverOneLies) {
+  for (const char* op : {"reduce_max", "reduce_min"})
+    for (const int64_t place : {0, 1, 31, 500, 16383, 39998, 39999})
+      for (const auto& [axes, out] :
+           {std::pair{Axes{}, Shape{}}, std::pair{Axes{0}, Shape{200}}, std::pair{Axes{1}, Shape{200}}}) {
+        Case c;
+        c.op = op;
+        c.inputs = {f32({200, 200})};
+        c.outputs = {f32(out)};
+        c.attributes = {{"axes", axes}, {"keep_dims", false}};
+        c.prepare = [place](std::vector<Tensor>& inputs) {
+          inputs[0].data_as<float>()[place] = std::numeric_limits<float>::quiet_NaN();
+        };
+        expect_matches_reference(c);
+      }
+}
+
+Case argmax_case(const Shape& in, const Shape& out, int64_t axis) {
+  Case c;
+  c.op = "argmax";
+  c.inputs = {f32(in)};
+  c.outputs = {i32(out)};
+  c.attributes = {{"axis", axis}, {"keep_dims", false}};
+  return c;
+}
+
+std::vector<Case> argmax_cases() {
+  return {argmax_case({7}, {}, 0),
+          argmax_case({100000}, {}, -1),
+          argmax_case({33, 10}, {33}, 1),
+          argmax_case({3, 40000}, {3}, -1),
+          argmax_case({70, 1000}, {70}, -1),
+          argmax_case({1000, 70}, {70}, 0),
+          argmax_case({3, 50, 601}, {3, 601}, 1),
+          argmax_case({2, 3, 4, 5}, {2, 4, 5}, -3),
+          argmax_case({5, 1}, {5}, 1)};
+}
+
+TEST(NativeArgmax, MatchesReference) {
+  for (const Case& c : argmax_cases()) expect_matches_reference(c);
+}
+
+TEST(NativeArgmax, TakesTheFirstOfManyEqualOnes) {
+  for (Case c : argmax_cases()) {
+    c.prepare = [](std::vector<Tensor>& inputs) {
+      for (int64_t i = 0; i < inputs[0].elements(); ++i)
+        inputs[0].data_as<float>()[i] = std::round(inputs[0].data_as<float>()[i] * 2);
+    };
+    expect_matches_reference(c);
+  }
+}
+
+TEST(NativeArgmax, FindsInfinitiesAndTheFirstNaN) {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (Case c : argmax_cases())
+    for (const bool ascending : {false, true})
+      for (const float special : {-infinity, infinity, nan}) {
+        c.prepare = [=](std::vector<Tensor>& inputs) {
+          const int64_t count = inputs[0].elements();
+          for (int64_t i = 0; ascending && i < count; ++i) inputs[0].data_as<float>()[i] = static_cast<float>(i);
+          if (special < 0) std::fill(inputs[0].data_as<float>(), inputs[0].data_as<float>() + count, special);
+          for (int64_t i = count / 3; i < count; i += 1 + count / 5) inputs[0].data_as<float>()[i] = special;
+        };
+        expect_matches_reference(c);
+      }
 }
 
 TEST(NativeSoftmax, MatchesReference) {
@@ -128,6 +196,19 @@ TEST(NativeLoss, ALabelThatIsNoClassGivesNaN) {
     c.prepare = [](std::vector<Tensor>& inputs) { inputs[1].data_as<int32_t>()[2] = -1; };
     expect_matches_reference(c);
   }
+}
+
+TEST(NativeLoss, CountsInManyLongRows) {
+  Case c;
+  c.op = "count_correct";
+  c.inputs = {f32({40, 5000}), i32({40})};
+  c.outputs = {f32({})};
+  c.integer_bound = 3;
+  c.prepare = [](std::vector<Tensor>& inputs) {
+    for (int64_t row = 0; row < 40; ++row) inputs[0].data_as<float>()[row * 5000 + row % 3] = 2;
+    inputs[0].data_as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  };
+  expect_matches_reference(c);
 }
 
 TEST(NativeLoss, CountsTheFirstLargestLogit) {

@@ -143,11 +143,13 @@ ValueId add_scalar(Graph&, ValueId x, double value, const std::string& name = ""
 ValueId multiply_scalar(Graph&, ValueId x, double value, const std::string& name = "");
 
 // --- reductions (reduce.cpp) ----------------------------------------------------------------------------------------
-//   reduce_sum, reduce_mean, reduce_max, reduce_min (x) {axes=[...], keep_dims=false}; negative axes count from the
-//   end; empty: all. softmax(x) {axis=-1}, log_softmax(x) {axis=-1}
+//   reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min (x) {axes=[...], keep_dims=false}; negative axes count
+//   from the end; empty: all. The extrema are NaN where an element is. softmax(x) {axis=-1}, log_softmax(x) {axis=-1}
 ValueId reduce_sum(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
                    const std::string& name = "");
 ValueId reduce_mean(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                    const std::string& name = "");
+ValueId reduce_prod(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
                     const std::string& name = "");
 ValueId reduce_max(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
                    const std::string& name = "");

@@ -84,6 +84,12 @@ std::vector<ValueId> extremum_gradient(GradContext& context) {
   return {multiply(graph, mask, divide(graph, dy, count))};
 }
 
+/// Of a product: the products of all others, which division by the element would not give where it is zero.
+std::vector<ValueId> product_gradient(GradContext& context) {
+  return {context.graph.add("reduce_prod_backward", {context.inputs[0], context.output_gradients[0]},
+                            attributes_of(context), gradient_name(context, "x"))};
+}
+
 OpDef reduction(std::string name, std::string summary, std::vector<ValueId> (*gradient)(GradContext&)) {
   OpDef op;
   op.name = std::move(name);
@@ -107,6 +113,34 @@ OpDef reduction(std::string name, std::string summary, std::vector<ValueId> (*gr
       {"per channel, kept", {f32({2, 3, 2, 2})}, {{"axes", Axes{0, 2, 3}}, {"keep_dims", true}}, {}},
       {"rank 4, all axes", {f32({2, 1, 3, 2})}, {}, {}},
       {"scalar", {f32({})}, {}, {}},
+  };
+  return op;
+}
+
+OpDef product_backward() {
+  OpDef op;
+  op.name = "reduce_prod_backward";
+  op.summary = "Gradient of reduce_prod: the output's gradient times the product of all other elements.";
+  op.inputs = {"x", "output_gradient"};
+  op.outputs = {"x_gradient"};
+  op.attributes = {attribute("axes", std::vector<int64_t>{}, "as of reduce_prod"),
+                   attribute("keep_dims", false, "as of reduce_prod")};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    const Shape reduced = infer_reduction(context)[0].shape;
+    context.require_dtype(1, DType::f32);
+    if (context.shape(1) != reduced)
+      context.fail(fmt::format("the product of {} is {}, and {} is no gradient of it", context.describe(0),
+                               to_string(reduced), context.describe(1)));
+    return {f32(context.shape(0))};
+  };
+  op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 4 * inputs.front().elements(); };
+  using Axes = std::vector<int64_t>;
+  op.examples = {
+      {"vector, all axes", {f32({7}), f32({})}, {}, {}},
+      {"last axis", {f32({3, 5}), f32({3})}, {{"axes", Axes{-1}}}, {}},
+      {"first axis, kept", {f32({3, 5}), f32({1, 5})}, {{"axes", Axes{0}}, {"keep_dims", true}}, {}},
+      {"outer axes", {f32({3, 2, 3}), f32({2})}, {{"axes", Axes{-1, 0}}}, {}},
+      {"zeros", {f32({2, 4}), f32({2})}, {{"axes", Axes{1}}}, {{0, 0}}},
   };
   return op;
 }
@@ -166,9 +200,12 @@ ValueId add_reduction(Graph& graph, const std::string& op, ValueId x, std::vecto
 void add_reduce_ops(OpRegistry& registry) {
   registry.add(reduction("reduce_sum", "Sum over axes.", sum_gradient));
   registry.add(reduction("reduce_mean", "Mean over axes.", mean_gradient));
+  registry.add(reduction("reduce_prod", "Product over axes.", product_gradient));
+  registry.add(product_backward());
   for (const auto& [name, which] : {std::pair{"reduce_max", "Largest"}, std::pair{"reduce_min", "Smallest"}}) {
-    OpDef extremum =
-        reduction(name, fmt::format("{} element over axes; equal ones share the gradient.", which), extremum_gradient);
+    OpDef extremum = reduction(
+        name, fmt::format("{} element over axes, NaN where there is one; equal ones share the gradient.", which),
+        extremum_gradient);
     for (OpExample& example : extremum.examples) example.ranges = {{-1, 1, true}};
     registry.add(std::move(extremum));
   }
@@ -181,6 +218,9 @@ ValueId reduce_sum(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep
 }
 ValueId reduce_mean(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {
   return add_reduction(graph, "reduce_mean", x, std::move(axes), keep_dims, name);
+}
+ValueId reduce_prod(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {
+  return add_reduction(graph, "reduce_prod", x, std::move(axes), keep_dims, name);
 }
 ValueId reduce_max(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {
   return add_reduction(graph, "reduce_max", x, std::move(axes), keep_dims, name);

@@ -34,6 +34,7 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_reduce(table, isa);
   add_softmax(table, isa);
   add_losses(table, isa);
+  add_argmax(table, isa);
   add_ctc(table, isa);
   add_layer_norm(table, isa);
   add_embedding(table, isa);
@@ -49,6 +50,17 @@ bool all_plain(const NodeSignature& node, std::string& why_not) {
 
 bool all_plain_f32(const NodeSignature& node, std::string& why_not) {
   return all_fit(node, "plain f32", why_not, [](const TensorType& type) { return type.dtype == DType::f32; });
+}
+
+bool logits_and_labels(const NodeSignature& node, std::string& why_not) {
+  NodeSignature floats = node;
+  floats.inputs.pop_back();
+  if (!all_plain_f32(floats, why_not)) return false;
+  const TensorType& labels = node.inputs.back();
+  const Shape& logits = node.inputs[node.inputs.size() - 2].shape;
+  if (labels.dtype == DType::i32 && labels.layout.is_plain() && logits.rank() == 2 && logits[1] > 0) return true;
+  why_not = fmt::format("logits {} with labels {}", to_string(logits), to_string(labels));
+  return false;
 }
 
 }  // namespace native

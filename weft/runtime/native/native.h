@@ -16,9 +16,10 @@ void add_elementwise(KernelTable&, Isa);          // unary, binary and scalar op
 void add_update(KernelTable&, Isa);               // sgd_update, adamw_update, running_average
 void add_pool(KernelTable&, Isa);                 // max_pool2d, avg_pool2d and their gradients
 void add_resample(KernelTable&, Isa);             // resize, adaptive_avg_pool2d and their gradients
-void add_reduce(KernelTable&, Isa);               // reduce_sum, reduce_mean, reduce_max, reduce_min
+void add_reduce(KernelTable&, Isa);               // reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min
 void add_softmax(KernelTable&, Isa);              // softmax, log_softmax
-void add_losses(KernelTable&, Isa);               // cross_entropy, cross_entropy_backward, count_correct
+void add_losses(KernelTable&, Isa);               // cross_entropy, cross_entropy_backward
+void add_argmax(KernelTable&, Isa);               // argmax, count_correct
 void add_ctc(KernelTable&, Isa);                  // ctc_loss, ctc_loss_backward
 void add_layer_norm(KernelTable&, Isa);           // layer_norm, layer_norm_backward
 void add_embedding(KernelTable&, Isa);            // embedding, embedding_backward, causal_mask
@@ -40,5 +41,7 @@ inline std::unique_ptr<Kernel> declined(std::string& why_not, std::string reason
 bool all_plain(const NodeSignature& node, std::string& why_not);
 /// True where every operand is f32 and plain; else says which is not.
 bool all_plain_f32(const NodeSignature& node, std::string& why_not);
+/// True where every operand is plain and f32 but for the labels, the last input; else says which is not.
+bool logits_and_labels(const NodeSignature& node, std::string& why_not);
 
 }  // namespace weft::native

@@ -1,9 +1,10 @@
-// reduce_sum, reduce_mean, reduce_max and reduce_min over any axes of a plain tensor. Adjacent axes of one fate are
-// merged, which leaves either rows that are summed whole (the last axis goes) or columns that are summed side by side
-// (it stays).
+// reduce_sum, reduce_mean, reduce_prod, reduce_max and reduce_min over any axes of a plain tensor. Adjacent axes of one
+// fate are merged, which leaves either rows that are summed whole (the last axis goes) or columns that are summed side
+// by side (it stays).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "weft/base/parallel.h"
@@ -13,16 +14,17 @@ namespace weft::native {
 
 namespace {
 
-enum class Reduction { sum, max, min };
+enum class Reduction { sum, max, min, product };
 
 constexpr float start_of(Reduction reduction) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
+  if (reduction == Reduction::product) return 1.0f;
   return reduction == Reduction::max ? -infinity : reduction == Reduction::min ? infinity : 0.0f;
 }
 
 struct Loops {
-  void (*span[3])(const float* x, int64_t count, double* total);  // [Reduction]
-  void (*columns[3])(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals);
+  void (*span[4])(const float* x, int64_t count, double* total);  // [Reduction]
+  void (*columns[4])(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals);
 };
 
 }  // namespace
@@ -147,9 +149,10 @@ class Reduce : public Kernel {
 
  private:
   double join(double total, double value) const {
-    if (reduction_ == Reduction::max) return std::max(total, value);
-    if (reduction_ == Reduction::min) return std::min(total, value);
-    return total + value;
+    if (reduction_ == Reduction::product) return total * value;
+    if (reduction_ == Reduction::sum) return total + value;
+    const bool taken = reduction_ == Reduction::max ? value > total : value < total;
+    return taken || std::isnan(value) ? value : total;
   }
   int64_t tile_width() const { return geometry_.inner_is_reduced ? 1 : std::min(kTile, geometry_.inner); }
   int64_t columns_of(int64_t tile) const { return std::min(kTile, geometry_.inner - tile * kTile); }
@@ -212,6 +215,7 @@ void add_reduce(KernelTable& table, Isa isa) {
   };
   add("reduce_sum", Reduction::sum, false);
   add("reduce_mean", Reduction::sum, true);
+  add("reduce_prod", Reduction::product, false);
   add("reduce_max", Reduction::max, false);
   add("reduce_min", Reduction::min, false);
 }

@@ -1,20 +1,19 @@
 // Loops of reductions; compiled per instruction set (multiversion.h). Floats are added up in vectors over short runs
-// only and then in double.
+// only and then in double; products, whose range a few floats may leave, are in double throughout. A NaN is the largest
+// and the smallest of all.
 
 template <Reduction reduction, typename V>
 WEFT_INLINE V join(V a, V b) {
-  if constexpr (reduction == Reduction::max) return b > a ? b : a;
-  if constexpr (reduction == Reduction::min) return b < a ? b : a;
+  if constexpr (reduction == Reduction::max) return ((b > a) | (b != b)) ? b : a;
+  if constexpr (reduction == Reduction::min) return ((b < a) | (b != b)) ? b : a;
   return a + b;
 }
 template <Reduction reduction>
 WEFT_INLINE void join_into(double& total, double value) {
-  if constexpr (reduction == Reduction::max)
-    total = value > total ? value : total;
-  else if constexpr (reduction == Reduction::min)
-    total = value < total ? value : total;
+  if constexpr (reduction == Reduction::product)
+    total *= value;
   else
-    total += value;
+    total = join<reduction>(total, value);
 }
 
 /// All of x[0 .. count).
@@ -44,6 +43,17 @@ void span(const float* x, int64_t count, double* total) {
   }
 }
 
+template <>
+void span<Reduction::product>(const float* x, int64_t count, double* total) {
+  double lanes[2 * kLanes];
+  for (double& lane : lanes) lane = 1;
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= count; i += 2 * kLanes)
+    for (int64_t lane = 0; lane < 2 * kLanes; ++lane) lanes[lane] *= static_cast<double>(x[i + lane]);
+  for (; i < count; ++i) *total *= static_cast<double>(x[i]);
+  for (const double lane : lanes) *total *= lane;
+}
+
 /// Column by column: x[row * stride + column] for all rows.
 template <Reduction reduction>
 void columns(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals) {
@@ -57,5 +67,12 @@ void columns(const float* x, int64_t rows, int64_t stride, int64_t width, double
   });
 }
 
-constexpr Loops loops{{span<Reduction::sum>, span<Reduction::max>, span<Reduction::min>},
-                      {columns<Reduction::sum>, columns<Reduction::max>, columns<Reduction::min>}};
+template <>
+void columns<Reduction::product>(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals) {
+  for (int64_t row = 0; row < rows; ++row, x += stride)
+    for (int64_t column = 0; column < width; ++column) totals[column] *= static_cast<double>(x[column]);
+}
+
+constexpr Loops loops{
+    {span<Reduction::sum>, span<Reduction::max>, span<Reduction::min>, span<Reduction::product>},
+    {columns<Reduction::sum>, columns<Reduction::max>, columns<Reduction::min>, columns<Reduction::product>}};

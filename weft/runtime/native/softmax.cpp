@@ -1,4 +1,4 @@
-// Ops over rows of logits: softmax, log_softmax, cross-entropy with its gradient, and the count of hits.
+// Ops over rows of logits: softmax, log_softmax, cross-entropy with its gradient.
 #include <fmt/format.h>
 
 #include "weft/base/parallel.h"
@@ -145,32 +145,6 @@ class CrossEntropyBackward : public RowKernel {
   const int64_t ignored_;
 };
 
-class CountCorrect : public RowKernel {
- public:
-  CountCorrect(const NodeSignature& node, const Loops& loops) : RowKernel(node, node.inputs[0], 1, loops) {}
-  void run(const KernelArguments& a) override {
-    int64_t correct = 0;
-    for (int64_t row = 0; row < rows_; ++row) {
-      const float* x = static_cast<const float*>(a.inputs[0]) + row * width_;
-      const int32_t label = static_cast<const int32_t*>(a.inputs[1])[row];
-      if (std::max_element(x, x + width_) - x == label) ++correct;
-    }
-    *static_cast<float*>(a.outputs[0]) = static_cast<float>(correct);
-  }
-};
-
-/// Everything plain; f32 but for the labels, which are the last input.
-bool logits_and_labels(const NodeSignature& node, std::string& why_not) {
-  NodeSignature floats = node;
-  floats.inputs.pop_back();
-  if (!all_plain_f32(floats, why_not)) return false;
-  const TensorType& labels = node.inputs.back();
-  const Shape& logits = node.inputs[node.inputs.size() - 2].shape;
-  if (labels.dtype == DType::i32 && labels.layout.is_plain() && logits.rank() == 2 && logits[1] > 0) return true;
-  why_not = fmt::format("logits {} with labels {}", to_string(logits), to_string(labels));
-  return false;
-}
-
 }  // namespace
 
 void add_softmax(KernelTable& table, Isa isa) {
@@ -201,12 +175,6 @@ void add_losses(KernelTable& table, Isa isa) {
          if (!logits_and_labels(node, why_not)) return nullptr;
          return std::make_unique<CrossEntropyBackward>(node, options.threads, loops_for(isa));
        }});
-  table.add("count_correct",
-            {"native",
-             [isa](const NodeSignature& node, const KernelOptions&, std::string& why_not) -> std::unique_ptr<Kernel> {
-               if (!logits_and_labels(node, why_not)) return nullptr;
-               return std::make_unique<CountCorrect>(node, loops_for(isa));
-             }});
 }
 
 }  // namespace weft::native

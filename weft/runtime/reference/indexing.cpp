@@ -73,13 +73,8 @@ Body prepare_one_hot(const NodeSignature& node) {
 Body prepare_argmax(const NodeSignature& node) {
   const AxisGrid grid(node.inputs[0].shape, node.attributes.integer("axis"));
   return [=](const KernelArguments& call) {
-    const float* x = input(call, 0);
     grid.for_each_line([&](int64_t o, int64_t i) {
-      int64_t best = 0;
-      for (int64_t k = 1; k < grid.length && !std::isnan(x[grid(o, best, i)]); ++k) {
-        const float value = x[grid(o, k, i)];
-        if (value > x[grid(o, best, i)] || std::isnan(value)) best = k;
-      }
+      const int64_t best = first_largest(input(call, 0) + grid(o, 0, i), grid.length, grid.inner);
       output<int32_t>(call, 0)[o * grid.inner + i] = static_cast<int32_t>(best);
     });
   };
@@ -102,6 +97,13 @@ Body prepare_cumulative_sum(const NodeSignature& node) {
 }
 
 }  // namespace
+
+int64_t first_largest(const float* x, int64_t count, int64_t stride) {
+  int64_t best = 0;
+  for (int64_t k = 1; k < count && !std::isnan(x[best * stride]); ++k)
+    if (x[k * stride] > x[best * stride] || std::isnan(x[k * stride])) best = k;
+  return best;
+}
 
 void add_indexing(KernelTable& table) {
   add_plain(table, "gather", prepare_gather);

@@ -74,7 +74,7 @@ Body prepare_count(const NodeSignature& node) {
     int64_t correct = 0;
     for (int64_t n = 0; n < rows; ++n) {
       const float* logits = input(call, 0) + n * classes;
-      if (std::max_element(logits, logits + classes) - logits == input<int32_t>(call, 1)[n]) ++correct;
+      if (first_largest(logits, classes, 1) == input<int32_t>(call, 1)[n]) ++correct;
     }
     *output(call, 0) = static_cast<float>(correct);
   };

@@ -56,6 +56,9 @@ class StridedView {
 /// A row-major operand of shape `from`, seen as broadcast to `to` by NumPy's rules.
 StridedView broadcast_view(const Shape& from, const Shape& to);
 
+/// The place of the first largest of `count` elements that lie `stride` apart; a NaN counts as the largest.
+int64_t first_largest(const float* x, int64_t count, int64_t stride);
+
 using weft::load_element;
 using weft::store_element;
 
