@@ -17,6 +17,7 @@ using Action = std::function<int()>;
 
 /// `library` must outlive the action. `program`: how this program was called, for the commands it recommends.
 void add_train(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
+void add_init(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
 void add_data(CLI::App& app, Action& action, const train::Library& library);
 void add_eval(CLI::App& app, Action& action, const train::Library& library);
 void add_predict(CLI::App& app, Action& action, const train::Library& library);

@@ -72,6 +72,7 @@ int run(int argc, char** argv, const train::Library& library) {
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   Action action;
   add_train(app, action, library, program);
+  add_init(app, action, library, program);
   add_data(app, action, library);
   add_eval(app, action, library);
   add_predict(app, action, library);

@@ -2,6 +2,8 @@
 
 #include <toml++/toml.h>
 
+#include <sstream>
+
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/rng.h"
@@ -70,6 +72,24 @@ std::string literal(const Field& field) {
   return real_text(*std::get<double*>(field.target));
 }
 
+/// Comment lines of at most 110 columns, broken between words. Of control characters TOML's comments allow none.
+std::string wrapped_comment(const std::string& text) {
+  constexpr size_t kColumns = 110;
+  std::string out, line = "#";
+  std::string printable = text;
+  for (char& c : printable)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = c == '\n' ? ' ' : '?';
+  std::istringstream words(printable);
+  for (std::string word; words >> word;) {
+    if (line.size() > 1 && line.size() + 1 + word.size() > kColumns) {
+      out += line + '\n';
+      line = "#";
+    }
+    line += ' ' + word;
+  }
+  return out + line + '\n';
+}
+
 }  // namespace
 
 void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name) {
@@ -106,11 +126,35 @@ std::string print_recipe(const RunSpec& spec) {
   return top + tables;
 }
 
+std::string print_recipe(const RunSpec& spec, const std::string& heading, const std::vector<CommentedKey>& keys) {
+  RunSpec copy = spec;
+  const std::vector<Field> fields = fields_of(copy);
+  const auto value_of_key = [&](const std::string& key) {
+    for (const Field& field : fields)
+      if (field.key == key) return literal(field);
+    check(key.starts_with("model."), "a key of a recipe");
+    return toml_text(spec.model.options.at(key.substr(6)));
+  };
+  std::string out, section;
+  std::istringstream paragraphs(heading);
+  for (std::string line; std::getline(paragraphs, line);) out += wrapped_comment(line);
+  out += '\n';
+  for (const CommentedKey& chosen : keys) {
+    const size_t point = chosen.key.rfind('.');
+    const std::string table = point == std::string::npos ? "" : chosen.key.substr(0, point);
+    if (table != section) out += fmt::format("\n[{}]\n", section = table);
+    out += wrapped_comment(chosen.comment);
+    out += fmt::format("{} = {}\n", chosen.key.substr(point + 1), value_of_key(chosen.key));
+  }
+  return out;
+}
+
 std::string spec_hash(const RunSpec& spec) {
   RunSpec decisive = spec, defaults;
   decisive.threads = defaults.threads;
   decisive.checkpoint = defaults.checkpoint;
   decisive.loader = defaults.loader;
+  decisive.metrics = defaults.metrics;
   // The momentum of those specs that were hashed before it depended on the optimiser.
   defaults.optimizer.momentum = 0.9;
   if (decisive.optimizer.momentum < 0) decisive.optimizer.momentum = defaults.optimizer.momentum;

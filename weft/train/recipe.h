@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/train/run_spec.h"
 
@@ -20,7 +21,15 @@ void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path);
 /// one, but for model options that the other has and this one has not.
 std::string print_recipe(const RunSpec& spec);
 
-/// Of everything that decides the weights: all fields but the threads, the loader's and how often to save. Fields at
+struct CommentedKey {
+  std::string key;      // a key of a recipe, options of the model included
+  std::string comment;  // text of any length
+};
+/// Only these keys, each below its comment; `heading` becomes comments at the beginning, a paragraph per line.
+std::string print_recipe(const RunSpec& spec, const std::string& heading, const std::vector<CommentedKey>& keys);
+
+/// Of everything that decides the weights: all fields but the threads, the loader's, what is recorded and how often
+/// to save. Fields at
 /// their default leave no trace, so that a field that is new does not change the hash of older specs. Hexadecimal.
 std::string spec_hash(const RunSpec& spec);
 

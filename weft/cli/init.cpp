@@ -1,0 +1,151 @@
+// weft init: a commented recipe for the data at hand, with what it will take.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/cli/command.h"
+#include "weft/cli/synthetic.h"
+#include "weft/data/data_spec.h"
+#include "weft/data/open_dataset.h"
+#include "weft/train/prepared_run.h"
+#include "weft/train/starting_recipe.h"
+
+namespace weft::cli {
+
+namespace {
+
+constexpr int kMeasuredSteps = 5;
+
+struct InitOptions {
+  std::string data, output;
+  int64_t threads = 0;
+  bool force = false;
+};
+
+struct OpenedData {
+  std::string spec;
+  std::unique_ptr<data::Dataset> training, test;
+};
+
+OpenedData open_both(const train::Library& library, const std::string& spec) {
+  OpenedData opened{spec, data::open_dataset(library.data, spec, data::Split::train), nullptr};
+  if (data::has_test_split(library.data, spec))
+    opened.test = data::open_dataset(library.data, spec, data::Split::test, opened.training->info().encoding);
+  return opened;
+}
+
+/// A table whose labels make no classes is opened once more for its values.
+OpenedData open_data(const train::Library& library, const std::string& text) {
+  try {
+    return open_both(library, text);
+  } catch (const Error& error) {
+    data::DataSpec spec = data::parse_data_spec(text);
+    const bool says_task = std::any_of(spec.options.begin(), spec.options.end(),
+                                       [](const auto& option) { return option.first == "task"; });
+    if (error.kind() != ErrorKind::data || spec.kind != "csv" || says_task) throw;
+    spec.options.emplace_back("task", "regression");
+    try {
+      return open_both(library, data::print_data_spec(spec));
+    } catch (const Error&) {
+    }
+    throw;  // what is wrong with it as classes
+  }
+}
+
+/// The median of some runs on random batches, after a first one.
+double measured_seconds(Executor& executor, State& state, const Graph& graph, int64_t classes) {
+  executor.bind_state(state);
+  const SyntheticBatch batch(graph, classes);
+  batch.bind(executor);
+  for (const GraphInput& input : graph.inputs())
+    if (input.kind == InputKind::scalar && input.name != "learning_rate") executor.set_scalar(input.name, 1);
+  executor.run();
+  std::vector<double> times;
+  while (times.size() < kMeasuredSteps) {
+    const auto begin = std::chrono::steady_clock::now();
+    executor.run();
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::nth_element(times.begin(), times.begin() + kMeasuredSteps / 2, times.end());
+  return times[kMeasuredSteps / 2];
+}
+
+struct Forecast {
+  double seconds = 0;
+  int64_t bytes = 0;
+};
+
+/// From the plans and the measured time of a step; the start of the program and what lies outside of steps come on top.
+Forecast forecast(const train::Library& library, const train::RunSpec& spec) {
+  train::PreparedRun run(library, spec);
+  const int64_t classes = run.run_data.description.info.classes;
+  State state = train::initial_state(run.step, static_cast<uint64_t>(spec.seed));
+  const int64_t steps = run.run_data.training->size() / spec.batch;
+  double epoch = static_cast<double>(steps) * measured_seconds(run.training.executor(spec.batch), state,
+                                                               run.training.compiled(spec.batch).graph, classes);
+  if (run.run_data.test) {
+    const int64_t samples = run.run_data.test->size(), batch = std::min(samples, spec.evaluation.batch);
+    epoch += static_cast<double>(samples) / static_cast<double>(batch) *
+             measured_seconds(run.evaluation.executor(batch), state, run.evaluation.compiled(batch).graph, classes);
+  }
+  return {epoch * static_cast<double>(spec.epochs), run.planned_total_bytes};
+}
+
+int init_command(const train::Library& library, const InitOptions& options, const std::string& program) {
+  const auto require_free = [&](const std::string& path) {
+    std::error_code code;
+    if (!options.force && path != "-" && std::filesystem::exists(std::filesystem::symlink_status(path, code)))
+      fail(ErrorKind::usage, "'{}' exists; name another file with -o, or replace it with --force", path);
+  };
+  if (!options.output.empty()) require_free(options.output);
+  const OpenedData opened = open_data(library, options.data);
+  const data::DatasetInfo& info = opened.training->info();
+  const std::string path = options.output.empty() ? info.name + ".toml" : options.output;
+  require_free(path);
+  if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
+
+  const train::StartingRecipe recipe = train::choose_recipe(opened.spec, *opened.training, opened.test.get());
+  train::RunSpec resolved = recipe.spec;
+  resolved.threads = options.threads;
+  train::resolve(resolved);
+  const Forecast expected = forecast(library, resolved);
+  const std::string takes = fmt::format("about {} and {} on {} threads", human_duration(expected.seconds),
+                                        human_bytes(static_cast<double>(expected.bytes)), resolved.threads);
+  const std::string holds = train::describe_data(*opened.training, opened.test.get());
+  const std::string heading = fmt::format(
+      "A recipe to start from, made by `weft init` for '{}': {}.\n"
+      "`weft train` with this file takes {}; change what you like. What it leaves out has defaults: `spec.toml` of the "
+      "run lists every key. Paths are as seen from where weft is started.",
+      opened.spec, holds, takes);
+  const std::string text = train::print_recipe(recipe.spec, heading, recipe.keys);
+  if (path == "-") {
+    fmt::print("{}", text);
+    return 0;
+  }
+  write_atomically(path, text);
+  fmt::print("{}: {} on {}; {}\nnext, try:\n  {} train {}\n", path, recipe.spec.model.name, holds, takes, program,
+             path);
+  return 0;
+}
+
+}  // namespace
+
+void add_init(CLI::App& app, Action& action, const train::Library& library, const std::string& program) {
+  auto options = std::make_shared<InitOptions>();
+  CLI::App* command = app.add_subcommand("init", "Write a commented recipe for the data at hand, to start from");
+  command->add_option("SPEC", options->data, data::dataset_forms(library.data) + " (`weft data --help` explains them)")
+      ->required();
+  command->add_option("-o,--output", options->output, "The recipe's file, - for standard output; default: NAME.toml");
+  command->add_option("--threads", options->threads, "For the forecast; default: all cores this process may use")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("--force", options->force, "Replace the file where there is one");
+  command->callback([options, program, &action, &library] {
+    action = [options, program, &library] { return init_command(library, *options, program); };
+  });
+}
+
+}  // namespace weft::cli
