@@ -33,15 +33,11 @@ struct Facts {
   int64_t samples;
 };
 
-/// The power of two next below, so that rows fill vectors and batches divide evenly.
-int64_t power_of_two(double wanted, int64_t low, int64_t high) {
-  const auto whole = static_cast<uint64_t>(std::clamp(wanted, static_cast<double>(low), static_cast<double>(high)));
-  return static_cast<int64_t>(std::bit_floor(whole));
-}
-
-/// No more than there are samples.
-int64_t batch_of(const Facts& facts, double wanted, int64_t high) {
-  return std::min(power_of_two(wanted, 16, high), power_of_two(static_cast<double>(facts.samples), 1, high));
+/// The nearest power of two within [low, high], so that rows fill vectors, and no more than there are samples.
+int64_t batch_of(const Facts& facts, double wanted, int64_t low, int64_t high) {
+  const double nearest = std::exp2(std::round(std::log2(std::max(1.0, wanted))));
+  const auto batch = static_cast<int64_t>(std::clamp(nearest, static_cast<double>(low), static_cast<double>(high)));
+  return std::min(batch, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(facts.samples))));
 }
 
 std::string share_of_largest_class(const Facts& facts) {
@@ -93,7 +89,7 @@ void choose_table(Chooser& choose, const Facts& facts) {
   if (!values) about += " task=regression predicts numbers.";
   choose.set("data", facts.data, about + about_testing(facts) + share_of_largest_class(facts));
   const auto samples = static_cast<double>(facts.samples);
-  const int64_t batch = batch_of(facts, samples / 100, 256);
+  const int64_t batch = batch_of(facts, samples / 100, 16, 256);
   const int64_t epochs = std::clamp<int64_t>(std::llround(1000 * static_cast<double>(batch) / samples), 5, 200);
   choose.set(
       "epochs", epochs,
@@ -122,9 +118,7 @@ void choose_text(Chooser& choose, const Facts& facts) {
                          "that the model can have.",
                          characters, length) +
                  about_testing(facts));
-  const int64_t batch =
-      batch_of({facts.training, facts.test, facts.info, facts.data, std::max<int64_t>(facts.samples, 1)},
-               1024 / static_cast<double>(length), 64);
+  const int64_t batch = batch_of(facts, 1024 / static_cast<double>(length), 4, 64);
   const int64_t steps = std::max<int64_t>(1, facts.samples / batch);
   const int64_t epochs = std::clamp<int64_t>((3000 + steps - 1) / steps, 1, 50);
   choose.set(
@@ -187,10 +181,8 @@ void choose_images(Chooser& choose, const Facts& facts) {
       "epochs", image_epochs(facts.samples, small),
       "The schedule below ends with the last one, so that a shorter run is not a longer one cut off. Twice as many "
       "are good for another percent or so.");
-  const int64_t batch = batch_of(facts, static_cast<double>(facts.samples) / 100,
-                                 side < 64    ? 256
-                                 : side < 160 ? 64
-                                              : 32);
+  const int64_t most = side < 64 ? 256 : side < 160 ? 64 : 32;
+  const int64_t batch = batch_of(facts, static_cast<double>(facts.samples) / 100, 16, most);
   choose.set("batch", batch,
              "Larger ones run little faster on a CPU and update less often; change learning_rate with it.");
   if (side < 8) {
