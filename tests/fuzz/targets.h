@@ -18,9 +18,12 @@
 #include "weft/data/formats/cifar.h"
 #include "weft/data/formats/csv_reader.h"
 #include "weft/data/formats/idx.h"
+#include "weft/data/formats/labelled.h"
+#include "weft/data/formats/pairs.h"
 #include "weft/data/formats/table_encoding.h"
 #include "weft/data/formats/text.h"
 #include "weft/data/image.h"
+#include "weft/data/mask.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/tensor/safetensors.h"
@@ -90,6 +93,33 @@ inline void text(Input input) {
   vocabulary.encode(as_text(input), "input");
 }
 
+/// Opens the bytes as a data set without a test part, reads all of it, and its encoding back.
+template <typename Open>
+inline std::string read_data(const std::string& kind, Input input, Open open) {
+  const MemoryFile file(input);
+  const data::DataSpec spec{.kind = kind, .argument = file.path(), .options = {{"split", "0"}}};
+  const auto dataset = open(spec, data::Split::train, "");
+  std::vector<uint8_t> sample(static_cast<size_t>(dataset->sample_bytes())),
+      target(static_cast<size_t>(dataset->target_bytes()));
+  for (int64_t index = 0; index < dataset->size(); ++index) {
+    dataset->get({.index = index}, sample);
+    dataset->get_target({.index = index}, target);
+  }
+  return dataset->info().encoding;
+}
+
+inline void pairs(Input input) {
+  const std::string encoding = read_data("pairs", input, data::open_pairs);
+  require(data::PairEncoding::from_json(encoding).to_json() == encoding);
+}
+
+inline void labelled(Input input) {
+  const std::string encoding = read_data("labelled", input, data::open_labelled);
+  require(data::LabelledEncoding::from_json(encoding).to_json() == encoding);
+}
+
+inline void mask(Input input) { data::resize_mask(data::read_mask(MemoryFile(input).path()), 5, 7); }
+
 inline void image(Input input) { data::read_image(MemoryFile(input).path()); }
 
 inline void safetensors(Input input) { read_safetensors(MemoryFile(input).path()); }
@@ -127,7 +157,8 @@ struct Target {
 inline constexpr Target kTargets[] = {
     {"idx", idx},           {"cifar10", cifar10},         {"csv", csv},       {"text", text},
     {"image", image},       {"safetensors", safetensors}, {"recipe", recipe}, {"graph", graph},
-    {"manifest", manifest}, {"run_files", run_files}};
+    {"manifest", manifest}, {"run_files", run_files},     {"pairs", pairs},   {"labelled", labelled},
+    {"mask", mask}};
 
 /// True where the bytes are whole, false where they are refused.
 inline bool accepts(const Target& target, Input input) {

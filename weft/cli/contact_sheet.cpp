@@ -13,7 +13,15 @@ namespace weft::cli {
 
 namespace {
 
-constexpr int64_t kColumns = 10, kMostRows = 20, kGap = 2;  // pixels between images
+constexpr int64_t kColumns = 10, kMostRows = 20, kMostWidth = 2000, kGap = 2;  // the last two in pixels
+
+/// Samples spread over the data set, `columns` a row.
+std::vector<std::vector<int64_t>> rows_of_all(const data::Dataset& dataset, int64_t columns) {
+  const int64_t count = std::min(dataset.size(), columns * kMostRows);
+  std::vector<std::vector<int64_t>> rows(static_cast<size_t>((count + columns - 1) / columns));
+  for (int64_t at = 0; at < count; ++at) rows[static_cast<size_t>(at / columns)].push_back(at * dataset.size() / count);
+  return rows;
+}
 
 /// Up to `columns` samples of each class, classes in order, samples spread over the data set.
 std::vector<std::vector<int64_t>> rows_by_class(const data::Dataset& dataset, int64_t columns) {
@@ -64,12 +72,14 @@ void write_contact_sheet(const std::filesystem::path& path, const data::Dataset&
   options.workers = 0;
   const data::Loader loader(dataset, options);
 
-  std::vector<std::vector<int64_t>> rows = rows_by_class(dataset, augment ? 1 : kColumns);
+  const int64_t columns = std::clamp<int64_t>(kMostWidth / width, 1, kColumns), shown = augment ? 1 : columns;
+  const std::vector<std::vector<int64_t>> rows =
+      info.task == data::Task::classification ? rows_by_class(dataset, shown) : rows_of_all(dataset, shown);
   const auto row_count = static_cast<int64_t>(rows.size());
-  data::Image sheet{channels, kGap + row_count * (height + kGap), kGap + kColumns * (width + kGap), {}};
+  data::Image sheet{channels, kGap + row_count * (height + kGap), kGap + columns * (width + kGap), {}};
   sheet.pixels.assign(static_cast<size_t>(channels * sheet.height * sheet.width), 255);
   for (int64_t row = 0; row < row_count; ++row)
-    for (int64_t column = 0; column < kColumns; ++column) {
+    for (int64_t column = 0; column < columns; ++column) {
       const std::vector<int64_t>& samples = rows[static_cast<size_t>(row)];
       if (!augment && column >= static_cast<int64_t>(samples.size())) break;
       const Tensor sample = augment ? loader.load_sample(samples[0], column)

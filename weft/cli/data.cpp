@@ -99,6 +99,7 @@ ordered_json to_json(const std::string& spec, const Description& d) {
   if (info.sample_dtype == DType::f32 && !info.encoding.empty())
     root["columns"] = columns_json(data::TableEncoding::from_json(info.encoding));
   if (info.task == data::Task::language_model) root["characters"] = info.class_names;
+  for (const auto& [name, text] : info.facts) root["facts"][name] = text;
   if (!info.note.empty()) root["note"] = info.note;
   if (!d.damaged.empty()) root["damaged"] = d.damaged;
   return root;
@@ -139,6 +140,7 @@ void print_text(const Description& d) {
                                            joined(info.targets.mean), joined(info.targets.deviation))});
   if (info.task == data::Task::language_model)
     table.add_row({"vocabulary", fmt::format("{} characters", info.classes)});
+  for (const auto& [name, text] : info.facts) table.add_row({name, text});
   if (info.sample_dtype == DType::u8) {
     table.add_row({"mean", joined(d.statistics.mean)});
     table.add_row({"deviation", joined(d.statistics.deviation)});
@@ -182,6 +184,8 @@ int data_command(const train::Library& library, const DataOptions& options) {
     d.test = data::open_dataset(library.data, options.spec, data::Split::test, d.train->info().encoding);
   const data::DatasetInfo& info = d.train->info();
   if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
+  if (d.test && !d.test->info().note.empty() && d.test->info().note != info.note)
+    fmt::print(stderr, "weft: {}\n", d.test->info().note);
   const auto threads = static_cast<int>(spec.threads);
   d.damaged = data::unreadable_samples(*d.train, threads);
   if (d.test)

@@ -27,10 +27,18 @@ struct EvalOptions {
 };
 
 std::string in_words(data::Task task, const train::Evaluation& result) {
+  const std::string loss = fmt::format("loss {:.4f}", result.loss);
   switch (task) {
+    case data::Task::translation:
+      return fmt::format("{:.2f} % of the sequences right, {:.2f} % of their tokens, {}", 100 * *result.accuracy,
+                         100 * *result.token_accuracy, loss);
+    case data::Task::transcription:
+      return fmt::format("{:.2f} % of the texts right, {}", 100 * *result.accuracy, loss);
+    case data::Task::segmentation:
+      return fmt::format("{:.2f} % of the pixels right, mean IoU {:.2f} %, {}", 100 * *result.accuracy,
+                         100 * result.mean_iou.value_or(0), loss);
     case data::Task::classification:
-      return (result.accuracy ? fmt::format("accuracy {:.2f} %, ", 100 * *result.accuracy) : "") +
-             fmt::format("loss {:.4f}", result.loss);
+      return (result.accuracy ? fmt::format("accuracy {:.2f} %, ", 100 * *result.accuracy) : "") + loss;
     case data::Task::regression:
       return fmt::format("rmse {:.5g}, R2 {}, loss {:.4f}", *result.rmse,
                          result.r2 ? fmt::format("{:.4f}", *result.r2) : "undefined", result.loss);
@@ -53,6 +61,8 @@ void print_json(const EvalOptions& options, const std::string& checkpoint, const
     root["r2"] = number(result.r2);
   } else {
     root["accuracy"] = number(result.accuracy);
+    if (result.mean_iou) root["mean_iou"] = number(result.mean_iou);
+    if (result.token_accuracy) root["token_accuracy"] = number(result.token_accuracy);
   }
   root["loss"] = result.loss;
   if (task == data::Task::language_model) root["perplexity"] = std::exp(result.loss);

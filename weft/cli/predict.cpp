@@ -1,4 +1,5 @@
-// weft predict: the classes of images and rows, the values of rows, what follows a text.
+// weft predict: the classes of images, their pixels, rows and lines, the values of rows, the text in pictures, what
+// follows a text or what it becomes.
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -12,27 +13,40 @@ namespace {
 
 int predict_command(const train::Library& library, const PredictOptions& options) {
   PredictionModel model(library, load_run(options.run, options.checkpoint, options.threads));
-  switch (model.data().info.sample_dtype) {
-    case DType::u8:
-      return predict_images(model, options);
-    case DType::f32:
-      return predict_rows(model, options);
-    default:
+  const data::DatasetInfo& info = model.data().info;
+  if (!options.masks.empty() && info.task != data::Task::segmentation)
+    fail(ErrorKind::usage, "--masks is for models that name the class of each pixel; leave it away");
+  switch (info.task) {
+    case data::Task::translation:
+      return translate_lines(model, options);
+    case data::Task::transcription:
+      return transcribe_images(model, options);
+    case data::Task::segmentation:
+      return segment_images(model, options);
+    case data::Task::language_model:
       return continue_texts(model, options);
+    case data::Task::classification:
+    case data::Task::regression:
+      break;
   }
+  return info.sample_dtype == DType::u8    ? predict_images(model, options)
+         : info.sample_dtype == DType::f32 ? predict_rows(model, options)
+                                           : classify_lines(model, options);
 }
 
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<PredictOptions>();
-  CLI::App* command =
-      app.add_subcommand("predict", "Name the likeliest classes of images or rows, or write what follows a text");
+  CLI::App* command = app.add_subcommand(
+      "predict",
+      "Name the likeliest classes of images, pixels, rows or lines of text, read, translate or continue text");
   command->add_option("RUN", options->run, "Run directory")->required();
   command
-      ->add_option("FILE", options->files,
-                   "What the run was trained on: PNG, JPEG, PGM or PPM images; tables (FILE.csv or csv:FILE?OPTIONS), "
-                   "with or without the label; beginnings of texts")
+      ->add_option(
+          "FILE", options->files,
+          "What the run was trained on: PNG, JPEG, PGM or PPM images; tables (FILE.csv or csv:FILE?OPTIONS), "
+          "with or without the label; beginnings of texts; files with a text to translate or name on each line")
       ->required();
   command->add_option("--top", options->top, "Classes to show")->check(CLI::Range(1, 1000000));
   command->add_option("--length", options->length, "Characters to write behind a text; default 200")
@@ -40,6 +54,7 @@ void add_predict(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--temperature", options->temperature, "Of their draw, 0: always the likeliest; default 0.8")
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--seed", options->seed, "Of their draw")->check(CLI::NonNegativeNumber);
+  command->add_option("--masks", options->masks, "Folder for masks NAME.png, where each pixel gets a class");
   command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json, "Print JSON");

@@ -1,11 +1,11 @@
 #include "weft/cli/prediction.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "weft/base/error.h"
 #include "weft/base/table.h"
+#include "weft/cli/for_each_file.h"
 #include "weft/data/augment.h"
 #include "weft/data/formats/csv.h"
 #include "weft/data/formats/image_folder.h"
@@ -14,25 +14,6 @@
 #include "weft/train/step.h"
 
 namespace weft::cli {
-
-namespace {
-
-using nlohmann::ordered_json;
-
-/// Calls `predict` for each file, which gives its JSON and prints where no JSON is asked for.
-template <typename Predict>
-int for_each_file(const PredictOptions& options, Predict predict) {
-  auto results = ordered_json::array();
-  int code = 0;
-  for (const std::string& file : options.files) try {
-      results.push_back(predict(file));
-    } catch (const Error& error) {  // the other files are predicted all the same
-      fmt::print(stderr, "weft: {}\n", error.what());
-      code = 1;
-    }
-  if (options.json) fmt::print("{}\n", results.dump(2, ' ', false, ordered_json::error_handler_t::replace));
-  return code;
-}
 
 data::Batch empty_batch(const data::DatasetInfo& info) {
   data::Batch batch;
@@ -46,8 +27,6 @@ data::Batch empty_batch(const data::DatasetInfo& info) {
   batch.count = 1;
   return batch;
 }
-
-}  // namespace
 
 PredictionModel::PredictionModel(const train::Library& library, LoadedRun run)
     : library_(library),

@@ -18,6 +18,7 @@ struct PredictOptions {
   int64_t length = 200;      // characters to write behind a text
   double temperature = 0.8;  // of the draw; 0: always the likeliest
   int64_t seed = 1;          // of the draw
+  std::string masks;         // folder to write masks to; empty: none
   int64_t threads = 0;
   bool json = false;
 };
@@ -44,11 +45,22 @@ class PredictionModel {
   int64_t bound_ = 0;  // the batch size of the executor that the state is bound to
 };
 
+/// One sample of zeros, with room for its target.
+data::Batch empty_batch(const data::DatasetInfo& info);
+
 /// Each prints its results, one file after the other, and gives the exit code: a file that cannot be read is named on
 /// stderr and the others follow all the same.
 int predict_images(PredictionModel& model, const PredictOptions& options);
+/// Pictures of lines of text: what they say.
+int transcribe_images(PredictionModel& model, const PredictOptions& options);
+/// Pictures whose pixels have classes: the share of each; masks where `options.masks` names a folder.
+int segment_images(PredictionModel& model, const PredictOptions& options);
+/// Lines of texts: the class of each.
+int classify_lines(PredictionModel& model, const PredictOptions& options);
 /// Tables: the class or value of each row.
 int predict_rows(PredictionModel& model, const PredictOptions& options);
+/// Lines of texts: what each becomes.
+int translate_lines(PredictionModel& model, const PredictOptions& options);
 /// Texts: what follows them.
 int continue_texts(PredictionModel& model, const PredictOptions& options);
 

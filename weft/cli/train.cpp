@@ -72,8 +72,13 @@ void add_results(Table& table, const train::Summary& s) {
   const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "-"; };
   switch (s.task) {
     case data::Task::classification:
+    case data::Task::translation:
+    case data::Task::transcription:
+    case data::Task::segmentation:
       table.add_row(
           {"test accuracy", fmt::format("{} (best {})", percent(s.test_accuracy), percent(s.best_test_accuracy))});
+      if (s.test_mean_iou) table.add_row({"mean IoU", percent(s.test_mean_iou)});
+      if (s.test_token_accuracy) table.add_row({"by token", percent(s.test_token_accuracy)});
       table.add_row({"test loss", number(s.test_loss)});
       break;
     case data::Task::regression:
@@ -101,7 +106,10 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
   table.add_row(
       {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
   const std::string run = outcome.directory.string();
-  const std::string_view file = s.item == "images" ? "IMAGE.png" : s.item == "rows" ? "ROWS.csv" : "BEGINNING.txt";
+  const std::string_view file = s.item == "images"                     ? "IMAGE.png"
+                                : s.item == "rows"                     ? "ROWS.csv"
+                                : s.task == data::Task::language_model ? "BEGINNING.txt"
+                                                                       : "LINES.txt";
   fmt::print("{0}\nrun directory: {1}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
              table.text(), run, program, file);
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/ops/ops.h"
 #include "weft/tensor/safetensors.h"
 #include "weft/train/initial_weights.h"
 #include "weft/train/run_data.h"
@@ -78,7 +79,9 @@ void write_logits(const train::Library& library, LoadedRun& run, const data::Dat
   train::StepCache steps(
       [&](int64_t batch) {
         models::Model model = inference_model(library, run, batch);
-        model.graph.add_output("logits", model.logits);
+        const bool steps_first = run.data.info.task == data::Task::transcription;  // [T,N,classes]
+        model.graph.add_output("logits",
+                               steps_first ? ops::transpose(model.graph, model.logits, {1, 0, 2}) : model.logits);
         return std::move(model.graph);
       },
       backend, {.passes = {}, .threads = static_cast<int>(run.spec.threads)});

@@ -29,7 +29,8 @@ void replace_weights(const train::Library& library, LoadedRun& run, const std::s
 /// Error(usage) unless there is one number per channel and deviations are above zero.
 void set_statistics(LoadedRun& run, const std::string& mean, const std::string& deviation);
 
-/// Writes "logits" f32[samples,classes] of all samples, in the order of the data set.
+/// Writes "logits" f32[samples,..] of all samples, in the order of the data set: classes, or, where there are several
+/// rows to a sample, those rows one after the other.
 void write_logits(const train::Library& library, LoadedRun& run, const data::Dataset& dataset,
                   const std::filesystem::path& path);
 

@@ -1,5 +1,7 @@
 #include "weft/data/dataset.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,19 +14,30 @@
 
 namespace weft::data {
 
+namespace {
+
+constexpr std::string_view kTaskNames[] = {"classification", "regression",    "language_model",
+                                           "translation",    "transcription", "segmentation"};
+
+}  // namespace
+
 std::string_view name_of(Split split) {
   return split == Split::train ? "train" : split == Split::test ? "test" : "all";
 }
 
-std::string_view name_of(Task task) {
-  constexpr std::string_view names[] = {"classification", "regression", "language_model"};
-  return names[static_cast<size_t>(task)];
-}
+std::string_view name_of(Task task) { return kTaskNames[static_cast<size_t>(task)]; }
 
 Task parse_task(std::string_view name) {
-  for (const Task task : {Task::classification, Task::regression, Task::language_model})
-    if (name_of(task) == name) return task;
-  fail(ErrorKind::data, "'{}' is no task; known: classification, regression, language_model", name);
+  const auto* const found = std::find(std::begin(kTaskNames), std::end(kTaskNames), name);
+  if (found == std::end(kTaskNames))
+    fail(ErrorKind::data, "'{}' is no task; known: {}", name, fmt::join(kTaskNames, ", "));
+  return static_cast<Task>(found - std::begin(kTaskNames));
+}
+
+bool accuracy_decides(Task task) { return task != Task::regression && task != Task::language_model; }
+
+int64_t DatasetInfo::predictions_per_sample() const {
+  return target_dtype == DType::i32 && task != Task::transcription ? target_shape.elements() : 1;
 }
 
 std::string_view DatasetInfo::item() const {

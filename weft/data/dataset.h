@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/data/image.h"
@@ -25,11 +26,16 @@ enum class Task {
   classification,  // one class per sample
   regression,      // real values per sample
   language_model,  // the token after each token
+  translation,     // a sequence of tokens for a sequence of tokens
+  transcription,   // the text in an image
+  segmentation,    // a class per pixel
 };
-/// "classification", "regression", "language_model"
+/// "classification", "regression", "language_model", "translation", "transcription", "segmentation"
 std::string_view name_of(Task task);
 /// Reverses name_of(); Error(data).
 Task parse_task(std::string_view name);
+/// Whether accuracy decides which of a run's checkpoints is the best; else the loss does.
+bool accuracy_decides(Task task);
 
 /// Mean and standard deviation: of the channels of images, scaled to [0, 1], or of the values of a regression.
 struct ChannelStatistics {
@@ -44,14 +50,22 @@ struct DatasetInfo {
   Task task = Task::classification;
   DType sample_dtype = DType::u8;  // u8: images; f32: numbers as the model reads them; i32: tokens
   DType target_dtype = DType::i32;
-  Shape target_shape{};         // of one sample: () a class, (K) values, (T) tokens
+  // Of one sample: () a class, (K) values, (T) tokens, (L) the letters of a text, which zeros fill up, (H,W) classes of
+  // pixels. Translation and segmentation: targets of -100 do not count.
+  Shape target_shape{};
+  int64_t vocabulary = 0;       // of the tokens in a sample, where `classes` counts something else
+  int64_t source_length = 0;    // translation: the first tokens of a sample; the others are the translation so far
   ChannelStatistics targets{};  // regression: targets are (value - mean) / deviation
   bool decoded = false;         // get() reads and decodes files: worth several workers, no pass without need
   std::string note{};           // what the user should know about the files, such as how many were left out
-  std::string encoding{};       // JSON: how files become samples, as learned from the training split; or empty
+  std::vector<std::pair<std::string, std::string>> facts{};  // what `weft data` tells of the files: name and text
+  std::string encoding{};  // JSON: how files become samples, as learned from the training split; or empty
 
-  /// How many targets a sample has: what the loss is a mean over, and accuracy a share of.
-  int64_t predictions_per_sample() const { return target_dtype == DType::i32 ? target_shape.elements() : 1; }
+  /// How many targets a sample has, those that do not count among them: what the loss is a mean over.
+  int64_t predictions_per_sample() const;
+  /// How many answers of a sample are right or wrong: what accuracy is a share of. A sequence is right as a whole.
+  int64_t answers_per_sample() const { return task == Task::translation ? 1 : predictions_per_sample(); }
+  bool has_ignored_targets() const { return task == Task::translation || task == Task::segmentation; }
   /// What a rate counts: "images", "rows" or "tokens", and how many of them a sample is.
   std::string_view item() const;
   int64_t items_per_sample() const { return sample_dtype == DType::i32 ? sample_shape.elements() : 1; }

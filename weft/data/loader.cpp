@@ -16,6 +16,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
+#include "weft/data/augment_labels.h"
 #include "weft/data/permutation.h"
 
 namespace weft::data {
@@ -26,7 +27,7 @@ struct Slot {
   Batch batch;
   std::vector<uint8_t> pixels;  // of one image as it is stored
   std::vector<float> scratch;
-  std::vector<int32_t> labels;  // of a batch that is mixed
+  std::vector<int32_t> labels;  // of a batch that is mixed, of pixels that are moved
   bool ready = false;
   bool failed = false;
   ErrorKind error_kind = ErrorKind::internal;
@@ -64,6 +65,7 @@ struct Loader::Impl {
 
   void make_slot(Slot& slot) const;
   void fill(Slot& slot, int64_t epoch, int64_t step) const;
+  void fill_target(Slot& slot, const SampleKey& key, int64_t epoch, std::span<uint8_t> target) const;
   void fill_image(Slot& slot, int64_t index, int64_t epoch, std::span<float> target) const;
   void fill_noting_errors(Slot& slot, int64_t ticket) const noexcept;
   bool may_claim() const {
@@ -125,6 +127,20 @@ void Loader::Impl::fill_image(Slot& slot, int64_t index, int64_t epoch, std::spa
   transform(slot.pixels, shape, options.augment, choice, *normalization, target, slot.scratch);
 }
 
+/// Classes of pixels move with them.
+void Loader::Impl::fill_target(Slot& slot, const SampleKey& key, int64_t epoch, std::span<uint8_t> target) const {
+  dataset.get_target(key, target);
+  if (dataset.info().task != Task::segmentation || !options.augment.any()) return;
+  const Shape& shape = dataset.info().sample_shape;
+  const AugmentChoice choice = draw_choice(options.augment, shape, options.seed, epoch, key.index);
+  Region region{0, 0, shape[1], shape[2]};
+  if (options.augment.resized_crop > 0)
+    region =
+        draw_resized_crop(options.augment, Image{shape[0], shape[1], shape[2], {}}, options.seed, epoch, key.index);
+  const std::span<int32_t> labels(reinterpret_cast<int32_t*>(target.data()), target.size() / sizeof(int32_t));
+  transform_labels(labels, shape[1], shape[2], options.augment, choice, region, slot.labels);
+}
+
 void Loader::Impl::fill(Slot& slot, int64_t epoch, int64_t step) const {
   Batch& batch = slot.batch;
   const DatasetInfo& info = dataset.info();
@@ -147,7 +163,7 @@ void Loader::Impl::fill(Slot& slot, int64_t epoch, int64_t step) const {
     if (options.mix.on())
       slot.labels[static_cast<size_t>(row)] = dataset.label(key.index);
     else
-      dataset.get_target(key, {target, target_bytes});
+      fill_target(slot, key, epoch, {target, target_bytes});
   }
   if (options.mix.on()) {
     check(batch.count == options.batch, "only whole batches are mixed");

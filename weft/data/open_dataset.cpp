@@ -13,7 +13,11 @@
 #include "weft/data/formats/csv.h"
 #include "weft/data/formats/idx.h"
 #include "weft/data/formats/image_folder.h"
+#include "weft/data/formats/labelled.h"
+#include "weft/data/formats/masks.h"
+#include "weft/data/formats/pairs.h"
 #include "weft/data/formats/text.h"
+#include "weft/data/formats/text_images.h"
 
 namespace weft::data {
 
@@ -111,7 +115,8 @@ bool idx_has_test_split(const DataSpec& spec) {
   return std::count(spec.argument.begin(), spec.argument.end(), ',') != 1;
 }
 
-bool csv_has_whole(const DataSpec& spec) {
+/// No other file holds test data.
+bool is_one_file(const DataSpec& spec) {
   return std::none_of(spec.options.begin(), spec.options.end(), [](const auto& o) { return o.first == "test"; });
 }
 
@@ -149,9 +154,19 @@ const std::vector<DatasetKind>& standard_dataset_kinds() {
       {"images", "images:DIR[?size=128...]", "a folder of JPEG or PNG pictures per class", open_image_folder,
        image_folder_has_test_split, image_folder_has_whole, with_absolute_files},
       {"csv", "csv:FILE[?label=COLUMN&test=FILE...]", "a table: numbers and categories, classes or values to predict",
-       open_csv, csv_has_test_split, csv_has_whole, with_absolute_files},
+       open_csv, csv_has_test_split, is_one_file, with_absolute_files},
       {"text", "text:FILE[?length=128...]", "a text, of which the next character is predicted", open_text,
-       text_has_test_split, [](const DataSpec&) { return true; }, with_absolute_files}};
+       text_has_test_split, [](const DataSpec&) { return true; }, with_absolute_files},
+      {"labelled", "labelled:FILE[?label=2...]", "LABEL<TAB>TEXT on each line: texts in classes", open_labelled,
+       labelled_has_test_split, is_one_file, with_absolute_files},
+      {"pairs", "pairs:FILE[?test=FILE...]",
+       "SOURCE<TAB>TARGET on each line: what a text becomes, such as its translation", open_pairs,
+       pairs_have_test_split, is_one_file, with_absolute_files},
+      {"lines", "lines:PATH[?test=PATH...]",
+       "pictures of lines of text: PICTURE<TAB>TEXT on each line, or a folder of NAME.png with NAME.gt.txt",
+       open_text_images, text_images_have_test_split, is_one_file, with_absolute_files},
+      {"masks", "masks:DIR[?height=128...]", "DIR/images with a class per pixel in DIR/masks/NAME.png", open_masks,
+       masks_have_test_split, masks_have_whole, with_absolute_files}};
   return kinds;
 }
 

@@ -31,6 +31,10 @@ struct DatasetKind {
 ///   images:DIR[?size=128&...]                           a folder of pictures per class, see formats/image_folder.h
 ///   csv:FILE[?label=COLUMN&...]                         a table, see formats/csv.h
 ///   text:FILE[?length=128&...]                          a text, character by character, see formats/text.h
+///   pairs:FILE[?test=FILE&...]                          texts and what they become, see formats/pairs.h
+///   lines:PATH[?test=PATH&...]                          pictures of lines of text, see formats/text_images.h
+///   labelled:FILE[?label=2&...]                         texts in classes, see formats/labelled.h
+///   masks:DIR[?height=128&...]                          pictures with a class per pixel, see formats/masks.h
 const std::vector<DatasetKind>& standard_dataset_kinds();
 
 /// Reads one split of the data set that `spec` names.

@@ -36,7 +36,8 @@ ValueId convolutions(ModelBuilder& m, ValueId x, int64_t width) {
 
 Model build_crnn(const OpRegistry& registry, const ModelInput& input, const ModelOptions& options, Mode mode) {
   const OptionReader reader("crnn", options);
-  const int64_t width = reader.integer("width", 64, 1, 1 << 12), letters = reader.integer("length", 16, 1, 1 << 12);
+  const int64_t width = reader.integer("width", 64, 1, 1 << 12),
+                letters = reader.integer_by_data("length", input.text_length, 16, 1, 1 << 12);
   const RecurrentLayers layers{.layers = reader.integer("layers", 2, 1, 100),
                                .width = reader.integer("rnn_width", 256, 1, 1 << 16),
                                .bidirectional = true};
@@ -72,7 +73,8 @@ ModelEntry crnn_entry() {
   return {"crnn",
           "reads a line of text in an image: convolutions, recurrent layers, connectionist temporal classification",
           {"width=64: channels of the first convolution", "layers=2: recurrent layers in both directions",
-           "rnn_width=256: of their hidden states", "length=16: of the longest text; shorter ones end with class 0"},
+           "rnn_width=256: of their hidden states",
+           "length=DATA: of the longest text, without data 16; shorter ones end with class 0"},
           {1, {1, 32, 128}, 37},
           build_crnn};
 }

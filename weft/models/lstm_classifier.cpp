@@ -12,7 +12,7 @@ ValueId read_steps(ModelBuilder& m, const OptionReader& reader, int64_t width) {
   Graph& graph = m.graph();
   const int64_t batch = m.input().batch;
   if (m.input().shape.size() == 1) {
-    const int64_t vocabulary = reader.integer("vocabulary", 256, 1, 1 << 24);
+    const int64_t vocabulary = reader.integer_by_data("vocabulary", m.input().vocabulary, 256, 1, 1 << 24);
     const int64_t features = reader.integer("embedding", width, 1, 1 << 16);
     const ValueId steps = ops::transpose(graph, m.sequence(), {1, 0}, "tokens.steps");
     const ValueId table = m.parameter("embedding.weight", {vocabulary, features}, {Initializer::Kind::normal, 1}, true);
@@ -46,7 +46,7 @@ ModelEntry lstm_classifier_entry() {
           "recurrent layers over tokens, or over the rows of images, and a linear layer on their last state",
           {"cell=lstm|gru: kind of the recurrent layers", "layers=1: of them, one on the other",
            "width=128: of the hidden state", "bidirectional=no|yes: read in both directions",
-           "dropout=0: between layers and before the last one", "vocabulary=256: number of tokens",
+           "dropout=0: between layers and before the last one", "vocabulary=DATA: number of tokens, without data 256",
            "embedding=WIDTH: numbers per token"},
           {1, {1, 28, 28}, 10},
           build_lstm_classifier};

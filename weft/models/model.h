@@ -33,6 +33,11 @@ struct ModelInput {
   std::vector<int64_t> shape;  // per sample: {C,H,W} for images, {T} for token sequences
   int64_t classes = 10;        // or the vocabulary, or how many values are predicted
   DType target = DType::i32;   // of "labels": i32 classes or tokens, f32 real values
+  // What the data decide; 0: the model's own options do.
+  int64_t vocabulary = 0;    // of the tokens read, where `classes` counts something else
+  int64_t source = 0;        // of {T} tokens the first, which are translated into the others
+  int64_t text_length = 0;   // labels of an image of text
+  bool has_ignored = false;  // labels of -100 do not count
 };
 
 /// Options by name from the recipe or --set model.KEY=VALUE, such as width, stem, layers.

@@ -42,6 +42,13 @@ int64_t OptionReader::integer(const std::string& name, int64_t fallback, int64_t
   return *number;
 }
 
+int64_t OptionReader::integer_by_data(const std::string& name, int64_t by_data, int64_t fallback, int64_t smallest,
+                                      int64_t largest) const {
+  const int64_t value = integer(name, by_data > 0 ? by_data : fallback, smallest, largest);
+  if (by_data > 0 && value != by_data) reject(name, fmt::format("{}, as the data have it; leave it away", by_data));
+  return value;
+}
+
 double OptionReader::number(const std::string& name, double fallback, double smallest, double largest) const {
   const std::string* text = find(name);
   if (text == nullptr) return fallback;

@@ -15,6 +15,9 @@ class OptionReader {
   OptionReader(std::string model, const ModelOptions& options) : model_(std::move(model)), options_(options) {}
 
   int64_t integer(const std::string& name, int64_t fallback, int64_t smallest, int64_t largest) const;
+  /// What the data decide, where `by_data` is not 0; another value of the option is an error then.
+  int64_t integer_by_data(const std::string& name, int64_t by_data, int64_t fallback, int64_t smallest,
+                          int64_t largest) const;
   double number(const std::string& name, double fallback, double smallest, double largest) const;
   /// Separated by commas: "512,256".
   std::vector<int64_t> integers(const std::string& name, std::vector<int64_t> fallback, int64_t smallest,

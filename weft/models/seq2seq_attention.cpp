@@ -59,7 +59,7 @@ Model build_seq2seq(const OpRegistry& registry, const ModelInput& input, const M
   if (input.shape == std::vector<int64_t>{1})
     fail(ErrorKind::shape, "[seq2seq_attention] wants a source and a target in each sample, got sequences of 1 token");
   const int64_t length = input.shape[0], longest = std::max<int64_t>(1, length - 1);
-  const int64_t source = reader.integer("source", std::max<int64_t>(1, length / 2), 1, longest);
+  const int64_t source = reader.integer_by_data("source", input.source, std::max<int64_t>(1, length / 2), 1, longest);
   const int64_t width = reader.integer("width", 128, 1, 1 << 16), padding = reader.integer("padding", 0, 0, 1 << 24);
   const int64_t layers = reader.integer("layers", 1, 1, 100), target = length - source;
   const double dropout = reader.probability("dropout", 0);
@@ -94,7 +94,8 @@ ModelEntry seq2seq_attention_entry() {
   return {
       "seq2seq_attention",
       "translates sequences: recurrent encoder in both directions, decoder, attention",
-      {"source=HALF: tokens of a sample that are translated; the others are the translation so far",
+      {"source=DATA: tokens of a sample that are translated, without data half of them; the others are the translation "
+       "so far",
        "width=128: of the hidden states", "layers=1: of encoder and decoder", "embedding=WIDTH: numbers per token",
        "padding=0: the token that fills up sources", "dropout=0: of embeddings, between layers and before the last"},
       {1, {32}, 64},

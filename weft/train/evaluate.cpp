@@ -1,5 +1,6 @@
 #include "weft/train/evaluate.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <vector>
@@ -51,6 +52,34 @@ class ValueErrors {
   std::vector<Column> columns_;
 };
 
+/// Pixels of each class by prediction and label: of both, of either.
+class ClassOverlaps {
+ public:
+  void add(const Tensor& intersections, const Tensor& unions) {
+    sums_.resize(static_cast<size_t>(unions.elements()));
+    for (size_t at = 0; at < sums_.size(); ++at) {
+      sums_[at].of_both += static_cast<double>(intersections.data_as<float>()[at]);
+      sums_[at].of_either += static_cast<double>(unions.data_as<float>()[at]);
+    }
+  }
+  /// Over the classes that occur.
+  std::optional<double> mean() const {
+    double sum = 0, classes = 0;
+    for (const Sum& one : sums_)
+      if (one.of_either > 0) {
+        sum += one.of_both / one.of_either;
+        ++classes;
+      }
+    return classes > 0 ? std::optional(sum / classes) : std::nullopt;
+  }
+
+ private:
+  struct Sum {
+    double of_both = 0, of_either = 0;
+  };
+  std::vector<Sum> sums_;
+};
+
 }  // namespace
 
 Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const std::function<bool()>& stop_requested,
@@ -60,7 +89,8 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
   const data::DatasetInfo& info = loader.dataset().info();
   bool has_classes = false, has_values = false;
   ValueErrors errors(info);
-  double loss_sum = 0, correct = 0;
+  double loss_sum = 0, correct = 0, counted = 0, tokens_correct = 0;
+  ClassOverlaps overlaps;
   int64_t bound = -1;
   loader.start(0, 0, 1);
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
@@ -81,6 +111,11 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
     executor.run();
     loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
     if (has_classes) correct += static_cast<double>(executor.scalar_output("correct"));
+    if (info.has_ignored_targets()) counted += static_cast<double>(executor.scalar_output("counted"));
+    if (info.task == data::Task::translation)
+      tokens_correct += static_cast<double>(executor.scalar_output("tokens_correct"));
+    if (info.task == data::Task::segmentation)
+      overlaps.add(executor.output("intersections"), executor.output("unions"));
     if (has_values) errors.add(executor.output("squared_errors"), batch);
     if (confusion != nullptr) {
       const Tensor predicted = executor.output("predicted");
@@ -90,9 +125,14 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
     }
     result.samples += batch.count;
   }
-  const auto predictions = static_cast<double>(result.samples * info.predictions_per_sample());
+  const bool whole = info.task == data::Task::translation;  // what is right or wrong is a sequence
+  const double predictions = info.has_ignored_targets()
+                                 ? std::max(counted, 1.0)
+                                 : static_cast<double>(result.samples * info.predictions_per_sample());
   result.loss = loss_sum / predictions;
-  if (has_classes) result.accuracy = correct / predictions;
+  if (has_classes) result.accuracy = correct / (whole ? static_cast<double>(result.samples) : predictions);
+  if (info.task == data::Task::segmentation) result.mean_iou = overlaps.mean();
+  if (whole) result.token_accuracy = tokens_correct / predictions;
   if (has_values) errors.finish(result);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -13,10 +13,12 @@
 namespace weft::train {
 
 struct Evaluation {
-  double loss = 0;                   // mean over the samples; of a language model, over the tokens
-  std::optional<double> accuracy{};  // in [0, 1]; of classes and tokens
-  std::optional<double> rmse{};      // of values, in their own unit; over several, the root of the mean of the squares
-  std::optional<double> r2{};        // share of the variance of the values that is explained; 1 at best
+  double loss = 0;                   // mean over the samples; over tokens or pixels where each has a target that counts
+  std::optional<double> accuracy{};  // in [0, 1]; of classes and tokens, of sequences those that are right as a whole
+  std::optional<double> token_accuracy{};  // of translations: of each token, given those before it
+  std::optional<double> mean_iou{};        // of pixels: intersection over union, the mean of the classes that occur
+  std::optional<double> rmse{};  // of values, in their own unit; over several, the root of the mean of the squares
+  std::optional<double> r2{};    // share of the variance of the values that is explained; 1 at best
   int64_t samples = 0;
   double seconds = 0;
   bool finished = true;  // false: stopped on request; the rest is of no use then

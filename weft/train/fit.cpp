@@ -139,7 +139,7 @@ class Loop {
                          .items_per_second = at_.epoch_seconds > 0 ? items / at_.epoch_seconds : 0,
                          .item = info_.item()};
     if (has_classes_)
-      metrics.train_accuracy = at_.correct / (samples * static_cast<double>(info_.predictions_per_sample()));
+      metrics.train_accuracy = at_.correct / (samples * static_cast<double>(info_.answers_per_sample()));
     if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {
       const Evaluation evaluation = evaluate_state();
       if (!evaluation.finished) {
@@ -148,6 +148,8 @@ class Loop {
       }
       metrics.test_loss = evaluation.loss;
       metrics.test_accuracy = evaluation.accuracy;
+      metrics.test_token_accuracy = evaluation.token_accuracy;
+      metrics.test_mean_iou = evaluation.mean_iou;
       if (info_.task == data::Task::language_model) metrics.test_perplexity = std::exp(evaluation.loss);
       metrics.test_rmse = evaluation.rmse;
       metrics.test_r2 = evaluation.r2;

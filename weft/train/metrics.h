@@ -44,8 +44,10 @@ struct EpochMetrics {
   int64_t epoch = 0;  // from 0
   int64_t step = 0;   // steps done since the start of the run
   double train_loss = 0;
-  std::optional<double> train_accuracy{};              // of classes and tokens
+  std::optional<double> train_accuracy{};              // of classes, tokens and whole sequences
   std::optional<double> test_loss{}, test_accuracy{};  // where the epoch was evaluated
+  std::optional<double> test_token_accuracy{};         // of translations: token by token
+  std::optional<double> test_mean_iou{};               // of pixels: mean intersection over union
   std::optional<double> test_perplexity{};             // of a language model: exp(test_loss)
   std::optional<double> test_rmse{}, test_r2{};        // instead of accuracy, where values are predicted
   double train_seconds = 0;          // since the start of the run: with test_accuracy, time to accuracy

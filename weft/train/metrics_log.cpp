@@ -85,6 +85,8 @@ void MetricsLog::add(const EpochMetrics& m) {
   else
     line += fmt::format(R"("test_loss":{},"test_rmse":{},"test_r2":{},)", number(m.test_loss), number(m.test_rmse),
                         number(m.test_r2));
+  if (m.test_token_accuracy) line += fmt::format(R"("test_token_accuracy":{},)", number(m.test_token_accuracy));
+  if (m.test_mean_iou) line += fmt::format(R"("test_mean_iou":{},)", number(m.test_mean_iou));
   if (m.test_perplexity) line += fmt::format(R"("test_perplexity":{},)", number(m.test_perplexity));
   append(fmt::format(R"({}"train_seconds":{:.3f},"{}_per_second":{:.1f}}})"
                      "\n",

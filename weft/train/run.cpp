@@ -114,6 +114,8 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .seed = run.spec.seed,
       .test_accuracy = {},
       .test_loss = {},
+      .test_token_accuracy = {},
+      .test_mean_iou = {},
       .test_perplexity = {},
       .test_rmse = {},
       .test_r2 = {},
@@ -137,6 +139,8 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
   if (manifest.last_epoch) {
     const std::optional<double>& loss = manifest.last_epoch->test_loss;
     if (info.task == data::Task::language_model && loss) summary.test_perplexity = std::exp(*loss);
+    summary.test_token_accuracy = manifest.last_epoch->test_token_accuracy;
+    summary.test_mean_iou = manifest.last_epoch->test_mean_iou;
     summary.test_rmse = manifest.last_epoch->test_rmse;
     summary.test_r2 = manifest.last_epoch->test_r2;
     summary.test_accuracy = manifest.last_epoch->test_accuracy;
@@ -229,7 +233,7 @@ class RunInDirectory {
     const std::optional<EpochMetrics>& last = manifest.last_epoch;
     if (last && last->step == position.step && last->test_loss) {
       BestCheckpoint now{.step = position.step};
-      if (info().task == data::Task::classification) now.accuracy = last->test_accuracy;
+      if (data::accuracy_decides(info().task)) now.accuracy = last->test_accuracy;
       if (!now.accuracy) now.loss = last->test_loss;
       if (!manifest.best || is_better(now, *manifest.best)) manifest.best = now;
     }
@@ -264,6 +268,8 @@ class RunInDirectory {
     add("; test loss {:.4f}", metrics.test_loss);
     add(", perplexity {:.3f}", metrics.test_perplexity);
     add(", accuracy {:.2f} %", metrics.test_accuracy, 100);
+    add(", by token {:.2f} %", metrics.test_token_accuracy, 100);
+    add(", mean IoU {:.2f} %", metrics.test_mean_iou, 100);
     add(", rmse {:.4g}", metrics.test_rmse);
     add(", R2 {:.4f}", metrics.test_r2);
     progress_->message(fmt::format("{}; {:.0f} {}/s, {} so far", line, metrics.items_per_second, info().item(),

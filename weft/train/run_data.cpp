@@ -53,7 +53,14 @@ std::unique_ptr<data::Dataset> open_evaluation_data(const Library& library, cons
 
 models::ModelInput model_input(const DataDescription& description, int64_t batch) {
   const data::DatasetInfo& info = description.info;
-  return {.batch = batch, .shape = info.sample_shape.dims(), .classes = info.classes, .target = info.target_dtype};
+  return {.batch = batch,
+          .shape = info.sample_shape.dims(),
+          .classes = info.classes,
+          .target = info.target_dtype,
+          .vocabulary = info.vocabulary,
+          .source = info.source_length,
+          .text_length = info.task == data::Task::transcription ? info.target_shape.elements() : 0,
+          .has_ignored = info.has_ignored_targets()};
 }
 
 namespace {

@@ -33,6 +33,8 @@ std::string print_data_description(const DataDescription& d) {
     root["target_mean"] = d.info.targets.mean;
     root["target_deviation"] = d.info.targets.deviation;
   }
+  if (d.info.vocabulary > 0) root["vocabulary"] = d.info.vocabulary;
+  if (d.info.source_length > 0) root["source_length"] = d.info.source_length;
   if (!d.info.encoding.empty()) root["encoding"] = json::parse(d.info.encoding);
   return root.dump(2) + "\n";
 }
@@ -52,6 +54,8 @@ DataDescription parse_data_description(std::string_view text, const std::string&
     d.info.sample_dtype = dtype("sample_dtype", d.info.sample_dtype);
     d.info.target_shape = Shape(root.value("target_shape", std::vector<int64_t>()));
     d.info.target_dtype = dtype("target_dtype", d.info.target_dtype);
+    d.info.vocabulary = root.value("vocabulary", int64_t{0});
+    d.info.source_length = root.value("source_length", int64_t{0});
     d.samples = root.value("samples", int64_t{0});
     d.info.classes = root.at("classes");
     d.info.class_names = root.at("class_names").get<std::vector<std::string>>();

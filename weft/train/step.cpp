@@ -7,6 +7,7 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
+#include "weft/train/counted_labels.h"
 #include "weft/train/optimizers/hidden_weights.h"
 
 namespace weft::train {
@@ -34,8 +35,9 @@ ValueId row_losses(models::Model& model, double label_smoothing) {
   return ops::cross_entropy(model.graph, model.logits, model.labels, label_smoothing, "losses");
 }
 
-ValueId count_correct(models::Model& model) {
+ValueId count_correct(models::Model& model, const models::ModelInput& input) {
   if (model.correct.valid()) return model.correct;
+  if (input.source > 0) return count_right_sequences(model.graph, model.logits, model.labels, input.batch, "correct");
   return ops::count_correct(model.graph, model.logits, model.labels, "correct");
 }
 
@@ -92,13 +94,16 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   graph.set_name(spec.model.name + " training");
   const double smoothing = spec.loss.label_smoothing;
   const ValueId losses = mixed ? soft_losses(model, smoothing) : row_losses(model, smoothing);
-  const ValueId loss = ops::reduce_mean(graph, losses, {}, false, "loss");
+  const ValueId loss = input.has_ignored ? mean_of_counted(graph, losses, count_labels(graph, model.labels), "loss")
+                                         : ops::reduce_mean(graph, losses, {}, false, "loss");
   graph.add_output("loss", loss);
   if (mixed) {
     const ValueId labels = ops::argmax(graph, model.labels, 1, false, "labels.largest");
     graph.add_output("correct", ops::count_correct(graph, model.logits, labels, "correct"));
   } else if (!predicts_values(model)) {
-    graph.add_output("correct", count_correct(model));
+    const ValueId correct = count_correct(model, input);
+    const bool some_rows = input.has_ignored && input.source == 0;
+    graph.add_output("correct", some_rows ? scale_to_all(graph, correct, model.labels, "correct.of_all") : correct);
   }
 
   std::vector<TrainedParameter> trained;
@@ -145,9 +150,17 @@ Graph build_evaluation_step(const Library& library, const RunSpec& spec, const m
     const ValueId errors = ops::square(graph, ops::subtract(graph, model.logits, model.labels), "squares");
     graph.add_output("squared_errors", ops::reduce_sum(graph, errors, {0}, false, "squared_errors"));
   } else {
-    graph.add_output("correct", count_correct(model));
+    graph.add_output("correct", count_correct(model, input));
     if (options.predictions && !model.correct.valid())
       graph.add_output("predicted", ops::argmax(graph, model.logits, -1, false, "predicted"));
+  }
+  if (input.has_ignored) graph.add_output("counted", count_labels(graph, model.labels));
+  if (input.source > 0) {
+    graph.add_output("tokens_correct", ops::count_correct(graph, model.logits, model.labels, "tokens_correct"));
+  } else if (input.has_ignored) {
+    const Overlap overlap = overlap_of_classes(graph, model.logits, model.labels);
+    graph.add_output("intersections", overlap.intersections);
+    graph.add_output("unions", overlap.unions);
   }
   return std::move(model.graph);
 }

@@ -33,8 +33,9 @@ struct TrainingStepOptions {
 /// squared error where they are real values (f32). Scalars "learning_rate" and, where something counts, "step" and
 /// "seed" (i64), with those of add_update(), whose counter is "step" too. With spec.accumulate = N > 1 "step" counts
 /// batches, the update's counter is "update", and the scalar "accumulated" is 0 in the first of N batches, which begins
-/// a new sum, and 1 in the others. Outputs "loss" (mean over the batch) and, where there are classes, "correct" (rows
-/// whose largest logit is the label).
+/// a new sum, and 1 in the others. Outputs "loss" (mean over the labels of the batch that count) and, where there are
+/// classes, "correct": rows whose largest logit is the label (as many as there would be if all rows counted), or
+/// sequences that are right as a whole.
 TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
@@ -43,7 +44,9 @@ struct EvaluationStepOptions {
 };
 
 /// Inference; outputs "loss_sum" (over the rows, without label smoothing) and "correct"; for real values "loss_sum" and
-/// "squared_errors" [K], summed over the rows.
+/// "squared_errors" [K], summed over the rows. Where labels may be ignored, also "counted", how many were not; of
+/// translations "correct" counts whole sequences, and "tokens_correct" their tokens; of pixels "intersections" and
+/// "unions" [classes] of those predicted and those labelled.
 Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options = {});
 

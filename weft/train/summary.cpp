@@ -21,8 +21,10 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   visit("steps", s.steps);
   visit("batch", s.batch);
   visit("seed", s.seed);
-  const bool has_accuracy = s.task != data::Task::regression, has_classes = s.task == data::Task::classification;
+  const bool has_accuracy = s.task != data::Task::regression, has_classes = accuracy_decides(s.task);
   if (has_accuracy) visit("test_accuracy", s.test_accuracy);
+  if (s.task == data::Task::translation) visit("test_token_accuracy", s.test_token_accuracy);
+  if (s.task == data::Task::segmentation) visit("test_mean_iou", s.test_mean_iou);
   visit("test_loss", s.test_loss);
   if (s.task == data::Task::language_model) visit("test_perplexity", s.test_perplexity);
   if (!has_accuracy) visit("test_rmse", s.test_rmse);

@@ -19,6 +19,8 @@ struct Summary {
   int64_t parameters = 0;
   int64_t epochs = 0, steps = 0, batch = 0, seed = 0;
   std::optional<double> test_accuracy, test_loss;    // of the last epoch; none without test data
+  std::optional<double> test_token_accuracy;         // of translations: token by token
+  std::optional<double> test_mean_iou;               // of pixels: mean intersection over union
   std::optional<double> test_perplexity;             // of a language model: exp(test_loss)
   std::optional<double> test_rmse, test_r2;          // where values are predicted; there are no accuracies then
   std::optional<double> best_test_accuracy;          // of the checkpoint `best`, where there are classes

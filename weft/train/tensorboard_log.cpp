@@ -167,6 +167,8 @@ void TensorboardLog::add(const EpochMetrics& m) {
   write("epoch/train_accuracy", m.train_accuracy);
   write("epoch/test_loss", m.test_loss);
   write("epoch/test_accuracy", m.test_accuracy);
+  write("epoch/test_token_accuracy", m.test_token_accuracy);
+  write("epoch/test_mean_iou", m.test_mean_iou);
   write("epoch/test_perplexity", m.test_perplexity);
   write("epoch/test_rmse", m.test_rmse);
   write("epoch/test_r2", m.test_r2);

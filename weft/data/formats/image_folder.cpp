@@ -1,7 +1,6 @@
 #include "weft/data/formats/image_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "weft/base/names.h"
 #include "weft/data/image.h"
 #include "weft/data/picture_cache.h"
+#include "weft/data/picture_files.h"
 #include "weft/data/stratified_split.h"
 #include "weft/data/utf8.h"
 
@@ -72,32 +72,6 @@ SpecOptions options_of(const DataSpec& spec) {
   return SpecOptions(spec, {"size", "resize", "channels", "split", "seed", "cache"});
 }
 
-std::string lower_extension(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
-  return extension;
-}
-
-bool is_picture(const fs::path& path) {
-  constexpr std::array<std::string_view, 5> known = {".jpg", ".jpeg", ".png", ".ppm", ".pgm"};
-  return std::find(known.begin(), known.end(), lower_extension(path)) != known.end();
-}
-
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
-/// A folder's content sorted by name, bytewise: the same on every file system. Hidden entries are left out.
-std::vector<fs::path> sorted_entries(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code code;
-  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
-    if (!is_hidden(at->path())) entries.push_back(at->path());
-  if (code) fail(ErrorKind::io, "[images] cannot read the folder '{}': {}", folder.string(), code.message());
-  std::sort(entries.begin(), entries.end(),
-            [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
-  return entries;
-}
-
 struct Skipped {
   int64_t count = 0;
   std::string example;
@@ -106,7 +80,7 @@ struct Skipped {
 /// All pictures of a class, in its folder and those below.
 void collect(const fs::path& folder, int32_t label, std::vector<Picture>& pictures, Skipped& skipped) {
   std::error_code code;
-  for (const fs::path& entry : sorted_entries(folder)) {
+  for (const fs::path& entry : sorted_entries("images", folder)) {
     if (fs::is_directory(entry, code) && !fs::is_symlink(entry, code)) {
       collect(entry, label, pictures, skipped);
     } else if (is_picture(entry)) {
@@ -118,7 +92,7 @@ void collect(const fs::path& folder, int32_t label, std::vector<Picture>& pictur
 }
 
 std::vector<fs::path> folders_in(const fs::path& folder) {
-  std::vector<fs::path> folders = sorted_entries(folder);
+  std::vector<fs::path> folders = sorted_entries("images", folder);
   std::error_code code;
   std::erase_if(folders, [&](const fs::path& entry) { return !fs::is_directory(entry, code); });
   return folders;

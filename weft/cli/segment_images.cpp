@@ -1,0 +1,62 @@
+// The class of each pixel of pictures: their shares in print, masks as PNG files where asked for.
+#include <algorithm>
+#include <filesystem>
+
+#include "weft/base/files.h"
+#include "weft/base/table.h"
+#include "weft/cli/for_each_file.h"
+#include "weft/cli/prediction.h"
+#include "weft/data/augment.h"
+#include "weft/data/mask.h"
+
+namespace weft::cli {
+
+namespace {
+
+/// The likeliest class of each row of probabilities, as a picture of the sample's size.
+data::Image likeliest(const Tensor& probabilities, int64_t height, int64_t width) {
+  data::Image mask{1, height, width, {}};
+  const int64_t classes = probabilities.shape()[1];
+  const float* row = probabilities.data_as<float>();
+  for (int64_t pixel = 0; pixel < height * width; ++pixel, row += classes)
+    mask.pixels.push_back(static_cast<uint8_t>(std::max_element(row, row + classes) - row));
+  return mask;
+}
+
+}  // namespace
+
+int segment_images(PredictionModel& model, const PredictOptions& options) {
+  const data::DatasetInfo& info = model.data().info;
+  const int64_t height = info.sample_shape[1], width = info.sample_shape[2];
+  const data::Normalization normalization(model.data().statistics, info.sample_shape[0]);
+  data::Batch batch = empty_batch(info);
+  const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
+  if (!options.masks.empty()) make_directories(options.masks);
+  return for_each_file(options, [&](const std::string& file) {
+    const data::Image picture = data::read_image(file);
+    const data::Image sample = data::fit(picture, info.sample_shape);
+    data::crop_and_normalise(sample.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
+    const data::Image mask = likeliest(model.run(batch), height, width);
+    std::vector<int64_t> counts(static_cast<size_t>(info.classes));
+    for (const uint8_t value : mask.pixels) ++counts[value];
+    auto classes = ordered_json::array();
+    Table table({{"", Align::left}, {"", Align::right}});
+    for (int64_t index = 0; index < info.classes; ++index) {
+      const double share =
+          static_cast<double>(counts[static_cast<size_t>(index)]) / static_cast<double>(height * width);
+      classes.push_back({{"class", index}, {"name", model.class_name(index)}, {"share", share}});
+      if (share > 0) table.add_row({"  " + model.class_name(index), fmt::format("{:.2f} %", 100 * share)});
+    }
+    ordered_json result{{"file", file}, {"classes", classes}};
+    if (!options.json) fmt::print("{}\n{}", file, table.text());
+    if (!options.masks.empty()) {
+      const auto path = std::filesystem::path(options.masks) / std::filesystem::path(file).stem().concat(".png");
+      data::write_png(path, data::resize_mask(mask, picture.height, picture.width));
+      result["mask"] = path.string();
+      if (!options.json) fmt::print("  mask: {}\n", path.string());
+    }
+    return result;
+  });
+}
+
+}  // namespace weft::cli

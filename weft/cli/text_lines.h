@@ -1,0 +1,19 @@
+// Files with a text on each line, for `weft predict`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::cli {
+
+struct TextLine {
+  int64_t number;           // from 1 on
+  std::string text, where;  // "'FILE':12", for messages
+};
+
+/// Lines that hold text, without blanks around it; of lines with a tab, as training data have it, the field of this
+/// number (0 or 1). Error(data) for what is no UTF-8 and where no line is left.
+std::vector<TextLine> read_text_lines(const std::string& file, size_t field);
+
+}  // namespace weft::cli

@@ -1,0 +1,276 @@
+#include "weft/data/formats/masks.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <system_error>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/data/image.h"
+#include "weft/data/mask.h"
+#include "weft/data/picture_cache.h"
+#include "weft/data/picture_files.h"
+#include "weft/data/stratified_split.h"
+#include "weft/data/utf8.h"
+
+namespace weft::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr double kDefaultSplit = 0.2;
+constexpr int64_t kDefaultSize = 128, kMostPixels = 4096;
+constexpr int32_t kIgnored = -100;
+
+struct Pair {
+  fs::path picture, mask;
+};
+
+/// What is learned from the training masks, or known from them.
+struct Encoding {
+  int64_t channels, height, width, classes, ignore;
+  std::vector<std::string> names;
+};
+
+class MaskedPictures : public Dataset {
+ public:
+  MaskedPictures(DatasetInfo info, std::vector<Pair> pairs, int64_t ignore, int64_t cache_bytes)
+      : Dataset(std::move(info)),
+        pairs_(std::move(pairs)),
+        ignore_(ignore),
+        pictures_(size(), cache_bytes * this->info().sample_shape[0] / (this->info().sample_shape[0] + 1)),
+        masks_(size(), cache_bytes / (this->info().sample_shape[0] + 1)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(pairs_.size()); }
+  void get(const SampleKey& key, std::span<uint8_t> destination) const override {
+    const auto image = pictures_.get(key.index, [&] {
+      const Shape& shape = info().sample_shape;
+      return fit(read_image(pair(key).picture, std::min(shape[1], shape[2])), shape);
+    });
+    std::copy(image->pixels.begin(), image->pixels.end(), destination.begin());
+  }
+  void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
+    const auto mask = masks_.get(key.index, [&] {
+      return resize_mask(read_mask(pair(key).mask), info().target_shape[0], info().target_shape[1]);
+    });
+    auto* label = reinterpret_cast<int32_t*>(destination.data());
+    for (const uint8_t value : mask->pixels) {
+      if (value != ignore_ && value >= info().classes)
+        fail(ErrorKind::data,
+             "[masks] '{}' has the value {}, but there are {} classes, counted from 0; give classes={} or more, or "
+             "ignore={} where such pixels do not count",
+             pair(key).mask.string(), value, info().classes, value + 1, value);
+      *label++ = value == ignore_ ? kIgnored : value;
+    }
+  }
+  int64_t cache_bytes_to_come() const override {
+    const int64_t area = info().target_shape.elements();
+    const auto rest = [&](const PictureCache& cache, int64_t each) {
+      return std::max<int64_t>(0, std::min(cache.limit_bytes(), size() * each) - cache.bytes());
+    };
+    return rest(pictures_, info().sample_shape[0] * area) + rest(masks_, area);
+  }
+
+ private:
+  const Pair& pair(const SampleKey& key) const { return pairs_[static_cast<size_t>(key.index)]; }
+
+  std::vector<Pair> pairs_;
+  int64_t ignore_;
+  PictureCache pictures_, masks_;
+};
+
+SpecOptions options_of(const DataSpec& spec) {
+  return SpecOptions(spec, {"height", "width", "channels", "classes", "ignore", "split", "seed", "cache"});
+}
+
+bool holds_pairs(const fs::path& folder) {
+  std::error_code code;
+  return fs::is_directory(folder / "images", code) && fs::is_directory(folder / "masks", code);
+}
+
+/// DIR/train with the test folder beside it; empty paths where there is none.
+struct Parts {
+  fs::path train, test;
+};
+Parts parts_of(const fs::path& directory) {
+  Parts parts;
+  if (holds_pairs(directory) || !holds_pairs(directory / "train")) return parts;
+  parts.train = directory / "train";
+  for (const char* name : {"test", "val", "valid", "validation"})
+    if (parts.test.empty() && holds_pairs(directory / name)) parts.test = directory / name;
+  return parts;
+}
+
+std::vector<Pair> list_pairs(const fs::path& folder, std::string& note) {
+  if (!holds_pairs(folder))
+    fail(ErrorKind::data, "[masks] '{}' has no folders images and masks; want images/NAME.jpg with masks/NAME.png",
+         folder.string());
+  std::vector<Pair> pairs;
+  int64_t alone = 0;
+  std::string example;
+  std::error_code code;
+  for (const fs::path& picture : sorted_entries("masks", folder / "images")) {
+    if (!is_picture(picture)) continue;
+    const fs::path mask = folder / "masks" / picture.filename().replace_extension(".png");
+    if (fs::exists(mask, code))
+      pairs.push_back({picture, mask});
+    else if (alone++ == 0)
+      example = picture.string();
+  }
+  if (pairs.empty())
+    fail(ErrorKind::data, "[masks] '{}' has no picture with a mask; want images/NAME.jpg with masks/NAME.png",
+         folder.string());
+  if (alone > 0)
+    note = fmt::format("'{}': left out {} picture{} without a mask, such as '{}'", folder.string(), alone,
+                       alone == 1 ? "" : "s", example);
+  return pairs;
+}
+
+/// How often each value stands in all masks.
+std::array<int64_t, 256> count_values(const std::vector<Pair>& pairs) {
+  std::array<int64_t, 256> counts{};
+  for (const Pair& pair : pairs)
+    for (const uint8_t value : read_mask(pair.mask).pixels) ++counts[value];
+  return counts;
+}
+
+std::vector<std::string> read_names(const fs::path& file) {
+  std::error_code code;
+  std::vector<std::string> names;
+  if (!fs::exists(file, code)) return names;
+  const std::string text = read_text(file);
+  require_utf8(text, file.string());
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  return names;
+}
+
+/// "background 73.2 %, cat 4.1 %, not counted 0.3 %"
+std::string describe_shares(const std::array<int64_t, 256>& counts, const Encoding& encoding) {
+  constexpr int64_t kShown = 30;
+  int64_t sum = 0;
+  for (const int64_t count : counts) sum += count;
+  std::string text;
+  const auto add = [&](const std::string& name, int64_t count) {
+    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name,
+                        100 * static_cast<double>(count) / static_cast<double>(std::max<int64_t>(1, sum)));
+  };
+  for (int64_t value = 0; value < std::min(encoding.classes, kShown); ++value) {
+    const auto at = static_cast<size_t>(value);
+    if (value != encoding.ignore)
+      add(at < encoding.names.size() ? encoding.names[at] : fmt::format("class {}", value), counts[at]);
+  }
+  const auto ignored = encoding.ignore < 256 ? counts[static_cast<size_t>(encoding.ignore)] : 0;
+  if (ignored > 0) add("not counted", ignored);
+  return text;
+}
+
+Encoding parse_encoding(const std::string& text) {
+  constexpr const char* kOther = "[masks] the model was not trained on masks; choose other data";
+  try {
+    const json root = json::parse(text);
+    if (root.value("kind", "") != "masks") fail(ErrorKind::data, "{}", kOther);
+    return {root.at("channels"), root.at("height"), root.at("width"),
+            root.at("classes"),  root.at("ignore"), root.at("names").get<std::vector<std::string>>()};
+  } catch (const json::exception&) {
+    fail(ErrorKind::data, "{}", kOther);
+  }
+}
+
+std::string print_encoding(const Encoding& encoding) {
+  return json{{"kind", "masks"},         {"channels", encoding.channels}, {"height", encoding.height},
+              {"width", encoding.width}, {"classes", encoding.classes},   {"ignore", encoding.ignore},
+              {"names", encoding.names}}
+      .dump();
+}
+
+/// The classes, and, where the masks had to be read for it, what they hold.
+int64_t learn_classes(const SpecOptions& options, const std::vector<Pair>& pairs, Encoding& encoding,
+                      std::string& shares) {
+  const int64_t given = options.find("classes") ? options.integer("classes", 2, 2, 256) : 0;
+  if (given == 0) {
+    const std::array<int64_t, 256> counts = count_values(pairs);
+    for (int64_t value = 0; value < 256; ++value)
+      if (value != encoding.ignore && counts[static_cast<size_t>(value)] > 0) encoding.classes = value + 1;
+    shares = describe_shares(counts, encoding);
+  } else {
+    encoding.classes = given;
+  }
+  if (encoding.classes < 2)
+    fail(ErrorKind::data, "[masks] '{}' and the others hold one class only; want at least the values 0 and 1",
+         pairs.front().mask.string());
+  return encoding.classes;
+}
+
+}  // namespace
+
+bool masks_have_whole(const DataSpec& spec) { return parts_of(spec.argument).train.empty(); }
+
+bool masks_have_test_split(const DataSpec& spec) {
+  const Parts parts = parts_of(spec.argument);
+  return !parts.test.empty() || options_of(spec).fraction("split", kDefaultSplit) > 0;
+}
+
+std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std::string& encoding_text) {
+  const SpecOptions options = options_of(spec);
+  const bool trained = !encoding_text.empty();
+  Encoding encoding = trained ? parse_encoding(encoding_text) : Encoding{3, kDefaultSize, kDefaultSize, 0, 255, {}};
+  encoding.channels = options.integer("channels", encoding.channels, 1, 3);
+  encoding.height = options.integer("height", encoding.height, 1, kMostPixels);
+  encoding.width = options.integer("width", encoding.width, 1, kMostPixels);
+  encoding.ignore = options.integer("ignore", encoding.ignore, 0, 255);
+  const int64_t cache_bytes = options.integer("cache", 1024, 0, 1 << 20) * 1'000'000;
+  const double fraction = options.fraction("split", kDefaultSplit);
+  if (encoding.channels == 2) fail(ErrorKind::usage, "[masks] channels=2: wants 3 (RGB) or 1 (grey)");
+  std::error_code code;
+  if (spec.argument.empty()) fail(ErrorKind::usage, "[masks] wants a folder: write masks:DIR");
+  if (!fs::is_directory(spec.argument, code))
+    fail(ErrorKind::io, "[masks] '{}' is no folder{}; check the path", spec.argument,
+         code ? ": " + code.message() : "");
+  const Parts parts = parts_of(spec.argument);
+  const fs::path folder = split == Split::test && !parts.test.empty() ? parts.test
+                          : !parts.train.empty()                      ? parts.train
+                                                                      : fs::path(spec.argument);
+  DatasetInfo info;
+  std::vector<Pair> pairs = list_pairs(folder, info.note);
+  if (parts.test.empty() && split != Split::all && fraction > 0) {
+    const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
+    const std::vector<bool> is_test = stratified_split(std::vector<int32_t>(pairs.size(), 0), fraction, seed);
+    size_t at = 0;
+    std::erase_if(pairs, [&](const Pair&) { return is_test[at++] != (split == Split::test); });
+    if (pairs.empty())
+      fail(ErrorKind::data, "[masks] '{}' has {} pictures, of which split={} leaves none for the {} split; add more",
+           folder.string(), is_test.size(), fraction, name_of(split));
+  }
+  if (!trained) {
+    encoding.names = read_names(fs::path(spec.argument) / "classes.txt");
+    std::string shares;
+    learn_classes(options, pairs, encoding, shares);
+    if (!shares.empty()) info.facts.emplace_back("pixels", shares);
+    if (!encoding.names.empty() && static_cast<int64_t>(encoding.names.size()) != encoding.classes)
+      fail(ErrorKind::data, "[masks] '{}' names {} classes, the masks have {}; mend it, or say classes={}",
+           (fs::path(spec.argument) / "classes.txt").string(), encoding.names.size(), encoding.classes,
+           encoding.names.size());
+  }
+  const fs::path name = fs::path(spec.argument).lexically_normal();
+  info.name = (name.has_filename() ? name : name.parent_path()).filename().string();
+  info.sample_shape = Shape{encoding.channels, encoding.height, encoding.width};
+  info.target_shape = Shape{encoding.height, encoding.width};
+  info.classes = encoding.classes;
+  info.class_names = encoding.names;
+  info.task = Task::segmentation;
+  info.decoded = true;
+  info.encoding = print_encoding(encoding);
+  return std::make_unique<MaskedPictures>(std::move(info), std::move(pairs), encoding.ignore, cache_bytes);
+}
+
+}  // namespace weft::data

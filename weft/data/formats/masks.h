@@ -1,0 +1,26 @@
+// masks:DIR: pictures in DIR/images with a class for every pixel in DIR/masks, of the same name but .png; or such pairs
+// of folders in DIR/train and DIR/test (or val, valid, validation). Options, after a '?' and divided by '&':
+//   height=128, width=128  of a sample; pictures are stretched to it, masks take the nearest pixel
+//   channels=3           3 (RGB) or 1 (grey)
+//   classes=N            default: the largest value in the training masks, and 1
+//   ignore=255           the value of pixels that do not count
+//   split=0.2, seed=0    without a test folder: how large a part is set aside, and which
+//   cache=1024           MB of pictures and masks to keep in memory; 0: decode each time
+// DIR/classes.txt, where it is there, names the classes, one on each line.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weft/data/data_spec.h"
+#include "weft/data/dataset.h"
+
+namespace weft::data {
+
+/// Samples are u8 (C,H,W), targets i32 (H,W), -100 where a pixel does not count. `encoding` as in open_dataset().
+std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std::string& encoding);
+bool masks_have_test_split(const DataSpec& spec);
+/// Whether it is weft that sets a part aside.
+bool masks_have_whole(const DataSpec& spec);
+
+}  // namespace weft::data

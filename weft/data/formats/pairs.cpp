@@ -1,0 +1,179 @@
+#include "weft/data/formats/pairs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "weft/base/error.h"
+#include "weft/data/formats/tab_file.h"
+#include "weft/data/stratified_split.h"
+
+namespace weft::data {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr double kDefaultSplit = 0.1;
+constexpr int64_t kLongest = 1 << 16, kIgnored = -100;
+const std::vector<std::string> kSpecial = {"<padding>", "<start>", "<end>"};
+
+using Tokens = std::vector<uint16_t>;
+struct Pair {
+  Tokens source, target;
+};
+
+class PairDataset : public Dataset {
+ public:
+  PairDataset(DatasetInfo info, std::vector<Pair> pairs) : Dataset(std::move(info)), pairs_(std::move(pairs)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(pairs_.size()); }
+  void get(const SampleKey& key, std::span<uint8_t> destination) const override {
+    const Pair& pair = pairs_[static_cast<size_t>(key.index)];
+    auto* tokens = reinterpret_cast<int32_t*>(destination.data());
+    std::fill_n(tokens, info().sample_shape[0], PairEncoding::kPadding);
+    std::copy(pair.source.begin(), pair.source.end(), tokens);
+    tokens[info().source_length] = PairEncoding::kStart;
+    std::copy(pair.target.begin(), pair.target.end(), tokens + info().source_length + 1);
+  }
+  void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
+    const Tokens& target = pairs_[static_cast<size_t>(key.index)].target;
+    auto* tokens = reinterpret_cast<int32_t*>(destination.data());
+    std::fill_n(tokens, info().target_shape[0], static_cast<int32_t>(kIgnored));
+    *std::copy(target.begin(), target.end(), tokens) = PairEncoding::kEnd;
+  }
+
+ private:
+  std::vector<Pair> pairs_;
+};
+
+SpecOptions options_of(const DataSpec& spec) {
+  return SpecOptions(spec, {"test", "split", "seed", "source", "target"});
+}
+
+constexpr const char* kFields = "SOURCE<TAB>TARGET";
+
+/// The longest source and the longest target of a file, in characters.
+void grow(const TabFile& file, int64_t& source, int64_t& target) {
+  const auto longest = [&](std::string_view text, int64_t& length) {
+    length = std::max(length, count_units(text, TextUnit::character));
+  };
+  for (const TabLine& line : file.lines()) {
+    longest(line.first, source);
+    longest(line.second, target);
+  }
+}
+
+/// From the file alone, or with the test file beside it: lengths must do for both.
+PairEncoding learn(const SpecOptions& options, const TabFile& file, const TabFile* test) {
+  std::vector<std::string_view> texts;
+  int64_t source = 0, target = 0;
+  for (const TabFile* part : {&file, test}) {
+    if (part == nullptr) continue;
+    grow(*part, source, target);
+    for (const TabLine& line : part->lines()) texts.insert(texts.end(), {line.first, line.second});
+  }
+  source = options.integer("source", source, 1, kLongest);
+  target = options.integer("target", target, 1, kLongest);
+  return {TokenTable::learn(texts, TextUnit::character, kSpecial, {}, "[pairs] '" + file.path() + "'"), source, target};
+}
+
+/// The pairs of all lines, without those that are too long.
+std::vector<Pair> encode(TabFile& file, const PairEncoding& encoding) {
+  std::vector<Pair> pairs;
+  for (const TabLine& line : file.lines()) {
+    Pair pair{encoding.table.encode(line.first, file.where(line)),
+              encoding.table.encode(line.second, file.where(line))};
+    const auto source = static_cast<int64_t>(pair.source.size()), target = static_cast<int64_t>(pair.target.size());
+    if (source > encoding.source || target > encoding.target)
+      file.leave_out(fmt::format("longer than {} to {} characters", encoding.source, encoding.target), line.number);
+    else
+      pairs.push_back(std::move(pair));
+  }
+  if (pairs.empty())
+    fail(ErrorKind::data,
+         "[pairs] '{}': every pair is longer than {} to {} characters; raise source= and target=", file.path(),
+         encoding.source, encoding.target);
+  return pairs;
+}
+
+}  // namespace
+
+PairEncoding PairEncoding::from_json(const std::string& text) {
+  const std::string name = "[pairs] what the model was trained on";
+  try {
+    const json root = json::parse(text);
+    if (root.value("kind", "") != "pairs")
+      fail(ErrorKind::data, "[pairs] the model was not trained on pairs of texts; choose other data");
+    PairEncoding encoding{
+        TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kSpecial.size(), TextUnit::character, name),
+        root.at("source"), root.at("target")};
+    if (std::min(encoding.source, encoding.target) < 1 || std::max(encoding.source, encoding.target) > kLongest)
+      fail(ErrorKind::data, "{}: lengths {} and {} are out of range", name, encoding.source, encoding.target);
+    return encoding;
+  } catch (const json::exception&) {
+    fail(ErrorKind::data, "[pairs] the model was not trained on pairs of texts; choose other data");
+  }
+}
+
+std::string PairEncoding::to_json() const {
+  return json{{"kind", "pairs"}, {"vocabulary", table.names()}, {"source", source}, {"target", target}}.dump();
+}
+
+bool pairs_have_test_split(const DataSpec& spec) {
+  const SpecOptions options = options_of(spec);
+  return options.find("test") || options.fraction("split", kDefaultSplit) > 0;
+}
+
+std::unique_ptr<Dataset> open_pairs(const DataSpec& spec, Split split, const std::string& encoding) {
+  const SpecOptions options = options_of(spec);
+  const std::optional<std::string> test = options.find("test");
+  if (test && options.find("split"))
+    fail(ErrorKind::usage, "[pairs] test={} and split={} exclude each other; leave one away", *test,
+         *options.find("split"));
+  const double fraction = options.fraction("split", kDefaultSplit);
+  const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
+  std::optional<PairEncoding> known;
+  if (!encoding.empty()) known = PairEncoding::from_json(encoding);
+  const bool apart = split == Split::test && test;
+  std::optional<TabFile> file;
+  file.emplace("pairs", spec.argument, kFields);
+  if (!known) {
+    std::optional<TabFile> other;
+    if (test) other.emplace("pairs", *test, kFields);
+    known = learn(options, *file, other ? &*other : nullptr);
+  }
+  if (apart) file.emplace("pairs", *test, kFields);
+  std::vector<Pair> pairs = encode(*file, *known);
+  if (!test && split != Split::all && fraction > 0) {
+    const std::vector<bool> is_test = stratified_split(std::vector<int32_t>(pairs.size(), 0), fraction, seed);
+    size_t at = 0;
+    std::erase_if(pairs, [&](const Pair&) { return is_test[at++] != (split == Split::test); });
+    if (pairs.empty())
+      fail(ErrorKind::data, "[pairs] '{}' has {} pairs, of which split={} leaves none for the {} split; add more",
+           file->path(), is_test.size(), fraction, name_of(split));
+  }
+  DatasetInfo info;
+  info.name = std::filesystem::path(spec.argument).stem().string();
+  info.sample_shape = Shape{known->source + known->target_steps()};
+  info.target_shape = Shape{known->target_steps()};
+  info.sample_dtype = info.target_dtype = DType::i32;
+  info.source_length = known->source;
+  info.classes = known->table.size();
+  info.class_names = known->table.names();
+  info.task = Task::translation;
+  info.note = file->note();
+  const auto lengths_of = [&](Tokens Pair::*part) {
+    std::vector<int64_t> lengths;
+    for (const Pair& pair : pairs) lengths.push_back(static_cast<int64_t>((pair.*part).size()));
+    return describe_lengths(std::move(lengths), known->table.unit());
+  };
+  info.facts = {{"sources", lengths_of(&Pair::source)},
+                {"targets", lengths_of(&Pair::target)},
+                {"vocabulary", known->table.describe()}};
+  info.encoding = known->to_json();
+  return std::make_unique<PairDataset>(std::move(info), std::move(pairs));
+}
+
+}  // namespace weft::data

@@ -1,0 +1,291 @@
+#include "weft/data/formats/text_images.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/data/formats/tab_file.h"
+#include "weft/data/picture_cache.h"
+#include "weft/data/picture_files.h"
+#include "weft/data/stratified_split.h"
+#include "weft/data/utf8.h"
+
+namespace weft::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr double kDefaultSplit = 0.1;
+constexpr int64_t kMostPixels = 1 << 14, kLongest = 1 << 12, kDefaultHeight = 32;
+constexpr size_t kMeasured = 256;
+const std::vector<std::string> kSpecial = {"<blank>"};
+constexpr const char* kFields = "PICTURE<TAB>TEXT";
+
+struct Entry {
+  fs::path picture;
+  std::string text, where;  // for messages
+};
+
+/// The pictures of a list or folder.
+struct Listing {
+  std::vector<Entry> entries;
+  std::string note;
+};
+
+struct Labelled {
+  fs::path picture;
+  std::vector<uint16_t> text;
+};
+
+class TextImages : public Dataset {
+ public:
+  TextImages(DatasetInfo info, std::vector<Labelled> samples, int64_t cache_bytes)
+      : Dataset(std::move(info)),
+        samples_(std::move(samples)),
+        cache_(static_cast<int64_t>(samples_.size()), cache_bytes) {}
+
+  int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
+  void get(const SampleKey& key, std::span<uint8_t> destination) const override {
+    const std::shared_ptr<const Image> image = cache_.get(key.index, [&] {
+      const Shape& shape = info().sample_shape;
+      return fit_line(read_image(samples_[static_cast<size_t>(key.index)].picture, shape[1]), shape);
+    });
+    std::copy(image->pixels.begin(), image->pixels.end(), destination.begin());
+  }
+  void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
+    const std::vector<uint16_t>& text = samples_[static_cast<size_t>(key.index)].text;
+    auto* labels = reinterpret_cast<int32_t*>(destination.data());
+    std::fill(std::copy(text.begin(), text.end(), labels), labels + info().target_shape[0], TextImageEncoding::kBlank);
+  }
+  int64_t cache_bytes_to_come() const override {
+    return std::max<int64_t>(0, std::min(cache_.limit_bytes(), size() * sample_bytes()) - cache_.bytes());
+  }
+
+ private:
+  std::vector<Labelled> samples_;
+  PictureCache cache_;
+};
+
+SpecOptions options_of(const DataSpec& spec) {
+  return SpecOptions(spec, {"test", "split", "seed", "height", "width", "length", "channels", "cache"});
+}
+
+Listing read_list(const fs::path& path) {
+  const TabFile file("lines", path.string(), kFields);
+  Listing listing{{}, file.note()};
+  std::error_code code;
+  for (const TabLine& line : file.lines()) {
+    const fs::path picture = path.parent_path() / fs::path(line.first);
+    if (!fs::exists(picture, code))
+      fail(ErrorKind::io, "{}: no file '{}'; paths begin at the folder of the list", file.where(line),
+           picture.string());
+    listing.entries.push_back({picture, std::string(line.second), file.where(line)});
+  }
+  return listing;
+}
+
+/// What a text file says, on one line.
+std::string read_line(const fs::path& path) {
+  std::string text = read_text(path);
+  require_utf8(text, path.string());
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  const size_t first = text.find_first_not_of(' ');
+  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+Listing read_folder(const fs::path& folder) {
+  Listing listing;
+  int64_t alone = 0, silent = 0;
+  std::error_code code;
+  for (const fs::path& picture : sorted_entries("lines", folder)) {
+    if (!is_picture(picture)) continue;
+    const fs::path text = fs::path(picture).replace_extension(".gt.txt");
+    if (!fs::exists(text, code)) {
+      ++alone;
+      continue;
+    }
+    std::string line = read_line(text);
+    if (line.empty())
+      ++silent;
+    else
+      listing.entries.push_back({picture, std::move(line), fmt::format("[lines] '{}'", text.string())});
+  }
+  if (listing.entries.empty())
+    fail(ErrorKind::data, "[lines] '{}' holds no pictures NAME.png with texts NAME.gt.txt; name a list, {}, instead",
+         folder.string(), kFields);
+  if (alone + silent > 0)
+    listing.note = fmt::format("'{}': left out {} pictures without a text file and {} with an empty one",
+                               folder.string(), alone, silent);
+  return listing;
+}
+
+Listing read_listing(const std::string& path) {
+  std::error_code code;
+  if (path.empty())
+    fail(ErrorKind::usage, "[lines] wants a list or a folder: write lines:FILE, with {} on each line, or lines:DIR",
+         kFields);
+  return fs::is_directory(path, code) ? read_folder(path) : read_list(path);
+}
+
+/// Of the widest of some pictures at this height, and so that the usual halvings leave no rest.
+int64_t widest(const std::vector<Entry>& entries, int64_t height) {
+  const size_t count = std::min(entries.size(), kMeasured);
+  int64_t width = 0;
+  std::optional<Error> error;
+  for (size_t at = 0; at < count; ++at) try {
+      const Image image = read_image(entries[at * entries.size() / count].picture, height);
+      width = std::max(width, (image.width * height + image.height - 1) / image.height);
+    } catch (const Error& unreadable) {  // said where it is needed, or by `weft data`
+      if (!error) error = unreadable;
+    }
+  if (width == 0) throw Error(*error);
+  return std::min((width + 3) / 4 * 4, kMostPixels);
+}
+
+TextImageEncoding learn(const SpecOptions& options, const Listing& listing, const Listing* test) {
+  std::vector<std::string_view> texts;
+  int64_t longest = 0;
+  for (const Listing* part : {&listing, test}) {
+    if (part == nullptr) continue;
+    for (const Entry& entry : part->entries) {
+      texts.push_back(entry.text);
+      longest = std::max(longest, count_units(entry.text, TextUnit::character));
+    }
+  }
+  const int64_t height = options.integer("height", kDefaultHeight, 1, kMostPixels);
+  const int64_t channels = options.integer("channels", 1, 1, 3);
+  if (channels == 2) fail(ErrorKind::usage, "[lines] channels=2: wants 1 (grey) or 3 (RGB)");
+  int64_t width = options.integer("width", 0, 0, kMostPixels);
+  if (width == 0) width = widest(listing.entries, height);
+  return {TokenTable::learn(texts, TextUnit::character, kSpecial, {}, "[lines] the texts"), channels, height, width,
+          options.integer("length", std::min(longest, kLongest), 1, kLongest)};
+}
+
+std::vector<Labelled> encode(const Listing& listing, const TextImageEncoding& encoding, const std::string& path,
+                             std::string& note) {
+  std::vector<Labelled> samples;
+  int64_t too_long = 0;
+  std::string example;
+  for (const Entry& entry : listing.entries) {
+    std::vector<uint16_t> text = encoding.table.encode(entry.text, entry.where);
+    if (static_cast<int64_t>(text.size()) > encoding.length) {
+      if (too_long++ == 0) example = entry.picture.string();
+    } else {
+      samples.push_back({entry.picture, std::move(text)});
+    }
+  }
+  note = listing.note;
+  if (too_long > 0)
+    note += fmt::format("{}'{}': left out {} text{} of more than {} characters, such as that of '{}'",
+                        note.empty() ? "" : "; ", path, too_long, too_long == 1 ? "" : "s", encoding.length, example);
+  if (samples.empty())
+    fail(ErrorKind::data, "[lines] '{}': every text is longer than {} characters; raise length=", path,
+         encoding.length);
+  return samples;
+}
+
+DatasetInfo info_of(const TextImageEncoding& encoding, const std::string& path, const std::vector<Labelled>& samples) {
+  DatasetInfo info;
+  const fs::path name = fs::path(path).lexically_normal();
+  info.name = (name.has_filename() ? name : name.parent_path()).stem().string();
+  info.sample_shape = Shape{encoding.channels, encoding.height, encoding.width};
+  info.target_shape = Shape{encoding.length};
+  info.classes = encoding.table.size();
+  info.class_names = encoding.table.names();
+  info.task = Task::transcription;
+  info.decoded = true;
+  std::vector<int64_t> lengths;
+  for (const Labelled& sample : samples) lengths.push_back(static_cast<int64_t>(sample.text.size()));
+  info.facts = {{"texts", describe_lengths(std::move(lengths), TextUnit::character)},
+                {"vocabulary", encoding.table.describe()}};
+  info.encoding = encoding.to_json();
+  return info;
+}
+
+}  // namespace
+
+Image fit_line(const Image& image, const Shape& shape) {
+  const int64_t channels = shape[0], height = shape[1], width = shape[2];
+  const int64_t scaled = (image.width * height + image.height / 2) / image.height;
+  const Image line = resize(with_channels(image, channels), height, std::clamp<int64_t>(scaled, 1, width));
+  if (line.width == width) return line;
+  Image result{channels, height, width, {}};
+  result.pixels.resize(static_cast<size_t>(channels * height * width));
+  const uint8_t* from = line.pixels.data();
+  uint8_t* to = result.pixels.data();
+  for (int64_t row = 0; row < channels * height; ++row, from += line.width, to += width)
+    std::fill(std::copy_n(from, line.width, to), to + width, from[line.width - 1]);
+  return result;
+}
+
+TextImageEncoding TextImageEncoding::from_json(const std::string& text) {
+  constexpr const char* kOther = "[lines] the model was not trained on pictures of text; choose other data";
+  try {
+    const json root = json::parse(text);
+    if (root.value("kind", "") != "lines") fail(ErrorKind::data, "{}", kOther);
+    TextImageEncoding encoding{TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kSpecial.size(),
+                                          TextUnit::character, "[lines] what the model was trained on"),
+                               root.at("channels"), root.at("height"), root.at("width"), root.at("length")};
+    const auto within = [](int64_t value, int64_t most) { return value >= 1 && value <= most; };
+    if (!(encoding.channels == 1 || encoding.channels == 3) || !within(encoding.height, kMostPixels) ||
+        !within(encoding.width, kMostPixels) || !within(encoding.length, kLongest))
+      fail(ErrorKind::data, "[lines] what the model was trained on is damaged: its sizes are out of range");
+    return encoding;
+  } catch (const json::exception&) {
+    fail(ErrorKind::data, "{}", kOther);
+  }
+}
+
+std::string TextImageEncoding::to_json() const {
+  return json{{"kind", "lines"},      {"vocabulary", table.names()},
+              {"channels", channels}, {"height", height},
+              {"width", width},       {"length", length}}
+      .dump();
+}
+
+bool text_images_have_test_split(const DataSpec& spec) {
+  const SpecOptions options = options_of(spec);
+  return options.find("test") || options.fraction("split", kDefaultSplit) > 0;
+}
+
+std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, const std::string& encoding) {
+  const SpecOptions options = options_of(spec);
+  const std::optional<std::string> test = options.find("test");
+  if (test && options.find("split"))
+    fail(ErrorKind::usage, "[lines] test={} and split={} exclude each other; leave one away", *test,
+         *options.find("split"));
+  const double fraction = options.fraction("split", kDefaultSplit);
+  const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
+  const int64_t cache_bytes = options.integer("cache", 1024, 0, 1 << 20) * 1'000'000;
+  std::optional<TextImageEncoding> known;
+  if (!encoding.empty()) known = TextImageEncoding::from_json(encoding);
+  const bool apart = split == Split::test && test;
+  Listing listing = read_listing(spec.argument);
+  if (!known) {
+    const std::optional<Listing> other = test ? std::optional(read_listing(*test)) : std::nullopt;
+    known = learn(options, listing, other ? &*other : nullptr);
+  }
+  if (apart) listing = read_listing(*test);
+  std::string note;
+  std::vector<Labelled> samples = encode(listing, *known, apart ? *test : spec.argument, note);
+  if (!test && split != Split::all && fraction > 0) {
+    const std::vector<bool> is_test = stratified_split(std::vector<int32_t>(samples.size(), 0), fraction, seed);
+    size_t at = 0;
+    std::erase_if(samples, [&](const Labelled&) { return is_test[at++] != (split == Split::test); });
+    if (samples.empty())
+      fail(ErrorKind::data, "[lines] '{}' has {} pictures, of which split={} leaves none for the {} split; add more",
+           spec.argument, is_test.size(), fraction, name_of(split));
+  }
+  DatasetInfo info = info_of(*known, spec.argument, samples);
+  info.note = note;
+  return std::make_unique<TextImages>(std::move(info), std::move(samples), cache_bytes);
+}
+
+}  // namespace weft::data

@@ -1,0 +1,42 @@
+// lines:PATH: pictures of lines of text with what they say. PATH is a list, PICTURE<TAB>TEXT on each line with paths
+// from the list's folder on, or a folder of pictures NAME.png (or .jpg ...) with their texts in NAME.gt.txt, as
+// tesstrain and Kraken want them. Options, after a '?' and divided by '&':
+//   test=PATH            list or folder of the test pictures; default: a part of PATH
+//   split=0.1, seed=0    how large a part, and which
+//   height=32            of a sample
+//   width=N              of a sample; default: that of the widest of 256 pictures, at this height
+//   length=N             most characters of a text; default: of the longest one. Longer ones are left out with a note
+//   channels=1           1 (grey) or 3 (RGB)
+//   cache=1024           MB of decoded pictures to keep in memory; 0: decode each time
+// A picture is scaled to the height; its last column fills the width up, and what is wider is squeezed. The vocabulary
+// holds the characters of all texts behind the blank (class 0), which also fills up the targets.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weft/data/data_spec.h"
+#include "weft/data/dataset.h"
+#include "weft/data/image.h"
+#include "weft/data/token_table.h"
+
+namespace weft::data {
+
+/// Samples are u8 (C,H,W), targets i32 (L). `encoding` as in open_dataset().
+std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, const std::string& encoding);
+bool text_images_have_test_split(const DataSpec& spec);
+
+/// A picture of a line of text as a sample of this shape.
+Image fit_line(const Image& image, const Shape& sample_shape);
+
+/// What a trained model knows of such pictures: their size and the characters.
+struct TextImageEncoding {
+  static constexpr int32_t kBlank = 0;
+  TokenTable table;
+  int64_t channels, height, width, length;
+
+  static TextImageEncoding from_json(const std::string& text);
+  std::string to_json() const;
+};
+
+}  // namespace weft::data
