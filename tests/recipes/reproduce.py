@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+"""Trains a recipe and compares what it reaches with what the recipe's own first comment states.
+
+The statement is read from `weft recipes --json`: "98.1 % test accuracy" or "1.65 nats per character". Data are looked for
+in the folder that the environment variable WEFT_DATA names; Fashion-MNIST is Debian's. Exits 77 where data are absent.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# What another number of threads, which sums in another order, may change.
+ACCURACY_POINTS = 0.5
+NATS = 0.02
+
+
+def weft(program, *arguments, directory="."):
+    return subprocess.run([program, *arguments], capture_output=True, text=True, cwd=directory)
+
+
+def stated(description):
+    """What summary.json calls it, its value, and how far below (above, for a loss) the result may lie."""
+    if found := re.search(r"([0-9.]+) % test accuracy", description):
+        return "test_accuracy", float(found[1]) / 100, -ACCURACY_POINTS / 100
+    if found := re.search(r"([0-9.]+) nats", description):
+        return "test_loss", float(found[1]), NATS
+    sys.exit(f"the recipe states no result: {description}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weft", required=True, help="the program")
+    parser.add_argument("recipe")
+    arguments = parser.parse_args()
+    program = str(pathlib.Path(arguments.weft).resolve())
+    recipes = json.loads(weft(program, "recipes", "--json").stdout)
+    description = next(entry["description"] for entry in recipes if entry["recipe"] == arguments.recipe)
+    data = next(entry["data"] for entry in recipes if entry["recipe"] == arguments.recipe)
+    name, value, slack = stated(description)
+    folder = os.environ.get("WEFT_DATA", ".")
+    found = weft(program, "data", data, "--json", directory=folder)
+    if found.returncode != 0:
+        print(f"skipped: {found.stderr.strip()}; set WEFT_DATA to the folder that holds the data")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as runs:
+        run = str(pathlib.Path(runs) / "run")
+        trained = weft(program, "train", arguments.recipe, "--run", run, "--json", "--quiet", directory=folder)
+        if trained.returncode != 0:
+            sys.exit(trained.stderr)
+        summary = json.loads(trained.stdout)
+    print(f"{arguments.recipe}: {name} {summary[name]:.4f}, stated {value}, {summary['train_seconds']:.1f} s")
+    reached = summary[name] >= value + slack if slack < 0 else summary[name] <= value + slack
+    if not reached:
+        sys.exit(f"that is more than {abs(slack)} off")
+
+
+if __name__ == "__main__":
+    main()
