@@ -97,5 +97,42 @@ TEST_F(BaseFilesTest, AWrongChecksumIsAnError) {
   expect_error([&] { read_maybe_gzip(path("a.gz")); }, ErrorKind::data, {"damaged or truncated gzip"});
 }
 
+/// The bytes of two gzip members, one behind the other.
+class TwoMembers : public BaseFilesTest {
+ protected:
+  TwoMembers() : file_(read_bytes(write_gzip("first.gz", first_))) {
+    const Bytes second = read_bytes(write_gzip("second.gz", second_));
+    file_.insert(file_.end(), second.begin(), second.end());
+    both_.insert(both_.end(), second_.begin(), second_.end());
+  }
+  const Bytes first_ = Bytes(5000, 7), second_ = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  Bytes both_ = first_, file_;
+};
+
+TEST_F(TwoMembers, AreReadAsOneFile) { EXPECT_EQ(read_maybe_gzip(write("a.gz", file_)), both_); }
+
+TEST_F(TwoMembers, MayGoThroughZlibInSmallPieces) {
+  for (const size_t piece : {size_t{1}, size_t{7}, size_t{100}})
+    EXPECT_EQ(read_maybe_gzip(write("a.gz", file_), piece), both_) << piece;
+}
+
+TEST_F(TwoMembers, ZerosBehindThemAreIgnored) {
+  file_.resize(file_.size() + 512, 0);
+  EXPECT_EQ(read_maybe_gzip(write("a.gz", file_)), both_);
+}
+
+TEST_F(TwoMembers, OtherBytesBehindThemAreAnError) {
+  file_.resize(file_.size() + 3, 0);
+  file_.push_back('x');
+  expect_error([&] { read_maybe_gzip(write("a.gz", file_)); }, ErrorKind::data,
+               {"a.gz", "4 bytes that are no gzip data"});
+}
+
+TEST_F(TwoMembers, ATruncatedSecondOneIsAnError) {
+  file_.resize(file_.size() - 3);
+  expect_error([&] { read_maybe_gzip(write("a.gz", file_)); }, ErrorKind::data,
+               {"a.gz", "damaged or truncated gzip", "5009 bytes"});
+}
+
 }  // namespace
 }  // namespace weft

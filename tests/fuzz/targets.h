@@ -135,7 +135,13 @@ inline void recipe(Input input) {
 
 inline void graph(Input input) {
   const OpRegistry registry = ops::make_registry();
-  const std::string printed = print_graph(parse_graph(as_text(input), registry));
+  const Graph read = parse_graph(as_text(input), registry);
+  for (const Value& value : read.values()) {
+    const int64_t elements = storage_elements(value.type.shape, value.type.layout);
+    require(elements >= value.type.elements() && elements <= kMostElements);
+    require(value.type.bytes() == elements * size_of(value.type.dtype));
+  }
+  const std::string printed = print_graph(read);
   require(print_graph(parse_graph(printed, registry)) == printed);
 }
 

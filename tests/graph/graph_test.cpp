@@ -114,5 +114,37 @@ TEST_F(GraphTest, VerifierWantsUpdatesInTheLayoutOfTheirState) {
   EXPECT_THAT(error_of([&] { verify(graph_, "my_pass"); }), HasSubstr("its successor is f32[16,16]@ba"));
 }
 
+TEST_F(GraphTest, InputsLargerThanMemoryAreErrors) {
+  const int64_t large = int64_t{1} << 32;
+  EXPECT_THAT(error_of([&] {
+                graph_.add_input(InputKind::batch, "x", {DType::f32, {large, large}, {}});
+              }),
+              HasSubstr("'x' is f32[4294967296,4294967296], more than any memory holds"));
+}
+
+TEST_F(GraphTest, ResultsLargerThanMemoryAreErrors) {
+  const ValueId x = graph_.add_input(InputKind::batch, "x", {DType::f32, {int64_t{1} << 30, 1}, {}});
+  const ValueId y = graph_.add_input(InputKind::batch, "y", {DType::f32, {1, int64_t{1} << 30}, {}});
+  EXPECT_THAT(error_of([&] {
+                graph_.add("add", {x, y}, {}, "sum");
+              }),
+              HasSubstr("[add] 'sum': gives f32[1073741824,1073741824], more than any memory holds"));
+}
+
+TEST_F(GraphTest, AScalarInputIsOneNumber) {
+  for (const TensorType& type : {TensorType{DType::f32, {}, {}}, TensorType{DType::i64, {1}, {}}})
+    EXPECT_EQ(error_of([&] { graph_.add_input(InputKind::scalar, to_string(type), type); }), "no error");
+  for (const TensorType& type : {TensorType{DType::f32, {1024}, {}}, TensorType{DType::f32, {0}, {}},
+                                 TensorType{DType::i32, {}, {}}, TensorType{DType::f32, {1}, parse_layout("A16a", 1)}})
+    EXPECT_THAT(error_of([&] { graph_.add_input(InputKind::scalar, "rate", type); }),
+                HasSubstr("scalar 'rate' is " + to_string(type) + "; a scalar input is one number of f32 or i64"));
+}
+
+TEST_F(GraphTest, VerifierWantsScalarsWithoutPadding) {
+  const ValueId rate = graph_.add_input(InputKind::scalar, "rate", {DType::f32, {1}, {}});
+  graph_.set_layout(rate, parse_layout("A16a", 1));
+  EXPECT_THAT(error_of([&] { verify(graph_, "my_pass"); }), HasSubstr("'rate' is a scalar input, but f32[1]@A16a"));
+}
+
 }  // namespace
 }  // namespace weft

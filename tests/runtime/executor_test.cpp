@@ -133,5 +133,22 @@ TEST_F(ExecutorTest, ProfileCountsEveryStep) {
   EXPECT_EQ(profile.seconds.size(), plan_.steps.size());
 }
 
+TEST_F(ExecutorTest, ScalarsAreStoredInTheirDtype) {
+  const Graph graph = parse_graph(R"(graph "scalars" {
+    scalar %rate "rate" : f32[]
+    scalar %step "step" : i64[1]
+    %number = cast(%step) : f32[1]
+    %sum = add(%rate, %number) : f32[1]
+    output "sum" %sum
+  })",
+                                  registry_);
+  const Plan plan = make_plan(graph, backend_, 2);
+  Executor executor(graph, plan, backend_);
+  executor.set_scalar("rate", 0.25);
+  executor.set_scalar("step", 40);
+  executor.run();
+  EXPECT_EQ(executor.scalar_output("sum"), 40.25f);
+}
+
 }  // namespace
 }  // namespace weft

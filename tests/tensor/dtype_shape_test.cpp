@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/files_for_tests.h"
 #include "weft/tensor/dtype.h"
 #include "weft/tensor/shape.h"
@@ -44,6 +46,25 @@ TEST(Shape, RowMajorStrides) {
 TEST(TensorType, TextParsesBack) {
   for (const char* text : {"f32[]", "i32[7]", "bf16[64,3,32,32]", "f32[64,17,8,8]@aBcd16b", "f32[2,3,4,5]@acdb"})
     EXPECT_EQ(to_string(parse_tensor_type(text)), text);
+}
+
+TEST(Shape, SizesAreBoundedFarFromOverflow) {
+  constexpr int64_t power = int64_t{1} << 24, largest = std::numeric_limits<int64_t>::max();
+  for (const Shape& shape : {Shape{}, Shape{power, power}, Shape{kMostElements, 0, 1}, Shape{0, 0}})
+    EXPECT_TRUE(has_bounded_size(shape)) << to_string(shape);
+  for (const Shape& shape : {Shape{power, power + 1}, Shape{0, largest, 2}, Shape{largest, largest}, Shape{2, -1}})
+    EXPECT_FALSE(has_bounded_size(shape)) << to_string(shape);
+}
+
+TEST(TensorType, PaddingCounts) {
+  const Shape shape{int64_t{1} << 36, 1};
+  EXPECT_TRUE(has_bounded_size(TensorType{DType::f32, shape, {}}));
+  EXPECT_FALSE(has_bounded_size(TensorType{DType::f32, shape, parse_layout("aB8192b", 2)}));
+}
+
+TEST(TensorType, MoreElementsThanMemoryAreAnError) {
+  for (const char* text : {"f32[4294967296,4294967296]", "f32[9223372036854775807]", "u8[0,9223372036854775807,3]"})
+    expect_error([&] { parse_tensor_type(text); }, ErrorKind::data, {text, "more elements than any memory holds"});
 }
 
 TEST(TensorType, MalformedTextIsAnError) {

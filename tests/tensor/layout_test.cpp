@@ -30,6 +30,13 @@ TEST(Layout, MalformedTagsAreErrors) {
     expect_error([&] { parse_layout(tag, 4); }, ErrorKind::data, {tag, "no layout of a tensor with 4 dimensions"});
 }
 
+TEST(Layout, BlocksTooLargeForAnyMemoryAreErrors) {
+  EXPECT_EQ(to_string(parse_layout("aB256b256b", 2)), "aB256b256b");
+  for (const char* tag : {"aB256b512b", "ab4096b4096b4096b4096b4096b4096b", "aB4096b4096b4096b4096b4096b4096b",
+                          "aB99999999999999999999b"})
+    expect_error([&] { parse_layout(tag, 2); }, ErrorKind::data, {tag, "no layout of a tensor with 2 dimensions"});
+}
+
 TEST(Layout, BlockedStorageIsPaddedUp) {
   const Layout layout = parse_layout("aBcd16b", 4);
   EXPECT_EQ(block_of(layout, 1), 16);

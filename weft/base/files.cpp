@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -23,6 +24,8 @@ constexpr const char* kTemporaryMark = ".tmp-";  // and the number of the proces
                                       : "";
   fail(ErrorKind::io, "cannot {} '{}': {}{}", verb, path.string(), std::strerror(code), next);
 }
+
+bool is_gzip(std::span<const uint8_t> bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b; }
 
 template <typename Container>
 Container read_all(const std::filesystem::path& path) {
@@ -54,33 +57,74 @@ Container read_all(const std::filesystem::path& path) {
 std::string read_text(const std::filesystem::path& path) { return read_all<std::string>(path); }
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path) { return read_all<std::vector<uint8_t>>(path); }
 
-std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path) {
-  std::vector<uint8_t> raw = read_bytes(path);
-  if (raw.size() < 2 || raw[0] != 0x1f || raw[1] != 0x8b) return raw;
-  z_stream stream{};
-  // 15 window bits, +16: gzip framing with its checksum.
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) fail(ErrorKind::internal, "zlib could not start");
-  stream.next_in = raw.data();
-  stream.avail_in = static_cast<uInt>(raw.size());
-  std::vector<uint8_t> content;
-  size_t size = 0;
-  int status = Z_OK;
-  while (status != Z_STREAM_END) {
-    content.resize(size + std::max<size_t>(size_t{1} << 20, size / 2));
-    stream.next_out = content.data() + size;
-    stream.avail_out = static_cast<uInt>(content.size() - size);
-    status = inflate(&stream, Z_NO_FLUSH);
-    size = content.size() - stream.avail_out;
-    if (status != Z_OK && status != Z_STREAM_END) {
-      inflateEnd(&stream);
-      fail(ErrorKind::data, "'{}' is a damaged or truncated gzip file ({} bytes could be read); fetch it again",
-           path.string(), size);
+namespace {
+
+/// Inflates a gzip file: members one after the other, as `cat a.gz b.gz` and bgzip write them, then perhaps zeros.
+class GzipReader {
+ public:
+  GzipReader(const std::filesystem::path& path, std::span<const uint8_t> packed, size_t piece_bytes)
+      : path_(path), packed_(packed), piece_bytes_(piece_bytes) {
+    // 15 window bits, +16: gzip framing with its checksum.
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK) fail(ErrorKind::internal, "zlib could not start");
+  }
+  ~GzipReader() { inflateEnd(&stream_); }
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  std::vector<uint8_t> read() {
+    do read_member();
+    while (next_member());
+    content_.resize(size_);
+    content_.shrink_to_fit();
+    return std::move(content_);
+  }
+
+ private:
+  void read_member() {
+    int status = Z_OK;
+    while (status != Z_STREAM_END) {
+      if (size_ == content_.size()) content_.resize(size_ + std::max<size_t>(size_t{1} << 20, size_ / 2));
+      // zlib counts in 32 bits.
+      const size_t input = std::min(packed_.size() - at_, piece_bytes_);
+      const size_t room = std::min(content_.size() - size_, piece_bytes_);
+      stream_.next_in = const_cast<uint8_t*>(packed_.data()) + at_;
+      stream_.avail_in = static_cast<uInt>(input);
+      stream_.next_out = content_.data() + size_;
+      stream_.avail_out = static_cast<uInt>(room);
+      status = inflate(&stream_, Z_NO_FLUSH);
+      at_ += input - stream_.avail_in;
+      size_ += room - stream_.avail_out;
+      if (status != Z_OK && status != Z_STREAM_END)
+        fail(ErrorKind::data, "'{}' is a damaged or truncated gzip file ({} bytes could be read); fetch it again",
+             path_.string(), size_);
     }
   }
-  inflateEnd(&stream);
-  content.resize(size);
-  content.shrink_to_fit();
-  return content;
+
+  /// False at the end of the file, before which there may be zeros.
+  bool next_member() {
+    const std::span<const uint8_t> rest = packed_.subspan(at_);
+    if (std::all_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte == 0; })) return false;
+    if (!is_gzip(rest))
+      fail(ErrorKind::data, "'{}' holds {} bytes that are no gzip data behind its gzip data; fetch it again",
+           path_.string(), rest.size());
+    inflateReset(&stream_);
+    return true;
+  }
+
+  const std::filesystem::path& path_;
+  const std::span<const uint8_t> packed_;
+  const size_t piece_bytes_;
+  z_stream stream_{};
+  std::vector<uint8_t> content_;
+  size_t at_ = 0, size_ = 0;  // what has been read of packed_ and written of content_
+};
+
+}  // namespace
+
+std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path, size_t piece_bytes) {
+  std::vector<uint8_t> raw = read_bytes(path);
+  if (!is_gzip(raw)) return raw;
+  return GzipReader(path, raw, piece_bytes).read();
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {

@@ -33,6 +33,11 @@ std::string_view name_of(InputKind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
+bool is_scalar_input(const TensorType& type) {
+  return (type.dtype == DType::f32 || type.dtype == DType::i64) && type.elements() == 1 &&
+         type.bytes() == size_of(type.dtype);
+}
+
 std::string Graph::unique_name(const std::string& hint) {
   const std::string base = sanitize(hint);
   std::string name = base;
@@ -42,6 +47,11 @@ std::string Graph::unique_name(const std::string& hint) {
 
 ValueId Graph::add_input(InputKind kind, const std::string& name, TensorType type) {
   if (find_input(name) != nullptr) fail(ErrorKind::usage, "graph '{}' has an input '{}' already", name_, name);
+  if (!has_bounded_size(type))
+    fail(ErrorKind::shape, "graph '{}': input '{}' is {}, more than any memory holds", name_, name, to_string(type));
+  if (kind == InputKind::scalar && !is_scalar_input(type))
+    fail(ErrorKind::shape, "graph '{}': scalar '{}' is {}; a scalar input is one number of f32 or i64", name_, name,
+         to_string(type));
   const ValueId id{static_cast<int32_t>(values_.size())};
   values_.push_back({unique_name(name), std::move(type), NodeId{}, 0});
   by_name_.emplace(values_.back().name, id);
@@ -74,6 +84,9 @@ std::vector<ValueId> Graph::add_node(const std::string& op_name, const std::vect
   if (output_types.empty() || (output_types.size() > op.outputs.size() && !any_number))
     fail(ErrorKind::usage, "[{}] '{}': its shape rule gives {} outputs, the op has {}; mend the rule", op.name, base,
          output_types.size(), op.outputs.size());
+  for (const TensorType& output : output_types)
+    if (!has_bounded_size(output))
+      fail(ErrorKind::shape, "[{}] '{}': gives {}, more than any memory holds", op.name, base, to_string(output));
   const NodeId node_id{static_cast<int32_t>(nodes_.size())};
   for (size_t index = 0; index < output_types.size(); ++index) {
     const ValueId id{static_cast<int32_t>(values_.size())};

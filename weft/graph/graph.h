@@ -34,6 +34,8 @@ enum class InputKind {
   scalar,     // one number per step: learning_rate, step, seed
 };
 std::string_view name_of(InputKind kind);
+/// What a scalar input may be: one number of f32 or i64, without padding.
+bool is_scalar_input(const TensorType& type);
 
 struct GraphInput {
   InputKind kind;
@@ -60,6 +62,7 @@ class Graph {
   void set_name(std::string name) { name_ = std::move(name); }
   const OpRegistry& registry() const { return *registry_; }
 
+  /// Error(usage) where the name is taken, Error(shape) where the type is no scalar's or larger than any memory.
   ValueId add_input(InputKind kind, const std::string& name, TensorType type);
 
   /// Adds a node; infers output types (plain layouts); throws Error(shape) or Error(usage) with names and shapes.

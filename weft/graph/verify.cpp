@@ -24,6 +24,7 @@ void verify_layout(const Value& value, const std::string& stage) {
   }
   for (const auto& block : layout.blocks)
     if (block.axis < 0 || block.axis >= rank || block.size < 2) broken(stage, value.name, "has a broken layout block");
+  if (!has_bounded_size(value.type)) broken(stage, value.name, "has more elements than any memory holds");
 }
 
 void verify_node(const Graph& graph, NodeId id, const std::vector<bool>& defined, const std::string& stage) {
@@ -55,7 +56,12 @@ void verify(const Graph& graph, const std::string& stage) {
     verify_layout(value, stage);
   }
   std::vector<bool> defined(graph.values().size(), false);
-  for (const GraphInput& input : graph.inputs()) defined[static_cast<size_t>(input.value.index)] = true;
+  for (const GraphInput& input : graph.inputs()) {
+    defined[static_cast<size_t>(input.value.index)] = true;
+    const TensorType& type = graph.type(input.value);
+    if (input.kind == InputKind::scalar && !is_scalar_input(type))
+      broken(stage, input.name, "is a scalar input, but " + to_string(type));
+  }
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const NodeId id{static_cast<int32_t>(index)};
     verify_node(graph, id, defined, stage);

@@ -31,7 +31,7 @@ class Executor {
   /// The caller's plain tensor data for a batch input; stays bound until changed. Error(usage) for an unknown name.
   void bind_batch(const std::string& name, const void* data);
   bool has_batch(const std::string& name) const;
-  /// Learning rate, step number, seed; stored in the input's dtype.
+  /// Learning rate, step number, seed; stored in the input's dtype, f32 or i64.
   void set_scalar(const std::string& name, double value);
   bool has_scalar(const std::string& name) const;
 

@@ -9,6 +9,10 @@
 
 namespace weft {
 
+namespace {
+constexpr int64_t kLargestBlock = 65536;  // elements of all blocks together; those in use have at most 4096
+}  // namespace
+
 std::string to_string(const Layout& layout) {
   if (layout.is_plain()) return "";
   std::vector<int> order = layout.order;
@@ -37,13 +41,15 @@ Layout parse_layout(std::string_view tag, int rank) {
     layout.order.push_back(axis);
   }
   if (static_cast<int>(layout.order.size()) != rank) bad();
+  int64_t product = 1;
   while (at < tag.size()) {
     int size = 0;
     while (at < tag.size() && std::isdigit(static_cast<unsigned char>(tag[at]))) {
       size = size * 10 + (tag[at++] - '0');
-      if (size > 4096) bad();
+      if (size > kLargestBlock) bad();
     }
-    if (size < 2 || at >= tag.size()) bad();
+    product *= size;
+    if (size < 2 || product > kLargestBlock || at >= tag.size()) bad();
     const int axis = tag[at++] - 'a';
     if (axis < 0 || axis >= rank) bad();
     layout.blocks.push_back({axis, size});

@@ -29,7 +29,8 @@ struct Layout {
 
 /// "aBcd16b"; "" for the plain layout.
 std::string to_string(const Layout& layout);
-/// Reverses to_string for a tensor of the given rank; Error(data) where the tag makes no sense.
+/// Reverses to_string for a tensor of the given rank; Error(data) where the tag makes no sense or its blocks have more
+/// than 65536 elements.
 Layout parse_layout(std::string_view tag, int rank);
 /// Channels innermost: "acdb" for rank 4.
 Layout channels_last(int rank);

@@ -42,23 +42,21 @@ Tensor read_entry(const std::string& path, const std::string& name, const json& 
                                    [&](const Name& candidate) { return dtype_name == candidate.spelled; });
   if (known == std::end(kNames)) bad("has dtype " + dtype_name + ", which weft does not read");
   std::vector<int64_t> dims;
-  uint64_t elements = 1;
   for (const json& dim : entry["shape"]) {
     if (!dim.is_number_unsigned()) bad("has a dimension that is no whole number");
-    const auto value = dim.get<uint64_t>();
-    if (value != 0 && elements > (uint64_t{1} << 48) / value) bad("has an absurd shape");
-    elements *= value;
-    dims.push_back(static_cast<int64_t>(value));
+    dims.push_back(static_cast<int64_t>(std::min<uint64_t>(dim.get<uint64_t>(), INT64_MAX)));
   }
+  const Shape shape(std::move(dims));
+  if (!has_bounded_size(shape)) bad("has an absurd shape");
   for (const json& offset : entry["data_offsets"])
     if (!offset.is_number_unsigned()) bad("has an offset that is no whole number");
   const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
-  const uint64_t wanted = elements * static_cast<uint64_t>(size_of(known->dtype));
+  const uint64_t wanted = static_cast<uint64_t>(shape.elements()) * static_cast<uint64_t>(size_of(known->dtype));
   if (begin > end || end > bytes.size() - data_begin)
     bad(fmt::format("ends at byte {} of the data, but the file holds {}; it is truncated, copy it again", end,
                     bytes.size() - data_begin));
   if (end - begin != wanted) bad(fmt::format("has {} bytes, its shape wants {}", end - begin, wanted));
-  Tensor tensor(known->dtype, Shape(std::move(dims)));
+  Tensor tensor(known->dtype, shape);
   if (wanted != 0) std::memcpy(tensor.data(), bytes.data() + data_begin + begin, wanted);
   return tensor;
 }

@@ -28,6 +28,11 @@ class Shape {
   std::vector<int64_t> dims_;
 };
 
+/// More than any memory holds, and so few that sums of sizes do not overflow.
+inline constexpr int64_t kMostElements = int64_t{1} << 48;
+/// True where no dimension is negative and the product of those above 0 is at most kMostElements.
+bool has_bounded_size(const Shape& shape);
+
 /// "(128,1,28,28)"
 std::string to_string(const Shape& shape);
 /// Row-major strides in elements.

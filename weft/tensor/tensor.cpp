@@ -12,6 +12,16 @@
 
 namespace weft {
 
+bool has_bounded_size(const TensorType& type) {
+  if (!has_bounded_size(type.shape)) return false;
+  Shape padded = type.shape;
+  for (int axis = 0; axis < padded.rank(); ++axis) {
+    const int64_t block = block_of(type.layout, axis);
+    padded[axis] = (padded[axis] + block - 1) / block * block;
+  }
+  return has_bounded_size(padded);
+}
+
 std::string to_string(const TensorType& type) {
   std::string text = fmt::format("{}[{}]", name_of(type.dtype), fmt::join(type.shape.dims(), ","));
   if (!type.layout.is_plain()) text += "@" + to_string(type.layout);
@@ -43,6 +53,7 @@ TensorType parse_tensor_type(std::string_view text) {
     if (tail.front() != '@') bad("text after ']'");
     type.layout = parse_layout(tail.substr(1), type.shape.rank());
   }
+  if (!has_bounded_size(type)) bad("more elements than any memory holds");
   return type;
 }
 

@@ -27,6 +27,9 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
+/// The same of the elements in memory, layout padding included.
+bool has_bounded_size(const TensorType& type);
+
 /// "f32[64,3,32,32]" or "f32[64,16,32,32]@aBcd16b"
 std::string to_string(const TensorType& type);
 /// Reverses to_string; Error(data) with the text.
