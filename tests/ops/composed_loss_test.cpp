@@ -1,4 +1,7 @@
 // Composed losses against PyTorch.
+#include <cmath>
+#include <limits>
+
 #include "tests/ops/values_fixture.h"
 
 namespace weft::ops {
@@ -139,6 +142,38 @@ TEST_F(ComposedLoss, ClassWeightsWithAnIgnoredClass) {
   expect_value(mean_cross_entropy(graph_, x, l, {.class_weights = w}), {}, {0.69273572});
   const ValueId k = given(integers({4}, {2, 0, 0, 1}));
   expect_value(mean_cross_entropy(graph_, x, k, {.ignore_index = 0, .class_weights = w}), {}, {0.3392282});
+}
+
+TEST_F(ComposedLoss, ClassWeightsAndALabelThatIsNoClass) {
+  const ValueId x = given(ramp({2, 5})), l = given(integers({2}, {3, 7})), w = given(floats({5}, {1, 2, 1, 2, 1}));
+  for (const double smoothing : {0.0, 0.2}) {
+    const CrossEntropyOptions options{.label_smoothing = smoothing, .class_weights = w};
+    const Tensor losses = value_of(cross_entropy(graph_, x, l, options));
+    EXPECT_TRUE(std::isfinite(losses.data_as<float>()[0]));
+    EXPECT_TRUE(std::isnan(losses.data_as<float>()[1]));
+    EXPECT_TRUE(std::isnan(*value_of(mean_cross_entropy(graph_, x, l, options)).data_as<float>()));
+  }
+}
+
+TEST_F(ComposedLoss, ClassWeightsAndALogitOfMinusInfinity) {
+  // x = leaf(torch.tensor([[1, 2, -math.inf]])); w = torch.tensor([0.5, 2, 1])
+  // y = F.cross_entropy(x, torch.tensor([0]), w, reduction="none"); m = F.cross_entropy(x, torch.tensor([0]), w)
+  const ValueId x = given(floats({1, 3}, {1, 2, -std::numeric_limits<float>::infinity()}));
+  const ValueId l = given(integers({1}, {0})), w = given(floats({3}, {0.5f, 2, 1}));
+  expect_value(cross_entropy(graph_, x, l, {.class_weights = w}), {1}, {0.65663081});
+  expect_value(mean_cross_entropy(graph_, x, l, {.class_weights = w}), {}, {1.3132617});
+}
+
+TEST_F(ComposedLoss, ClassWeightsAndANaNInAnIgnoredRow) {
+  // x = leaf(torch.tensor([[1, 2, 0.5], [math.nan, 0, 1]])); w = torch.tensor([0.5, 2, 1])
+  // m = F.cross_entropy(x, torch.tensor([0, -100]), w); s = F.cross_entropy(x, .., w, label_smoothing=0.2)
+  const ValueId x = given(floats({2, 3}, {1, 2, 0.5f, NAN, 0, 1}));
+  const ValueId l = given(integers({2}, {0, -100})), w = given(floats({3}, {0.5f, 2, 1}));
+  const ValueId m = mean_cross_entropy(graph_, x, l, {.class_weights = w});
+  expect_value(m, {}, {1.4643688});
+  expect_value(mean_cross_entropy(graph_, x, l, {.label_smoothing = 0.2, .class_weights = w}), {}, {1.6548671});
+  // PyTorch's gradient of the ignored row is NaN; weft's is 0.
+  expect_gradients(m, {x}, {{1.1532, -0.9428, -0.2104, 0, 0, 0}}, 1e-4);
 }
 
 TEST_F(ComposedLoss, ClassesOfEveryPixel) {

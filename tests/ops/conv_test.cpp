@@ -83,6 +83,22 @@ TEST_F(Conv, FlatInput) {
 TEST_F(Conv, FlatWeight) {
   EXPECT_EQ(error({1, 3, 8, 8}, {64, 3}), "[conv2d] 'stem': weight wants 4 dimensions, got 'stem.weight' (64,3)");
 }
+TEST_F(Conv, EmptyKernel) {
+  EXPECT_EQ(error({1, 3, 8, 8}, {4, 3, 0, 3}),
+            "[conv2d] 'stem': weight (4,3,0,3) must have at least 1 output channel and a kernel of at least 1 x 1");
+}
+TEST_F(Conv, FewerFiltersThanGroups) {
+  EXPECT_EQ(error({1, 6, 8, 8}, {0, 3, 3, 3}, {.groups = 2}),
+            "[conv2d] 'stem': weight (0,3,3,3) must have at least 2 output channels and a kernel of at least 1 x 1");
+}
+TEST_F(Conv, GradientByAnEmptyKernel) {
+  const ValueId dy = input("dy", {1, 4, 7, 7}), w = input("weight", {4, 3, 3, 0});
+  EXPECT_EQ(shape_error([&] {
+              graph_.add("conv2d_backward_data", {dy, w}, {{"input_size", std::vector<int64_t>{7, 7}}}, "back");
+            }),
+            "[conv2d_backward_data] 'back': weight (4,3,3,0) must have at least 1 output channel and a kernel of at "
+            "least 1 x 1");
+}
 TEST_F(Conv, KernelLargerThanTheImage) {
   EXPECT_EQ(error({1, 3, 8, 2}, {4, 3, 5, 5}, {.padding = {1, 1}}),
             "[conv2d] 'stem': a kernel of 5 columns does not fit into 'image' (1,3,8,2) with padding 1: 2 + 2 x 1 = 4; "

@@ -138,5 +138,18 @@ TEST_F(Indexing, NoClasses) {
   EXPECT_EQ(shape_error([&] { one_hot(graph_, i, 0, "hot"); }), "[one_hot] 'hot': classes must be at least 1, got 0");
 }
 
+// torch.tensor(...).logsumexp(1)
+TEST_F(Indexing, LogSumExpOfInfinities) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const ValueId x = given(floats({4, 3}, {-inf, -inf, -inf, inf, 1, 2, inf, -inf, inf, 1, 2, -inf}));
+  const std::vector<float> y = reference_tests::values_of<float>(value_of(logsumexp(graph_, x, {1})));
+  EXPECT_EQ(y[0], -inf);
+  EXPECT_EQ(y[1], inf);
+  EXPECT_EQ(y[2], inf);
+  EXPECT_NEAR(y[3], 2.3132617f, 1e-6f);
+  const ValueId with_nan = given(floats({3}, {1, NAN, inf}));
+  EXPECT_TRUE(std::isnan(value_of(logsumexp(graph_, with_nan)).data_as<float>()[0]));
+}
+
 }  // namespace
 }  // namespace weft::ops

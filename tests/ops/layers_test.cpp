@@ -137,6 +137,12 @@ TEST_F(Layers, NearestLarger) {
   expect_gradients(y, {x}, {{-2.5, -0.5, 1.5, 0.75, -2.25, 1.25, 1.5, 0.25, -1, 1.25, 1.5, -1.5}});
 }
 
+TEST_F(Layers, NearestRoundsItsScaleAsInPyTorch) {
+  // F.interpolate(torch.tensor([[[[0., 1.]]]]), (1, 82)).sum() is 40, not 41
+  const ValueId two = given(floats({1, 1, 1, 2}, {0, 1}));
+  expect_value(reduce_sum(graph_, resize(graph_, two, {1, 82})), {}, {40});
+}
+
 TEST_F(Layers, NearestSmaller) {
   // x = leaf(ramp(1, 1, 5, 4)); y = F.interpolate(x, (3, 3))
   const ValueId x = given(ramp({1, 1, 5, 4})), y = resize(graph_, x, {3, 3});

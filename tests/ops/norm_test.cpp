@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "ops_fixture.h"
 
 namespace weft::ops {
@@ -69,6 +72,18 @@ TEST_F(Norm, UnknownActivation) {
             }),
             "[batch_norm] 'bn1': activation is none or relu, got 'gelu'");
 }
+TEST_F(Norm, EpsilonBelowZeroOrEndless) {
+  const ValueId x = input("x", {4, 6}), c = input("c", {6});
+  for (const double epsilon : {-1e-5, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    const std::string wanted = fmt::format("'n': epsilon must be a number of at least 0, got {}", epsilon);
+    EXPECT_EQ(shape_error([&] { batch_norm(graph_, x, c, c, epsilon, "n"); }), "[batch_norm] " + wanted);
+    EXPECT_EQ(shape_error([&] { batch_norm_inference(graph_, x, c, c, c, c, epsilon, "n"); }),
+              "[batch_norm_inference] " + wanted);
+    EXPECT_EQ(shape_error([&] { layer_norm(graph_, x, c, c, epsilon, "n"); }), "[layer_norm] " + wanted);
+  }
+  EXPECT_EQ(shape_error([&] { layer_norm(graph_, x, c, c, 0); }), "");
+}
+
 TEST_F(Norm, MomentumAboveOne) {
   const ValueId running = input("running", {6}), sample = input("sample", {6});
   EXPECT_EQ(shape_error([&] { running_average(graph_, running, sample, 1.5, 1, "average"); }),

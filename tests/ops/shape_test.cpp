@@ -100,6 +100,14 @@ TEST_F(ShapeOps, BroadcastToASmallerShape) {
             "must be equal or 1");
 }
 
+TEST_F(ShapeOps, BroadcastToANegativeSize) {
+  const ValueId x = input("x", {3});
+  EXPECT_EQ(shape_error([&] {
+              broadcast_to(graph_, x, {-7, 3}, "b");
+            }),
+            "[broadcast_to] 'b': shape=[-7,3] has a negative dimension");
+}
+
 TEST_F(ShapeOps, ConcatOfDifferentImages) {
   const ValueId a = input("a", {2, 3, 4, 4}), b = input("b", {2, 3, 5, 5});
   EXPECT_EQ(shape_error([&] {
@@ -137,13 +145,21 @@ TEST_F(ShapeOps, SliceBeyondTheEnd) {
   EXPECT_EQ(shape_error([&] {
               slice(graph_, x, {0, 2}, {4, 6}, "part");
             }),
-            "[slice] 'part': axis 1: [2,6) is no range within 'x' (4,5); give 0 <= start < end <= 5");
+            "[slice] 'part': axis 1: [2,6) is no range within 'x' (4,5); give 0 <= start <= end <= 5");
 }
 
-TEST_F(ShapeOps, SliceWithoutElements) {
+TEST_F(ShapeOps, SliceBackwards) {
   const ValueId x = input("x", {4});
-  EXPECT_EQ(shape_error([&] { slice(graph_, x, {3}, {3}, "part"); }),
-            "[slice] 'part': axis 0: [3,3) is no range within 'x' (4); give 0 <= start < end <= 4");
+  EXPECT_EQ(shape_error([&] { slice(graph_, x, {3}, {2}, "part"); }),
+            "[slice] 'part': axis 0: [3,2) is no range within 'x' (4); give 0 <= start <= end <= 4");
+}
+
+TEST_F(ShapeOps, PartsMayBeEmpty) {
+  const ValueId x = input("x", {4, 5});
+  EXPECT_EQ(graph_.shape(slice(graph_, x, {4, 0}, {4, 5})), Shape({0, 5}));
+  const std::vector<ValueId> parts = split_sizes(graph_, x, {2, 0, 3}, 1);
+  EXPECT_EQ(graph_.shape(parts[1]), Shape({4, 0}));
+  EXPECT_EQ(graph_.shape(parts[2]), Shape({4, 3}));
 }
 
 TEST_F(ShapeOps, SliceOfTooFewAxes) {
@@ -154,8 +170,9 @@ TEST_F(ShapeOps, SliceOfTooFewAxes) {
 
 TEST_F(ShapeOps, NegativePadding) {
   const ValueId x = input("x", {4});
-  EXPECT_EQ(shape_error([&] { pad(graph_, x, {-1}, {0}, 0, "wide"); }),
-            "[pad] 'wide': low=[-1] high=[0] would cut 'x' (4); padding is not negative, use slice to cut");
+  EXPECT_EQ(
+      shape_error([&] { pad(graph_, x, {-1}, {0}, 0, "wide"); }),
+      "[pad] 'wide': low=[-1] high=[0] cannot pad 'x' (4); padding is not negative (use slice to cut) nor endless");
 }
 
 TEST_F(ShapeOps, CastToAnUnknownType) {

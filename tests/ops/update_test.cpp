@@ -36,6 +36,15 @@ TEST_F(Update, GradientOfAnotherShape) {
   EXPECT_EQ(shape_error([&] { sgd_update(graph_, weight_, other, gradient_, rate_, {}, "sgd"); }),
             "[sgd_update] 'sgd': gradient wants the shape of its parameter 'fc.weight' (10,84), got 'other' (84,10)");
 }
+// It stands alone below the fraction in the padding of a layout.
+TEST_F(Update, AdamWWithoutEpsilon) {
+  for (const double epsilon : {0.0, 1e-60, -1e-8})
+    EXPECT_EQ(shape_error([&] {
+                adamw_update(graph_, weight_, gradient_, gradient_, gradient_, rate_, step_, {.epsilon = epsilon},
+                             "adam");
+              }),
+              fmt::format("[adamw_update] 'adam': epsilon must be above 0, got {}", epsilon));
+}
 TEST_F(Update, LearningRatePerRow) {
   const ValueId rates = input("rates", {10});
   EXPECT_EQ(shape_error([&] { sgd_update(graph_, weight_, gradient_, gradient_, rates, {}, "sgd"); }),

@@ -71,22 +71,28 @@ struct RowLosses {
   ValueId losses, weights;  // both [rows]; weights invalid where each row counts 1 (or 0, where ignored)
 };
 RowLosses row_losses(Graph& graph, const Rows& rows, const CrossEntropyOptions& options, const std::string& name) {
-  const Attributes attributes{{"label_smoothing", options.label_smoothing}, {"ignore_index", options.ignore_index}};
-  if (!options.class_weights.valid())
-    return {graph.add("cross_entropy", {rows.logits, rows.labels}, attributes, name + ".losses"), {}};
+  const double smoothing = options.label_smoothing;
+  const auto losses = [&](double label_smoothing, const std::string& hint) {
+    const Attributes attributes{{"label_smoothing", label_smoothing}, {"ignore_index", options.ignore_index}};
+    return graph.add("cross_entropy", {rows.logits, rows.labels}, attributes, hint);
+  };
+  if (!options.class_weights.valid()) return {losses(smoothing, name + ".losses"), {}};
   const int64_t classes = graph.shape(rows.logits)[1];
   if (graph.shape(options.class_weights) != Shape{classes})
     fail(ErrorKind::shape, "[cross_entropy] '{}': {} classes want as many weights, got '{}' {}", name, classes,
          graph.value(options.class_weights).name, to_string(graph.shape(options.class_weights)));
+  // Of the label's class; NaN where the label is none, which shows in the loss.
+  const ValueId taken = take(graph, options.class_weights, rows.labels);
+  const ValueId zero = constant(graph, {}, 0);
   const ValueId mask = counted(graph, rows.labels, options, name);
-  const ValueId hot = one_hot(graph, rows.labels, classes);
-  const double smoothing = options.label_smoothing;
-  const ValueId targets =
-      add_scalar(graph, multiply_scalar(graph, hot, 1 - smoothing), smoothing / static_cast<double>(classes));
-  const ValueId weighted = multiply(graph, targets, options.class_weights);
-  const ValueId losses = soft_cross_entropy(graph, rows.logits, weighted);
-  const ValueId weights = reduce_sum(graph, multiply(graph, hot, options.class_weights), {1});
-  return {multiply(graph, losses, mask, name + ".losses"), multiply(graph, weights, mask, name + ".weights")};
+  const ValueId weights = where(graph, mask, taken, zero, name + ".weights");
+  if (smoothing == 0) return {multiply(graph, losses(0, name + ".unweighted"), weights, name + ".losses"), weights};
+  // The smoothed part weighs every class by its own weight, as in PyTorch.
+  const ValueId label_part =
+      multiply(graph, multiply_scalar(graph, losses(0, name + ".unweighted"), 1 - smoothing), weights);
+  const ValueId shares = multiply_scalar(graph, options.class_weights, smoothing / static_cast<double>(classes));
+  const ValueId spread = soft_cross_entropy(graph, rows.logits, broadcast_to(graph, shares, graph.shape(rows.logits)));
+  return {add(graph, label_part, where(graph, mask, spread, zero), name + ".losses"), weights};
 }
 
 }  // namespace

@@ -50,12 +50,20 @@ void require_images(const InferContext& context, std::initializer_list<int> oper
   }
 }
 
+/// A kernel of at least 1 x 1, and a filter for each group.
+void require_filters(const InferContext& context, const Shape& weight, int64_t groups) {
+  if (weight[0] >= groups && weight[2] >= 1 && weight[3] >= 1) return;
+  context.fail(fmt::format("weight {} must have at least {} output channel{} and a kernel of at least 1 x 1",
+                           to_string(weight), groups, groups == 1 ? "" : "s"));
+}
+
 std::vector<TensorType> infer_conv2d(const InferContext& context) {
   require_images(context, {0, 1});
   const Shape &input = context.shape(0), &weight = context.shape(1);
   const int64_t groups = groups_attribute(context);
   require_group_multiple(context, input[1], groups, "input", context.describe(0));
   require_group_multiple(context, weight[0], groups, "output", "weight " + to_string(weight));
+  require_filters(context, weight, groups);
   if (weight[1] * groups != input[1]) {
     context.fail(fmt::format("weight {} wants {} input channels{}, got {} from {}", to_string(weight),
                              weight[1] * groups, groups > 1 ? fmt::format(" in {} groups", groups) : "", input[1],
@@ -85,6 +93,7 @@ std::vector<TensorType> infer_backward_data(const InferContext& context) {
                              gradient[1], context.describe(0)));
   }
   require_group_multiple(context, weight[0], groups, "output", "weight " + to_string(weight));
+  require_filters(context, weight, groups);
   const Pair size = pair_attribute(context, "input_size", 1);
   const Window window = window_attributes(context, {weight[2], weight[3]});
   require_output_size(context, 0, window, size, fmt::format("an image of {} x {}", size[0], size[1]));

@@ -26,6 +26,7 @@ void require_row(const InferContext& context, int operand, int input) {
 
 std::vector<TensorType> infer_layer_norm(const InferContext& context) {
   for (int operand = 0; operand < context.input_count(); ++operand) context.require_dtype(operand, DType::f32);
+  require_epsilon(context);
   const Shape rows = rows_of(context, 0);
   require_row(context, 1, 0);
   require_row(context, 2, 0);

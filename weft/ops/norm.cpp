@@ -30,6 +30,7 @@ void require_batch_norm(const InferContext& context, int input, std::initializer
   for (const int operand : same_shape) {
     if (operand < context.input_count()) context.require_same_shape(operand, input);
   }
+  require_epsilon(context);
   const std::string& activation = context.attributes.text("activation");
   if (activation != "none" && activation != "relu") {
     context.fail(fmt::format("activation is none or relu, got '{}'", activation));

@@ -166,7 +166,7 @@ ValueId sum_to_shape(Graph&, ValueId x, const Shape& shape);
 // --- pooling (pool.cpp) ---------------------------------------------------------------------------------------------
 //   max_pool2d(input[N,C,H,W]) {kernel=[KH,KW], stride=[..], padding=[0,0]} -> [N,C,H',W']
 //   max_pool2d_backward(output_gradient, input, output) {kernel, stride, padding} -> [N,C,H,W]
-//       the gradient goes to the first maximum of each window in row-major order (as in PyTorch)
+//       the gradient goes to the first NaN of each window in row-major order, else to its first maximum
 //   avg_pool2d(input) {kernel, stride, padding=[0,0], count_padding=true} -> [N,C,H',W']
 //   avg_pool2d_backward(output_gradient) {kernel, stride, padding, count_padding, input_size=[H,W]} -> [N,C,H,W]
 // All: LayoutRule::channelwise.
@@ -180,8 +180,9 @@ ValueId global_avg_pool2d(Graph&, ValueId input, const std::string& name = "");
 ValueId global_max_pool2d(Graph&, ValueId input, const std::string& name = "");
 
 // --- other image sizes (resample.cpp) -------------------------------------------------------------------------------
-//   resize(input[N,C,H,W]) {size=[H',W'], mode="nearest"} -> [N,C,H',W']; mode "nearest": pixel floor(i H / H');
-//       "bilinear": between the centres of pixels, which are areas (PyTorch's interpolate with align_corners=False)
+//   resize(input[N,C,H,W]) {size=[H',W'], mode="nearest"} -> [N,C,H',W']; mode "nearest": pixel floor(i (H / H')),
+//       in f32 as torch computes it; "bilinear": between the centres of pixels, which are areas (PyTorch's interpolate
+//       with align_corners=False)
 //   adaptive_avg_pool2d(input) {size=[H',W']}: window i is [floor(i H / H'), ceil((i + 1) H / H'))
 //   resize_backward(output_gradient) {input_size=[H,W], mode}, adaptive_avg_pool2d_backward(output_gradient)
 //       {input_size}

@@ -1,5 +1,6 @@
 // Reductions over axes, softmax and log-softmax.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -230,8 +231,12 @@ ValueId reduce_min(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep
 }
 ValueId logsumexp(Graph& graph, ValueId x, const std::vector<int64_t>& axes, bool keep_dims, const std::string& name) {
   const std::string hint = name.empty() ? "logsumexp" : name;
-  // Any number near the maximum keeps the exponentials in range, and through floor no gradient flows.
-  const ValueId shift = floor(graph, reduce_max(graph, x, axes, true));
+  // Any number near the maximum keeps the exponentials in range, and through floor no gradient flows. An infinite one
+  // would give infinity - infinity.
+  const ValueId largest = reduce_max(graph, x, axes, true);
+  const ValueId finite =
+      less_equal(graph, absolute(graph, largest), constant(graph, {}, std::numeric_limits<float>::max()));
+  const ValueId shift = floor(graph, where(graph, finite, largest, constant(graph, {}, 0)));
   const ValueId sum = reduce_sum(graph, exp(graph, subtract(graph, x, shift)), axes, true);
   const ValueId kept = add(graph, log(graph, sum), shift, keep_dims ? hint : hint + ".kept");
   if (keep_dims) return kept;

@@ -19,6 +19,10 @@ using Dims = std::vector<int64_t>;
 
 std::string print(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ",")); }
 
+bool has_negative(const Dims& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < 0; });
+}
+
 OpDef mover(std::string name, std::string summary) {
   OpDef op;
   op.name = std::move(name);
@@ -41,9 +45,10 @@ const Dims& per_axis(const InferContext& context, const std::string& attribute) 
 Dims resolve(Dims dims, int64_t elements) {
   if (std::count(dims.begin(), dims.end(), -1) != 1) return dims;
   const auto open = std::find(dims.begin(), dims.end(), -1);
-  int64_t rest = 1;
-  for (const int64_t dim : dims)
-    if (dim != -1) rest *= dim;
+  Dims others(dims.begin(), open);
+  others.insert(others.end(), open + 1, dims.end());
+  if (!has_bounded_size(Shape(others))) return dims;
+  const int64_t rest = Shape(others).elements();
   if (rest > 0 && elements % rest == 0) *open = elements / rest;
   return dims;
 }
@@ -54,8 +59,7 @@ OpDef reshape_op() {
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims& given = context.attributes.integers("shape");
     const Shape to(resolve(given, context.shape(0).elements()));
-    const bool positive = std::all_of(to.begin(), to.end(), [](int64_t dim) { return dim >= 0; });
-    if (!positive || to.elements() != context.shape(0).elements())
+    if (has_negative(to.dims()) || !has_bounded_size(to) || to.elements() != context.shape(0).elements())
       context.fail(fmt::format("{} has {} elements, they do not fit shape={}; give dimensions with that product",
                                context.describe(0), context.shape(0).elements(), print(given)));
     return {{context.dtype(0), to, {}}};
@@ -111,6 +115,7 @@ OpDef broadcast_to_op() {
   op.attributes = {required_attribute("shape", Dims{}, "the new dimensions")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Shape to(context.attributes.integers("shape"));
+    if (has_negative(to.dims())) context.fail(fmt::format("shape={} has a negative dimension", print(to.dims())));
     if (!broadcasts_to(context.shape(0), to))
       context.fail(
           fmt::format("{} does not broadcast to shape={}: aligned at the last axis, its dimensions must be "
@@ -180,6 +185,7 @@ OpDef concat_op() {
       {"columns of three", {f32({2, 3}), f32({2, 1}), f32({2, 2})}, {{"axis", int64_t{1}}}, {}},
       {"channels", {f32({2, 3, 2, 1}), f32({2, 1, 2, 1})}, {{"axis", int64_t{1}}}, {}},
       {"one operand", {f32({3, 2, 2})}, {{"axis", int64_t{2}}}, {}},
+      {"an empty operand", {f32({2, 3}), f32({2, 0}), f32({2, 4})}, {{"axis", int64_t{1}}}, {}},
   };
   return op;
 }
@@ -193,8 +199,8 @@ OpDef slice_op() {
     Shape shape = context.shape(0);
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const int64_t start = starts[static_cast<size_t>(axis)], end = ends[static_cast<size_t>(axis)];
-      if (start < 0 || start >= end || end > shape[axis])
-        context.fail(fmt::format("axis {}: [{},{}) is no range within {}; give 0 <= start < end <= {}", axis, start,
+      if (start < 0 || start > end || end > shape[axis])
+        context.fail(fmt::format("axis {}: [{},{}) is no range within {}; give 0 <= start <= end <= {}", axis, start,
                                  end, context.describe(0), shape[axis]));
       shape[axis] = end - start;
     }
@@ -211,6 +217,7 @@ OpDef slice_op() {
       {"columns", {f32({3, 5})}, {{"starts", Dims{0, 3}}, {"ends", Dims{3, 5}}}, {}},
       {"one row", {f32({2, 3, 4})}, {{"starts", Dims{1, 0, 0}}, {"ends", Dims{2, 3, 4}}}, {}},
       {"rank 4", {f32({2, 3, 3, 2})}, {{"starts", Dims{0, 1, 1, 0}}, {"ends", Dims{1, 3, 2, 2}}}, {}},
+      {"nothing", {f32({2, 3})}, {{"starts", Dims{0, 1}}, {"ends", Dims{2, 1}}}, {}},
   };
   return op;
 }
@@ -225,9 +232,9 @@ OpDef pad_op() {
     Shape shape = context.shape(0);
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const int64_t before = low[static_cast<size_t>(axis)], after = high[static_cast<size_t>(axis)];
-      if (before < 0 || after < 0)
-        context.fail(fmt::format("low={} high={} would cut {}; padding is not negative, use slice to cut", print(low),
-                                 print(high), context.describe(0)));
+      if (before < 0 || after < 0 || before > kMostElements || after > kMostElements)
+        context.fail(fmt::format("low={} high={} cannot pad {}; padding is not negative (use slice to cut) nor endless",
+                                 print(low), print(high), context.describe(0)));
       shape[axis] += before + after;
     }
     return {{context.dtype(0), shape, {}}};
@@ -301,8 +308,7 @@ OpDef constant_op() {
                    attribute("dtype", "f32", "f32, f64, bf16, f16, i64, i32 or u8")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims& dims = context.attributes.integers("shape");
-    if (std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < 0; }))
-      context.fail(fmt::format("shape={} has a negative dimension", print(dims)));
+    if (has_negative(dims)) context.fail(fmt::format("shape={} has a negative dimension", print(dims)));
     return {{require_dtype_name(context), Shape(dims), {}}};
   };
   op.gradient = [](GradContext&) -> std::vector<ValueId> { return {}; };

@@ -1,5 +1,7 @@
 // Optimiser steps: each reads a parameter, its gradient and the optimiser's state, and writes their successors. With
 // them the one reduction that optimisers need over whole tensors, in whatever layout these have.
+#include <limits>
+
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
@@ -43,7 +45,10 @@ std::vector<TensorType> infer_adamw(const InferContext& context) {
   require_scalar(context, 5, DType::i64);
   require_range(context, "beta1", true);
   require_range(context, "beta2", true);
-  require_range(context, "epsilon", false);
+  // Kernels run over the padding of layouts too, where 0 / epsilon must stay 0.
+  const auto epsilon = static_cast<float>(context.attributes.real("epsilon"));
+  if (!(epsilon > 0 && epsilon <= std::numeric_limits<float>::max()))
+    context.fail(fmt::format("epsilon must be above 0, got {}", context.attributes.real("epsilon")));
   require_range(context, "weight_decay", false);
   return {f32(context.shape(0)), f32(context.shape(0)), f32(context.shape(0))};
 }

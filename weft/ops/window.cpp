@@ -12,6 +12,10 @@ Pair pair_attribute(const InferContext& context, const std::string& name, int64_
   if (list[0] < minimum || list[1] < minimum) {
     context.fail(fmt::format("{} must be at least {}, got {}", name, minimum, to_string(AttributeValue(list))));
   }
+  // Sums of a few stay far from overflow.
+  if (list[0] > kMostElements || list[1] > kMostElements) {
+    context.fail(fmt::format("{} must be at most {}, got {}", name, kMostElements, to_string(AttributeValue(list))));
+  }
   return {list[0], list[1]};
 }
 
@@ -21,6 +25,10 @@ Window window_attributes(const InferContext& context, const Pair& kernel) {
   window.stride = pair_attribute(context, "stride", 1);
   window.padding = pair_attribute(context, "padding", 0);
   if (context.attributes.has("dilation")) window.dilation = pair_attribute(context, "dilation", 1);
+  for (size_t axis = 0; axis < 2; ++axis)
+    if (!has_bounded_size({window.kernel[axis], window.dilation[axis]}))
+      context.fail(fmt::format("a dilation of {} puts a kernel of {} out of every image", window.dilation[axis],
+                               window.kernel[axis]));
   return window;
 }
 

@@ -1,5 +1,7 @@
 // resize, adaptive_avg_pool2d and their gradients. Each is a sparse matrix along the height times another along the
 // width: every output row is a weighted sum of adjacent input rows, and every pixel of it one of adjacent columns.
+#include "weft/ops/resample.h"
+
 #include <fmt/format.h>
 
 #include <vector>
@@ -52,7 +54,7 @@ constexpr int64_t kGrain = 16384;  // numbers that are worth a thread
 template <typename Visit>
 void for_each_source(const std::string& rule, int64_t at, int64_t inputs, int64_t outputs, Visit&& visit) {
   if (rule == "nearest") {
-    visit(at * inputs / outputs, 1.0);
+    visit(ops::nearest_pixel(at, inputs, outputs), 1.0);
   } else if (rule == "bilinear") {
     const double scale = static_cast<double>(inputs) / static_cast<double>(outputs);
     const double position = std::max(0.0, (static_cast<double>(at) + 0.5) * scale - 0.5);
@@ -113,14 +115,15 @@ class Resample : public Kernel {
         out_row_(horizontal_.size() * channels),
         channels_(channels),
         rows_(planes * vertical_.size()),
-        threads_(static_cast<int>(std::clamp<int64_t>(rows_ * std::max(out_row_, in_row_) / kGrain, 1, threads))),
+        threads_(threads),
+        parts_(static_cast<int>(std::clamp<int64_t>(rows_ * std::max(out_row_, in_row_) / kGrain, 1, threads))),
         loops_(loops) {}
 
   std::string name() const override { return name_; }
-  int64_t workspace_bytes() const override { return threads_ * row_bytes(); }
+  int64_t workspace_bytes() const override { return parts_ * row_bytes(); }
 
   void run(const KernelArguments& arguments) override {
-    parallel_run(threads_, [&](int thread, int total) {
+    parallel_run(threads_, parts_, [&](int thread, int total) {
       const auto [begin, end] = split_range(rows_, thread, total);
       auto* buffer = reinterpret_cast<float*>(static_cast<char*>(arguments.workspace) + thread * row_bytes());
       for (int64_t row = begin; row < end; ++row) {
@@ -147,7 +150,7 @@ class Resample : public Kernel {
   const int64_t in_height_, in_row_, out_row_;  // a row in numbers: pixels times channels
   const int64_t channels_;                      // adjacent in memory
   const int64_t rows_;                          // of all output planes
-  const int threads_;
+  const int threads_, parts_;
   const Loops& loops_;
 };
 

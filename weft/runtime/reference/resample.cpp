@@ -1,5 +1,7 @@
 // Interpolation and adaptive average pooling: every output pixel is a sum of weighted input pixels, and the gradient
 // sends its share back to each of them.
+#include "weft/ops/resample.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,31 +10,38 @@
 namespace weft::reference {
 namespace {
 
-/// Calls visit(source, weight) for what pixel `at` of `outputs` is made of, along one axis of `inputs` pixels.
-using Axis =
-    std::function<void(int64_t at, int64_t inputs, int64_t outputs, const std::function<void(int64_t, double)>& visit)>;
+// Each calls visit(source, weight) for what pixel `at` of `outputs` is made of, along one axis of `inputs` pixels.
 
-void nearest(int64_t at, int64_t inputs, int64_t outputs, const std::function<void(int64_t, double)>& visit) {
-  visit(at * inputs / outputs, 1);
-}
+struct Nearest {
+  template <typename Visit>
+  void operator()(int64_t at, int64_t inputs, int64_t outputs, Visit&& visit) const {
+    visit(ops::nearest_pixel(at, inputs, outputs), 1.0);
+  }
+};
 
 /// Pixels are areas: the centres of both images' first pixels do not coincide (PyTorch's align_corners=False).
-void linear(int64_t at, int64_t inputs, int64_t outputs, const std::function<void(int64_t, double)>& visit) {
-  const double scale = static_cast<double>(inputs) / static_cast<double>(outputs);
-  const double position = std::max(0.0, (static_cast<double>(at) + 0.5) * scale - 0.5);
-  const auto first = static_cast<int64_t>(position);
-  const double share = position - static_cast<double>(first);
-  visit(first, 1 - share);
-  if (share > 0) visit(std::min(first + 1, inputs - 1), share);
-}
+struct Linear {
+  template <typename Visit>
+  void operator()(int64_t at, int64_t inputs, int64_t outputs, Visit&& visit) const {
+    const double scale = static_cast<double>(inputs) / static_cast<double>(outputs);
+    const double position = std::max(0.0, (static_cast<double>(at) + 0.5) * scale - 0.5);
+    const auto first = static_cast<int64_t>(position);
+    const double share = position - static_cast<double>(first);
+    visit(first, 1 - share);
+    if (share > 0) visit(std::min(first + 1, inputs - 1), share);
+  }
+};
 
-void average(int64_t at, int64_t inputs, int64_t outputs, const std::function<void(int64_t, double)>& visit) {
-  const int64_t begin = at * inputs / outputs, end = ((at + 1) * inputs + outputs - 1) / outputs;
-  for (int64_t source = begin; source < end; ++source) visit(source, 1 / static_cast<double>(end - begin));
-}
+struct Average {
+  template <typename Visit>
+  void operator()(int64_t at, int64_t inputs, int64_t outputs, Visit&& visit) const {
+    const int64_t begin = at * inputs / outputs, end = ((at + 1) * inputs + outputs - 1) / outputs;
+    for (int64_t source = begin; source < end; ++source) visit(source, 1 / static_cast<double>(end - begin));
+  }
+};
 
 /// Calls visit(input pixel, output pixel, weight) for every pair that belongs together, in planes of these sizes.
-template <typename Visit>
+template <typename Axis, typename Visit>
 void for_each_pair(const Axis& axis, const Shape& in, const Shape& out, Visit&& visit) {
   for (int64_t y = 0; y < out[2]; ++y)
     axis(y, in[2], out[2], [&](int64_t from_y, double weight_y) {
@@ -43,6 +52,7 @@ void for_each_pair(const Axis& axis, const Shape& in, const Shape& out, Visit&& 
     });
 }
 
+template <typename Axis>
 Body prepare(const NodeSignature& node, const Axis& axis, bool backward) {
   const Shape from = node.inputs[0].shape, to = node.outputs[0].shape;
   // Forward: input -> output. Backward: the operand has the output's size.
@@ -68,10 +78,11 @@ void add_resample(KernelTable& table) {
   for (const bool backward : {false, true}) {
     const std::string suffix = backward ? "_backward" : "";
     add_plain(table, "resize" + suffix, [backward](const NodeSignature& node) {
-      return prepare(node, node.attributes.text("mode") == "nearest" ? nearest : linear, backward);
+      return node.attributes.text("mode") == "nearest" ? prepare(node, Nearest(), backward)
+                                                       : prepare(node, Linear(), backward);
     });
     add_plain(table, "adaptive_avg_pool2d" + suffix,
-              [backward](const NodeSignature& node) { return prepare(node, average, backward); });
+              [backward](const NodeSignature& node) { return prepare(node, Average(), backward); });
   }
 }
 
