@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace weft {
@@ -43,14 +46,48 @@ TEST(ParallelFor, DoesNotCallTheBodyForNoItems) {
   parallel_for(4, 0, 1, [](int64_t, int64_t) { FAIL(); });
 }
 
-TEST(ParallelRun, CallsOncePerThread) {
-  std::vector<std::atomic<int>> calls(3);
-  parallel_run(3, [&](int index, int total) {
-    EXPECT_EQ(total, 3);
-    ++calls[static_cast<size_t>(index)];
-  });
-  for (const auto& count : calls) EXPECT_EQ(count, 1);
+TEST(ParallelRun, CallsOncePerPart) {
+  for (const int threads : {3, 5}) {
+    std::vector<std::atomic<int>> calls(3);
+    parallel_run(threads, 3, [&](int index, int total) {
+      EXPECT_EQ(total, 3);
+      ++calls[static_cast<size_t>(index)];
+    });
+    for (const auto& count : calls) EXPECT_EQ(count, 1) << threads;
+  }
 }
+
+TEST(ParallelRun, HasNoMorePartsThanThreads) {
+  std::atomic<int> calls = 0;
+  parallel_run(2, 5, [&](int, int total) {
+    EXPECT_EQ(total, 2);
+    ++calls;
+  });
+  EXPECT_EQ(calls, 2);
+}
+
+#if defined(_OPENMP)
+/// The system's numbers of this process's threads.
+std::set<std::string> thread_numbers() {
+  std::set<std::string> numbers;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+    numbers.insert(entry.path().filename().string());
+  return numbers;
+}
+
+// A thread that ends and one that is made take some 50 microseconds of every loop.
+TEST(ParallelFor, LoopsOfAllSizesRunOnTheSameThreads) {
+  parallel_run(4, 4, [](int, int) {});
+  const std::set<std::string> before = thread_numbers();
+  EXPECT_GE(before.size(), 4u);
+  for (const int64_t items : {1, 2, 3, 4, 2, 100, 3, 1, 4}) {
+    parallel_for(4, items, 1, [](int64_t, int64_t) {});
+    parallel_run(4, static_cast<int>(items), [](int, int) {});
+  }
+  parallel_run(4, 4, [](int, int) {});
+  EXPECT_EQ(thread_numbers(), before);
+}
+#endif
 
 }  // namespace
 }  // namespace weft

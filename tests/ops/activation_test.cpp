@@ -92,5 +92,11 @@ TEST_F(Activation, Erf) {
                      0.068388741, -0.0044639494, 0, 0.0044639494, -0.068388741, 0.12549215}});
 }
 
+// x = leaf(torch.tensor([math.nan, 1, -1])); y = F.relu(x); z = F.relu6(x)
+TEST_F(Activation, TheGradientOfANaNPasses) {
+  const ValueId x = given(floats({3}, {NAN, 1, -1}));
+  for (const ValueId y : {relu(graph_, x), relu6(graph_, x)}) expect_gradients(y, {x}, {{-1.5, -0.25, 0}});
+}
+
 }  // namespace
 }  // namespace weft::ops

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,44 +84,58 @@ inline std::vector<Tensor> draw_inputs(const OpDef& op, const OpExample& example
   return inputs;
 }
 
-/// Examples of other sizes: some of the dimensions that occur in the example take other values, everywhere alike (so
-/// that batches stay batches and channels channels); kept where the op's shape rule accepts them.
-inline std::vector<OpExample> derive_examples(const OpDef& op, const OpExample& example, uint64_t seed, size_t wanted) {
-  std::vector<OpExample> derived;
-  RandomStream stream(seed);
+/// The example with some sizes replaced, everywhere alike (so that batches stay batches and channels channels); nullopt
+/// where the op's shape rule does not accept it.
+inline std::optional<OpExample> resized(const OpDef& op, const OpExample& example,
+                                        const std::map<int64_t, int64_t>& sizes) {
+  OpExample other = example;
+  const auto rename = [&](int64_t& size) { size = sizes.contains(size) ? sizes.at(size) : size; };
+  for (TensorType& type : other.inputs)
+    for (int axis = 0; axis < type.shape.rank(); ++axis) rename(type.shape[axis]);
+  for (const char* name : {"input_size", "shape", "rows", "ends"}) {  // attributes that speak of sizes
+    if (!other.attributes.has(name)) continue;
+    AttributeValue value = other.attributes.values().at(name);
+    if (auto* one = std::get_if<int64_t>(&value)) rename(*one);
+    if (auto* list = std::get_if<std::vector<int64_t>>(&value)) std::for_each(list->begin(), list->end(), rename);
+    other.attributes.set(name, value);
+  }
+  // Labels and indices stay below the number of classes or rows.
+  for (size_t i = 0; i < other.ranges.size() && i < other.inputs.size(); ++i) {
+    auto high = static_cast<int64_t>(other.ranges[i].high);
+    if (is_floating(other.inputs[i].dtype)) continue;
+    rename(high);
+    other.ranges[i].high = static_cast<double>(high);
+  }
+  try {
+    build_graph(op, other);
+  } catch (const Error&) {
+    return std::nullopt;  // not a call of this op
+  }
+  return other;
+}
+
+/// The dimensions that occur in an example, each once.
+inline std::vector<int64_t> sizes_of(const OpExample& example) {
   std::vector<int64_t> sizes;
   for (const TensorType& type : example.inputs)
     for (const int64_t dim : type.shape)
       if (!std::count(sizes.begin(), sizes.end(), dim)) sizes.push_back(dim);
+  return sizes;
+}
+
+/// Examples of other sizes: some of the dimensions take other values.
+inline std::vector<OpExample> derive_examples(const OpDef& op, const OpExample& example, uint64_t seed, size_t wanted) {
+  std::vector<OpExample> derived;
+  RandomStream stream(seed);
+  const std::vector<int64_t> sizes = sizes_of(example);
   constexpr int64_t kFavourites[] = {1, 3, 7, 8, 15, 16, 17, 24, 31, 32, 33, 40};  // around the vectors and blocks
   for (int attempt = 0; attempt < 40 && derived.size() < wanted && !sizes.empty(); ++attempt) {
     std::map<int64_t, int64_t> renamed;
     for (const int64_t size : sizes) renamed[size] = stream.below(2) ? size : kFavourites[stream.below(12)];
-    OpExample other = example;
-    other.label += ", resized";
-    for (TensorType& type : other.inputs)
-      for (int axis = 0; axis < type.shape.rank(); ++axis) type.shape[axis] = renamed[type.shape[axis]];
-    if (other.inputs == example.inputs) continue;
-    for (const char* name : {"input_size", "shape", "rows", "ends"}) {  // attributes that speak of sizes
-      if (!other.attributes.has(name)) continue;
-      AttributeValue value = other.attributes.values().at(name);
-      const auto rename = [&](int64_t& size) { size = renamed.contains(size) ? renamed[size] : size; };
-      if (auto* one = std::get_if<int64_t>(&value)) rename(*one);
-      if (auto* list = std::get_if<std::vector<int64_t>>(&value)) std::for_each(list->begin(), list->end(), rename);
-      other.attributes.set(name, value);
-    }
-    // Labels and indices stay below the number of classes or rows.
-    for (size_t i = 0; i < other.ranges.size() && i < other.inputs.size(); ++i) {
-      const auto high = static_cast<int64_t>(other.ranges[i].high);
-      if (!is_floating(other.inputs[i].dtype) && renamed.contains(high))
-        other.ranges[i].high = static_cast<double>(renamed[high]);
-    }
-    try {
-      build_graph(op, other);
-    } catch (const Error&) {
-      continue;  // not a call of this op
-    }
-    derived.push_back(std::move(other));
+    auto other = resized(op, example, renamed);
+    if (!other || other->inputs == example.inputs) continue;
+    other->label += ", resized";
+    derived.push_back(*std::move(other));
   }
   return derived;
 }

@@ -1,4 +1,6 @@
 // A wrong call of any op is an Error that names the op: never a crash, never a graph that cannot run.
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "tests/ops_registry/example_cases.h"
@@ -21,10 +23,11 @@ class WrongCall : public ::testing::TestWithParam<const OpDef*> {
       return error.what();
     }
   }
-  /// Any error is well; what is accepted must also run.
+  /// Any error is well; what is accepted must give tensors, and run.
   void expect_error_or_runs(const OpExample& call) const {
     if (message_for(call) != "") return;
     const NodeSignature node = build_graph(op(), call).signature();
+    for (const TensorType& type : node.outputs) EXPECT_TRUE(has_bounded_size(type)) << to_string(type);
     EXPECT_NO_THROW(evaluate_node(node, draw_inputs(op(), call, 1), reference_backend()));
   }
   /// Calls visit(call, i) with a copy of each example for each of its operands, for visit to spoil operand i.
@@ -141,11 +144,34 @@ TEST_P(WrongCall, Attributes) {
   }
 }
 
+// No sum or product of sizes may overflow on the way to the error.
+TEST_P(WrongCall, EndlessSizesInAttributes) {
+  for (const OpExample& example : op().examples)
+    for (const auto& [name, value] : example.attributes.values()) {
+      SCOPED_TRACE("example '" + example.label + "', attribute " + name);
+      const auto* list = std::get_if<std::vector<int64_t>>(&value);
+      if (list == nullptr) continue;
+      for (const int64_t number : {int64_t{1} << 47, int64_t{1} << 62, std::numeric_limits<int64_t>::max()})
+        for (size_t entries = 1; entries <= list->size(); ++entries) {
+          OpExample call = example;
+          std::vector<int64_t> numbers = *list;
+          std::fill_n(numbers.begin(), entries, number);
+          call.attributes.set(name, numbers);
+          message_for(call);
+        }
+    }
+}
+
 TEST_P(WrongCall, NumbersInAttributes) {
   for (const OpExample& example : op().examples)
     for (const auto& [name, value] : example.attributes.values()) {
       SCOPED_TRACE("example '" + example.label + "', attribute " + name);
       OpExample call = example;
+      for (const double number : {-7.0, 0.0, double{NAN}, double{INFINITY}}) {
+        if (std::holds_alternative<double>(value)) call.attributes.set(name, number);
+        expect_error_or_runs(call);
+      }
+      call = example;
       for (const int64_t number : {int64_t{-7}, int64_t{0}, int64_t{99}}) {
         if (std::holds_alternative<int64_t>(value)) call.attributes.set(name, number);
         if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {

@@ -183,7 +183,7 @@ void expect_close(const Tensors& expected, const Tensors& actual, const std::str
 class Semantics : public testing::TestWithParam<uint64_t> {
  protected:
   OpRegistry registry_ = ops::make_registry();
-  CpuBackend reference_{1, /*only_reference=*/true};
+  CpuBackend reference_{1, reference_kernels()};
   CpuBackend backend_{1};
 };
 

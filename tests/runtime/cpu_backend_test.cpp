@@ -30,7 +30,7 @@ class CpuBackendTest : public testing::Test {
   }
 
   OpRegistry registry_ = ops::make_registry();
-  CpuBackend backend_{2}, reference_{2, /*only_reference=*/true};
+  CpuBackend backend_{2}, reference_{2, reference_kernels()};
 };
 
 TEST_F(CpuBackendTest, ChoosesTheFirstCandidateThatServes) {
@@ -65,16 +65,26 @@ TEST_F(CpuBackendTest, AveragesImagesByOneDnn) {
 }
 
 TEST_F(CpuBackendTest, SaysWhyBetterCandidatesDeclined) {
+  const KernelChoice choice = backend_.choose_kernel(last_node(R"(
+      batch %x "x" : f32[0,4]
+      batch %w "w" : f32[4,4]
+      %y = matmul(%x, %w) : f32[0,4])"));
+  EXPECT_THAT(choice.kernel, StartsWith("reference"));
+  EXPECT_THAT(choice.declined, ElementsAre("onednn: no, because an operand is empty"));
+}
+
+TEST_F(CpuBackendTest, WhereAllDeclineTheErrorSaysWhy) {
   NodeSignature node = last_node(R"(
       batch %x "x" : f32[4,4]
       %y = matmul(%x, %x) : f32[4,4])");
   for (auto& input : node.inputs) input.dtype = DType::f64;
   node.outputs[0].dtype = DType::f64;
   try {
-    const KernelChoice choice = backend_.choose_kernel(node);
-    EXPECT_THAT(choice.declined, ElementsAre(HasSubstr("onednn: no, because")));
+    backend_.choose_kernel(node);
+    FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("onednn: no, because"));
+    EXPECT_THAT(error.what(), HasSubstr("reference: no, because"));
   }
 }
 
@@ -86,7 +96,7 @@ TEST_F(CpuBackendTest, NoKernelAtAllIsAnErrorThatNamesTheNode) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_THAT(error.what(), StartsWith("[unheard_of] 'here': no kernel serves this node"));
+    EXPECT_THAT(error.what(), StartsWith("[unheard_of] 'here': there is no kernel for this op"));
   }
 }
 

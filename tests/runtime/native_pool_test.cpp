@@ -1,3 +1,5 @@
+#include <cmath>
+#include <functional>
 #include <limits>
 
 #include "tests/runtime/native_support.h"
@@ -59,7 +61,8 @@ TEST(NativePool, NaNIsTheMaximumOfItsWindow) {
     }
 }
 
-TEST(NativePool, MaximumSendsItsGradientToTheFirstOfEqualElements) {
+/// max_pool2d_backward of an input that `prepare` has changed, in every layout.
+void expect_same_gradients(const std::function<void(Tensor&)>& prepare) {
   for (const auto& window : kWindows)
     for (const auto& layout : kLayouts) {
       Case c;
@@ -68,8 +71,7 @@ TEST(NativePool, MaximumSendsItsGradientToTheFirstOfEqualElements) {
       c.outputs = {f32(window.in, layout)};
       c.attributes = attributes(window);
       c.prepare = [&](std::vector<Tensor>& inputs) {
-        for (int64_t i = 0; i < inputs[1].elements(); ++i)  // few distinct values: many ties
-          inputs[1].data_as<float>()[i] = std::round(inputs[1].data_as<float>()[i] * 2);
+        prepare(inputs[1]);
         Case forward;
         forward.op = "max_pool2d";
         forward.inputs = {f32(window.in)};
@@ -79,6 +81,19 @@ TEST(NativePool, MaximumSendsItsGradientToTheFirstOfEqualElements) {
       };
       expect_matches_reference(c);
     }
+}
+
+TEST(NativePool, MaximumSendsItsGradientToTheFirstOfEqualElements) {
+  expect_same_gradients([](Tensor& x) {
+    for (int64_t i = 0; i < x.elements(); ++i)  // few distinct values: many ties
+      x.data_as<float>()[i] = std::round(x.data_as<float>()[i] * 2);
+  });
+}
+
+TEST(NativePool, MaximumSendsItsGradientToTheFirstNaN) {
+  expect_same_gradients([](Tensor& x) {
+    for (int64_t i = 0; i < x.elements(); i += 5) x.data_as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
+  });
 }
 
 TEST(NativePool, AverageMatchesReference) {

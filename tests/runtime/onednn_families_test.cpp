@@ -70,14 +70,6 @@ TEST(OneDnnNormalization, InverseDeviationsAreExact) {
   }
 }
 
-TEST(OneDnnSoftmax, TheLogarithmOverOneClassIsDeclined) {
-  const auto log_softmax = [](int64_t classes) {
-    return make_signature("log_softmax", {f32({8, classes})}, f32({8, classes}), {{"axis", int64_t{-1}}});
-  };
-  EXPECT_NE(make_onednn_kernel(log_softmax(2).node), nullptr);
-  EXPECT_THAT(reason(log_softmax(1).node), HasSubstr("one class"));
-}
-
 TEST(OneDnnReduction, LongSumsAreDeclined) {
   const auto sum = [](int64_t length) {
     return make_signature("reduce_sum", {f32({2, length})}, f32({2}),
@@ -85,6 +77,21 @@ TEST(OneDnnReduction, LongSumsAreDeclined) {
   };
   EXPECT_NE(make_onednn_kernel(sum(65536).node), nullptr);
   EXPECT_THAT(reason(sum(65537).node), HasSubstr("too many numbers for its precision: 65537"));
+}
+
+TEST(OneDnnReduction, EmptyOperandsAreDeclined) {
+  for (const auto& [from, to] : {std::pair{Shape{0, 5}, Shape{0}}, std::pair{Shape{5, 0}, Shape{5}}})
+    EXPECT_THAT(reason(make_signature("reduce_sum", {f32(from)}, f32(to),
+                                      {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}})
+                           .node),
+                HasSubstr("empty"));
+}
+
+TEST(OneDnnNormalization, RowsWithoutElementsAreDeclined) {
+  OwnedSignature owned =
+      make_signature("layer_norm", {f32({4, 0}), f32({0}), f32({0})}, f32({4, 0}), {{"epsilon", 1e-5}});
+  owned.node.outputs = {f32({4, 0}), f32({4}), f32({4})};
+  EXPECT_THAT(reason(owned.node), HasSubstr("empty"));
 }
 
 TEST(OneDnnElementwise, OnlyOneOperandOfADifferenceStretches) {
@@ -106,11 +113,11 @@ TEST(OneDnnElementwise, NaNIsNotGreater) {
   EXPECT_THAT(std::vector<float>(y.data_as<float>(), y.data_as<float>() + 3), testing::ElementsAre(0, 0, 1));
 }
 
-// Its maxima return the other operand where one is NaN.
-TEST(OneDnnElementwise, MaximaAreLeftToOthers) {
+// Its maxima return the other operand where one is NaN, their gradients go there, and a softmax is 0 beside a NaN.
+TEST(OneDnnElementwise, WhatHidesNaNIsLeftToOthers) {
   KernelTable table;
   add_onednn_kernels(table);
-  for (const char* op : {"maximum", "minimum", "reduce_max", "max_pool2d"})
+  for (const char* op : {"maximum", "minimum", "reduce_max", "max_pool2d", "max_pool2d_backward", "softmax"})
     EXPECT_TRUE(table.candidates(op).empty()) << op;
 }
 

@@ -1,4 +1,6 @@
 // Pooling against PyTorch, with ties between maxima.
+#include <cmath>
+
 #include "tests/runtime/reference_values.h"
 
 namespace weft::reference_tests {
@@ -18,6 +20,15 @@ TEST(ReferencePool, MaximumAndItsGradientToTheFirstOfEqualOnes) {
   expect_values(outputs[0], {1, 2, 3, 3});
   expect_values(call("max_pool2d_backward", {output_gradient(), image(), outputs[0]}, window())[0],
                 {1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 8, 0});
+}
+
+TEST(ReferencePool, TheGradientOfAWindowGoesToItsNaN) {
+  // x = leaf(torch.tensor([[[[1., math.nan], [3., 2.]]]])); y = F.max_pool2d(x, 2); (4 * y).backward(); print(x.grad)
+  const Tensor x = floats({1, 1, 2, 2}, {1, NAN, 3, 2});
+  const Attributes whole{{"kernel", List{2, 2}}, {"stride", List{2, 2}}};
+  const Tensor y = call("max_pool2d", {x}, whole)[0];
+  EXPECT_TRUE(std::isnan(*y.data_as<float>()));
+  expect_values(call("max_pool2d_backward", {floats({1, 1, 1, 1}, {4}), x, y}, whole)[0], {0, 4, 0, 0});
 }
 
 void check_average(bool count_padding, const std::vector<double>& output, const std::vector<double>& gradient) {

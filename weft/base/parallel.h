@@ -22,22 +22,28 @@ inline std::pair<int64_t, int64_t> split_range(int64_t count, int index, int par
   return {begin, begin + base + (index < rest ? 1 : 0)};
 }
 
-/// Calls body(thread_index, thread_count) once on each of `threads` threads and waits for all.
-/// The body must not throw. Runs inline where threads <= 1. Without OpenMP each call makes its threads anew: slow, but
-/// a thread sanitizer, which cannot see OpenMP's synchronisation, understands it.
+/// Calls body(part, parts) for each part, on a thread of its own of the `threads` that a step has, and waits for all.
+/// The body must not throw. Runs inline where there is one part. The team always has all `threads`, of which some may
+/// have nothing to do: GNU's OpenMP ends those that a smaller team leaves over and makes new ones for the next larger.
+/// Without OpenMP each call makes its threads anew: slow, but a thread sanitizer, which cannot see OpenMP's
+/// synchronisation, understands it.
 template <typename Body>
-void parallel_run(int threads, Body&& body) {
-  if (threads <= 1) {
+void parallel_run(int threads, int parts, Body&& body) {
+  parts = std::min(parts, threads);
+  if (parts <= 1) {
     body(0, 1);
     return;
   }
 #if defined(_OPENMP)
 #pragma omp parallel num_threads(threads)
-  body(omp_get_thread_num(), omp_get_num_threads());
+  {
+    const int index = omp_get_thread_num(), total = std::min(parts, omp_get_num_threads());
+    if (index < total) body(index, total);
+  }
 #else
   std::vector<std::jthread> others;
-  for (int index = 1; index < threads; ++index) others.emplace_back([&body, index, threads] { body(index, threads); });
-  body(0, threads);
+  for (int index = 1; index < parts; ++index) others.emplace_back([&body, index, parts] { body(index, parts); });
+  body(0, parts);
 #endif
 }
 
@@ -46,7 +52,7 @@ template <typename Body>
 void parallel_for(int threads, int64_t count, int64_t grain, Body&& body) {
   const int64_t useful = std::max<int64_t>(1, count / std::max<int64_t>(1, grain));
   const int parts = static_cast<int>(std::min<int64_t>(threads, useful));
-  parallel_run(parts, [&](int index, int total) {
+  parallel_run(threads, parts, [&](int index, int total) {
     const auto [begin, end] = split_range(count, index, total);
     if (begin < end) body(begin, end);
   });

@@ -140,13 +140,13 @@ T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0), T c = T
     case ScalarOp::where:
       return a != T(0) ? b : c;
     case ScalarOp::relu_backward:
-      return b > T(0) ? a : T(0);
+      return b <= T(0) ? T(0) : a;  // lets the gradient of a NaN through
     case ScalarOp::leaky_relu_backward:
       return b > T(0) ? a : literal * a;
     case ScalarOp::elu_backward:
       return b > T(0) ? a : a * (b + literal);
     case ScalarOp::clip_backward:
-      return b > literal && b < second_literal ? a : T(0);
+      return b <= literal || b >= second_literal ? T(0) : a;
     case ScalarOp::hardswish_backward:
       return a * hardswish_slope(b);
     case ScalarOp::gelu_backward:

@@ -1,4 +1,5 @@
-// Runs nodes and graphs one by one on freshly allocated tensors, without a plan: for tests and for folding constants.
+// Runs nodes and graphs one by one on freshly allocated tensors, without a plan: for tests, of
+// kernels and of what passes and gradients make of a graph.
 #pragma once
 
 #include <map>

@@ -30,9 +30,10 @@ constexpr int64_t kGrain = 1 << 15;  // elements that are worth a thread
 /// The last axis: whole rows, or, where there are fewer than threads, parts of them.
 class ArgmaxRows : public Kernel {
  public:
-  ArgmaxRows(int64_t rows, int64_t width, int threads, const Loops& loops) : loops_(loops), rows_(rows), width_(width) {
-    threads_ = static_cast<int>(std::clamp<int64_t>(rows * width / kGrain, 1, threads));
-    parts_ = rows_ >= threads_ ? 1 : threads_;
+  ArgmaxRows(int64_t rows, int64_t width, int threads, const Loops& loops)
+      : loops_(loops), rows_(rows), width_(width), threads_(threads) {
+    workers_ = static_cast<int>(std::clamp<int64_t>(rows * width / kGrain, 1, threads));
+    parts_ = rows_ >= workers_ ? 1 : workers_;
   }
   std::string name() const override { return "native:argmax"; }
   int64_t workspace_bytes() const override { return parts_ == 1 ? 0 : rows_ * parts_ * 8; }
@@ -41,7 +42,8 @@ class ArgmaxRows : public Kernel {
     const auto* x = static_cast<const float*>(a.inputs[0]);
     auto* places = static_cast<int32_t*>(a.outputs[0]);
     auto* of_parts = static_cast<int64_t*>(a.workspace);
-    parallel_for(threads_, rows_ * parts_, 1, [&](int64_t first, int64_t last) {
+    parallel_run(threads_, workers_, [&](int worker, int workers) {
+      const auto [first, last] = split_range(rows_ * parts_, worker, workers);
       for (int64_t task = first; task < last; ++task) {
         const float* row = x + task / parts_ * width_;
         const auto [begin, end] = split_range(width_, static_cast<int>(task % parts_), parts_);
@@ -69,22 +71,28 @@ class ArgmaxRows : public Kernel {
 
   const Loops& loops_;
   const int64_t rows_, width_;
-  int threads_ = 1, parts_ = 1;
+  const int threads_;
+  int workers_ = 1, parts_ = 1;  // threads that have work, and parts of a row
 };
 
 /// Any other axis: columns beside each other.
 class ArgmaxColumns : public Kernel {
  public:
   ArgmaxColumns(int64_t outer, int64_t length, int64_t inner, int threads, const Loops& loops)
-      : loops_(loops), outer_(outer), length_(length), inner_(inner), tiles_((inner + kTile - 1) / kTile) {
-    threads_ = static_cast<int>(std::clamp<int64_t>(outer * length * inner / kGrain, 1, threads));
-  }
+      : loops_(loops),
+        outer_(outer),
+        length_(length),
+        inner_(inner),
+        tiles_((inner + kTile - 1) / kTile),
+        threads_(threads),
+        workers_(static_cast<int>(std::clamp<int64_t>(outer * length * inner / kGrain, 1, threads))) {}
   std::string name() const override { return "native:argmax"; }
 
   void run(const KernelArguments& a) override {
     const auto* x = static_cast<const float*>(a.inputs[0]);
     auto* places = static_cast<int32_t*>(a.outputs[0]);
-    parallel_for(threads_, outer_ * tiles_, 1, [&](int64_t first, int64_t last) {
+    parallel_run(threads_, workers_, [&](int worker, int workers) {
+      const auto [first, last] = split_range(outer_ * tiles_, worker, workers);
       for (int64_t task = first; task < last; ++task) {
         const int64_t block = task / tiles_, column = task % tiles_ * kTile;
         loops_.columns(x + block * length_ * inner_ + column, length_, inner_, std::min(kTile, inner_ - column),
@@ -96,7 +104,7 @@ class ArgmaxColumns : public Kernel {
  private:
   const Loops& loops_;
   const int64_t outer_, length_, inner_, tiles_;
-  int threads_ = 1;
+  const int threads_, workers_;
 };
 
 class CountCorrect : public Kernel {
@@ -112,7 +120,7 @@ class CountCorrect : public Kernel {
     auto* counts = static_cast<int64_t*>(a.workspace);
     const int used = static_cast<int>(std::clamp<int64_t>(rows_ * width_ / kGrain, 1, threads_));
     std::fill(counts, counts + used, 0);
-    parallel_run(used, [&](int thread, int count) {
+    parallel_run(threads_, used, [&](int thread, int count) {
       const auto [begin, end] = split_range(rows_, thread, count);
       int64_t correct = 0;
       for (int64_t row = begin; row < end; ++row)

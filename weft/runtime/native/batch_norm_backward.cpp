@@ -54,7 +54,7 @@ class BatchNormBackward : public Kernel {
   void run(const KernelArguments& arguments) override {
     const Call call(*this, arguments);
     if (split_.slices == 1) {
-      parallel_run(split_.threads, [&](int thread, int threads) {
+      parallel_run(split_.pool, split_.threads, [&](int thread, int threads) {
         const auto [begin, end] = split_range(view_.groups, thread, threads);
         for (int64_t group = begin; group < end; ++group) {
           prepare(call, group);
@@ -108,7 +108,7 @@ class BatchNormBackward : public Kernel {
 
   template <typename Body>
   void for_each_slice(Body&& body) const {
-    parallel_run(split_.threads, [&](int thread, int threads) {
+    parallel_run(split_.pool, split_.threads, [&](int thread, int threads) {
       const auto [first, last] = split_range(split_.slices, thread, threads);
       for (int64_t slice = first; slice < last; ++slice) {
         const auto [begin, end] = split_range(view_.rows_per_group(), static_cast<int>(slice), split_.slices);

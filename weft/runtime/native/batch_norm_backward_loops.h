@@ -1,10 +1,10 @@
 // Loops of batch_norm_backward over one chunk of rows; compiled per instruction set (multiversion.h).
 
-/// The output's gradient with the relu's mask applied.
+/// The output's gradient with the relu's mask applied; where the relu's output is a NaN it passes.
 template <ReluMask mask, typename V>
 WEFT_INLINE V masked(V gradient, V x, V mean, V factor, V shift, const float* output) {
-  if constexpr (mask == ReluMask::from_output) return load<V>(output) > zero<V>() ? gradient : zero<V>();
-  if constexpr (mask == ReluMask::from_input) return (x - mean) * factor + shift > zero<V>() ? gradient : zero<V>();
+  if constexpr (mask == ReluMask::from_output) return load<V>(output) <= zero<V>() ? zero<V>() : gradient;
+  if constexpr (mask == ReluMask::from_input) return (x - mean) * factor + shift <= zero<V>() ? zero<V>() : gradient;
   return gradient;
 }
 

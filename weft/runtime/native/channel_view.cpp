@@ -46,6 +46,7 @@ int64_t adjacent_channels(const TensorType& type) {
 
 ChannelSplit split_channels(const ChannelView& view, int threads) {
   ChannelSplit split;
+  split.pool = threads;
   split.chunk_rows = std::max<int64_t>(64, 4096 / std::max<int64_t>(1, view.width));
   split.apply_rows = view.width <= 16 ? 8 * split.chunk_rows : split.chunk_rows;
   if (view.elements() < 8192) threads = 1;

@@ -61,9 +61,10 @@ void for_each_chunk_reversed(const ChannelView& view, int64_t group, int64_t beg
 /// How a two-pass channel kernel is spread over threads: whole groups per thread where there are enough, so that the
 /// second pass finds the group in cache; else each group's rows are cut into `slices`, one group after the other.
 struct ChannelSplit {
-  int threads = 1, slices = 1;
-  int64_t chunk_rows = 1;  // about 16 KB: fits the first-level cache twice
-  int64_t apply_rows = 1;  // the same where a row is more than a vector, else long runs, which the memory likes
+  int pool = 1;                 // threads of a step
+  int threads = 1, slices = 1;  // of them those that work
+  int64_t chunk_rows = 1;       // about 16 KB: fits the first-level cache twice
+  int64_t apply_rows = 1;       // the same where a row is more than a vector, else long runs, which the memory likes
 };
 ChannelSplit split_channels(const ChannelView& view, int threads);
 

@@ -82,11 +82,12 @@ class Ctc : public Kernel {
                node.attributes.boolean("zero_infinity"),
                node.inputs.size() > first + 2,
                node.inputs.size() > first + 3},
+        threads_(options.threads),
         parts_(static_cast<int>(std::min<int64_t>(options.threads, sizes_.batch))) {}
   std::string name() const override { return name_; }
   int64_t workspace_bytes() const override { return parts_ * Rows::bytes(sizes_); }
   void run(const KernelArguments& a) override {
-    parallel_run(parts_, [&](int thread, int threads) {
+    parallel_run(threads_, parts_, [&](int thread, int threads) {
       const auto [first, last] = split_range(parts_, thread, threads);
       for (int64_t part = first; part < last; ++part) {
         const Rows rows(sizes_, static_cast<std::byte*>(a.workspace) + part * Rows::bytes(sizes_));
@@ -172,7 +173,7 @@ class Ctc : public Kernel {
   const size_t first_;  // position of the log-probabilities among the operands
   const std::string name_;
   const Sizes sizes_;
-  const int parts_;
+  const int threads_, parts_;
 };
 
 class CtcLoss final : public Ctc {

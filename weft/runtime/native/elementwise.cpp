@@ -75,7 +75,7 @@ class Elementwise : public Kernel {
   void run(const KernelArguments& arguments) override {
     const int64_t chunks = (stored_ + kChunk - 1) / kChunk;
     const int parts = static_cast<int>(std::clamp<int64_t>(chunks / kChunksPerThread, 1, threads_));
-    parallel_run(parts, [&](int thread, int total) {
+    parallel_run(threads_, parts, [&](int thread, int total) {
       const auto [begin, end] = split_range(chunks, thread, total);
       auto* scratch = static_cast<float*>(arguments.workspace) + thread * buffers_ * kChunk;
       for (size_t i = 0; i < operands_.size(); ++i)  // once for all chunks

@@ -76,12 +76,13 @@ class LayerNormBackward : public Kernel {
       : loops_(loops),
         width_(width),
         rows_(node.inputs[0].elements() / width),
+        threads_(threads),
         parts_(static_cast<int>(std::clamp<int64_t>(node.inputs[0].elements() / kGrain, 1, threads))) {}
   std::string name() const override { return "native:layer_norm_backward"; }
   int64_t workspace_bytes() const override { return parts_ * part_bytes(); }
 
   void run(const KernelArguments& a) override {
-    parallel_run(parts_, [&](int thread, int threads) {
+    parallel_run(threads_, parts_, [&](int thread, int threads) {
       const auto [first, last] = split_range(parts_, thread, threads);
       for (int64_t part = first; part < last; ++part) run_part(a, static_cast<int>(part));
     });
@@ -123,7 +124,7 @@ class LayerNormBackward : public Kernel {
 
   const Loops& loops_;
   const int64_t width_, rows_;
-  const int parts_;
+  const int threads_, parts_;
 };
 
 template <typename NormKernel>

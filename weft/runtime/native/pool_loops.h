@@ -39,7 +39,13 @@ void max_forward(const Window& w, const float* x, float* y) {
   });
 }
 
-/// `dx` starts as zeros. What is left of a window's gradient goes to the first pixel that equals its maximum.
+/// Where the gradient of a window with maximum `best` may go: to its maxima, or to a NaN, which is then the maximum.
+template <typename V>
+WEFT_INLINE auto is_best(V value, V best) {
+  return (value == best) | (value != value);
+}
+
+/// `dx` starts as zeros. What is left of a window's gradient goes to the first such pixel.
 void max_backward(const Window& w, const float* dy, const float* x, const float* y, float* dx) {
   for_each_output(w, [&](int64_t out, int64_t oy, int64_t ox) {
     for_each_lane_group(w.channels, [&](auto lane, int64_t at) {
@@ -49,8 +55,9 @@ void max_backward(const Window& w, const float* dy, const float* x, const float*
       for_window(w, oy, ox, [&](int64_t position) {
         const int64_t i = position * w.channels + at;
         const V value = load<V>(x + i);
-        store<V>(dx + i, load<V>(dx + i) + (value == best ? left : zero<V>()));
-        left = value == best ? zero<V>() : left;
+        const auto hit = is_best<V>(value, best);
+        store<V>(dx + i, load<V>(dx + i) + (hit ? left : zero<V>()));
+        left = hit ? zero<V>() : left;
       });
     });
   });
@@ -96,8 +103,9 @@ void max_backward_quads(const Window& w, const float* dy, const float* x, const 
       for (const int64_t pixel : quad.at) {
         prefetch_row(x + pixel + at, kLine);
         const V value = load<V>(x + pixel + at);
-        store<V>(dx + pixel + at, value == best ? left : zero<V>());
-        left = value == best ? zero<V>() : left;
+        const auto hit = is_best<V>(value, best);
+        store<V>(dx + pixel + at, hit ? left : zero<V>());
+        left = hit ? zero<V>() : left;
       }
     });
   });

@@ -105,16 +105,17 @@ class Reduce : public Kernel {
       : geometry_(merge_axes(node.inputs[0].shape, node.attributes.integers("axes"))),
         reduction_(reduction),
         name_("native:" + node.op->name),
-        loops_(loops_for(isa)) {
+        loops_(loops_for(isa)),
+        threads_(threads) {
     const int64_t elements = node.inputs[0].elements();
     outputs_ = node.outputs[0].elements();
     factor_ = mean ? static_cast<double>(outputs_) / static_cast<double>(elements) : 1.0;
     kept_ = geometry_.kept.count();
     reduced_ = geometry_.reduced.count();
     tiles_ = geometry_.inner_is_reduced ? 1 : (geometry_.inner + kTile - 1) / kTile;
-    threads_ = static_cast<int>(std::clamp<int64_t>(elements / kGrain, 1, threads));
+    parts_ = static_cast<int>(std::clamp<int64_t>(elements / kGrain, 1, threads));
     // Too few results to share out: each is cut into slices along the longest reduced direction.
-    slices_ = kept_ * tiles_ >= threads_ ? 1 : threads_;
+    slices_ = kept_ * tiles_ >= parts_ ? 1 : parts_;
   }
 
   std::string name() const override { return name_; }
@@ -126,7 +127,7 @@ class Reduce : public Kernel {
     auto* out = static_cast<float*>(arguments.outputs[0]);
     const int64_t tasks = kept_ * tiles_;
     const auto start = static_cast<double>(start_of(reduction_));
-    parallel_run(threads_, [&](int thread, int count) {
+    parallel_run(threads_, parts_, [&](int thread, int count) {
       const auto [begin, end] = split_range(tasks * slices_, thread, count);
       for (int64_t i = begin; i < end; ++i) {
         double* total = totals + i * tile_width();
@@ -196,9 +197,10 @@ class Reduce : public Kernel {
   const Reduction reduction_;
   const std::string name_;
   const Loops& loops_;
+  const int threads_;
   int64_t outputs_ = 0, kept_ = 0, reduced_ = 0, tiles_ = 0;
   double factor_ = 1;
-  int threads_ = 1, slices_ = 1;
+  int parts_ = 1, slices_ = 1;
 };
 
 }  // namespace

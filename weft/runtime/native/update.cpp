@@ -169,25 +169,26 @@ class SquaredNorm : public Kernel {
  public:
   SquaredNorm(const NodeSignature& node, int threads, Isa isa)
       : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
-        threads_(static_cast<int>(std::clamp<int64_t>(count_ / kGrain, 1, threads))),
+        threads_(threads),
+        parts_(static_cast<int>(std::clamp<int64_t>(count_ / kGrain, 1, threads))),
         loops_(loops_for(isa)) {}
   std::string name() const override { return "native:squared_norm"; }
-  int64_t workspace_bytes() const override { return threads_ * 8; }
+  int64_t workspace_bytes() const override { return parts_ * 8; }
   void run(const KernelArguments& a) override {
     auto* partial = static_cast<double*>(a.workspace);
-    std::fill(partial, partial + threads_, 0.0);
-    parallel_run(threads_, [&](int thread, int threads) {
-      const auto [begin, end] = split_range(count_, thread, threads);
-      partial[thread] = loops_.squares(input(a, 0) + begin, end - begin);
+    std::fill(partial, partial + parts_, 0.0);
+    parallel_run(threads_, parts_, [&](int part, int parts) {
+      const auto [begin, end] = split_range(count_, part, parts);
+      partial[part] = loops_.squares(input(a, 0) + begin, end - begin);
     });
     double sum = 0;
-    for (int thread = 0; thread < threads_; ++thread) sum += partial[thread];
+    for (int part = 0; part < parts_; ++part) sum += partial[part];
     *output(a, 0) = static_cast<float>(sum);
   }
 
  private:
   const int64_t count_;
-  const int threads_;
+  const int threads_, parts_;
   const Loops& loops_;
 };
 

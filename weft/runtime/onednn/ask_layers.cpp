@@ -61,13 +61,6 @@ PrimitiveDesc ask_layer_norm_backward(const Engine& engine, const MemoryDesc& da
       hint);
 }
 
-PrimitiveDesc ask_softmax(const Engine& engine, dnnl_alg_kind_t algorithm, const MemoryDesc& data, int axis) {
-  return ask([&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
-    return dnnl_softmax_forward_primitive_desc_create(desc, engine.get(), dnnl_forward_inference, algorithm, data.get(),
-                                                      data.get(), axis, attributes);
-  });
-}
-
 PrimitiveDesc ask_pooling(const Engine& engine, const PoolingQuery& query) {
   return ask([&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
     return dnnl_pooling_forward_primitive_desc_create(desc, engine.get(), dnnl_forward_training, query.algorithm,
@@ -122,14 +115,6 @@ PrimitiveDesc ask_layer_norm_backward(const Engine& engine, const MemoryDesc& da
              dnnl_layer_normalization_backward_desc_init(operation.get(), dnnl_backward, data.get(), data.get(),
                                                          statistics.get(), static_cast<float>(epsilon), kScaleAndShift),
              operation, share(ask_layer_norm(engine, data, statistics, epsilon)));
-}
-
-PrimitiveDesc ask_softmax(const Engine& engine, dnnl_alg_kind_t algorithm, const MemoryDesc& data, int axis) {
-  const auto operation = std::make_shared<dnnl_softmax_v2_desc_t>();
-  return ask(engine,
-             dnnl_softmax_v2_forward_desc_init(operation.get(), dnnl_forward_inference, algorithm, data.get(),
-                                               data.get(), axis),
-             operation);
 }
 
 PrimitiveDesc ask_pooling(const Engine& engine, const PoolingQuery& query) {

@@ -1,4 +1,4 @@
-// Asks oneDNN for normalisation, softmax and pooling, in either of its versions.
+// Asks oneDNN for normalisation and pooling, in either of its versions.
 #pragma once
 
 #include <array>
@@ -21,16 +21,12 @@ PrimitiveDesc ask_layer_norm(const Engine& engine, const MemoryDesc& data, const
 PrimitiveDesc ask_layer_norm_backward(const Engine& engine, const MemoryDesc& data, const MemoryDesc& statistics,
                                       double epsilon);
 
-/// `algorithm`: dnnl_softmax_accurate or dnnl_softmax_log.
-PrimitiveDesc ask_softmax(const Engine& engine, dnnl_alg_kind_t algorithm, const MemoryDesc& data, int axis);
-
 /// Input and output stand for their gradients in the backward pass.
 struct PoolingQuery {
   dnnl_alg_kind_t algorithm;  // dnnl_pooling_*
   MemoryDesc input, output;
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0};
 };
-/// For training: a maximum has a workspace (dnnl_query_workspace_md) that its gradient wants.
 PrimitiveDesc ask_pooling(const Engine& engine, const PoolingQuery& query);
 PrimitiveDesc ask_pooling_backward(const Engine& engine, const PoolingQuery& query,
                                    std::shared_ptr<const PrimitiveDesc> forward);

@@ -91,6 +91,8 @@ std::optional<Convolution> read_convolution(const NodeSignature& node) {
   } else {
     return std::nullopt;
   }
+  for (const TensorType* type : {&c.image, &c.weights, &c.output})
+    if (type->elements() == 0) return std::nullopt;
   c.stride = pair_of(node.attributes, "stride");
   c.padding = pair_of(node.attributes, "padding");
   c.dilation = pair_of(node.attributes, "dilation");

@@ -17,7 +17,7 @@ struct Convolution {
   std::array<int64_t, 2> stride{}, padding{}, dilation{};
   int64_t groups = 1;
 };
-/// nullopt for nodes of other ops.
+/// nullopt for nodes of other ops and where an operand is empty.
 std::optional<Convolution> read_convolution(const NodeSignature& node);
 
 /// Grouped weights are [G, O/G, C/G, KH, KW] in oneDNN. Without `layout` the primitive may choose.

@@ -1,4 +1,4 @@
-// Functions of one tensor, arithmetic and comparison of two, and the derivatives of relu and gelu.
+// Functions of one tensor, arithmetic and comparison of two, and the derivatives of relu, gelu and silu.
 #include "weft/runtime/onednn/elementwise.h"
 
 #include <map>
@@ -10,8 +10,8 @@ namespace weft::onednn {
 
 namespace {
 
-/// The function of an op, or that whose derivative it is. Derivatives that are told from the output have names of their
-/// own. oneDNN's pow is alpha x^beta, its linear alpha x + beta, its hardswish x clip(alpha x + beta, 0, 1).
+/// The function of an op, or that whose derivative it is. oneDNN's pow is alpha x^beta, its linear alpha x + beta, its
+/// hardswish x clip(alpha x + beta, 0, 1).
 PointFunction function_of(const NodeSignature& node) {
   const std::string& op = node.op->name;
   const auto real = [&](const char* attribute) { return static_cast<float>(node.attributes.real(attribute)); };
@@ -19,7 +19,6 @@ PointFunction function_of(const NodeSignature& node) {
   if (op == "multiply_scalar") return {dnnl_eltwise_linear, real("value"), 0};
   if (op == "pow_scalar") return {dnnl_eltwise_pow, 1, real("value")};
   if (op == "leaky_relu") return {dnnl_eltwise_relu, real("slope"), 0};
-  if (op == "leaky_relu_backward") return {dnnl_eltwise_relu_use_dst_for_bwd, real("slope"), 0};
   if (op == "elu") return {dnnl_eltwise_elu, real("alpha"), 0};
   if (op == "gelu" || op == "gelu_backward")
     return {node.attributes.boolean("approximate") ? dnnl_eltwise_gelu_tanh : dnnl_eltwise_gelu_erf};
@@ -95,16 +94,14 @@ std::unique_ptr<Kernel> make_relu_backward(const Request& request, std::string& 
                      relu_backward_arguments(*desc, input(0), input(1), output(0)), why_not);
 }
 
-Factory make_derivative(bool from_output) {
-  return [from_output](const Request& request, std::string& why_not) -> std::unique_ptr<Kernel> {
-    const auto desc = common_desc(request.node, why_not);
-    if (!desc) return nullptr;
-    return single_call(request, skip_reference(ask_eltwise_backward(*request.engine, function_of(request.node), *desc)),
-                       {{DNNL_ARG_DIFF_DST, *desc, input(0)},
-                        {from_output ? DNNL_ARG_DST : DNNL_ARG_SRC, *desc, input(1)},
-                        {DNNL_ARG_DIFF_SRC, *desc, output(0)}},
-                       why_not);
-  };
+/// Of a function told from its input.
+std::unique_ptr<Kernel> make_derivative(const Request& request, std::string& why_not) {
+  const auto desc = common_desc(request.node, why_not);
+  if (!desc) return nullptr;
+  return single_call(
+      request, skip_reference(ask_eltwise_backward(*request.engine, function_of(request.node), *desc)),
+      {{DNNL_ARG_DIFF_DST, *desc, input(0)}, {DNNL_ARG_SRC, *desc, input(1)}, {DNNL_ARG_DIFF_SRC, *desc, output(0)}},
+      why_not);
 }
 
 /// The operand with leading dimensions of 1 up to the output's rank. Smaller operands are plain, as everywhere.
@@ -163,8 +160,7 @@ void add_elementwise(const Register& add) {
   add("relu", make_relu);
   add("exp", make_exp);
   add("relu_backward", make_relu_backward);
-  add("leaky_relu_backward", make_derivative(/*from_output=*/true));
-  for (const char* op : {"gelu_backward", "silu_backward"}) add(op, make_derivative(/*from_output=*/false));
+  for (const char* op : {"gelu_backward", "silu_backward"}) add(op, make_derivative);
   const auto add_arithmetic = [&](const char* op, Arithmetic arithmetic) {
     add(op, [arithmetic](const Request& request, std::string& why_not) {
       return make_arithmetic(request, arithmetic, why_not);

@@ -1,4 +1,5 @@
 // The table of all kernels that run on oneDNN.
+#include <algorithm>
 #include <set>
 
 #include "weft/runtime/onednn/families.h"
@@ -13,6 +14,13 @@ bool comes_first(const std::string& op) {
   return ops.contains(op);
 }
 
+/// oneDNN does nothing then, not even write the zeros of a sum of no numbers.
+bool has_empty_operand(const NodeSignature& node) {
+  const auto is_empty = [](const TensorType& type) { return type.elements() == 0; };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), is_empty) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), is_empty);
+}
+
 }  // namespace
 
 void add_onednn_kernels(KernelTable& table) {
@@ -20,7 +28,8 @@ void add_onednn_kernels(KernelTable& table) {
   const onednn::Register add = [&](const std::string& op, onednn::Factory make) {
     KernelCandidate candidate{"onednn",
                               [engine, make = std::move(make)](const NodeSignature& node, const KernelOptions& options,
-                                                               std::string& why_not) {
+                                                               std::string& why_not) -> std::unique_ptr<Kernel> {
+                                if (has_empty_operand(node)) return onednn::declined(why_not, "an operand is empty");
                                 const onednn::ThreadScope scope(options.threads);
                                 return make({node, options.threads, engine}, why_not);
                               }};
@@ -30,7 +39,6 @@ void add_onednn_kernels(KernelTable& table) {
   onednn::add_matmul(add);
   onednn::add_normalization(add);
   onednn::add_pooling(add);
-  onednn::add_softmax(add);
   onednn::add_elementwise(add);
   onednn::add_reduction(add);
   onednn::add_recurrent(add);

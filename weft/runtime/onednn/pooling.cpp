@@ -1,4 +1,4 @@
-// Average pooling, and the gradients of average and maximum pooling.
+// Average pooling and its gradient.
 #include "weft/runtime/onednn/ask_layers.h"
 #include "weft/runtime/onednn/families.h"
 
@@ -45,34 +45,11 @@ std::unique_ptr<Kernel> make_average_backward(const Request& request, std::strin
                      why_not);
 }
 
-/// oneDNN finds the maxima's places in a workspace that its forward primitive fills in, so that runs again.
-std::unique_ptr<Kernel> make_max_backward(const Request& request, std::string& why_not) {
-  const NodeSignature& node = request.node;
-  const auto query = query_of(node, dnnl_pooling_max, node.outputs[0], node.inputs[0]);
-  if (!query || node.inputs[1] != node.outputs[0]) return declined(why_not, no_implementation(node));
-  const auto forward = std::make_shared<const PrimitiveDesc>(skip_reference(ask_pooling(*request.engine, *query)));
-  const PrimitiveDesc backward =
-      *forward ? skip_reference(ask_pooling_backward(*request.engine, *query, forward)) : PrimitiveDesc();
-  if (!backward) return declined(why_not, no_implementation(node));
-  auto kernel = request.new_kernel();
-  const MemoryDesc places = forward->memory_desc(dnnl_query_workspace_md);
-  const Operand pooled = kernel->reserve(query->output), found = kernel->reserve(places);
-  kernel->add_call(*forward, {{DNNL_ARG_SRC, query->input, input(1)},
-                              {DNNL_ARG_DST, query->output, pooled},
-                              {DNNL_ARG_WORKSPACE, places, found}});
-  kernel->add_call(backward, {{DNNL_ARG_DIFF_DST, query->output, input(0)},
-                              {DNNL_ARG_WORKSPACE, places, found},
-                              {DNNL_ARG_DIFF_SRC, query->input, output(0)}});
-  kernel->set_name("onednn:" + backward.implementation() + "+forward");
-  return kernel;
-}
-
 }  // namespace
 
 void add_pooling(const Register& add) {
   add("avg_pool2d", make_average);
   add("avg_pool2d_backward", make_average_backward);
-  add("max_pool2d_backward", make_max_backward);
 }
 
 }  // namespace weft::onednn

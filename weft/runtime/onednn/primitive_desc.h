@@ -35,7 +35,6 @@ class PrimitiveDesc {
   Quality quality() const;
   /// `query` is a dnnl_query_*_md.
   MemoryDesc memory_desc(dnnl_query_t query) const;
-  int64_t scratchpad_bytes() const { return memory_desc(dnnl_query_scratchpad_md).bytes(); }
 
 #if DNNL_VERSION_MAJOR < 3
   using IteratorHandle = std::unique_ptr<dnnl_primitive_desc_iterator, Destroy<dnnl_primitive_desc_iterator_destroy>>;

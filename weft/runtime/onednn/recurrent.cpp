@@ -205,7 +205,6 @@ Factory make(int64_t gates, bool backward) {
   return [=](const Request& request, std::string& why_not) -> std::unique_ptr<Kernel> {
     if (!native::all_plain_f32(request.node, why_not)) return nullptr;
     const Shape& states = backward ? request.node.inputs[0].shape : request.node.outputs[0].shape;
-    if (states.elements() == 0) return declined(why_not, "there are no steps");
     const int64_t width = states[2];
     StepProduct product;
     if (!product.prepare(request, states[1], gates * width, width, /*transpose=*/!backward))

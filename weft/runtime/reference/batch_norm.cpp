@@ -65,8 +65,8 @@ Body prepare_backward(const NodeSignature& node) {
       const double inverse = 1 / std::sqrt(static_cast<double>(variances[c]) + epsilon);
       const auto normalised = [&](int64_t i) { return (static_cast<double>(x[i]) - mean) * inverse; };
       const auto gradient = [&](int64_t i) {  // after the activation's mask
-        const bool passes = !relu || (y ? y[i] > 0 : normalised(i) * gain + static_cast<double>(shift[c]) > 0);
-        return passes ? static_cast<double>(dy[i]) : 0.0;
+        const bool stopped = relu && (y ? y[i] <= 0 : normalised(i) * gain + static_cast<double>(shift[c]) <= 0);
+        return stopped ? 0.0 : static_cast<double>(dy[i]);
       };
       double sum = 0, product = 0;
       grid.for_each(c, [&](int64_t i) {

@@ -1,5 +1,6 @@
 // Pooling over windows of an image, and its gradients.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "weft/runtime/reference/reference.h"
@@ -36,11 +37,12 @@ struct PoolGeometry {
       for (int64_t y = 0; y < out_height; ++y)
         for (int64_t x = 0; x < out_width; ++x) visit(plane, y, x);
   }
-  /// The first maximum of a window, as an offset within the plane; -1 where the window lies outside.
+  /// The first NaN of a window, else its first maximum, as an offset within the plane; -1 where the window lies
+  /// outside.
   int64_t find_maximum(const float* in, int64_t y, int64_t x) const {
     int64_t best = -1;
     for_window(y, x, [&](int64_t at) {
-      if (best < 0 || in[at] > in[best] || in[at] != in[at]) best = at;
+      if (best < 0 || (!std::isnan(in[best]) && (in[at] > in[best] || std::isnan(in[at])))) best = at;
     });
     return best;
   }

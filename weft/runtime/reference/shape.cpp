@@ -55,8 +55,7 @@ Body prepare_slice(const NodeSignature& node) {
 Body prepare_concat(const NodeSignature& node) {
   const Shape& whole = node.outputs[0].shape;
   const std::vector<int64_t> strides = row_major_strides(whole);
-  const int64_t given = node.attributes.integer("axis");
-  const auto axis = static_cast<size_t>(given < 0 ? given + whole.rank() : given);
+  const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
   struct Part {
     StridedView from, to;
     int64_t count;
@@ -100,18 +99,10 @@ Body prepare_constant(const NodeSignature& node) {
       };
 }
 
-/// Offsets of a layout: it treats each axis alone, so that an element's offset is a sum of one term per axis.
+/// Offsets of a layout, of the elements in the order of a row-major walk.
 class LayoutOffsets {
  public:
-  LayoutOffsets(const Shape& shape, const Layout& layout) : terms_(static_cast<size_t>(shape.rank())) {
-    std::vector<int64_t> index(terms_.size(), 0);
-    for (size_t axis = 0; axis < terms_.size(); ++axis) {
-      for (index[axis] = 0; index[axis] < shape.dims()[axis]; ++index[axis])
-        terms_[axis].push_back(storage_offset(shape, layout, index));
-      index[axis] = 0;
-    }
-  }
-  /// Of the element at `position` in a row-major walk.
+  LayoutOffsets(const Shape& shape, const Layout& layout) : terms_(axis_offsets(shape, layout)) {}
   int64_t operator()(int64_t position) const {
     int64_t offset = 0;
     for (size_t axis = terms_.size(); axis-- > 0;) {
