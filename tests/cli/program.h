@@ -122,6 +122,17 @@ class ProgramTest : public ::testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
+  /// Trains the recipe that `weft init` writes for the data, for so many epochs, after init has said `says`. The
+  /// summary.
+  std::string train_first_recipe(const std::string& data, const std::string& says, const std::string& epochs) {
+    const Outcome written = weft({"init", data, "-o", "first.toml", "--threads", "1"});
+    EXPECT_EQ(written.code, 0) << written.err;
+    EXPECT_NE(written.out.find(says), std::string::npos) << written.out;
+    const Outcome trained =
+        weft({"train", "first.toml", "--run", "first", "--threads", "1", "--quiet", "--epochs", epochs});
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    return read_all(path("first/summary.json"));
+  }
   void write_idx(const std::string& name, int count, int size, int label_limit = 4) {
     const auto big_endian = [](int value) {
       std::string bytes;

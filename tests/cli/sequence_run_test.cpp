@@ -102,6 +102,11 @@ TEST_F(PairRun, OtherModelsDoNotFit) {
                "[transformer_lm] predicts");
 }
 
+TEST_F(PairRun, InitWritesARecipe) {
+  const std::string summary = train_first_recipe("pairs:p.tsv?split=0.25", "192 pairs (9) for training, 64", "2");
+  EXPECT_EQ(json::parse(summary)["model"], "seq2seq_attention");
+}
+
 TEST_F(PairRun, DataShowsLengthsAndVocabulary) {
   const Outcome shown = weft({"data", "pairs:p.tsv"});
   EXPECT_NE(shown.out.find("vocabulary  5 characters: Xabcd"), std::string::npos) << shown.out;
@@ -160,6 +165,13 @@ TEST_F(LabelledRun, LearnsEvaluatesAndPredicts) {
   EXPECT_EQ(predicted[1]["text"], "so bad") << "of a labelled line the text";
   EXPECT_EQ(predicted[1]["classes"][0]["name"], "no");
   EXPECT_NE(weft({"predict", "r", "new.txt"}).out.find("line 1: yes "), std::string::npos);
+}
+
+TEST_F(LabelledRun, InitWritesARecipe) {
+  const std::string summary =
+      train_first_recipe("labelled:l.tsv?unit=word", " texts (6) of 2 classes for training", "8");
+  EXPECT_EQ(json::parse(summary)["model"], "lstm_classifier");
+  EXPECT_GT(json::parse(summary)["test_accuracy"], 0.9);
 }
 
 TEST_F(LabelledRun, DataShowsClassesAndLengths) {
@@ -283,6 +295,11 @@ TEST_F(TextPictureRun, LogitsAreOfEachSample) {
   }
 }
 
+TEST_F(TextPictures, InitWritesARecipe) {
+  const std::string summary = train_first_recipe("lines:d/list.tsv", " pictures of text (1,32,56) for training", "1");
+  EXPECT_EQ(json::parse(summary)["model"], "crnn");
+}
+
 TEST_F(TextPictures, DataShowsTextsAndASheet) {
   const Outcome shown = weft({"data", "lines:d/list.tsv", "--contact-sheet", "s.png"});
   EXPECT_EQ(shown.code, 0) << shown.err;
@@ -384,6 +401,24 @@ TEST_F(MaskRun, LearnsEvaluatesAndWritesMasks) {
   EXPECT_NEAR(all["mean_iou"], (both[0] / either[0] + both[1] / either[1]) / 2, 1e-5);
   const json first = json::parse(predicted.out)[0];
   EXPECT_NEAR(first["classes"][0]["share"].get<double>() + first["classes"][1]["share"].get<double>(), 1, 1e-9);
+}
+
+TEST_F(MaskRun, InitWritesARecipe) {
+  const std::string summary = train_first_recipe("masks:d?height=32&width=32&channels=1",
+                                                 " pictures with masks (1,32,32) of 2 classes for training", "2");
+  EXPECT_EQ(json::parse(summary)["model"], "unet_small");
+}
+
+TEST_F(MaskRun, PixelsAreCountedPerClass) {
+  const json result = json::parse(weft({"eval", "r", "--json"}).out);
+  const json& matrix = result["confusion_matrix"];
+  const auto cell = [&](size_t label, size_t predicted) { return matrix[label][predicted].get<double>(); };
+  const double all = cell(0, 0) + cell(0, 1) + cell(1, 0) + cell(1, 1);
+  EXPECT_EQ(all, result["samples"].get<double>() * 32 * 30) << "the two rows that do not count are left out";
+  EXPECT_NEAR(result["accuracy"], (cell(0, 0) + cell(1, 1)) / all, 1e-6);
+  const double first = cell(0, 0) / (cell(0, 0) + cell(0, 1) + cell(1, 0));
+  const double second = cell(1, 1) / (cell(1, 1) + cell(0, 1) + cell(1, 0));
+  EXPECT_NEAR(result["mean_iou"], (first + second) / 2, 1e-6);
 }
 
 TEST_F(MaskRun, DataShowsShares) {

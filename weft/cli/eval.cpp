@@ -85,10 +85,13 @@ LoadedRun evaluated_run(const train::Library& library, const EvalOptions& option
   return run;
 }
 
+/// Whether each target is one of several classes, told from what stands beside it alone.
+bool names_classes(data::Task task) { return task == data::Task::classification || task == data::Task::segmentation; }
+
 /// Ready to count where the run predicts classes. Error(usage) where it does not and a file of them is asked for.
 std::optional<ClassReport> empty_report(const EvalOptions& options, const LoadedRun& run, const Graph& step) {
   const data::DatasetInfo& info = run.data.info;
-  if (info.task == data::Task::classification && train::has_output(step, "predicted"))
+  if (names_classes(info.task) && train::has_output(step, "predicted"))
     return ClassReport{train::ConfusionMatrix(info.classes), info.class_names};
   if (!options.confusion.empty())
     fail(ErrorKind::usage, "--confusion counts classes, and '{}' on '{}' predicts none; leave it away",
@@ -113,7 +116,7 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
   train::StepCache steps(
       [&](int64_t batch) {
         return train::build_evaluation_step(library, run.spec, train::model_input(run.data, batch),
-                                            {.predictions = info.task == data::Task::classification});
+                                            {.predictions = names_classes(info.task)});
       },
       backend, {.passes = {}, .threads = static_cast<int>(run.spec.threads)});
   const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
@@ -154,8 +157,9 @@ void add_eval(CLI::App& app, Action& action, const train::Library& library) {
       ->allow_extra_args(false);
   command->add_option("--mean", options->mean, "Of each channel, of pixels in 0 to 1; default: as in training");
   command->add_option("--deviation", options->deviation, "Standard deviations likewise");
-  command->add_option("--confusion", options->confusion,
-                      "Write how often each class was taken for each other one to this CSV file");
+  command->add_option(
+      "--confusion", options->confusion,
+      "Write how often each class (of samples or pixels) was taken for each other one to this CSV file");
   command->add_option("--logits", options->logits, "Write all logits to this safetensors file");
   command->add_option("--batch", options->batch, "Samples at a time; default: as in training")
       ->check(CLI::Range(1, 65536));

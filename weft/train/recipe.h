@@ -25,7 +25,8 @@ struct CommentedKey {
   std::string key;      // a key of a recipe, options of the model included
   std::string comment;  // text of any length
 };
-/// Only these keys, each below its comment; `heading` becomes comments at the beginning, a paragraph per line.
+/// Only these keys, those of a table beside each other, each below its comment; `heading` becomes comments at the
+/// beginning, a paragraph per line.
 std::string print_recipe(const RunSpec& spec, const std::string& heading, const std::vector<CommentedKey>& keys);
 
 /// Of everything that decides the weights: all fields but the threads, the loader's, what is recorded and how often

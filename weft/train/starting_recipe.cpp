@@ -12,12 +12,17 @@ namespace weft::train {
 
 namespace {
 
-/// Sets keys and keeps the reason of each.
+/// Sets keys and keeps the reason of each, the keys of a table beside each other.
 class Chooser {
  public:
   void set(const std::string& key, const FieldValue& value, std::string reason) {
     set_field(recipe_.spec, key, value, key);
-    recipe_.keys.push_back({key, std::move(reason)});
+    const auto table_of = [](const std::string& name) { return name.substr(0, name.rfind('.') + 1); };
+    const auto same_table = std::find_if(recipe_.keys.rbegin(), recipe_.keys.rend(), [&](const CommentedKey& other) {
+      return table_of(other.key) == table_of(key);
+    });
+    const auto behind = same_table == recipe_.keys.rend() ? recipe_.keys.end() : same_table.base();
+    recipe_.keys.insert(behind, {key, std::move(reason)});
   }
   StartingRecipe take() { return std::move(recipe_); }
 
@@ -209,6 +214,84 @@ void choose_images(Chooser& choose, const Facts& facts) {
   choose_augmentation(choose, facts);
 }
 
+/// Epochs that make about `updates` of the weights.
+int64_t epochs_for(const Facts& facts, int64_t batch, int64_t updates) {
+  const int64_t steps = std::max<int64_t>(1, facts.samples / batch);
+  return std::clamp<int64_t>((updates + steps - 1) / steps, 3, 100);
+}
+
+/// What all recurrent networks here have in common.
+void choose_recurrent(Chooser& choose, const Facts& facts, const std::string& about, const std::string& model,
+                      const std::string& why, double rate) {
+  choose.set("data", facts.data, about + about_testing(facts) + share_of_largest_class(facts));
+  const int64_t batch = batch_of(facts, static_cast<double>(facts.samples) / 100, 16, 64);
+  const int64_t epochs = epochs_for(facts, batch, 1500);
+  choose.set(
+      "epochs", epochs,
+      fmt::format("Some {} updates. Recurrent networks often learn little for a while and then much at once: take "
+                  "more before giving up.",
+                  epochs * (facts.samples / batch)));
+  choose.set("batch", batch, "About a hundredth of the samples, at most 64: many updates per epoch.");
+  choose.set("model.name", model, why);
+  set_adamw(choose, rate, 0.01, "Against learning by heart; up to 0.1 where there is little data.");
+  choose.set("schedule.name", std::string("one_cycle"), "Up and down once; the rise keeps the first steps small.");
+  choose.set("clip.norm", 1.0, "Gradients through many steps sometimes explode; this bounds them.");
+}
+
+void choose_labelled_texts(Chooser& choose, const Facts& facts) {
+  choose_recurrent(
+      choose, facts,
+      fmt::format("Texts of up to {} tokens in {} classes. unit=word behind a '?' makes words of characters: "
+                  "shorter, and better where there are many texts.",
+                  facts.info.sample_shape[0], facts.info.classes),
+      "lstm_classifier", "Reads the tokens one after the other; bidirectional = \"yes\" reads them back, too.", 0.002);
+  choose.set("model.dropout", std::string("0.2"), "Words that came once or twice would be learned by heart.");
+}
+
+void choose_translation(Chooser& choose, const Facts& facts) {
+  choose_recurrent(choose, facts,
+                   fmt::format("Turns texts of up to {} characters into others of up to {}.", facts.info.source_length,
+                               facts.info.target_shape[0] - 1),
+                   "seq2seq_attention", "Reads the source, then writes while it looks back at every character of it.",
+                   0.004);
+  choose.set("model.width", std::string("64"),
+             "Of the hidden states. 128 or 256 for languages; 64 for formats and spellings.");
+}
+
+void choose_transcription(Chooser& choose, const Facts& facts) {
+  choose_recurrent(
+      choose, facts,
+      fmt::format("Pictures {} of texts of up to {} characters.", to_string(facts.info.sample_shape),
+                  facts.info.target_shape[0]),
+      "crnn", "Convolutions see the letters, recurrent layers their order; no letter's place need be known.", 0.002);
+  choose.set("model.width", std::string("16"),
+             "Channels of the first convolution. 32 or 64 for many fonts or handwriting.");
+  choose.set("model.rnn_width", std::string("64"), "Of each direction; twice as many where texts are long.");
+  choose.set("model.layers", std::string("1"), "Recurrent ones. 2 for whole lines of text.");
+  choose.set("augment.rotate", 3.0, "Degrees; lines are never quite straight.");
+  choose.set("augment.crop_padding", int64_t{2}, "Shifts by up to so many pixels.");
+}
+
+void choose_masks(Chooser& choose, const Facts& facts) {
+  const Shape& shape = facts.info.sample_shape;
+  choose.set(
+      "data", facts.data,
+      fmt::format("Pictures {} with one of {} classes for each pixel. height= and width= behind a '?' set the size; "
+                  "both must be multiples of 16.",
+                  to_string(shape), facts.info.classes) +
+          about_testing(facts));
+  const int64_t batch = std::min<int64_t>(8, batch_of(facts, static_cast<double>(facts.samples) / 25, 2, 8));
+  const int64_t epochs = epochs_for(facts, batch, 2000);
+  choose.set("epochs", epochs, fmt::format("Some {} updates.", epochs * (facts.samples / batch)));
+  choose.set("batch", batch, "Each picture has thousands of answers: few are enough for a step.");
+  choose.set("model.name", std::string("unet_small"), "Sees the whole picture coarsely and each pixel finely.");
+  choose.set("model.width", std::string("16"), "Channels. Twice as many are better and four times as slow.");
+  set_adamw(choose, 0.002, 0.01, "Against learning pictures by heart.");
+  choose.set("schedule.name", std::string("one_cycle"), "Up and down once.");
+  choose.set("augment.flip", std::string("random"),
+             "Where left and right are alike; pictures and masks are turned together.");
+}
+
 }  // namespace
 
 StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& training, const data::Dataset* test) {
@@ -221,6 +304,14 @@ StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& 
     choose_table(choose, facts);
   else if (info.task == data::Task::language_model)
     choose_text(choose, facts);
+  else if (info.task == data::Task::classification && info.sample_dtype == DType::i32)
+    choose_labelled_texts(choose, facts);
+  else if (info.task == data::Task::translation)
+    choose_translation(choose, facts);
+  else if (info.task == data::Task::transcription)
+    choose_transcription(choose, facts);
+  else if (info.task == data::Task::segmentation)
+    choose_masks(choose, facts);
   else
     fail(ErrorKind::usage,
          "there is no rule for a first recipe on '{}' ({} {} for {}); `weft recipes` lists recipes to begin with",
@@ -230,10 +321,15 @@ StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& 
 
 std::string describe_data(const data::Dataset& training, const data::Dataset* test) {
   const data::DatasetInfo& info = training.info();
-  std::string text =
-      fmt::format("{} {} {}", training.size(), info.task == data::Task::language_model ? "windows" : info.item(),
-                  to_string(info.sample_shape));
-  if (info.task == data::Task::classification) text += fmt::format(" of {} classes", info.classes);
+  const std::string_view what = info.task == data::Task::language_model  ? "windows"
+                                : info.task == data::Task::translation   ? "pairs"
+                                : info.task == data::Task::transcription ? "pictures of text"
+                                : info.task == data::Task::segmentation  ? "pictures with masks"
+                                : info.sample_dtype == DType::i32        ? "texts"
+                                                                         : info.item();
+  std::string text = fmt::format("{} {} {}", training.size(), what, to_string(info.sample_shape));
+  if (info.task == data::Task::classification || info.task == data::Task::segmentation)
+    text += fmt::format(" of {} classes", info.classes);
   if (info.task == data::Task::regression) text += " with values";
   text += " for training";
   return test == nullptr ? text : text + fmt::format(", {} for testing", test->size());
