@@ -47,6 +47,58 @@ TEST_F(CsvTest, NumbersAreStandardisedAndMissingOnesFlagged) {
   EXPECT_EQ(row_of(*dataset, 3), (std::vector<float>{0, 1, unit, 0}));
 }
 
+TEST_F(CsvTest, TablesAsPandasWritesThemNeedNoOptions) {
+  write_text("t.csv", ",x,y,class\n0,1,5,a\n1,3,6,b\n2,5,7,a\n");  // DataFrame.to_csv()
+  const auto dataset = open("split=0");
+  EXPECT_EQ(dataset->info().sample_shape, Shape({3}));
+  EXPECT_NE(dataset->info().note.find("ignore=1 leaves it out"), std::string::npos) << dataset->info().note;
+  EXPECT_EQ(open("split=0&ignore=1")->info().sample_shape, Shape({2}));
+  EXPECT_EQ(open("split=0&ignore=1")->info().note, "");
+  write_text("new.csv", ",x,y\n7,3,6\n");
+  const auto rows = open_csv_features({"csv", path("new.csv"), {}}, dataset->info().encoding);
+  EXPECT_EQ(rows->size(), 1);
+  EXPECT_EQ(row_of(*rows, 0)[1], 0) << "x is the mean";
+}
+
+TEST_F(CsvTest, ColumnsThatPandasNumbersAreNotTakenForItsIndex) {
+  write_text("t.csv", ",1,2\n10,1,a\n11,3,b\n12,5,a\n");
+  const auto dataset = open("split=0&header=yes");
+  EXPECT_EQ(dataset->info().sample_shape, Shape({2}));
+  const auto unit = static_cast<float>(2 / std::sqrt(8.0 / 3));
+  EXPECT_EQ(row_of(*dataset, 2)[1], unit) << "column '1' is the second";
+  EXPECT_EQ(row_of(*dataset, 2)[0], static_cast<float>(1 / std::sqrt(2.0 / 3))) << "the nameless one the first";
+}
+
+TEST_F(CsvTest, MostlyDifferentNumbersWithManyTextsAreNoCategories) {
+  std::string table = "x,class\n";
+  for (int row = 0; row < 40; ++row)
+    table += (row % 5 == 0 ? "none" : std::to_string(row) + ".5") + (row % 2 == 0 ? ",a\n" : ",b\n");
+  write_text("t.csv", table);
+  expect_open_error("split=0&header=yes", ErrorKind::data,
+                    {"'none' is no number, as most other values of column 'x' are", "add missing=none"});
+  EXPECT_EQ(open("split=0&header=yes&missing=none")->info().sample_shape, Shape({2}));
+  std::string codes = "x,class\n";  // few numbers, each many times: names
+  for (int row = 0; row < 40; ++row)
+    codes += (row % 5 == 0 ? "none" : std::to_string(row % 4)) + (row % 2 == 0 ? ",a\n" : ",b\n");
+  write_text("t.csv", codes);
+  EXPECT_EQ(open("split=0&header=yes")->info().sample_shape, Shape({6})) << "none, 0 to 3, others";
+}
+
+TEST_F(CsvTest, TheTestFileMayBeginWithOtherLines) {
+  write_text("t.csv", "1,a\n2,b\n3,a\n");
+  write_text("t.test", "|1x3 Cross validator\n1,a.\n2,b.\n");  // as UCI's adult.test
+  const std::string options = "test=" + path("t.test") + "&test_skip=1";
+  const auto train = open(options);
+  EXPECT_EQ(train->size(), 3);
+  EXPECT_EQ(open(options, Split::test, train->info().encoding)->size(), 2);
+  expect_open_error("test_skip=1", ErrorKind::usage, {"test_skip=1", "add test=FILE"});
+}
+
+TEST_F(CsvTest, AFileMayHaveANameOfAnyBytes) {
+  write_text("l\xe9.csv", "1,a\n2,b\n3,a\n");
+  EXPECT_EQ(open_dataset(spec("split=0", "l\xe9.csv"), Split::train)->info().name, "l\\xe9");
+}
+
 TEST_F(CsvTest, CategoriesHaveASlotEachAndOneForTheRest) {
   write_text("t.csv", "red,1,a\nblue,1,b\nred,1,a\nblue,1,b\ngreen,1,a\n");
   const auto dataset = open("split=0&header=no");

@@ -5,6 +5,7 @@
 //
 #include <jpeglib.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <cstdlib>
 
@@ -259,6 +260,59 @@ TEST(Fit, GivesTheShapeOfTheModel) {
   EXPECT_EQ(image.height, 2);
   EXPECT_EQ(image.width, 3);
   EXPECT_EQ(image.pixels, Bytes(6, 9));
+}
+
+/// A grey PNG of 16 bits that says nothing of its gamma; libpng's own simple writer would say that it is linear.
+Bytes grey_png_of_16_bits(const std::vector<uint16_t>& values) {
+  const auto big_endian = [](Bytes& out, uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<uint8_t>(value >> shift));
+  };
+  Bytes png = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  const auto chunk = [&](const char* name, const Bytes& content) {
+    big_endian(png, static_cast<uint32_t>(content.size()));
+    const size_t begin = png.size();
+    png.insert(png.end(), name, name + 4);
+    png.insert(png.end(), content.begin(), content.end());
+    big_endian(png, static_cast<uint32_t>(crc32(0, png.data() + begin, static_cast<unsigned>(png.size() - begin))));
+  };
+  Bytes header;
+  big_endian(header, static_cast<uint32_t>(values.size()));
+  big_endian(header, 1);
+  header.insert(header.end(), {16, 0, 0, 0, 0});  // bits, grey, the only ways to compress, filter and interlace
+  Bytes line = {0};                               // no filter
+  for (const uint16_t value : values)
+    line.insert(line.end(), {static_cast<uint8_t>(value >> 8), uint8_t(value & 0xff)});
+  Bytes packed(compressBound(line.size()));
+  uLongf size = packed.size();
+  EXPECT_EQ(compress(packed.data(), &size, line.data(), line.size()), Z_OK);
+  packed.resize(size);
+  chunk("IHDR", header);
+  chunk("IDAT", packed);
+  chunk("IEND", {});
+  return png;
+}
+
+TEST_F(ImageTest, SixteenBitsBecomeEightAlongALine) {
+  const std::string file = write("grey.png", grey_png_of_16_bits({0, 1000, 16384, 32768, 49152, 65535}));
+  EXPECT_EQ(read_image(file).pixels, (Bytes{0, 4, 64, 128, 191, 255}));  // v / 257, as Pillow, OpenCV and ImageMagick
+}
+
+TEST_F(ImageTest, AStripIsCutToItsMiddleBeforeItGrows) {
+  Image strip{1, 1, 100'000, {}};
+  strip.pixels.resize(100'000, 10);
+  for (int64_t x = 49'992; x < 50'008; ++x) strip.pixels[static_cast<size_t>(x)] = 200;
+  const Image grown = resize_shorter(strip, 147);
+  EXPECT_EQ(grown.height, 147);
+  EXPECT_EQ(grown.width, 16 * 147);
+  EXPECT_EQ(grown.pixels, Bytes(grown.pixels.size(), 200));
+  const Image upright{1, 32, 2, Bytes(64, 7)};
+  EXPECT_EQ(resize_shorter(upright, 4).height, 64) << "16 to 1 is kept";
+}
+
+TEST_F(ImageTest, ResizingALongStripTakesLittleMemory) {
+  Image strip{1, 8'000'000, 1, {}};
+  strip.pixels.resize(8'000'000, 10);
+  EXPECT_EQ(resize(strip, 2, 4096).pixels, Bytes(2 * 4096, 10));  // 131 GB were it widened first
 }
 
 }  // namespace

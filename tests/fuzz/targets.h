@@ -120,7 +120,11 @@ inline void labelled(Input input) {
 
 inline void mask(Input input) { data::resize_mask(data::read_mask(MemoryFile(input).path()), 5, 7); }
 
-inline void image(Input input) { data::read_image(MemoryFile(input).path()); }
+inline void image(Input input) {
+  const MemoryFile file(input);
+  data::read_image(file.path());
+  data::resize_shorter(data::read_image(file.path(), 32), 32);
+}
 
 inline void safetensors(Input input) { read_safetensors(MemoryFile(input).path()); }
 

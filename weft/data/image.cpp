@@ -53,10 +53,14 @@ Image decode_pnm(const std::string& path, std::span<const uint8_t> bytes) {
   return image;
 }
 
+/// Of a longer picture only the middle is kept: a strip of 1 x 100,000 pixels would become one of 100 x 10,000,000.
+constexpr int64_t kLongestRatio = 16;
+
 /// Which source positions make one target position, and how much of each: a triangle of half-width max(1, scale).
 struct Taps {
   int64_t first = 0;
   std::vector<float> weights;
+  int64_t end() const { return first + static_cast<int64_t>(weights.size()); }
 };
 
 std::vector<Taps> triangle_taps(int64_t from, int64_t to) {
@@ -106,34 +110,45 @@ Image resize(const Image& image, int64_t height, int64_t width) {
   const std::vector<Taps> columns = triangle_taps(image.width, width), rows = triangle_taps(image.height, height);
   Image result{image.channels, height, width, {}};
   result.pixels.resize(static_cast<size_t>(image.channels * height * width));
-  std::vector<float> narrowed(static_cast<size_t>(image.height * width));
+  // One row of the source at a time, added to the few rows of the result that it belongs to: the memory that this takes
+  // depends on the result alone, however long the source is.
+  std::vector<float> narrowed(static_cast<size_t>(width)), sums(static_cast<size_t>(height * width));
   uint8_t* out = result.pixels.data();
   for (int64_t channel = 0; channel < image.channels; ++channel) {
-    const uint8_t* plane = image.pixels.data() + channel * image.height * image.width;
-    float* cell = narrowed.data();
-    for (int64_t y = 0; y < image.height; ++y)
+    const uint8_t* source = image.pixels.data() + channel * image.height * image.width;
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    int64_t begin = 0;  // rows of the result before this one are complete
+    for (int64_t y = 0; y < image.height; ++y, source += image.width) {
+      float* cell = narrowed.data();
       for (const Taps& taps : columns) {
-        const uint8_t* pixel = plane + y * image.width + taps.first;
+        const uint8_t* pixel = source + taps.first;
         float sum = 0;
         for (const float weight : taps.weights) sum += weight * static_cast<float>(*pixel++);
         *cell++ = sum;
       }
-    for (const Taps& taps : rows)
-      for (int64_t x = 0; x < width; ++x) {
-        const float* value = narrowed.data() + taps.first * width + x;
-        float sum = 0;
-        for (const float weight : taps.weights) {
-          sum += weight * *value;
-          value += width;
-        }
-        *out++ = static_cast<uint8_t>(std::clamp(sum + 0.5f, 0.0f, 255.0f));
+      while (begin < height && rows[static_cast<size_t>(begin)].end() <= y) ++begin;
+      for (int64_t target = begin; target < height && rows[static_cast<size_t>(target)].first <= y; ++target) {
+        const Taps& taps = rows[static_cast<size_t>(target)];
+        const float weight = taps.weights[static_cast<size_t>(y - taps.first)];
+        float* sum = sums.data() + target * width;
+        for (int64_t x = 0; x < width; ++x) sum[x] += weight * narrowed[static_cast<size_t>(x)];
       }
+    }
+    for (const float sum : sums) *out++ = static_cast<uint8_t>(std::clamp(sum + 0.5f, 0.0f, 255.0f));
   }
   return result;
 }
 
 Image resize_shorter(const Image& image, int64_t shorter) {
   const int64_t side = std::min(image.height, image.width);
+  if (std::max(image.height, image.width) > kLongestRatio * side) {
+    const int64_t height = std::min(image.height, kLongestRatio * side);
+    const int64_t width = std::min(image.width, kLongestRatio * side);
+    Image middle{image.channels, height, width, {}};
+    middle.pixels.resize(static_cast<size_t>(image.channels * height * width));
+    copy_middle(image, height, width, middle.pixels);
+    return resize_shorter(middle, shorter);
+  }
   if (side == shorter) return image;
   const auto scaled = [&](int64_t length) { return std::max(shorter, (length * shorter + side / 2) / side); };
   return resize(image, scaled(image.height), scaled(image.width));

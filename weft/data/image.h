@@ -30,7 +30,8 @@ Image resize(const Image& image, int64_t height, int64_t width);
 /// numbers of channels.
 Image with_channels(const Image& image, int64_t channels);
 
-/// Scaled so that the shorter side has this length.
+/// Scaled so that the shorter side has this length. What is more than 16 times as long as wide is cut to its middle
+/// first.
 Image resize_shorter(const Image& image, int64_t shorter);
 
 /// Copies the middle of (height,width) in C,H,W order.

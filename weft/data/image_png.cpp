@@ -17,6 +17,7 @@ Image decode_png(const std::string& path, std::span<const uint8_t> bytes) {
   if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
     fail(ErrorKind::data, "'{}' is a damaged PNG file ({}); copy it again", path, png.message);
   check_dimensions(path, png.width, png.height);
+  png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // as every other reader takes 16 bits where the file says no gamma
   Image image;
   image.channels = (png.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
   image.width = png.width;

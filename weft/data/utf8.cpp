@@ -34,6 +34,18 @@ std::string utf8_of(uint32_t code_point) {
   return text;
 }
 
+std::string printable_utf8(std::string_view text) {
+  std::string printable;
+  for (size_t at = 0; at < text.size();) try {
+      const size_t begin = at;
+      next_code_point(text, at, "");
+      printable += text.substr(begin, at - begin);
+    } catch (const Error&) {
+      printable += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at++]));
+    }
+  return printable;
+}
+
 void require_utf8(std::string_view text, const std::string& name) {
   for (size_t at = 0; at < text.size();) {
     if (static_cast<unsigned char>(text[at]) < 0x80)

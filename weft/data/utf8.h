@@ -12,6 +12,8 @@ namespace weft::data {
 uint32_t next_code_point(std::string_view text, size_t& at, const std::string& name);
 /// Its UTF-8.
 std::string utf8_of(uint32_t code_point);
+/// The same text with \xHH for each byte that is no UTF-8: names of files may hold any bytes, JSON may not.
+std::string printable_utf8(std::string_view text);
 /// Error(data) as above, unless all of it is UTF-8.
 void require_utf8(std::string_view text, const std::string& name);
 

@@ -1,13 +1,16 @@
 #include "weft/data/formats/csv.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <numeric>
 
 #include "weft/base/error.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/utf8.h"
 
 namespace weft::data {
 
@@ -61,8 +64,8 @@ class TableDataset : public Dataset {
 };
 
 SpecOptions options_of(const DataSpec& spec) {
-  return SpecOptions(spec, {"label", "task", "test", "split", "seed", "header", "separator", "skip", "missing",
-                            "categories", "ignore"});
+  return SpecOptions(spec, {"label", "task", "test", "split", "seed", "header", "separator", "skip", "test_skip",
+                            "missing", "categories", "ignore"});
 }
 
 char separator_of(const SpecOptions& options) {
@@ -89,9 +92,11 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("-0123456789") == std::string::npos;
 }
 
-CsvOptions csv_options(const SpecOptions& options, const TableEncoding* trained) {
-  CsvOptions csv{
-      .separator = separator_of(options), .skip = options.integer("skip", 0, 0, 1'000'000'000), .wanted_name = {}};
+/// `apart`: of the file with the test rows.
+CsvOptions csv_options(const SpecOptions& options, const TableEncoding* trained, bool apart) {
+  constexpr int64_t kMost = 1'000'000'000;
+  const int64_t skip = options.integer("skip", 0, 0, kMost), test_skip = options.integer("test_skip", skip, 0, kMost);
+  CsvOptions csv{.separator = separator_of(options), .skip = apart ? test_skip : skip, .wanted_name = {}};
   const std::string header = options.choice("header", "auto", {"auto", "yes", "no"});
   csv.header = header == "yes" ? Header::yes : header == "no" ? Header::no : Header::automatic;
   // Known columns decide about the header, not the look of its first row.
@@ -101,13 +106,19 @@ CsvOptions csv_options(const SpecOptions& options, const TableEncoding* trained)
   return csv;
 }
 
+/// What the column would be named were the first row the header.
+std::string name_in(const CsvFile& file, int64_t column) {
+  const std::string_view cell = file.cell(0, column);
+  return cell.empty() ? unnamed_column(column) : std::string(cell);
+}
+
 /// The first row of a file that is read for a trained model is its header where it names the model's columns.
 void find_header(CsvFile& file, const SpecOptions& options, const TableEncoding& trained) {
   if (options.text("header", "auto") != "auto" || !trained.has_header()) return;
   int64_t named = 0;
   for (int64_t column = 0; column < file.columns(); ++column)
     named += std::any_of(trained.columns().begin(), trained.columns().end(),
-                         [&](const TableColumn& known) { return known.name == file.cell(0, column); });
+                         [&](const TableColumn& known) { return known.name == name_in(file, column); });
   if (2 * named > file.columns()) file.set_header(true);
 }
 
@@ -134,9 +145,22 @@ std::vector<int64_t> rows_of(const CsvFile& file, const SpecOptions& options, Sp
   return rows;
 }
 
+/// Whether the model would learn from what looks like the numbers of the rows: whole and rising.
+bool reads_an_index(const CsvFile& file, const TableEncoding& encoding) {
+  const TableColumn& first = encoding.columns().front();
+  if (file.header().empty() || first.name != unnamed_column(0) || first.kind != TableColumn::Kind::number) return false;
+  double last = -std::numeric_limits<double>::infinity();
+  for (int64_t row = 0; row < file.rows(); ++row) {
+    double number = 0;
+    if (!parse_number(file.cell(row, 0), false, number) || number != std::floor(number) || number <= last) return false;
+    last = number;
+  }
+  return true;
+}
+
 DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
   DatasetInfo info;
-  info.name = std::filesystem::path(path).stem().string();
+  info.name = printable_utf8(std::filesystem::path(path).stem().string());
   info.sample_shape = Shape{encoding.width()};
   info.task = encoding.task();
   info.sample_dtype = DType::f32;
@@ -167,6 +191,9 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::
   if (options.find("test") && options.find("split"))
     fail(ErrorKind::usage, "[csv] test={} and split={} exclude each other; leave one away", *options.find("test"),
          *options.find("split"));
+  if (options.find("test_skip") && !options.find("test"))
+    fail(ErrorKind::usage, "[csv] test_skip={} is of the file with the test rows: add test=FILE, or say skip=N",
+         *options.find("test_skip"));
   options.fraction("split", kDefaultSplit);  // what is wrong with it is said before any file is read
   const TableOptions table = table_options(options);
   if (encoding.empty() && split == Split::test) {
@@ -179,18 +206,22 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::
   const std::string path = apart ? *options.find("test") : spec.argument;
   // The rows that weft sets aside are rows of the file that the encoding was learned from, header and all.
   const bool same_file = !known || !(apart || split == Split::all);
-  CsvFile file(path, csv_options(options, same_file ? nullptr : &*known));
+  CsvFile file(path, csv_options(options, same_file ? nullptr : &*known, apart));
   if (!same_file) find_header(file, options, *known);
   const std::vector<int64_t> rows = rows_of(file, options, split, table);
-  if (!known) known = TableEncoding::learn(file, rows, table);
+  const bool learns = !known;
+  if (learns) known = TableEncoding::learn(file, rows, table);
   DatasetInfo info = info_of(*known, spec.argument);
+  if (learns && reads_an_index(file, *known))
+    info.note = fmt::format(
+        "the first column of '{}' has no name, as the row numbers that pandas writes; ignore=1 leaves it out", path);
   return std::make_unique<TableDataset>(std::move(info), std::move(*known), file, rows, true);
 }
 
 std::unique_ptr<Dataset> open_csv_features(const DataSpec& spec, const std::string& encoding) {
   const SpecOptions options = options_of(spec);
   TableEncoding known = TableEncoding::from_json(encoding);
-  CsvFile file(spec.argument, csv_options(options, &known));
+  CsvFile file(spec.argument, csv_options(options, &known, /*apart=*/false));
   find_header(file, options, known);
   std::vector<int64_t> rows(static_cast<size_t>(file.rows()));
   std::iota(rows.begin(), rows.end(), 0);

@@ -4,6 +4,7 @@
 //   test=FILE            the test rows; default: a part of FILE, the same share of every class
 //   split=0.2, seed=0    how large a part, and which
 //   header=auto|yes|no   separator=auto|,|;|tab|pipe   skip=N lines before the table
+//   test_skip=N          such lines in the test file; default: skip
 //   missing=A,B          texts that mean "not known"; default: ?, NA, N/A, nan, null; an empty field always does
 //   categories=COL,COL   columns of numbers that are names    ignore=COL,COL   columns to leave out
 // What becomes of the columns: table_encoding.h.

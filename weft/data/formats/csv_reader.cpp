@@ -29,6 +29,8 @@ bool is_empty_line(std::string_view line) {
 
 }  // namespace
 
+std::string unnamed_column(int64_t column) { return fmt::format("unnamed {}", column + 1); }
+
 bool parse_number(std::string_view text, bool decimal_comma, double& number) {
   std::array<char, 64> copy{};
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -63,7 +65,8 @@ void CsvFile::set_header(bool has_header) {
   std::set<std::string> seen;
   for (int64_t column = 0; column < columns_; ++column) {
     header_.emplace_back(cell(0, column));
-    if (!header_.back().empty() && !seen.insert(header_.back()).second)
+    if (header_.back().empty()) header_.back() = unnamed_column(column);
+    if (!seen.insert(header_.back()).second)
       fail(ErrorKind::data, "[csv] {}: two columns are named '{}'; give each its own name, or say header=no",
            where(0, column), header_.back());
   }

@@ -32,7 +32,8 @@ class CsvFile {
   std::string_view cell(int64_t row, int64_t column) const {
     return cells_[static_cast<size_t>(row * columns_ + column)];
   }
-  /// Empty where there is no header.
+  /// Empty where there is no header. A column without a name, such as the index that pandas writes first, goes by
+  /// unnamed_column().
   const std::vector<std::string>& header() const { return header_; }
   char separator() const { return separator_; }
   /// Takes the first row for the header, or the header for the first row.
@@ -59,6 +60,9 @@ class CsvFile {
   int64_t columns_ = 0;
   char separator_ = ',';
 };
+
+/// "unnamed 1": `column` from 0 on.
+std::string unnamed_column(int64_t column);
 
 /// A finite number, with a decimal comma where `decimal_comma`; false for anything else.
 bool parse_number(std::string_view text, bool decimal_comma, double& number);

@@ -113,18 +113,7 @@ Parts parts_of(const fs::path& directory) {
 }
 
 /// A folder's name as text that JSON can hold.
-std::string class_name(const fs::path& folder) {
-  std::string name;
-  const std::string raw = folder.filename().string();
-  for (size_t at = 0; at < raw.size();) try {
-      const size_t begin = at;
-      next_code_point(raw, at, "");
-      name += raw.substr(begin, at - begin);
-    } catch (const Error&) {
-      name += fmt::format("\\x{:02x}", static_cast<unsigned char>(raw[at++]));
-    }
-  return name;
-}
+std::string class_name(const fs::path& folder) { return printable_utf8(folder.filename().string()); }
 
 struct Listing {
   std::vector<std::string> classes;
@@ -176,14 +165,19 @@ void relabel(Listing& listing, const std::vector<std::string>& trained) {
 }  // namespace
 
 Image to_sample(const Image& image, const DatasetInfo& info) {
-  if (info.encoding.empty()) return fit(image, info.sample_shape);
   const json learned = parse_encoding(info.encoding);
+  if (!learned.is_object()) return fit(image, info.sample_shape);
   const int64_t channels = info.sample_shape[0], height = info.sample_shape[1], width = info.sample_shape[2];
   const int64_t shorter = learned.value("resize", std::max(height, width));
   Image sample{channels, height, width, {}};
   sample.pixels.resize(static_cast<size_t>(channels * height * width));
   copy_middle(resize_shorter(with_channels(image, channels), shorter), height, width, sample.pixels);
   return sample;
+}
+
+Image read_sample(const std::filesystem::path& path, const DatasetInfo& info) {
+  const json learned = parse_encoding(info.encoding);
+  return to_sample(read_image(path, learned.is_object() ? learned.value("resize", int64_t{0}) : 0), info);
 }
 
 bool image_folder_has_whole(const DataSpec& spec) { return parts_of(spec.argument).train.empty(); }

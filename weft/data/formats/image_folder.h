@@ -1,7 +1,8 @@
 // images:DIR: a folder of pictures per class, or such folders under DIR/train and DIR/test (or val, valid, validation).
 // Options, after a '?' and divided by '&':
 //   size=128            height and width of a sample
-//   resize=146          the shorter side of a picture before the middle is cut out; default: size x 8/7, as 256 to 224
+//   resize=146          the shorter side of a picture before the middle, or a random part, is cut out; default: size x
+//                       8/7, as 256 to 224
 //   channels=3          3 (RGB) or 1 (grey)
 //   split=0.2, seed=0   where DIR has no test folder: how large a part of every class is set aside, and which
 //   cache=1024          MB of decoded pictures to keep in memory; 0: decode each time
@@ -19,6 +20,9 @@ namespace weft::data {
 
 /// Another picture as a trained model wants it: as above where it was trained on a folder, else stretched to the shape.
 Image to_sample(const Image& image, const DatasetInfo& info);
+
+/// Reads it for to_sample(): decoded no larger than in training.
+Image read_sample(const std::filesystem::path& path, const DatasetInfo& info);
 
 /// Classes are the folders, in the order of their names. `encoding` as in open_dataset().
 std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, const std::string& encoding);

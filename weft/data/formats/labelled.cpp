@@ -11,6 +11,7 @@
 #include "weft/base/names.h"
 #include "weft/data/formats/tab_file.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/utf8.h"
 
 namespace weft::data {
 
@@ -113,7 +114,7 @@ int32_t class_of(const Row& row, const std::vector<std::string>& classes) {
 
 DatasetInfo info_of(const LabelledEncoding& encoding, const std::string& path) {
   DatasetInfo info;
-  info.name = std::filesystem::path(path).stem().string();
+  info.name = printable_utf8(std::filesystem::path(path).stem().string());
   info.sample_shape = Shape{encoding.length};
   info.sample_dtype = DType::i32;
   info.vocabulary = encoding.table.size();

@@ -262,7 +262,7 @@ std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std
            encoding.names.size());
   }
   const fs::path name = fs::path(spec.argument).lexically_normal();
-  info.name = (name.has_filename() ? name : name.parent_path()).filename().string();
+  info.name = printable_utf8((name.has_filename() ? name : name.parent_path()).filename().string());
   info.sample_shape = Shape{encoding.channels, encoding.height, encoding.width};
   info.target_shape = Shape{encoding.height, encoding.width};
   info.classes = encoding.classes;

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/data/formats/tab_file.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/utf8.h"
 
 namespace weft::data {
 
@@ -155,7 +156,7 @@ std::unique_ptr<Dataset> open_pairs(const DataSpec& spec, Split split, const std
            file->path(), is_test.size(), fraction, name_of(split));
   }
   DatasetInfo info;
-  info.name = std::filesystem::path(spec.argument).stem().string();
+  info.name = printable_utf8(std::filesystem::path(spec.argument).stem().string());
   info.sample_shape = Shape{known->source + known->target_steps()};
   info.target_shape = Shape{known->target_steps()};
   info.sample_dtype = info.target_dtype = DType::i32;

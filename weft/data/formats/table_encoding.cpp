@@ -17,8 +17,9 @@ using Kind = TableColumn::Kind;
 
 constexpr int64_t kMostCategories = 10000;
 constexpr int64_t kMostNumbers = 1000000;  // per row
-/// A column with so large a share of numbers is meant to hold numbers: the rest are mistakes to be named.
-constexpr double kMostlyNumbers = 0.9;
+/// A column with so large a share of numbers is meant to hold numbers: the rest are mistakes to be named. So is one
+/// with the smaller share where most of its numbers stand there once, as no names of categories would.
+constexpr double kMostlyNumbers = 0.9, kMoreNumbers = 0.5;
 constexpr int64_t kFewRows = 20;
 
 std::string in_words(const TableColumn& column) { return fmt::format("column '{}'", column.name); }
@@ -27,6 +28,12 @@ bool all_numbers(const std::vector<std::string>& texts, bool decimal_comma) {
   double ignored = 0;
   return std::all_of(texts.begin(), texts.end(),
                      [&](const std::string& text) { return parse_number(text, decimal_comma, ignored); });
+}
+
+bool mostly_distinct(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  const auto distinct = std::unique(numbers.begin(), numbers.end()) - numbers.begin();
+  return 2 * distinct > static_cast<std::ptrdiff_t>(numbers.size());
 }
 
 }  // namespace
@@ -81,7 +88,6 @@ TableEncoding TableEncoding::learn(const CsvFile& file, std::span<const int64_t>
   for (int64_t at = 0; at < columns; ++at) {
     TableColumn& column = encoding.columns_.emplace_back();
     column.name = encoding.has_header_ ? file.header()[static_cast<size_t>(at)] : std::to_string(at + 1);
-    if (column.name.empty()) column.name = std::to_string(at + 1);
   }
   encoding.columns_[static_cast<size_t>(encoding.label_)].kind = Kind::label;
   for (const std::string& name : options.ignored) {
@@ -171,12 +177,13 @@ void TableEncoding::learn_column(const CsvFile& file, std::span<const int64_t> r
     return;
   }
   const auto count = static_cast<double>(numbers.size());
-  if (numbers.size() >= kFewRows && count >= kMostlyNumbers * (count + static_cast<double>(texts)))
+  const double share = count / (count + static_cast<double>(texts));
+  if (numbers.size() >= kFewRows && (share >= kMostlyNumbers || (share > kMoreNumbers && mostly_distinct(numbers))))
     fail(ErrorKind::data,
-         "[csv] {}: '{}' is no number, as the other values of {} are; correct it, or add missing={} if it means that "
+         "[csv] {}: '{}' is no number, as {} values of {} are; correct it, or add missing={} if it means that "
          "the value is not known, or categories={} if the numbers are names",
-         file.where(first_text, at), file.cell(first_text, at), in_words(column), file.cell(first_text, at),
-         column.name);
+         file.where(first_text, at), file.cell(first_text, at), texts == 1 ? "the other" : "most other",
+         in_words(column), file.cell(first_text, at), column.name);
   learn_categories(column, file, rows, at);
 }
 

@@ -163,7 +163,7 @@ std::unique_ptr<Dataset> open_text(const DataSpec& spec, Split split, const std:
          "a smaller length=",
          path, tokens.size(), of_test ? " in its test part" : "", length);
   DatasetInfo info;
-  info.name = std::filesystem::path(path).stem().string();
+  info.name = printable_utf8(std::filesystem::path(path).stem().string());
   info.sample_shape = info.target_shape = Shape{length};
   info.classes = vocabulary.size();
   info.class_names = vocabulary.characters();

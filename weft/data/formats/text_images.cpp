@@ -194,7 +194,7 @@ std::vector<Labelled> encode(const Listing& listing, const TextImageEncoding& en
 DatasetInfo info_of(const TextImageEncoding& encoding, const std::string& path, const std::vector<Labelled>& samples) {
   DatasetInfo info;
   const fs::path name = fs::path(path).lexically_normal();
-  info.name = (name.has_filename() ? name : name.parent_path()).stem().string();
+  info.name = printable_utf8((name.has_filename() ? name : name.parent_path()).stem().string());
   info.sample_shape = Shape{encoding.channels, encoding.height, encoding.width};
   info.target_shape = Shape{encoding.length};
   info.classes = encoding.table.size();
