@@ -42,7 +42,7 @@ def run_round(case, arguments):
     common = [model, "--input", shape, "--batch", str(batch), "--threads", str(arguments.threads), *extra]
     weft = run_json([arguments.weft, "bench", *common, "--seconds", str(arguments.seconds), "--json"], arguments.threads)
     peer = ["/usr/bin/python3", ROOT / "benchmarks/peer/train_speed.py", *common, "--steps", str(arguments.peer_steps)]
-    speeds = {"weft": weft["images_per_second"]}
+    speeds = {"weft": weft["samples_per_second"]}
     for name, flags in {"channels-last": ["--channels-last"], "contiguous": []}.items():
         if name == "channels-last" and "," not in shape:
             continue  # token sequences have no channels

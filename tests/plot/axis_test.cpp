@@ -32,6 +32,18 @@ TEST(Axis, OneValueStandsInTheMiddle) {
   EXPECT_GT(axis.high, 5);
 }
 
+TEST(Axis, MarksEndWhereValuesDifferByTheLastBit) {
+  for (const double value : {1.0, 0.3, -12345.678, 1e300, 5e-324}) {
+    const double next = std::nextafter(value, std::numeric_limits<double>::infinity());
+    const std::vector<double> marks = marks_of(make_axis(value, next, 6));
+    EXPECT_GE(marks.size(), 2u) << value;
+    EXPECT_LE(marks.size(), 20u) << value;
+    EXPECT_LE(marks.front(), value);
+    EXPECT_GE(marks.back(), next);
+  }
+  EXPECT_EQ(marks_of({.low = 0, .high = 1.5, .step = 0.5}), (std::vector<double>{0, 0.5, 1, 1.5}));
+}
+
 TEST(Axis, LabelsHaveTheDecimalsOfTheStep) {
   EXPECT_EQ(label_of(make_axis(0, 1, 6), 0.2), "0.2");
   EXPECT_EQ(label_of(make_axis(0, 1000, 6), 200), "200");

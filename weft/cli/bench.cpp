@@ -34,15 +34,25 @@ double median(std::vector<double> values) {
 }
 
 /// At least kFewestSteps steps, then as many as fit into `seconds`.
-std::vector<double> time_steps(Executor& executor, double seconds) {
-  for (int step = 0; step < kWarmupSteps; ++step) executor.run();
+std::vector<double> time_steps(SyntheticStep& step, double seconds) {
+  for (int warmup = 0; warmup < kWarmupSteps; ++warmup) step.run();
   std::vector<double> times;
   for (double spent = 0; spent < seconds || times.size() < kFewestSteps; spent += times.back()) {
     const auto begin = std::chrono::steady_clock::now();
-    executor.run();
+    step.run();
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   return times;
+}
+
+/// What such data would be: it knows what a rate counts.
+data::DatasetInfo info_of(const Graph& graph, const models::ModelInput& input) {
+  data::DatasetInfo info;
+  info.sample_shape = Shape(input.shape);
+  info.sample_dtype = graph.find_input("tokens") != nullptr ? DType::i32
+                      : info.sample_shape.rank() == 3       ? DType::u8
+                                                            : DType::f32;
+  return info;
 }
 
 int bench_command(const train::Library& library, const BenchOptions& options) {
@@ -50,23 +60,35 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   const models::ModelInput input = input_of(library, options.choice, spec.batch);
   const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
   const train::TrainingStep training = train::build_training_step(library, spec, input);
+  const CompileOptions compile_options{.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
+                                       .threads = static_cast<int>(spec.threads)};
   train::StepCache steps(
       [&](int64_t) { return options.forward ? train::build_prediction_step(library, spec, input) : training.graph; },
-      backend,
-      {.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
-       .threads = static_cast<int>(spec.threads)});
+      backend, compile_options);
   const CompiledStep& compiled = steps.compiled(spec.batch);
-  require_memory(spec.model.name, spec.batch, compiled.plan.total_bytes(), "choose a smaller --batch or --input");
+  train::StepCache update([&](int64_t) { return train::update_graph_for(training, compiled.graph); }, backend,
+                          compile_options);
+  const bool updates_apart = training.update && !options.forward;
+  const CompiledStep* compiled_update = updates_apart ? &update.compiled(spec.batch) : nullptr;
+  require_memory(spec.model.name, spec.batch, compiled.plan.total_bytes() + update.arena_bytes(),
+                 "choose a smaller --batch or --input");
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
   const SyntheticBatch batch(compiled.graph, input.classes);
   batch.bind(executor);
-  const std::vector<double> times = time_steps(executor, options.seconds);
+  if (updates_apart) update.executor(spec.batch).bind_state(state);
+  const int64_t batches = options.forward ? 1 : spec.accumulate;
+  SyntheticStep step(executor, updates_apart ? &update.executor(spec.batch) : nullptr, batches);
+  const std::vector<double> times = time_steps(step, options.seconds);
   const double step_seconds = median(times);
-  const double rate = static_cast<double>(spec.batch) / step_seconds;
+  const data::DatasetInfo info = info_of(compiled.graph, input);
+  const double samples_per_second = static_cast<double>(batches * spec.batch) / step_seconds;
+  const double rate = samples_per_second * static_cast<double>(info.items_per_sample());
   int64_t flops = 0;
-  for (const PlannedNode& node : compiled.plan.steps) flops += node.flops;
+  for (const PlannedNode& node : compiled.plan.steps) flops += batches * node.flops;
+  if (updates_apart)
+    for (const PlannedNode& node : compiled_update->plan.steps) flops += node.flops;
   if (options.json) {
     auto passes = nlohmann::ordered_json::array();
     for (const passes::PassReport& pass : compiled.passes)
@@ -77,13 +99,15 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
     const nlohmann::ordered_json root = {{"model", spec.model.name},
                                          {"input", input.shape},
                                          {"batch", spec.batch},
+                                         {"batches_per_step", batches},
                                          {"precision", spec.precision},
                                          {"threads", spec.threads},
                                          {"mode", options.forward ? "forward" : "training"},
                                          {"steps", times.size()},
                                          {"median_step_seconds", step_seconds},
                                          {"fastest_step_seconds", *std::min_element(times.begin(), times.end())},
-                                         {"images_per_second", rate},
+                                         {"samples_per_second", samples_per_second},
+                                         {fmt::format("{}_per_second", info.item()), rate},
                                          {"flops_per_step", flops},
                                          {"planned_peak_bytes", compiled.plan.arena_bytes},
                                          {"compile_seconds", compiled.compile_seconds},
@@ -91,9 +115,10 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
     fmt::print("{}\n", root.dump(2));
     return 0;
   }
-  fmt::print("{} {} {}, batch {}, {}, {} threads: {} per step (median of {}), {:.1f} images/s, {}FLOP/s, arena {}\n",
-             spec.model.name, to_string(Shape(input.shape)), options.forward ? "forward" : "training", spec.batch,
-             spec.precision, spec.threads, human_duration(step_seconds), times.size(), rate,
+  fmt::print("{} {} {}, {}batch {}, {}, {} threads: {} per step (median of {}), {:.1f} {}/s, {}FLOP/s, arena {}\n",
+             spec.model.name, to_string(Shape(input.shape)), options.forward ? "forward" : "training",
+             batches > 1 ? fmt::format("{} times ", batches) : "", spec.batch, spec.precision, spec.threads,
+             human_duration(step_seconds), times.size(), rate, info.item(),
              human_count(static_cast<double>(flops) / step_seconds),
              human_bytes(static_cast<double>(compiled.plan.arena_bytes)));
   return 0;

@@ -36,6 +36,8 @@ struct ExplainOptions {
 /// The run's training step, compiled here and timed on synthetic batches.
 struct Explained {
   const CompiledStep* compiled = nullptr;
+  const CompiledStep* update = nullptr;  // where batches are accumulated; else null
+  int64_t batches = 1;                   // per step
   std::vector<OpProfile> nodes;
   double step_seconds = 0;
   std::vector<LiveTensor> at_peak;
@@ -71,10 +73,12 @@ void print_json(const Explained& explained) {
                       {"nodes_before", pass.nodes_before},
                       {"nodes_after", pass.nodes_after}});
   const ordered_json root = {{"step_seconds", explained.step_seconds},
+                             {"batches_per_step", explained.batches},
                              {"nodes", entries_json(explained.nodes)},
                              {"kernels", entries_json(sum_by_kernel(explained.nodes))},
                              {"memory",
                               {{"arena_bytes", plan.arena_bytes},
+                               {"update_arena_bytes", explained.update ? explained.update->plan.arena_bytes : 0},
                                {"lower_bound_bytes", plan.lower_bound_bytes},
                                {"state_bytes", plan.state_bytes},
                                {"batch_bytes", plan.batch_bytes},
@@ -91,6 +95,9 @@ void print_memory(const Explained& explained) {
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   fmt::print("memory: arena {} (no placement can need less than {}), state {}, batch {}\n\n", bytes(plan.arena_bytes),
              bytes(plan.lower_bound_bytes), bytes(plan.state_bytes), bytes(plan.batch_bytes));
+  if (explained.update != nullptr)
+    fmt::print("the update after {} batches: arena {}; what follows is of a batch\n\n", explained.batches,
+               bytes(explained.update->plan.arena_bytes));
   fmt::print("{}\n", draw_timeline(graph, plan, kTimelineRows));
   const PlannedNode& peak = plan.steps[static_cast<size_t>(plan.peak_step)];
   fmt::print("peak: {} while '{}' ({}) runs, step {}; what stands there:\n", bytes(peak.live_bytes),
@@ -138,37 +145,51 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const models::ModelInput input = train::model_input(data, spec.batch);
   const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
   const train::TrainingStep training = train::build_training_step(library, spec, input);
-  train::StepCache steps([&](int64_t) { return training.graph; }, backend,
-                         {.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
-                          .threads = static_cast<int>(spec.threads)});
+  const CompileOptions compile_options{.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
+                                       .threads = static_cast<int>(spec.threads)};
+  train::StepCache steps([&](int64_t) { return training.graph; }, backend, compile_options);
   const CompiledStep& compiled = steps.compiled(spec.batch);
+  train::StepCache update([&](int64_t) { return train::update_graph_for(training, compiled.graph); }, backend,
+                          compile_options);
+  const CompiledStep* compiled_update = training.update ? &update.compiled(spec.batch) : nullptr;
   if (options.passes) {
     print_passes(compiled);
+    if (compiled_update != nullptr) fmt::print("\nthe update after {} batches:\n", spec.accumulate);
+    if (compiled_update != nullptr) print_passes(*compiled_update);
     return 0;
   }
-  require_memory(spec.model.name, spec.batch, compiled.plan.total_bytes(),
+  require_memory(spec.model.name, spec.batch, compiled.plan.total_bytes() + update.arena_bytes(),
                  "explain it with a smaller --batch or on a machine with more");
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
   const SyntheticBatch batch(compiled.graph, input.classes);
   batch.bind(executor);
-  executor.run();  // the first step touches all memory for the first time
-  Profile profile;
-  for (int64_t step = 0; step < options.steps; ++step) executor.run(&profile);
+  if (training.update) update.executor(spec.batch).bind_state(state);
+  SyntheticStep step(executor, training.update ? &update.executor(spec.batch) : nullptr, spec.accumulate);
+  step.run();  // the first step touches all memory for the first time
+  Profile profile, update_profile;
+  for (int64_t count = 0; count < options.steps; ++count) step.run(&profile, &update_profile);
 
   Explained explained{.compiled = &compiled,
-                      .nodes = profile_nodes(compiled.graph, compiled.plan, profile),
+                      .update = compiled_update,
+                      .batches = spec.accumulate,
+                      .nodes = profile_nodes(compiled.graph, compiled.plan, profile, spec.accumulate),
                       .at_peak = live_tensors(compiled.graph, compiled.plan, compiled.plan.peak_step)};
+  if (compiled_update != nullptr)
+    explained.nodes = merged(std::move(explained.nodes),
+                             profile_nodes(compiled_update->graph, compiled_update->plan, update_profile));
   for (const OpProfile& node : explained.nodes) explained.step_seconds += node.seconds;
   if (options.json) {
     print_json(explained);
     return 0;
   }
-  const double rate = static_cast<double>(spec.batch * data.info.items_per_sample()) / explained.step_seconds;
-  fmt::print("{}: {} batch {}, {}, {} threads: {} per step, {:.0f} {}/s ({} steps measured now)\n\n", options.run,
-             spec.model.name, spec.batch, spec.precision, spec.threads, human_duration(explained.step_seconds), rate,
-             data.info.item(), options.steps);
+  const int64_t samples = spec.accumulate * spec.batch;
+  const double rate = static_cast<double>(samples * data.info.items_per_sample()) / explained.step_seconds;
+  fmt::print("{}: {} {}batch {}, {}, {} threads: {} per step, {:.0f} {}/s ({} steps measured now)\n\n", options.run,
+             spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "", spec.batch,
+             spec.precision, spec.threads, human_duration(explained.step_seconds), rate, data.info.item(),
+             options.steps);
   fmt::print("{}\n", profile_table(sum_by_kernel(explained.nodes), explained.nodes.size()));
   fmt::print("slowest nodes:\n{}\n", profile_table(explained.nodes, static_cast<size_t>(options.rows)));
   print_memory(explained);

@@ -23,23 +23,31 @@ std::string rate(int64_t amount, double seconds) {
 
 }  // namespace
 
-std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile) {
+std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile, int64_t calls) {
   std::vector<OpProfile> entries;
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const PlannedNode& planned = plan.steps[index];
     const Node& node = graph.node(planned.node);
     if (node.op->is_view) continue;
     const double runs = static_cast<double>(std::max<int64_t>(1, profile.runs));
-    entries.push_back({.name = graph.node_name(planned.node),
-                       .op = node.op->name,
-                       .kernel = planned.kernel,
-                       .declined = planned.declined,
-                       .seconds = profile.seconds.empty() ? 0 : profile.seconds[index] / runs,
-                       .flops = planned.flops,
-                       .bytes = planned.bytes_read + planned.bytes_written});
+    entries.push_back(
+        {.name = graph.node_name(planned.node),
+         .op = node.op->name,
+         .kernel = planned.kernel,
+         .declined = planned.declined,
+         .calls = calls,
+         .seconds = profile.seconds.empty() ? 0 : static_cast<double>(calls) * profile.seconds[index] / runs,
+         .flops = calls * planned.flops,
+         .bytes = calls * (planned.bytes_read + planned.bytes_written)});
   }
   sort_by_time(entries);
   return entries;
+}
+
+std::vector<OpProfile> merged(std::vector<OpProfile> one, const std::vector<OpProfile>& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  sort_by_time(one);
+  return one;
 }
 
 std::vector<OpProfile> sum_by_kernel(const std::vector<OpProfile>& nodes) {
@@ -52,7 +60,7 @@ std::vector<OpProfile> sum_by_kernel(const std::vector<OpProfile>& nodes) {
       sum.kernel = node.kernel;
       sum.calls = 0;
     }
-    ++sum.calls;
+    sum.calls += node.calls;
     sum.seconds += node.seconds;
     sum.flops += node.flops;
     sum.bytes += node.bytes;

@@ -19,8 +19,10 @@ struct OpProfile {
   int64_t flops = 0, bytes = 0;
 };
 
-/// One entry per planned step that runs a kernel, slowest first.
-std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile);
+/// One entry per planned step that runs a kernel, slowest first. `calls`: how often the graph runs in a step.
+std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile, int64_t calls = 1);
+/// The entries of both, slowest first.
+std::vector<OpProfile> merged(std::vector<OpProfile> one, const std::vector<OpProfile>& other);
 /// Summed per (op, kernel), slowest first.
 std::vector<OpProfile> sum_by_kernel(const std::vector<OpProfile>& nodes);
 /// A table of at most `rows` entries with shares of the total time.

@@ -6,6 +6,17 @@
 
 namespace weft::cli {
 
+namespace {
+
+void set_scalars(Executor& executor) {
+  // Small, so that thousands of steps on noise stay finite.
+  if (executor.has_scalar("learning_rate")) executor.set_scalar("learning_rate", 1e-5);
+  for (const char* name : {"seed", "step", "update"})
+    if (executor.has_scalar(name)) executor.set_scalar(name, 1);
+}
+
+}  // namespace
+
 SyntheticBatch::SyntheticBatch(const Graph& graph, int64_t classes) {
   const auto bound = static_cast<uint32_t>(std::clamp<int64_t>(classes, 1, INT32_MAX));
   for (const GraphInput& input : graph.inputs()) {
@@ -25,10 +36,20 @@ SyntheticBatch::SyntheticBatch(const Graph& graph, int64_t classes) {
 
 void SyntheticBatch::bind(Executor& executor) const {
   for (const auto& [name, tensor] : tensors_) executor.bind_batch(name, tensor.data());
-  // Small, so that thousands of steps on noise stay finite.
-  if (executor.has_scalar("learning_rate")) executor.set_scalar("learning_rate", 1e-5);
-  for (const char* name : {"seed", "step"})
-    if (executor.has_scalar(name)) executor.set_scalar(name, 1);
+  set_scalars(executor);
+}
+
+SyntheticStep::SyntheticStep(Executor& batch, Executor* update, int64_t batches)
+    : batch_(batch), update_(update), batches_(batches) {
+  if (update != nullptr) set_scalars(*update);
+}
+
+void SyntheticStep::run(Profile* of_batches, Profile* of_update) {
+  for (int64_t part = 0; part < batches_; ++part) {
+    if (update_ != nullptr) batch_.set_scalar("accumulated", part == 0 ? 0 : 1);
+    batch_.run(of_batches);
+  }
+  if (update_ != nullptr) update_->run(of_update);
 }
 
 }  // namespace weft::cli

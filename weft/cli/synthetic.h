@@ -1,4 +1,4 @@
-// Batches of random content, to measure speed without data.
+// Batches of random content and steps over them, to measure speed without data.
 #pragma once
 
 #include <map>
@@ -18,6 +18,19 @@ class SyntheticBatch {
 
  private:
   std::map<std::string, Tensor> tensors_;
+};
+
+/// A whole training step: as many batches as are accumulated, then, where it has a graph of its own, the update.
+class SyntheticStep {
+ public:
+  /// `update` may be null. Both are bound to one state, `batch` by SyntheticBatch too.
+  SyntheticStep(Executor& batch, Executor* update, int64_t batches);
+  void run(Profile* of_batches = nullptr, Profile* of_update = nullptr);
+
+ private:
+  Executor& batch_;
+  Executor* update_;
+  int64_t batches_;
 };
 
 }  // namespace weft::cli

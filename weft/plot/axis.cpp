@@ -19,8 +19,10 @@ double nice_number(double range) {
 }  // namespace
 
 Axis make_axis(double low, double high, int marks) {
-  if (!(high > low)) {  // one value, or none
-    const double half = low == 0 ? 1 : std::abs(low) * 0.1;
+  // One value, or none; or several that no label could tell apart.
+  const double largest = std::max(std::abs(low), std::abs(high)), least = std::max(1e-300, 1e-9 * largest);
+  if (!(high - low > least)) {
+    const double half = largest < 1e-300 ? 1 : largest * 0.1;
     high = low + half;
     low -= half;
   }
@@ -30,6 +32,14 @@ Axis make_axis(double low, double high, int marks) {
   axis.high = std::ceil(high / axis.step - 1e-9) * axis.step;
   axis.decimals = std::max(0, static_cast<int>(-std::floor(std::log10(axis.step) + 1e-9)));
   return axis;
+}
+
+std::vector<double> marks_of(const Axis& axis) {
+  std::vector<double> marks;
+  const double steps = std::round((axis.high - axis.low) / axis.step);
+  // Counted, not added up: a mark plus a step may be the mark again.
+  for (int count = 0; count <= std::min(steps, 100.0); ++count) marks.push_back(axis.low + count * axis.step);
+  return marks;
 }
 
 std::string label_of(const Axis& axis, double mark) {

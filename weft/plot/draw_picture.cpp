@@ -86,13 +86,13 @@ class PanelDrawing {
 
   void draw_grid() const {
     cairo_set_line_width(context_, 0.6);
-    for (double mark = x_.low; mark <= x_.high + x_.step / 2; mark += x_.step) {
+    for (const double mark : marks_of(x_)) {
       cairo_set_source_rgb(context_, 0.88, 0.88, 0.88);
       line(column(mark), kTop, column(mark), kTop + height_);
       cairo_set_source_rgb(context_, 0.25, 0.25, 0.25);
       text(context_, label_of(x_, mark), column(mark), kTop + height_ + 16, 0.5);
     }
-    for (double mark = y_.low; mark <= y_.high + y_.step / 2; mark += y_.step) {
+    for (const double mark : marks_of(y_)) {
       cairo_set_source_rgb(context_, 0.88, 0.88, 0.88);
       line(left_, row(mark), left_ + width_, row(mark));
       cairo_set_source_rgb(context_, 0.25, 0.25, 0.25);

@@ -57,8 +57,7 @@ std::string draw_text(const Panel& panel, int columns, int rows) {
   if (bounds.empty()) return fmt::format("{}: nothing measured yet\n", panel.title);
   const Axis x = make_axis(bounds.left, bounds.right, 6), y = make_axis(bounds.bottom, bounds.top, 5);
   size_t margin = 0;
-  for (double mark = y.low; mark <= y.high + y.step / 2; mark += y.step)
-    margin = std::max(margin, label_of(y, mark).size());
+  for (const double mark : marks_of(y)) margin = std::max(margin, label_of(y, mark).size());
   const int width = std::max(10, columns - static_cast<int>(margin) - 2);
   Canvas canvas(width, rows);
   std::string legend;
@@ -70,7 +69,7 @@ std::string draw_text(const Panel& panel, int columns, int rows) {
     legend += fmt::format("  {} {}\n", mark, series.name);
   }
   std::vector<std::string> labels(static_cast<size_t>(rows));
-  for (double mark = y.low; mark <= y.high + y.step / 2; mark += y.step)
+  for (const double mark : marks_of(y))
     labels[static_cast<size_t>(rows - 1 - cell_of(mark, y, rows))] = label_of(y, mark);
   std::string text = panel.title + "\n";
   for (int row = 0; row < rows; ++row) {

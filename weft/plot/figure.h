@@ -31,6 +31,7 @@ struct Axis {
   int decimals = 0;  // that its labels need
 };
 Axis make_axis(double low, double high, int marks);  // about so many
+std::vector<double> marks_of(const Axis& axis);
 std::string label_of(const Axis& axis, double mark);
 
 /// Exponential moving average, corrected for its start (Kingma and Ba 2015, section 3); `weight` in [0, 1) of the past.
