@@ -84,6 +84,20 @@ TEST_F(ProgressTest, AMessageStandsAboveTheUpdatingLine) {
   EXPECT_TRUE(written().ends_with("\033[K\r\033[Kepoch 1: accuracy 0.9\n")) << written();
 }
 
+TEST_F(ProgressTest, AStreamThatTakesNothingStopsNobody) {
+  std::FILE* const full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  {
+    Progress progress(full, options(true));
+    progress.update(at_step(99));
+    now_ = 1;
+    EXPECT_NO_THROW(progress.update(at_step(100)));
+    EXPECT_NO_THROW(progress.message("epoch 1: accuracy 0.9"));
+    EXPECT_NO_THROW(progress.finish());
+  }
+  std::fclose(full);
+}
+
 TEST_F(ProgressTest, TheRateForgetsASlowStart) {
   Progress progress(stream_, options(false));
   progress.update(at_step(0));

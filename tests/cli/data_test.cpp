@@ -120,6 +120,28 @@ TEST_F(Pictures, DataRefusesWhatDoesNothing) {
             std::string::npos);
 }
 
+TEST_F(Pictures, ASheetOfSingleImagesShowsNoMixing) {
+  expect_error(
+      weft({"data", "images:pictures?size=8", "--contact-sheet", "a.png", "--augment", "--set", "augment.mixup=1"}), 2,
+      "augment.mixup and augment.cutmix mix the images of a batch");
+}
+
+TEST_F(Pictures, OfTheRunAreMeasuredWhereTheyWereNotTrainedOn) {
+  ASSERT_EQ(train().code, 0);
+  fs::create_directory_symlink(path("pictures"), path("link"));
+  for (const std::string data : {"images:pictures", "images:./pictures?cache=0", "images:link"}) {
+    const json result = json::parse(weft({"eval", "r", "--data", data, "--json"}).out);
+    EXPECT_EQ(result["samples"], 8) << data;
+    EXPECT_EQ(result["split"], "test") << data;
+  }
+  const json parts = json::parse(weft({"eval", "r", "--data", "images:pictures?split=0", "--json"}).out);
+  EXPECT_EQ(parts["samples"], 40);
+  EXPECT_EQ(parts["split"], "training");
+  EXPECT_NE(weft({"eval", "r"}).out.find("on 8 samples (the test split) of images:"), std::string::npos);
+  add("others/light/1.png", 230);
+  EXPECT_EQ(json::parse(weft({"eval", "r", "--data", "images:others", "--json"}).out)["split"], "all");
+}
+
 TEST_F(Pictures, MixingIsForClassesOfImages) {
   write_all(path("t.csv"), "x,c\n1,a\n2,b\n");
   expect_error(weft({"train", "--model", "mlp", "--data", "csv:t.csv?split=0", "--batch", "1", "--run", "r", "--set",

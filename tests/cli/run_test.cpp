@@ -1,4 +1,5 @@
 // Whole runs as processes: what they leave behind, and that being killed changes nothing.
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -228,6 +229,85 @@ TEST_F(Run, BenchMeasuresBothModes) {
     EXPECT_GT(result["images_per_second"], 0);
     EXPECT_EQ(result["mode"], forward ? "forward" : "training");
   }
+}
+
+TEST_F(Run, BenchAndExplainRunAllOfAnAccumulatedStep) {
+  const Outcome bench = weft({"bench", "mlp", "--batch", "8", "--seconds", "0.01", "--json", "--set", "accumulate=3",
+                              "--set", "optimizer.name=adamw"});
+  ASSERT_EQ(bench.code, 0) << bench.err;
+  const auto result = nlohmann::json::parse(bench.out);
+  EXPECT_EQ(result["batches_per_step"], 3);
+  EXPECT_NEAR(result["samples_per_second"].get<double>() * result["median_step_seconds"].get<double>(), 24, 1e-6);
+  ASSERT_EQ(weft(tiny_run("r", {"--set", "accumulate=3", "--set", "optimizer.name=adamw"})).code, 0);
+  const Outcome explained = weft({"explain", "r", "--steps", "2", "--json"});
+  ASSERT_EQ(explained.code, 0) << explained.err;
+  const auto root = nlohmann::json::parse(explained.out);
+  std::map<std::string, int64_t> calls;
+  for (const auto& kernel : root["kernels"]) calls[kernel["op"]] += kernel["calls"].get<int64_t>();
+  EXPECT_GT(calls["adamw_update"], 0) << explained.out;
+  EXPECT_EQ(calls["matmul"] % 3, 0);
+}
+
+TEST_F(Run, BenchCountsWhatTheModelReads) {
+  const Outcome outcome =
+      weft({"bench", "transformer_lm", "--input", "8", "--batch", "2", "--seconds", "0.01", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto result = nlohmann::json::parse(outcome.out);
+  EXPECT_FALSE(result.contains("images_per_second"));
+  EXPECT_NEAR(result["tokens_per_second"].get<double>(), 8 * result["samples_per_second"].get<double>(), 1e-3);
+}
+
+TEST_F(Run, StandardErrorThatTakesNothingStopsNoTraining) {
+  const std::string begin = "cd " + directory_.string() + " && " WEFT_PROGRAM " train ",
+                    end = " >/dev/null 2>/dev/full";
+  EXPECT_EQ(std::system(
+                (begin + "--model mlp --data " + data() + " --run r --batch 32 --threads 1 --epochs 2" + end).c_str()),
+            0);
+  EXPECT_EQ(last_checkpoint("r"), "step-00000020");
+  EXPECT_EQ(std::system((begin + "--resume r" + end).c_str()), 0) << "a note that nobody reads";
+}
+
+TEST_F(Run, PathsMayHoldAnyBytes) {
+  const fs::path folder = path("l\xe9");
+  fs::create_directory(folder);
+  for (const char* name : {"train-images", "train-labels", "test-images", "test-labels"})
+    fs::copy(path(name), folder / name);
+  std::vector<std::string> arguments = tiny_run("r");
+  for (std::string& word : arguments)
+    if (word == data()) word = "idx:l\xe9/train-images,l\xe9/train-labels,l\xe9/test-images,l\xe9/test-labels";
+  ASSERT_EQ(weft(arguments).code, 0);
+  const Outcome evaluated = weft({"eval", "r", "--json"}), resumed = weft({"train", "--resume", "r"});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_EQ(nlohmann::json::parse(evaluated.out)["samples"], 72);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  std::string table;
+  for (int row = 0; row < 40; ++row) table += std::to_string(row) + (row % 2 == 0 ? ",a\n" : ",b\n");
+  write_all(folder / "\xff.csv", table);
+  const Outcome trained = weft({"train", "--model", "mlp", "--data", "csv:l\xe9/\xff.csv", "--batch", "8", "--epochs",
+                                "1", "--run", "c", "--quiet", "--json"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_EQ(weft({"eval", "c", "--json"}).code, 0);
+  EXPECT_EQ(weft({"compare", "c", "r", "--json"}).code, 0);
+}
+
+TEST_F(Run, FilesOfTheUserAreNoLeftovers) {
+  fs::create_directory(path("r"));
+  write_all(path("r/notes.tmp-5"), "mine");
+  expect_error(weft(tiny_run("r")), 2, "'r' is not empty");
+  EXPECT_EQ(read_all(path("r/notes.tmp-5")), "mine");
+  fs::rename(path("r/notes.tmp-5"), path("r/spec.toml.tmp-5"));
+  EXPECT_EQ(weft(tiny_run("r")).code, 0);
+  write_all(path("r/notes.tmp-5"), "mine");
+  write_all(path("r/plan.json.tmp-5"), "{");
+  EXPECT_EQ(weft({"train", "--resume", "r"}).code, 0);
+  EXPECT_EQ(read_all(path("r/notes.tmp-5")), "mine");
+  EXPECT_FALSE(fs::exists(path("r/plan.json.tmp-5")));
+}
+
+TEST_F(Run, WhatHasNoEffectIsSaid) {
+  const Outcome outcome = weft(tiny_run("r", {"--set", "optimizer.name=adamw", "--set", "optimizer.momentum=0.5"}));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "weft: optimizer.momentum = 0.5 with optimizer.name = 'adamw' has no effect\n");
 }
 
 TEST_F(Run, PassesCanBeLeftOutOfBenchAndExplain) {

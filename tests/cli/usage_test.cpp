@@ -103,7 +103,16 @@ TEST_F(Usage, BenchWithNonsenseInput) {
   expect_error(weft({"bench", "resnet18", "--input", "3,-32,32"}), 2, "--input '3,-32,32': wants whole numbers");
 }
 
-TEST_F(Usage, BenchWithAnInputThatDoesNotFit) { EXPECT_NE(weft({"bench", "resnet18", "--input", "7"}).code, 0); }
+TEST_F(Usage, BenchWithAnInputThatDoesNotFit) {
+  expect_error(weft({"bench", "resnet18", "--input", "7"}), 1, "[resnet18] wants images (channels,height,width)");
+}
+
+TEST_F(Usage, AFolderHidesNoRecipe) {
+  fs::create_directories(path("photos/dark"));
+  const Outcome outcome = weft({"train", "photos", "--run", "r"});
+  expect_error(outcome, 1, "[images]");
+  EXPECT_EQ(outcome.err.find("cannot open"), std::string::npos) << outcome.err;
+}
 
 TEST_F(Usage, UnknownOpNamesTheNearest) { expect_error(weft({"ops", "conv2"}), 2, "did you mean 'conv2d'?"); }
 

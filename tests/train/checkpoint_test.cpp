@@ -97,6 +97,37 @@ TEST_F(CheckpointTest, KeepsTheNewestAndTheBest) {
   EXPECT_EQ(store.read_best().state.get("conv.weight").data_as<float>()[0], 2);
 }
 
+TEST_F(CheckpointTest, ADamagedNewerOneCostsNoNewOneItsPlace) {
+  CheckpointStore store(directory_, 1);
+  store.write(state_of(9), manifest_at(9));
+  fs::resize_file(directory_ / "step-00000009/model.safetensors", 3);
+  const fs::path written = store.write(state_of(4), manifest_at(4));
+  EXPECT_TRUE(fs::exists(written));
+  EXPECT_EQ(newest()->manifest.position.step, 4);
+}
+
+TEST_F(CheckpointTest, DamagedOnesAreSetAsideAndCountNoMore) {
+  CheckpointStore store(directory_, 1);
+  for (const int64_t step : {3, 9}) CheckpointStore(directory_, 2).write(state_of(1), manifest_at(step));
+  fs::resize_file(directory_ / "step-00000009/model.safetensors", 3);
+  store.set_damaged_aside(3);
+  EXPECT_EQ(names(), (std::vector<std::string>{"damaged-step-00000009", "step-00000003"}));
+  store.write(state_of(2), manifest_at(6));
+  EXPECT_EQ(names(), (std::vector<std::string>{"damaged-step-00000009", "step-00000006"}));
+  EXPECT_EQ(newest()->manifest.position.step, 6);
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST(BestCheckpoint, WhatIsNoNumberBeatsNothing) {
+  const BestCheckpoint none, nan{.step = 1, .loss = std::nan("")}, two{.step = 2, .loss = 2}, one{.step = 3, .loss = 1};
+  EXPECT_FALSE(is_better(nan, none));
+  EXPECT_FALSE(is_better(nan, two));
+  EXPECT_TRUE(is_better(two, nan));
+  EXPECT_TRUE(is_better(two, none));
+  EXPECT_TRUE(is_better(one, two));
+  EXPECT_FALSE(is_better(two, one));
+}
+
 TEST_F(CheckpointTest, NoneAtAllIsNoError) { EXPECT_FALSE(newest()); }
 
 TEST_F(CheckpointTest, WithoutABestSaysSo) {

@@ -159,6 +159,30 @@ TEST(Fit, SavesWhenTheSpecSays) {
   EXPECT_EQ(saved, (std::vector<int64_t>{4, 8, 12, 16, 20, 24}));
 }
 
+TEST(Fit, AStepThatEndsAnEpochIsSavedAfterIt) {
+  RunSpec spec = spec_for("mlp", 4);  // of 6 steps each
+  spec.checkpoint.every_epochs = 0;
+  spec.checkpoint.every_steps = 12;
+  Rig rig(spec);
+  std::vector<std::pair<int64_t, int64_t>> saved;
+  rig.fit_from({}, {.on_step = {},
+                    .on_epoch = {},
+                    .save = [&](const Position& p) { saved.emplace_back(p.step, p.step_in_epoch); },
+                    .stop_requested = {}});
+  EXPECT_EQ(saved, (std::vector<std::pair<int64_t, int64_t>>{{12, 0}, {24, 0}}));
+}
+
+TEST(Fit, PeopleAreToldOfAnEpochOnceItIsSaved) {
+  Rig rig(spec_for("mlp", 2));
+  std::string order;
+  rig.fit_from({}, {.on_step = {},
+                    .on_epoch = [&](const EpochMetrics&) { order += "record "; },
+                    .tell_epoch = [&](const EpochMetrics&) { order += "tell "; },
+                    .save = [&](const Position&) { order += "save "; },
+                    .stop_requested = {}});
+  EXPECT_EQ(order, "record save tell record save tell ");
+}
+
 TEST(Fit, EvaluatesWhenTheSpecSays) {
   RunSpec spec = spec_for("mlp", 5);
   spec.evaluation.every_epochs = 2;

@@ -23,6 +23,20 @@ TEST(InterruptGuard, CatchesAndRestores) {
   signal(SIGTERM, SIG_DFL);
 }
 
+TEST(InterruptGuard, NobodyWhoReadsIsNoReasonToEnd) {
+  signal(SIGPIPE, own_handler);
+  own_handler_calls = 0;
+  {
+    const InterruptGuard guard;
+    raise(SIGPIPE);
+    EXPECT_FALSE(guard.requested());
+  }
+  EXPECT_EQ(own_handler_calls, 0);
+  raise(SIGPIPE);
+  EXPECT_EQ(own_handler_calls, 1);
+  signal(SIGPIPE, SIG_DFL);
+}
+
 TEST(InterruptGuard, WhatIsIgnoredStaysIgnored) {
   signal(SIGINT, SIG_IGN);
   const InterruptGuard guard;

@@ -15,7 +15,7 @@ using MetricsHistoryTest = FilesTest;
 
 TEST_F(MetricsHistoryTest, ReadsWhatTheLogWrote) {
   {
-    MetricsLog log(path("metrics.jsonl"), 0);
+    MetricsLog log(path("metrics.jsonl"), Position{});
     for (int64_t step = 0; step < 40; ++step)
       log.add(StepMetrics{.step = step, .learning_rate = 0.5, .loss = static_cast<double>(step)});
     log.add(EpochMetrics{.step = 40, .train_loss = 1.5, .test_accuracy = 0.25});

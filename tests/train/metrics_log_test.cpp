@@ -29,7 +29,7 @@ TEST_F(MetricsLogTest, WhatIsNotFiniteIsNull) {
   EpochMetrics metrics{.epoch = 0, .step = 10, .train_loss = std::numeric_limits<double>::infinity()};
   metrics.test_loss = std::nan("");
   metrics.test_accuracy = 0.5;
-  MetricsLog(path_, 0).add(metrics);
+  MetricsLog(path_, {}).add(metrics);
   const auto record = nlohmann::json::parse(read_text(path_));
   EXPECT_TRUE(record["train_loss"].is_null());
   EXPECT_TRUE(record["test_loss"].is_null());
@@ -38,13 +38,24 @@ TEST_F(MetricsLogTest, WhatIsNotFiniteIsNull) {
 
 TEST_F(MetricsLogTest, ReopenedKeepsTheStepsThatAreDone) {
   write_atomically(path_, "{\"step\":20}\n{\"step\":40}\n{\"step\":60}\n");
-  const MetricsLog log(path_, 40);
+  const MetricsLog log(path_, {.step = 40});
   EXPECT_EQ(read_text(path_), "{\"step\":20}\n{\"step\":40}\n");
+}
+
+TEST_F(MetricsLogTest, ReopenedBeforeAnEvaluationForgetsTheEpoch) {
+  const std::string first = R"({"kind":"epoch","step":20,"epoch":1})",
+                    second = R"({"kind":"epoch","step":40,"epoch":2})";
+  const std::string step = R"({"kind":"step","step":40,"epoch":2})";
+  write_atomically(path_, first + "\n" + step + "\n" + second + "\n");
+  { const MetricsLog log(path_, {.epoch = 2, .step_in_epoch = 0, .step = 40}); }
+  EXPECT_EQ(read_text(path_), first + "\n" + step + "\n" + second + "\n");
+  const MetricsLog log(path_, {.epoch = 1, .step_in_epoch = 20, .step = 40});
+  EXPECT_EQ(read_text(path_), first + "\n" + step + "\n") << "it is evaluated and recorded again";
 }
 
 TEST_F(MetricsLogTest, ADamagedLineTakesNoOtherWithIt) {
   write_atomically(path_, "{\"step\":20}\n{\"step\":30,\"test_loss\":nan}\nodd\n{\"step\":40}\n{\"step\":4");
-  const MetricsLog log(path_, 100);
+  const MetricsLog log(path_, {.step = 100});
   EXPECT_EQ(read_text(path_), "{\"step\":20}\n{\"step\":40}\n");
 }
 

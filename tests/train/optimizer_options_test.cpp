@@ -147,6 +147,20 @@ TEST(Groups, OfRateZeroStayAsTheyAre) {
   EXPECT_EQ(problem.slots.size(), 2u) << "no slots for what does not move";
 }
 
+TEST(Groups, OfRateZeroTakeNoPartInTheNorm) {
+  RunSpec spec = plain_sgd(1);
+  spec.clip.norm = 0.5;
+  spec.optimizer.groups["frozen"] = {.match = "w", .learning_rate_factor = 0, .weight_decay = -1, .schedule = ""};
+  Problem problem(spec);
+  problem.step(0, 1);
+  Numbers b = start(3, 1);
+  const Numbers g = gradient(b, 0, 1);
+  const double norm = std::sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]);
+  ASSERT_GT(norm, 0.5);
+  for (size_t i = 0; i < 3; ++i) b[i] -= 0.5 / (norm + 1e-6) * g[i];
+  expect_near(problem.values("b"), b, 1e-6);
+}
+
 TEST(Groups, OfAScheduleOfTheirOwnReadTheirOwnRate) {
   RunSpec spec = plain_sgd(0.1);
   spec.optimizer.groups["bias"] = {

@@ -66,7 +66,7 @@ class Problem {
       for (size_t i = 0; i < values.size(); ++i) tensor.data_as<float>()[i] = static_cast<float>(values[i]);
       state.set(name, tensor);
     }
-    slots = add_update(graph, spec_, parameters, {}, "step");
+    slots = add_update(graph, spec_, without_frozen(spec_.optimizer, parameters), {}, "step");
     for (const SlotSpec& slot : slots)
       state.set(slot.name, slot.copy_of.empty() ? Tensor(slot.type) : state.get(slot.copy_of).clone());
     compiled_ = std::make_unique<CompiledStep>(compile(graph, backend_, {}));

@@ -232,6 +232,31 @@ TEST(OptimizerRun, RecordingTheGradientNormChangesNothingElse) {
   EXPECT_EQ(plain.first, std::vector<double>(6, -1));
 }
 
+TEST(OptimizerRun, WhatIsFrozenStaysAndCostsNoGradient) {
+  for (const int64_t accumulate : {1, 2})
+    for (const bool everything : {false, true}) {
+      RunSpec spec = spec_for("mlp", 1);
+      spec.batch = 16 / accumulate;
+      spec.accumulate = accumulate;
+      spec.clip.norm = 1;
+      spec.ema.decay = 0.9;
+      const std::string first = Rig(spec).step.parameters.front().name, last = Rig(spec).step.parameters.back().name;
+      const size_t all_nodes = Rig(spec).step.graph.nodes().size();
+      spec.optimizer.groups["frozen"] = {
+          .match = everything ? "*" : first, .learning_rate_factor = 0, .weight_decay = -1, .schedule = ""};
+      Rig rig(spec);
+      EXPECT_LT(rig.step.graph.nodes().size(), all_nodes);
+      const Tensor before = rig.state.plain(first).clone(), moving = rig.state.plain(last).clone();
+      EXPECT_TRUE(rig.fit_from({}, {}).finished);
+      const auto same = [&](const std::string& name, const Tensor& then) {
+        const Tensor now = rig.state.plain(name);
+        return std::equal(then.data_as<float>(), then.data_as<float>() + then.elements(), now.data_as<float>());
+      };
+      EXPECT_TRUE(same(first, before));
+      EXPECT_EQ(same(last, moving), everything);
+    }
+}
+
 TEST(OptimizerRun, SlotsBeginFromTheParametersInTheState) {
   RunSpec spec = spec_for("mlp", 1);
   spec.lookahead.steps = 5;

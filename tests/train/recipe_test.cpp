@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
 #include "weft/data/open_dataset.h"
+#include "weft/data/utf8.h"
 #include "weft/train/run_data.h"
 
 namespace weft::train {
@@ -63,6 +64,26 @@ TEST(Recipe, PrintedSpecReadsBackEqual) {
   EXPECT_EQ(again, spec);
 }
 
+TEST(Recipe, PathsOfAnyBytesAreUtf8AndReadBackEqual) {
+  // Latin-1; bytes that begin characters which do not follow; a character that stands for a byte; UTF-8
+  for (const std::string path : {"l\xe9/a", "\xff\xfe\xc3", "\xc3(", "\xf4\x8f\xbb\xa9", "gr\xc3\xbc\xc3\x9f"}) {
+    RunSpec spec;
+    spec.model.name = "mlp";
+    spec.data = "csv:" + path;
+    resolve(spec);
+    const std::string text = print_recipe(spec);
+    EXPECT_NO_THROW(data::require_utf8(text, "spec.toml"));
+    RunSpec again;
+    apply_recipe(again, text, "spec.toml");
+    EXPECT_EQ(again.data, spec.data);
+  }
+  RunSpec readable;
+  readable.model.name = "mlp";
+  readable.data = "csv:gr\xc3\xbc\xc3\x9f";
+  resolve(readable);
+  EXPECT_NE(print_recipe(readable).find("gr\xc3\xbc\xc3\x9f"), std::string::npos);
+}
+
 TEST(Recipe, EveryFieldIsPrintedWithItsHelp) {
   RunSpec spec;
   spec.model.name = "mlp";
@@ -97,6 +118,29 @@ TEST(Recipe, UnknownKeyNamesTheNearest) {
 TEST(Recipe, UnknownTableNamesTheNearest) {
   EXPECT_EQ(error_of("[optimiser]\nname = 'sgd'\n"),
             "r.toml:2: unknown key 'optimiser.name'; did you mean 'optimizer.name'?");
+}
+
+TEST(Recipe, AnUnknownTableIsWrongEvenIfEmpty) {
+  EXPECT_EQ(error_of("[optimiser]\n"), "r.toml:1: there is no section [optimiser]; did you mean 'optimizer'?");
+  EXPECT_EQ(error_of("model = 'mlp'\n[data]\n").substr(0, 39), "r.toml:2: there is no section [data]; k");
+  EXPECT_EQ(error_of("[model]\n[optimizer]\n[optimizer.groups]\n"), "no error");
+  RunSpec spec;
+  spec.model.name = "mlp";
+  apply_recipe(spec, "[optimizer.groups.head]\n", "r.toml");
+  EXPECT_EQ(error_of_resolve(spec).substr(0, 44), "optimizer.groups.head matches nothing: it ha");
+}
+
+TEST(Recipe, KeysThatDoNothingAreNamed) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  apply_recipe(spec, "[optimizer]\nname = 'adamw'\n", "r.toml");
+  resolve(spec);
+  EXPECT_TRUE(keys_without_effect(spec, data::Task::classification).empty());
+  apply_recipe(spec, "[optimizer]\nmomentum = 0.5\nbeta1 = 0.8\n[loss]\nlabel_smoothing = 0.1\n", "r.toml");
+  EXPECT_EQ(keys_without_effect(spec, data::Task::classification),
+            std::vector<std::string>{"optimizer.momentum = 0.5 with optimizer.name = 'adamw'"});
+  EXPECT_EQ(keys_without_effect(spec, data::Task::regression).back(),
+            "loss.label_smoothing = 0.1 where values are predicted");
 }
 
 TEST(Recipe, WrongKindSaysWhatIsWanted) {

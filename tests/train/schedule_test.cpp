@@ -158,6 +158,13 @@ TEST(Plateau, OfAccuracyIsPyTorchs) {
             (std::vector<double>{1, 1, 1, 1, 1, 1, 1, 0.1, 0.1}));
 }
 
+// ReduceLROnPlateau(optimizer, "min", factor=0.5, patience=1): NaN is a bad epoch and no best one.
+TEST(Plateau, WhatIsNoNumberIsNoBestValue) {
+  const ScheduleSpec schedule{.name = "plateau", .factor = 0.5, .patience = 1};
+  const double nan = std::nan("");
+  EXPECT_EQ(plateau_factors(schedule, {nan, 1, 0.9, nan, nan, 0.8}), (std::vector<double>{1, 1, 1, 1, 0.5, 0.5}));
+}
+
 TEST(Plateau, EpochsThatWereNotMeasuredDoNotCount) {
   const ScheduleSpec schedule{.name = "plateau", .patience = 0};
   PlateauState state{.factor = 0.5, .best = 1.0, .bad_epochs = 0, .cooldown = 1};

@@ -112,13 +112,13 @@ TEST(Crc32c, GivesThePublishedValues) {
   EXPECT_EQ(crc32c_of(ones.data(), 32), 0x62a8ab43u);
 }
 
-TEST_F(TensorboardLogTest, BeginsWithTheVersionAndTheFirstStep) {
+TEST_F(TensorboardLogTest, BeginsWithTheVersionAndTheStepToCome) {
   const TensorboardLog log(path("new"), 40, fixed_clock);
   const std::vector<Fields> events = read_events(log.path());
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].bytes.find(3)->second, "brain.Event:2");
   EXPECT_EQ(events[0].reals.at(1), 1700000000.5);
-  EXPECT_EQ(events[1].numbers.at(2), 40u);
+  EXPECT_EQ(events[1].numbers.at(2), 41u);
   EXPECT_EQ(parse(events[1].bytes.find(7)->second).numbers.at(1), 1u);
 }
 
@@ -147,13 +147,38 @@ TEST_F(TensorboardLogTest, WritesTheGradientNormOfTheSameSteps) {
 
 TEST_F(TensorboardLogTest, WritesWhatAnEpochMeasured) {
   TensorboardLog log(path(""), 0, fixed_clock);
-  log.add(EpochMetrics{.step = 300, .train_loss = 0.5, .train_accuracy = 0.75, .test_accuracy = 0.5});
+  log.add(EpochMetrics{
+      .step = 300, .train_loss = 0.5, .train_accuracy = 0.75, .test_accuracy = 0.5, .train_seconds = 12.5});
   std::map<std::string, double> all;
   for (const Fields& event : read_events(log.path())) all.merge(scalars_of(event));
   EXPECT_EQ(all, (std::map<std::string, double>{{"epoch/train_loss", 0.5},
                                                 {"epoch/train_accuracy", 0.75},
                                                 {"epoch/test_accuracy", 0.5},
+                                                {"epoch/train_seconds", 12.5},
                                                 {"epoch/images_per_second", 0}}));
+}
+
+/// The steps of a scalar that a reader keeps: a START drops what came before of its own step and later ones, as
+/// TensorBoard's event_accumulator does.
+std::vector<uint64_t> kept_steps(const std::vector<std::filesystem::path>& files, const std::string& tag) {
+  std::vector<uint64_t> steps;
+  for (const auto& file : files)
+    for (const Fields& event : read_events(file)) {
+      const uint64_t step = event.numbers.contains(2) ? event.numbers.at(2) : 0;
+      if (event.bytes.contains(7)) std::erase_if(steps, [&](uint64_t known) { return known >= step; });
+      if (scalars_of(event).contains(tag)) steps.push_back(step);
+    }
+  return steps;
+}
+
+TEST_F(TensorboardLogTest, AReaderKeepsTheStepsThatAreDoneAndThoseThatFollow) {
+  TensorboardLog first(path(""), 0, fixed_clock);
+  for (int64_t step = 0; step < 60; ++step) first.add(StepMetrics{.step = step});
+  first.add(EpochMetrics{.step = 40});
+  TensorboardLog second(path(""), 40, fixed_clock);  // goes on after a checkpoint of step 40
+  for (int64_t step = 40; step < 80; ++step) second.add(StepMetrics{.step = step});
+  EXPECT_EQ(kept_steps({first.path(), second.path()}, "step/loss"), (std::vector<uint64_t>{20, 40, 60, 80}));
+  EXPECT_EQ(kept_steps({first.path(), second.path()}, "epoch/train_loss"), (std::vector<uint64_t>{40}));
 }
 
 TEST_F(TensorboardLogTest, ASecondLogOfTheSameSecondGetsAFileOfItsOwn) {

@@ -177,19 +177,20 @@ void AtomicFile::commit() {
   sync_directory(path_.parent_path());
 }
 
-bool is_temporary(const std::filesystem::path& path) {
+bool is_temporary(const std::filesystem::path& path, std::span<const std::string_view> names) {
   const std::string name = path.filename().string();
   const size_t mark = name.rfind(kTemporaryMark);
-  if (mark == std::string::npos) return false;
+  if (mark == std::string::npos || std::find(names.begin(), names.end(), name.substr(0, mark)) == names.end())
+    return false;
   const std::string number = name.substr(mark + std::strlen(kTemporaryMark));
   return !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
 }
 
-void remove_temporaries(const std::filesystem::path& directory) {
+void remove_temporaries(const std::filesystem::path& directory, std::span<const std::string_view> names) {
   std::error_code ignored;
   std::vector<std::filesystem::path> found;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
-    if (is_temporary(entry.path())) found.push_back(entry.path());
+    if (is_temporary(entry.path(), names)) found.push_back(entry.path());
   for (const std::filesystem::path& path : found) std::filesystem::remove(path, ignored);
 }
 

@@ -42,10 +42,10 @@ class AtomicFile {
 /// CRC-32 (that of zlib and PNG) of bytes that follow those which gave `previous`.
 uint32_t crc32_of(const void* data, size_t bytes, uint32_t previous = 0);
 
-/// True for the temporary file of an AtomicFile whose process was killed, or is at it still.
-bool is_temporary(const std::filesystem::path& path);
+/// True for the temporary file of an AtomicFile of one of these names, whose process was killed or is at it still.
+bool is_temporary(const std::filesystem::path& path, std::span<const std::string_view> names);
 /// Removes such files in a directory in which no other process writes now.
-void remove_temporaries(const std::filesystem::path& directory);
+void remove_temporaries(const std::filesystem::path& directory, std::span<const std::string_view> names);
 
 void write_atomically(const std::filesystem::path& path, std::string_view content);
 

@@ -77,21 +77,22 @@ void Progress::update(const ProgressReport& report) {
   } else {
     fmt::format_to(out, "\n");
   }
-  std::fwrite(line.data(), 1, line.size(), stream_);
+  write({line.data(), line.size()});
+}
+
+void Progress::write(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream_);
   std::fflush(stream_);
 }
 
 void Progress::message(std::string_view line) {
-  if (line_open_) fmt::print(stream_, "\r\033[K");
+  write(fmt::format("{}{}\n", line_open_ ? "\r\033[K" : "", line));
   line_open_ = false;
-  fmt::print(stream_, "{}\n", line);
-  std::fflush(stream_);
 }
 
 void Progress::finish() {
-  if (line_open_) fmt::print(stream_, "\n");
+  write(line_open_ ? "\n" : "");
   line_open_ = false;
-  std::fflush(stream_);
 }
 
 }  // namespace weft

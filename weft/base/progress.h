@@ -1,4 +1,5 @@
-// The progress of a long run: one line that updates itself on a terminal, a plain line now and then elsewhere.
+// The progress of a long run: one line that updates itself on a terminal, a plain line now and then elsewhere. A stream
+// that takes nothing any more is no error: the run is worth more than its progress line.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,7 @@ class Progress {
     int64_t items = 0, step = 0;
   };
   void measure(double now, const ProgressReport& report);
+  void write(std::string_view text);
 
   std::FILE* stream_;
   ProgressOptions options_;

@@ -134,7 +134,7 @@ void print_json(const std::vector<ComparedRun>& runs,
     row["seconds_to_accuracy"] = seconds ? ordered_json(*seconds) : ordered_json();
     root.push_back(std::move(row));
   }
-  fmt::print("{}\n", root.dump(2));
+  fmt::print("{}\n", root.dump(2, ' ', false, ordered_json::error_handler_t::replace));
 }
 
 class ResultTable {

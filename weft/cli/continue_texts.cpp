@@ -63,10 +63,10 @@ int continue_texts(PredictionModel& model, const PredictOptions& options) {
       results.push_back({{"file", file}, {"beginning", beginning}, {"text", written}});
       if (!options.json) fmt::print("{}{}\n", beginning, written);
     } catch (const Error& error) {
-      fmt::print(stderr, "weft: {}\n", error.what());
+      say(error.what());
       code = 1;
     }
-  if (options.json) fmt::print("{}\n", results.dump(2));
+  if (options.json) fmt::print("{}\n", results.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   return code;
 }
 

@@ -10,6 +10,7 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/contact_sheet.h"
+#include "weft/cli/options.h"
 #include "weft/data/check_samples.h"
 #include "weft/data/formats/table_encoding.h"
 #include "weft/data/open_dataset.h"
@@ -169,6 +170,10 @@ train::RunSpec spec_from(const DataOptions& options) {
       fail(ErrorKind::usage, "--set {}: only keys of [augment] matter here", assignment);
     train::set_from_text(spec, assignment);
   }
+  if (train::mixes(spec.augment))
+    fail(ErrorKind::usage,
+         "augment.mixup and augment.cutmix mix the images of a batch, a sheet shows single ones; leave "
+         "them away");
   return spec;
 }
 
@@ -183,16 +188,15 @@ int data_command(const train::Library& library, const DataOptions& options) {
   if (data::has_test_split(library.data, options.spec))
     d.test = data::open_dataset(library.data, options.spec, data::Split::test, d.train->info().encoding);
   const data::DatasetInfo& info = d.train->info();
-  if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
-  if (d.test && !d.test->info().note.empty() && d.test->info().note != info.note)
-    fmt::print(stderr, "weft: {}\n", d.test->info().note);
+  if (!info.note.empty()) say(info.note);
+  if (d.test && !d.test->info().note.empty() && d.test->info().note != info.note) say(d.test->info().note);
   const auto threads = static_cast<int>(spec.threads);
   d.damaged = data::unreadable_samples(*d.train, threads);
   if (d.test)
     for (std::string& message : data::unreadable_samples(*d.test, threads)) d.damaged.push_back(std::move(message));
   d.counts = count_classes(d);
   if (info.sample_dtype == DType::u8 && d.damaged.empty()) d.statistics = data::channel_statistics(*d.train, threads);
-  for (const std::string& message : d.damaged) fmt::print(stderr, "weft: {}\n", message);
+  for (const std::string& message : d.damaged) say(message);
   if (options.json)
     fmt::print("{}\n", to_json(options.spec, d).dump(2, ' ', false, ordered_json::error_handler_t::replace));
   else

@@ -49,13 +49,23 @@ std::string in_words(data::Task task, const train::Evaluation& result) {
   return "";
 }
 
-void print_json(const EvalOptions& options, const std::string& checkpoint, const std::string& data_spec,
+/// Which of the data were measured.
+std::string measured_part(const train::EvaluationData& measured) {
+  if (measured.split == data::Split::test) return "test";
+  if (measured.own) return "training";
+  return "all";
+}
+
+void print_json(const EvalOptions& options, const std::string& checkpoint, const train::EvaluationData& measured,
                 data::Task task, const train::Evaluation& result, const std::optional<ClassReport>& classes) {
   const auto number = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
   };
-  nlohmann::ordered_json root = {
-      {"run", options.run}, {"checkpoint", checkpoint}, {"data", data_spec}, {"samples", result.samples}};
+  nlohmann::ordered_json root = {{"run", options.run},
+                                 {"checkpoint", checkpoint},
+                                 {"data", measured.spec},
+                                 {"split", measured_part(measured)},
+                                 {"samples", result.samples}};
   if (task == data::Task::regression) {
     root["rmse"] = number(result.rmse);
     root["r2"] = number(result.r2);
@@ -104,14 +114,15 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
   set_statistics(run, options.mean, options.deviation);
   if (options.batch > 0) run.spec.evaluation.batch = options.batch;
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
-  const auto dataset = train::open_evaluation_data(library, data_spec, run.spec, run.data);
+  const train::EvaluationData measured = train::open_evaluation_data(library, data_spec, run.spec, run.data);
+  const auto& dataset = measured.dataset;
   const data::DatasetInfo &info = dataset->info(), &trained = run.data.info;
   if (info.sample_shape != trained.sample_shape || info.sample_dtype != trained.sample_dtype ||
       info.task != trained.task || info.classes > trained.classes)
     fail(ErrorKind::shape, "'{}' has {} {} of {} classes, the model of '{}' reads {} {} of {}; choose other data",
          data_spec, info.item(), to_string(info.sample_shape), info.classes, options.run, trained.item(),
          to_string(trained.sample_shape), trained.classes);
-  if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
+  if (!info.note.empty()) say(info.note);
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   train::StepCache steps(
       [&](int64_t batch) {
@@ -134,10 +145,12 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
   if (!options.confusion.empty()) classes->write_csv(options.confusion);
   if (!options.logits.empty()) write_logits(library, run, *dataset, options.logits);
   if (options.json) {
-    print_json(options, run.checkpoint, data_spec, info.task, result, classes);
+    print_json(options, run.checkpoint, measured, info.task, result, classes);
   } else {
-    fmt::print("{} on {} samples of {}: {} ({})\n", run.checkpoint, result.samples, data_spec,
-               in_words(info.task, result), human_duration(result.seconds));
+    const std::string part = measured_part(measured);
+    fmt::print("{} on {} samples{} of {}: {} ({})\n", run.checkpoint, result.samples,
+               part == "all" ? "" : fmt::format(" (the {} split)", part), measured.spec, in_words(info.task, result),
+               human_duration(result.seconds));
     if (classes) fmt::print("\n{}", classes->text());
   }
   return 0;

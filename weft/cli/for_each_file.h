@@ -20,7 +20,7 @@ int for_each_file(const PredictOptions& options, Predict predict) {
   for (const std::string& file : options.files) try {
       results.push_back(predict(file));
     } catch (const Error& error) {  // the other files are predicted all the same
-      fmt::print(stderr, "weft: {}\n", error.what());
+      say(error.what());
       code = 1;
     }
   if (options.json) fmt::print("{}\n", results.dump(2, ' ', false, ordered_json::error_handler_t::replace));

@@ -8,6 +8,7 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
+#include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
@@ -106,7 +107,7 @@ int init_command(const train::Library& library, const InitOptions& options, cons
   const data::DatasetInfo& info = opened.training->info();
   const std::string path = options.output.empty() ? info.name + ".toml" : options.output;
   require_free(path);
-  if (!info.note.empty()) fmt::print(stderr, "weft: {}\n", info.note);
+  if (!info.note.empty()) say(info.note);
 
   const train::StartingRecipe recipe = train::choose_recipe(opened.spec, *opened.training, opened.test.get());
   train::RunSpec resolved = recipe.spec;

@@ -58,8 +58,7 @@ LoadedRun load_run(const std::filesystem::path& directory, const std::string& wh
     loaded.state = std::move(best.state);
     return loaded;
   }
-  const auto warn = [](const std::string& line) { fmt::print(stderr, "weft: {}\n", line); };
-  std::optional<train::Checkpoint> newest = store.read_newest(warn, false);
+  std::optional<train::Checkpoint> newest = store.read_newest(say, false);
   if (!newest)
     fail(ErrorKind::usage, "'{}' has no checkpoint yet; train on with `weft train --resume {}`", directory.string(),
          directory.string());
@@ -67,6 +66,8 @@ LoadedRun load_run(const std::filesystem::path& directory, const std::string& wh
   loaded.state = std::move(newest->state);
   return loaded;
 }
+
+void say(const std::string& line) { std::fputs(fmt::format("weft: {}\n", line).c_str(), stderr); }
 
 void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step) {
   const int64_t limit = train::memory_limit_bytes();

@@ -1,5 +1,5 @@
 // What several sub-commands share: dimensions as text, the model a user names, the run a user names, its need of
-// memory.
+// memory, lines on stderr.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,9 @@ struct LoadedRun {
 };
 /// `which` is "last" or "best". Damaged checkpoints are left out with a line on stderr.
 LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads);
+
+/// "weft: LINE" on stderr. What is only said never fails: that nobody can read it is no reason to stop.
+void say(const std::string& line);
 
 /// Error(usage) where this process may not use that much; to be called before anything is allocated.
 void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step);

@@ -78,7 +78,7 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
   data::Batch batch = empty_batch(info);
   const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
   return for_each_file(options, [&](const std::string& file) {
-    const data::Image image = data::to_sample(data::read_image(file), info);
+    const data::Image image = data::read_sample(file, info);
     data::crop_and_normalise(image.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
     const Tensor output = model.run(batch);
     const float* p = output.data_as<float>();

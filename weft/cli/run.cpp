@@ -15,6 +15,7 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/cli/command.h"
+#include "weft/cli/options.h"
 
 namespace weft::cli {
 
@@ -22,7 +23,7 @@ namespace {
 
 int report(const std::string& message, int code) {
   std::fflush(stdout);
-  std::fputs(fmt::format("weft: {}\n", message).c_str(), stderr);  // must not throw, even where nobody can read it
+  say(message);
   return code;
 }
 

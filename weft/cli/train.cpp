@@ -8,6 +8,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
+#include "weft/cli/options.h"
 #include "weft/data/open_dataset.h"
 #include "weft/train/built_in_recipes.h"
 #include "weft/train/interrupt.h"
@@ -26,11 +27,11 @@ struct TrainOptions {
   bool quiet = false, json = false, tensorboard = false;
 };
 
-/// A file, or one of those that come with weft.
+/// A file, or one of those that come with weft: a folder of that name, such as one of data, hides none of them.
 void apply_recipe(train::RunSpec& spec, const std::string& name) {
   std::error_code code;
   const train::BuiltInRecipe* built_in = train::find_built_in_recipe(name);
-  if (built_in != nullptr && !std::filesystem::exists(name, code))
+  if (built_in != nullptr && !std::filesystem::is_regular_file(name, code))
     train::apply_recipe(spec, built_in->text, "recipe " + name);
   else
     train::apply_recipe_file(spec, name);
@@ -114,22 +115,22 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
              table.text(), run, program, file);
 }
 
-int train_command(const train::Library& library, const TrainOptions& options, const std::string& program) {
+train::RunOutcome train_or_resume(const train::Library& library, const TrainOptions& options) {
   const train::InterruptGuard interrupt;
   const train::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
-                                      .note = [](const std::string& line) { fmt::print(stderr, "weft: {}\n", line); },
+                                      .note = say,
                                       .stop_requested = [&] { return interrupt.requested(); },
                                       .tensorboard = options.tensorboard};
-  train::RunOutcome outcome;
-  if (!options.resume.empty()) {
-    refuse_with_resume(options);
-    outcome = train::resume_run(library, options.resume, options.threads.value_or(0), run_options);
-  } else {
-    outcome = train::start_run(library, spec_from(options), options.run, run_options);
-  }
+  if (options.resume.empty()) return train::start_run(library, spec_from(options), options.run, run_options);
+  refuse_with_resume(options);
+  return train::resume_run(library, options.resume, options.threads.value_or(0), run_options);
+}
+
+int train_command(const train::Library& library, const TrainOptions& options, const std::string& program) {
+  const train::RunOutcome outcome = train_or_resume(library, options);
   if (!outcome.finished) {
-    fmt::print(stderr, "weft: interrupted after step {}; go on with `{} train --resume {}`\n", outcome.steps_done,
-               program, outcome.directory.string());
+    say(fmt::format("interrupted after step {}; go on with `{} train --resume {}`", outcome.steps_done, program,
+                    outcome.directory.string()));
     return train::kInterruptedExitCode;
   }
   if (options.json)

@@ -88,7 +88,8 @@ class Loop {
       result.seconds = now() - begin;
       record(result);
       const bool stop = hooks_.stop_requested && hooks_.stop_requested();
-      if (stop || (at_.step_in_epoch < steps_per_epoch_ && save_clock_.due(at_))) save();
+      const bool ends_epoch = at_.step_in_epoch == steps_per_epoch_;  // finish_epoch() saves what is due then
+      if (stop || (!ends_epoch && save_clock_.due(at_))) save();
       if (stop) return false;
     }
     // Batches that do not fill another step are left out.
@@ -155,7 +156,7 @@ class Loop {
       metrics.test_r2 = evaluation.r2;
     }
     at_.plateau = after_epoch(at_.plateau, in_.spec.schedule, metrics);
-    const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs);
+    const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || save_clock_.due(at_);
     ++at_.epoch;
     at_.step_in_epoch = 0;
     at_.loss_sum = at_.correct = at_.epoch_seconds = 0;
@@ -163,6 +164,7 @@ class Loop {
     metrics.train_seconds = elapsed();
     if (hooks_.on_epoch) hooks_.on_epoch(metrics);
     if (save_now) save();
+    if (hooks_.tell_epoch) hooks_.tell_epoch(metrics);
     return true;
   }
 

@@ -15,7 +15,8 @@ namespace weft::train {
 /// All may be empty. on_step must not allocate.
 struct Hooks {
   std::function<void(const StepMetrics&)> on_step;
-  std::function<void(const EpochMetrics&)> on_epoch;
+  std::function<void(const EpochMetrics&)> on_epoch;  // before its checkpoint: to write down what it will rely on
+  std::function<void(const EpochMetrics&)> tell_epoch = {};  // after it: for people
   /// To make a checkpoint: when the spec says so, after the last epoch, and before an interrupted loop returns.
   std::function<void(const Position&)> save;
   std::function<bool()> stop_requested;  // asked after each step and each batch of an evaluation

@@ -30,11 +30,15 @@ InterruptGuard::InterruptGuard() {
   interrupts = 0;
   catch_unless_ignored(SIGINT, old_interrupt_);
   catch_unless_ignored(SIGTERM, old_terminate_);
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &old_pipe_);
 }
 
 InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &old_interrupt_, nullptr);
   sigaction(SIGTERM, &old_terminate_, nullptr);
+  sigaction(SIGPIPE, &old_pipe_, nullptr);
 }
 
 bool InterruptGuard::requested() const { return interrupts > 0; }

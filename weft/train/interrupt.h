@@ -1,12 +1,13 @@
-// SIGINT and SIGTERM: the first asks the loop to save and leave, the second leaves at once.
+// SIGINT and SIGTERM: the first asks the loop to save and leave, the second leaves at once. SIGPIPE is ignored: Ctrl-C
+// in `weft train ... 2>&1 | tee log` ends tee too, and the checkpoint must come all the same.
 #pragma once
 
 #include <signal.h>
 
 namespace weft::train {
 
-/// Catches both signals while it lives and restores their actions afterwards. One at a time. A signal that the process
-/// was started to ignore, as by nohup or in the background of a script, stays ignored.
+/// Catches the two signals while it lives and restores their actions afterwards. One at a time. A signal that the
+/// process was started to ignore, as by nohup or in the background of a script, stays ignored.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -17,7 +18,7 @@ class InterruptGuard {
 
  private:
   struct sigaction old_interrupt_ {
-  }, old_terminate_{};
+  }, old_terminate_{}, old_pipe_{};
 };
 
 inline constexpr int kInterruptedExitCode = 130;  // 128 + SIGINT, as shells report it

@@ -22,31 +22,34 @@ namespace {
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 std::string number(const std::optional<double>& value) { return value ? number(*value) : "null"; }
 
-/// -1 for a line that is no record.
-int64_t step_of(const std::string& line) {
+/// False for a line that is no record.
+bool is_done(const std::string& line, const Position& position) {
   const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) return -1;
-  return record["step"].get<int64_t>();
+  const auto number = [&](const char* key) {
+    return record.contains(key) && record[key].is_number_integer() ? record[key].get<int64_t>() : -1;
+  };
+  if (!record.is_object() || number("step") < 0 || number("step") > position.step) return false;
+  // The last step of an epoch may be done and the epoch not: an evaluation that was cut off is done again.
+  return record.value("kind", nlohmann::json()) != "epoch" || number("epoch") <= position.epoch;
 }
 
 /// Damaged lines go too; the records after them stay.
-void cut_after(const std::filesystem::path& path, int64_t last_step) {
+void cut_after(const std::filesystem::path& path, const Position& position) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return;
   std::istringstream lines(read_text(path));
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
     if (lines.eof()) break;  // torn: its end never came
-    const int64_t step = step_of(line);
-    if (step >= 0 && step <= last_step) kept += line + "\n";
+    if (is_done(line, position)) kept += line + "\n";
   }
   write_atomically(path, kept);
 }
 
 }  // namespace
 
-MetricsLog::MetricsLog(std::filesystem::path path, int64_t last_step) : path_(std::move(path)) {
-  cut_after(path_, last_step);
+MetricsLog::MetricsLog(std::filesystem::path path, const Position& position) : path_(std::move(path)) {
+  cut_after(path_, position);
   descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail(ErrorKind::io, "cannot write '{}': {}", path_.string(), std::strerror(errno));
 }

@@ -3,7 +3,7 @@
 //   {"kind":"epoch","step":469,"epoch":1,"train_loss":...,"train_accuracy":...,"test_loss":...,"test_accuracy":...,
 //    "train_seconds":...,"images_per_second":...}
 // Where clip.norm or metrics.gradient_norm is set, step records have "gradient_norm", as it was before it was bounded.
-// Of a language model there is "test_perplexity" too; where values are predicted, "test_rmse" and "test_r2" stand in
+// Of a language model evaluated epochs have "test_perplexity"; of predicted values "test_rmse" and "test_r2" stand in
 // the place of the accuracies. The rate counts images, rows or tokens and is named so. "step" counts the steps done,
 // epochs count from 1. What was not measured, or is no finite number, is null.
 #pragma once
@@ -20,9 +20,9 @@ inline constexpr int64_t kStepsPerRecord = 20;
 
 class MetricsLog {
  public:
-  /// Opens for appending. Records of steps after `last_step` are cut off first: a resumed
-  /// run writes them again.
-  MetricsLog(std::filesystem::path path, int64_t last_step);
+  /// Opens for appending. Records of steps that are not done at `position` are cut off first, and those of epochs that
+  /// have not ended: a resumed run writes them again.
+  MetricsLog(std::filesystem::path path, const Position& position);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;

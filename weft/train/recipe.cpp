@@ -7,13 +7,42 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/rng.h"
+#include "weft/data/utf8.h"
 
 namespace weft::train {
 
 namespace {
 
+/// TOML is UTF-8, the names of files need not be. A byte that is no UTF-8 is written as the code point kFirst + byte,
+/// of a plane that is for private use; a code point that happens to be one of those, as the stand-ins of its four
+/// bytes. (The idea is that of Python's surrogateescape, but TOML allows no surrogates.)
+constexpr uint32_t kFirstStandIn = 0x10fe00;
+
+bool is_stand_in(uint32_t code_point) { return code_point >= kFirstStandIn && code_point <= kFirstStandIn + 0xff; }
+
+std::string without_stand_ins(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const uint32_t point = data::next_code_point(text, at, "");
+    if (is_stand_in(point))
+      out += static_cast<char>(point - kFirstStandIn);
+    else
+      out += text.substr(begin, at - begin);
+  }
+  return out;
+}
+
+/// How many bytes from `at` on are one code point that stands for itself; 0 for a byte that needs a stand-in.
+size_t code_point_bytes(const std::string& text, size_t at) try {
+  const size_t begin = at;
+  return is_stand_in(data::next_code_point(text, at, "")) ? 0 : at - begin;
+} catch (const Error&) {
+  return 0;
+}
+
 FieldValue value_of(const toml::node& node, const std::string& key, const std::string& where) {
-  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* text = node.as_string()) return without_stand_ins(text->get());
   if (const auto* integer = node.as_integer()) return integer->get();
   if (const auto* real = node.as_floating_point()) return real->get();
   if (const auto* flag = node.as_boolean()) return flag->get();
@@ -30,6 +59,7 @@ void apply_table(RunSpec& spec, const toml::table& table, const std::string& pre
   for (const auto& [key, node] : table) {
     const std::string path = prefix + std::string(key.str());
     if (const toml::table* inner = node.as_table()) {
+      if (inner->empty()) require_section(spec, path, fmt::format("{}:{}", name, key.source().begin.line));
       apply_table(spec, *inner, path + ".", name);
       continue;
     }
@@ -40,15 +70,18 @@ void apply_table(RunSpec& spec, const toml::table& table, const std::string& pre
 
 std::string toml_text(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    } else {
-      out += c;
-    }
+  for (size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const size_t bytes = std::max<size_t>(1, code_point_bytes(text, at));
+    if (code_point_bytes(text, at) == 0)
+      out += fmt::format("\\U{:08x}", kFirstStandIn + byte);
+    else if (byte == '"' || byte == '\\')
+      out += {'\\', text[at]};
+    else if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\u{:04x}", byte);
+    else
+      out += text.substr(at, bytes);
+    at += bytes;
   }
   return out + '"';
 }
@@ -59,6 +92,8 @@ std::string real_text(double value) {
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
   return text;
 }
+
+}  // namespace
 
 std::string literal(const Field& field) {
   if (auto* const* text = std::get_if<std::string*>(&field.target)) return toml_text(**text);
@@ -72,11 +107,13 @@ std::string literal(const Field& field) {
   return real_text(*std::get<double*>(field.target));
 }
 
+namespace {
+
 /// Comment lines of at most 110 columns, broken between words. Of control characters TOML's comments allow none.
 std::string wrapped_comment(const std::string& text) {
   constexpr size_t kColumns = 110;
   std::string out, line = "#";
-  std::string printable = text;
+  std::string printable = data::printable_utf8(text);
   for (char& c : printable)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = c == '\n' ? ' ' : '?';
   std::istringstream words(printable);

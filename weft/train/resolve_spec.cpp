@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/train/optimizer_defaults.h"
+#include "weft/train/recipe.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::train {
@@ -65,6 +66,37 @@ void resolve(RunSpec& spec) {
   if (spec.threads == 0) spec.threads = available_cores();
   if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
   check_schedule(spec);
+}
+
+std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task) {
+  struct Use {
+    std::string_view key, optimizers;  // those that read it
+  };
+  constexpr Use kUses[] = {{"optimizer.momentum", "sgd lars muon rmsprop"},
+                           {"optimizer.nesterov", "sgd"},
+                           {"optimizer.beta1", "adam adamw lamb muon"},
+                           {"optimizer.beta2", "adam adamw lamb muon"},
+                           {"optimizer.epsilon", "adam adamw lamb muon rmsprop"},
+                           {"optimizer.smoothing", "rmsprop"},
+                           {"optimizer.centered", "rmsprop"},
+                           {"optimizer.trust_coefficient", "lars"},
+                           {"optimizer.adamw_learning_rate_factor", "muon"}};
+  RunSpec copy = spec, defaults;
+  defaults.optimizer.name = spec.optimizer.name;
+  resolve_optimizer(defaults.optimizer);
+  const std::vector<Field> fields = fields_of(copy), default_fields = fields_of(defaults);
+  std::vector<std::string> keys;
+  for (const auto& [key, optimizers] : kUses) {
+    if (fmt::format(" {} ", optimizers).find(fmt::format(" {} ", spec.optimizer.name)) != std::string::npos) continue;
+    const auto value = [key = key](const std::vector<Field>& all) {
+      return literal(*std::find_if(all.begin(), all.end(), [&](const Field& field) { return field.key == key; }));
+    };
+    if (value(fields) != value(default_fields))
+      keys.push_back(fmt::format("{} = {} with optimizer.name = '{}'", key, value(fields), spec.optimizer.name));
+  }
+  if (spec.loss.label_smoothing > 0 && task == data::Task::regression)
+    keys.push_back(fmt::format("loss.label_smoothing = {} where values are predicted", spec.loss.label_smoothing));
+  return keys;
 }
 
 void choose_threads(RunSpec& spec, int64_t threads) {

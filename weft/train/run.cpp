@@ -166,7 +166,7 @@ class RunInDirectory {
         standing_(standing_of(run, checkpoint, options)),
         store_(directory.checkpoints(), run.spec.checkpoint.keep),
         training_data_(*run.run_data.training, training_loader_options(run.spec, run.run_data.description)),
-        log_(directory.metrics(), standing_.manifest.position.step) {
+        log_(directory.metrics(), standing_.manifest.position) {
     if (run.run_data.test)
       evaluation_data_ = std::make_unique<data::Loader>(*run.run_data.test,
                                                         evaluation_loader_options(run.spec, run.run_data.description));
@@ -223,6 +223,7 @@ class RunInDirectory {
   Hooks hooks() {
     return {.on_step = [this](const StepMetrics& metrics) { on_step(metrics); },
             .on_epoch = [this](const EpochMetrics& metrics) { on_epoch(metrics); },
+            .tell_epoch = [this](const EpochMetrics& metrics) { tell_epoch(metrics); },
             .save = [this](const Position& position) { save(position); },
             .stop_requested = options_.stop_requested};
   }
@@ -235,7 +236,7 @@ class RunInDirectory {
       BestCheckpoint now{.step = position.step};
       if (data::accuracy_decides(info().task)) now.accuracy = last->test_accuracy;
       if (!now.accuracy) now.loss = last->test_loss;
-      if (!manifest.best || is_better(now, *manifest.best)) manifest.best = now;
+      if (is_better(now, manifest.best.value_or(BestCheckpoint{}))) manifest.best = now;
     }
     log_.sync();  // records of the steps before a checkpoint are not written again
     if (tensorboard_) tensorboard_->sync();
@@ -258,6 +259,9 @@ class RunInDirectory {
     standing_.manifest.last_epoch = metrics;
     log_.add(metrics);
     if (tensorboard_) tensorboard_->add(metrics);
+  }
+
+  void tell_epoch(const EpochMetrics& metrics) {
     if (!progress_) return;
     std::string line =
         fmt::format("epoch {}/{}: train loss {:.4f}", metrics.epoch + 1, run_.spec.epochs, metrics.train_loss);
@@ -306,9 +310,12 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   RunDirectory::require_free(path);
   PreparedRun run(library, spec);
   note_files(run, options);
+  if (options.note)
+    for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))
+      options.note(key + " has no effect");
   const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.info.name);
   const std::shared_ptr<void> lock = directory.lock();
-  remove_temporaries(directory.path());
+  directory.remove_temporaries();
   FreshDirectoryGuard guard(&directory);  // after the lock: what another run writes there is not taken back
   run.spec.data = data::with_absolute_paths(library.data, spec.data);
   if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
@@ -322,7 +329,7 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
 RunOutcome resume_run(const Library& library, const fs::path& path, int64_t threads, const RunOptions& options) {
   const RunDirectory directory = RunDirectory::open(path);
   const std::shared_ptr<void> lock = directory.lock();
-  remove_temporaries(directory.path());
+  directory.remove_temporaries();
   RunSpec spec = directory.read_spec();
   if (threads > 0) spec.threads = threads;
   const auto note = [&](const std::string& line) {
@@ -339,6 +346,7 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
       return {.directory = path, .finished = true, .steps_done = position.step, .summary = *summary};
     }
     checkpoint_path = checkpoint->path;  // read again once the measuring of memory has begun
+    store.set_damaged_aside(position.step);
   } else {
     note("no checkpoint yet: starting from the first step");
   }

@@ -1,6 +1,10 @@
 #include "weft/train/run_data.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "weft/base/error.h"
+#include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
 
 namespace weft::train {
@@ -41,14 +45,45 @@ RunData open_run_data(const Library& library, const RunSpec& spec) {
   return run_data;
 }
 
-std::unique_ptr<data::Dataset> open_evaluation_data(const Library& library, const std::string& data_spec,
-                                                    const RunSpec& run, const DataDescription& trained) {
-  const bool other =
-      data::with_absolute_paths(library.data, data_spec) != data::with_absolute_paths(library.data, run.data);
-  const data::Split split = other && data::has_whole(library.data, data_spec) ? data::Split::all
-                            : data::has_test_split(library.data, data_spec)   ? data::Split::test
-                                                                              : data::Split::train;
-  return data::open_dataset(library.data, data_spec, split, trained.info.encoding);
+namespace {
+
+/// What a spec reads its training samples from, whatever its options say; links are followed.
+std::string source_of(const std::string& absolute_spec) {
+  const data::DataSpec spec = data::parse_data_spec(absolute_spec);
+  const std::string path = spec.argument.substr(0, spec.kind == "idx" ? spec.argument.find(',') : std::string::npos);
+  std::error_code code;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(path, code);
+  return spec.kind + ":" + (code || path.empty() ? path : real.string());
+}
+
+/// `text` with those options of the run's data that it does not give. A part of the file and a file for testing exclude
+/// each other: who gives the one does not want the other.
+std::string with_options_of_run(const std::string& text, const std::string& run_data) {
+  data::DataSpec spec = data::parse_data_spec(text);
+  const auto given = [&, options = spec.options](std::string_view name) {
+    return std::any_of(options.begin(), options.end(), [&](const auto& option) { return option.first == name; });
+  };
+  for (const auto& [name, value] : data::parse_data_spec(run_data).options) {
+    const bool of_part = name == "split" || name == "seed", of_file = name == "test" || name == "test_skip";
+    if (given(name) || (of_part && given("test")) || (of_file && given("split"))) continue;
+    spec.options.emplace_back(name, value);
+  }
+  return data::print_data_spec(spec);
+}
+
+}  // namespace
+
+EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const RunSpec& run,
+                                    const DataDescription& trained) {
+  EvaluationData data{.dataset = nullptr, .spec = data_spec};
+  const std::string run_data = data::with_absolute_paths(library.data, run.data);
+  data.own = source_of(data::with_absolute_paths(library.data, data_spec)) == source_of(run_data);
+  if (data.own) data.spec = with_options_of_run(data_spec, run_data);
+  data.split = !data.own && data::has_whole(library.data, data_spec) ? data::Split::all
+               : data::has_test_split(library.data, data.spec)       ? data::Split::test
+                                                                     : data::Split::train;
+  data.dataset = data::open_dataset(library.data, data.spec, data.split, trained.info.encoding);
+  return data;
 }
 
 models::ModelInput model_input(const DataDescription& description, int64_t batch) {

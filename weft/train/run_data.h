@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "weft/data/dataset.h"
 #include "weft/data/loader.h"
@@ -21,10 +22,18 @@ struct RunData {
 /// Opens what the spec names. Error(usage) where a batch is larger than the training set.
 RunData open_run_data(const Library& library, const RunSpec& spec);
 
+struct EvaluationData {
+  std::unique_ptr<data::Dataset> dataset;
+  std::string spec;  // as it was opened
+  data::Split split = data::Split::test;
+  bool own = false;  // the run's own data: all that is not its test split was trained on
+};
+
 /// What `weft eval` measures a trained model on: the test split; of data other than the run's own that do not come in
-/// two parts, all of them.
-std::unique_ptr<data::Dataset> open_evaluation_data(const Library& library, const std::string& data_spec,
-                                                    const RunSpec& run, const DataDescription& trained);
+/// two parts, all of them. Data of the run's kind and path are its own: options that `data_spec` does not give are the
+/// run's, and without test data they are measured as they were trained on.
+EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const RunSpec& run,
+                                    const DataDescription& trained);
 
 models::ModelInput model_input(const DataDescription& description, int64_t batch);
 

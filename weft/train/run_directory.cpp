@@ -17,6 +17,12 @@ namespace weft::train {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+namespace {
+/// All that is written by AtomicFile.
+constexpr std::string_view kWrittenFiles[] = {"spec.toml",  "data.json",     "plan.json",
+                                              "graph.weft", "metrics.jsonl", "summary.json"};
+}  // namespace
+
 std::string print_data_description(const DataDescription& d) {
   json root = {{"name", d.info.name},
                {"task", data::name_of(d.info.task)},
@@ -94,8 +100,8 @@ void RunDirectory::require_free(const fs::path& path) {
   if (path.empty() || !fs::exists(path, code)) return;
   if (!fs::is_directory(path, code))
     fail(ErrorKind::usage, "'{}' is a file; choose another --run directory", path.string());
-  // A start that was cut off may have left the temporary name of its first file.
-  const auto stays = [](const fs::directory_entry& entry) { return !is_temporary(entry.path()); };
+  // A start that was cut off may have left the temporary name of its first file. Others' files are none of ours.
+  const auto stays = [](const fs::directory_entry& entry) { return !is_temporary(entry.path(), kWrittenFiles); };
   if (std::none_of(fs::directory_iterator(path, code), fs::directory_iterator(), stays)) return;
   if (fs::exists(path / "spec.toml", code))
     fail(ErrorKind::usage, "'{}' holds a run already; go on with it by --resume {}, or choose another --run directory",
@@ -148,6 +154,8 @@ std::shared_ptr<void> RunDirectory::lock() const {
          path_.string());
   return held;
 }
+
+void RunDirectory::remove_temporaries() const { weft::remove_temporaries(path_, kWrittenFiles); }
 
 void RunDirectory::remove() const {
   std::error_code ignored;

@@ -53,6 +53,8 @@ class RunDirectory {
   DataDescription read_data() const;
   /// Only one process may train in a directory; held until the result dies. Error(usage) where another holds it.
   std::shared_ptr<void> lock() const;
+  /// What a killed process left of files that it was writing; only for who holds the lock.
+  void remove_temporaries() const;
   /// Takes back what create() made, while nothing but the description of the run is in it.
   void remove() const;
 

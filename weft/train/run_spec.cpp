@@ -278,6 +278,20 @@ void set_field(RunSpec& spec, const std::string& key, const FieldValue& value, c
   assign(find_field(fields, key == "model" ? "model.name" : key, where), value, where);
 }
 
+void require_section(RunSpec& spec, const std::string& section, const std::string& where) {
+  if (section == "optimizer.groups") return;
+  make_group(spec, section + ".match", where);
+  std::vector<std::string> sections;
+  for (const Field& field : fields_of(spec)) {
+    const size_t point = field.key.rfind('.');
+    if (point == std::string::npos) continue;
+    const std::string known = field.key.substr(0, point);
+    if (known == section) return;
+    if (sections.empty() || sections.back() != known) sections.push_back(known);
+  }
+  fail(ErrorKind::usage, "{}: there is no section [{}]{}", where, section, suggestion(section, sections));
+}
+
 void set_from_text(RunSpec& spec, const std::string& assignment) {
   const std::string where = fmt::format("--set {}", assignment);
   const size_t equals = assignment.find('=');

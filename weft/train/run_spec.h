@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "weft/data/dataset.h"
 #include "weft/models/model.h"
 
 namespace weft::train {
@@ -179,11 +180,19 @@ using FieldValue = std::variant<std::string, int64_t, double, bool, std::vector<
 /// Error(usage) for an unknown key (with the nearest one), a wrong kind or a value out of range.
 void set_field(RunSpec& spec, const std::string& key, const FieldValue& value, const std::string& where);
 
+/// "[optimizer]", of which a recipe says nothing more. Error(usage) unless there are keys that begin so; a group of
+/// parameters is made, as by set_field().
+void require_section(RunSpec& spec, const std::string& section, const std::string& where);
+
 /// "optimizer.learning_rate=0.2", as --set gives it.
 void set_from_text(RunSpec& spec, const std::string& assignment);
 
 /// Fills in what depends on other fields or the machine and checks that the fields fit together. Error(usage).
 void resolve(RunSpec& spec);
+
+/// What is set otherwise than by default and does nothing, with the reason: "optimizer.momentum = 0.5 with
+/// optimizer.name = 'adamw'".
+std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task);
 
 /// For another use of a trained model: so many threads, or, for 0, as many as in training but no more than there are
 /// cores here.

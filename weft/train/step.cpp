@@ -114,10 +114,13 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
     trained.push_back({parameter.name, targets.back(), {}, parameter.decay});
   }
   const std::vector<bool> hidden = find_hidden_weights(graph, targets);
+  for (size_t index = 0; index < trained.size(); ++index) trained[index].hidden = hidden[index];
+  trained = without_frozen(spec.optimizer, std::move(trained));  // whose gradients are not even computed
+  targets.clear();
+  for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
   const std::vector<ValueId> gradients = add_gradients(graph, loss, targets);
   for (size_t index = 0; index < trained.size(); ++index) {
     trained[index].gradient = gradients[index];
-    trained[index].hidden = hidden[index];
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, gradients[index]);
   }
   const std::vector<std::string> statistics = statistics_of(model.parameters);

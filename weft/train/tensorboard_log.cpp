@@ -101,8 +101,7 @@ uint32_t crc32c_of(const void* data, size_t bytes) {
   return ~crc;
 }
 
-TensorboardLog::TensorboardLog(const std::filesystem::path& directory, int64_t first_step,
-                               std::function<double()> clock)
+TensorboardLog::TensorboardLog(const std::filesystem::path& directory, int64_t last_step, std::function<double()> clock)
     : clock_(std::move(clock)) {
   make_directories(directory);
   descriptor_ = open_new(directory, clock_(), path_);
@@ -112,7 +111,7 @@ TensorboardLog::TensorboardLog(const std::filesystem::path& directory, int64_t f
   // SessionLog { status = 1: START } makes TensorBoard drop what it has of this and later steps.
   Message session;
   session.number(1, 1);
-  Message start = event(clock_(), first_step);
+  Message start = event(clock_(), last_step + 1);
   start.bytes(7, session.content());
   write_record(start.content());
 }
@@ -161,6 +160,7 @@ void TensorboardLog::add(const StepMetrics& m) {
 void TensorboardLog::add(const EpochMetrics& m) {
   const std::string rate = fmt::format("epoch/{}_per_second", m.item);
   write_scalars(m.step, {{"epoch/train_loss", m.train_loss}, {rate, m.items_per_second}});
+  write_scalars(m.step, {{"epoch/train_seconds", m.train_seconds}});
   const auto write = [&](const char* name, const std::optional<double>& value) {
     if (value) write_scalars(m.step, {{name, *value}});
   };

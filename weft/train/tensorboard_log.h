@@ -18,9 +18,9 @@ uint32_t crc32c_of(const void* data, size_t bytes);
 
 class TensorboardLog {
  public:
-  /// Opens a new file in `directory`, which is made where it does not exist. What older files there hold of steps from
-  /// `first_step` on is superseded. `clock` gives seconds since 1970. Error(io).
-  TensorboardLog(const std::filesystem::path& directory, int64_t first_step, std::function<double()> clock);
+  /// Opens a new file in `directory`, which is made where it does not exist. What older files there hold of steps
+  /// after `last_step` is superseded. `clock` gives seconds since 1970. Error(io).
+  TensorboardLog(const std::filesystem::path& directory, int64_t last_step, std::function<double()> clock);
   ~TensorboardLog();
   TensorboardLog(const TensorboardLog&) = delete;
   TensorboardLog& operator=(const TensorboardLog&) = delete;

@@ -1,5 +1,6 @@
 #include "weft/train/checkpoint/manifest.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
@@ -88,8 +89,9 @@ EpochMetrics epoch_from(const json& j) {
 }  // namespace
 
 bool is_better(const BestCheckpoint& one, const BestCheckpoint& other) {
-  if (one.accuracy && other.accuracy) return *one.accuracy > *other.accuracy;
-  return one.loss && other.loss && *one.loss < *other.loss;
+  const auto counts = [](const std::optional<double>& value) { return value && std::isfinite(*value); };
+  if (counts(one.accuracy)) return !counts(other.accuracy) || *one.accuracy > *other.accuracy;
+  return counts(one.loss) && !counts(other.accuracy) && (!counts(other.loss) || *one.loss < *other.loss);
 }
 
 std::string print_manifest(const Manifest& manifest) {

@@ -22,7 +22,8 @@ struct BestCheckpoint {
   std::optional<double> loss{};      // what decides elsewhere
 };
 
-/// Whether the one beats the other: the higher accuracy, or, where there is none, the lower loss.
+/// Whether the one beats the other: the higher accuracy, or, where there is none, the lower loss. What is no finite
+/// number beats nothing, and everything else beats it.
 bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
 
 struct Manifest {

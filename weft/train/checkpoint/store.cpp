@@ -28,6 +28,7 @@ constexpr const char* kManifestFile = "manifest.json";
 constexpr const char* kStepPrefix = "step-";
 constexpr const char* kUnfinishedPrefix = ".unfinished-";
 constexpr const char* kReplacedPrefix = ".replaced-";
+constexpr const char* kDamagedPrefix = "damaged-";
 
 /// True where the two have changed places, false where the file system cannot do that.
 bool exchange(const fs::path& a, const fs::path& b) {
@@ -189,7 +190,7 @@ fs::path CheckpointStore::write(const State& state, Manifest manifest) {
   write_atomically(unfinished.path() / kManifestFile, print_manifest(manifest));
   unfinished.rename_to(directory_ / name);
   if (manifest.best && manifest.best->step == step) point_link(directory_ / "best", name);
-  remove_old();
+  remove_old(step);
   return directory_ / name;
 }
 
@@ -241,16 +242,27 @@ void CheckpointStore::put_back() const {
   }
 }
 
-void CheckpointStore::remove_old() const {
+void CheckpointStore::remove_old(int64_t written) const {
   std::error_code code;
   const std::string best = fs::read_symlink(directory_ / "best", code).filename().string();
-  const std::vector<fs::path> found = list();
-  for (size_t index = static_cast<size_t>(keep_); index < found.size(); ++index) {
-    if (found[index].filename().string() == best) continue;
+  int64_t kept = 1;  // the one just written, whatever else is there
+  for (const fs::path& path : list()) {
+    if (step_of(path) == written || kept++ < keep_ || path.filename().string() == best) continue;
     // Out of sight first: a removal that is cut short must not look like a damaged checkpoint.
-    const fs::path hidden = directory_ / (kUnfinishedPrefix + found[index].filename().string());
-    fs::rename(found[index], hidden, code);
+    const fs::path hidden = directory_ / (kUnfinishedPrefix + path.filename().string());
+    fs::rename(path, hidden, code);
     if (!code) fs::remove_all(hidden, code);
+  }
+}
+
+void CheckpointStore::set_damaged_aside(int64_t step) const {
+  for (const fs::path& path : list()) {
+    if (step_of(path) <= step) continue;
+    const fs::path aside = directory_ / (kDamagedPrefix + path.filename().string());
+    std::error_code code;
+    fs::remove_all(aside, code);
+    fs::rename(path, aside, code);
+    if (code) fail(ErrorKind::io, "cannot rename the damaged '{}': {}", path.string(), code.message());
   }
 }
 

@@ -45,13 +45,16 @@ class CheckpointStore {
 
   /// Newest first.
   std::vector<std::filesystem::path> list() const;
+  /// Renames what stands after `step`, which was found damaged when a run went on from there, to damaged-STEP: nothing
+  /// reads or counts it any more. The process that trains alone may do this.
+  void set_damaged_aside(int64_t step) const;
   /// After a kill: a checkpoint that was moved aside for one that never came gets its name back.
   void put_back() const;
   /// After a kill: removes what was left half-written and lets `best` point where the manifest says.
   void tidy(const std::optional<BestCheckpoint>& best) const;
 
  private:
-  void remove_old() const;
+  void remove_old(int64_t written) const;
   std::filesystem::path directory_;
   int64_t keep_;
 };

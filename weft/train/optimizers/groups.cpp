@@ -53,13 +53,22 @@ void require_members(const std::vector<TrainedParameter>& parameters,
 
 }  // namespace
 
+std::vector<TrainedParameter> without_frozen(const OptimizerSpec& spec, std::vector<TrainedParameter> parameters) {
+  require_members(parameters, spec.groups);
+  std::erase_if(parameters, [&](const TrainedParameter& parameter) {
+    const std::string group = group_of(parameter.name, spec.groups);
+    return !group.empty() && spec.groups.at(group).learning_rate_factor == 0;
+  });
+  return parameters;
+}
+
 std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::vector<TrainedParameter>& parameters) {
   Graph& graph = builder.graph();
   const OptimizerSpec& spec = builder.spec();
-  require_members(parameters, spec.groups);
   const ValueId learning_rate = builder.scalar("learning_rate");
   std::map<std::string, ValueId> rates = {{"", learning_rate}};
   for (const auto& [name, group] : spec.groups) {
+    if (group.learning_rate_factor == 0) continue;
     const ValueId base = group.schedule.empty() ? learning_rate : builder.scalar("learning_rate/" + name);
     rates[name] =
         group.learning_rate_factor == 1 ? base : ops::multiply_scalar(graph, base, group.learning_rate_factor);
@@ -70,7 +79,6 @@ std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::v
     double decay = parameter.decay ? spec.weight_decay : 0;
     if (!name.empty()) {
       const ParameterGroup& group = spec.groups.at(name);
-      if (group.learning_rate_factor == 0) continue;
       if (group.weight_decay >= 0) decay = group.weight_decay;
     }
     updated.push_back({parameter.name, parameter.value, parameter.gradient, rates.at(name), decay, parameter.decay,

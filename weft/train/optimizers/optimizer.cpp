@@ -42,7 +42,7 @@ std::vector<SlotSpec> add_optimizer(Graph& graph, const OptimizerSpec& spec,
                                     const std::vector<TrainedParameter>& parameters) {
   RunSpec run;
   run.optimizer = spec;
-  return add_update(graph, run, parameters, {}, "step");
+  return add_update(graph, run, without_frozen(spec, parameters), {}, "step");
 }
 
 }  // namespace weft::train

@@ -24,16 +24,19 @@ struct SlotSpec {
   std::string copy_of = {};  // begins as a copy of this state; empty: as zeros
 };
 
+/// Those that the optimiser updates: all but the members of groups with learning_rate_factor = 0. Error(usage) for
+/// groups that match nothing or what another one matches.
+std::vector<TrainedParameter> without_frozen(const OptimizerSpec& spec, std::vector<TrainedParameter> parameters);
+
 inline constexpr const char* kSlotPrefix = "optimizer/";
 /// "optimizer/SLOT/NAME"
 std::string slot_name(const std::string& slot, const std::string& parameter);
 
-/// The update of a step from the gradients on: clipping, groups, the optimiser that the spec names, look-ahead and the
-/// average of the weights and of the running `statistics` of the model, in this order. Scalar inputs: "learning_rate",
-/// "learning_rate/GROUP" for a group with a schedule of its own, `counter` (i64, updates done) where something counts,
-/// "synchronise" with look-ahead (1 in the updates that end with a synchronisation, else 0), "ema_decay". Output
-/// "gradient_norm" where the spec bounds or records it. Error(usage) for groups that match nothing or what another one
-/// matches.
+/// The update of a step from the gradients of without_frozen() on: clipping, groups, the optimiser that the spec names,
+/// look-ahead and the average of the weights and of the running `statistics` of the model, in this order. Scalar
+/// inputs: "learning_rate", "learning_rate/GROUP" for a group with a schedule of its own, `counter` (i64, updates done)
+/// where something counts, "synchronise" with look-ahead (1 in the updates that end with a synchronisation, else 0),
+/// "ema_decay". Output "gradient_norm" where the spec bounds or records it.
 std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
                                  const std::vector<std::string>& statistics, const std::string& counter);
 

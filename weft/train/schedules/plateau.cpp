@@ -1,6 +1,7 @@
 #include "weft/train/schedules/plateau.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace weft::train {
 
@@ -20,7 +21,8 @@ PlateauState after_epoch(const PlateauState& state, const ScheduleSpec& schedule
   PlateauState next = state;
   const bool higher_is_better = schedule.monitor.ends_with("accuracy");
   const double bound = state.best.value_or(0) * (higher_is_better ? 1 + schedule.threshold : 1 - schedule.threshold);
-  const bool improved = !state.best || (higher_is_better ? *value > bound : *value < bound);
+  // NaN is no improvement, not even over nothing: later values must be able to be one.
+  const bool improved = std::isfinite(*value) && (!state.best || (higher_is_better ? *value > bound : *value < bound));
   if (improved) next.best = value;
   next.bad_epochs = improved ? 0 : state.bad_epochs + 1;
   if (state.cooldown > 0) {
