@@ -385,5 +385,16 @@ TEST(RunData, DifferenceIsSaidInWords) {
   EXPECT_EQ(difference_of(then, now), "the mean was [0.5], now [0.75]");
 }
 
+TEST(Recipe, ChosenKeysReadBackWhateverTheirCommentsHold) {
+  RunSpec spec, again;
+  apply_recipe(spec, "data = 'csv:a b.csv'\nepochs = 7\n[model]\nname = 'mlp'\nhidden = '8'\n", "r.toml");
+  const std::string strange = "two\nlines, a \x01 and " + std::string(300, 'x') + " data = 3";
+  const std::string text = print_recipe(
+      spec, "first\nsecond", {{"data", strange}, {"epochs", ""}, {"model.name", "m"}, {"model.hidden", "h"}});
+  EXPECT_TRUE(text.starts_with("# first\n# second\n\n# two lines, a ? and\n# xxx")) << text;
+  apply_recipe(again, text, "printed");
+  EXPECT_EQ(again, spec);
+}
+
 }  // namespace
 }  // namespace weft::train
