@@ -58,6 +58,9 @@ std::string class_name(const data::DatasetInfo& info, size_t index) {
   return index < info.class_names.size() ? info.class_names[index] : fmt::format("class {}", index);
 }
 
+/// Whether its encoding is that of columns.
+bool is_table(const std::string& spec) { return spec.starts_with("csv:"); }
+
 ordered_json columns_json(const data::TableEncoding& encoding) {
   auto columns = ordered_json::array();
   for (const data::TableColumn& column : encoding.columns()) {
@@ -97,8 +100,7 @@ ordered_json to_json(const std::string& spec, const Description& d) {
     root["mean"] = d.statistics.mean;
     root["deviation"] = d.statistics.deviation;
   }
-  if (info.sample_dtype == DType::f32 && !info.encoding.empty())
-    root["columns"] = columns_json(data::TableEncoding::from_json(info.encoding));
+  if (is_table(spec)) root["columns"] = columns_json(data::TableEncoding::from_json(info.encoding));
   if (info.task == data::Task::language_model) root["characters"] = info.class_names;
   for (const auto& [name, text] : info.facts) root["facts"][name] = text;
   if (!info.note.empty()) root["note"] = info.note;
@@ -127,7 +129,7 @@ void print_columns(const data::TableEncoding& encoding) {
   fmt::print("\n{}", table.text());
 }
 
-void print_text(const Description& d) {
+void print_text(const std::string& spec, const Description& d) {
   const data::DatasetInfo& info = d.train->info();
   Table table({{"", Align::left}, {"", Align::left}});
   table.add_row({"data", info.name});
@@ -136,9 +138,11 @@ void print_text(const Description& d) {
                                         d.test ? std::to_string(d.test->size()) : "none")});
   table.add_row({"a sample",
                  fmt::format("{} of {} ({})", to_string(info.sample_shape), info.item(), name_of(info.sample_dtype))});
-  if (info.task == data::Task::regression)
-    table.add_row({"a target", fmt::format("{}: mean {}, deviation {}", info.class_names.front(),
-                                           joined(info.targets.mean), joined(info.targets.deviation))});
+  if (info.task == data::Task::regression && !info.targets.mean.empty())
+    table.add_row({"a target", fmt::format("{}: mean {}, deviation {}", class_name(info, 0), joined(info.targets.mean),
+                                           joined(info.targets.deviation))});
+  else if (info.task == data::Task::regression)
+    table.add_row({"a target", fmt::format("{} values", info.classes)});
   if (info.task == data::Task::language_model)
     table.add_row({"vocabulary", fmt::format("{} characters", info.classes)});
   for (const auto& [name, text] : info.facts) table.add_row({name, text});
@@ -156,8 +160,7 @@ void print_text(const Description& d) {
       classes.add_row({fmt::format("{} more (--json lists them)", d.counts.size() - kClassesShown), "", ""});
     fmt::print("\n{}", classes.text());
   }
-  if (info.sample_dtype == DType::f32 && !info.encoding.empty())
-    print_columns(data::TableEncoding::from_json(info.encoding));
+  if (is_table(spec)) print_columns(data::TableEncoding::from_json(info.encoding));
 }
 
 train::RunSpec spec_from(const DataOptions& options) {
@@ -200,7 +203,7 @@ int data_command(const train::Library& library, const DataOptions& options) {
   if (options.json)
     fmt::print("{}\n", to_json(options.spec, d).dump(2, ' ', false, ordered_json::error_handler_t::replace));
   else
-    print_text(d);
+    print_text(options.spec, d);
   if (!d.damaged.empty()) return 1;
   if (!options.contact_sheet.empty()) {
     write_contact_sheet(options.contact_sheet, *d.train, spec, options.augment);

@@ -45,6 +45,10 @@ ModelCost cost_of(const train::Library& library, const models::ModelEntry& entry
   const ModelChoice choice{.model = entry.name, .input = options.input, .classes = options.classes, .set = options.set};
   cost.input = input_of(library, choice, 1);
   const train::RunSpec spec = spec_of(choice, 1);
+  if (cost.input.shape.empty()) {
+    cost.problem = "give --input: the model has no default";
+    return cost;
+  }
   try {
     const models::Model model =
         models::build(library.ops, entry, cost.input, spec.model.options, models::Mode::inference);
@@ -76,7 +80,10 @@ int models_command(const train::Library& library, const ModelsOptions& options) 
     const bool fits = cost.problem.empty();
     const auto count = [&](int64_t n) { return fits ? human_count(static_cast<double>(n)) : std::string("-"); };
     table.add_row({entry.name, input_text(cost.input), std::to_string(cost.input.classes), count(cost.parameters),
-                   count(cost.multiply_adds), fits ? entry.summary : "does not read this input"});
+                   count(cost.multiply_adds),
+                   fits                       ? entry.summary
+                   : cost.input.shape.empty() ? entry.summary + " (--input says what it reads)"
+                                              : "does not read this input"});
     rows.push_back({{"name", entry.name},
                     {"summary", entry.summary},
                     {"input", cost.input.shape},

@@ -1,5 +1,7 @@
 #include "weft/cli/prediction.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -98,14 +100,54 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
   });
 }
 
+namespace {
+
+bool is_of_kind(const std::string& spec, const std::string& kind) {
+  return spec == kind || spec.starts_with(kind + ":");
+}
+
+/// The rows that a text names: data of any kind, or the file of a table.
+std::unique_ptr<data::Dataset> open_rows(const PredictionModel& model, const std::string& text) {
+  const data::DatasetInfo& trained = model.data().info;
+  const std::vector<data::DatasetKind>& kinds = model.library().data;
+  const bool names_kind =
+      std::any_of(kinds.begin(), kinds.end(), [&](const auto& k) { return is_of_kind(text, k.name); });
+  if (is_of_kind(text, "csv")) return data::open_csv_features(data::parse_data_spec(text), trained.encoding);
+  if (!names_kind && is_of_kind(model.spec().data, "csv"))
+    return data::open_csv_features({.kind = "csv", .argument = text, .options = {}}, trained.encoding);
+  if (!names_kind)
+    fail(ErrorKind::usage, "'{}': the model was trained on '{}'; name data of that kind, such as KIND:FILE", text,
+         model.spec().data);
+  const data::Split split = data::has_whole(kinds, text)        ? data::Split::all
+                            : data::has_test_split(kinds, text) ? data::Split::test
+                                                                : data::Split::train;
+  auto dataset = data::open_dataset(kinds, text, split, trained.encoding);
+  const data::DatasetInfo& info = dataset->info();
+  if (info.sample_shape != trained.sample_shape || info.sample_dtype != trained.sample_dtype)
+    fail(ErrorKind::shape, "'{}' has {} {}, the model reads {} {}; choose other data", text, info.item(),
+         to_string(info.sample_shape), trained.item(), to_string(trained.sample_shape));
+  return dataset;
+}
+
+/// In their own unit.
+std::vector<double> predicted_values(const float* p, const data::DatasetInfo& info) {
+  std::vector<double> values;
+  for (size_t at = 0; at < static_cast<size_t>(info.classes); ++at) {
+    const bool standardised = at < info.targets.deviation.size();
+    const double deviation = standardised ? static_cast<double>(info.targets.deviation[at]) : 1;
+    values.push_back(static_cast<double>(p[at]) * deviation +
+                     (standardised ? static_cast<double>(info.targets.mean[at]) : 0));
+  }
+  return values;
+}
+
+}  // namespace
+
 int predict_rows(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const bool values = info.task == data::Task::regression;
   return for_each_file(options, [&](const std::string& file) {
-    const bool is_spec = file.starts_with("csv:");
-    const data::DataSpec spec =
-        is_spec ? data::parse_data_spec(file) : data::DataSpec{.kind = "csv", .argument = file, .options = {}};
-    const auto dataset = data::open_csv_features(spec, info.encoding);
+    const auto dataset = open_rows(model, file);
     data::Loader loader(*dataset, train::evaluation_loader_options(model.spec(), model.data()));
     auto rows = ordered_json::array();
     if (!options.json) fmt::print("{}\n", file);
@@ -117,10 +159,12 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
       for (int64_t at = 0; at < batch.count; ++at, ++row) {
         const float* p = output.data_as<float>() + at * width;
         if (values) {
-          const double value = static_cast<double>(p[0]) * static_cast<double>(info.targets.deviation[0]) +
-                               static_cast<double>(info.targets.mean[0]);
-          rows.push_back({{"row", row}, {"value", value}});
-          if (!options.json) fmt::print("  row {}: {:.6g}\n", row, value);
+          const std::vector<double> predicted = predicted_values(p, info);
+          if (predicted.size() == 1)
+            rows.push_back({{"row", row}, {"value", predicted.front()}});
+          else
+            rows.push_back({{"row", row}, {"values", predicted}});
+          if (!options.json) fmt::print("  row {}: {:.6g}\n", row, fmt::join(predicted, ", "));
           continue;
         }
         auto classes = ordered_json::array();

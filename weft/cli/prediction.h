@@ -32,6 +32,7 @@ class PredictionModel {
 
   /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K].
   Tensor run(const data::Batch& batch);
+  const train::Library& library() const { return library_; }
   const train::DataDescription& data() const { return run_.data; }
   const train::RunSpec& spec() const { return run_.spec; }
   /// "class 3" where the data have no names.
@@ -57,7 +58,7 @@ int transcribe_images(PredictionModel& model, const PredictOptions& options);
 int segment_images(PredictionModel& model, const PredictOptions& options);
 /// Lines of texts: the class of each.
 int classify_lines(PredictionModel& model, const PredictOptions& options);
-/// Tables: the class or value of each row.
+/// Tables, or data of another kind that hold numbers: the class or the values of each row.
 int predict_rows(PredictionModel& model, const PredictOptions& options);
 /// Lines of texts: what each becomes.
 int translate_lines(PredictionModel& model, const PredictOptions& options);

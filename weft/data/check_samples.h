@@ -1,4 +1,4 @@
-// Which samples of a data set cannot be read.
+// Whether a data set is what it says, and which of its samples cannot be read.
 #pragma once
 
 #include <string>
@@ -7,6 +7,9 @@
 #include "weft/data/dataset.h"
 
 namespace weft::data {
+
+/// Error(usage) where the parts of `info` do not fit together.
+void check_info(const DatasetInfo& info);
 
 /// Reads all of them and gives the message of each that fails, in their order.
 std::vector<std::string> unreadable_samples(const Dataset& dataset, int threads);

@@ -17,6 +17,7 @@
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
 #include "weft/data/augment_labels.h"
+#include "weft/data/check_samples.h"
 #include "weft/data/permutation.h"
 
 namespace weft::data {
@@ -36,6 +37,13 @@ struct Slot {
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Where it is none, the loss would only become NaN.
+void require_class(const DatasetInfo& info, int64_t index, int32_t label) {
+  if (label >= 0 && label < info.classes) return;
+  fail(ErrorKind::data, "'{}': sample {} has class {}, but there are {} classes, counted from 0; mend the labels",
+       info.name, index, label, info.classes);
 }
 
 }  // namespace
@@ -151,6 +159,7 @@ void Loader::Impl::fill(Slot& slot, int64_t epoch, int64_t step) const {
   const Permutation order(size, mix(shuffle_key, static_cast<uint64_t>(epoch)));
   const uint64_t pass = mix(pass_key, static_cast<uint64_t>(epoch));
   const auto target_bytes = static_cast<size_t>(info.target_bytes());
+  const bool has_classes = info.task == Task::classification && info.target_dtype == DType::i32 && !options.mix.on();
   const auto sample_bytes = static_cast<size_t>(batch.samples.bytes() / options.batch);
   auto* sample = batch.samples.data_as<uint8_t>();
   auto* target = batch.targets.data_as<uint8_t>();
@@ -164,6 +173,7 @@ void Loader::Impl::fill(Slot& slot, int64_t epoch, int64_t step) const {
       slot.labels[static_cast<size_t>(row)] = dataset.label(key.index);
     else
       fill_target(slot, key, epoch, {target, target_bytes});
+    if (has_classes) require_class(info, key.index, *reinterpret_cast<const int32_t*>(target));
   }
   if (options.mix.on()) {
     check(batch.count == options.batch, "only whole batches are mixed");
@@ -210,6 +220,7 @@ void Loader::Impl::work() {
 }
 
 Loader::Loader(const Dataset& dataset, LoaderOptions options) {
+  check_info(dataset.info());
   const std::string& name = dataset.info().name;
   if (options.batch < 1) fail(ErrorKind::usage, "[loader] batch {} is too small; at least 1", options.batch);
   if (options.batch > (int64_t{1} << 24))

@@ -1,9 +1,6 @@
 // Small helpers in which the op definitions of this folder are written.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,13 +22,6 @@ inline std::vector<int64_t> to_list(const Pair& pair) { return {pair[0], pair[1]
 inline TensorType f32(Shape shape) { return {DType::f32, std::move(shape), {}}; }
 inline TensorType i32(Shape shape) { return {DType::i32, std::move(shape), {}}; }
 inline TensorType i64(Shape shape) { return {DType::i64, std::move(shape), {}}; }
-
-/// What is added to a variance before its root: finite, at least 0.
-inline void require_epsilon(const InferContext& context) {
-  const double epsilon = context.attributes.real("epsilon");
-  if (!(epsilon >= 0 && std::isfinite(epsilon)))
-    context.fail(fmt::format("epsilon must be a number of at least 0, got {}", epsilon));
-}
 
 /// A copy: adding nodes moves the graph's own.
 inline Attributes attributes_of(const GradContext& context) { return context.graph.node(context.node).attributes; }

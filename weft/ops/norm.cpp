@@ -1,10 +1,19 @@
 // Batch normalisation (Ioffe and Szegedy 2015): training, inference, gradient and the running statistics.
+#include <cmath>
+
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
 #include "weft/ops/layer_norm.h"
 
 namespace weft::ops {
+
+void require_epsilon(const InferContext& context) {
+  const double epsilon = context.attributes.real("epsilon");
+  if (!(epsilon >= 0 && std::isfinite(epsilon)))
+    context.fail(fmt::format("epsilon must be a number of at least 0, got {}", epsilon));
+}
+
 namespace {
 
 AttributeSpec epsilon_attribute() { return attribute("epsilon", 1e-5, "added to the variance before its root"); }

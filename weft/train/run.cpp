@@ -308,7 +308,9 @@ void note_files(const PreparedRun& run, const RunOptions& options) {
 
 RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path& path, const RunOptions& options) {
   RunDirectory::require_free(path);
-  PreparedRun run(library, spec);
+  RunSpec resolved = spec;
+  resolve(resolved);
+  PreparedRun run(library, resolved);
   note_files(run, options);
   if (options.note)
     for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))

@@ -26,8 +26,8 @@ struct RunOutcome {
   Summary summary;  // complete where finished
 };
 
-/// Trains in a new directory (see RunDirectory::create). What is wrong with the spec, the data or the machine is said
-/// before anything is written.
+/// Trains in a new directory, runs/MODEL-DATA-N where it is empty. What the spec leaves open is resolved. What is wrong
+/// with the spec, the data or the machine is said before anything is written.
 RunOutcome start_run(const Library& library, const RunSpec& spec, const std::filesystem::path& directory,
                      const RunOptions& options);
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "weft/base/error.h"
+#include "weft/data/check_samples.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
 
@@ -22,6 +23,7 @@ RunData open_run_data(const Library& library, const RunSpec& spec) {
   RunData run_data;
   run_data.training = data::open_dataset(library.data, spec.data, data::Split::train);
   const data::DatasetInfo& info = run_data.training->info();
+  data::check_info(info);
   if (data::has_test_split(library.data, spec.data))
     run_data.test = data::open_dataset(library.data, spec.data, data::Split::test, info.encoding);
   if (run_data.training->size() < spec.batch)

@@ -41,6 +41,8 @@ std::string print_data_description(const DataDescription& d) {
   }
   if (d.info.vocabulary > 0) root["vocabulary"] = d.info.vocabulary;
   if (d.info.source_length > 0) root["source_length"] = d.info.source_length;
+  if (!json::accept(d.info.encoding.empty() ? "{}" : d.info.encoding))
+    fail(ErrorKind::usage, "'{}': the encoding in its info is no JSON; write JSON, or leave it empty", d.info.name);
   if (!d.info.encoding.empty()) root["encoding"] = json::parse(d.info.encoding);
   return root.dump(2) + "\n";
 }

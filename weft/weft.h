@@ -1,0 +1,39 @@
+// All that a program on weft needs. docs/api.md is the tour, examples/ has the programs that go with it.
+//
+//   weft          tensors, graphs, gradients, compiling, running
+//   weft::ops     functions that add ops to a graph
+//   weft::models  layers with parameters, and the models that come with weft
+//   weft::data    data sets and the loader that makes batches of them
+//   weft::train   runs: recipes, start and resume, and the Library of what can be named in them
+//   weft::cli     the program `weft` over a library of one's own
+#pragma once
+
+#include "weft/autodiff/autodiff.h"
+#include "weft/base/exception.h"
+#include "weft/base/parallel.h"
+#include "weft/base/rng.h"
+#include "weft/cli/run.h"
+#include "weft/compile/compile.h"
+#include "weft/data/data_spec.h"
+#include "weft/data/dataset.h"
+#include "weft/data/loader.h"
+#include "weft/data/open_dataset.h"
+#include "weft/graph/graph.h"
+#include "weft/models/builder.h"
+#include "weft/models/model.h"
+#include "weft/models/options.h"
+#include "weft/ops/all.h"
+#include "weft/ops/define.h"
+#include "weft/ops/ops.h"
+#include "weft/runtime/cpu_backend.h"
+#include "weft/runtime/evaluate.h"
+#include "weft/runtime/executor.h"
+#include "weft/runtime/function_kernel.h"
+#include "weft/runtime/state.h"
+#include "weft/tensor/safetensors.h"
+#include "weft/tensor/tensor.h"
+#include "weft/train/check_op.h"
+#include "weft/train/interrupt.h"
+#include "weft/train/library.h"
+#include "weft/train/run.h"
+#include "weft/train/run_spec.h"
