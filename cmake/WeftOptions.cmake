@@ -24,7 +24,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(weft_build_options INTERFACE -Wno-restrict)
 endif()
 if(WEFT_SANITIZE)
-  add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
   # Function multiversioning runs resolvers before a sanitizer has started.
   add_compile_definitions(WEFT_NO_MULTIVERSION)
