@@ -24,9 +24,10 @@ std::vector<bool> find_dependent(const Graph& graph, const std::vector<ValueId>&
 /// Of an op that is not weft's own, the rule may be wrong.
 void require_gradients(const Graph& graph, NodeId id, const Node& node, const std::vector<ValueId>& gradients) {
   if (gradients.size() != node.inputs.size())
-    fail(ErrorKind::usage,
-         "[{}] '{}': its gradient rule gives {} gradients for {} inputs; give one each, ValueId{{}} where there is none",
-         node.op->name, graph.node_name(id), gradients.size(), node.inputs.size());
+    fail(
+        ErrorKind::usage,
+        "[{}] '{}': its gradient rule gives {} gradients for {} inputs; give one each, ValueId{{}} where there is none",
+        node.op->name, graph.node_name(id), gradients.size(), node.inputs.size());
   for (size_t input = 0; input < gradients.size(); ++input) {
     const Value& value = graph.value(node.inputs[input]);
     if (!gradients[input].valid() || graph.shape(gradients[input]) == value.type.shape) continue;
