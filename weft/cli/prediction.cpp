@@ -109,7 +109,7 @@ bool is_of_kind(const std::string& spec, const std::string& kind) {
 /// The rows that a text names: data of any kind, or the file of a table.
 std::unique_ptr<data::Dataset> open_rows(const PredictionModel& model, const std::string& text) {
   const data::DatasetInfo& trained = model.data().info;
-  const std::vector<data::DatasetKind>& kinds = model.library().data;
+  const std::vector<data::DatasetKind>& kinds = model.data_kinds();
   const bool names_kind =
       std::any_of(kinds.begin(), kinds.end(), [&](const auto& k) { return is_of_kind(text, k.name); });
   if (is_of_kind(text, "csv")) return data::open_csv_features(data::parse_data_spec(text), trained.encoding);

@@ -32,7 +32,7 @@ class PredictionModel {
 
   /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K].
   Tensor run(const data::Batch& batch);
-  const train::Library& library() const { return library_; }
+  const std::vector<data::DatasetKind>& data_kinds() const { return library_.data; }
   const train::DataDescription& data() const { return run_.data; }
   const train::RunSpec& spec() const { return run_.spec; }
   /// "class 3" where the data have no names.
