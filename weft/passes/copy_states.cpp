@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "weft/graph/contents.h"
 #include "weft/passes/rebuild.h"
 
 namespace weft::passes {
@@ -11,12 +12,11 @@ namespace {
 /// Where values lie if every update is done in place.
 class States {
  public:
-  explicit States(const Graph& graph) : graph_(graph), input_(graph.values().size(), -1), content_(input_.size()) {
-    for (size_t index = 0; index < content_.size(); ++index) content_[index] = static_cast<int32_t>(index);
+  explicit States(const Graph& graph)
+      : graph_(graph), input_(graph.values().size(), -1), content_(find_contents(graph)) {
     for (size_t index = 0; index < graph.inputs().size(); ++index)
       input_[index_of(graph.inputs()[index].value)] = static_cast<int32_t>(index);
     for (const Node& node : graph.nodes()) {
-      if (node.op->is_view) content_[index_of(node.outputs[0])] = content_[index_of(node.inputs[0])];
       if (!node.op->is_view && !node.op->is_update) continue;
       const std::vector<std::pair<int, int>> view = {{0, 0}};
       for (const auto& [output, input] : node.op->is_view ? view : node.op->in_place)
@@ -44,9 +44,9 @@ class States {
   }
 
   const Graph& graph_;
-  std::vector<int32_t> input_;    // per value: the graph input in whose memory it lies, or -1
-  std::vector<int32_t> content_;  // per value: the one that it is a view of, or itself
-  std::unordered_map<const GraphInput*, int32_t> successor_;
+  std::vector<int32_t> input_;  // per value: the graph input in whose memory it lies, or -1
+  std::vector<ValueId> content_;
+  std::unordered_map<const GraphInput*, ValueId> successor_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "weft/base/error.h"
+#include "weft/graph/contents.h"
 
 namespace weft {
 
@@ -18,17 +19,14 @@ namespace {
 class UpdatesInPlace {
  public:
   explicit UpdatesInPlace(const Graph& graph)
-      : graph_(graph), content_(graph.values().size()), last_reader_(content_.size(), -1), replaced_(content_.size()) {
-    for (size_t index = 0; index < content_.size(); ++index) content_[index] = static_cast<int32_t>(index);
+      : graph_(graph), content_(find_contents(graph)), last_reader_(content_.size(), -1), replaced_(content_.size()) {
     const auto reads = [&](ValueId value, int32_t node) {
-      int32_t& last = last_reader_[static_cast<size_t>(content(value))];
+      int32_t& last = last_reader_[static_cast<size_t>(content(value).index)];
       last = std::max(last, node);
     };
     for (size_t index = 0; index < graph.nodes().size(); ++index) {
       const Node& node = graph.nodes()[index];
-      if (node.op->is_view)
-        content_[static_cast<size_t>(node.outputs[0].index)] = content(node.inputs[0]);
-      else
+      if (!node.op->is_view)
         for (const ValueId input : node.inputs) reads(input, static_cast<int32_t>(index));
     }
     for (const GraphOutput& output : graph.outputs()) reads(output.value, kAfterTheStep);
@@ -68,16 +66,16 @@ class UpdatesInPlace {
     if (!replaced_[static_cast<size_t>(map.root[static_cast<size_t>(storage)].index)]) return false;
     for (size_t other = 0; other < node.inputs.size(); ++other)
       if (other != static_cast<size_t>(input) && map.storage(node.inputs[other]) == storage) return false;
-    return last_reader_[static_cast<size_t>(content(state))] <= node_index;
+    return last_reader_[static_cast<size_t>(content(state).index)] <= node_index;
   }
 
  private:
   static constexpr int32_t kAfterTheStep = std::numeric_limits<int32_t>::max();
 
-  int32_t content(ValueId value) const { return content_[static_cast<size_t>(value.index)]; }
+  ValueId content(ValueId value) const { return content_[static_cast<size_t>(value.index)]; }
 
   const Graph& graph_;
-  std::vector<int32_t> content_;      // per value: the one that it is a view of, or itself
+  std::vector<ValueId> content_;
   std::vector<int32_t> last_reader_;  // per content: the last node in the graph's order
   std::vector<bool> replaced_;        // per value: a state that the step replaces
 };
