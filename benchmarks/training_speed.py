@@ -7,6 +7,7 @@ weft's images/s over those of the faster PyTorch format of the same round: above
 
   /usr/bin/python3 benchmarks/training_speed.py --rounds 5
   /usr/bin/python3 benchmarks/training_speed.py --only resnet50 --rounds 9 --threads 1
+  /usr/bin/python3 benchmarks/training_speed.py --only resnet50 --precision bf16   # PyTorch in bf16 autocast
 
 PyTorch is Debian's python3-torch; install libopenblas0-openmp too, or its matrix products run on the reference BLAS.
 """
@@ -22,6 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASES = {
     "resnet50": ("resnet50", "3,128,128", 16, ["--classes", "1000"]),
     "resnet9": ("resnet9", "1,28,28", 256, ["--classes", "10"]),
+    "mobilenet_v2": ("mobilenet_v2", "3,128,128", 16, ["--classes", "1000"]),
+    "vit_tiny": ("vit_tiny", "3,128,128", 16, ["--classes", "1000"]),
     "resnet18": ("resnet18", "3,32,32", 128, ["--classes", "10"]),
     "lenet5": ("lenet5", "1,28,28", 64, ["--classes", "10"]),
     "mlp": ("mlp", "1,28,28", 128, ["--classes", "10"]),
@@ -40,7 +43,11 @@ def run_json(command, threads):
 def run_round(case, arguments):
     model, shape, batch, extra = case
     common = [model, "--input", shape, "--batch", str(batch), "--threads", str(arguments.threads), *extra]
-    weft = run_json([arguments.weft, "bench", *common, "--seconds", str(arguments.seconds), "--json"], arguments.threads)
+    ours = [arguments.weft, "bench", *common, "--seconds", str(arguments.seconds), "--json"]
+    if arguments.precision != "f32":
+        ours += ["--precision", arguments.precision]
+        common += [f"--{arguments.precision}"]
+    weft = run_json(ours, arguments.threads)
     peer = ["/usr/bin/python3", ROOT / "benchmarks/peer/train_speed.py", *common, "--steps", str(arguments.peer_steps)]
     speeds = {"weft": weft["samples_per_second"]}
     for name, flags in {"channels-last": ["--channels-last"], "contiguous": []}.items():
@@ -54,6 +61,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=CASES, help="a case; repeatable; default: all")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32", help="of both sides")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=8, help="how long weft measures in a round")
     parser.add_argument("--peer-steps", type=int, default=12, help="steps that PyTorch measures in a round")
@@ -61,7 +69,8 @@ def main():
     parser.add_argument("--json", help="write the figures here")
     arguments = parser.parse_args()
     report = []
-    print(f"f32 training, {arguments.threads} threads, {arguments.rounds} rounds, medians of images/s (or sequences/s)\n")
+    print(f"{arguments.precision} training, {arguments.threads} threads, {arguments.rounds} rounds, "
+          "medians of images/s (or sequences/s)\n")
     print("| model | input | batch | weft | PyTorch channels-last | PyTorch contiguous | ratio | lowest | highest |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for name in arguments.only or CASES:
@@ -72,8 +81,8 @@ def main():
         model, shape, batch, _ = CASES[name]
         print(f"| {model} | {shape} | {batch} | {' | '.join(shown)} | **{statistics.median(ratios):.2f}** | "
               f"{ratios[0]:.2f} | {ratios[-1]:.2f} |", flush=True)
-        report.append({"case": name, "threads": arguments.threads, "rounds": rounds, "ratios": ratios,
-                       "median_ratio": statistics.median(ratios)})
+        report.append({"case": name, "precision": arguments.precision, "threads": arguments.threads, "rounds": rounds,
+                       "ratios": ratios, "median_ratio": statistics.median(ratios)})
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
 

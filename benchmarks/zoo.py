@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every model beside its PyTorch counterpart: parameters, multiply-adds, f32 training speed, as a Markdown table.
+"""Every model beside its PyTorch counterpart: parameters, multiply-adds, training speed, as a Markdown table.
 
 Each round runs weft, then PyTorch in channels-last, then PyTorch in contiguous format, each in a process of its own,
 with the same network, input, batch and thread count on synthetic data (benchmarks/training_speed.py does the same for
@@ -74,6 +74,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="MODEL", help="a model; repeatable; default: all")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32", help="of both sides")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=5, help="how long weft measures in a round")
     parser.add_argument("--peer-steps", type=int, default=6, help="steps that PyTorch measures in a round")
@@ -84,7 +85,8 @@ def main():
     for name in arguments.only or []:
         if name not in models:
             sys.exit(f"zoo: there is no model '{name}'; there are: {', '.join(models)}")
-    print(f"f32 training, {arguments.threads} threads, {arguments.rounds} rounds, medians of images/s (or sequences/s)\n")
+    print(f"{arguments.precision} training, {arguments.threads} threads, {arguments.rounds} rounds, "
+          "medians of images/s (or sequences/s)\n")
     print("| model | input | batch | parameters | multiply-adds | weft | PyTorch channels-last | PyTorch contiguous | ratio |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     rows = []
@@ -99,7 +101,7 @@ def main():
         )
         rows.append(row)
         if arguments.json:
-            report = {"threads": arguments.threads, "rounds": arguments.rounds, "models": rows}
+            report = {"precision": arguments.precision, "threads": arguments.threads, "rounds": arguments.rounds, "models": rows}
             pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
 
 

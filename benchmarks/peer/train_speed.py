@@ -21,6 +21,7 @@ def parse_arguments():
     parser.add_argument("--classes", type=int, default=10, help="or the vocabulary")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--channels-last", action="store_true", help="NHWC instead of NCHW in memory")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bf16, as torch.autocast does it on CPUs")
     parser.add_argument("--forward", action="store_true", help="inference, traced and frozen, instead of training")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warm-up", type=int, default=3, help="steps before the measured ones")
@@ -54,12 +55,15 @@ def main():
         model = model.to(memory_format=torch.channels_last)
         x = x.contiguous(memory_format=torch.channels_last)
 
+    def autocast():
+        return torch.autocast("cpu", dtype=torch.bfloat16, enabled=arguments.bf16, cache_enabled=not arguments.forward)
+
     if arguments.forward:
-        with torch.inference_mode():
+        with torch.inference_mode(), autocast():
             frozen = torch.jit.freeze(torch.jit.trace(model.eval(), x))
 
         def step():
-            with torch.inference_mode():
+            with torch.inference_mode(), autocast():
                 frozen(x)
 
     else:
@@ -68,7 +72,9 @@ def main():
 
         def step():
             optimizer.zero_grad(set_to_none=True)
-            models.loss_of(model, x, labels).backward()
+            with autocast():
+                loss = models.loss_of(model, x, labels)
+            loss.backward()
             optimizer.step()
 
     for _ in range(arguments.warm_up):
@@ -86,6 +92,7 @@ def main():
         "batch": arguments.batch,
         "threads": arguments.threads,
         "channels_last": arguments.channels_last,
+        "bf16": arguments.bf16,
         "forward": arguments.forward,
         "parameters": sum(p.numel() for p in model.parameters()),
         "steps": arguments.steps,
