@@ -61,7 +61,7 @@ class RandomStep {
   void add_step() {
     const ValueId x = pick();
     const auto add = [&](ValueId value) { images_.push_back(value); };
-    switch (random_.below(16)) {
+    switch (random_.below(18)) {
       case 0:
       case 1:
         return add(ops::conv2d(graph_, x, parameter({16, 16, 3, 3}), {.stride = {1, 1}, .padding = {1, 1}}));
@@ -100,6 +100,14 @@ class RandomStep {
         return add(ops::adaptive_avg_pool2d(graph_, ops::resize(graph_, x, {7, 7}, "bilinear"), {4, 4}));
       case 14:
         return add(ops::group_norm(graph_, x, parameter({16}), parameter({16}), 4));
+      case 15: {
+        const ValueId sums = ops::conv2d(graph_, x, parameter({16, 16, 3, 3}), {.stride = {1, 1}, .padding = {1, 1}});
+        return add(ops::add(graph_, sums, ops::reshape(graph_, parameter({16}), {1, 16, 1, 1})));
+      }
+      case 16: {
+        const ops::Pool2dOptions window{{2, 2}, {2, 2}, {0, 0}};
+        return add(ops::resize(graph_, ops::max_pool2d(graph_, ops::relu(graph_, x), window), {4, 4}, "nearest"));
+      }
       default: {
         const ops::Pool2dOptions window{{3, 3}, {1, 1}, {1, 1}};
         return add(ops::subtract(graph_, ops::max_pool2d(graph_, x, window), x));

@@ -57,6 +57,13 @@ void require_filters(const InferContext& context, const Shape& weight, int64_t g
                            to_string(weight), groups, groups == 1 ? "" : "s"));
 }
 
+void require_bias(const InferContext& context, int64_t channels) {
+  context.require_dtype(2, DType::f32);
+  if (context.shape(2) == Shape{channels}) return;
+  context.fail(
+      fmt::format("bias {} must be one number for each of the {} output channels", context.describe(2), channels));
+}
+
 std::vector<TensorType> infer_conv2d(const InferContext& context) {
   require_images(context, {0, 1});
   const Shape &input = context.shape(0), &weight = context.shape(1);
@@ -69,6 +76,7 @@ std::vector<TensorType> infer_conv2d(const InferContext& context) {
                              weight[1] * groups, groups > 1 ? fmt::format(" in {} groups", groups) : "", input[1],
                              context.describe(0)));
   }
+  if (context.input_count() > 2) require_bias(context, weight[0]);
   const Window window = window_attributes(context, {weight[2], weight[3]});
   const Pair output = window_output(context, window, {input[2], input[3]}, context.describe(0));
   return {f32({input[0], weight[0], output[0], output[1]})};
@@ -112,7 +120,9 @@ std::vector<TensorType> infer_backward_weights(const InferContext& context) {
   require_group_multiple(context, gradient[1], groups, "output", context.describe(1));
   const Pair kernel = pair_attribute(context, "kernel", 1);
   require_output_size(context, 1, window_attributes(context, kernel), {input[2], input[3]}, context.describe(0));
-  return {f32({gradient[1], input[1] / groups, kernel[0], kernel[1]})};
+  const TensorType weights = f32({gradient[1], input[1] / groups, kernel[0], kernel[1]});
+  if (!context.attributes.boolean("bias_gradient")) return {weights};
+  return {weights, f32({gradient[1]})};
 }
 
 /// A multiply-add per output element and weight of its output channel; padding is counted as if it were multiplied.
@@ -138,8 +148,11 @@ std::vector<ValueId> grad_conv2d(GradContext& context) {
   const ValueId input = context.inputs[0], weight = context.inputs[1], gradient = context.output_gradients[0];
   const Shape input_shape = graph.shape(input), weight_shape = graph.shape(weight);
   const std::string input_name = gradient_name(context, "input"), weight_name = gradient_name(context, "weight");
-  return {backward_data(graph, gradient, weight, options, input_shape, input_name),
-          backward_weights(graph, input, gradient, options, weight_shape, weight_name)};
+  std::vector<ValueId> gradients = {backward_data(graph, gradient, weight, options, input_shape, input_name),
+                                    backward_weights(graph, input, gradient, options, weight_shape, weight_name)};
+  if (context.inputs.size() > 2)
+    gradients.push_back(reduce_sum(graph, gradient, {0, 2, 3}, false, gradient_name(context, "bias")));
+  return gradients;
 }
 
 std::vector<ValueId> grad_backward_data(GradContext& context) {
@@ -153,15 +166,25 @@ std::vector<ValueId> grad_backward_data(GradContext& context) {
           backward_weights(graph, outer, output_gradient, options, weight_shape, weight_hint)};
 }
 
+/// Of the two results: a sum of what comes from either.
 std::vector<ValueId> grad_backward_weights(GradContext& context) {
   Graph& graph = context.graph;
-  const Attributes options = without(attributes_of(context), "kernel");
-  const ValueId input = context.inputs[0], output_gradient = context.inputs[1], outer = context.output_gradients[0];
-  const Shape input_shape = graph.shape(input);
+  const Attributes options = without(without(attributes_of(context), "kernel"), "bias_gradient");
+  const ValueId input = context.inputs[0], output_gradient = context.inputs[1];
+  const Shape input_shape = graph.shape(input), gradient_shape = graph.shape(output_gradient);
   const std::string input_hint = gradient_name(context, "input");
   const std::string gradient_hint = gradient_name(context, "output_gradient");
-  return {backward_data(graph, output_gradient, outer, options, input_shape, input_hint),
-          graph.add("conv2d", {input, outer}, options, gradient_hint)};
+  ValueId of_input, of_gradient;
+  if (const ValueId outer = context.output_gradients[0]; outer.valid()) {
+    of_input = backward_data(graph, output_gradient, outer, options, input_shape, input_hint);
+    of_gradient = graph.add("conv2d", {input, outer}, options, gradient_hint);
+  }
+  if (context.outputs.size() > 1 && context.output_gradients[1].valid()) {
+    const ValueId channels = reshape(graph, context.output_gradients[1], {1, gradient_shape[1], 1, 1});
+    of_gradient = of_gradient.valid() ? add(graph, of_gradient, channels, gradient_hint)
+                                      : broadcast_to(graph, channels, gradient_shape, gradient_hint);
+  }
+  return {of_input, of_gradient};
 }
 
 struct ConvCase {
@@ -202,11 +225,25 @@ std::vector<ConvCase> conv_cases() {
   };
 }
 
+/// Those that oneDNN serves in different ways.
+std::vector<ConvCase> conv_cases_with_bias() {
+  return {
+      {"3x3", {2, 16, 6, 6}, {32, 16, 3, 3}, {.padding = {1, 1}}},
+      {"6 channels of 1", {3, 1, 8, 8}, {6, 1, 5, 5}, {.padding = {2, 2}}},
+      {"1x1", {2, 16, 3, 3}, {5, 16, 1, 1}, {}},
+      {"two groups, strided", {2, 4, 5, 5}, {6, 2, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}},
+      {"depthwise", {1, 16, 6, 6}, {16, 1, 3, 3}, {.padding = {1, 1}, .groups = 16}},
+  };
+}
+
 std::vector<OpExample> conv_examples() {
   std::vector<OpExample> examples;
   for (const ConvCase& c : conv_cases()) {
     examples.push_back({c.label, {f32(c.input), f32(c.weight)}, to_attributes(c.options), {}});
   }
+  for (const ConvCase& c : conv_cases_with_bias())
+    examples.push_back(
+        {c.label + ", with a bias", {f32(c.input), f32(c.weight), f32({c.weight[0]})}, to_attributes(c.options), {}});
   return examples;
 }
 
@@ -225,6 +262,11 @@ std::vector<OpExample> backward_weights_examples() {
     const Attributes attributes = with(to_attributes(c.options), "kernel", c.weight[2], c.weight[3]);
     examples.push_back({c.label, {f32(c.input), f32(c.output())}, attributes, {}});
   }
+  for (const ConvCase& c : conv_cases_with_bias()) {
+    Attributes attributes = with(to_attributes(c.options), "kernel", c.weight[2], c.weight[3]);
+    attributes.set("bias_gradient", true);
+    examples.push_back({c.label + ", with a bias", {f32(c.input), f32(c.output())}, attributes, {}});
+  }
   return examples;
 }
 
@@ -233,8 +275,10 @@ std::vector<OpExample> backward_weights_examples() {
 void add_conv_ops(OpRegistry& registry) {
   OpDef conv;
   conv.name = "conv2d";
-  conv.summary = "Convolution of images [N,C,H,W] with weights [O,C/groups,KH,KW] (as in PyTorch: no kernel flip).";
-  conv.inputs = {"input", "weight"};
+  conv.summary =
+      "Convolution of images [N,C,H,W] with weights [O,C/groups,KH,KW] (as in PyTorch: no kernel flip), plus a bias "
+      "[O].";
+  conv.inputs = {"input", "weight", "bias?"};
   conv.outputs = {"output"};
   conv.attributes = conv_attributes();
   conv.infer = infer_conv2d;
@@ -265,12 +309,13 @@ void add_conv_ops(OpRegistry& registry) {
 
   OpDef weights;
   weights.name = "conv2d_backward_weights";
-  weights.summary = "Gradient of conv2d with respect to its weight.";
+  weights.summary = "Gradient of conv2d with respect to its weight and, where asked for, its bias.";
   weights.inputs = {"input", "output_gradient"};
-  weights.outputs = {"weight_gradient"};
+  weights.outputs = {"weight_gradient", "bias_gradient"};
   weights.attributes = conv_attributes();
   weights.attributes.push_back(
       required_attribute("kernel", std::vector<int64_t>{3, 3}, "height and width of the weight"));
+  weights.attributes.push_back(attribute("bias_gradient", false, "a second result: the gradient of the bias, [O]"));
   weights.infer = infer_backward_weights;
   weights.gradient = grad_backward_weights;
   weights.flops = [](const auto& inputs, const auto& outputs, const Attributes&) {

@@ -12,8 +12,10 @@
 #include "weft/passes/eliminate_dead_code.h"
 #include "weft/passes/fold_constants.h"
 #include "weft/passes/fuse_batch_norm.h"
+#include "weft/passes/fuse_bias.h"
 #include "weft/passes/fuse_elementwise.h"
 #include "weft/passes/mark_in_place.h"
+#include "weft/passes/pool_before_relu.h"
 
 namespace weft::passes {
 
@@ -43,6 +45,10 @@ const std::vector<Pass>& pipeline() {
        machine_independent(eliminate_common_subexpressions)},
       // Users of a value decide what can be fused: those that nobody reads must be gone by then.
       {"eliminate_leftovers", "Removes what folding has left without users.", machine_independent(eliminate_dead_code)},
+      {"pool_before_relu", "Applies a relu after the max pooling that reads it, to fewer numbers.",
+       machine_independent(pool_before_relu)},
+      {"fuse_bias", "Lets convolutions add their bias, and their weights' gradient sum up the bias's.",
+       machine_independent(fuse_bias)},
       {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu after it, forward and backward.",
        machine_independent(fuse_batch_norm)},
       {"fuse_elementwise", "Groups elementwise operations of one shape into single sweeps over memory.",

@@ -45,8 +45,14 @@ struct Descs {
   MemoryDesc image, weights, output;
 };
 
+std::optional<MemoryDesc> describe_bias(const Convolution& c) {
+  if (!c.bias) return std::nullopt;
+  return MemoryDesc::strided(dnnl_f32, {c.weights.shape[0]}, {1});
+}
+
 PrimitiveDesc ask(const Engine& engine, const Convolution& c, const Descs& descs) {
-  return ask_convolution(engine, {c.pass, descs.image, descs.weights, descs.output, c.stride, c.padding, c.dilation});
+  return ask_convolution(
+      engine, {c.pass, descs.image, descs.weights, descs.output, c.stride, c.padding, c.dilation, describe_bias(c)});
 }
 
 std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, const Descs& descs,
@@ -56,10 +62,12 @@ std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, c
   const MemoryDesc wanted = main.memory_desc(backward_weights ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
   const bool reordered = !wanted.same_memory(descs.weights);
   const Operand weights = reordered ? kernel->reserve(wanted) : c.weights_operand;
-  const std::vector<Argument> arguments = {
+  std::vector<Argument> arguments = {
       {backward_data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, descs.image, c.image_operand},
       {backward_weights ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, wanted, weights},
       {c.pass == Pass::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, descs.output, c.output_operand}};
+  if (const auto bias = describe_bias(c))
+    arguments.push_back({backward_weights ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, *bias, *c.bias});
   const auto add_reorder = [&](const MemoryDesc& from, Operand source, const MemoryDesc& to, Operand target) {
     const PrimitiveDesc reorder = ask_reorder(*request.engine, from, to);
     check(static_cast<bool>(reorder), "oneDNN reorders every weight that it wants");
@@ -80,6 +88,7 @@ std::optional<Convolution> read_convolution(const NodeSignature& node) {
   if (node.op->name == "conv2d") {
     c.image = in[0], c.weights = in[1], c.output = node.outputs[0];
     c.image_operand = input(0), c.weights_operand = input(1), c.output_operand = output(0);
+    if (in.size() > 2) c.bias = input(2);
   } else if (node.op->name == "conv2d_backward_data") {
     c.pass = Pass::backward_data;
     c.output = in[0], c.weights = in[1], c.image = node.outputs[0];
@@ -88,6 +97,7 @@ std::optional<Convolution> read_convolution(const NodeSignature& node) {
     c.pass = Pass::backward_weights;
     c.image = in[0], c.output = in[1], c.weights = node.outputs[0];
     c.image_operand = input(0), c.output_operand = input(1), c.weights_operand = output(0);
+    if (node.outputs.size() > 1) c.bias = output(1);
   } else {
     return std::nullopt;
   }

@@ -14,6 +14,7 @@ struct Convolution {
   Pass pass = Pass::forward;
   TensorType image, weights, output;  // or their gradients
   Operand image_operand, weights_operand, output_operand;
+  std::optional<Operand> bias;  // f32, one number for each channel of the output; or its gradient
   std::array<int64_t, 2> stride{}, padding{}, dilation{};
   int64_t groups = 1;
 };

@@ -88,15 +88,21 @@ std::optional<LayoutChoice> preferred_convolution_layouts(const Convolution& c, 
     for (const auto& question : asked)
       if (!answer) answer = ask(c, engine, question, least);
   if (!answer) return std::nullopt;
+  LayoutChoice choice;
   switch (c.pass) {
     case Pass::forward:
-      return LayoutChoice{{answer->image, answer->weights}, {answer->output}};
+      choice = {{answer->image, answer->weights}, {answer->output}};
+      if (c.bias) choice.inputs.push_back({});
+      break;
     case Pass::backward_data:
-      return LayoutChoice{{answer->output, answer->weights}, {answer->image}};
+      choice = {{answer->output, answer->weights}, {answer->image}};
+      break;
     case Pass::backward_weights:
-      return LayoutChoice{{answer->image, answer->output}, {answer->weights}};
+      choice = {{answer->image, answer->output}, {answer->weights}};
+      if (c.bias) choice.outputs.push_back({});
+      break;
   }
-  return std::nullopt;
+  return choice;
 }
 
 }  // namespace weft::onednn

@@ -99,11 +99,12 @@ bool PrimitiveDesc::next() {
 PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& query) {
   const auto dilation = gaps(query.dilation);
   const auto *stride = query.stride.data(), *padding = query.padding.data();
+  const auto* bias = query.bias ? query.bias->get() : nullptr;
   if (query.pass == Pass::forward)
     return ask([&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
       return dnnl_convolution_forward_primitive_desc_create(
           desc, engine.get(), dnnl_forward_training, dnnl_convolution_direct, query.image.get(), query.weights.get(),
-          nullptr, query.output.get(), stride, dilation.data(), padding, padding, attributes);
+          bias, query.output.get(), stride, dilation.data(), padding, padding, attributes);
     });
   const auto hint = std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query)));
   if (query.pass == Pass::backward_data)
@@ -117,7 +118,7 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
   return ask(
       [&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
         return dnnl_convolution_backward_weights_primitive_desc_create(
-            desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), nullptr,
+            desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), bias,
             query.output.get(), stride, dilation.data(), padding, padding, hint->get(), attributes);
       },
       hint);
@@ -148,12 +149,13 @@ bool PrimitiveDesc::next() {
 PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& query) {
   const auto dilation = gaps(query.dilation);
   const auto *stride = query.stride.data(), *padding = query.padding.data();
+  const auto* bias = query.bias ? query.bias->get() : nullptr;
   const auto operation = std::make_shared<dnnl_convolution_desc_t>();
   if (query.pass == Pass::forward)
     return ask(engine,
                dnnl_dilated_convolution_forward_desc_init(
                    operation.get(), dnnl_forward_training, dnnl_convolution_direct, query.image.get(),
-                   query.weights.get(), nullptr, query.output.get(), stride, dilation.data(), padding, padding),
+                   query.weights.get(), bias, query.output.get(), stride, dilation.data(), padding, padding),
                operation);
   const dnnl_status_t described =
       query.pass == Pass::backward_data
@@ -161,7 +163,7 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
                                                              query.image.get(), query.weights.get(), query.output.get(),
                                                              stride, dilation.data(), padding, padding)
           : dnnl_dilated_convolution_backward_weights_desc_init(
-                operation.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), nullptr,
+                operation.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), bias,
                 query.output.get(), stride, dilation.data(), padding, padding);
   return ask(engine, described, operation,
              std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query))));

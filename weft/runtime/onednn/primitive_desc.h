@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -62,6 +63,7 @@ struct ConvolutionQuery {
   Pass pass = Pass::forward;
   MemoryDesc image, weights, output;
   std::array<int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};  // (height, width); dilation 1: dense
+  std::optional<MemoryDesc> bias = {};                                 // or its gradient, beside that of the weights
 };
 
 // Each is empty where oneDNN has no implementation. Scratchpads are the caller's.

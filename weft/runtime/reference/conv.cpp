@@ -47,13 +47,14 @@ struct ConvGeometry {
   bool inside(int64_t h, int64_t w) const { return h >= 0 && h < height && w >= 0 && w < width; }
 };
 
-void forward(const ConvGeometry& g, const float* in, const float* weight, float* out) {
+/// `bias` may be null.
+void forward(const ConvGeometry& g, const float* in, const float* weight, const float* bias, float* out) {
   for (int64_t n = 0; n < g.batch; ++n)
     for (int64_t o = 0; o < g.out_channels; ++o)
       for (int64_t y = 0; y < g.out_height; ++y)
         for (int64_t x = 0; x < g.out_width; ++x) {
           const int64_t first_channel = o / g.group_out_channels() * g.group_channels();
-          double sum = 0;
+          double sum = bias == nullptr ? 0 : static_cast<double>(bias[o]);
           for (int64_t c = 0; c < g.group_channels(); ++c)
             for (int64_t kh = 0; kh < g.kernel_height; ++kh)
               for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
@@ -112,12 +113,25 @@ void backward_weights(const ConvGeometry& g, const float* in, const float* out_g
         }
 }
 
+void backward_bias(const ConvGeometry& g, const float* out_gradient, float* bias_gradient) {
+  for (int64_t o = 0; o < g.out_channels; ++o) {
+    double sum = 0;
+    for (int64_t n = 0; n < g.batch; ++n)
+      for (int64_t at = 0; at < g.out_height * g.out_width; ++at)
+        sum += static_cast<double>(out_gradient[g.out_offset(n, o, 0, 0) + at]);
+    bias_gradient[o] = static_cast<float>(sum);
+  }
+}
+
 }  // namespace
 
 void add_conv(KernelTable& table) {
   add_plain(table, "conv2d", [](const NodeSignature& node) -> Body {
     const ConvGeometry g(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape, node.attributes);
-    return [g](const KernelArguments& call) { forward(g, input(call, 0), input(call, 1), output(call, 0)); };
+    const bool has_bias = node.inputs.size() > 2;
+    return [g, has_bias](const KernelArguments& call) {
+      forward(g, input(call, 0), input(call, 1), has_bias ? input(call, 2) : nullptr, output(call, 0));
+    };
   });
   add_plain(table, "conv2d_backward_data", [](const NodeSignature& node) -> Body {
     const ConvGeometry g(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape, node.attributes);
@@ -125,7 +139,11 @@ void add_conv(KernelTable& table) {
   });
   add_plain(table, "conv2d_backward_weights", [](const NodeSignature& node) -> Body {
     const ConvGeometry g(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape, node.attributes);
-    return [g](const KernelArguments& call) { backward_weights(g, input(call, 0), input(call, 1), output(call, 0)); };
+    const bool has_bias = node.outputs.size() > 1;
+    return [g, has_bias](const KernelArguments& call) {
+      backward_weights(g, input(call, 0), input(call, 1), output(call, 0));
+      if (has_bias) backward_bias(g, input(call, 1), output(call, 1));
+    };
   });
 }
 
