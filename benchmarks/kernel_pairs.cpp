@@ -31,7 +31,12 @@ std::vector<Workload> workloads() {
   std::vector<Workload> all;
   const auto add = [&](const char* model, int64_t batch, std::vector<int64_t> shape, int64_t classes,
                        const char* only) {
-    all.push_back({model, {batch, std::move(shape), classes}, only});
+    Workload& workload = all.emplace_back();
+    workload.model = model;
+    workload.input.batch = batch;
+    workload.input.shape = std::move(shape);
+    workload.input.classes = classes;
+    workload.only = only;
   };
   add("resnet50", 16, {3, 128, 128}, 1000, "");
   add("resnet9", 256, {1, 28, 28}, 10, "");

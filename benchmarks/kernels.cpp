@@ -1,7 +1,8 @@
-// How far the native kernels are from the speed of memory: times batch norm, fused add + relu, pooling and SGD on
-// tensors of ResNet's sizes and prints GB/s beside a copy and a triad that are measured in the same run.
+// How far the native kernels are from the speed of memory: times the nodes of kernel_rows.h in f32 and in bf16 and
+// prints GB/s beside a copy and a triad that are measured in the same run.
 // With `pairs`: the native kernels beside oneDNN's, for every op that has both (kernel_pairs.h).
-// Build: cmake -DWEFT_BENCHMARKS=ON; run: build/benchmark_kernels [pairs | pairs-each] [threads]
+// Build: cmake -DWEFT_BENCHMARKS=ON; run: build/benchmark_kernels [threads [OP]], of the ops whose names begin with OP,
+// or build/benchmark_kernels pairs | pairs-each [threads]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,14 +12,17 @@
 #include <vector>
 
 #include "benchmarks/kernel_pairs.h"
+#include "benchmarks/kernel_rows.h"
 #include "weft/base/parallel.h"
 #include "weft/graph/graph.h"
+#include "weft/runtime/element.h"
 #include "weft/runtime/kernel.h"
 #include "weft/runtime/native/isa.h"
 
 namespace {
 
 using namespace weft;
+using benchmarks::Row;
 
 /// Seconds of the fastest of many calls: what other programs take away is not the kernel's. Each call runs after a
 /// sweep over memory that empties the caches where `cold`.
@@ -39,14 +43,6 @@ double fastest_seconds(const std::function<void()>& body, bool cold, std::vector
   return fastest;
 }
 
-struct Row {
-  std::string op;
-  std::vector<TensorType> inputs, outputs;
-  Attributes attributes;
-  bool in_place = false;  // output i is input in_place_of[i]
-  std::vector<size_t> in_place_of;
-};
-
 /// Bytes that have to cross the memory bus at least: every operand once.
 double operand_bytes(const Row& row) {
   double bytes = 0;
@@ -62,7 +58,14 @@ double time_kernel(const Row& row, int threads, bool cold, std::vector<char>& sw
   KernelTable table;
   add_native_kernels(table);
   std::string why_not;
-  const auto kernel = table.candidates(row.op).front().make(node, KernelOptions{threads}, why_not);
+  std::unique_ptr<Kernel> kernel;
+  if (!table.candidates(row.op).empty())
+    kernel = table.candidates(row.op).front().make(node, KernelOptions{threads}, why_not);
+  const KernelTable all = standard_kernels();  // for changes of layout, which are not native
+  for (const KernelCandidate& candidate : all.candidates(row.op)) {
+    if (kernel != nullptr) break;
+    kernel = candidate.make(node, KernelOptions{threads}, why_not);
+  }
   if (kernel == nullptr) {
     kernel_name = "declined: " + why_not;
     return 0;
@@ -73,13 +76,13 @@ double time_kernel(const Row& row, int threads, bool cold, std::vector<char>& sw
   std::vector<void*> to;
   for (const auto& type : row.inputs) {
     inputs.emplace_back(type);
-    if (type.dtype == DType::f32)
-      for (int64_t i = 0; i < type.bytes() / 4; ++i)
-        inputs.back().data_as<float>()[i] = static_cast<float>((i * 2654435761u) % 1000) * 2e-3f - 1.0f + 1e-4f;
+    for (int64_t i = 0; is_floating(type.dtype) && i < type.bytes() / size_of(type.dtype); ++i)
+      store_element(type.dtype, inputs.back().data(), i,
+                    static_cast<double>((i * 2654435761u) % 1000) * 2e-3 - 1.0 + 1e-4);
     from.push_back(inputs.back().data());
   }
   for (size_t i = 0; i < row.outputs.size(); ++i) {
-    if (row.in_place) {
+    if (!row.in_place_of.empty()) {
       to.push_back(inputs[row.in_place_of[i]].data());
       continue;
     }
@@ -116,58 +119,6 @@ void measure_memory(int threads, bool cold, std::vector<char>& sweep) {
              3.0 * 4 * static_cast<double>(count) / triad / 1e9);
 }
 
-TensorType image(int64_t n, int64_t c, int64_t size, const std::string& layout) {
-  return {DType::f32, {n, c, size, size}, parse_layout(layout, 4)};
-}
-
-std::vector<Row> rows() {
-  std::vector<Row> list;
-  const TensorType scalar{DType::f32, {}, {}};
-  using Pair = std::vector<int64_t>;
-  for (const std::string layout : {"aBcd16b", "acdb", ""})
-    for (const auto& [channels, size] : {std::pair<int64_t, int64_t>{64, 32}, {256, 32}, {512, 16}, {2048, 4}}) {
-      const TensorType x = image(16, channels, size, layout), channel{DType::f32, {channels}, {}};
-      const Attributes relu{{"epsilon", 1e-5}, {"activation", std::string("relu")}};
-      Attributes relu_backward = relu, relu_residual = relu;
-      relu_backward.set("residual_gradient", false);
-      relu_residual.set("residual_gradient", true);
-      list.push_back({"batch_norm", {x, channel, channel}, {x, channel, channel}, relu, false, {}});
-      list.push_back({"batch_norm", {x, channel, channel, x}, {x, channel, channel}, relu, false, {}});
-      list.push_back({"batch_norm_backward",
-                      {x, x, channel, channel, channel, channel},
-                      {x, channel, channel},
-                      relu_backward,
-                      false,
-                      {}});
-      list.push_back({"batch_norm_backward",
-                      {x, x, channel, channel, channel, channel, x},
-                      {x, channel, channel, x},
-                      relu_residual,
-                      false,
-                      {}});
-    }
-  const TensorType x = image(16, 256, 32, "aBcd16b");
-  list.push_back({"fused_elementwise",
-                  {x, x},
-                  {x},
-                  {{"program", std::string("add(0,1);relu(2)")}, {"results", Pair{3}}},
-                  false,
-                  {}});
-  list.push_back({"gelu", {x}, {x}, {{"approximate", false}}, false, {}});
-  const Attributes pool{{"kernel", Pair{3, 3}}, {"stride", Pair{2, 2}}, {"padding", Pair{1, 1}}};
-  const TensorType large = image(16, 64, 64, "aBcd16b"), small = image(16, 64, 32, "aBcd16b");
-  list.push_back({"max_pool2d", {large}, {small}, pool, false, {}});
-  list.push_back({"max_pool2d_backward", {small, large, small}, {large}, pool, false, {}});
-  const TensorType weight{DType::f32, {512, 512, 3, 3}, parse_layout("ABcd16b16a", 4)};
-  list.push_back({"sgd_update",
-                  {weight, weight, weight, scalar},
-                  {weight, weight},
-                  {{"momentum", 0.9}, {"nesterov", false}, {"weight_decay", 1e-4}},
-                  true,
-                  {0, 2}});
-  return list;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -176,24 +127,29 @@ int main(int argc, char** argv) {
   const char* given = argc > (pairs ? 2 : 1) ? argv[pairs ? 2 : 1] : nullptr;
   const int threads = given ? std::atoi(given) : omp_get_num_procs();
   if (pairs) {
-    weft::benchmarks::compare_kernels(threads, first == "pairs-each");
+    benchmarks::compare_kernels(threads, first == "pairs-each");
     return 0;
   }
+  const std::string only = argc > 2 ? argv[2] : "";
   std::vector<char> sweep(96 << 20);
   fmt::print("{} threads, {}; bytes count every operand once\n", threads, name_of(native::detect_isa()));
   for (const bool cold : {true, false}) {
     fmt::print("-- {} caches\n", cold ? "cold" : "warm");
     measure_memory(threads, cold, sweep);
-    for (const Row& row : rows()) {
-      std::string kernel;
-      const double seconds = time_kernel(row, threads, cold, sweep, kernel);
-      const std::string label =
-          fmt::format("{} {} x{}", row.op, to_string(row.inputs[0]), row.inputs.size() + row.outputs.size());
-      if (seconds == 0)
-        fmt::print("{:<58} {}\n", label, kernel);
-      else
-        fmt::print("{:<58} {:>8.3f} ms {:>7.1f} GB/s\n", label, seconds * 1e3, operand_bytes(row) / seconds / 1e9);
-    }
+    for (const DType images : {DType::f32, DType::bf16})
+      for (const Row& row : benchmarks::kernel_rows(images)) {
+        if (!row.op.starts_with(only)) continue;
+        std::string kernel;
+        const double seconds = time_kernel(row, threads, cold, sweep, kernel);
+        std::string label =
+            fmt::format("{} {} x{}", row.op, to_string(row.inputs[0]), row.inputs.size() + row.outputs.size());
+        if (row.inputs[0].layout != row.outputs[0].layout) label += " to @" + to_string(row.outputs[0].layout);
+        if (!kernel.starts_with("native")) label += " " + kernel;
+        if (seconds == 0)
+          fmt::print("{:<58} {}\n", label, kernel);
+        else
+          fmt::print("{:<58} {:>8.3f} ms {:>7.1f} GB/s\n", label, seconds * 1e3, operand_bytes(row) / seconds / 1e9);
+      }
     measure_memory(threads, cold, sweep);
   }
   return 0;

@@ -8,8 +8,18 @@ namespace {
 using namespace native_test;
 
 const std::vector<std::string> kLayouts = {"", "acdb", "aBcd16b", "aBcd8b"};
+// What matrix units want besides.
+const std::string kWideBlocks = "aBcd32b";
 // (N,C,H,W) with whole and partial channel blocks, few and many channels, odd sizes.
 const std::vector<Shape> kShapes = {{2, 16, 5, 7}, {3, 37, 3, 3}, {2, 5, 9, 11}, {4, 96, 8, 8}, {4, 16, 36, 36}};
+
+/// In f32 and with the images in bf16.
+void expect_matches(const Case& c) {
+  expect_matches_reference(c);
+  expect_matches_rounded_reference(in_bf16(c, [](const TensorType& type) { return type.shape.rank() > 1; }));
+}
+
+void make_variance(float& number) { number = 0.5f + std::abs(number); }
 
 std::vector<Case> forward_cases(const std::string& activation, bool residual) {
   std::vector<Case> cases;
@@ -21,22 +31,24 @@ std::vector<Case> forward_cases(const std::string& activation, bool residual) {
     if (residual) c.inputs.push_back(image);
     c.outputs = {image, channel, channel};
     c.attributes = {{"epsilon", 1e-5}, {"activation", activation}};
+    if (activation == "relu6") c.high = -(c.low = -8);
     cases.push_back(c);
   };
   for (const auto& shape : kShapes)
     for (const auto& layout : kLayouts) add(shape, layout);
+  add({3, 37, 3, 3}, kWideBlocks);
   add({50, 33}, "");
   return cases;
 }
 
 TEST(NativeBatchNorm, ForwardMatchesReference) {
-  for (const std::string activation : {"none", "relu"})
+  for (const std::string activation : {"none", "relu", "relu6"})
     for (const bool residual : {false, true})
-      for (const Case& c : forward_cases(activation, residual)) expect_matches_reference(c);
+      for (const Case& c : forward_cases(activation, residual)) expect_matches(c);
 }
 
 TEST(NativeBatchNorm, InferenceMatchesReference) {
-  for (const std::string activation : {"none", "relu"})
+  for (const std::string activation : {"none", "relu", "relu6"})
     for (const bool residual : {false, true})
       for (Case c : forward_cases(activation, residual)) {
         c.op = "batch_norm_inference";
@@ -44,9 +56,9 @@ TEST(NativeBatchNorm, InferenceMatchesReference) {
         c.inputs.insert(c.inputs.begin() + 3, {channel, channel});
         c.outputs.resize(1);
         c.prepare = [](std::vector<Tensor>& inputs) {
-          for (int64_t i = 0; i < inputs[4].elements(); ++i) inputs[4].data_as<float>()[i] += 1.5f;
+          for (int64_t i = 0; i < inputs[4].elements(); ++i) make_variance(inputs[4].data_as<float>()[i]);
         };
-        expect_matches_reference(c);
+        expect_matches(c);
       }
 }
 
@@ -57,7 +69,8 @@ TEST(NativeBatchNorm, BackwardMatchesReference) {
   };
   for (const Variant& variant :
        {Variant{"none", false, false}, Variant{"none", false, true}, Variant{"relu", false, false},
-        Variant{"relu", true, false}, Variant{"relu", true, true}, Variant{"relu", false, true}})
+        Variant{"relu", true, false}, Variant{"relu", true, true}, Variant{"relu", false, true},
+        Variant{"relu6", false, false}, Variant{"relu6", true, true}})
     for (Case c : forward_cases(variant.activation, false)) {
       const TensorType image = c.inputs[0], channel = c.inputs[1];
       c.op = "batch_norm_backward";
@@ -68,9 +81,9 @@ TEST(NativeBatchNorm, BackwardMatchesReference) {
       c.attributes.set("residual_gradient", variant.residual_gradient);
       c.tolerance = 1e-5;
       c.prepare = [](std::vector<Tensor>& inputs) {
-        for (int64_t i = 0; i < inputs[5].elements(); ++i) inputs[5].data_as<float>()[i] += 1.5f;
+        for (int64_t i = 0; i < inputs[5].elements(); ++i) make_variance(inputs[5].data_as<float>()[i]);
       };
-      expect_matches_reference(c);
+      expect_matches(c);
     }
 }
 

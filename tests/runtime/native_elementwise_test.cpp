@@ -8,6 +8,12 @@ namespace {
 
 using namespace native_test;
 
+/// In f32 and in bf16.
+void expect_matches(const Case& c) {
+  expect_matches_reference(c);
+  expect_matches_rounded_reference(in_bf16(c));
+}
+
 Case unary_case(const std::string& op, const TensorType& type, double low, double high) {
   Case c;
   c.op = op;
@@ -53,13 +59,13 @@ TEST(NativeElementwise, UnaryOpsMatchReference) {
                          Row{"pow_scalar", 0, 9}})
     for (const TensorType& type : {f32({}), f32({7}), f32({40, 1033}), f32({3, 21, 5, 7}, "acdb"),
                                    f32({3, 21, 5, 7}, "aBcd16b"), f32({2, 12, 9, 9}, "aBcd8b")})
-      expect_matches_reference(unary_case(row.op, type, row.low, row.high));
+      expect_matches(unary_case(row.op, type, row.low, row.high));
 }
 
 TEST(NativeElementwise, TanhFormOfGeluMatchesReference) {
   Case c = unary_case("gelu", f32({5000}), -6, 6);
   c.attributes.set("approximate", true);
-  expect_matches_reference(c);
+  expect_matches(c);
 }
 
 TEST(NativeElementwise, BinaryOpsMatchReferenceUnderBroadcasting) {
@@ -80,7 +86,7 @@ TEST(NativeElementwise, BinaryOpsMatchReferenceUnderBroadcasting) {
       c.op = op;
       c.inputs = {f32(a), f32(b)};
       c.outputs = {f32(y)};
-      expect_matches_reference(c);
+      expect_matches(c);
     }
 }
 
@@ -94,7 +100,7 @@ TEST(NativeElementwise, ChannelOperandsWorkInEveryLayout) {
         c.outputs = {f32(shape, layout)};
         c.low = 0.5;
         c.high = 2;
-        expect_matches_reference(c);
+        expect_matches(c);
       }
 }
 
@@ -112,7 +118,7 @@ TEST(NativeElementwise, ChoosesInEveryLayoutAndLetsTheOtherOperandBeNotANumber) 
         if (mask[i] == 0) inputs[1].data_as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
       }
     };
-    expect_matches_reference(c);
+    expect_matches(c);
   }
 }
 
@@ -146,7 +152,7 @@ Case fused_case(const std::string& layout) {
 }
 
 TEST(NativeElementwise, FusedProgramsMatchReference) {
-  for (const std::string layout : {"", "acdb", "aBcd16b", "aBcd8b"}) expect_matches_reference(fused_case(layout));
+  for (const std::string layout : {"", "acdb", "aBcd16b", "aBcd8b"}) expect_matches(fused_case(layout));
 }
 
 TEST(NativeElementwise, ResultsMayOverwriteAnyInputOfTheirShape) {
@@ -214,7 +220,7 @@ TEST(NativeElementwise, SpecialValuesBehaveAsInTheStandardLibrary) {
     c.prepare = [&](std::vector<Tensor>& inputs) {
       std::copy(values.begin(), values.end(), inputs[0].data_as<float>());
     };
-    expect_matches_reference(c);
+    expect_matches(c);
   }
 }
 

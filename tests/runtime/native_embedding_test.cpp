@@ -33,6 +33,7 @@ TEST(NativeAttention, CausalMaskMatchesReference) {
     c.attributes = {{"value", -1e30}};
     c.tolerance = 0;
     expect_matches_reference(c);
+    expect_matches_rounded_reference(in_bf16(c));
   }
 }
 
@@ -48,6 +49,7 @@ TEST(NativeDropout, DropsTheSameElementsAsTheReference) {
       c.tolerance = 2e-7;
       c.prepare = [](std::vector<Tensor>& inputs) { inputs[2].data_as<int64_t>()[0] = int64_t{1} << 40; };
       expect_matches_reference(c);
+      expect_matches_rounded_reference(in_bf16(c));
     }
 }
 

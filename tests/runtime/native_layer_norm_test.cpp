@@ -22,6 +22,8 @@ TEST(NativeLayerNorm, ForwardMatchesReference) {
     c.outputs = {f32(shape), row, row};
     c.attributes = {{"epsilon", 1e-5}};
     expect_matches_reference(c);
+    c.inputs[0].dtype = c.outputs[0].dtype = DType::bf16;
+    expect_matches_rounded_reference(c);
   }
 }
 
@@ -34,6 +36,8 @@ TEST(NativeLayerNorm, BackwardMatchesReference) {
     c.outputs = {f32(shape), channel, channel};
     c.tolerance = 1e-5;
     expect_matches_reference(c);
+    c.inputs[0].dtype = c.inputs[1].dtype = c.outputs[0].dtype = DType::bf16;
+    expect_matches_rounded_reference(c);
   }
 }
 

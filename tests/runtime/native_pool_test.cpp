@@ -18,8 +18,15 @@ const std::vector<Window> kWindows = {
     {{2, 19, 9, 7}, 2, 2, 0},                             // a row and a column are in no window
     {{2, 16, 9, 11}, 3, 2, 1},                            // overlapping, padded
     {{1, 6, 7, 7}, 3, 1, 1},   {{2, 40, 5, 5}, 5, 1, 0},  // global
+    {{2, 5, 11, 13}, 2, 4, 0},                            // rows between the windows
 };
-const std::vector<std::string> kLayouts = {"", "acdb", "aBcd16b", "aBcd8b"};
+const std::vector<std::string> kLayouts = {"", "acdb", "aBcd16b", "aBcd8b", "aBcd32b"};
+
+/// In f32 and in bf16.
+void expect_matches(const Case& c) {
+  expect_matches_reference(c);
+  expect_matches_rounded_reference(in_bf16(c));
+}
 
 Shape pooled(const Window& w) {
   const auto size = [&](int64_t in) { return (in + 2 * w.padding - w.kernel) / w.stride + 1; };
@@ -41,7 +48,7 @@ TEST(NativePool, MaximumMatchesReference) {
       c.inputs = {f32(window.in, layout)};
       c.outputs = {f32(pooled(window), layout)};
       c.attributes = attributes(window);
-      expect_matches_reference(c);
+      expect_matches(c);
     }
 }
 
@@ -57,7 +64,7 @@ TEST(NativePool, NaNIsTheMaximumOfItsWindow) {
         for (int64_t i = 0; i < inputs[0].elements(); i += 29)
           inputs[0].data_as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
       };
-      expect_matches_reference(c);
+      expect_matches(c);
     }
 }
 
@@ -79,7 +86,7 @@ void expect_same_gradients(const std::function<void(Tensor&)>& prepare) {
         forward.attributes = attributes(window);
         inputs[2] = run_reference(forward, {inputs[1]})[0];
       };
-      expect_matches_reference(c);
+      expect_matches(c);
     }
 }
 
@@ -106,11 +113,11 @@ TEST(NativePool, AverageMatchesReference) {
         c.outputs = {f32(pooled(window), layout)};
         c.attributes = attributes(window);
         c.attributes.set("count_padding", count_padding);
-        expect_matches_reference(c);
+        expect_matches(c);
         c.op = "avg_pool2d_backward";
         std::swap(c.inputs, c.outputs);
         c.attributes.set("input_size", std::vector<int64_t>{window.in[2], window.in[3]});
-        expect_matches_reference(c);
+        expect_matches(c);
       }
 }
 

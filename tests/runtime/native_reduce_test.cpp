@@ -28,6 +28,9 @@ TEST(NativeReduce, MatchesReferenceOverAnyAxes) {
       c.low = c.op == "reduce_prod" ? 0.99 : 0.5;  // products that no float holds would all be equal
       c.high = c.op == "reduce_prod" ? 1.01 : 1;
       expect_matches_reference(c);
+      c.inputs[0].dtype = DType::bf16;  // with the result in f32, as gradients of biases are
+      expect_matches_rounded_reference(c);
+      expect_matches_rounded_reference(in_bf16(c));
     }
 }
 
@@ -61,6 +64,7 @@ TEST(NativeReduce, ExtremaAreNaNWhereverOneLies) {
           inputs[0].data_as<float>()[place] = std::numeric_limits<float>::quiet_NaN();
         };
         expect_matches_reference(c);
+        expect_matches_rounded_reference(in_bf16(c));
       }
 }
 
@@ -124,7 +128,20 @@ TEST(NativeSoftmax, MatchesReference) {
       c.low = -30;
       c.high = 30;
       expect_matches_reference(c);
+      expect_matches_rounded_reference(in_bf16(c));
     }
+}
+
+TEST(NativeSoftmax, BackwardMatchesReference) {
+  for (const Shape& shape : {Shape{7}, Shape{50, 10}, Shape{3, 4, 5, 129}, Shape{2, 1000}}) {
+    Case c;
+    c.op = "softmax_backward";
+    c.inputs = {f32(shape), f32(shape)};
+    c.outputs = {f32(shape)};
+    c.attributes = {{"axis", int64_t{-1}}};
+    expect_matches_reference(c);
+    expect_matches_rounded_reference(in_bf16(c));
+  }
 }
 
 TEST(NativeSoftmax, SurvivesMaskedScores) {
@@ -138,6 +155,7 @@ TEST(NativeSoftmax, SurvivesMaskedScores) {
     inputs[0].data_as<float>()[85] = std::numeric_limits<float>::quiet_NaN();
   };
   expect_matches_reference(c);
+  expect_matches_rounded_reference(in_bf16(c));
 }
 
 TEST(NativeSoftmax, DeclinesOtherAxes) {

@@ -26,6 +26,7 @@ void expect_both_ways(const std::string& op, const Attributes& attributes) {
           c.outputs = {f32(grows ? large : small, layout)};
           c.attributes = attributes;
           expect_matches_reference(c);
+          expect_matches_rounded_reference(in_bf16(c));
         }
 }
 

@@ -118,18 +118,21 @@ inline void expect_close(const Tensor& actual, const Tensor& expected, double to
 
 /// Fails where the padding of a blocked tensor holds anything but zeros.
 inline void expect_zero_padding(const Tensor& tensor, const std::string& what) {
-  if (tensor.bytes() == tensor.elements() * size_of(tensor.dtype()) || tensor.dtype() != DType::f32) return;
+  if (tensor.bytes() == tensor.elements() * size_of(tensor.dtype()) || !is_floating(tensor.dtype())) return;
   const Tensor again = tensor.with_layout({}).with_layout(tensor.layout());
-  const int64_t stored = tensor.bytes() / 4;
+  const int64_t stored = tensor.bytes() / size_of(tensor.dtype());
   for (int64_t i = 0; i < stored; ++i) {
-    const float kept = again.data_as<float>()[i], found = tensor.data_as<float>()[i];
+    const double kept = load_element(tensor.dtype(), again.data(), i);
+    const double found = load_element(tensor.dtype(), tensor.data(), i);
     if (kept == 0 && found != 0) FAIL() << what << ": padding holds " << found << " at " << i;
   }
 }
 
-inline void expect_matches_reference(const Case& c) {
-  const std::vector<Tensor> inputs = plain_inputs(c);
-  const std::vector<Tensor> expected = run_reference(c, inputs);
+using Compare = std::function<void(const Tensor& actual, const Tensor& expected, const std::string& what)>;
+
+/// Runs the native kernel on every instruction set, with one thread and with several.
+inline void expect_results(const Case& c, const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected,
+                           const Compare& compare) {
   std::vector<Tensor> laid_out;
   for (size_t i = 0; i < inputs.size(); ++i) laid_out.push_back(inputs[i].with_layout(c.inputs[i].layout));
   const BareNode node(c);
@@ -144,7 +147,7 @@ inline void expect_matches_reference(const Case& c) {
       ASSERT_EQ(actual.size(), expected.size());
       for (size_t i = 0; i < expected.size(); ++i) {
         const std::string which = what + " -> output " + std::to_string(i);
-        expect_close(actual[i], expected[i], c.tolerance, which);
+        compare(actual[i], expected[i], which);
         expect_zero_padding(actual[i], which);
       }
       const auto again = run_kernel(*kernel, node.signature, laid_out);
@@ -152,6 +155,60 @@ inline void expect_matches_reference(const Case& c) {
         EXPECT_EQ(std::memcmp(actual[i].data(), again[i].data(), static_cast<size_t>(actual[i].bytes())), 0)
             << what << ": two runs differ";
     }
+}
+
+inline void expect_matches_reference(const Case& c) {
+  const std::vector<Tensor> inputs = plain_inputs(c);
+  expect_results(c, inputs, run_reference(c, inputs),
+                 [&](const Tensor& actual, const Tensor& expected, const auto& what) {
+                   expect_close(actual, expected, c.tolerance, what);
+                 });
+}
+
+inline Tensor converted(const Tensor& tensor, DType dtype) {
+  Tensor result(dtype, tensor.shape());
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    store_element(dtype, result.data(), i, load_element(tensor.dtype(), tensor.data(), i));
+  return result;
+}
+
+/// The case with those of its f32 operands in bf16 that `is_image` accepts.
+inline Case in_bf16(
+    Case c, const std::function<bool(const TensorType&)>& is_image = [](const TensorType&) { return true; }) {
+  for (auto* types : {&c.inputs, &c.outputs})
+    for (auto& type : *types)
+      if (type.dtype == DType::f32 && is_image(type)) type.dtype = DType::bf16;
+  return c;
+}
+
+/// Against the reference in f32 on the same numbers, its results rounded: no further away than the neighbouring bf16.
+inline void expect_matches_rounded_reference(const Case& c) {
+  Case wide = c;
+  for (auto* types : {&wide.inputs, &wide.outputs})
+    for (auto& type : *types)
+      if (type.dtype == DType::bf16) type.dtype = DType::f32;
+  std::vector<Tensor> inputs = plain_inputs(wide), rounded;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    rounded.push_back(converted(inputs[i], c.inputs[i].dtype));
+    inputs[i] = converted(rounded[i], wide.inputs[i].dtype);
+  }
+  const auto compare = [&](const Tensor& actual, const Tensor& expected, const std::string& what) {
+    if (actual.dtype() != DType::bf16) return expect_close(actual, expected, c.tolerance, what);
+    const Tensor plain = converted(actual.with_layout({}), DType::f32);
+    const Tensor nearest = converted(converted(expected, DType::bf16), DType::f32);
+    double scale = 1e-30;
+    for (int64_t i = 0; i < expected.elements(); ++i)
+      if (std::isfinite(expected.data_as<float>()[i]))
+        scale = std::max(scale, std::abs(static_cast<double>(expected.data_as<float>()[i])));
+    for (int64_t i = 0; i < expected.elements(); ++i) {
+      const auto a = static_cast<double>(plain.data_as<float>()[i]),
+                 e = static_cast<double>(nearest.data_as<float>()[i]);
+      if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+      ASSERT_LE(std::abs(a - e), std::abs(e) / 128 + c.tolerance * scale)
+          << what << ", element " << i << ": " << a << " instead of " << e;
+    }
+  };
+  expect_results(c, rounded, run_reference(wide, inputs), compare);
 }
 
 }  // namespace weft::native_test

@@ -9,17 +9,19 @@ namespace weft::native {
 
 namespace {
 
+template <typename T>
 struct NormaliseChunk {
-  const float *x, *residual;  // residual: only read where the node has one
-  float* y;
+  const T *x, *residual;  // residual: only read where the node has one
+  T* y;
   int64_t rows, stride, width;
   const float *mean, *factor, *shift;  // y = (x - mean) * factor + shift
 };
 
+template <typename T>
 struct Loops {
-  void (*moments)(const float* x, int64_t rows, int64_t stride, int64_t width, double before, double* mean,
+  void (*moments)(const T* x, int64_t rows, int64_t stride, int64_t width, double before, double* mean,
                   double* squares);
-  void (*normalise[2][2])(const NormaliseChunk&);  // [has residual][has relu]
+  void (*normalise[2][3])(const NormaliseChunk<T>&);  // [has residual][Activation]
 };
 
 }  // namespace
@@ -27,21 +29,24 @@ struct Loops {
 }  // namespace weft::native
 
 #define WEFT_LOOPS "weft/runtime/native/batch_norm_loops.h"
+#define WEFT_LOOPS_PER_TYPE
 #include "weft/runtime/native/multiversion.h"
 
 namespace weft::native {
 
 namespace {
 
+/// T: what images consist of.
+template <typename T>
 class BatchNorm : public Kernel {
  public:
   BatchNorm(const ChannelView& view, const NodeSignature& node, int threads, bool training, Isa isa)
       : view_(view),
         split_(split_channels(view, threads)),
-        loops_(loops_for(isa)),
+        loops_(loops_for<T>(isa)),
         training_(training),
-        relu_(node.attributes.text("activation") == "relu"),
         residual_(node.inputs.size() == (training ? 4u : 6u)),
+        activation_(*activation_of(node)),
         epsilon_(node.attributes.real("epsilon")),
         name_(training ? "native:batch_norm" : "native:batch_norm_inference") {}
 
@@ -75,17 +80,17 @@ class BatchNorm : public Kernel {
  private:
   struct Call {
     Call(const BatchNorm& kernel, const KernelArguments& a) {
-      x = static_cast<const float*>(a.inputs[0]);
-      scale = static_cast<const float*>(a.inputs[1]);
-      shift = static_cast<const float*>(a.inputs[2]);
-      if (kernel.residual_) residual = static_cast<const float*>(a.inputs.back());
-      y = static_cast<float*>(a.outputs[0]);
+      x = a.input<T>(0);
+      scale = a.input(1);
+      shift = a.input(2);
+      if (kernel.residual_) residual = static_cast<const T*>(a.inputs.back());
+      y = a.output<T>(0);
       if (kernel.training_) {
-        mean = static_cast<float*>(a.outputs[1]);
-        variance = static_cast<float*>(a.outputs[2]);
+        mean = a.output(1);
+        variance = a.output(2);
       } else {
-        given_mean = static_cast<const float*>(a.inputs[3]);
-        given_variance = static_cast<const float*>(a.inputs[4]);
+        given_mean = a.input(3);
+        given_variance = a.input(4);
       }
       auto* space = static_cast<char*>(a.workspace);
       for (float** padded : {&padded_mean, &padded_factor, &padded_shift}) {
@@ -94,8 +99,10 @@ class BatchNorm : public Kernel {
       }
       partials = reinterpret_cast<double*>(space);
     }
-    const float *x, *scale, *shift, *residual = nullptr, *given_mean = nullptr, *given_variance = nullptr;
-    float *y, *mean = nullptr, *variance = nullptr;
+    const T *x, *residual = nullptr;
+    T* y;
+    const float *scale, *shift, *given_mean = nullptr, *given_variance = nullptr;
+    float *mean = nullptr, *variance = nullptr;
     float *padded_mean, *padded_factor, *padded_shift;  // zero in the padding, so that padded outputs are zero
     double* partials;                                   // per part: means, then squares
   };
@@ -160,7 +167,7 @@ class BatchNorm : public Kernel {
 
   void normalise(const Call& call, int64_t group, int64_t begin, int64_t end) const {
     const int64_t channel = group * view_.width;
-    const auto loop = loops_.normalise[residual_][relu_];
+    const auto loop = loops_.normalise[residual_][static_cast<int>(activation_)];
     for_each_chunk_reversed(view_, group, begin, end, split_.apply_rows, [&](int64_t offset, int64_t rows) {
       loop({call.x + offset, residual_ ? call.residual + offset : call.x, call.y + offset, rows, view_.row_stride,
             view_.width, call.padded_mean + channel, call.padded_factor + channel, call.padded_shift + channel});
@@ -169,30 +176,40 @@ class BatchNorm : public Kernel {
 
   const ChannelView view_;
   const ChannelSplit split_;
-  const Loops& loops_;
-  const bool training_, relu_, residual_;
+  const Loops<T>& loops_;
+  const bool training_, residual_;
+  const Activation activation_;
   const double epsilon_;
   const std::string name_;
 };
 
 }  // namespace
 
+std::optional<Activation> activation_of(const NodeSignature& node) {
+  const std::string name = node.attributes.text("activation");
+  if (name == "none") return Activation::none;
+  if (name == "relu") return Activation::relu;
+  if (name == "relu6") return Activation::relu6;
+  return std::nullopt;
+}
+
 std::optional<ChannelView> batch_norm_view(const NodeSignature& node, std::string& why_not) {
   const TensorType& input = node.inputs[0];
   for (const auto* types : {&node.inputs, &node.outputs})
     for (const auto& type : *types) {
-      if (type.dtype != DType::f32) {
-        why_not = fmt::format("an operand is {}, not f32", to_string(type));
+      const bool is_image = type.shape.rank() != 1;
+      if (type.dtype != (is_image ? input.dtype : DType::f32) || !is_stored_type(type.dtype)) {
+        why_not = fmt::format("operand {} with input {}: images are f32 or bf16, statistics and parameters f32",
+                              to_string(type), to_string(input));
         return std::nullopt;
       }
-      if (type.shape.rank() == 1 ? !type.layout.is_plain() : type.layout != input.layout) {
+      if (is_image ? type.layout != input.layout : !type.layout.is_plain()) {
         why_not = fmt::format("operand {} has another layout than input {}", to_string(type), to_string(input));
         return std::nullopt;
       }
     }
-  const std::string activation = node.attributes.text("activation");
-  if (activation != "none" && activation != "relu") {
-    why_not = fmt::format("activation '{}'", activation);
+  if (!activation_of(node)) {
+    why_not = fmt::format("activation '{}'", node.attributes.text("activation"));
     return std::nullopt;
   }
   auto view = channel_view(input);
@@ -210,7 +227,9 @@ void add_batch_norm(KernelTable& table, Isa isa) {
                                       std::string& why_not) -> std::unique_ptr<Kernel> {
       const auto view = batch_norm_view(node, why_not);
       if (!view) return nullptr;
-      return std::make_unique<BatchNorm>(*view, node, options.threads, training, isa);
+      return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+        return std::make_unique<BatchNorm<decltype(number)>>(*view, node, options.threads, training, isa);
+      });
     };
     table.add(training ? "batch_norm" : "batch_norm_inference", {"native", make});
   }

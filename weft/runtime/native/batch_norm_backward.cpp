@@ -6,19 +6,40 @@ namespace weft::native {
 
 namespace {
 
-enum class ReluMask { none, from_input, from_output };
+/// Where the gradient passes: what the activation was, and what of it is computed again or read.
+enum class Mask { none, relu_of_input, relu_of_output, relu6_of_input, relu6_of_output };
+constexpr bool reads_output(Mask mask) { return mask == Mask::relu_of_output || mask == Mask::relu6_of_output; }
 
+Mask mask_of(const NodeSignature& node) {
+  const bool has_output = node.inputs.size() == 7;
+  switch (*activation_of(node)) {
+    case Activation::none:
+      return Mask::none;
+    case Activation::relu:
+      return has_output ? Mask::relu_of_output : Mask::relu_of_input;
+    case Activation::relu6:
+      return has_output ? Mask::relu6_of_output : Mask::relu6_of_input;
+  }
+  return Mask::none;
+}
+
+template <typename T>
 struct BackwardChunk {
-  const float *gradient, *x, *output;  // output: only read for ReluMask::from_output
-  float *masked, *input_gradient;
+  const T *gradient, *x, *output;  // output: only read where reads_output(mask)
+  T *masked, *input_gradient;
   int64_t rows, stride, width;
   const float *mean, *factor, *shift, *bias, *slope;
   double *sums, *products;
 };
 
+template <typename T>
+struct MaskedLoops {
+  void (*sum[2])(const BackwardChunk<T>&);  // [stores the residual's gradient]
+  void (*apply)(const BackwardChunk<T>&);
+};
+template <typename T>
 struct Loops {
-  void (*sum[3][2])(const BackwardChunk&);  // [relu mask][stores the residual's gradient]
-  void (*apply[3])(const BackwardChunk&);
+  MaskedLoops<T> of[5];  // [Mask]
 };
 
 }  // namespace
@@ -26,21 +47,22 @@ struct Loops {
 }  // namespace weft::native
 
 #define WEFT_LOOPS "weft/runtime/native/batch_norm_backward_loops.h"
+#define WEFT_LOOPS_PER_TYPE
 #include "weft/runtime/native/multiversion.h"
 
 namespace weft::native {
 
 namespace {
 
+/// T: what images and their gradients consist of.
+template <typename T>
 class BatchNormBackward : public Kernel {
  public:
   BatchNormBackward(const ChannelView& view, const NodeSignature& node, int threads, Isa isa)
       : view_(view),
         split_(split_channels(view, threads)),
-        loops_(loops_for(isa)),
-        mask_(node.attributes.text("activation") != "relu" ? ReluMask::none
-              : node.inputs.size() == 7                    ? ReluMask::from_output
-                                                           : ReluMask::from_input),
+        loops_(loops_for<T>(isa)),
+        mask_(mask_of(node)),
         residual_(node.attributes.boolean("residual_gradient")),
         epsilon_(node.attributes.real("epsilon")) {}
 
@@ -78,19 +100,17 @@ class BatchNormBackward : public Kernel {
 
   struct Call {
     Call(const BatchNormBackward& kernel, const KernelArguments& a) {
-      const auto input = [&](size_t i) { return static_cast<const float*>(a.inputs[i]); };
-      const auto output_at = [&](size_t i) { return static_cast<float*>(a.outputs[i]); };
-      gradient = input(0);
-      x = input(1);
-      scale = input(2);
-      shift = input(3);
-      mean = input(4);
-      variance = input(5);
-      output = kernel.mask_ == ReluMask::from_output ? input(6) : x;
-      input_gradient = output_at(0);
-      scale_gradient = output_at(1);
-      shift_gradient = output_at(2);
-      residual_gradient = kernel.residual_ ? output_at(3) : nullptr;
+      gradient = a.input<T>(0);
+      x = a.input<T>(1);
+      scale = a.input(2);
+      shift = a.input(3);
+      mean = a.input(4);
+      variance = a.input(5);
+      output = reads_output(kernel.mask_) ? a.input<T>(6) : x;
+      input_gradient = a.output<T>(0);
+      scale_gradient = a.output(1);
+      shift_gradient = a.output(2);
+      residual_gradient = kernel.residual_ ? a.output<T>(3) : nullptr;
       auto* space = static_cast<char*>(a.workspace);
       for (float** padded : {&padded_mean, &padded_factor, &padded_shift, &padded_bias, &padded_slope}) {
         *padded = reinterpret_cast<float*>(space);
@@ -98,8 +118,10 @@ class BatchNormBackward : public Kernel {
       }
       partials = reinterpret_cast<double*>(space);
     }
-    const float *gradient, *x, *scale, *shift, *mean, *variance, *output;
-    float *input_gradient, *scale_gradient, *shift_gradient, *residual_gradient;
+    const T *gradient, *x, *output;
+    T *input_gradient, *residual_gradient;
+    const float *scale, *shift, *mean, *variance;
+    float *scale_gradient, *shift_gradient;
     float *padded_mean, *padded_factor, *padded_shift, *padded_bias, *padded_slope;
     double* partials;  // per part: sums, then products
   };
@@ -117,9 +139,9 @@ class BatchNormBackward : public Kernel {
     });
   }
 
-  BackwardChunk chunk(const Call& call, int64_t group, int64_t offset, int64_t rows) const {
+  BackwardChunk<T> chunk(const Call& call, int64_t group, int64_t offset, int64_t rows) const {
     const int64_t channel = group * view_.width;
-    BackwardChunk c{};
+    BackwardChunk<T> c{};
     c.gradient = call.gradient + offset;
     c.x = call.x + offset;
     c.output = call.output + offset;
@@ -152,9 +174,9 @@ class BatchNormBackward : public Kernel {
   void sum(const Call& call, int64_t group, int part, int64_t begin, int64_t end) const {
     double* sums = call.partials + 2 * part * partial_stride();
     std::fill(sums, sums + 2 * partial_stride(), 0.0);
-    const auto loop = loops_.sum[static_cast<int>(mask_)][residual_];
+    const auto loop = loops_.of[static_cast<int>(mask_)].sum[residual_];
     for_each_chunk(view_, group, begin, end, split_.chunk_rows, [&](int64_t offset, int64_t rows) {
-      BackwardChunk c = chunk(call, group, offset, rows);
+      BackwardChunk<T> c = chunk(call, group, offset, rows);
       c.masked = residual_ ? call.residual_gradient + offset : nullptr;
       c.sums = sums;
       c.products = sums + partial_stride();
@@ -187,9 +209,9 @@ class BatchNormBackward : public Kernel {
 
   void apply(const Call& call, int64_t group, int64_t begin, int64_t end) const {
     // The residual's gradient is the masked gradient: nothing to mask again, and one tensor less to read.
-    const auto loop = loops_.apply[static_cast<int>(residual_ ? ReluMask::none : mask_)];
+    const auto loop = loops_.of[static_cast<int>(residual_ ? Mask::none : mask_)].apply;
     for_each_chunk_reversed(view_, group, begin, end, split_.apply_rows, [&](int64_t offset, int64_t rows) {
-      BackwardChunk c = chunk(call, group, offset, rows);
+      BackwardChunk<T> c = chunk(call, group, offset, rows);
       if (residual_) c.gradient = call.residual_gradient + offset;
       loop(c);
     });
@@ -197,8 +219,8 @@ class BatchNormBackward : public Kernel {
 
   const ChannelView view_;
   const ChannelSplit split_;
-  const Loops& loops_;
-  const ReluMask mask_;
+  const Loops<T>& loops_;
+  const Mask mask_;
   const bool residual_;
   const double epsilon_;
 };
@@ -210,7 +232,9 @@ void add_batch_norm_backward(KernelTable& table, Isa isa) {
                           std::string& why_not) -> std::unique_ptr<Kernel> {
     const auto view = batch_norm_view(node, why_not);
     if (!view) return nullptr;
-    return std::make_unique<BatchNormBackward>(*view, node, options.threads, isa);
+    return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+      return std::make_unique<BatchNormBackward<decltype(number)>>(*view, node, options.threads, isa);
+    });
   };
   table.add("batch_norm_backward", {"native", make});
 }

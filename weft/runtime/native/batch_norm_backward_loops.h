@@ -1,24 +1,32 @@
 // Loops of batch_norm_backward over one chunk of rows; compiled per instruction set (multiversion.h).
 
-/// The output's gradient with the relu's mask applied; where the relu's output is a NaN it passes.
-template <ReluMask mask, typename V>
-WEFT_INLINE V masked(V gradient, V x, V mean, V factor, V shift, const float* output) {
-  if constexpr (mask == ReluMask::from_output) return load<V>(output) <= zero<V>() ? zero<V>() : gradient;
-  if constexpr (mask == ReluMask::from_input) return (x - mean) * factor + shift <= zero<V>() ? zero<V>() : gradient;
+/// The output's gradient where the activation, whose output is y, lets it pass: a NaN does.
+template <Activation activation, typename V>
+WEFT_INLINE V passed(V gradient, V y) {
+  const V low = zero<V>(), high = low + kSix;
+  if constexpr (activation == Activation::relu6) return ((y <= low) | (y >= high)) ? low : gradient;
+  return y <= low ? low : gradient;
+}
+
+template <Mask mask, typename V, typename T>
+WEFT_INLINE V masked(V gradient, V x, V mean, V factor, V shift, const T* output) {
+  constexpr bool is_relu6 = mask == Mask::relu6_of_input || mask == Mask::relu6_of_output;
+  constexpr Activation activation = is_relu6 ? Activation::relu6 : Activation::relu;
+  if constexpr (reads_output(mask)) return passed<activation, V>(gradient, load<V>(output));
+  if constexpr (mask != Mask::none) return passed<activation, V>(gradient, (x - mean) * factor + shift);
   return gradient;
 }
 
-template <ReluMask mask>
-WEFT_INLINE void prefetch_operands(const BackwardChunk& c, int64_t i) {
-  const int64_t stride = std::max(c.stride, kLine);
-  prefetch_row(c.x + i, stride);
-  prefetch_row(c.gradient + i, stride);
-  if constexpr (mask == ReluMask::from_output) prefetch_row(c.output + i, stride);
+template <Mask mask, typename T>
+WEFT_INLINE void prefetch_operands(const BackwardChunk<T>& c, int64_t i) {
+  prefetch_row(c.x + i, c.stride);
+  prefetch_row(c.gradient + i, c.stride);
+  if constexpr (reads_output(mask)) prefetch_row(c.output + i, c.stride);
 }
 
 /// sum(g) and sum(g * (x - mean)) of the rows; stores g where the residual's gradient is wanted.
-template <ReluMask mask, bool stores, typename V>
-WEFT_INLINE void sum_at(const BackwardChunk& c, int64_t i, V mean, V factor, V shift, V& sum, V& product) {
+template <Mask mask, bool stores, typename V, typename T>
+WEFT_INLINE void sum_at(const BackwardChunk<T>& c, int64_t i, V mean, V factor, V shift, V& sum, V& product) {
   prefetch_operands<mask>(c, i);
   const V x = load<V>(c.x + i);
   const V g = masked<mask, V>(load<V>(c.gradient + i), x, mean, factor, shift, c.output + i);
@@ -27,8 +35,8 @@ WEFT_INLINE void sum_at(const BackwardChunk& c, int64_t i, V mean, V factor, V s
   product += g * (x - mean);
 }
 
-template <ReluMask mask, bool stores>
-void sum_chunk(const BackwardChunk& c) {
+template <typename T, Mask mask, bool stores>
+void sum_chunk(const BackwardChunk<T>& c) {
   if (c.width == 1 && c.stride == 1) {
     const FloatVector mean = FloatVector{} + *c.mean, factor = FloatVector{} + *c.factor,
                       shift = FloatVector{} + *c.shift;
@@ -65,16 +73,16 @@ void sum_chunk(const BackwardChunk& c) {
 }
 
 /// dx = factor * (g - bias - (x - mean) * slope)
-template <ReluMask mask, typename V>
-WEFT_INLINE void apply_at(const BackwardChunk& c, int64_t i, V mean, V factor, V shift, V bias, V slope) {
+template <Mask mask, typename V, typename T>
+WEFT_INLINE void apply_at(const BackwardChunk<T>& c, int64_t i, V mean, V factor, V shift, V bias, V slope) {
   prefetch_operands<mask>(c, i);
   const V x = load<V>(c.x + i);
   const V g = masked<mask, V>(load<V>(c.gradient + i), x, mean, factor, shift, c.output + i);
   store<V>(c.input_gradient + i, factor * (g - bias - (x - mean) * slope));
 }
 
-template <ReluMask mask>
-void apply_chunk(const BackwardChunk& c) {
+template <typename T, Mask mask>
+void apply_chunk(const BackwardChunk<T>& c) {
   if (c.width == 1 && c.stride == 1) {
     const FloatVector mean = FloatVector{} + *c.mean, factor = FloatVector{} + *c.factor,
                       shift = FloatVector{} + *c.shift, bias = FloatVector{} + *c.bias,
@@ -92,9 +100,9 @@ void apply_chunk(const BackwardChunk& c) {
   });
 }
 
-constexpr Loops loops{
-    {{sum_chunk<ReluMask::none, false>, sum_chunk<ReluMask::none, true>},
-     {sum_chunk<ReluMask::from_input, false>, sum_chunk<ReluMask::from_input, true>},
-     {sum_chunk<ReluMask::from_output, false>, sum_chunk<ReluMask::from_output, true>}},
-    {apply_chunk<ReluMask::none>, apply_chunk<ReluMask::from_input>, apply_chunk<ReluMask::from_output>},
-};
+template <typename T, Mask mask>
+constexpr MaskedLoops<T> loops_of{{sum_chunk<T, mask, false>, sum_chunk<T, mask, true>}, apply_chunk<T, mask>};
+
+template <typename T>
+constexpr Loops<T> loops{{loops_of<T, Mask::none>, loops_of<T, Mask::relu_of_input>, loops_of<T, Mask::relu_of_output>,
+                          loops_of<T, Mask::relu6_of_input>, loops_of<T, Mask::relu6_of_output>}};

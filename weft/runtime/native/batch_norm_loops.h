@@ -11,15 +11,15 @@ WEFT_INLINE void join_moments(double count, double m, double q, double before, d
 /// The samples' deviations from a center near their mean, summed once and squared. The center is the mean so far: where
 /// the new samples' mean is far from it, so that their own variance loses digits, the distance itself makes up nearly
 /// all of the joined variance.
-template <typename V>
-WEFT_INLINE V column_mean(const float* x, int64_t rows, int64_t stride) {
+template <typename V, typename T>
+WEFT_INLINE V column_mean(const T* x, int64_t rows, int64_t stride) {
   V sum{};
   for (int64_t r = 0; r < rows; ++r) sum += load<V>(x + r * stride);
   return sum / static_cast<float>(rows);
 }
 
-template <typename V>
-WEFT_INLINE void column_moments(const float* x, int64_t rows, int64_t stride, double before, double* mean,
+template <typename V, typename T>
+WEFT_INLINE void column_moments(const T* x, int64_t rows, int64_t stride, double before, double* mean,
                                 double* squares) {
   float centers[lanes_of<V>], drift[lanes_of<V>], square[lanes_of<V>];
   if (before == 0) {
@@ -59,14 +59,15 @@ WEFT_INLINE void column_moments(const float* x, int64_t rows, int64_t stride, do
 }
 
 /// A row of one channel: the vectors run along the rows.
-WEFT_INLINE void contiguous_moments(const float* x, int64_t rows, double before, double& mean, double& squares) {
+template <typename T>
+WEFT_INLINE void contiguous_moments(const T* x, int64_t rows, double before, double& mean, double& squares) {
   float center = static_cast<float>(mean);
   if (before == 0) center = column_mean<float>(x, std::min<int64_t>(rows, 16), 1);
   FloatVector d0{}, d1{}, q0{}, q1{};
   int64_t r = 0;
   for (; r + 2 * kLanes <= rows; r += 2 * kLanes) {
-    prefetch_row(x + r, kLine);
-    prefetch_row(x + r + kLanes, kLine);
+    prefetch_row(x + r, 1);
+    prefetch_row(x + r + kLanes, 1);
     const FloatVector a = load<FloatVector>(x + r) - center, b = load<FloatVector>(x + r + kLanes) - center;
     d0 += a;
     d1 += b;
@@ -75,7 +76,7 @@ WEFT_INLINE void contiguous_moments(const float* x, int64_t rows, double before,
   }
   double drift = 0, square = 0;
   for (; r < rows; ++r) {
-    const auto a = static_cast<double>(x[r] - center);
+    const auto a = static_cast<double>(load<float>(x + r) - center);
     drift += a;
     square += a * a;
   }
@@ -85,8 +86,8 @@ WEFT_INLINE void contiguous_moments(const float* x, int64_t rows, double before,
   join_moments(count, static_cast<double>(center) + drift, square - drift * drift * count, before, mean, squares);
 }
 
-void moments(const float* x, int64_t rows, int64_t stride, int64_t width, double before, double* mean,
-             double* squares) {
+template <typename T>
+void moments(const T* x, int64_t rows, int64_t stride, int64_t width, double before, double* mean, double* squares) {
   if (width == 1 && stride == 1) {
     contiguous_moments(x, rows, before, *mean, *squares);
     return;
@@ -96,25 +97,27 @@ void moments(const float* x, int64_t rows, int64_t stride, int64_t width, double
   });
 }
 
-template <bool has_residual, bool has_relu, typename V>
-WEFT_INLINE V normalised(V x, V mean, V factor, V shift, const float* residual) {
+template <bool has_residual, Activation activation, typename V, typename T>
+WEFT_INLINE V normalised(V x, V mean, V factor, V shift, const T* residual) {
   V y = (x - mean) * factor + shift;
   if constexpr (has_residual) y += load<V>(residual);
-  if constexpr (has_relu) y = rectify<V>(y);
+  if constexpr (activation != Activation::none) y = rectify<V>(y);
+  if constexpr (activation == Activation::relu6) y = y > kSix ? zero<V>() + kSix : y;
   return y;
 }
 
-template <bool has_residual, bool has_relu>
-void normalise_chunk(const NormaliseChunk& c) {
+template <typename T, bool has_residual, Activation activation>
+void normalise_chunk(const NormaliseChunk<T>& c) {
   if (c.width == 1 && c.stride == 1) {
     const float mean = *c.mean, factor = *c.factor, shift = *c.shift;
     const FloatVector means = FloatVector{} + mean, factors = FloatVector{} + factor, shifts = FloatVector{} + shift;
     int64_t r = 0;
     for (; r + kLanes <= c.rows; r += kLanes)
-      store<FloatVector>(c.y + r, normalised<has_residual, has_relu, FloatVector>(load<FloatVector>(c.x + r), means,
-                                                                                  factors, shifts, c.residual + r));
+      store<FloatVector>(c.y + r, normalised<has_residual, activation, FloatVector>(load<FloatVector>(c.x + r), means,
+                                                                                    factors, shifts, c.residual + r));
     for (; r < c.rows; ++r)
-      c.y[r] = normalised<has_residual, has_relu, float>(c.x[r], mean, factor, shift, c.residual + r);
+      store<float>(c.y + r, normalised<has_residual, activation, float>(load<float>(c.x + r), mean, factor, shift,
+                                                                        c.residual + r));
     return;
   }
   for_each_lane_group(c.width, [&](auto lane, int64_t at) {
@@ -124,11 +127,14 @@ void normalise_chunk(const NormaliseChunk& c) {
       const int64_t i = r * c.stride + at;
       prefetch_row(c.x + i, c.stride);
       if constexpr (has_residual) prefetch_row(c.residual + i, c.stride);
-      store<V>(c.y + i, normalised<has_residual, has_relu, V>(load<V>(c.x + i), mean, factor, shift, c.residual + i));
+      store<V>(c.y + i, normalised<has_residual, activation, V>(load<V>(c.x + i), mean, factor, shift, c.residual + i));
     }
   });
 }
 
-constexpr Loops loops{moments,
-                      {{normalise_chunk<false, false>, normalise_chunk<false, true>},
-                       {normalise_chunk<true, false>, normalise_chunk<true, true>}}};
+template <typename T>
+constexpr Loops<T> loops{moments<T>,
+                         {{normalise_chunk<T, false, Activation::none>, normalise_chunk<T, false, Activation::relu>,
+                           normalise_chunk<T, false, Activation::relu6>},
+                          {normalise_chunk<T, true, Activation::none>, normalise_chunk<T, true, Activation::relu>,
+                           normalise_chunk<T, true, Activation::relu6>}}};

@@ -11,8 +11,9 @@ namespace weft::native {
 
 namespace {
 
-void copy(float* to, const float* from, int64_t count) {
-  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+template <typename Word>
+void copy(Word* to, const Word* from, int64_t count) {
+  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(Word));
 }
 
 /// A plain operand read by a plain output.
@@ -87,7 +88,8 @@ std::optional<BroadcastOperand> broadcast_operand(const TensorType& operand, con
   return result;
 }
 
-void BroadcastOperand::gather(const float* from, int64_t begin, int64_t count, float* to) const {
+template <typename Word>
+void BroadcastOperand::gather(const Word* from, int64_t begin, int64_t count, Word* to) const {
   switch (kind) {
     case Kind::direct:
       copy(to, from + begin, count);
@@ -123,7 +125,7 @@ void BroadcastOperand::gather(const float* from, int64_t begin, int64_t count, f
         for (int64_t i = 0; i < piece; i += inner) {
           const int64_t present = std::min(real, piece - i);
           copy(to + i, from + block * inner, present);
-          std::fill(to + i + present, to + std::min(i + inner, piece), 0.0f);
+          std::fill(to + i + present, to + std::min(i + inner, piece), Word{});
         }
         row += rows;
         to += piece;
@@ -154,5 +156,8 @@ void BroadcastOperand::gather(const float* from, int64_t begin, int64_t count, f
     }
   }
 }
+
+template void BroadcastOperand::gather(const float*, int64_t, int64_t, float*) const;
+template void BroadcastOperand::gather(const Bf16*, int64_t, int64_t, Bf16*) const;
 
 }  // namespace weft::native

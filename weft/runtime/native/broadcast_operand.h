@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/runtime/native/stored_type.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::native {
@@ -22,8 +23,10 @@ struct BroadcastOperand {
   int64_t period = 1, inner = 1, positions = 1;
   std::vector<int64_t> dims, strides;  // strided: the output's dimensions, the operand's strides (0: broadcast)
 
-  /// Writes the operand's elements for output elements [begin, begin + count) to `to`. Elements have 4 bytes.
-  void gather(const float* from, int64_t begin, int64_t count, float* to) const;
+  /// Writes the operand's elements for output elements [begin, begin + count) to `to`. Word: float, which stands for
+  /// anything of 4 bytes, or Bf16.
+  template <typename Word>
+  void gather(const Word* from, int64_t begin, int64_t count, Word* to) const;
 };
 
 /// nullopt with the reason where the operand cannot be read in the output's layout.

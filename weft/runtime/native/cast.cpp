@@ -1,9 +1,9 @@
-// cast: vector loops for the pairs of types that networks use; any other pair element by element.
-#include <fmt/format.h>
-
+// cast: vector loops for the pairs of types that networks use; any other pair element by element. In any layout that
+// operand and result share: what fills blocks up is zero in every type.
 #include "weft/base/parallel.h"
 #include "weft/runtime/element.h"
 #include "weft/runtime/native/native.h"
+#include "weft/runtime/native/relayout.h"
 
 namespace weft::native {
 
@@ -59,9 +59,10 @@ void add_cast(KernelTable& table, Isa isa) {
   table.add("cast", {"native",
                      [isa](const NodeSignature& node, const KernelOptions& options,
                            std::string& why_not) -> std::unique_ptr<Kernel> {
-                       if (!all_plain(node, why_not)) return nullptr;
                        const TensorType &from = node.inputs[0], &to = node.outputs[0];
-                       return std::make_unique<Cast>(from.dtype, to.dtype, to.elements(), options.threads, isa);
+                       if (from.layout != to.layout) return make_cast_between_layouts(node, options, isa, why_not);
+                       const int64_t count = storage_elements(to.shape, to.layout);
+                       return std::make_unique<Cast>(from.dtype, to.dtype, count, options.threads, isa);
                      }});
 }
 

@@ -1,6 +1,6 @@
 // Layouts with a channel dimension, seen as one pattern: groups of `width` adjacent channels; each group has `spans`
 // runs of `rows` rows, and a row holds the group's channels of one position.
-//   aBcd16b     groups C/16, width 16, spans N, rows H*W
+//   aBcd16b     groups C/16, width 16, spans N, rows H*W; any other block likewise
 //   acdb, rank 2   groups 1, width C, spans 1, rows N*H*W
 //   plain NCHW  groups C, width 1, spans N, rows H*W (a row is one number, rows are adjacent)
 #pragma once
@@ -63,7 +63,7 @@ void for_each_chunk_reversed(const ChannelView& view, int64_t group, int64_t beg
 struct ChannelSplit {
   int pool = 1;                 // threads of a step
   int threads = 1, slices = 1;  // of them those that work
-  int64_t chunk_rows = 1;       // about 16 KB: fits the first-level cache twice
+  int64_t chunk_rows = 1;       // 4096 numbers: they fit the first-level cache twice
   int64_t apply_rows = 1;       // the same where a row is more than a vector, else long runs, which the memory likes
 };
 ChannelSplit split_channels(const ChannelView& view, int threads);

@@ -21,4 +21,10 @@ using CopyParts = std::vector<CopyPart>;
 /// The parts write what they write in any order.
 std::unique_ptr<Kernel> make_copies(const NodeSignature& node, const KernelOptions& options, CopyParts parts);
 
+/// A walk as collapse() leaves it, through the result from its start to its end, of elements of one type: as copies of
+/// contiguous runs or, where what is contiguous in the operand is not so in the result, plane by plane. Null where
+/// neither runs nor planes are of a size worth it.
+std::unique_ptr<Kernel> make_permutation(const NodeSignature& node, const KernelOptions& options,
+                                         const std::vector<CopyDimension>& dimensions, Isa isa);
+
 }  // namespace weft::native

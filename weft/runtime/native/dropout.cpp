@@ -7,8 +7,9 @@ namespace weft::native {
 
 namespace {
 
+template <typename T>
 struct Loops {
-  void (*dropout)(const float* x, float* y, int64_t begin, int64_t end, uint64_t key, uint64_t step, uint32_t threshold,
+  void (*dropout)(const T* x, T* y, int64_t begin, int64_t end, uint64_t key, uint64_t step, uint32_t threshold,
                   float factor);
 };
 
@@ -17,15 +18,17 @@ struct Loops {
 }  // namespace weft::native
 
 #define WEFT_LOOPS "weft/runtime/native/dropout_loops.h"
+#define WEFT_LOOPS_PER_TYPE
 #include "weft/runtime/native/multiversion.h"
 
 namespace weft::native {
 
 namespace {
 
+template <typename T>
 class Dropout : public Kernel {
  public:
-  Dropout(const NodeSignature& node, int threads, const Loops& loops)
+  Dropout(const NodeSignature& node, int threads, const Loops<T>& loops)
       : loops_(loops),
         threads_(threads),
         elements_(node.inputs[0].elements()),
@@ -39,13 +42,13 @@ class Dropout : public Kernel {
     const auto step = static_cast<uint64_t>(*static_cast<const int64_t*>(a.inputs[2]));
     constexpr int64_t kPiece = 256;  // elements; a multiple of the words that a loop draws at once
     parallel_for(threads_, (elements_ + kPiece - 1) / kPiece, 32, [&](int64_t begin, int64_t end) {
-      loops_.dropout(static_cast<const float*>(a.inputs[0]), static_cast<float*>(a.outputs[0]), begin * kPiece,
-                     std::min(end * kPiece, elements_), key, step, threshold_, factor_);
+      loops_.dropout(a.input<T>(0), a.output<T>(0), begin * kPiece, std::min(end * kPiece, elements_), key, step,
+                     threshold_, factor_);
     });
   }
 
  private:
-  const Loops& loops_;
+  const Loops<T>& loops_;
   const int threads_;
   const int64_t elements_;
   const uint64_t stream_;
@@ -61,8 +64,11 @@ void add_dropout(KernelTable& table, Isa isa) {
                               std::string& why_not) -> std::unique_ptr<Kernel> {
                           NodeSignature floats = node;
                           floats.inputs.resize(1);
-                          if (!all_plain_f32(floats, why_not)) return nullptr;
-                          return std::make_unique<Dropout>(node, options.threads, loops_for(isa));
+                          if (!plain_images(floats, 1, 1, why_not)) return nullptr;
+                          return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+                            using T = decltype(number);
+                            return std::make_unique<Dropout<T>>(node, options.threads, loops_for<T>(isa));
+                          });
                         }});
 }
 

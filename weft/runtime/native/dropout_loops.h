@@ -28,7 +28,8 @@ WEFT_INLINE void draw_block(uint64_t key, uint64_t counter_high, uint64_t first,
 }
 
 /// Elements [begin, end), begin a multiple of 4: dropped where the top 24 bits of the word lie below `threshold`.
-void dropout(const float* x, float* y, int64_t begin, int64_t end, uint64_t key, uint64_t step, uint32_t threshold,
+template <typename T>
+void dropout(const T* x, T* y, int64_t begin, int64_t end, uint64_t key, uint64_t step, uint32_t threshold,
              float factor) {
   uint32_t words[4 * kDraws];
   for (int64_t at = begin; at < end; at += 4 * kDraws) {
@@ -36,11 +37,12 @@ void dropout(const float* x, float* y, int64_t begin, int64_t end, uint64_t key,
     const int64_t count = std::min(4 * kDraws, end - at);
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      const float scaled = x[at + i] * factor;
+      const float scaled = load<float>(x + at + i) * factor;
       const uint32_t kept = (words[i] >> 8) < threshold ? 0u : ~0u;  // bits, lest the compiler branch on chance
-      y[at + i] = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, scaled) & kept);
+      store<float>(y + at + i, __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, scaled) & kept));
     }
   }
 }
 
-constexpr Loops loops{dropout};
+template <typename T>
+constexpr Loops<T> loops{dropout<T>};

@@ -1,4 +1,4 @@
-// One loop per scalar instruction over at most one chunk of elements; compiled per instruction set (multiversion.h).
+// One loop per scalar instruction over at most one chunk of numbers; compiled per instruction set (multiversion.h).
 // `out` may be `a` or `b`.
 
 #include "weft/runtime/native/vector_math.h"
@@ -37,23 +37,29 @@ WEFT_INLINE float silu_slope_of(float x) {
   return s * (1.0f + x * (1.0f - s));
 }
 
-// NAME(out, operands, count): out[i] = EXPRESSION of x = a[i], y = b[i], z = c[i] and the literals.
+// NAME<A, B, Out>(out, operands, count): out[i] = EXPRESSION of x = a[i], y = b[i] and the literals. A, B and Out are
+// what the operands and the result consist of in memory.
 #define WEFT_UNARY(NAME, EXPRESSION)                                                                   \
-  void NAME(float* out, const Operands& operands, int64_t count) {                                     \
-    const float* a = operands.a;                                                                       \
+  template <typename A, typename Out>                                                                  \
+  void NAME(void* result, const Operands& operands, int64_t count) {                                   \
+    const A* a = static_cast<const A*>(operands.a);                                                    \
+    Out* out = static_cast<Out*>(result);                                                              \
     [[maybe_unused]] const float literal = operands.literal, second_literal = operands.second_literal; \
     _Pragma("omp simd") for (int64_t i = 0; i < count; ++i) {                                          \
-      const float x = a[i];                                                                            \
-      out[i] = EXPRESSION;                                                                             \
+      const float x = load<float>(a + i);                                                              \
+      store<float>(out + i, EXPRESSION);                                                               \
     }                                                                                                  \
   }
 #define WEFT_BINARY(NAME, EXPRESSION)                                                                  \
-  void NAME(float* out, const Operands& operands, int64_t count) {                                     \
-    const float *a = operands.a, *b = operands.b;                                                      \
+  template <typename A, typename B, typename Out>                                                      \
+  void NAME(void* result, const Operands& operands, int64_t count) {                                   \
+    const A* a = static_cast<const A*>(operands.a);                                                    \
+    const B* b = static_cast<const B*>(operands.b);                                                    \
+    Out* out = static_cast<Out*>(result);                                                              \
     [[maybe_unused]] const float literal = operands.literal, second_literal = operands.second_literal; \
     _Pragma("omp simd") for (int64_t i = 0; i < count; ++i) {                                          \
-      const float x = a[i], y = b[i];                                                                  \
-      out[i] = EXPRESSION;                                                                             \
+      const float x = load<float>(a + i), y = load<float>(b + i);                                      \
+      store<float>(out + i, EXPRESSION);                                                               \
     }                                                                                                  \
   }
 
@@ -110,8 +116,10 @@ WEFT_BINARY(greater_equal_integers, static_cast<int32_t>(bits_of(x)) >= static_c
 #undef WEFT_UNARY
 #undef WEFT_BINARY
 
-void where(float* out, const Operands& operands, int64_t count) {
-  const float *a = operands.a, *b = operands.b, *c = operands.c;
+void where(void* result, const Operands& operands, int64_t count) {
+  const float *a = static_cast<const float*>(operands.a), *b = static_cast<const float*>(operands.b),
+              *c = static_cast<const float*>(operands.c);
+  float* out = static_cast<float*>(result);
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float chosen = b[i], other = c[i];  // both are read: a selection, not a branch
@@ -124,97 +132,154 @@ void fill(float* out, float value, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = value;
 }
 
+void widen(const Bf16* from, float* to, int64_t count) {
+  for_each_lane_group(count, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    store<V>(to + at, load<V>(from + at));
+  });
+}
+
+void narrow(const float* from, Bf16* to, int64_t count) {
+  for_each_lane_group(count, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    store<V>(to + at, load<V>(from + at));
+  });
+}
+
 InstructionLoop loop_of(ops::ScalarOp op) {
   using ops::ScalarOp;
   switch (op) {
     case ScalarOp::relu:
-      return relu;
+      return relu<float, float>;
     case ScalarOp::leaky_relu:
-      return leaky_relu;
+      return leaky_relu<float, float>;
     case ScalarOp::elu:
-      return elu;
+      return elu<float, float>;
     case ScalarOp::clip:
-      return clip;
+      return clip<float, float>;
     case ScalarOp::hardswish:
-      return hardswish;
+      return hardswish<float, float>;
     case ScalarOp::gelu:
-      return gelu;
+      return gelu<float, float>;
     case ScalarOp::gelu_tanh:
-      return gelu_tanh;
+      return gelu_tanh<float, float>;
     case ScalarOp::silu:
-      return silu;
+      return silu<float, float>;
     case ScalarOp::tanh:
-      return tanh;
+      return tanh<float, float>;
     case ScalarOp::sigmoid:
-      return sigmoid;
+      return sigmoid<float, float>;
     case ScalarOp::softplus:
-      return softplus;
+      return softplus<float, float>;
     case ScalarOp::exp:
-      return exp;
+      return exp<float, float>;
     case ScalarOp::log:
-      return log;
+      return log<float, float>;
     case ScalarOp::sqrt:
-      return sqrt;
+      return sqrt<float, float>;
     case ScalarOp::negate:
-      return negate;
+      return negate<float, float>;
     case ScalarOp::absolute:
-      return absolute;
+      return absolute<float, float>;
     case ScalarOp::square:
-      return square;
+      return square<float, float>;
     case ScalarOp::reciprocal:
-      return reciprocal;
+      return reciprocal<float, float>;
     case ScalarOp::erf:
-      return erf;
+      return erf<float, float>;
     case ScalarOp::sign:
-      return sign;
+      return sign<float, float>;
     case ScalarOp::floor:
-      return floor;
+      return floor<float, float>;
     case ScalarOp::add:
-      return add;
+      return add<float, float, float>;
     case ScalarOp::subtract:
-      return subtract;
+      return subtract<float, float, float>;
     case ScalarOp::multiply:
-      return multiply;
+      return multiply<float, float, float>;
     case ScalarOp::divide:
-      return divide;
+      return divide<float, float, float>;
     case ScalarOp::pow:
-      return pow;
+      return pow<float, float, float>;
     case ScalarOp::maximum:
-      return maximum;
+      return maximum<float, float, float>;
     case ScalarOp::minimum:
-      return minimum;
+      return minimum<float, float, float>;
     case ScalarOp::equal:
-      return equal;
+      return equal<float, float, float>;
     case ScalarOp::greater:
-      return greater;
+      return greater<float, float, float>;
     case ScalarOp::greater_equal:
-      return greater_equal;
+      return greater_equal<float, float, float>;
     case ScalarOp::where:
       return where;
     case ScalarOp::relu_backward:
-      return relu_backward;
+      return relu_backward<float, float, float>;
     case ScalarOp::leaky_relu_backward:
-      return leaky_relu_backward;
+      return leaky_relu_backward<float, float, float>;
     case ScalarOp::elu_backward:
-      return elu_backward;
+      return elu_backward<float, float, float>;
     case ScalarOp::clip_backward:
-      return clip_backward;
+      return clip_backward<float, float, float>;
     case ScalarOp::hardswish_backward:
-      return hardswish_backward;
+      return hardswish_backward<float, float, float>;
     case ScalarOp::gelu_backward:
-      return gelu_backward;
+      return gelu_backward<float, float, float>;
     case ScalarOp::gelu_tanh_backward:
-      return gelu_tanh_backward;
+      return gelu_tanh_backward<float, float, float>;
     case ScalarOp::silu_backward:
-      return silu_backward;
+      return silu_backward<float, float, float>;
     case ScalarOp::add_scalar:
-      return add_scalar;
+      return add_scalar<float, float>;
     case ScalarOp::multiply_scalar:
-      return multiply_scalar;
+      return multiply_scalar<float, float>;
     case ScalarOp::pow_scalar:
-      return pow_scalar;
+      return pow_scalar<float, float>;
   }
   return nullptr;
 }
 
-constexpr Loops loops{loop_of, equal_integers, greater_integers, greater_equal_integers, fill};
+/// Loops that widen and round at those ends that are bf16: for instructions so cheap that a sweep of its own to do so
+/// would show. Null for the others.
+InstructionLoop narrow_loop_of(ops::ScalarOp op, Ends ends) {
+#define WEFT_UNARY(NAME)                                                                  \
+  case ops::ScalarOp::NAME: {                                                             \
+    static constexpr InstructionLoop of[2][2] = {{NAME<float, float>, NAME<float, Bf16>}, \
+                                                 {NAME<Bf16, float>, NAME<Bf16, Bf16>}};  \
+    return of[ends.a][ends.out];                                                          \
+  }
+#define WEFT_BINARY(NAME)                                                                                             \
+  case ops::ScalarOp::NAME: {                                                                                         \
+    static constexpr InstructionLoop of[2][2][2] = {                                                                  \
+        {{NAME<float, float, float>, NAME<float, float, Bf16>}, {NAME<float, Bf16, float>, NAME<float, Bf16, Bf16>}}, \
+        {{NAME<Bf16, float, float>, NAME<Bf16, float, Bf16>}, {NAME<Bf16, Bf16, float>, NAME<Bf16, Bf16, Bf16>}}};    \
+    return of[ends.a][ends.b][ends.out];                                                                              \
+  }
+  switch (op) {
+    WEFT_UNARY(relu)
+    WEFT_UNARY(leaky_relu)
+    WEFT_UNARY(clip)
+    WEFT_UNARY(hardswish)
+    WEFT_UNARY(add_scalar)
+    WEFT_UNARY(multiply_scalar)
+    WEFT_BINARY(add)
+    WEFT_BINARY(subtract)
+    WEFT_BINARY(multiply)
+    WEFT_BINARY(relu_backward)
+    WEFT_BINARY(clip_backward)
+    WEFT_BINARY(hardswish_backward)
+    default:
+      return nullptr;
+  }
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+}
+
+constexpr Loops loops{loop_of,
+                      narrow_loop_of,
+                      equal_integers<float, float, float>,
+                      greater_integers<float, float, float>,
+                      greater_equal_integers<float, float, float>,
+                      fill,
+                      widen,
+                      narrow};

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "weft/base/parallel.h"
+#include "weft/runtime/element.h"
 #include "weft/runtime/native/native.h"
 
 namespace weft::native {
@@ -76,6 +77,8 @@ class EmbeddingBackward : public Kernel {
   const int64_t rows_, width_, count_;
 };
 
+/// Copies elements of 2 or 4 bytes, which Word has, and fills the rest with the bits of one.
+template <typename Word>
 class CausalMask : public Kernel {
  public:
   CausalMask(const NodeSignature& node, int threads)
@@ -83,15 +86,17 @@ class CausalMask : public Kernel {
         columns_(node.inputs[0].shape[node.inputs[0].shape.rank() - 1]),
         rows_(node.inputs[0].shape[node.inputs[0].shape.rank() - 2]),
         all_rows_(node.inputs[0].elements() / columns_),
-        masked_(static_cast<float>(node.attributes.real("value"))) {}
+        masked_() {
+    store_element(node.outputs[0].dtype, &masked_, 0, node.attributes.real("value"));
+  }
   std::string name() const override { return "native:causal_mask"; }
   void run(const KernelArguments& a) override {
     parallel_for(threads_, all_rows_, std::max<int64_t>(1, kGrain / columns_), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const float* x = static_cast<const float*>(a.inputs[0]) + row * columns_;
-        float* y = static_cast<float*>(a.outputs[0]) + row * columns_;
+        const Word* x = a.input<Word>(0) + row * columns_;
+        Word* y = a.output<Word>(0) + row * columns_;
         const int64_t kept = std::clamp<int64_t>(row % rows_ + columns_ - rows_ + 1, 0, columns_);
-        if (x != y) std::memcpy(y, x, static_cast<size_t>(kept) * sizeof(float));
+        if (x != y) std::memcpy(y, x, static_cast<size_t>(kept) * sizeof(Word));
         std::fill(y + kept, y + columns_, masked_);
       }
     });
@@ -100,7 +105,7 @@ class CausalMask : public Kernel {
  private:
   const int threads_;
   const int64_t columns_, rows_, all_rows_;
-  const float masked_;
+  Word masked_;
 };
 
 /// f32 and plain but for the indices, which are the last input.
@@ -132,9 +137,11 @@ void add_embedding(KernelTable& table, Isa) {
   table.add("causal_mask", {"native",
                             [](const NodeSignature& node, const KernelOptions& options,
                                std::string& why_not) -> std::unique_ptr<Kernel> {
-                              if (!all_plain_f32(node, why_not)) return nullptr;
+                              if (!plain_images(node, 1, 1, why_not)) return nullptr;
                               if (node.inputs[0].elements() == 0) return declined(why_not, "the input is empty");
-                              return std::make_unique<CausalMask>(node, options.threads);
+                              if (node.inputs[0].dtype == DType::bf16)
+                                return std::make_unique<CausalMask<uint16_t>>(node, options.threads);
+                              return std::make_unique<CausalMask<uint32_t>>(node, options.threads);
                             }});
 }
 

@@ -10,15 +10,15 @@ struct RowSums {
   float sum, product;
 };
 
+template <typename T>
 struct Loops {
-  double (*sum)(const float* x, int64_t width);
-  float (*squares)(const float* x, float center, int64_t width);
-  void (*normalise)(const float* x, float mean, float inverse, const float* scale, const float* shift, float* y,
-                    int64_t width);
-  RowSums (*backward_sums)(const float* dy, const float* x, float mean, float inverse, const float* scale,
+  double (*sum)(const T* x, int64_t width);
+  float (*squares)(const T* x, float center, int64_t width);
+  void (*normalise)(const T* x, float mean, float inverse, const float* scale, const float* shift, T* y, int64_t width);
+  RowSums (*backward_sums)(const T* dy, const T* x, float mean, float inverse, const float* scale,
                            float* scale_gradient, float* shift_gradient, int64_t width);
-  void (*backward)(const float* dy, const float* x, float mean, float inverse, const float* scale, RowSums means,
-                   float* dx, int64_t width);
+  void (*backward)(const T* dy, const T* x, float mean, float inverse, const float* scale, RowSums means, T* dx,
+                   int64_t width);
   void (*flush)(double* totals, float* part, int64_t width);
 };
 
@@ -27,6 +27,7 @@ struct Loops {
 }  // namespace weft::native
 
 #define WEFT_LOOPS "weft/runtime/native/layer_norm_loops.h"
+#define WEFT_LOOPS_PER_TYPE
 #include "weft/runtime/native/multiversion.h"
 
 namespace weft::native {
@@ -36,12 +37,11 @@ namespace {
 constexpr int64_t kGrain = 8192;       // elements that are worth a thread
 constexpr int64_t kRowsInSingle = 64;  // rows added to a column sum in single precision before it goes to double
 
-const float* input(const KernelArguments& a, size_t i) { return static_cast<const float*>(a.inputs[i]); }
-float* output(const KernelArguments& a, size_t i) { return static_cast<float*>(a.outputs[i]); }
-
+/// T: what the normalised tensor and its gradients consist of.
+template <typename T>
 class LayerNorm : public Kernel {
  public:
-  LayerNorm(const NodeSignature& node, int64_t width, int threads, const Loops& loops)
+  LayerNorm(const NodeSignature& node, int64_t width, int threads, const Loops<T>& loops)
       : loops_(loops),
         threads_(threads),
         width_(width),
@@ -51,28 +51,29 @@ class LayerNorm : public Kernel {
   void run(const KernelArguments& a) override {
     parallel_for(threads_, rows_, std::max<int64_t>(1, kGrain / width_), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const float* x = input(a, 0) + row * width_;
+        const T* x = a.input<T>(0) + row * width_;
         const auto count = static_cast<double>(width_);
         const auto mean = static_cast<float>(loops_.sum(x, width_) / count);
         const double variance = static_cast<double>(loops_.squares(x, mean, width_)) / count;
         const auto inverse = static_cast<float>(1 / std::sqrt(variance + epsilon_));
-        loops_.normalise(x, mean, inverse, input(a, 1), input(a, 2), output(a, 0) + row * width_, width_);
-        output(a, 1)[row] = mean;
-        output(a, 2)[row] = inverse;
+        loops_.normalise(x, mean, inverse, a.input(1), a.input(2), a.output<T>(0) + row * width_, width_);
+        a.output(1)[row] = mean;
+        a.output(2)[row] = inverse;
       }
     });
   }
 
  private:
-  const Loops& loops_;
+  const Loops<T>& loops_;
   const int threads_;
   const int64_t width_, rows_;
   const double epsilon_;
 };
 
+template <typename T>
 class LayerNormBackward : public Kernel {
  public:
-  LayerNormBackward(const NodeSignature& node, int64_t width, int threads, const Loops& loops)
+  LayerNormBackward(const NodeSignature& node, int64_t width, int threads, const Loops<T>& loops)
       : loops_(loops),
         width_(width),
         rows_(node.inputs[0].elements() / width),
@@ -92,8 +93,8 @@ class LayerNormBackward : public Kernel {
         scale += totals(a, part)[d];
         shift += totals(a, part)[width_ + d];
       }
-      output(a, 1)[d] = static_cast<float>(scale);
-      output(a, 2)[d] = static_cast<float>(shift);
+      a.output(1)[d] = static_cast<float>(scale);
+      a.output(2)[d] = static_cast<float>(shift);
     }
   }
 
@@ -112,38 +113,43 @@ class LayerNormBackward : public Kernel {
     const auto [begin, end] = split_range(rows_, part, parts_);
     const auto width = static_cast<float>(width_);
     for (int64_t row = begin; row < end; ++row) {
-      const float* dy = input(a, 0) + row * width_;
-      const float* x = input(a, 1) + row * width_;
-      const float mean = input(a, 3)[row], inverse = input(a, 4)[row];
-      const RowSums sums = loops_.backward_sums(dy, x, mean, inverse, input(a, 2), latest, latest + width_, width_);
-      loops_.backward(dy, x, mean, inverse, input(a, 2), {sums.sum / width, sums.product / width},
-                      output(a, 0) + row * width_, width_);
+      const T* dy = a.input<T>(0) + row * width_;
+      const T* x = a.input<T>(1) + row * width_;
+      const float mean = a.input(3)[row], inverse = a.input(4)[row];
+      const RowSums sums = loops_.backward_sums(dy, x, mean, inverse, a.input(2), latest, latest + width_, width_);
+      loops_.backward(dy, x, mean, inverse, a.input(2), {sums.sum / width, sums.product / width},
+                      a.output<T>(0) + row * width_, width_);
       if ((row - begin + 1) % kRowsInSingle == 0 || row + 1 == end) loops_.flush(total, latest, 2 * width_);
     }
   }
 
-  const Loops& loops_;
+  const Loops<T>& loops_;
   const int64_t width_, rows_;
   const int threads_, parts_;
 };
 
-template <typename NormKernel>
-void add(KernelTable& table, const char* op, Isa isa) {
+/// The first `images` inputs and the first result are of T.
+template <template <typename> class NormKernel>
+void add(KernelTable& table, const char* op, size_t images, Isa isa) {
   table.add(op, {"native",
-                 [isa](const NodeSignature& node, const KernelOptions& options,
-                       std::string& why_not) -> std::unique_ptr<Kernel> {
-                   if (!all_plain_f32(node, why_not)) return nullptr;
+                 [images, isa](const NodeSignature& node, const KernelOptions& options,
+                               std::string& why_not) -> std::unique_ptr<Kernel> {
+                   if (!plain_images(node, images, 1, why_not)) return nullptr;
                    const Shape& shape = node.inputs[0].shape;
                    if (shape.elements() == 0) return declined(why_not, "the input is empty");
-                   return std::make_unique<NormKernel>(node, shape[shape.rank() - 1], options.threads, loops_for(isa));
+                   return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+                     using T = decltype(number);
+                     return std::make_unique<NormKernel<T>>(node, shape[shape.rank() - 1], options.threads,
+                                                            loops_for<T>(isa));
+                   });
                  }});
 }
 
 }  // namespace
 
 void add_layer_norm(KernelTable& table, Isa isa) {
-  add<LayerNorm>(table, "layer_norm", isa);
-  add<LayerNormBackward>(table, "layer_norm_backward", isa);
+  add<LayerNorm>(table, "layer_norm", 1, isa);
+  add<LayerNormBackward>(table, "layer_norm_backward", 2, isa);
 }
 
 }  // namespace weft::native

@@ -2,7 +2,8 @@
 // once per source file, which first declares `struct Loops` (a table of function pointers) in weft::native's unnamed
 // namespace, defines WEFT_LOOPS as the header's name and then includes this file. The header defines
 // `constexpr Loops loops` and is compiled in the namespaces baseline, avx2 and avx512, after vector.h. `loops_for(isa)`
-// gives the table to call through.
+// gives the table to call through. Where WEFT_LOOPS_PER_TYPE is defined too, `Loops` is a template over the type of the
+// numbers in memory (stored_type.h), so is `loops`, and `loops_for<T>(isa)` gives the table of one type.
 //
 // Why not __attribute__((target_clones)): it compares whole CPU models for "arch=", neither compiler clones the
 // helpers and lambdas that a function calls, clang 14 refuses templates, and tests could reach one version only.
@@ -19,8 +20,10 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "weft/runtime/native/isa.h"
+#include "weft/runtime/native/stored_type.h"
 
 #define WEFT_INLINE inline __attribute__((always_inline))
 
@@ -84,9 +87,16 @@ namespace avx512 {
 
 namespace weft::native {
 namespace {
+#if defined(WEFT_LOOPS_PER_TYPE)
+template <typename T>
+const Loops<T>& loops_for(Isa isa) {
+  return isa == Isa::avx512 ? avx512::loops<T> : isa == Isa::avx2 ? avx2::loops<T> : baseline::loops<T>;
+}
+#else
 const Loops& loops_for(Isa isa) {
   return isa == Isa::avx512 ? avx512::loops : isa == Isa::avx2 ? avx2::loops : baseline::loops;
 }
+#endif
 }  // namespace
 }  // namespace weft::native
 
@@ -94,7 +104,14 @@ const Loops& loops_for(Isa isa) {
 
 namespace weft::native {
 namespace {
+#if defined(WEFT_LOOPS_PER_TYPE)
+template <typename T>
+const Loops<T>& loops_for(Isa) {
+  return baseline::loops<T>;
+}
+#else
 const Loops& loops_for(Isa) { return baseline::loops; }
+#endif
 }  // namespace
 }  // namespace weft::native
 

@@ -8,12 +8,13 @@ namespace native {
 
 namespace {
 
-/// True where every operand is plain and `accepts` it; else says which is not as `wanted`.
+/// True where every operand is plain and `accepts` it, given its place and whether it is a result; else says which is
+/// not as `wanted`.
 template <typename Accepts>
 bool all_fit(const NodeSignature& node, const char* wanted, std::string& why_not, Accepts&& accepts) {
   const auto fits = [&](const std::vector<TensorType>& types, const char* what) {
     for (size_t i = 0; i < types.size(); ++i) {
-      if (types[i].layout.is_plain() && accepts(types[i])) continue;
+      if (types[i].layout.is_plain() && accepts(types[i], i, &types == &node.outputs)) continue;
       why_not = fmt::format("{} {} is {}, not {}", what, i, to_string(types[i]), wanted);
       return false;
     }
@@ -42,14 +43,21 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_copies(table, isa);
   add_transpose(table, isa);
   add_cast(table, isa);
+  add_reorder(table, isa);
 }
 
 bool all_plain(const NodeSignature& node, std::string& why_not) {
-  return all_fit(node, "plain", why_not, [](const TensorType&) { return true; });
+  return all_fit(node, "plain", why_not, [](const TensorType&, size_t, bool) { return true; });
 }
 
-bool all_plain_f32(const NodeSignature& node, std::string& why_not) {
-  return all_fit(node, "plain f32", why_not, [](const TensorType& type) { return type.dtype == DType::f32; });
+bool all_plain_f32(const NodeSignature& node, std::string& why_not) { return plain_images(node, 0, 0, why_not); }
+
+bool plain_images(const NodeSignature& node, size_t inputs, size_t outputs, std::string& why_not) {
+  const DType images = inputs + outputs > 0 && node.inputs[0].dtype == DType::bf16 ? DType::bf16 : DType::f32;
+  return all_fit(node, images == DType::bf16 ? "plain bf16 as it should be, or f32" : "plain f32", why_not,
+                 [&](const TensorType& type, size_t place, bool is_result) {
+                   return type.dtype == (place < (is_result ? outputs : inputs) ? images : DType::f32);
+                 });
 }
 
 bool logits_and_labels(const NodeSignature& node, std::string& why_not) {

@@ -1,4 +1,5 @@
-// weft's own f32 kernels for everything that is bound by memory, one file per family of ops.
+// weft's own kernels for everything that is bound by memory, one file per family of ops: on numbers in f32 and, where
+// a loop is a template over the stored type, in bf16, computing in f32 in either case.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ void add_update(KernelTable&, Isa);      // sgd_update, adamw_update, running_av
 void add_pool(KernelTable&, Isa);        // max_pool2d, avg_pool2d and their gradients
 void add_resample(KernelTable&, Isa);    // resize, adaptive_avg_pool2d and their gradients
 void add_reduce(KernelTable&, Isa);      // reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min
-void add_softmax(KernelTable&, Isa);     // softmax, log_softmax
+void add_softmax(KernelTable&, Isa);     // softmax, softmax_backward, log_softmax
 void add_losses(KernelTable&, Isa);      // cross_entropy, cross_entropy_backward
 void add_argmax(KernelTable&, Isa);      // argmax, count_correct
 void add_ctc(KernelTable&, Isa);         // ctc_loss, ctc_loss_backward
@@ -27,6 +28,7 @@ void add_dropout(KernelTable&, Isa);     // dropout
 void add_copies(KernelTable&, Isa);      // constant, broadcast_to, slice, concat, pad
 void add_transpose(KernelTable&, Isa);   // transpose
 void add_cast(KernelTable&, Isa);        // cast
+void add_reorder(KernelTable&, Isa);     // reorder
 
 /// Registers every family for one instruction set.
 void add_kernels(KernelTable&, Isa);
@@ -39,6 +41,9 @@ inline std::unique_ptr<Kernel> declined(std::string& why_not, std::string reason
 
 /// True where every operand is plain, of whatever dtype; else says which is not.
 bool all_plain(const NodeSignature& node, std::string& why_not);
+/// True where all operands are plain, the first `inputs` and `outputs` of them f32 or bf16, all alike, and the others
+/// f32; else says which is not.
+bool plain_images(const NodeSignature& node, size_t inputs, size_t outputs, std::string& why_not);
 /// True where every operand is f32 and plain; else says which is not.
 bool all_plain_f32(const NodeSignature& node, std::string& why_not);
 /// True where every operand is plain and f32 but for the labels, the last input; else says which is not.

@@ -22,9 +22,10 @@ constexpr float start_of(Reduction reduction) {
   return reduction == Reduction::max ? -infinity : reduction == Reduction::min ? infinity : 0.0f;
 }
 
+template <typename T>
 struct Loops {
-  void (*span[4])(const float* x, int64_t count, double* total);  // [Reduction]
-  void (*columns[4])(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals);
+  void (*span[4])(const T* x, int64_t count, double* total);  // [Reduction]
+  void (*columns[4])(const T* x, int64_t rows, int64_t stride, int64_t width, double* totals);
 };
 
 }  // namespace
@@ -32,6 +33,7 @@ struct Loops {
 }  // namespace weft::native
 
 #define WEFT_LOOPS "weft/runtime/native/reduce_loops.h"
+#define WEFT_LOOPS_PER_TYPE
 #include "weft/runtime/native/multiversion.h"
 
 namespace weft::native {
@@ -99,13 +101,16 @@ Geometry merge_axes(const Shape& shape, const std::vector<int64_t>& axes) {
   return geometry;
 }
 
+/// From images of T to T or f32.
+template <typename T>
 class Reduce : public Kernel {
  public:
   Reduce(const NodeSignature& node, Reduction reduction, bool mean, int threads, Isa isa)
       : geometry_(merge_axes(node.inputs[0].shape, node.attributes.integers("axes"))),
         reduction_(reduction),
         name_("native:" + node.op->name),
-        loops_(loops_for(isa)),
+        loops_(loops_for<T>(isa)),
+        widens_(node.outputs[0].dtype == DType::f32),
         threads_(threads) {
     const int64_t elements = node.inputs[0].elements();
     outputs_ = node.outputs[0].elements();
@@ -122,9 +127,9 @@ class Reduce : public Kernel {
   int64_t workspace_bytes() const override { return slices_ * kept_ * tiles_ * tile_width() * 8; }
 
   void run(const KernelArguments& arguments) override {
-    const auto* x = static_cast<const float*>(arguments.inputs[0]);
+    const T* x = arguments.input<T>(0);
     auto* totals = static_cast<double*>(arguments.workspace);
-    auto* out = static_cast<float*>(arguments.outputs[0]);
+    void* out = arguments.outputs[0];
     const int64_t tasks = kept_ * tiles_;
     const auto start = static_cast<double>(start_of(reduction_));
     parallel_run(threads_, parts_, [&](int thread, int count) {
@@ -158,9 +163,9 @@ class Reduce : public Kernel {
   int64_t tile_width() const { return geometry_.inner_is_reduced ? 1 : std::min(kTile, geometry_.inner); }
   int64_t columns_of(int64_t tile) const { return std::min(kTile, geometry_.inner - tile * kTile); }
 
-  void reduce_task(const float* x, int64_t task, int slice, double* total) const {
+  void reduce_task(const T* x, int64_t task, int slice, double* total) const {
     const auto which = static_cast<size_t>(reduction_);
-    const float* from = x + geometry_.kept.offset(task / tiles_);
+    const T* from = x + geometry_.kept.offset(task / tiles_);
     const bool cuts_inner = geometry_.inner_is_reduced && reduced_ == 1;
     const auto [first, last] = split_range(cuts_inner ? geometry_.inner : reduced_, slice, slices_);
     if (cuts_inner) {
@@ -169,7 +174,7 @@ class Reduce : public Kernel {
     }
     const int64_t tile = task % tiles_;
     for (int64_t row = first; row < last;) {
-      const float* at = from + geometry_.reduced.offset(row);
+      const T* at = from + geometry_.reduced.offset(row);
       if (geometry_.inner_is_reduced) {
         loops_.span[which](at, geometry_.inner, total);
         ++row;
@@ -182,21 +187,24 @@ class Reduce : public Kernel {
     }
   }
 
-  void write(int64_t task, const double* total, float* out) const {
-    if (geometry_.inner_is_reduced) {
-      out[task] = static_cast<float>(*total * factor_);
-      return;
-    }
-    const int64_t tile = task % tiles_;
-    float* to = out + task / tiles_ * geometry_.inner + tile * kTile;
-    for (int64_t column = 0; column < columns_of(tile); ++column)
-      to[column] = static_cast<float>(total[column] * factor_);
+  void write(int64_t task, const double* total, void* out) const {
+    if (geometry_.inner_is_reduced) return write_at(out, task, *total);
+    const int64_t tile = task % tiles_, first = task / tiles_ * geometry_.inner + tile * kTile;
+    for (int64_t column = 0; column < columns_of(tile); ++column) write_at(out, first + column, total[column]);
+  }
+  void write_at(void* out, int64_t place, double total) const {
+    const auto value = static_cast<float>(total * factor_);
+    if (widens_)
+      static_cast<float*>(out)[place] = value;
+    else
+      baseline::store<float>(static_cast<T*>(out) + place, value);
   }
 
   const Geometry geometry_;
   const Reduction reduction_;
   const std::string name_;
-  const Loops& loops_;
+  const Loops<T>& loops_;
+  const bool widens_;  // the result is f32, whatever T is
   const int threads_;
   int64_t outputs_ = 0, kept_ = 0, reduced_ = 0, tiles_ = 0;
   double factor_ = 1;
@@ -210,9 +218,12 @@ void add_reduce(KernelTable& table, Isa isa) {
     table.add(op, {"native",
                    [=](const NodeSignature& node, const KernelOptions& options,
                        std::string& why_not) -> std::unique_ptr<Kernel> {
-                     if (!all_plain_f32(node, why_not)) return nullptr;
+                     const bool widens = node.outputs[0].dtype == DType::f32;
+                     if (!plain_images(node, 1, widens ? 0 : 1, why_not)) return nullptr;
                      if (node.inputs[0].elements() == 0) return declined(why_not, "the input is empty");
-                     return std::make_unique<Reduce>(node, reduction, mean, options.threads, isa);
+                     return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+                       return std::make_unique<Reduce<decltype(number)>>(node, reduction, mean, options.threads, isa);
+                     });
                    }});
   };
   add("reduce_sum", Reduction::sum, false);

@@ -17,8 +17,8 @@ WEFT_INLINE void join_into(double& total, double value) {
 }
 
 /// All of x[0 .. count).
-template <Reduction reduction>
-void span(const float* x, int64_t count, double* total) {
+template <typename T, Reduction reduction>
+void span(const T* x, int64_t count, double* total) {
   constexpr int64_t kRun = 256 * kLanes;  // 64 additions per accumulator
   constexpr float kStart = start_of(reduction);
   while (count > 0) {
@@ -33,7 +33,7 @@ void span(const float* x, int64_t count, double* total) {
       d = join<reduction>(d, load<FloatVector>(x + i + 3 * kLanes));
     }
     for (; i + kLanes <= run; i += kLanes) a = join<reduction>(a, load<FloatVector>(x + i));
-    for (; i < run; ++i) rest = join<reduction>(rest, x[i]);
+    for (; i < run; ++i) rest = join<reduction>(rest, load<float>(x + i));
     float lanes[kLanes];
     store(lanes, join<reduction>(join<reduction>(a, b), join<reduction>(c, d)));
     for (const float lane : lanes) join_into<reduction>(*total, static_cast<double>(lane));
@@ -43,20 +43,20 @@ void span(const float* x, int64_t count, double* total) {
   }
 }
 
-template <>
-void span<Reduction::product>(const float* x, int64_t count, double* total) {
+template <typename T>
+void product_span(const T* x, int64_t count, double* total) {
   double lanes[2 * kLanes];
   for (double& lane : lanes) lane = 1;
   int64_t i = 0;
   for (; i + 2 * kLanes <= count; i += 2 * kLanes)
-    for (int64_t lane = 0; lane < 2 * kLanes; ++lane) lanes[lane] *= static_cast<double>(x[i + lane]);
-  for (; i < count; ++i) *total *= static_cast<double>(x[i]);
+    for (int64_t lane = 0; lane < 2 * kLanes; ++lane) lanes[lane] *= static_cast<double>(load<float>(x + i + lane));
+  for (; i < count; ++i) *total *= static_cast<double>(load<float>(x + i));
   for (const double lane : lanes) *total *= lane;
 }
 
 /// Column by column: x[row * stride + column] for all rows.
-template <Reduction reduction>
-void columns(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals) {
+template <typename T, Reduction reduction>
+void columns(const T* x, int64_t rows, int64_t stride, int64_t width, double* totals) {
   for_each_lane_group(width, [&](auto lane, int64_t at) {
     using V = decltype(lane);
     V a = load<V>(x + at);
@@ -67,12 +67,13 @@ void columns(const float* x, int64_t rows, int64_t stride, int64_t width, double
   });
 }
 
-template <>
-void columns<Reduction::product>(const float* x, int64_t rows, int64_t stride, int64_t width, double* totals) {
+template <typename T>
+void product_columns(const T* x, int64_t rows, int64_t stride, int64_t width, double* totals) {
   for (int64_t row = 0; row < rows; ++row, x += stride)
-    for (int64_t column = 0; column < width; ++column) totals[column] *= static_cast<double>(x[column]);
+    for (int64_t column = 0; column < width; ++column) totals[column] *= static_cast<double>(load<float>(x + column));
 }
 
-constexpr Loops loops{
-    {span<Reduction::sum>, span<Reduction::max>, span<Reduction::min>, span<Reduction::product>},
-    {columns<Reduction::sum>, columns<Reduction::max>, columns<Reduction::min>, columns<Reduction::product>}};
+template <typename T>
+constexpr Loops<T> loops{
+    {span<T, Reduction::sum>, span<T, Reduction::max>, span<T, Reduction::min>, product_span<T>},
+    {columns<T, Reduction::sum>, columns<T, Reduction::max>, columns<T, Reduction::min>, product_columns<T>}};

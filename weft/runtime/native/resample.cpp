@@ -30,11 +30,13 @@ struct Taps {
   }
 };
 
+template <typename T>
 struct Loops {
   /// row[i] = sum over t of weights[t] * x[t * stride + i]
-  void (*join_rows)(const float* x, int64_t stride, const float* weights, int64_t taps, float* row, int64_t count);
-  /// The pixels, of `channels` adjacent numbers each, of one output row.
-  void (*join_columns)(const float* row, const Taps& taps, int64_t channels, float* y);
+  void (*join_rows)(const T* x, int64_t stride, const float* weights, int64_t taps, float* row, int64_t count);
+  /// The pixels, of `channels` adjacent numbers each, of one output row: from such a sum, or from an input row.
+  void (*join_columns)(const float* row, const Taps& taps, int64_t channels, T* y);
+  void (*join_input_columns)(const T* row, const Taps& taps, int64_t channels, T* y);
 };
 
 }  // namespace
@@ -42,6 +44,7 @@ struct Loops {
 }  // namespace weft::native
 
 #define WEFT_LOOPS "weft/runtime/native/resample_loops.h"
+#define WEFT_LOOPS_PER_TYPE
 #include "weft/runtime/native/multiversion.h"
 
 namespace weft::native {
@@ -103,10 +106,11 @@ Taps backward_taps(const std::string& rule, int64_t inputs, int64_t outputs) {
   return taps;
 }
 
+template <typename T>
 class Resample : public Kernel {
  public:
   Resample(std::string name, Taps vertical, Taps horizontal, int64_t in_height, int64_t in_width, int64_t channels,
-           int64_t planes, int threads, const Loops& loops)
+           int64_t planes, int threads, const Loops<T>& loops)
       : name_(std::move(name)),
         vertical_(std::move(vertical)),
         horizontal_(std::move(horizontal)),
@@ -128,16 +132,18 @@ class Resample : public Kernel {
       auto* buffer = reinterpret_cast<float*>(static_cast<char*>(arguments.workspace) + thread * row_bytes());
       for (int64_t row = begin; row < end; ++row) {
         const int64_t plane = row / vertical_.size(), y = row % vertical_.size();
-        float* out = static_cast<float*>(arguments.outputs[0]) + row * out_row_;
+        T* out = arguments.output<T>(0) + row * out_row_;
         if (row > begin && vertical_.repeats(y)) {
           std::copy(out - out_row_, out, out);
           continue;
         }
-        const float* in = static_cast<const float*>(arguments.inputs[0]) +
-                          (plane * in_height_ + vertical_.first[static_cast<size_t>(y)]) * in_row_;
-        const bool is_copy = vertical_.count(y) == 1 && *vertical_.of(y) == 1.0f;
-        if (!is_copy) loops_.join_rows(in, in_row_, vertical_.of(y), vertical_.count(y), buffer, in_row_);
-        loops_.join_columns(is_copy ? in : buffer, horizontal_, channels_, out);
+        const T* in = arguments.input<T>(0) + (plane * in_height_ + vertical_.first[static_cast<size_t>(y)]) * in_row_;
+        if (vertical_.count(y) == 1 && *vertical_.of(y) == 1.0f) {
+          loops_.join_input_columns(in, horizontal_, channels_, out);
+          continue;
+        }
+        loops_.join_rows(in, in_row_, vertical_.of(y), vertical_.count(y), buffer, in_row_);
+        loops_.join_columns(buffer, horizontal_, channels_, out);
       }
     });
   }
@@ -151,14 +157,15 @@ class Resample : public Kernel {
   const int64_t channels_;                      // adjacent in memory
   const int64_t rows_;                          // of all output planes
   const int threads_, parts_;
-  const Loops& loops_;
+  const Loops<T>& loops_;
 };
 
 std::unique_ptr<Kernel> make_resample(bool backward, Isa isa, const NodeSignature& node, const KernelOptions& options,
                                       std::string& why_not) {
   const TensorType &in = node.inputs[0], &out = node.outputs[0];
-  if (in.dtype != DType::f32 || out.dtype != DType::f32 || in.layout != out.layout)
-    return declined(why_not, fmt::format("{} and {} are not both f32 in one layout", to_string(in), to_string(out)));
+  if (in.dtype != out.dtype || !is_stored_type(in.dtype) || in.layout != out.layout)
+    return declined(why_not,
+                    fmt::format("{} and {} are not both f32 or bf16 in one layout", to_string(in), to_string(out)));
   const int64_t channels = adjacent_channels(in);
   if (channels == 0) return declined(why_not, "layout of " + to_string(in));
   if (in.elements() == 0) return declined(why_not, "the input is empty");
@@ -168,8 +175,11 @@ std::unique_ptr<Kernel> make_resample(bool backward, Isa isa, const NodeSignatur
                     : forward_taps(rule, in.shape[axis], out.shape[axis]);
   };
   const int64_t planes = storage_elements(in.shape, in.layout) / (in.shape[2] * in.shape[3] * channels);
-  return std::make_unique<Resample>("native:" + node.op->name, taps(2), taps(3), in.shape[2], in.shape[3], channels,
-                                    planes, options.threads, loops_for(isa));
+  return with_stored_type(in.dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return std::make_unique<Resample<T>>("native:" + node.op->name, taps(2), taps(3), in.shape[2], in.shape[3],
+                                         channels, planes, options.threads, loops_for<T>(isa));
+  });
 }
 
 }  // namespace

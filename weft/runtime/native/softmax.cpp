@@ -1,4 +1,4 @@
-// Ops over rows of logits: softmax, log_softmax, cross-entropy with its gradient.
+// Ops over rows of logits: softmax and its gradient, log_softmax, cross-entropy and its gradient.
 #include <fmt/format.h>
 
 #include "weft/base/parallel.h"
@@ -8,12 +8,17 @@ namespace weft::native {
 
 namespace {
 
+/// T: what logits and results consist of.
+template <typename T>
 struct Loops {
-  float (*largest)(const float* x, int64_t count);
-  float (*exponentials)(const float* x, float shift, float* y, int64_t count);
-  float (*exponential_sum)(const float* x, float shift, int64_t count);
+  float (*largest)(const T* x, int64_t count);
+  float (*exponentials)(const T* x, float shift, float* y, int64_t count);
+  float (*exponential_sum)(const T* x, float shift, int64_t count);
   double (*sum)(const float* x, int64_t count);
-  void (*scale)(const float* x, float factor, float offset, float* y, int64_t count);
+  void (*scale)(const float* x, float factor, float offset, T* y, int64_t count);
+  void (*shift)(const T* x, float first, float second, T* y, int64_t count);
+  float (*dot)(const T* x, const T* y, int64_t count);
+  void (*backward)(const T* dy, const T* y, float sum, T* dx, int64_t count);
 };
 
 }  // namespace
@@ -21,6 +26,7 @@ struct Loops {
 }  // namespace weft::native
 
 #define WEFT_LOOPS "weft/runtime/native/softmax_loops.h"
+#define WEFT_LOOPS_PER_TYPE
 #include "weft/runtime/native/multiversion.h"
 
 namespace weft::native {
@@ -28,9 +34,10 @@ namespace weft::native {
 namespace {
 
 /// Rows of `width` logits, shared out over threads.
+template <typename T>
 class RowKernel : public Kernel {
  public:
-  RowKernel(const NodeSignature& node, const TensorType& logits, int threads, const Loops& loops)
+  RowKernel(const NodeSignature& node, const TensorType& logits, int threads, const Loops<T>& loops)
       : loops_(loops),
         threads_(threads),
         width_(logits.shape[logits.shape.rank() - 1]),
@@ -39,13 +46,16 @@ class RowKernel : public Kernel {
   std::string name() const override { return name_; }
 
  protected:
+  int parts() const { return static_cast<int>(std::clamp<int64_t>(rows_ * width_ / 8192, 1, threads_)); }
+  /// Calls body(row, part), each of the parts() on a thread of its own.
   template <typename Body>
   void for_each_row(Body&& body) const {
-    parallel_for(threads_, rows_, std::max<int64_t>(1, 8192 / width_), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) body(row);
+    parallel_run(threads_, parts(), [&](int part, int total) {
+      const auto [begin, end] = split_range(rows_, part, total);
+      for (int64_t row = begin; row < end; ++row) body(row, part);
     });
   }
-  const Loops& loops_;
+  const Loops<T>& loops_;
   const int threads_;
   const int64_t width_, rows_;
 
@@ -53,39 +63,62 @@ class RowKernel : public Kernel {
   const std::string name_;
 };
 
-class Softmax : public RowKernel {
+template <typename T>
+class Softmax : public RowKernel<T> {
  public:
-  Softmax(const NodeSignature& node, int threads, const Loops& loops)
-      : RowKernel(node, node.inputs[0], threads, loops), logarithm_(node.op->name == "log_softmax") {}
+  Softmax(const NodeSignature& node, int threads, const Loops<T>& loops)
+      : RowKernel<T>(node, node.inputs[0], threads, loops), logarithm_(node.op->name == "log_softmax") {}
+  int64_t workspace_bytes() const override { return has_room_in_result() ? 0 : this->parts() * row_bytes(); }
+
   void run(const KernelArguments& a) override {
-    for_each_row([&](int64_t row) {
-      const float* x = static_cast<const float*>(a.inputs[0]) + row * width_;
-      float* y = static_cast<float*>(a.outputs[0]) + row * width_;
-      const float top = loops_.largest(x, width_);
+    const auto& loops = this->loops_;
+    const int64_t width = this->width_;
+    this->for_each_row([&](int64_t row, int part) {
+      const T* x = a.input<T>(0) + row * width;
+      T* y = a.output<T>(0) + row * width;
+      const float top = loops.largest(x, width);
       if (logarithm_) {
-        const float sum = loops_.exponential_sum(x, top, width_);
         // x - top first: both are large where the logits are, their difference is exact enough.
-        loops_.scale(x, 1.0f, -top, y, width_);
-        loops_.scale(y, 1.0f, -std::log(sum), y, width_);
-      } else {
-        const float sum = loops_.exponentials(x, top, y, width_);
-        loops_.scale(y, 1.0f / sum, 0.0f, y, width_);
+        loops.shift(x, top, std::log(loops.exponential_sum(x, top, width)), y, width);
+        return;
       }
+      float* powers = has_room_in_result()
+                          ? reinterpret_cast<float*>(y)
+                          : reinterpret_cast<float*>(static_cast<char*>(a.workspace) + part * row_bytes());
+      const float sum = loops.exponentials(x, top, powers, width);
+      loops.scale(powers, 1.0f / sum, 0.0f, y, width);
     });
   }
 
  private:
+  /// For the exponentials of a row, which are rounded only when they have been divided by their sum.
+  bool has_room_in_result() const { return logarithm_ || sizeof(T) == sizeof(float); }
+  int64_t row_bytes() const { return align_up(this->width_ * 4); }
   const bool logarithm_;
 };
 
-class CrossEntropy : public RowKernel {
+template <typename T>
+class SoftmaxBackward : public RowKernel<T> {
  public:
-  CrossEntropy(const NodeSignature& node, int threads, const Loops& loops)
+  SoftmaxBackward(const NodeSignature& node, int threads, const Loops<T>& loops)
+      : RowKernel<T>(node, node.inputs[0], threads, loops) {}
+  void run(const KernelArguments& a) override {
+    this->for_each_row([&](int64_t row, int) {
+      const int64_t first = row * this->width_;
+      const T *dy = a.input<T>(0) + first, *y = a.input<T>(1) + first;
+      this->loops_.backward(dy, y, this->loops_.dot(dy, y, this->width_), a.output<T>(0) + first, this->width_);
+    });
+  }
+};
+
+class CrossEntropy : public RowKernel<float> {
+ public:
+  CrossEntropy(const NodeSignature& node, int threads, const Loops<float>& loops)
       : RowKernel(node, node.inputs[0], threads, loops),
         smoothing_(node.attributes.real("label_smoothing")),
         ignored_(node.attributes.integer("ignore_index")) {}
   void run(const KernelArguments& a) override {
-    for_each_row([&](int64_t row) {
+    for_each_row([&](int64_t row, int) {
       const float* x = static_cast<const float*>(a.inputs[0]) + row * width_;
       const int32_t label = static_cast<const int32_t*>(a.inputs[1])[row];
       float& loss = static_cast<float*>(a.outputs[0])[row];
@@ -111,14 +144,14 @@ class CrossEntropy : public RowKernel {
   const int64_t ignored_;
 };
 
-class CrossEntropyBackward : public RowKernel {
+class CrossEntropyBackward : public RowKernel<float> {
  public:
-  CrossEntropyBackward(const NodeSignature& node, int threads, const Loops& loops)
+  CrossEntropyBackward(const NodeSignature& node, int threads, const Loops<float>& loops)
       : RowKernel(node, node.inputs[1], threads, loops),
         smoothing_(node.attributes.real("label_smoothing")),
         ignored_(node.attributes.integer("ignore_index")) {}
   void run(const KernelArguments& a) override {
-    for_each_row([&](int64_t row) {
+    for_each_row([&](int64_t row, int) {
       const auto weight = static_cast<double>(static_cast<const float*>(a.inputs[0])[row]);
       const float* x = static_cast<const float*>(a.inputs[1]) + row * width_;
       const int32_t label = static_cast<const int32_t*>(a.inputs[2])[row];
@@ -145,20 +178,30 @@ class CrossEntropyBackward : public RowKernel {
   const int64_t ignored_;
 };
 
+template <template <typename> class RowsKernel>
+void add(KernelTable& table, const char* op, Isa isa) {
+  table.add(op, {"native",
+                 [isa](const NodeSignature& node, const KernelOptions& options,
+                       std::string& why_not) -> std::unique_ptr<Kernel> {
+                   if (!plain_images(node, node.inputs.size(), 1, why_not)) return nullptr;
+                   const Shape& shape = node.inputs[0].shape;
+                   const int64_t axis = node.attributes.integer("axis");
+                   if (axis != -1 && axis != shape.rank() - 1)
+                     return declined(why_not, fmt::format("axis {} is not the last", axis));
+                   if (shape.elements() == 0) return declined(why_not, "the input is empty");
+                   return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+                     using T = decltype(number);
+                     return std::make_unique<RowsKernel<T>>(node, options.threads, loops_for<T>(isa));
+                   });
+                 }});
+}
+
 }  // namespace
 
 void add_softmax(KernelTable& table, Isa isa) {
-  const auto softmax = [isa](const NodeSignature& node, const KernelOptions& options,
-                             std::string& why_not) -> std::unique_ptr<Kernel> {
-    if (!all_plain_f32(node, why_not)) return nullptr;
-    const Shape& shape = node.inputs[0].shape;
-    const int64_t axis = node.attributes.integer("axis");
-    if (axis != -1 && axis != shape.rank() - 1) return declined(why_not, fmt::format("axis {} is not the last", axis));
-    if (shape.elements() == 0) return declined(why_not, "the input is empty");
-    return std::make_unique<Softmax>(node, options.threads, loops_for(isa));
-  };
-  table.add("softmax", {"native", softmax});
-  table.add("log_softmax", {"native", softmax});
+  add<Softmax>(table, "softmax", isa);
+  add<Softmax>(table, "log_softmax", isa);
+  add<SoftmaxBackward>(table, "softmax_backward", isa);
 }
 
 void add_losses(KernelTable& table, Isa isa) {
@@ -166,14 +209,14 @@ void add_losses(KernelTable& table, Isa isa) {
                               [isa](const NodeSignature& node, const KernelOptions& options,
                                     std::string& why_not) -> std::unique_ptr<Kernel> {
                                 if (!logits_and_labels(node, why_not)) return nullptr;
-                                return std::make_unique<CrossEntropy>(node, options.threads, loops_for(isa));
+                                return std::make_unique<CrossEntropy>(node, options.threads, loops_for<float>(isa));
                               }});
   table.add(
       "cross_entropy_backward",
       {"native",
        [isa](const NodeSignature& node, const KernelOptions& options, std::string& why_not) -> std::unique_ptr<Kernel> {
          if (!logits_and_labels(node, why_not)) return nullptr;
-         return std::make_unique<CrossEntropyBackward>(node, options.threads, loops_for(isa));
+         return std::make_unique<CrossEntropyBackward>(node, options.threads, loops_for<float>(isa));
        }});
 }
 

@@ -7,9 +7,19 @@ WEFT_INLINE T load_unit(const std::byte* from) {
   return value;
 }
 
+/// Rows of a length that is known here are copied in place, without a call for each.
+template <size_t bytes>
+WEFT_INLINE void copy_rows(const CopyRows& r) {
+  for (int64_t row = 0; row < r.rows; ++row) __builtin_memcpy(r.to + row * r.to_row, r.from + row * r.from_row, bytes);
+}
+
 template <typename T>
 void copy_contiguous(const CopyRows& r) {
   const size_t bytes = static_cast<size_t>(r.count) * sizeof(T);
+  if (bytes == 16) return copy_rows<16>(r);
+  if (bytes == 32) return copy_rows<32>(r);
+  if (bytes == 64) return copy_rows<64>(r);
+  if (bytes == 128) return copy_rows<128>(r);
   for (int64_t row = 0; row < r.rows; ++row) std::memcpy(r.to + row * r.to_row, r.from + row * r.from_row, bytes);
 }
 

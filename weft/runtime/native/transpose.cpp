@@ -32,12 +32,19 @@ namespace {
 
 constexpr int64_t kStripRows = 64;  // result rows per job: whole cache lines of the operand for every dtype
 constexpr int64_t kGrainBytes = 65536;
+// Below which to pick elements one by one is as good (relayout.cpp).
+constexpr int64_t kShortestRunBytes = 16, kShortestSide = 8;
 
 class Transpose : public Kernel {
  public:
   /// `dimensions` as collapsed: the last one is contiguous in the result, `contiguous` in the operand.
-  Transpose(std::vector<CopyDimension> dimensions, size_t contiguous, int64_t size, int threads, Isa isa)
-      : rows_(dimensions[contiguous]), columns_(dimensions.back()), size_(size), threads_(threads) {
+  Transpose(std::string name, std::vector<CopyDimension> dimensions, size_t contiguous, int64_t size, int threads,
+            Isa isa)
+      : name_(std::move(name)),
+        rows_(dimensions[contiguous]),
+        columns_(dimensions.back()),
+        size_(size),
+        threads_(threads) {
     dimensions.pop_back();
     dimensions.erase(dimensions.begin() + static_cast<std::ptrdiff_t>(contiguous));
     outer_ = std::move(dimensions);
@@ -49,7 +56,7 @@ class Transpose : public Kernel {
     transpose_plane_ = loops_for(isa).planes[log2];
   }
 
-  std::string name() const override { return "native:transpose"; }
+  std::string name() const override { return name_; }
 
   void run(const KernelArguments& arguments) override {
     const int64_t job_bytes = std::min(rows_.size, kStripRows) * columns_.size * size_;
@@ -72,6 +79,7 @@ class Transpose : public Kernel {
                      std::min(kStripRows, rows_.size - row), columns_.size);
   }
 
+  const std::string name_;
   const CopyDimension rows_, columns_;  // of the result's planes; rows_.from and columns_.to are 1
   std::vector<CopyDimension> outer_;
   int64_t strips_ = 0, jobs_ = 0;
@@ -79,6 +87,12 @@ class Transpose : public Kernel {
   const int threads_;
   TransposePlane transpose_plane_ = nullptr;
 };
+
+std::unique_ptr<Kernel> make_planes(const NodeSignature& node, const KernelOptions& options,
+                                    const std::vector<CopyDimension>& dimensions, size_t contiguous, Isa isa) {
+  const int64_t size = size_of(node.outputs[0].dtype);
+  return std::make_unique<Transpose>("native:" + node.op->name, dimensions, contiguous, size, options.threads, isa);
+}
 
 std::unique_ptr<Kernel> make_transpose(const NodeSignature& node, const KernelOptions& options, Isa isa,
                                        std::string& why_not) {
@@ -91,11 +105,23 @@ std::unique_ptr<Kernel> make_transpose(const NodeSignature& node, const KernelOp
   const int64_t size = size_of(node.outputs[0].dtype);
   const auto dimensions = collapse(copy_dimensions(out, permuted, row_major_strides(out)));
   for (size_t axis = 0; axis + 1 < dimensions.size(); ++axis)
-    if (dimensions[axis].from == 1) return std::make_unique<Transpose>(dimensions, axis, size, options.threads, isa);
+    if (dimensions[axis].from == 1) return make_planes(node, options, dimensions, axis, isa);
   return make_copies(node, options, {{StridedCopy(dimensions, size, 0, 0, isa), 0}});
 }
 
 }  // namespace
+
+std::unique_ptr<Kernel> make_permutation(const NodeSignature& node, const KernelOptions& options,
+                                         const std::vector<CopyDimension>& dimensions, Isa isa) {
+  const int64_t size = size_of(node.outputs[0].dtype);
+  const bool has_runs = dimensions.empty() || dimensions.back().from == 1;
+  if (has_runs && (dimensions.size() < 2 || dimensions.back().size * size >= kShortestRunBytes))
+    return make_copies(node, options, {{StridedCopy(dimensions, size, 0, 0, isa), 0}});
+  for (size_t axis = 0; axis + 1 < dimensions.size(); ++axis)
+    if (dimensions[axis].from == 1 && dimensions[axis].size >= kShortestSide && dimensions.back().size >= kShortestSide)
+      return make_planes(node, options, dimensions, axis, isa);
+  return nullptr;
+}
 
 void add_transpose(KernelTable& table, Isa isa) {
   table.add("transpose",

@@ -21,10 +21,70 @@ WEFT_INLINE void store(float* to, V value) {
   __builtin_memcpy(to, &value, sizeof value);
 }
 
-/// Asks for the line that a loop over rows of `stride` floats reads a little later: 24 cache lines on. The hardware's
-/// own prefetchers stop at each page of 4 KB, which is only 64 rows of 16 channels.
-WEFT_INLINE void prefetch_row(const float* row, int64_t stride) { __builtin_prefetch(row + 24 * stride); }
-constexpr int64_t kLine = 16;  // floats in a cache line: the "stride" of loops along contiguous memory
+/// The bits of a vector's numbers: in f32, as pairs of halves, and in bf16, which is the upper halves.
+template <int64_t lanes>
+struct Bits {
+  typedef uint32_t Wide __attribute__((vector_size(4 * lanes)));
+  typedef uint16_t Halves __attribute__((vector_size(4 * lanes)));
+  typedef uint16_t Narrow __attribute__((vector_size(2 * lanes)));
+};
+template <>
+struct Bits<1> {
+  using Wide = uint32_t;
+  using Narrow = uint16_t;
+};
+
+/// 0, bits[0], 0, bits[1], ... One shuffle, where a conversion of the integers takes gcc 12 four or more instructions.
+template <int64_t lanes, size_t... I>
+WEFT_INLINE typename Bits<lanes>::Halves widened(typename Bits<lanes>::Narrow bits, std::index_sequence<I...>) {
+  constexpr int kCount = static_cast<int>(lanes);
+  return __builtin_shufflevector(typename Bits<lanes>::Narrow{}, bits, (static_cast<int>(I / 2 + I % 2 * kCount))...);
+}
+/// bits[1], bits[3], ...
+template <int64_t lanes, size_t... I>
+WEFT_INLINE typename Bits<lanes>::Narrow upper_halves(typename Bits<lanes>::Halves bits, std::index_sequence<I...>) {
+  return __builtin_shufflevector(bits, bits, (static_cast<int>(2 * I + 1))...);
+}
+
+template <typename V>
+WEFT_INLINE V load(const Bf16* from) {
+  constexpr int64_t kCount = lanes_of<V>;
+  typename Bits<kCount>::Narrow bits;
+  __builtin_memcpy(&bits, from, sizeof bits);
+  if constexpr (kCount == 1)
+    return __builtin_bit_cast(V, static_cast<uint32_t>(bits) << 16);
+  else
+    return __builtin_bit_cast(V, widened<kCount>(bits, std::make_index_sequence<2 * kCount>{}));
+}
+
+/// To nearest, ties to even; NaN stays a (quiet) NaN. Not by the processor's own conversion (AVX512_BF16), which makes
+/// zeros of subnormal numbers.
+template <typename V>
+WEFT_INLINE void store(Bf16* to, V value) {
+  constexpr int64_t kCount = lanes_of<V>;
+  using Wide = typename Bits<kCount>::Wide;
+  using Narrow = typename Bits<kCount>::Narrow;
+  const Wide bits = __builtin_bit_cast(Wide, value);
+  const Wide rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const Wide chosen = value != value ? bits | 0x400000u : rounded;
+  Narrow narrow;
+  if constexpr (kCount == 1)
+    narrow = static_cast<Narrow>(chosen >> 16);
+  else if constexpr (kLanes == 4)  // gcc 12 moves 16-bit elements one by one where it has SSE2 alone
+    narrow = __builtin_convertvector(chosen >> 16, Narrow);
+  else
+    narrow = upper_halves<kCount>(__builtin_bit_cast(typename Bits<kCount>::Halves, chosen),
+                                  std::make_index_sequence<kCount>{});
+  __builtin_memcpy(to, &narrow, sizeof narrow);
+}
+
+/// Asks for the line that a loop over rows of `stride` numbers reads a little later: 24 rows or cache lines on. The
+/// hardware's own prefetchers stop at each page of 4 KB, which is only 64 rows of 16 channels.
+template <typename T>
+WEFT_INLINE void prefetch_row(const T* row, int64_t stride) {
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+  __builtin_prefetch(row + 24 * std::max(stride, kLine));
+}
 
 /// All lanes zero.
 template <typename V>

@@ -8,11 +8,15 @@ namespace weft::onednn {
 namespace {
 
 bool has_relu(const NodeSignature& node) { return node.attributes.text("activation") == "relu"; }
+bool has_other_activation(const NodeSignature& node) {
+  return !has_relu(node) && node.attributes.text("activation") != "none";
+}
 
 /// batch_norm, and batch_norm_inference where `pass` is that for given statistics.
 std::unique_ptr<Kernel> make_batch_norm(const Request& request, dnnl_prop_kind_t pass, std::string& why_not) {
   const NodeSignature& node = request.node;
   const bool training = pass == dnnl_forward_training;
+  if (has_other_activation(node)) return declined(why_not, "an activation that is no relu");
   if (node.inputs.size() > (training ? 3u : 5u)) return declined(why_not, "oneDNN's batch norm adds no residual");
   const auto data = describe(node.inputs[0]), channels = describe(node.inputs[1]);
   if (!data || node.outputs[0] != node.inputs[0]) return declined(why_not, no_implementation(node));
@@ -36,6 +40,7 @@ std::unique_ptr<Kernel> make_batch_norm(const Request& request, dnnl_prop_kind_t
 std::unique_ptr<Kernel> make_batch_norm_backward(const Request& request, std::string& why_not) {
   const NodeSignature& node = request.node;
   const bool relu = has_relu(node), has_output = node.inputs.size() > 6, residual = node.outputs.size() > 3;
+  if (has_other_activation(node)) return declined(why_not, "an activation that is no relu");
   if (relu && !has_output) return declined(why_not, "the mask of the relu has to be computed again from the input");
   const auto data = describe(node.inputs[1]), channels = describe(node.inputs[2]);
   for (const size_t operand : {size_t{0}, has_output ? size_t{6} : size_t{0}})

@@ -1,5 +1,6 @@
 // Batch normalisation (Ioffe & Szegedy 2015): training, its gradient, inference, and the running statistics.
 #include <cmath>
+#include <limits>
 
 #include "weft/runtime/reference/reference.h"
 
@@ -21,12 +22,23 @@ struct ChannelGrid {
   }
 };
 
-double activate(bool relu, double value) { return relu && value < 0 ? 0 : value; }
+/// The numbers between which the node's activation changes nothing.
+struct Bounds {
+  explicit Bounds(const NodeSignature& node) {
+    const std::string activation = node.attributes.text("activation");
+    if (activation != "none") low = 0;
+    if (activation == "relu6") high = 6;
+  }
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  double activate(double value) const { return value < low ? low : value > high ? high : value; }
+  bool stop(double value) const { return std::isfinite(low) && (value <= low || value >= high); }
+};
 
 Body prepare_forward(const NodeSignature& node) {
   const ChannelGrid grid(node.inputs[0].shape);
   const double epsilon = node.attributes.real("epsilon");
-  const bool relu = node.attributes.text("activation") == "relu", has_residual = node.inputs.size() > 3;
+  const Bounds bounds(node);
+  const bool has_residual = node.inputs.size() > 3;
   return [=](const KernelArguments& call) {
     const float *x = input(call, 0), *scale = input(call, 1), *shift = input(call, 2);
     const float* residual = has_residual ? input(call, 3) : nullptr;
@@ -41,7 +53,7 @@ Body prepare_forward(const NodeSignature& node) {
       const double offset = static_cast<double>(shift[c]);
       grid.for_each(c, [&](int64_t i) {
         const double value = (static_cast<double>(x[i]) - mean) * factor + offset;
-        y[i] = static_cast<float>(activate(relu, value + (residual ? static_cast<double>(residual[i]) : 0)));
+        y[i] = static_cast<float>(bounds.activate(value + (residual ? static_cast<double>(residual[i]) : 0)));
       });
       means[c] = static_cast<float>(mean);
       variances[c] = static_cast<float>(variance);
@@ -52,7 +64,8 @@ Body prepare_forward(const NodeSignature& node) {
 Body prepare_backward(const NodeSignature& node) {
   const ChannelGrid grid(node.inputs[0].shape);
   const double epsilon = node.attributes.real("epsilon");
-  const bool relu = node.attributes.text("activation") == "relu", has_output = node.inputs.size() > 6;
+  const Bounds bounds(node);
+  const bool has_output = node.inputs.size() > 6;
   const bool wants_residual = node.attributes.boolean("residual_gradient");
   return [=](const KernelArguments& call) {
     const float *dy = input(call, 0), *x = input(call, 1), *scale = input(call, 2), *shift = input(call, 3);
@@ -65,8 +78,8 @@ Body prepare_backward(const NodeSignature& node) {
       const double inverse = 1 / std::sqrt(static_cast<double>(variances[c]) + epsilon);
       const auto normalised = [&](int64_t i) { return (static_cast<double>(x[i]) - mean) * inverse; };
       const auto gradient = [&](int64_t i) {  // after the activation's mask
-        const bool stopped = relu && (y ? y[i] <= 0 : normalised(i) * gain + static_cast<double>(shift[c]) <= 0);
-        return stopped ? 0.0 : static_cast<double>(dy[i]);
+        const double activated = y ? static_cast<double>(y[i]) : normalised(i) * gain + static_cast<double>(shift[c]);
+        return bounds.stop(activated) ? 0.0 : static_cast<double>(dy[i]);
       };
       double sum = 0, product = 0;
       grid.for_each(c, [&](int64_t i) {
@@ -88,7 +101,8 @@ Body prepare_backward(const NodeSignature& node) {
 Body prepare_inference(const NodeSignature& node) {
   const ChannelGrid grid(node.inputs[0].shape);
   const double epsilon = node.attributes.real("epsilon");
-  const bool relu = node.attributes.text("activation") == "relu", has_residual = node.inputs.size() > 5;
+  const Bounds bounds(node);
+  const bool has_residual = node.inputs.size() > 5;
   return [=](const KernelArguments& call) {
     const float *x = input(call, 0), *scale = input(call, 1), *shift = input(call, 2);
     const float *means = input(call, 3), *variances = input(call, 4);
@@ -99,7 +113,7 @@ Body prepare_inference(const NodeSignature& node) {
       grid.for_each(c, [&](int64_t i) {
         const double value = (static_cast<double>(x[i]) - static_cast<double>(means[c])) * factor +
                              static_cast<double>(shift[c]) + (residual ? static_cast<double>(residual[i]) : 0);
-        y[i] = static_cast<float>(activate(relu, value));
+        y[i] = static_cast<float>(bounds.activate(value));
       });
     }
   };

@@ -83,26 +83,57 @@ Body prepare_product_backward(const NodeSignature& node) {
   };
 }
 
+/// The lines along the axis of a softmax.
+struct SoftmaxLines {
+  int64_t length, inner, outer;
+  explicit SoftmaxLines(const NodeSignature& node) {
+    const Shape& shape = node.inputs[0].shape;
+    const int64_t given = node.attributes.integer("axis");
+    const int axis = static_cast<int>(given < 0 ? given + shape.rank() : given);
+    length = shape[axis];
+    inner = row_major_strides(shape)[static_cast<size_t>(axis)];
+    outer = length * inner == 0 ? 0 : shape.elements() / (length * inner);
+  }
+  /// Calls visit(offset of the first element); the others follow `inner` apart.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i) visit(o * length * inner + i);
+  }
+};
+
 /// exp(x - max) / sum, or x - max - log(sum): the maximum is taken off so that nothing overflows.
 Body prepare_softmax(const NodeSignature& node, bool logarithm) {
-  const Shape& shape = node.inputs[0].shape;
-  const int64_t given = node.attributes.integer("axis");
-  const int axis = static_cast<int>(given < 0 ? given + shape.rank() : given);
-  const int64_t length = shape[axis], inner = row_major_strides(shape)[static_cast<size_t>(axis)];
-  const int64_t outer = length * inner == 0 ? 0 : shape.elements() / (length * inner);
+  const SoftmaxLines lines(node);
   return [=](const KernelArguments& call) {
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t i = 0; i < inner; ++i) {
-        const float* x = input(call, 0) + o * length * inner + i;
-        float* y = output(call, 0) + o * length * inner + i;
-        double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (int64_t k = 0; k < length; ++k) largest = std::max(largest, static_cast<double>(x[k * inner]));
-        for (int64_t k = 0; k < length; ++k) sum += std::exp(static_cast<double>(x[k * inner]) - largest);
-        for (int64_t k = 0; k < length; ++k) {
-          const double centred = static_cast<double>(x[k * inner]) - largest;
-          y[k * inner] = static_cast<float>(logarithm ? centred - std::log(sum) : std::exp(centred) / sum);
-        }
+    lines.for_each([&](int64_t offset) {
+      const int64_t length = lines.length, inner = lines.inner;
+      const float* x = input(call, 0) + offset;
+      float* y = output(call, 0) + offset;
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t k = 0; k < length; ++k) largest = std::max(largest, static_cast<double>(x[k * inner]));
+      for (int64_t k = 0; k < length; ++k) sum += std::exp(static_cast<double>(x[k * inner]) - largest);
+      for (int64_t k = 0; k < length; ++k) {
+        const double centred = static_cast<double>(x[k * inner]) - largest;
+        y[k * inner] = static_cast<float>(logarithm ? centred - std::log(sum) : std::exp(centred) / sum);
       }
+    });
+  };
+}
+
+Body prepare_softmax_backward(const NodeSignature& node) {
+  const SoftmaxLines lines(node);
+  return [=](const KernelArguments& call) {
+    lines.for_each([&](int64_t offset) {
+      const float *dy = input(call, 0) + offset, *y = input(call, 1) + offset;
+      float* dx = output(call, 0) + offset;
+      double sum = 0;
+      for (int64_t k = 0; k < lines.length; ++k)
+        sum += static_cast<double>(dy[k * lines.inner]) * static_cast<double>(y[k * lines.inner]);
+      for (int64_t k = 0; k < lines.length; ++k)
+        dx[k * lines.inner] = static_cast<float>(static_cast<double>(y[k * lines.inner]) *
+                                                 (static_cast<double>(dy[k * lines.inner]) - sum));
+    });
   };
 }
 
@@ -116,6 +147,7 @@ void add_reduce(KernelTable& table) {
   add_plain(table, "reduce_max", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::max); });
   add_plain(table, "reduce_min", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::min); });
   add_plain(table, "softmax", [](const NodeSignature& node) { return prepare_softmax(node, false); });
+  add_plain(table, "softmax_backward", prepare_softmax_backward);
   add_plain(table, "log_softmax", [](const NodeSignature& node) { return prepare_softmax(node, true); });
 }
 
