@@ -130,6 +130,14 @@ TEST_P(WrongCall, Dtype) {
   });
 }
 
+TEST_P(WrongCall, OneOperandOfANarrowerType) {
+  for_each_operand([&](OpExample call, size_t i) {
+    if (call.inputs[i].dtype != DType::f32) return;
+    call.inputs[i].dtype = DType::bf16;
+    expect_error_or_runs(call);
+  });
+}
+
 TEST_P(WrongCall, Attributes) {
   for (const OpExample& example : op().examples) {
     OpExample call = example;

@@ -42,6 +42,7 @@ nlohmann::ordered_json to_json(const OpDef& op) {
           {"attributes", attributes},
           {"differentiable", static_cast<bool>(op.gradient)},
           {"layout_rule", std::string(name_of_rule(op.layout_rule))},
+          {"precision", std::string(name_of(op.precision))},
           {"is_view", op.is_view},
           {"is_update", op.is_update}};
 }
@@ -53,7 +54,7 @@ std::string details_of(const OpDef& op) {
     table.add_row({"  " + attribute.name, std::string(kind_name(attribute.value)),
                    attribute.required ? "required" : "= " + to_string(attribute.value), attribute.help});
   if (!op.attributes.empty()) text += "attributes:\n" + table.text();
-  text += fmt::format("layout: {}; {}{}{}\n", name_of_rule(op.layout_rule),
+  text += fmt::format("layout: {}; precision: {}; {}{}{}\n", name_of_rule(op.layout_rule), name_of(op.precision),
                       op.gradient ? "has a gradient" : "has no gradient",
                       op.is_view ? "; a view, computes nothing" : "", op.is_update ? "; updates a state" : "");
   for (const OpExample& example : op.examples) {

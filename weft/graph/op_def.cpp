@@ -29,9 +29,20 @@ void InferContext::require_dtype(int input, DType wanted) const {
                      describe(input), name_of(dtype(input))));
 }
 
+DType InferContext::require_compute_dtype(int input) const {
+  const DType given = dtype(input);
+  if (given != DType::bf16 && given != DType::f16) require_dtype(input, DType::f32);
+  return given;
+}
+
 void InferContext::require_same_shape(int input, int other) const {
   if (shape(input) != shape(other))
     fail(fmt::format("{} and {} must have the same shape", describe(input), describe(other)));
+}
+
+std::string_view name_of(PrecisionRule rule) {
+  constexpr std::string_view names[] = {"full", "follow", "reduced"};
+  return names[static_cast<size_t>(rule)];
 }
 
 void OpRegistry::add(OpDef op) {

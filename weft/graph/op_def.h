@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/graph/attributes.h"
@@ -42,6 +43,8 @@ struct InferContext {
   [[noreturn]] void fail(const std::string& message) const;
   void require_rank(int input, int rank) const;
   void require_dtype(int input, DType dtype) const;
+  /// The type T in which the node computes: the operand's, which is f32 or half as wide (bf16, f16).
+  DType require_compute_dtype(int input) const;
   void require_same_shape(int input, int other) const;
 };
 
@@ -77,6 +80,14 @@ enum class LayoutRule {
   kernel,       // the backend is asked what its kernel wants
 };
 
+/// What may become of a node of a graph in f32 where the network is to compute in a narrower type T (bf16, f16).
+enum class PrecisionRule {
+  full,     // stays f32: losses, statistics, updates
+  follow,   // bound by memory: computes in T where its activations are T
+  reduced,  // worth casting for: convolutions and matrix products
+};
+std::string_view name_of(PrecisionRule rule);
+
 struct OpDef {
   std::string name;
   std::string summary;              // one sentence for `weft ops`
@@ -93,6 +104,9 @@ struct OpDef {
       flops;
 
   LayoutRule layout_rule = LayoutRule::plain;
+  PrecisionRule precision = PrecisionRule::full;
+  /// Operands that stay f32 whatever type the others have: parameters and statistics of normalisation.
+  std::vector<int> f32_inputs;
   /// Pairs (output, input) whose buffers may be one: a kernel reads each input element before it writes over it.
   std::vector<std::pair<int, int>> in_place;
   /// The output is the input's memory under another shape: nothing is computed (reshape of a plain tensor).

@@ -58,9 +58,10 @@ OpDef selection(std::string name, std::string summary, BinaryDerivative for_a, B
 OpDef comparison(std::string name, std::string summary) {
   OpDef op = binary(std::move(name), std::move(summary));
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    if (context.dtype(0) != DType::i32) context.require_dtype(0, DType::f32);
+    const bool integers = context.dtype(0) == DType::i32;
+    const DType dtype = integers ? DType::f32 : context.require_compute_dtype(0);
     context.require_dtype(1, context.dtype(0));
-    return {f32(broadcast_operands(context, 0, 1))};
+    return {typed(dtype, broadcast_operands(context, 0, 1))};
   };
   // Constant between the jumps: nothing flows back, so that a comparison can serve as a mask.
   op.gradient = [](GradContext&) -> std::vector<ValueId> { return {ValueId{}, ValueId{}}; };
@@ -102,13 +103,14 @@ OpDef where_op() {
   OpDef op = binary("where", "a where the condition is not 0, else b; the other one's NaN does not matter.");
   op.inputs = {"condition", "a", "b"};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    for (int operand = 0; operand < 3; ++operand) context.require_dtype(operand, DType::f32);
+    const DType dtype = context.require_compute_dtype(0);
+    for (const int operand : {1, 2}) context.require_dtype(operand, dtype);
     const Shape chosen = broadcast_operands(context, 1, 2);
     const auto shape = broadcast_shapes(context.shape(0), chosen);
     if (!shape)
       context.fail(fmt::format("{} does not broadcast with {}, the shape of what it chooses from", context.describe(0),
                                to_string(chosen)));
-    return {f32(*shape)};
+    return {typed(dtype, *shape)};
   };
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     Graph& graph = context.graph;

@@ -9,7 +9,7 @@ namespace weft::ops {
 namespace {
 
 std::vector<TensorType> infer_causal_mask(const InferContext& context) {
-  context.require_dtype(0, DType::f32);
+  const DType dtype = context.require_compute_dtype(0);
   const Shape& scores = context.shape(0);
   const int rank = scores.rank();
   if (rank < 2) {
@@ -19,7 +19,7 @@ std::vector<TensorType> infer_causal_mask(const InferContext& context) {
     context.fail(fmt::format("{} has {} queries for {} keys: the first queries would see nothing; give as many keys",
                              context.describe(0), scores[rank - 2], scores[rank - 1]));
   }
-  return {f32(scores)};
+  return {typed(dtype, scores)};
 }
 
 std::vector<ValueId> grad_causal_mask(GradContext& context) {
@@ -39,6 +39,7 @@ void add_attention_ops(OpRegistry& registry) {
   op.attributes = {attribute("value", -1e30, "what masked scores become")};
   op.infer = infer_causal_mask;
   op.gradient = grad_causal_mask;
+  op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}};
   // Small values: next to -1e30 no difference of the others could be seen.
   op.examples = {{"square", {f32({4, 4})}, {{"value", -3.0}}, {}},

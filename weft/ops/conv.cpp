@@ -43,11 +43,12 @@ void require_group_multiple(const InferContext& context, int64_t channels, int64
                            which, source, channels));
 }
 
-void require_images(const InferContext& context, std::initializer_list<int> operands) {
-  for (const int operand : operands) {
-    context.require_rank(operand, 4);
-    context.require_dtype(operand, DType::f32);
-  }
+/// Operands 0 and 1 are of rank 4 and of one type, which is given back.
+DType require_images(const InferContext& context) {
+  const DType dtype = context.require_compute_dtype(0);
+  context.require_dtype(1, dtype);
+  for (const int operand : {0, 1}) context.require_rank(operand, 4);
+  return dtype;
 }
 
 /// A kernel of at least 1 x 1, and a filter for each group.
@@ -65,7 +66,7 @@ void require_bias(const InferContext& context, int64_t channels) {
 }
 
 std::vector<TensorType> infer_conv2d(const InferContext& context) {
-  require_images(context, {0, 1});
+  const DType dtype = require_images(context);
   const Shape &input = context.shape(0), &weight = context.shape(1);
   const int64_t groups = groups_attribute(context);
   require_group_multiple(context, input[1], groups, "input", context.describe(0));
@@ -79,7 +80,7 @@ std::vector<TensorType> infer_conv2d(const InferContext& context) {
   if (context.input_count() > 2) require_bias(context, weight[0]);
   const Window window = window_attributes(context, {weight[2], weight[3]});
   const Pair output = window_output(context, window, {input[2], input[3]}, context.describe(0));
-  return {f32({input[0], weight[0], output[0], output[1]})};
+  return {typed(dtype, {input[0], weight[0], output[0], output[1]})};
 }
 
 /// Where a convolution of images of `size` would not give the output gradient's height and width.
@@ -93,7 +94,7 @@ void require_output_size(const InferContext& context, int output_gradient, const
 }
 
 std::vector<TensorType> infer_backward_data(const InferContext& context) {
-  require_images(context, {0, 1});
+  const DType dtype = require_images(context);
   const Shape &gradient = context.shape(0), &weight = context.shape(1);
   const int64_t groups = groups_attribute(context);
   if (gradient[1] != weight[0]) {
@@ -105,11 +106,11 @@ std::vector<TensorType> infer_backward_data(const InferContext& context) {
   const Pair size = pair_attribute(context, "input_size", 1);
   const Window window = window_attributes(context, {weight[2], weight[3]});
   require_output_size(context, 0, window, size, fmt::format("an image of {} x {}", size[0], size[1]));
-  return {f32({gradient[0], weight[1] * groups, size[0], size[1]})};
+  return {typed(dtype, {gradient[0], weight[1] * groups, size[0], size[1]})};
 }
 
 std::vector<TensorType> infer_backward_weights(const InferContext& context) {
-  require_images(context, {0, 1});
+  const DType dtype = require_images(context);
   const Shape &input = context.shape(0), &gradient = context.shape(1);
   const int64_t groups = groups_attribute(context);
   if (input[0] != gradient[0]) {
@@ -120,7 +121,8 @@ std::vector<TensorType> infer_backward_weights(const InferContext& context) {
   require_group_multiple(context, gradient[1], groups, "output", context.describe(1));
   const Pair kernel = pair_attribute(context, "kernel", 1);
   require_output_size(context, 1, window_attributes(context, kernel), {input[2], input[3]}, context.describe(0));
-  const TensorType weights = f32({gradient[1], input[1] / groups, kernel[0], kernel[1]});
+  const TensorType weights =
+      typed(result_dtype(context, dtype), {gradient[1], input[1] / groups, kernel[0], kernel[1]});
   if (!context.attributes.boolean("bias_gradient")) return {weights};
   return {weights, f32({gradient[1]})};
 }
@@ -150,8 +152,11 @@ std::vector<ValueId> grad_conv2d(GradContext& context) {
   const std::string input_name = gradient_name(context, "input"), weight_name = gradient_name(context, "weight");
   std::vector<ValueId> gradients = {backward_data(graph, gradient, weight, options, input_shape, input_name),
                                     backward_weights(graph, input, gradient, options, weight_shape, weight_name)};
-  if (context.inputs.size() > 2)
-    gradients.push_back(reduce_sum(graph, gradient, {0, 2, 3}, false, gradient_name(context, "bias")));
+  if (context.inputs.size() > 2) {
+    Attributes sum{{"axes", std::vector<int64_t>{0, 2, 3}}};
+    if (graph.type(gradient).dtype != DType::f32) sum.set("result_dtype", std::string("f32"));  // as the bias
+    gradients.push_back(graph.add("reduce_sum", {gradient}, sum, gradient_name(context, "bias")));
+  }
   return gradients;
 }
 
@@ -169,18 +174,22 @@ std::vector<ValueId> grad_backward_data(GradContext& context) {
 /// Of the two results: a sum of what comes from either.
 std::vector<ValueId> grad_backward_weights(GradContext& context) {
   Graph& graph = context.graph;
-  const Attributes options = without(without(attributes_of(context), "kernel"), "bias_gradient");
+  Attributes options = attributes_of(context);
+  for (const char* own : {"kernel", "bias_gradient", "result_dtype"}) options.erase(own);
   const ValueId input = context.inputs[0], output_gradient = context.inputs[1];
   const Shape input_shape = graph.shape(input), gradient_shape = graph.shape(output_gradient);
+  const DType dtype = graph.type(input).dtype;
   const std::string input_hint = gradient_name(context, "input");
   const std::string gradient_hint = gradient_name(context, "output_gradient");
   ValueId of_input, of_gradient;
-  if (const ValueId outer = context.output_gradients[0]; outer.valid()) {
+  if (context.output_gradients[0].valid()) {
+    const ValueId outer = as_dtype(graph, context.output_gradients[0], dtype);
     of_input = backward_data(graph, output_gradient, outer, options, input_shape, input_hint);
     of_gradient = graph.add("conv2d", {input, outer}, options, gradient_hint);
   }
   if (context.outputs.size() > 1 && context.output_gradients[1].valid()) {
-    const ValueId channels = reshape(graph, context.output_gradients[1], {1, gradient_shape[1], 1, 1});
+    const ValueId sums = as_dtype(graph, context.output_gradients[1], dtype);
+    const ValueId channels = reshape(graph, sums, {1, gradient_shape[1], 1, 1});
     of_gradient = of_gradient.valid() ? add(graph, of_gradient, channels, gradient_hint)
                                       : broadcast_to(graph, channels, gradient_shape, gradient_hint);
   }
@@ -287,6 +296,8 @@ void add_conv_ops(OpRegistry& registry) {
     return conv_flops(outputs[0].shape, inputs[1].shape);
   };
   conv.layout_rule = LayoutRule::kernel;
+  conv.precision = PrecisionRule::reduced;
+  conv.f32_inputs = {2};
   conv.examples = conv_examples();
   registry.add(std::move(conv));
 
@@ -304,6 +315,7 @@ void add_conv_ops(OpRegistry& registry) {
     return conv_flops(inputs[0].shape, inputs[1].shape);
   };
   data.layout_rule = LayoutRule::kernel;
+  data.precision = PrecisionRule::reduced;
   data.examples = backward_data_examples();
   registry.add(std::move(data));
 
@@ -316,12 +328,14 @@ void add_conv_ops(OpRegistry& registry) {
   weights.attributes.push_back(
       required_attribute("kernel", std::vector<int64_t>{3, 3}, "height and width of the weight"));
   weights.attributes.push_back(attribute("bias_gradient", false, "a second result: the gradient of the bias, [O]"));
+  weights.attributes.push_back(result_dtype_attribute());
   weights.infer = infer_backward_weights;
   weights.gradient = grad_backward_weights;
   weights.flops = [](const auto& inputs, const auto& outputs, const Attributes&) {
     return conv_flops(inputs[1].shape, outputs[0].shape);
   };
   weights.layout_rule = LayoutRule::kernel;
+  weights.precision = PrecisionRule::reduced;
   weights.examples = backward_weights_examples();
   registry.add(std::move(weights));
 }

@@ -19,9 +19,26 @@ inline AttributeSpec attribute(std::string name, AttributeValue value, std::stri
 
 inline std::vector<int64_t> to_list(const Pair& pair) { return {pair[0], pair[1]}; }
 
+inline TensorType typed(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
 inline TensorType f32(Shape shape) { return {DType::f32, std::move(shape), {}}; }
 inline TensorType i32(Shape shape) { return {DType::i32, std::move(shape), {}}; }
 inline TensorType i64(Shape shape) { return {DType::i64, std::move(shape), {}}; }
+
+/// Of ops that sum many numbers: the sum need not be rounded to the operands' type.
+inline AttributeSpec result_dtype_attribute() {
+  return attribute("result_dtype", "same", "type of the result: same, that of the operands, or f32");
+}
+inline DType result_dtype(const InferContext& context, DType operands) {
+  const std::string& text = context.attributes.text("result_dtype");
+  if (text != "same" && text != "f32")
+    context.fail("result_dtype \"" + text + "\" is not known; give \"same\" or \"f32\"");
+  return text == "same" ? operands : DType::f32;
+}
+
+/// The value itself where it has the type, else a cast.
+inline ValueId as_dtype(Graph& graph, ValueId x, DType dtype) {
+  return graph.type(x).dtype == dtype ? x : cast(graph, x, dtype);
+}
 
 /// A copy: adding nodes moves the graph's own.
 inline Attributes attributes_of(const GradContext& context) { return context.graph.node(context.node).attributes; }

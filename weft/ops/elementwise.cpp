@@ -12,15 +12,15 @@ namespace weft::ops {
 namespace {
 
 std::vector<TensorType> infer_same(const InferContext& context) {
-  context.require_dtype(0, DType::f32);
-  return {f32(context.shape(0))};
+  const DType dtype = context.require_compute_dtype(0);
+  return {typed(dtype, context.shape(0))};
 }
 
 std::vector<TensorType> infer_backward(const InferContext& context) {
-  context.require_dtype(0, DType::f32);
-  context.require_dtype(1, DType::f32);
+  const DType dtype = context.require_compute_dtype(0);
+  context.require_dtype(1, dtype);
   context.require_same_shape(0, 1);
-  return {f32(context.shape(0))};
+  return {typed(dtype, context.shape(0))};
 }
 
 }  // namespace
@@ -41,6 +41,7 @@ OpDef unary(std::string name, std::string summary, UnaryDerivative derivative, O
   };
   op.flops = count_elements;
   op.layout_rule = LayoutRule::elementwise;
+  op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}};
   op.examples = {
       {"scalar", {f32({})}, {}, {range}},
@@ -69,12 +70,13 @@ OpDef binary(std::string name, std::string summary) {
   op.inputs = {"a", "b"};
   op.outputs = {"y"};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    context.require_dtype(0, DType::f32);
-    context.require_dtype(1, DType::f32);
-    return {f32(broadcast_operands(context, 0, 1))};
+    const DType dtype = context.require_compute_dtype(0);
+    context.require_dtype(1, dtype);
+    return {typed(dtype, broadcast_operands(context, 0, 1))};
   };
   op.flops = count_elements;
   op.layout_rule = LayoutRule::elementwise;
+  op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}, {0, 1}};
   return op;
 }

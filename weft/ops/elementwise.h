@@ -25,7 +25,7 @@ OpDef unary_with_backward(std::string name, std::string summary, std::string bac
                           OpExample::Range range);
 /// The gradient op of a unary one: (output_gradient, `second`), both of one shape.
 OpDef backward(std::string name, std::string summary, std::string second);
-/// Two f32 operands that broadcast; without a gradient and examples.
+/// Two floating operands of one type that broadcast; without a gradient and examples.
 OpDef binary(std::string name, std::string summary);
 /// One operation per element: a transcendental function counts as one too.
 int64_t count_elements(const std::vector<TensorType>&, const std::vector<TensorType>& outputs, const Attributes&);

@@ -180,8 +180,9 @@ std::vector<TensorType> infer_fused(const InferContext& context) {
   } catch (const Error& error) {
     context.fail(error.what());
   }
+  const DType dtype = context.require_compute_dtype(0);
   for (int input = 0; input < inputs; ++input) {
-    context.require_dtype(input, DType::f32);
+    context.require_dtype(input, dtype);
     if (!broadcasts_to(context.shape(input), context.shape(0)))
       context.fail(fmt::format("{} does not broadcast to {}, the shape of all results", context.describe(input),
                                context.describe(0)));
@@ -193,7 +194,7 @@ std::vector<TensorType> infer_fused(const InferContext& context) {
     if (slot < inputs || slot >= slots)
       context.fail(fmt::format("results=[{}]: slot {} belongs to no instruction; give slots from {} to {}",
                                fmt::join(results, ","), slot, inputs, slots - 1));
-  return std::vector<TensorType>(results.size(), f32(context.shape(0)));
+  return std::vector<TensorType>(results.size(), typed(dtype, context.shape(0)));
 }
 
 OpDef fused_op() {
@@ -211,6 +212,7 @@ OpDef fused_op() {
     return static_cast<int64_t>(program.size()) * inputs.front().elements();
   };
   op.layout_rule = LayoutRule::elementwise;
+  op.precision = PrecisionRule::follow;
   for (int result = 0; result < 2; ++result)
     for (int input = 0; input < 4; ++input) op.in_place.emplace_back(result, input);
 

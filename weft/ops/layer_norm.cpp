@@ -25,16 +25,19 @@ void require_row(const InferContext& context, int operand, int input) {
 }
 
 std::vector<TensorType> infer_layer_norm(const InferContext& context) {
-  for (int operand = 0; operand < context.input_count(); ++operand) context.require_dtype(operand, DType::f32);
+  const DType dtype = context.require_compute_dtype(0);
+  for (const int operand : {1, 2}) context.require_dtype(operand, DType::f32);
   require_epsilon(context);
   const Shape rows = rows_of(context, 0);
   require_row(context, 1, 0);
   require_row(context, 2, 0);
-  return {f32(context.shape(0)), f32(rows), f32(rows)};
+  return {typed(dtype, context.shape(0)), f32(rows), f32(rows)};
 }
 
 std::vector<TensorType> infer_layer_norm_backward(const InferContext& context) {
-  for (int operand = 0; operand < context.input_count(); ++operand) context.require_dtype(operand, DType::f32);
+  const DType dtype = context.require_compute_dtype(0);
+  context.require_dtype(1, dtype);
+  for (const int operand : {2, 3, 4}) context.require_dtype(operand, DType::f32);
   const Shape rows = rows_of(context, 1);
   context.require_same_shape(0, 1);
   require_row(context, 2, 1);
@@ -45,7 +48,7 @@ std::vector<TensorType> infer_layer_norm_backward(const InferContext& context) {
                              context.describe(statistic)));
   }
   const TensorType per_column = f32(context.shape(2));
-  return {f32(context.shape(1)), per_column, per_column};
+  return {typed(dtype, context.shape(1)), per_column, per_column};
 }
 
 /// [..] -> [..,1], so that it broadcasts along the rows.
@@ -111,6 +114,8 @@ void add_layer_norm_ops(OpRegistry& registry) {
   op.gradient = grad_layer_norm;
   // Per element: 1 for the mean, 3 for the variance, 2 to normalise, 2 to scale and shift.
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 8 * inputs[0].elements(); };
+  op.precision = PrecisionRule::follow;
+  op.f32_inputs = {1, 2};
   op.in_place = {{0, 0}};
   op.examples = {forward_example("rows", {4, 8}), forward_example("sequences", {2, 3, 5}),
                  forward_example("multiples of 16", {2, 32}), forward_example("odd width", {3, 17}, 1e-3),
@@ -126,6 +131,8 @@ void add_layer_norm_ops(OpRegistry& registry) {
   // Per element: 2 for the normalised input, 3 for the parameters' gradients, 1 to scale, 3 for two sums, 5 for the
   // rest.
   backward.flops = [](const auto& inputs, const auto&, const Attributes&) { return 14 * inputs[0].elements(); };
+  backward.precision = PrecisionRule::follow;
+  backward.f32_inputs = {2, 3, 4};
   backward.examples = {backward_example("rows", {4, 8}), backward_example("sequences", {2, 3, 5}),
                        backward_example("multiples of 16", {2, 32}), backward_example("odd width", {3, 17})};
   registry.add(std::move(backward));

@@ -17,8 +17,9 @@ Pair matrix_of(const Shape& shape, bool transposed) {
 Shape leading_of(const Shape& shape) { return Shape(std::vector<int64_t>(shape.begin(), shape.end() - 2)); }
 
 std::vector<TensorType> infer_matmul(const InferContext& context) {
+  const DType dtype = context.require_compute_dtype(0);
+  context.require_dtype(1, dtype);
   for (const int operand : {0, 1}) {
-    context.require_dtype(operand, DType::f32);
     if (context.shape(operand).rank() < 2) {
       context.fail(fmt::format("operands are matrices or stacks of them (rank 2 or more), got {}; reshape it first",
                                context.describe(operand)));
@@ -41,7 +42,7 @@ std::vector<TensorType> infer_matmul(const InferContext& context) {
   std::vector<int64_t> dims = leading->dims();
   dims.push_back(left[0]);
   dims.push_back(right[1]);
-  return {f32(Shape(dims))};
+  return {typed(result_dtype(context, dtype), Shape(dims))};
 }
 
 /// All leading dimensions in one: [B,T,K] -> [B*T,K].
@@ -55,7 +56,8 @@ std::vector<ValueId> grad_matmul(GradContext& context) {
   Graph& graph = context.graph;
   const Attributes attributes = attributes_of(context);
   const bool transpose_a = attributes.boolean("transpose_a"), transpose_b = attributes.boolean("transpose_b");
-  const ValueId a = context.inputs[0], b = context.inputs[1], gradient = context.output_gradients[0];
+  const ValueId a = context.inputs[0], b = context.inputs[1];
+  const ValueId gradient = as_dtype(graph, context.output_gradients[0], graph.type(a).dtype);
   const Shape a_shape = graph.shape(a), b_shape = graph.shape(b);
   const std::string a_name = gradient_name(context, "a"), b_name = gradient_name(context, "b");
 
@@ -86,12 +88,14 @@ void add_matmul_ops(OpRegistry& registry) {
   op.inputs = {"a", "b"};
   op.outputs = {"product"};
   op.attributes = {attribute("transpose_a", false, "a is stored with its last two dimensions swapped"),
-                   attribute("transpose_b", false, "b is stored with its last two dimensions swapped")};
+                   attribute("transpose_b", false, "b is stored with its last two dimensions swapped"),
+                   result_dtype_attribute()};
   op.infer = infer_matmul;
   op.gradient = grad_matmul;
   op.flops = [](const auto& inputs, const auto& outputs, const Attributes& attributes) {
     return 2 * outputs[0].elements() * matrix_of(inputs[0].shape, attributes.boolean("transpose_a"))[1];
   };
+  op.precision = PrecisionRule::reduced;
   op.examples = {example("matrices", {3, 5}, {5, 4}),
                  example("multiples of 16", {16, 32}, {32, 16}),
                  example("linear layer: b transposed", {7, 10}, {3, 10}, false, true),

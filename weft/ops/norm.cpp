@@ -21,46 +21,51 @@ AttributeSpec activation_attribute() {
   return attribute("activation", std::string("none"), "applied to the output: none or relu");
 }
 
-/// Images [N,C,H,W] or rows [N,C]; per-channel operands [C]; operands of the input's shape; a known activation.
-void require_batch_norm(const InferContext& context, int input, std::initializer_list<int> channelwise,
-                        std::initializer_list<int> same_shape) {
+/// Images [N,C,H,W] or rows [N,C]; per-channel operands [C], f32; operands of the input's shape and type, which is
+/// given back; a known activation.
+DType require_batch_norm(const InferContext& context, int input, std::initializer_list<int> channelwise,
+                         std::initializer_list<int> same_shape) {
   const Shape& shape = context.shape(input);
   if (shape.rank() != 2 && shape.rank() != 4) {
     context.fail(
         fmt::format("input wants 2 or 4 dimensions (batch, channels, height, width), got {}", context.describe(input)));
   }
-  for (int operand = 0; operand < context.input_count(); ++operand) context.require_dtype(operand, DType::f32);
+  const DType dtype = context.require_compute_dtype(input);
   for (const int operand : channelwise) {
+    context.require_dtype(operand, DType::f32);
     if (context.shape(operand) == Shape{shape[1]}) continue;
     context.fail(fmt::format("{} wants one number for each of the {} channels of {}, got {}",
                              context.op.inputs[static_cast<size_t>(operand)], shape[1], context.describe(input),
                              context.describe(operand)));
   }
   for (const int operand : same_shape) {
-    if (operand < context.input_count()) context.require_same_shape(operand, input);
+    if (operand >= context.input_count()) continue;
+    context.require_dtype(operand, dtype);
+    context.require_same_shape(operand, input);
   }
   require_epsilon(context);
   const std::string& activation = context.attributes.text("activation");
   if (activation != "none" && activation != "relu") {
     context.fail(fmt::format("activation is none or relu, got '{}'", activation));
   }
+  return dtype;
 }
 
 std::vector<TensorType> infer_batch_norm(const InferContext& context) {
-  require_batch_norm(context, 0, {1, 2}, {3});
+  const DType dtype = require_batch_norm(context, 0, {1, 2}, {3});
   const Shape& input = context.shape(0);
   if (input.elements() == input[1]) {
     context.fail(fmt::format("{} has one value per channel, which has no variance; train with larger batches or images",
                              context.describe(0)));
   }
-  return {f32(input), f32({input[1]}), f32({input[1]})};
+  return {typed(dtype, input), f32({input[1]}), f32({input[1]})};
 }
 
 std::vector<TensorType> infer_batch_norm_backward(const InferContext& context) {
-  require_batch_norm(context, 1, {2, 3, 4, 5}, {0, 6});
+  const DType dtype = require_batch_norm(context, 1, {2, 3, 4, 5}, {0, 6});
   const Shape& input = context.shape(1);
-  std::vector<TensorType> outputs{f32(input), f32({input[1]}), f32({input[1]})};
-  if (context.attributes.boolean("residual_gradient")) outputs.push_back(f32(input));
+  std::vector<TensorType> outputs{typed(dtype, input), f32({input[1]}), f32({input[1]})};
+  if (context.attributes.boolean("residual_gradient")) outputs.push_back(typed(dtype, input));
   return outputs;
 }
 
@@ -187,6 +192,8 @@ OpDef batch_norm_op() {
     return (6 + extra) * inputs[0].elements();
   };
   op.layout_rule = LayoutRule::channelwise;
+  op.precision = PrecisionRule::follow;
+  op.f32_inputs = {1, 2};
   op.in_place = {{0, 3}};
   op.examples = {forward_example("images", {2, 3, 4, 4}),
                  forward_example("16 channels", {2, 16, 3, 3}),
@@ -212,6 +219,8 @@ OpDef batch_norm_backward_op() {
     return (attributes.text("activation") == "relu" ? 10 : 9) * inputs[0].elements();
   };
   op.layout_rule = LayoutRule::channelwise;
+  op.precision = PrecisionRule::follow;
+  op.f32_inputs = {2, 3, 4, 5};
   op.in_place = {{0, 0}, {3, 0}};
   op.examples = {backward_example("images", {2, 3, 4, 4}),
                  backward_example("16 channels", {2, 16, 3, 3}),
@@ -231,8 +240,8 @@ OpDef batch_norm_inference_op() {
   op.outputs = {"output"};
   op.attributes = {epsilon_attribute(), activation_attribute()};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    require_batch_norm(context, 0, {1, 2, 3, 4}, {5});
-    return {f32(context.shape(0))};
+    const DType dtype = require_batch_norm(context, 0, {1, 2, 3, 4}, {5});
+    return {typed(dtype, context.shape(0))};
   };
   op.gradient = grad_batch_norm_inference;
   op.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
@@ -240,6 +249,8 @@ OpDef batch_norm_inference_op() {
     return (2 + extra) * inputs[0].elements();
   };
   op.layout_rule = LayoutRule::channelwise;
+  op.precision = PrecisionRule::follow;
+  op.f32_inputs = {1, 2, 3, 4};
   op.in_place = {{0, 0}, {0, 5}};
   op.examples = {inference_example("images", {2, 3, 4, 4}),
                  inference_example("16 channels", {1, 16, 3, 3}),

@@ -30,10 +30,10 @@ Window pool_window(const InferContext& context) {
 
 std::vector<TensorType> infer_pool(const InferContext& context) {
   context.require_rank(0, 4);
-  context.require_dtype(0, DType::f32);
+  const DType dtype = context.require_compute_dtype(0);
   const Shape& input = context.shape(0);
   const Pair size = window_output(context, pool_window(context), {input[2], input[3]}, context.describe(0));
-  return {f32({input[0], input[1], size[0], size[1]})};
+  return {typed(dtype, {input[0], input[1], size[0], size[1]})};
 }
 
 /// The gradient (operand 0) of pooling an image of `size` has the pooled height and width.
@@ -46,9 +46,10 @@ void require_pooled(const InferContext& context, const Pair& size, const std::st
 }
 
 std::vector<TensorType> infer_max_backward(const InferContext& context) {
+  const DType dtype = context.require_compute_dtype(0);
   for (const int operand : {0, 1, 2}) {
     context.require_rank(operand, 4);
-    context.require_dtype(operand, DType::f32);
+    context.require_dtype(operand, dtype);
   }
   context.require_same_shape(2, 0);
   const Shape &gradient = context.shape(0), &input = context.shape(1);
@@ -56,15 +57,15 @@ std::vector<TensorType> infer_max_backward(const InferContext& context) {
     context.fail(fmt::format("{} and {} differ in images or channels", context.describe(0), context.describe(1)));
   }
   require_pooled(context, {input[2], input[3]}, context.describe(1));
-  return {f32(input)};
+  return {typed(dtype, input)};
 }
 
 std::vector<TensorType> infer_average_backward(const InferContext& context) {
   context.require_rank(0, 4);
-  context.require_dtype(0, DType::f32);
+  const DType dtype = context.require_compute_dtype(0);
   const Pair size = pair_attribute(context, "input_size", 1);
   require_pooled(context, size, fmt::format("an image of {} x {}", size[0], size[1]));
-  return {f32({context.shape(0)[0], context.shape(0)[1], size[0], size[1]})};
+  return {typed(dtype, {context.shape(0)[0], context.shape(0)[1], size[0], size[1]})};
 }
 
 std::vector<ValueId> grad_max_pool(GradContext& context) {
@@ -191,6 +192,7 @@ void add_pool_ops(OpRegistry& registry) {
     return pool_flops(outputs[0].shape, attributes);
   };
   max.layout_rule = LayoutRule::channelwise;
+  max.precision = PrecisionRule::follow;
   max.examples = max_examples();
   registry.add(std::move(max));
 
@@ -205,6 +207,7 @@ void add_pool_ops(OpRegistry& registry) {
     return pool_flops(inputs[0].shape, attributes);
   };
   max_backward.layout_rule = LayoutRule::channelwise;
+  max_backward.precision = PrecisionRule::follow;
   max_backward.examples = max_backward_examples();
   registry.add(std::move(max_backward));
 
@@ -221,6 +224,7 @@ void add_pool_ops(OpRegistry& registry) {
     return pool_flops(outputs[0].shape, attributes);
   };
   average.layout_rule = LayoutRule::channelwise;
+  average.precision = PrecisionRule::follow;
   average.examples = average_examples(false);
   registry.add(std::move(average));
 
@@ -239,6 +243,7 @@ void add_pool_ops(OpRegistry& registry) {
     return pool_flops(inputs[0].shape, attributes);
   };
   average_backward.layout_rule = LayoutRule::channelwise;
+  average_backward.precision = PrecisionRule::follow;
   average_backward.examples = average_examples(true);
   registry.add(std::move(average_backward));
 }

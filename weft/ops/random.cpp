@@ -7,7 +7,7 @@ namespace weft::ops {
 namespace {
 
 std::vector<TensorType> infer_dropout(const InferContext& context) {
-  context.require_dtype(0, DType::f32);
+  const DType dtype = context.require_compute_dtype(0);
   for (const int scalar : {1, 2}) {
     context.require_rank(scalar, 0);
     context.require_dtype(scalar, DType::i64);
@@ -16,7 +16,7 @@ std::vector<TensorType> infer_dropout(const InferContext& context) {
   if (!(probability >= 0 && probability < 1)) {
     context.fail(fmt::format("probability must be at least 0 and below 1, got {}", probability));
   }
-  return {f32(context.shape(0))};
+  return {typed(dtype, context.shape(0))};
 }
 
 /// Linear in x: the same mask and factor, drawn again.
@@ -46,6 +46,7 @@ void add_random_ops(OpRegistry& registry) {
   op.infer = infer_dropout;
   op.gradient = grad_dropout;
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return inputs[0].elements(); };
+  op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}};
   op.examples = {example("half", {4, 8}, 0.5, 0), example("a tenth, odd size", {3, 7, 5}, 0.1, 3),
                  example("nothing dropped", {10}, 0.0, 1), example("nearly everything", {2, 3, 3, 3}, 0.9, 2)};

@@ -22,8 +22,7 @@ Shape reduced_shape(const Shape& shape, const std::vector<int>& axes, bool keep_
   return Shape(std::move(dims));
 }
 
-std::vector<TensorType> infer_reduction(const InferContext& context) {
-  context.require_dtype(0, DType::f32);
+Shape infer_reduced_shape(const InferContext& context) {
   std::vector<int> axes;
   for (const int64_t given : context.attributes.integers("axes")) {
     const int axis = require_axis(context, 0, given, "axes:");
@@ -34,11 +33,17 @@ std::vector<TensorType> infer_reduction(const InferContext& context) {
     axes.push_back(axis);
   }
   axes = normalize_axes(context.attributes.integers("axes"), context.shape(0).rank());
-  return {f32(reduced_shape(context.shape(0), axes, context.attributes.boolean("keep_dims")))};
+  return reduced_shape(context.shape(0), axes, context.attributes.boolean("keep_dims"));
+}
+
+std::vector<TensorType> infer_reduction(const InferContext& context) {
+  const DType dtype = context.require_compute_dtype(0);
+  return {typed(result_dtype(context, dtype), infer_reduced_shape(context))};
 }
 
 /// The axes of a reduction node and its output's shape had it kept them.
 struct Reduction {
+  ValueId output_gradient;  // in the input's type
   Shape input;
   std::vector<int64_t> axes;
   Shape kept;
@@ -46,9 +51,13 @@ struct Reduction {
 
 Reduction describe_reduction(const GradContext& context) {
   const Attributes attributes = attributes_of(context);
-  const Shape& shape = context.graph.shape(context.inputs[0]);
+  const Shape shape = context.graph.shape(context.inputs[0]);
   const std::vector<int> axes = normalize_axes(attributes.integers("axes"), shape.rank());
-  return {shape, {axes.begin(), axes.end()}, reduced_shape(shape, axes, true)};
+  const DType dtype = context.graph.type(context.inputs[0]).dtype;
+  return {as_dtype(context.graph, context.output_gradients[0], dtype),
+          shape,
+          {axes.begin(), axes.end()},
+          reduced_shape(shape, axes, true)};
 }
 
 /// Puts the reduced axes back, as ones.
@@ -62,14 +71,14 @@ ValueId stretch(Graph& graph, ValueId x, const Shape& shape) {
 
 std::vector<ValueId> sum_gradient(GradContext& context) {
   const Reduction reduction = describe_reduction(context);
-  const ValueId kept = with_kept_axes(context.graph, context.output_gradients[0], reduction.kept);
+  const ValueId kept = with_kept_axes(context.graph, reduction.output_gradient, reduction.kept);
   return {stretch(context.graph, kept, reduction.input)};
 }
 
 std::vector<ValueId> mean_gradient(GradContext& context) {
   const Reduction reduction = describe_reduction(context);
   const double count = static_cast<double>(reduction.input.elements()) / static_cast<double>(reduction.kept.elements());
-  const ValueId kept = with_kept_axes(context.graph, context.output_gradients[0], reduction.kept);
+  const ValueId kept = with_kept_axes(context.graph, reduction.output_gradient, reduction.kept);
   return {stretch(context.graph, multiply_scalar(context.graph, kept, 1 / count), reduction.input)};
 }
 
@@ -77,8 +86,9 @@ std::vector<ValueId> mean_gradient(GradContext& context) {
 std::vector<ValueId> extremum_gradient(GradContext& context) {
   Graph& graph = context.graph;
   const Reduction reduction = describe_reduction(context);
-  const ValueId dy = with_kept_axes(graph, context.output_gradients[0], reduction.kept);
-  const ValueId y = with_kept_axes(graph, context.outputs[0], reduction.kept);
+  const ValueId dy = with_kept_axes(graph, reduction.output_gradient, reduction.kept);
+  const DType dtype = graph.type(context.inputs[0]).dtype;
+  const ValueId y = with_kept_axes(graph, as_dtype(graph, context.outputs[0], dtype), reduction.kept);
   const ValueId mask = equal(graph, context.inputs[0], y);
   // An empty list of axes would mean all of them: a scalar has none, and its mask is its own sum.
   const ValueId count = reduction.axes.empty() ? mask : reduce_sum(graph, mask, reduction.axes, true);
@@ -87,8 +97,10 @@ std::vector<ValueId> extremum_gradient(GradContext& context) {
 
 /// Of a product: the products of all others, which division by the element would not give where it is zero.
 std::vector<ValueId> product_gradient(GradContext& context) {
-  return {context.graph.add("reduce_prod_backward", {context.inputs[0], context.output_gradients[0]},
-                            attributes_of(context), gradient_name(context, "x"))};
+  Attributes attributes = attributes_of(context);
+  attributes.erase("result_dtype");
+  return {context.graph.add("reduce_prod_backward", {context.inputs[0], describe_reduction(context).output_gradient},
+                            attributes, gradient_name(context, "x"))};
 }
 
 OpDef reduction(std::string name, std::string summary, std::vector<ValueId> (*gradient)(GradContext&)) {
@@ -98,8 +110,9 @@ OpDef reduction(std::string name, std::string summary, std::vector<ValueId> (*gr
   op.inputs = {"x"};
   op.outputs = {"y"};
   op.attributes = {attribute("axes", std::vector<int64_t>{}, "axes to reduce, negative from the end; empty: all"),
-                   attribute("keep_dims", false, "leave reduced axes in the shape, as 1")};
+                   attribute("keep_dims", false, "leave reduced axes in the shape, as 1"), result_dtype_attribute()};
   op.infer = infer_reduction;
+  op.precision = PrecisionRule::follow;
   op.gradient = gradient;
   op.flops = [](const std::vector<TensorType>& inputs, const std::vector<TensorType>&, const Attributes&) {
     return inputs.front().elements();
@@ -127,13 +140,15 @@ OpDef product_backward() {
   op.attributes = {attribute("axes", std::vector<int64_t>{}, "as of reduce_prod"),
                    attribute("keep_dims", false, "as of reduce_prod")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    const Shape reduced = infer_reduction(context)[0].shape;
-    context.require_dtype(1, DType::f32);
+    const DType dtype = context.require_compute_dtype(0);
+    const Shape reduced = infer_reduced_shape(context);
+    context.require_dtype(1, dtype);
     if (context.shape(1) != reduced)
       context.fail(fmt::format("the product of {} is {}, and {} is no gradient of it", context.describe(0),
                                to_string(reduced), context.describe(1)));
-    return {f32(context.shape(0))};
+    return {typed(dtype, context.shape(0))};
   };
+  op.precision = PrecisionRule::follow;
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 4 * inputs.front().elements(); };
   using Axes = std::vector<int64_t>;
   op.examples = {
@@ -171,9 +186,9 @@ OpDef softmax_op(std::string name, std::string summary, std::vector<ValueId> (*g
   op.outputs = {"y"};
   op.attributes = {attribute("axis", int64_t{-1}, "the axis along which it is normalised, negative from the end")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    context.require_dtype(0, DType::f32);
+    const DType dtype = context.require_compute_dtype(0);
     require_axis(context, 0, context.attributes.integer("axis"));
-    return {f32(context.shape(0))};
+    return {typed(dtype, context.shape(0))};
   };
   op.gradient = gradient;
   // Maximum, difference, exponential, sum, quotient (or logarithm and difference).
@@ -210,7 +225,10 @@ void add_reduce_ops(OpRegistry& registry) {
     for (OpExample& example : extremum.examples) example.ranges = {{-1, 1, true}};
     registry.add(std::move(extremum));
   }
-  registry.add(softmax_op("softmax", "exp(x) divided by its sum along an axis.", softmax_gradient));
+  OpDef softmax = softmax_op("softmax", "exp(x) divided by its sum along an axis.", softmax_gradient);
+  softmax.precision = PrecisionRule::follow;
+  registry.add(std::move(softmax));
+  // A part of losses, whose large numbers of small difference bf16 does not hold: it stays f32.
   registry.add(softmax_op("log_softmax", "The logarithm of softmax, without its loss of range.", log_softmax_gradient));
 }
 

@@ -15,11 +15,11 @@ using List = std::vector<int64_t>;
 
 std::vector<TensorType> infer_size(const InferContext& context, const char* attribute) {
   context.require_rank(0, 4);
-  context.require_dtype(0, DType::f32);
+  const DType dtype = context.require_compute_dtype(0);
   const Shape& image = context.shape(0);
   if (image[2] < 1 || image[3] < 1) context.fail(fmt::format("{} has no pixels", context.describe(0)));
   const Pair size = pair_attribute(context, attribute, 1);
-  return {f32({image[0], image[1], size[0], size[1]})};
+  return {typed(dtype, {image[0], image[1], size[0], size[1]})};
 }
 
 void require_mode(const InferContext& context) {
@@ -64,6 +64,7 @@ OpDef resampler(std::string name, std::string summary, const std::string& gradie
   op.infer = [](const InferContext& context) { return infer_size(context, "size"); };
   op.gradient = [gradient_op](GradContext& context) { return grad_forward(context, gradient_op); };
   op.layout_rule = LayoutRule::channelwise;
+  op.precision = PrecisionRule::follow;
   return op;
 }
 OpDef resampler_backward(std::string name, std::string summary, const std::string& forward_op) {

@@ -56,6 +56,7 @@ Dims resolve(Dims dims, int64_t elements) {
 OpDef reshape_op() {
   OpDef op = mover("reshape", "The same elements, in row-major order, under another shape.");
   op.attributes = {required_attribute("shape", Dims{}, "the new dimensions; one may be -1: what is left")};
+  op.precision = PrecisionRule::follow;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims& given = context.attributes.integers("shape");
     const Shape to(resolve(given, context.shape(0).elements()));
@@ -82,6 +83,7 @@ OpDef reshape_op() {
 OpDef transpose_op() {
   OpDef op = mover("transpose", "Axis i of the result is axis permutation[i] of the operand.");
   op.attributes = {required_attribute("permutation", Dims{}, "each axis of the operand once")};
+  op.precision = PrecisionRule::follow;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims& permutation = per_axis(context, "permutation");
     Dims sorted = permutation, dims;
@@ -113,6 +115,7 @@ OpDef transpose_op() {
 OpDef broadcast_to_op() {
   OpDef op = mover("broadcast_to", "Repeats dimensions of 1, and new outer ones, up to a shape (NumPy's rules).");
   op.attributes = {required_attribute("shape", Dims{}, "the new dimensions")};
+  op.precision = PrecisionRule::follow;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Shape to(context.attributes.integers("shape"));
     if (has_negative(to.dims())) context.fail(fmt::format("shape={} has a negative dimension", print(to.dims())));
@@ -141,6 +144,7 @@ OpDef concat_op() {
   OpDef op = mover("concat", "Joins tensors along an axis in which alone they may differ.");
   op.inputs = {"x..."};
   op.attributes = {required_attribute("axis", int64_t{0}, "the axis, from 0")};
+  op.precision = PrecisionRule::follow;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Shape& first = context.shape(0);
     const int64_t axis = context.attributes.integer("axis");
@@ -194,6 +198,7 @@ OpDef slice_op() {
   OpDef op = mover("slice", "The elements from starts up to, not with, ends, one pair per axis.");
   op.attributes = {required_attribute("starts", Dims{}, "first index per axis"),
                    required_attribute("ends", Dims{}, "one past the last index per axis")};
+  op.precision = PrecisionRule::follow;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims &starts = per_axis(context, "starts"), &ends = per_axis(context, "ends");
     Shape shape = context.shape(0);
@@ -227,6 +232,7 @@ OpDef pad_op() {
   op.attributes = {required_attribute("low", Dims{}, "elements added before, per axis"),
                    required_attribute("high", Dims{}, "elements added after, per axis"),
                    attribute("value", 0.0, "what is added")};
+  op.precision = PrecisionRule::follow;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims &low = per_axis(context, "low"), &high = per_axis(context, "high");
     Shape shape = context.shape(0);
@@ -265,7 +271,8 @@ DType require_dtype_name(const InferContext& context) {
 }
 
 OpDef cast_op() {
-  OpDef op = mover("cast", "The same numbers as another type; integers are cut toward zero.");
+  OpDef op =
+      mover("cast", "The same numbers as another type, in any layout; what becomes an integer is cut toward zero.");
   op.attributes = {attribute("dtype", "f32", "f32, f64, bf16, f16, i64, i32 or u8")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     return {{require_dtype_name(context), context.shape(0), {}}};
@@ -275,6 +282,7 @@ OpDef cast_op() {
     if (!is_floating(from)) return {ValueId{}};
     return {cast(context.graph, context.output_gradients[0], from)};
   };
+  op.layout_rule = LayoutRule::kernel;
   op.examples = {
       {"labels to reals", {i32({7})}, {}, {{-5, 6}}},
       {"wide integers to reals", {{DType::i64, {2, 3}, {}}}, {}, {{0, 100}}},

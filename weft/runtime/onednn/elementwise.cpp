@@ -62,7 +62,11 @@ std::unique_ptr<Kernel> make_function(const Request& request, std::string& why_n
 
 /// The whole storage as one row. oneDNN 2.6 gets a second operand wrong where blocks are padded: what it does to the
 /// padding must be harmless instead.
-MemoryDesc describe_storage(const TensorType& type) { return MemoryDesc::strided(dnnl_f32, {type.bytes() / 4}, {1}); }
+MemoryDesc describe_storage(const TensorType& type) {
+  const auto data_type = data_type_of(type.dtype);
+  check(data_type.has_value(), "oneDNN knows the types that networks compute in");
+  return MemoryDesc::strided(*data_type, {type.bytes() / size_of(type.dtype)}, {1});
+}
 
 std::vector<Argument> keeping_nan_arguments(const MemoryDesc& data, Operand from, Operand to) {
   return {{DNNL_ARG_SRC_0, data, from},
@@ -80,7 +84,7 @@ std::unique_ptr<Kernel> make_relu(const Request& request, std::string& why_not) 
 std::unique_ptr<Kernel> make_exp(const Request& request, std::string& why_not) {
   if (!common_desc(request.node, why_not)) return nullptr;
   const TensorType& type = request.node.outputs[0];
-  if (type.bytes() != 4 * type.shape.elements())
+  if (type.bytes() != size_of(type.dtype) * type.shape.elements())
     return declined(why_not, "padding would become 1 in " + to_string(type));
   const MemoryDesc storage = describe_storage(type);
   return single_call(request, skip_reference(ask_keeping_nan(*request.engine, dnnl_eltwise_exp, storage)),

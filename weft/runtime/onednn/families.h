@@ -26,7 +26,7 @@ using Factory = std::function<std::unique_ptr<Kernel>(const Request&, std::strin
 using Register = std::function<void(const std::string& op, Factory)>;
 
 void add_convolutions(const Register&);   // conv2d and its two gradients
-void add_matmul(const Register&);         // matmul, reorder
+void add_matmul(const Register&);         // matmul, reorder, cast
 void add_normalization(const Register&);  // batch_norm, layer_norm, their gradients, batch_norm_inference
 void add_pooling(const Register&);        // avg_pool2d and its gradient
 void add_elementwise(const Register&);    // functions of one tensor, arithmetic of two

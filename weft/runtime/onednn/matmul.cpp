@@ -1,4 +1,4 @@
-// Matrix products of plain operands, where transposition and broadcasting are strides, and changes of layout.
+// Matrix products of plain operands, where transposition and broadcasting are strides, and changes of layout and type.
 #include "weft/runtime/onednn/families.h"
 
 namespace weft::onednn {
@@ -38,13 +38,10 @@ Matrix flatten(const Matrix& matrix) {
 std::unique_ptr<Kernel> make_matmul(const Request& request, std::string& why_not) {
   const NodeSignature& node = request.node;
   const TensorType &a_type = node.inputs[0], &b_type = node.inputs[1], &output_type = node.outputs[0];
-  const auto type = data_type_of(output_type.dtype);
-  for (const auto* operand : {&a_type, &b_type, &output_type}) {
-    if (!type || operand->dtype != output_type.dtype || !operand->layout.is_plain()) {
-      why_not = fmt::format("wants plain operands of one floating type, got {}", to_string(*operand));
-      return nullptr;
-    }
-  }
+  const auto type = data_type_of(a_type.dtype), product_type = data_type_of(output_type.dtype);
+  if (!type || !product_type) return declined(why_not, no_implementation(node));
+  for (const auto* operand : {&a_type, &b_type, &output_type})
+    if (!operand->layout.is_plain()) return declined(why_not, "wants plain operands, got " + to_string(*operand));
   const bool transpose_a = node.attributes.boolean("transpose_a"), transpose_b = node.attributes.boolean("transpose_b");
   const int rank = output_type.shape.rank();
   Matrix a = view(a_type.shape, rank, transpose_a), b = view(b_type.shape, rank, transpose_b),
@@ -55,8 +52,9 @@ std::unique_ptr<Kernel> make_matmul(const Request& request, std::string& why_not
     a = transpose_a ? Matrix{{a.dims.end() - 2, a.dims.end()}, {a.strides.end() - 2, a.strides.end()}} : flatten(a);
     c = flatten(c);
   }
-  const auto describe_matrix = [&](const Matrix& m) { return MemoryDesc::strided(*type, m.dims, m.strides); };
-  const MemoryDesc a_desc = describe_matrix(a), b_desc = describe_matrix(b), c_desc = describe_matrix(c);
+  const MemoryDesc a_desc = MemoryDesc::strided(*type, a.dims, a.strides),
+                   b_desc = MemoryDesc::strided(*type, b.dims, b.strides),
+                   c_desc = MemoryDesc::strided(*product_type, c.dims, c.strides);
   return single_call(
       request, ask_matmul(*request.engine, a_desc, b_desc, c_desc),
       {{DNNL_ARG_SRC, a_desc, input(0)}, {DNNL_ARG_WEIGHTS, b_desc, input(1)}, {DNNL_ARG_DST, c_desc, output(0)}},
@@ -71,11 +69,19 @@ std::unique_ptr<Kernel> make_reorder(const Request& request, std::string& why_no
                      {{DNNL_ARG_FROM, *from, input(0)}, {DNNL_ARG_TO, *to, output(0)}}, why_not);
 }
 
+/// Between two types and any two layouts of one tensor. oneDNN rounds where a cast to integers cuts.
+std::unique_ptr<Kernel> make_cast(const Request& request, std::string& why_not) {
+  const TensorType &from = request.node.inputs[0], &to = request.node.outputs[0];
+  if (!is_floating(from.dtype) || !is_floating(to.dtype)) return declined(why_not, "an operand is no floating type");
+  return make_reorder(request, why_not);
+}
+
 }  // namespace
 
 void add_matmul(const Register& add) {
   add("matmul", make_matmul);
   add("reorder", make_reorder);
+  add("cast", make_cast);
 }
 
 }  // namespace weft::onednn

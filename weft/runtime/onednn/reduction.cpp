@@ -23,7 +23,8 @@ std::unique_ptr<Kernel> make_reduction(const Request& request, dnnl_alg_kind_t a
   if (kept == type.shape.dims()) return declined(why_not, "nothing is reduced");
   const int64_t length = type.shape.elements() / Shape(kept).elements();
   if (length > kLongestSum) return declined(why_not, fmt::format("too many numbers for its precision: {}", length));
-  const auto to = describe({type.dtype, Shape(kept), {}});
+  const auto to = describe({node.outputs[0].dtype, Shape(kept), {}});
+  if (!to) return declined(why_not, no_implementation(node));
   return single_call(request, skip_reference(ask_reduction(*request.engine, algorithm, *from, *to)),
                      {{DNNL_ARG_SRC, *from, input(0)}, {DNNL_ARG_DST, *to, output(0)}}, why_not);
 }

@@ -1,26 +1,29 @@
 #include "weft/runtime/reference/reference.h"
 
 #include "weft/base/error.h"
+#include "weft/runtime/reference/widen.h"
 
 namespace weft {
 namespace reference {
 namespace {
 
-void add_candidate(KernelTable& table, const std::string& op, Prepare prepare, const OperandRules& rules) {
-  const auto without_options = [prepare = std::move(prepare)](const NodeSignature& node, const KernelOptions&) {
+KernelFactory factory(Prepare prepare, const OperandRules& rules) {
+  auto without_options = [prepare = std::move(prepare)](const NodeSignature& node, const KernelOptions&) {
     return prepare(node);
   };
-  table.add(op, {"reference", function_kernel("reference", without_options, rules)});
+  return function_kernel("reference", std::move(without_options), rules);
 }
 
 }  // namespace
 
 void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accepts accepts) {
-  add_candidate(table, op, std::move(prepare), {.any_floating = accepts == Accepts::any_dtype});
+  const bool any_dtype = accepts == Accepts::any_dtype;
+  KernelFactory make = factory(std::move(prepare), {.any_floating = any_dtype});
+  table.add(op, {"reference", any_dtype ? std::move(make) : with_narrow_types(std::move(make))});
 }
 
 void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare) {
-  add_candidate(table, op, std::move(prepare), {.any_layout = true, .any_floating = true});
+  table.add(op, {"reference", factory(std::move(prepare), {.any_layout = true, .any_floating = true})});
 }
 
 StridedView::StridedView(const Shape& shape, std::vector<int64_t> strides, int64_t base)

@@ -15,11 +15,11 @@ using Body = KernelBody;
 /// Makes the body for one signature.
 using Prepare = std::function<Body(const NodeSignature&)>;
 
-/// Which dtypes an op's floating operands may have.
+/// Which dtypes a kernel itself is written for.
 enum class Accepts { f32, any_dtype };
 
-/// Registers the reference kernel of `op` on plain layouts; it declines blocked or permuted operands, and, where it
-/// `accepts` f32, other floating dtypes.
+/// Registers the reference kernel of `op` on plain layouts; it declines blocked or permuted operands. One that
+/// `accepts` f32 serves narrower floating types on widened copies (widen.h).
 void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accepts accepts = Accepts::f32);
 /// The same on any layouts.
 void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare);
