@@ -110,5 +110,29 @@ TEST_F(ProgressTest, TheRateForgetsASlowStart) {
   EXPECT_NEAR(progress.rate(), 32, 1e-9);
 }
 
+TEST_F(ProgressTest, WaitingIsShownAboveAPercent) {
+  Progress progress(stream_, options(false));
+  ProgressReport report = at_step(99);
+  progress.update(report);
+  report.step = 100;
+  report.wait_share = 0.009;
+  progress.update(report);
+  EXPECT_EQ(written().find("waits"), std::string::npos) << written();
+  report.wait_share = 0.126;
+  progress.update(report);
+  EXPECT_NE(written().find("  waits for data 13 %  done"), std::string::npos) << written();
+}
+
+TEST_F(ProgressTest, OtherWorkThanTrainingHasAVerb) {
+  ProgressOptions of_work = options(false);
+  of_work.verb = "packed";
+  of_work.item = "records";
+  Progress progress(stream_, of_work);
+  progress.update({.step = 0, .steps = 100, .items = 0});
+  now_ = 20;
+  progress.update({.step = 50, .steps = 100, .items = 50});
+  EXPECT_EQ(written(), "packed 50/100 records  2.50/s  20.0 s left\n");
+}
+
 }  // namespace
 }  // namespace weft

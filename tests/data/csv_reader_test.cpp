@@ -107,6 +107,11 @@ TEST_F(CsvReaderTest, RaggedRow) {
   expect_csv_error("1,2,3\n4,5\n", {"t.csv':2:4: 2 fields in this row, 3 in the first", "skip=N"});
 }
 
+TEST_F(CsvReaderTest, ATitleAboveTheTable) {
+  expect_csv_error("\n|1x3 Cross validator\n4,5\n6,7\n",
+                   {"t.csv':3:4: 1 fields in this row, 2 in line 2, the first", "title or a comment", "skip=2"});
+}
+
 TEST_F(CsvReaderTest, QuoteThatNeverCloses) {
   expect_csv_error("1,2\n3,\"4\n5,6\n", {"t.csv':2:3: a quote opens here and nothing closes it"});
 }

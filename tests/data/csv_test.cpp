@@ -309,5 +309,13 @@ TEST_F(CsvTest, EncodingOfAnotherKind) {
                {"the model was not trained on a table"});
 }
 
+TEST_F(CsvTest, ATitleAboveTheTestRowsIsToldByItsOption) {
+  write_text("t.csv", "1,a\n2,b\n");
+  write_text("test.csv", "|1x3 Cross validator\n3,a\n4,b\n");  // as UCI's adult.test begins
+  const std::string test = "test=" + path("test.csv");
+  expect_error([&] { open(test, Split::test); }, ErrorKind::data, {"test.csv':2:4", "leave it out with test_skip=1"});
+  EXPECT_EQ(open(test + "&test_skip=1", Split::test)->size(), 2);
+}
+
 }  // namespace
 }  // namespace weft::data

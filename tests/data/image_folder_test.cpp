@@ -122,7 +122,7 @@ TEST_F(ImageFolderTest, OtherFoldersAreReadAsInTraining) {
   EXPECT_EQ(other->label(0), 1);
   add("more/bird/3.png", 3);
   expect_error([&] { open("", Split::all, encoding, "more"); }, ErrorKind::data,
-               {"the class folder 'bird' is none of the 2 classes of the training data"});
+               {"the class 'bird' is none of the 2 classes of the training data"});
 }
 
 TEST_F(ImageFolderTest, CacheChangesNothing) {
@@ -217,6 +217,57 @@ TEST_F(ImageFolderTest, SaysWhatTheCacheWillStillTake) {
   for (int64_t at = 0; at < dataset->size(); ++at) dataset->picture(at);
   EXPECT_EQ(dataset->cache_bytes_to_come(), 0);
   EXPECT_EQ(open("size=8&resize=8&split=0&cache=0")->cache_bytes_to_come(), 0);
+}
+
+TEST_F(ImageFolderTest, ALimitedCacheSaysWhatItLeavesOut) {
+  for (int at = 0; at < 10; ++at) {
+    add("cat/" + std::to_string(at) + ".png", 1, 8, 16);
+    add("dog/" + std::to_string(at) + ".png", 2, 8, 16);
+  }
+  constexpr int64_t kEach = 3 * 8 * 16;
+  const auto dataset = open("size=8&resize=8&split=0");
+  EXPECT_EQ(dataset->uncached_bytes(), 0);
+  const auto limited = open("size=8&resize=8&split=0&disk=0");
+  limited->limit_cache(5 * kEach);
+  EXPECT_EQ(limited->cache_bytes_to_come(), 0) << "five were kept as they were looked at";
+  EXPECT_EQ(limited->uncached_bytes(), 15 * kEach);
+  limited->limit_cache(7 * kEach);
+  EXPECT_EQ(limited->uncached_bytes(), 15 * kEach) << "a limit is only ever lowered";
+  EXPECT_EQ(pixels(*limited, 19), pixels(*dataset, 19));
+  EXPECT_EQ(open("size=8&resize=8&split=0&cache=0")->uncached_bytes(), 0) << "wanted so";
+}
+
+TEST_F(ImageFolderTest, WhatFindsNoPlaceInMemoryIsKeptOnDisk) {
+  int made = 0;
+  const PictureCache cache(3, 25, 20);  // pictures of 10 bytes: two in memory, ...
+  const auto get = [&](int64_t index) {
+    return cache.get(index, [&] {
+      ++made;
+      return Image{1, 2, 5, Bytes(10, static_cast<uint8_t>(index))};
+    });
+  };
+  for (int pass = 0; pass < 3; ++pass)
+    for (int64_t index = 0; index < 3; ++index) EXPECT_EQ(get(index)->pixels, Bytes(10, static_cast<uint8_t>(index)));
+  EXPECT_EQ(made, 3);
+  EXPECT_EQ(cache.bytes(), 20);
+  EXPECT_EQ(cache.disk_bytes(), 10);
+  EXPECT_EQ(cache.bytes_left_out(100), 55);
+}
+
+TEST_F(ImageFolderTest, ADiskThatCannotBeWrittenIsNoError) {
+  setenv("TMPDIR", path("nowhere").c_str(), 1);
+  int made = 0;
+  const PictureCache cache(1, 5, 100);
+  for (int pass = 0; pass < 2; ++pass)
+    EXPECT_EQ(cache.get(0,
+                        [&] {
+                          return Image{1, 2, 5, Bytes(10, static_cast<uint8_t>(++made))};
+                        })
+                  ->pixels.size(),
+              10u);
+  unsetenv("TMPDIR");
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(cache.disk_bytes(), 0);
 }
 
 TEST_F(ImageFolderTest, BadOptions) {

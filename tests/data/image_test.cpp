@@ -183,6 +183,24 @@ TEST_F(ImageTest, PngIsReadAsItWasWritten) {
   expect_error([&] { data::write_png(path("none/a.png"), {1, 1, 1, {0}}); }, ErrorKind::io, {"none"});
 }
 
+TEST_F(ImageTest, JpegIsReadAsItWasEncoded) {
+  for (const int64_t channels : {1, 3}) {
+    Image image{channels, 32, 48, {}};
+    for (int64_t at = 0; at < channels * 32 * 48; ++at)
+      image.pixels.push_back(static_cast<uint8_t>(40 + at % 48 * 3 + at / 48 % 32));
+    const std::vector<uint8_t> fine = encode_jpeg(image, 95), coarse = encode_jpeg(image, 30);
+    EXPECT_LT(coarse.size(), fine.size());
+    const Image again = decode_image("x", fine);
+    ASSERT_EQ(again.pixels.size(), image.pixels.size());
+    for (size_t at = 0; at < image.pixels.size(); ++at) ASSERT_NEAR(again.pixels[at], image.pixels[at], 4) << at;
+  }
+}
+
+TEST_F(ImageTest, APictureTooLongForJpegIsAnError) {
+  const Image image{1, 1, 70'000, std::vector<uint8_t>(70'000)};
+  expect_error([&] { encode_jpeg(image, 90); }, ErrorKind::data, {"70000x1 pixels cannot become a JPEG file"});
+}
+
 TEST_F(ImageTest, ResizesByTheShorterSide) {
   const Image wide{1, 20, 30, Bytes(600, 7)}, high{1, 30, 20, Bytes(600, 7)};
   EXPECT_EQ(resize_shorter(wide, 10).width, 15);

@@ -24,6 +24,9 @@
 #include "weft/data/formats/text.h"
 #include "weft/data/image.h"
 #include "weft/data/mask.h"
+#include "weft/data/packed/index.h"
+#include "weft/data/packed/manifest.h"
+#include "weft/data/packed/record.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/tensor/safetensors.h"
@@ -160,15 +163,55 @@ inline void run_files(Input input) {
   require(train::print_data_description(train::parse_data_description(printed, "printed")) == printed);
 }
 
+inline void packed_manifest(Input input) {
+  const std::string printed = data::print_packed_manifest(data::parse_packed_manifest(as_text(input), "input"));
+  require(data::print_packed_manifest(data::parse_packed_manifest(printed, "printed")) == printed);
+}
+
+/// With the checksum put right, without which nothing but its refusal would be seen.
+inline void packed_index(Input input) {
+  std::vector<uint8_t> bytes(input.begin(), input.end());
+  if (bytes.size() >= 32)
+    data::write_u64(bytes.data() + 24, data::checksum_of(Input(bytes).first(24), Input(bytes).subspan(32)));
+  const data::PackedIndex index(bytes, "input", 4);
+  data::PackedIndexWriter writer;
+  for (int64_t number = 0; number < index.size(); ++number) writer.add(index[number]);
+  const std::vector<uint8_t> written = writer.finish();
+  const data::PackedIndex again(written, "again", 4);
+  for (int64_t number = 0; number < index.size(); ++number) require(again[number].name == index[number].name);
+}
+
+inline void packed_record(Input input) {
+  const data::RecordView record =
+      data::read_record(input, input.size() >= 24 ? data::read_u64(input.data() + 16) : 0, false);
+  std::vector<uint8_t> bytes(16);
+  if (record.sample_storage == data::Storage::picture)
+    data::decode_image("input", record.sample, 32);
+  else
+    data::expand(record.sample_storage, record.sample, std::span(bytes).first(16));
+  if (!record.target.empty()) data::expand(record.target_storage, record.target, std::span(bytes).first(4));
+}
+
 struct Target {
   const char* name;
   void (*run)(Input);
 };
-inline constexpr Target kTargets[] = {
-    {"idx", idx},           {"cifar10", cifar10},         {"csv", csv},       {"text", text},
-    {"image", image},       {"safetensors", safetensors}, {"recipe", recipe}, {"graph", graph},
-    {"manifest", manifest}, {"run_files", run_files},     {"pairs", pairs},   {"labelled", labelled},
-    {"mask", mask}};
+inline constexpr Target kTargets[] = {{"idx", idx},
+                                      {"cifar10", cifar10},
+                                      {"csv", csv},
+                                      {"text", text},
+                                      {"image", image},
+                                      {"safetensors", safetensors},
+                                      {"recipe", recipe},
+                                      {"graph", graph},
+                                      {"manifest", manifest},
+                                      {"run_files", run_files},
+                                      {"pairs", pairs},
+                                      {"labelled", labelled},
+                                      {"mask", mask},
+                                      {"packed_manifest", packed_manifest},
+                                      {"packed_index", packed_index},
+                                      {"packed_record", packed_record}};
 
 /// True where the bytes are whole, false where they are refused.
 inline bool accepts(const Target& target, Input input) {

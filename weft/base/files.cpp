@@ -57,6 +57,13 @@ Container read_all(const std::filesystem::path& path) {
 std::string read_text(const std::filesystem::path& path) { return read_all<std::string>(path); }
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path) { return read_all<std::vector<uint8_t>>(path); }
 
+void read_ahead(const std::filesystem::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  posix_fadvise(descriptor, 0, 0, POSIX_FADV_WILLNEED);
+  close(descriptor);
+}
+
 namespace {
 
 /// Inflates a gzip file: members one after the other, as `cat a.gz b.gz` and bgzip write them, then perhaps zeros.

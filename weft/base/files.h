@@ -15,6 +15,9 @@ namespace weft {
 std::string read_text(const std::filesystem::path& path);
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path);
 
+/// Asks the system to read a file ahead of its use; returns at once. What goes wrong is said when it is read.
+void read_ahead(const std::filesystem::path& path);
+
 /// The whole file, inflated where it starts with the gzip magic: all members, without zeros behind them. Error(data) on
 /// a damaged stream or other bytes behind it. zlib takes and gives at most `piece_bytes` at once.
 std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path, size_t piece_bytes = size_t{1} << 30);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <iterator>
 
@@ -33,6 +34,28 @@ std::string scaled(double value, const char* const (&names)[units], const char* 
 std::string human_bytes(double bytes) {
   if (!std::isfinite(bytes)) return "?";
   return scaled(bytes, {"B", "kB", "MB", "GB", "TB", "PB", "EB"}, " ");
+}
+
+std::optional<int64_t> parse_bytes(std::string_view text) {
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc()) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  double factor = 1;
+  if (constexpr std::string_view kPrefixes = "kMGT"; unit.size() > 1) {
+    const char first = unit[0] == 'K' ? 'k' : unit[0];
+    const size_t power = kPrefixes.find(first);
+    if (power == std::string_view::npos) return std::nullopt;
+    unit.remove_prefix(1);
+    const bool is_binary = unit.starts_with('i');
+    if (is_binary) unit.remove_prefix(1);
+    factor = std::pow(is_binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
+  }
+  if (!unit.empty() && unit != "B") return std::nullopt;
+  const double bytes = std::round(number * factor);
+  if (!(bytes >= 1 && bytes <= 0x1p62)) return std::nullopt;
+  return static_cast<int64_t>(bytes);
 }
 
 std::string human_count(double count) {

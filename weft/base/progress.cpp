@@ -63,8 +63,13 @@ void Progress::update(const ProgressReport& report) {
   fmt::memory_buffer line;  // holds 500 bytes without the heap
   auto out = std::back_inserter(line);
   if (options_.terminal) fmt::format_to(out, "\r");
-  fmt::format_to(out, "epoch {}/{}  step {}/{}  {} {}/s  loss {:.4f}", report.epoch, report.epochs, report.step,
-                 report.steps, human_count(rate_), options_.item, report.loss);
+  if (options_.verb.empty())
+    fmt::format_to(out, "epoch {}/{}  step {}/{}  {} {}/s  loss {:.4f}", report.epoch, report.epochs, report.step,
+                   report.steps, human_count(rate_), options_.item, report.loss);
+  else
+    fmt::format_to(out, "{} {}/{} {}  {}/s", options_.verb, report.step, report.steps, options_.item,
+                   human_count(rate_));
+  if (report.wait_share > 0.01) fmt::format_to(out, "  waits for data {:.0f} %", 100 * report.wait_share);
   if (report.step == report.steps)
     fmt::format_to(out, "  done");
   else if (seconds_left_ >= 0)

@@ -15,6 +15,7 @@ struct ProgressReport {
   int64_t step = 0, steps = 0;    // steps done, steps in all
   int64_t items = 0;              // images (or tokens) processed so far
   double loss = 0;
+  double wait_share = 0;  // of the time, in which steps waited for their batch: shown above 1 %
 };
 
 struct ProgressOptions {
@@ -24,6 +25,7 @@ struct ProgressOptions {
   double line_seconds = 10;          // at most one plain line per this time elsewhere
   std::function<double()> clock;     // seconds, monotonic
   std::string_view item = "images";  // what the rate counts; must outlive the progress
+  std::string_view verb = {};        // what is done to the items, where no network is trained: "packed"
 };
 
 /// Options that fit `stream`: terminal or not, its width, the steady clock.

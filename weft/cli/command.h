@@ -19,6 +19,7 @@ using Action = std::function<int()>;
 void add_train(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
 void add_init(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
 void add_data(CLI::App& app, Action& action, const train::Library& library);
+void add_pack(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
 void add_eval(CLI::App& app, Action& action, const train::Library& library);
 void add_predict(CLI::App& app, Action& action, const train::Library& library);
 void add_export(CLI::App& app, Action& action);

@@ -12,6 +12,7 @@
 #include "weft/cli/contact_sheet.h"
 #include "weft/cli/options.h"
 #include "weft/data/check_samples.h"
+#include "weft/data/data_spec.h"
 #include "weft/data/formats/table_encoding.h"
 #include "weft/data/open_dataset.h"
 #include "weft/train/run_data.h"
@@ -27,7 +28,7 @@ constexpr size_t kClassesShown = 30;
 struct DataOptions {
   std::string spec, contact_sheet;
   std::vector<std::string> set;
-  bool augment = false, json = false;
+  bool augment = false, json = false, verify = false;
   int64_t seed = 1, threads = 0;
 };
 
@@ -48,8 +49,9 @@ ClassCounts count_classes(const Description& d) {
   ClassCounts counts(static_cast<size_t>(info.classes));
   for (size_t part = 0; part < 2; ++part) {
     const data::Dataset* const dataset = part == 0 ? d.train.get() : d.test.get();
-    for (int64_t index = 0; dataset != nullptr && index < dataset->size(); ++index)
-      ++counts[static_cast<size_t>(dataset->label(index))][part];
+    if (dataset == nullptr) continue;
+    const std::vector<int64_t> of_part = dataset->class_counts();
+    for (size_t at = 0; at < counts.size(); ++at) counts[at][part] = of_part[at];
   }
   return counts;
 }
@@ -58,8 +60,16 @@ std::string class_name(const data::DatasetInfo& info, size_t index) {
   return index < info.class_names.size() ? info.class_names[index] : fmt::format("class {}", index);
 }
 
-/// Whether its encoding is that of columns.
-bool is_table(const std::string& spec) { return spec.starts_with("csv:"); }
+/// Packed records, of which each has a checksum, need not be read to be described.
+bool is_packed(const std::string& spec) { return spec.starts_with("packed:"); }
+
+/// `spec` with every damaged record passed over, so that all are named.
+std::string bearing_damage(const std::string& text) {
+  data::DataSpec spec = data::parse_data_spec(text);
+  std::erase_if(spec.options, [](const auto& option) { return option.first == "max_bad_records"; });
+  spec.options.emplace_back("max_bad_records", "100%");
+  return data::print_data_spec(spec);
+}
 
 ordered_json columns_json(const data::TableEncoding& encoding) {
   auto columns = ordered_json::array();
@@ -100,7 +110,7 @@ ordered_json to_json(const std::string& spec, const Description& d) {
     root["mean"] = d.statistics.mean;
     root["deviation"] = d.statistics.deviation;
   }
-  if (is_table(spec)) root["columns"] = columns_json(data::TableEncoding::from_json(info.encoding));
+  if (data::is_table(info)) root["columns"] = columns_json(data::TableEncoding::from_json(info.encoding));
   if (info.task == data::Task::language_model) root["characters"] = info.class_names;
   for (const auto& [name, text] : info.facts) root["facts"][name] = text;
   if (!info.note.empty()) root["note"] = info.note;
@@ -129,7 +139,7 @@ void print_columns(const data::TableEncoding& encoding) {
   fmt::print("\n{}", table.text());
 }
 
-void print_text(const std::string& spec, const Description& d) {
+void print_text(const Description& d) {
   const data::DatasetInfo& info = d.train->info();
   Table table({{"", Align::left}, {"", Align::left}});
   table.add_row({"data", info.name});
@@ -160,7 +170,7 @@ void print_text(const std::string& spec, const Description& d) {
       classes.add_row({fmt::format("{} more (--json lists them)", d.counts.size() - kClassesShown), "", ""});
     fmt::print("\n{}", classes.text());
   }
-  if (is_table(spec)) print_columns(data::TableEncoding::from_json(info.encoding));
+  if (data::is_table(info)) print_columns(data::TableEncoding::from_json(info.encoding));
 }
 
 train::RunSpec spec_from(const DataOptions& options) {
@@ -187,23 +197,29 @@ int data_command(const train::Library& library, const DataOptions& options) {
   if (options.augment && options.contact_sheet.empty())
     fail(ErrorKind::usage, "--augment shows itself in a contact sheet; add --contact-sheet FILE.png");
   Description d;
-  d.train = data::open_dataset(library.data, options.spec, data::Split::train);
-  if (data::has_test_split(library.data, options.spec))
-    d.test = data::open_dataset(library.data, options.spec, data::Split::test, d.train->info().encoding);
+  const std::string opened = is_packed(options.spec) ? bearing_damage(options.spec) : options.spec;
+  d.train = data::open_dataset(library.data, opened, data::Split::train);
+  if (data::has_test_split(library.data, opened))
+    d.test = data::open_dataset(library.data, opened, data::Split::test, d.train->info().encoding);
   const data::DatasetInfo& info = d.train->info();
   if (!info.note.empty()) say(info.note);
   if (d.test && !d.test->info().note.empty() && d.test->info().note != info.note) say(d.test->info().note);
   const auto threads = static_cast<int>(spec.threads);
-  d.damaged = data::unreadable_samples(*d.train, threads);
-  if (d.test)
-    for (std::string& message : data::unreadable_samples(*d.test, threads)) d.damaged.push_back(std::move(message));
+  for (const data::Dataset* part : {d.train.get(), d.test.get()}) {
+    if (part == nullptr) continue;
+    if (options.verify || !is_packed(options.spec))
+      for (std::string& message : data::unreadable_samples(*part, threads)) d.damaged.push_back(std::move(message));
+    for (std::string& message : part->describe_damaged()) d.damaged.push_back(std::move(message));
+  }
   d.counts = count_classes(d);
   if (info.sample_dtype == DType::u8 && d.damaged.empty()) d.statistics = data::channel_statistics(*d.train, threads);
   for (const std::string& message : d.damaged) say(message);
+  if (options.verify && d.damaged.empty())
+    say(fmt::format("verified: all {} samples can be read", d.train->size() + (d.test ? d.test->size() : 0)));
   if (options.json)
     fmt::print("{}\n", to_json(options.spec, d).dump(2, ' ', false, ordered_json::error_handler_t::replace));
   else
-    print_text(options.spec, d);
+    print_text(d);
   if (!d.damaged.empty()) return 1;
   if (!options.contact_sheet.empty()) {
     write_contact_sheet(options.contact_sheet, *d.train, spec, options.augment);
@@ -230,6 +246,8 @@ void add_data(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--seed", options->seed, "Of the augmentation")->check(CLI::NonNegativeNumber);
   command->add_option("--threads", options->threads, "Default: all cores this process may use")
       ->check(CLI::Range(0, 1024));
+  command->add_flag("--verify", options->verify,
+                    "Read every sample of packed data and check it; of other data that is always done");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return data_command(library, *options); }; });

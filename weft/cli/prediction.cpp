@@ -11,6 +11,7 @@
 #include "weft/data/augment.h"
 #include "weft/data/formats/csv.h"
 #include "weft/data/formats/image_folder.h"
+#include "weft/data/formats/table_encoding.h"
 #include "weft/data/image.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -113,7 +114,7 @@ std::unique_ptr<data::Dataset> open_rows(const PredictionModel& model, const std
   const bool names_kind =
       std::any_of(kinds.begin(), kinds.end(), [&](const auto& k) { return is_of_kind(text, k.name); });
   if (is_of_kind(text, "csv")) return data::open_csv_features(data::parse_data_spec(text), trained.encoding);
-  if (!names_kind && is_of_kind(model.spec().data, "csv"))
+  if (!names_kind && data::is_table(trained))
     return data::open_csv_features({.kind = "csv", .argument = text, .options = {}}, trained.encoding);
   if (!names_kind)
     fail(ErrorKind::usage, "'{}': the model was trained on '{}'; name data of that kind, such as KIND:FILE", text,

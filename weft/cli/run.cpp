@@ -75,6 +75,7 @@ int run(int argc, char** argv, const train::Library& library) {
   add_train(app, action, library, program);
   add_init(app, action, library, program);
   add_data(app, action, library);
+  add_pack(app, action, library, program);
   add_eval(app, action, library);
   add_predict(app, action, library);
   add_export(app, action);

@@ -26,6 +26,7 @@ class SpecOptions {
   /// Error(usage) for an option that is not known, with the nearest, or that is given twice.
   SpecOptions(const DataSpec& spec, const std::vector<std::string>& known);
 
+  const std::string& kind() const { return spec_.kind; }
   std::optional<std::string> find(const std::string& name) const;
   std::string text(const std::string& name, const std::string& fallback) const { return find(name).value_or(fallback); }
   /// Error(usage) for anything but a whole number in [low, high].

@@ -51,6 +51,13 @@ int32_t Dataset::label(int64_t index) const {
   return label;
 }
 
+std::vector<int64_t> Dataset::class_counts() const {
+  std::vector<int64_t> counts(static_cast<size_t>(info_.classes));
+  for (int64_t index = 0; index < size(); ++index)
+    if (const int32_t of = label(index); of >= 0 && of < info_.classes) ++counts[static_cast<size_t>(of)];
+  return counts;
+}
+
 MemoryDataset::MemoryDataset(DatasetInfo info, std::vector<uint8_t> pixels, std::vector<uint8_t> labels,
                              size_t pixel_offset)
     : Dataset(std::move(info)), pixels_(std::move(pixels)), labels_(std::move(labels)), pixel_offset_(pixel_offset) {
@@ -120,6 +127,7 @@ std::vector<Histogram> histograms_of(const Dataset& dataset, int64_t samples, in
 }  // namespace
 
 ChannelStatistics channel_statistics(const Dataset& dataset, int threads) {
+  if (const std::optional<ChannelStatistics> known = dataset.known_statistics()) return *known;
   const Shape& shape = dataset.info().sample_shape;
   const int64_t samples = dataset.info().decoded ? std::min(dataset.size(), kDecodedForStatistics) : dataset.size();
   const std::vector<Histogram> histograms = histograms_of(dataset, samples, threads);

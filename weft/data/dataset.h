@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -104,6 +106,28 @@ class Dataset {
   virtual std::shared_ptr<const Image> picture(int64_t) const { return nullptr; }
   /// What it will still take in memory as it keeps what it decodes: an estimate.
   virtual int64_t cache_bytes_to_come() const { return 0; }
+  /// What it decodes in every pass, as it may not keep it: an estimate.
+  virtual int64_t uncached_bytes() const { return 0; }
+  /// Keeps no more than that from now on.
+  virtual void limit_cache(int64_t) {}
+  /// Asks the system to read this sample's file ahead, where that can help; returns at once. Thread-safe.
+  virtual void will_need(int64_t) const {}
+
+  /// The name of a sample's file, for messages; empty where there is none.
+  virtual std::string sample_name(int64_t) const { return ""; }
+  /// The picture whose bytes, with the options in `encoding`, are all that a sample is made from; empty elsewhere.
+  virtual std::filesystem::path picture_file(int64_t) const { return {}; }
+  /// The row of tokens that samples are windows of; empty where they are not.
+  virtual std::span<const uint16_t> tokens() const { return {}; }
+
+  /// How many samples of each class, where targets are classes.
+  virtual std::vector<int64_t> class_counts() const;
+  /// Statistics of its images, where they are known without a look at them.
+  virtual std::optional<ChannelStatistics> known_statistics() const { return std::nullopt; }
+  /// How many samples were found damaged so far; each is skipped: a neighbour is read in its place. Thread-safe.
+  virtual int64_t damaged_samples() const { return 0; }
+  /// A message for each of them.
+  virtual std::vector<std::string> describe_damaged() const { return {}; }
 
   const DatasetInfo& info() const { return info_; }
   int64_t sample_bytes() const { return info_.sample_bytes(); }

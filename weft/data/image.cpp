@@ -93,8 +93,10 @@ void check_dimensions(const std::string& path, int64_t width, int64_t height) {
 }
 
 Image read_image(const std::filesystem::path& path, int64_t shortest) {
-  const std::vector<uint8_t> bytes = read_bytes(path);
-  const std::string shown = path.string();
+  return decode_image(path.string(), read_bytes(path), shortest);
+}
+
+Image decode_image(const std::string& shown, std::span<const uint8_t> bytes, int64_t shortest) {
   const auto begins = [&](std::initializer_list<uint8_t> magic) {
     return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
   };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "weft/tensor/shape.h"
@@ -19,6 +20,13 @@ struct Image {
 /// CMYK becomes RGB. With a `shortest` side a JPEG may be decoded to a smaller size (in eighths) that still has it.
 /// Error(io) for a missing file, Error(data) for a damaged one, another kind or more than 64 megapixels.
 Image read_image(const std::filesystem::path& path, int64_t shortest = 0);
+
+/// The same of the bytes of a file, called `name` in messages.
+Image decode_image(const std::string& name, std::span<const uint8_t> bytes, int64_t shortest = 0);
+
+/// The bytes of a JPEG file (baseline, 4:2:0), of quality 1 to 100 as libjpeg counts. Error(data) for an image that
+/// JPEG cannot hold: more than 65535 pixels on a side.
+std::vector<uint8_t> encode_jpeg(const Image& image, int quality);
 
 /// As a PNG file. Error(io) where it cannot be written.
 void write_png(const std::filesystem::path& path, const Image& image);

@@ -15,6 +15,7 @@
 #include "weft/data/formats/image_folder.h"
 #include "weft/data/formats/labelled.h"
 #include "weft/data/formats/masks.h"
+#include "weft/data/formats/packed.h"
 #include "weft/data/formats/pairs.h"
 #include "weft/data/formats/text.h"
 #include "weft/data/formats/text_images.h"
@@ -166,7 +167,16 @@ const std::vector<DatasetKind>& standard_dataset_kinds() {
        "pictures of lines of text: PICTURE<TAB>TEXT on each line, or a folder of NAME.png with NAME.gt.txt",
        open_text_images, text_images_have_test_split, is_one_file, with_absolute_files},
       {"masks", "masks:DIR[?height=128...]", "DIR/images with a class per pixel in DIR/masks/NAME.png", open_masks,
-       masks_have_test_split, masks_have_whole, with_absolute_files}};
+       masks_have_test_split, masks_have_whole, with_absolute_files},
+      {"packed",
+       "packed:DIR[?max_bad_records=1%...]",
+       "training records that `weft pack` has written of any of these",
+       [](const DataSpec& spec, Split split, const std::string& encoding) {
+         return open_packed(spec, split, encoding);
+       },
+       packed_has_test_split,
+       {},
+       with_absolute_argument}};
   return kinds;
 }
 

@@ -35,6 +35,7 @@ struct DatasetKind {
 ///   lines:PATH[?test=PATH&...]                          pictures of lines of text, see formats/text_images.h
 ///   labelled:FILE[?label=2&...]                         texts in classes, see formats/labelled.h
 ///   masks:DIR[?height=128&...]                          pictures with a class per pixel, see formats/masks.h
+///   packed:DIR[?max_bad_records=1%...]                  records that `weft pack` wrote, see formats/packed.h
 const std::vector<DatasetKind>& standard_dataset_kinds();
 
 /// Reads one split of the data set that `spec` names.

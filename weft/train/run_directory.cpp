@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/data/dataset_json.h"
 #include "weft/train/recipe.h"
 
 namespace weft::train {
@@ -24,54 +25,21 @@ constexpr std::string_view kWrittenFiles[] = {"spec.toml",  "data.json",     "pl
 }  // namespace
 
 std::string print_data_description(const DataDescription& d) {
-  json root = {{"name", d.info.name},
-               {"task", data::name_of(d.info.task)},
-               {"sample_shape", d.info.sample_shape.dims()},
-               {"sample_dtype", name_of(d.info.sample_dtype)},
-               {"target_shape", d.info.target_shape.dims()},
-               {"target_dtype", name_of(d.info.target_dtype)},
-               {"samples", d.samples},
-               {"classes", d.info.classes},
-               {"class_names", d.info.class_names},
-               {"mean", d.statistics.mean},
-               {"deviation", d.statistics.deviation}};
-  if (!d.info.targets.mean.empty()) {
-    root["target_mean"] = d.info.targets.mean;
-    root["target_deviation"] = d.info.targets.deviation;
-  }
-  if (d.info.vocabulary > 0) root["vocabulary"] = d.info.vocabulary;
-  if (d.info.source_length > 0) root["source_length"] = d.info.source_length;
-  if (!json::accept(d.info.encoding.empty() ? "{}" : d.info.encoding))
-    fail(ErrorKind::usage, "'{}': the encoding in its info is no JSON; write JSON, or leave it empty", d.info.name);
-  if (!d.info.encoding.empty()) root["encoding"] = json::parse(d.info.encoding);
+  json root = data::to_json(d.info);
+  root["samples"] = d.samples;
+  root["mean"] = d.statistics.mean;
+  root["deviation"] = d.statistics.deviation;
   return root.dump(2) + "\n";
 }
 
 DataDescription parse_data_description(std::string_view text, const std::string& name) {
   try {
     const json root = json::parse(text);
-    const auto dtype = [&](const char* key, DType fallback) {
-      const std::optional<DType> parsed = parse_dtype(root.value(key, std::string(name_of(fallback))));
-      if (!parsed) fail(ErrorKind::data, "'{}': {} is no type of numbers; train in a new run directory", name, key);
-      return *parsed;
-    };
     DataDescription d;
-    d.info.name = root.at("name");
-    d.info.task = data::parse_task(root.value("task", std::string(data::name_of(d.info.task))));
-    d.info.sample_shape = Shape(root.at("sample_shape").get<std::vector<int64_t>>());
-    d.info.sample_dtype = dtype("sample_dtype", d.info.sample_dtype);
-    d.info.target_shape = Shape(root.value("target_shape", std::vector<int64_t>()));
-    d.info.target_dtype = dtype("target_dtype", d.info.target_dtype);
-    d.info.vocabulary = root.value("vocabulary", int64_t{0});
-    d.info.source_length = root.value("source_length", int64_t{0});
+    d.info = data::info_from_json(root, name);
     d.samples = root.value("samples", int64_t{0});
-    d.info.classes = root.at("classes");
-    d.info.class_names = root.at("class_names").get<std::vector<std::string>>();
     d.statistics.mean = root.at("mean").get<std::vector<float>>();
     d.statistics.deviation = root.at("deviation").get<std::vector<float>>();
-    d.info.targets.mean = root.value("target_mean", std::vector<float>());
-    d.info.targets.deviation = root.value("target_deviation", std::vector<float>());
-    if (root.contains("encoding")) d.info.encoding = root["encoding"].dump();
     return d;
   } catch (const json::exception&) {
     fail(ErrorKind::data, "'{}' is damaged: it does not describe the data; train in a new run directory", name);

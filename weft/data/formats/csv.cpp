@@ -97,6 +97,7 @@ CsvOptions csv_options(const SpecOptions& options, const TableEncoding* trained,
   constexpr int64_t kMost = 1'000'000'000;
   const int64_t skip = options.integer("skip", 0, 0, kMost), test_skip = options.integer("test_skip", skip, 0, kMost);
   CsvOptions csv{.separator = separator_of(options), .skip = apart ? test_skip : skip, .wanted_name = {}};
+  if (apart) csv.skip_option = "test_skip";
   const std::string header = options.choice("header", "auto", {"auto", "yes", "no"});
   csv.header = header == "yes" ? Header::yes : header == "no" ? Header::no : Header::automatic;
   // Known columns decide about the header, not the look of its first row.

@@ -52,7 +52,7 @@ CsvFile::CsvFile(const std::filesystem::path& path, const CsvOptions& options)
   if (std::find(text_.begin(), text_.end(), uint8_t{0}) != text_.end())
     fail(ErrorKind::data, "[csv] '{}' is no text: it holds zero bytes; export the table as CSV in UTF-8", path_);
   require_utf8({reinterpret_cast<const char*>(text_.data()), text_.size()}, path_);
-  parse(options.skip);
+  parse(options);
   if (rows_.empty()) fail(ErrorKind::data, "[csv] '{}' holds no rows; check the file", path_);
   const bool named = !options.wanted_name.empty();
   set_header(options.header == Header::yes || (options.header == Header::automatic && (named || looks_like_header())));
@@ -110,13 +110,13 @@ char CsvFile::detect_separator(size_t begin) const {
   return best;
 }
 
-void CsvFile::parse(int64_t skip) {
+void CsvFile::parse(const CsvOptions& options) {
   auto* const text = reinterpret_cast<char*>(text_.data());
   const std::string_view whole(text, text_.size());
   const size_t size = whole.size();
   size_t at = whole.starts_with("\xef\xbb\xbf") ? 3 : 0;  // a byte order mark
   int64_t line = 1;
-  for (; line <= skip && at < size; ++line) at = line_end(whole, at) + 1;
+  for (; line <= options.skip && at < size; ++line) at = line_end(whole, at) + 1;
   if (separator_ == 0) separator_ = detect_separator(std::min(at, size));
   const auto blank = [&](size_t position) { return is_blank(text[position]) && text[position] != separator_; };
   const auto ends_row = [&](size_t position) {
@@ -166,12 +166,19 @@ void CsvFile::parse(int64_t skip) {
       if (more) ++at;  // the separator
     }
     if (rows_.empty()) columns_ = static_cast<int64_t>(count);
-    if (static_cast<int64_t>(count) != columns_)
+    const bool fits = static_cast<int64_t>(count) == columns_;
+    if (!fits && rows_.size() == 1 && (columns_ == 1 || count == 1))
+      fail_at(
+          row_begin, std::min(at, size),
+          fmt::format("{} fields in this row, {} in line {}, the first; where that is a title or a comment, leave it "
+                      "out with {}={}, else name the separator (separator=...)",
+                      count, columns_, rows_.front().line, options.skip_option, rows_.front().line));
+    if (!fits)
       fail_at(
           row_begin, std::min(at, size),
           fmt::format("{} fields in this row, {} in the first; correct the row, name the separator (separator=...), or "
-                      "leave lines before the table out (skip=N)",
-                      count, columns_));
+                      "leave lines before the table out ({}=N)",
+                      count, columns_, options.skip_option));
     rows_.push_back({row_begin, line});
     line += newlines + 1;
     if (at < size && text[at] == '\r') ++at;

@@ -15,8 +15,9 @@ enum class Header { automatic, yes, no };
 struct CsvOptions {
   char separator = 0;  // 0: the one of , ; tab | that divides the first lines evenly
   Header header = Header::automatic;
-  int64_t skip = 0;         // lines before the table
-  std::string wanted_name;  // a column that must be in the header: with it, `automatic` means yes
+  int64_t skip = 0;                  // lines before the table
+  std::string wanted_name;           // a column that must be in the header: with it, `automatic` means yes
+  std::string skip_option = "skip";  // what a user calls `skip`, for messages
 };
 
 class CsvFile {
@@ -48,7 +49,7 @@ class CsvFile {
     size_t begin;  // byte in text_
     int64_t line;
   };
-  void parse(int64_t skip);
+  void parse(const CsvOptions& options);
   char detect_separator(size_t begin) const;
   bool looks_like_header() const;
 

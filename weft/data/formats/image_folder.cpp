@@ -7,10 +7,12 @@
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/base/names.h"
 #include "weft/data/image.h"
 #include "weft/data/picture_cache.h"
 #include "weft/data/picture_files.h"
+#include "weft/data/picture_options.h"
 #include "weft/data/stratified_split.h"
 #include "weft/data/utf8.h"
 
@@ -21,9 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr double kDefaultSplit = 0.2;
-constexpr int64_t kDefaultSize = 128, kMostPixels = 4096;
-
 struct Picture {
   fs::path path;
   int32_t label = 0;
@@ -31,11 +30,13 @@ struct Picture {
 
 class ImageFolder : public Dataset {
  public:
-  ImageFolder(DatasetInfo info, std::vector<Picture> pictures, int64_t shorter_side, int64_t cache_bytes)
+  ImageFolder(DatasetInfo info, fs::path folder, std::vector<Picture> pictures, int64_t shorter_side,
+              int64_t cache_bytes, int64_t disk_bytes)
       : Dataset(std::move(info)),
+        folder_(std::move(folder)),
         pictures_(std::move(pictures)),
         shorter_side_(shorter_side),
-        cache_(static_cast<int64_t>(pictures_.size()), cache_bytes) {}
+        cache_(static_cast<int64_t>(pictures_.size()), cache_bytes, disk_bytes) {}
 
   int64_t size() const override { return static_cast<int64_t>(pictures_.size()); }
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
@@ -52,24 +53,30 @@ class ImageFolder : public Dataset {
           shorter_side_);
     });
   }
-  int64_t cache_bytes_to_come() const override {
-    if (cache_.limit_bytes() == 0) return 0;
-    const int64_t looked_at = std::min<int64_t>(size(), 64);  // pictures differ in how long they are
-    int64_t bytes = 0;
-    for (int64_t at = 0; at < looked_at; ++at)
-      bytes += static_cast<int64_t>(picture(at * size() / looked_at)->pixels.size());
-    const int64_t all = std::min(cache_.limit_bytes(), bytes * size() / looked_at);
-    return std::max<int64_t>(0, all - cache_.bytes());
+  int64_t cache_bytes_to_come() const override { return cache_.bytes_to_come(decoded_bytes()); }
+  int64_t uncached_bytes() const override { return cache_.bytes_left_out(decoded_bytes()); }
+  void limit_cache(int64_t bytes) override { cache_.set_limit_bytes(std::min(cache_.limit_bytes(), bytes)); }
+  void will_need(int64_t index) const override {
+    if (!cache_.keeps(index)) read_ahead(pictures_[static_cast<size_t>(index)].path);
   }
+  std::string sample_name(int64_t index) const override {
+    return pictures_[static_cast<size_t>(index)].path.lexically_relative(folder_).string();
+  }
+  fs::path picture_file(int64_t index) const override { return pictures_[static_cast<size_t>(index)].path; }
 
  private:
+  int64_t decoded_bytes() const {
+    return cache_.estimate_bytes([this](int64_t index) { return picture(index); });
+  }
+
+  fs::path folder_;
   std::vector<Picture> pictures_;
   int64_t shorter_side_;
   PictureCache cache_;
 };
 
 SpecOptions options_of(const DataSpec& spec) {
-  return SpecOptions(spec, {"size", "resize", "channels", "split", "seed", "cache"});
+  return SpecOptions(spec, {"size", "resize", "channels", "split", "seed", "cache", "disk"});
 }
 
 struct Skipped {
@@ -98,18 +105,9 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return folders;
 }
 
-/// DIR/train where there is one, with the test folder beside it; empty paths where there is none.
-struct Parts {
-  fs::path train, test;
-};
-Parts parts_of(const fs::path& directory) {
-  Parts parts;
+bool is_folder(const fs::path& path) {
   std::error_code code;
-  if (fs::is_directory(directory / "train", code)) parts.train = directory / "train";
-  for (const char* name : {"test", "val", "valid", "validation"})
-    if (parts.test.empty() && fs::is_directory(directory / name, code)) parts.test = directory / name;
-  if (parts.train.empty()) parts.test.clear();  // a class may be called so
-  return parts;
+  return fs::is_directory(path, code);
 }
 
 /// A folder's name as text that JSON can hold.
@@ -148,20 +146,6 @@ json parse_encoding(const std::string& encoding) {
   return root;
 }
 
-/// Numbers classes as the trained model does.
-void relabel(Listing& listing, const std::vector<std::string>& trained) {
-  std::vector<int32_t> numbers;
-  for (const std::string& name : listing.classes) {
-    const auto found = std::find(trained.begin(), trained.end(), name);
-    if (found == trained.end())
-      fail(ErrorKind::data, "[images] the class folder '{}' is none of the {} classes of the training data{}", name,
-           trained.size(), suggestion(name, trained));
-    numbers.push_back(static_cast<int32_t>(found - trained.begin()));
-  }
-  for (Picture& picture : listing.pictures) picture.label = numbers[static_cast<size_t>(picture.label)];
-  listing.classes = trained;
-}
-
 }  // namespace
 
 Image to_sample(const Image& image, const DatasetInfo& info) {
@@ -180,31 +164,64 @@ Image read_sample(const std::filesystem::path& path, const DatasetInfo& info) {
   return to_sample(read_image(path, learned.is_object() ? learned.value("resize", int64_t{0}) : 0), info);
 }
 
-bool image_folder_has_whole(const DataSpec& spec) { return parts_of(spec.argument).train.empty(); }
-
-bool image_folder_has_test_split(const DataSpec& spec) {
-  const Parts parts = parts_of(spec.argument);
-  return !parts.test.empty() || options_of(spec).fraction("split", kDefaultSplit) > 0;
-}
-
-std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, const std::string& encoding) {
-  const SpecOptions options = options_of(spec);
+PictureSettings picture_settings(const SpecOptions& options, const std::string& encoding) try {
   const json learned = parse_encoding(encoding);
   const auto usual = [&](const char* key, int64_t fallback) {
     return learned.is_object() ? learned.value(key, fallback) : fallback;
   };
-  const int64_t size = options.integer("size", usual("size", kDefaultSize), 1, kMostPixels);
-  const int64_t channels = options.integer("channels", usual("channels", 3), 1, 3);
-  const int64_t shorter = options.integer("resize", usual("resize", (size * 8 + 6) / 7), size, kMostPixels);
-  const int64_t cache_bytes = options.integer("cache", 1024, 0, 1 << 20) * 1'000'000;
-  const double fraction = options.fraction("split", kDefaultSplit);
-  if (channels == 2) fail(ErrorKind::usage, "[images] channels=2: wants 3 (RGB) or 1 (grey)");
+  PictureSettings settings;
+  settings.size = options.integer("size", usual("size", kDefaultPictureSize), 1, kMostPictureSide);
+  settings.channels = channels_option(options, usual("channels", 3));
+  const int64_t of_size = (settings.size * 8 + 6) / 7;
+  const bool as_trained = settings.size == usual("size", 0);  // else what was learned is of another size
+  const int64_t resize = as_trained ? usual("resize", of_size) : of_size;
+  settings.resize = options.integer("resize", resize, settings.size, kMostPictureSide);
+  if (learned.is_object()) settings.classes = learned["classes"].get<std::vector<std::string>>();
+  return settings;
+} catch (const json::exception&) {
+  fail(ErrorKind::data, "[{}] what the model was trained on is damaged: its sizes or classes are none", options.kind());
+}
+
+std::string print_encoding(const PictureSettings& settings, const std::vector<std::string>& classes) {
+  return json{{"kind", "images"},
+              {"size", settings.size},
+              {"resize", settings.resize},
+              {"channels", settings.channels},
+              {"classes", classes}}
+      .dump();
+}
+
+std::vector<int32_t> trained_numbers(const std::string& kind, const std::vector<std::string>& classes,
+                                     const std::vector<std::string>& trained) {
+  std::vector<int32_t> numbers;
+  for (const std::string& name : classes) {
+    const auto found = std::find(trained.begin(), trained.end(), name);
+    if (found == trained.end())
+      fail(ErrorKind::data, "[{}] the class '{}' is none of the {} classes of the training data{}", kind, name,
+           trained.size(), suggestion(name, trained));
+    numbers.push_back(static_cast<int32_t>(found - trained.begin()));
+  }
+  return numbers;
+}
+
+bool image_folder_has_whole(const DataSpec& spec) { return split_folders(spec.argument, is_folder).train.empty(); }
+
+bool image_folder_has_test_split(const DataSpec& spec) {
+  const SplitFolders parts = split_folders(spec.argument, is_folder);
+  return !parts.test.empty() || options_of(spec).fraction("split", kDefaultPictureSplit) > 0;
+}
+
+std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, const std::string& encoding) {
+  const SpecOptions options = options_of(spec);
+  const PictureSettings settings = picture_settings(options, encoding);
+  const int64_t cache_bytes = cache_option(options, split);
+  const double fraction = options.fraction("split", kDefaultPictureSplit);
   std::error_code code;
   if (spec.argument.empty()) fail(ErrorKind::usage, "[images] wants a folder: write images:DIR");
   if (!fs::is_directory(spec.argument, code))
     fail(ErrorKind::io, "[images] '{}' is no folder{}; check the path", spec.argument,
          code ? ": " + code.message() : "");
-  const Parts parts = parts_of(spec.argument);
+  const SplitFolders parts = split_folders(spec.argument, is_folder);
   const fs::path directory = split == Split::test && !parts.test.empty() ? parts.test
                              : !parts.train.empty()                      ? parts.train
                                                                          : fs::path(spec.argument);
@@ -221,15 +238,17 @@ std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, co
            "[images] '{}' has too few pictures to set {} of each class aside; add more, or say split=0",
            directory.string(), fraction);
   }
-  if (learned.is_object()) relabel(listing, learned["classes"].get<std::vector<std::string>>());
+  if (!settings.classes.empty()) {
+    const std::vector<int32_t> numbers = trained_numbers("images", listing.classes, settings.classes);
+    for (Picture& picture : listing.pictures) picture.label = numbers[static_cast<size_t>(picture.label)];
+    listing.classes = settings.classes;
+  }
   if (listing.classes.size() < 2)
     fail(ErrorKind::data, "[images] '{}' has one class folder only, '{}'; want at least two classes",
          directory.string(), listing.classes.front());
   DatasetInfo info;
-  info.name = class_name(fs::path(spec.argument).lexically_normal().has_filename()
-                             ? fs::path(spec.argument).lexically_normal()
-                             : fs::path(spec.argument).lexically_normal().parent_path());
-  info.sample_shape = Shape{channels, size, size};
+  info.name = name_of_folder(spec.argument);
+  info.sample_shape = Shape{settings.channels, settings.size, settings.size};
   info.classes = static_cast<int64_t>(listing.classes.size());
   info.class_names = listing.classes;
   info.decoded = true;
@@ -238,11 +257,9 @@ std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, co
                             listing.skipped.count, listing.skipped.count == 1 ? "" : "s",
                             listing.skipped.count == 1 ? "is" : "are", listing.skipped.count == 1 ? "" : "s",
                             listing.skipped.example);
-  info.encoding =
-      json{
-          {"kind", "images"}, {"size", size}, {"resize", shorter}, {"channels", channels}, {"classes", listing.classes}}
-          .dump();
-  return std::make_unique<ImageFolder>(std::move(info), std::move(listing.pictures), shorter, cache_bytes);
+  info.encoding = print_encoding(settings, listing.classes);
+  return std::make_unique<ImageFolder>(std::move(info), directory, std::move(listing.pictures), settings.resize,
+                                       cache_bytes, disk_option(options, split));
 }
 
 }  // namespace weft::data

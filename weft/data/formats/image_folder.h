@@ -5,7 +5,8 @@
 //                       8/7, as 256 to 224
 //   channels=3          3 (RGB) or 1 (grey)
 //   split=0.2, seed=0   where DIR has no test folder: how large a part of every class is set aside, and which
-//   cache=1024          MB of decoded pictures to keep in memory; 0: decode each time
+//   cache=auto          MB of decoded pictures to keep in memory; 0: decode each time; auto: by the memory that is free
+//   disk=auto           MB of those that find no place there to keep in a temporary file
 // Files are read and decoded when a batch is made, in the loader's workers. A picture is decoded once to the shorter
 // side (JPEG by libjpeg's scaled decoding down to the next larger eighth) and the rest done by antialiased resizing.
 #pragma once
@@ -23,6 +24,20 @@ Image to_sample(const Image& image, const DatasetInfo& info);
 
 /// Reads it for to_sample(): decoded no larger than in training.
 Image read_sample(const std::filesystem::path& path, const DatasetInfo& info);
+
+/// How samples are cut from pictures.
+struct PictureSettings {
+  int64_t size = 0, resize = 0, channels = 0;  // as the options say, or else as the model was trained
+  std::vector<std::string> classes = {};       // of the trained model; empty: none is given
+};
+/// Error(usage) for options out of range, Error(data) for the encoding of other data.
+PictureSettings picture_settings(const SpecOptions& options, const std::string& encoding);
+/// The encoding of such samples.
+std::string print_encoding(const PictureSettings& settings, const std::vector<std::string>& classes);
+/// For each of these classes its number in the trained model. Error(data), beginning with [`kind`], for one that it
+/// does not know.
+std::vector<int32_t> trained_numbers(const std::string& kind, const std::vector<std::string>& classes,
+                                     const std::vector<std::string>& trained);
 
 /// Classes are the folders, in the order of their names. `encoding` as in open_dataset().
 std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, const std::string& encoding);

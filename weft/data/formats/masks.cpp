@@ -14,6 +14,7 @@
 #include "weft/data/mask.h"
 #include "weft/data/picture_cache.h"
 #include "weft/data/picture_files.h"
+#include "weft/data/picture_options.h"
 #include "weft/data/stratified_split.h"
 #include "weft/data/utf8.h"
 
@@ -24,8 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr double kDefaultSplit = 0.2;
-constexpr int64_t kDefaultSize = 128, kMostPixels = 4096;
 constexpr int32_t kIgnored = -100;
 
 struct Pair {
@@ -40,18 +39,18 @@ struct Encoding {
 
 class MaskedPictures : public Dataset {
  public:
-  MaskedPictures(DatasetInfo info, std::vector<Pair> pairs, int64_t ignore, int64_t cache_bytes)
+  MaskedPictures(DatasetInfo info, std::vector<Pair> pairs, int64_t ignore, int64_t cache_bytes, int64_t disk_bytes)
       : Dataset(std::move(info)),
         pairs_(std::move(pairs)),
         ignore_(ignore),
-        pictures_(size(), cache_bytes * this->info().sample_shape[0] / (this->info().sample_shape[0] + 1)),
-        masks_(size(), cache_bytes / (this->info().sample_shape[0] + 1)) {}
+        pictures_(size(), of_pictures(cache_bytes), of_pictures(disk_bytes)),
+        masks_(size(), cache_bytes - of_pictures(cache_bytes), disk_bytes - of_pictures(disk_bytes)) {}
 
   int64_t size() const override { return static_cast<int64_t>(pairs_.size()); }
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
     const auto image = pictures_.get(key.index, [&] {
       const Shape& shape = info().sample_shape;
-      return fit(read_image(pair(key).picture, std::min(shape[1], shape[2])), shape);
+      return fit(read_image(pair(key).picture, std::max(shape[1], shape[2])), shape);
     });
     std::copy(image->pixels.begin(), image->pixels.end(), destination.begin());
   }
@@ -70,14 +69,29 @@ class MaskedPictures : public Dataset {
     }
   }
   int64_t cache_bytes_to_come() const override {
-    const int64_t area = info().target_shape.elements();
-    const auto rest = [&](const PictureCache& cache, int64_t each) {
-      return std::max<int64_t>(0, std::min(cache.limit_bytes(), size() * each) - cache.bytes());
-    };
-    return rest(pictures_, info().sample_shape[0] * area) + rest(masks_, area);
+    return pictures_.bytes_to_come(picture_bytes()) + masks_.bytes_to_come(mask_bytes());
   }
+  int64_t uncached_bytes() const override {
+    return pictures_.bytes_left_out(picture_bytes()) + masks_.bytes_left_out(mask_bytes());
+  }
+  void limit_cache(int64_t bytes) override {
+    pictures_.set_limit_bytes(std::min(pictures_.limit_bytes(), of_pictures(bytes)));
+    masks_.set_limit_bytes(std::min(masks_.limit_bytes(), bytes - of_pictures(bytes)));
+  }
+  void will_need(int64_t index) const override {
+    if (!pictures_.keeps(index)) read_ahead(pair({index, 0}).picture);
+    if (!masks_.keeps(index)) read_ahead(pair({index, 0}).mask);
+  }
+  std::string sample_name(int64_t index) const override { return pair({index, 0}).picture.filename().string(); }
 
  private:
+  /// The share of the pictures in what both take.
+  int64_t of_pictures(int64_t bytes) const {
+    const int64_t channels = info().sample_shape[0];
+    return bytes / (channels + 1) * channels;
+  }
+  int64_t picture_bytes() const { return pictures_.estimate_bytes(sample_bytes()); }
+  int64_t mask_bytes() const { return masks_.estimate_bytes(info().target_shape.elements()); }
   const Pair& pair(const SampleKey& key) const { return pairs_[static_cast<size_t>(key.index)]; }
 
   std::vector<Pair> pairs_;
@@ -86,7 +100,7 @@ class MaskedPictures : public Dataset {
 };
 
 SpecOptions options_of(const DataSpec& spec) {
-  return SpecOptions(spec, {"height", "width", "channels", "classes", "ignore", "split", "seed", "cache"});
+  return SpecOptions(spec, {"height", "width", "channels", "classes", "ignore", "split", "seed", "cache", "disk"});
 }
 
 bool holds_pairs(const fs::path& folder) {
@@ -94,17 +108,8 @@ bool holds_pairs(const fs::path& folder) {
   return fs::is_directory(folder / "images", code) && fs::is_directory(folder / "masks", code);
 }
 
-/// DIR/train with the test folder beside it; empty paths where there is none.
-struct Parts {
-  fs::path train, test;
-};
-Parts parts_of(const fs::path& directory) {
-  Parts parts;
-  if (holds_pairs(directory) || !holds_pairs(directory / "train")) return parts;
-  parts.train = directory / "train";
-  for (const char* name : {"test", "val", "valid", "validation"})
-    if (parts.test.empty() && holds_pairs(directory / name)) parts.test = directory / name;
-  return parts;
+SplitFolders parts_of(const fs::path& directory) {
+  return holds_pairs(directory) ? SplitFolders{} : split_folders(directory, holds_pairs);
 }
 
 std::vector<Pair> list_pairs(const fs::path& folder, std::string& note) {
@@ -216,27 +221,27 @@ int64_t learn_classes(const SpecOptions& options, const std::vector<Pair>& pairs
 bool masks_have_whole(const DataSpec& spec) { return parts_of(spec.argument).train.empty(); }
 
 bool masks_have_test_split(const DataSpec& spec) {
-  const Parts parts = parts_of(spec.argument);
-  return !parts.test.empty() || options_of(spec).fraction("split", kDefaultSplit) > 0;
+  const SplitFolders parts = parts_of(spec.argument);
+  return !parts.test.empty() || options_of(spec).fraction("split", kDefaultPictureSplit) > 0;
 }
 
 std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std::string& encoding_text) {
   const SpecOptions options = options_of(spec);
   const bool trained = !encoding_text.empty();
-  Encoding encoding = trained ? parse_encoding(encoding_text) : Encoding{3, kDefaultSize, kDefaultSize, 0, 255, {}};
-  encoding.channels = options.integer("channels", encoding.channels, 1, 3);
-  encoding.height = options.integer("height", encoding.height, 1, kMostPixels);
-  encoding.width = options.integer("width", encoding.width, 1, kMostPixels);
+  Encoding encoding =
+      trained ? parse_encoding(encoding_text) : Encoding{3, kDefaultPictureSize, kDefaultPictureSize, 0, 255, {}};
+  encoding.channels = channels_option(options, encoding.channels);
+  encoding.height = options.integer("height", encoding.height, 1, kMostPictureSide);
+  encoding.width = options.integer("width", encoding.width, 1, kMostPictureSide);
   encoding.ignore = options.integer("ignore", encoding.ignore, 0, 255);
-  const int64_t cache_bytes = options.integer("cache", 1024, 0, 1 << 20) * 1'000'000;
-  const double fraction = options.fraction("split", kDefaultSplit);
-  if (encoding.channels == 2) fail(ErrorKind::usage, "[masks] channels=2: wants 3 (RGB) or 1 (grey)");
+  const int64_t cache_bytes = cache_option(options, split);
+  const double fraction = options.fraction("split", kDefaultPictureSplit);
   std::error_code code;
   if (spec.argument.empty()) fail(ErrorKind::usage, "[masks] wants a folder: write masks:DIR");
   if (!fs::is_directory(spec.argument, code))
     fail(ErrorKind::io, "[masks] '{}' is no folder{}; check the path", spec.argument,
          code ? ": " + code.message() : "");
-  const Parts parts = parts_of(spec.argument);
+  const SplitFolders parts = parts_of(spec.argument);
   const fs::path folder = split == Split::test && !parts.test.empty() ? parts.test
                           : !parts.train.empty()                      ? parts.train
                                                                       : fs::path(spec.argument);
@@ -261,8 +266,7 @@ std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std
            (fs::path(spec.argument) / "classes.txt").string(), encoding.names.size(), encoding.classes,
            encoding.names.size());
   }
-  const fs::path name = fs::path(spec.argument).lexically_normal();
-  info.name = printable_utf8((name.has_filename() ? name : name.parent_path()).filename().string());
+  info.name = name_of_folder(spec.argument);
   info.sample_shape = Shape{encoding.channels, encoding.height, encoding.width};
   info.target_shape = Shape{encoding.height, encoding.width};
   info.classes = encoding.classes;
@@ -270,7 +274,8 @@ std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std
   info.task = Task::segmentation;
   info.decoded = true;
   info.encoding = print_encoding(encoding);
-  return std::make_unique<MaskedPictures>(std::move(info), std::move(pairs), encoding.ignore, cache_bytes);
+  return std::make_unique<MaskedPictures>(std::move(info), std::move(pairs), encoding.ignore, cache_bytes,
+                                          disk_option(options, split));
 }
 
 }  // namespace weft::data

@@ -5,7 +5,8 @@
 //   classes=N            default: the largest value in the training masks, and 1
 //   ignore=255           the value of pixels that do not count
 //   split=0.2, seed=0    without a test folder: how large a part is set aside, and which
-//   cache=1024           MB of pictures and masks to keep in memory; 0: decode each time
+//   cache=auto           MB of pictures and masks to keep in memory; 0: decode each time; auto: by free memory
+//   disk=auto            MB of those that find no place there to keep in a temporary file
 // DIR/classes.txt, where it is there, names the classes, one on each line.
 #pragma once
 

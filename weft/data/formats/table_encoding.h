@@ -91,4 +91,7 @@ std::string_view name_of(TableColumn::Kind kind);
 /// The position of a column named by its header or by its number from 1 on (-1 is the last); nullopt for none.
 std::optional<int64_t> find_column(const CsvFile& file, const std::string& name);
 
+/// Whether samples are rows of a table, so that their encoding is a TableEncoding.
+bool is_table(const DatasetInfo& info);
+
 }  // namespace weft::data

@@ -73,4 +73,9 @@ TableEncoding TableEncoding::from_json(const std::string& text) {
   }
 }
 
+bool is_table(const DatasetInfo& info) {
+  const json root = json::parse(info.encoding, nullptr, /*allow_exceptions=*/false);
+  return root.is_object() && root.value("kind", json()) == "table";
+}
+
 }  // namespace weft::data

@@ -35,6 +35,7 @@ class TextDataset : public Dataset {
   void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
     copy(offset(key) + 1, destination);
   }
+  std::span<const uint16_t> tokens() const override { return tokens_; }
 
  private:
   /// Of a window with the character after it.
@@ -134,6 +135,13 @@ std::vector<uint16_t> Vocabulary::encode(std::string_view text, const std::strin
 }
 
 bool text_has_test_split(const DataSpec& spec) { return options_of(spec).fraction("split", kDefaultSplit) > 0; }
+
+std::unique_ptr<Dataset> make_text_windows(DatasetInfo info, std::vector<uint16_t> tokens, bool at_random) {
+  if (static_cast<int64_t>(tokens.size()) <= info.sample_shape[0])
+    fail(ErrorKind::data, "[text] '{}' has {} tokens, a sample takes {} and the one after them; give a longer text",
+         info.name, tokens.size(), info.sample_shape[0]);
+  return std::make_unique<TextDataset>(std::move(info), std::move(tokens), at_random);
+}
 
 std::unique_ptr<Dataset> open_text(const DataSpec& spec, Split split, const std::string& encoding) {
   const SpecOptions options = options_of(spec);

@@ -20,6 +20,10 @@ namespace weft::data {
 std::unique_ptr<Dataset> open_text(const DataSpec& spec, Split split, const std::string& encoding);
 bool text_has_test_split(const DataSpec& spec);
 
+/// The windows of a row of tokens; `at_random`: drawn anew in each pass, else side by side. Error(data) where there is
+/// not even one.
+std::unique_ptr<Dataset> make_text_windows(DatasetInfo info, std::vector<uint16_t> tokens, bool at_random);
+
 /// Between characters and tokens.
 class Vocabulary {
  public:

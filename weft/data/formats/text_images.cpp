@@ -11,6 +11,7 @@
 #include "weft/data/formats/tab_file.h"
 #include "weft/data/picture_cache.h"
 #include "weft/data/picture_files.h"
+#include "weft/data/picture_options.h"
 #include "weft/data/stratified_split.h"
 #include "weft/data/utf8.h"
 
@@ -45,10 +46,10 @@ struct Labelled {
 
 class TextImages : public Dataset {
  public:
-  TextImages(DatasetInfo info, std::vector<Labelled> samples, int64_t cache_bytes)
+  TextImages(DatasetInfo info, std::vector<Labelled> samples, int64_t cache_bytes, int64_t disk_bytes)
       : Dataset(std::move(info)),
         samples_(std::move(samples)),
-        cache_(static_cast<int64_t>(samples_.size()), cache_bytes) {}
+        cache_(static_cast<int64_t>(samples_.size()), cache_bytes, disk_bytes) {}
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
@@ -63,8 +64,14 @@ class TextImages : public Dataset {
     auto* labels = reinterpret_cast<int32_t*>(destination.data());
     std::fill(std::copy(text.begin(), text.end(), labels), labels + info().target_shape[0], TextImageEncoding::kBlank);
   }
-  int64_t cache_bytes_to_come() const override {
-    return std::max<int64_t>(0, std::min(cache_.limit_bytes(), size() * sample_bytes()) - cache_.bytes());
+  int64_t cache_bytes_to_come() const override { return cache_.bytes_to_come(cache_.estimate_bytes(sample_bytes())); }
+  int64_t uncached_bytes() const override { return cache_.bytes_left_out(cache_.estimate_bytes(sample_bytes())); }
+  void will_need(int64_t index) const override {
+    if (!cache_.keeps(index)) read_ahead(samples_[static_cast<size_t>(index)].picture);
+  }
+  void limit_cache(int64_t bytes) override { cache_.set_limit_bytes(std::min(cache_.limit_bytes(), bytes)); }
+  std::string sample_name(int64_t index) const override {
+    return samples_[static_cast<size_t>(index)].picture.filename().string();
   }
 
  private:
@@ -73,7 +80,7 @@ class TextImages : public Dataset {
 };
 
 SpecOptions options_of(const DataSpec& spec) {
-  return SpecOptions(spec, {"test", "split", "seed", "height", "width", "length", "channels", "cache"});
+  return SpecOptions(spec, {"test", "split", "seed", "height", "width", "length", "channels", "cache", "disk"});
 }
 
 Listing read_list(const fs::path& path) {
@@ -160,8 +167,7 @@ TextImageEncoding learn(const SpecOptions& options, const Listing& listing, cons
     }
   }
   const int64_t height = options.integer("height", kDefaultHeight, 1, kMostPixels);
-  const int64_t channels = options.integer("channels", 1, 1, 3);
-  if (channels == 2) fail(ErrorKind::usage, "[lines] channels=2: wants 1 (grey) or 3 (RGB)");
+  const int64_t channels = channels_option(options, 1);
   int64_t width = options.integer("width", 0, 0, kMostPixels);
   if (width == 0) width = widest(listing.entries, height);
   return {TokenTable::learn(texts, TextUnit::character, kSpecial, {}, "[lines] the texts"), channels, height, width,
@@ -263,7 +269,7 @@ std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, con
          *options.find("split"));
   const double fraction = options.fraction("split", kDefaultSplit);
   const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
-  const int64_t cache_bytes = options.integer("cache", 1024, 0, 1 << 20) * 1'000'000;
+  const int64_t cache_bytes = cache_option(options, split);
   std::optional<TextImageEncoding> known;
   if (!encoding.empty()) known = TextImageEncoding::from_json(encoding);
   const bool apart = split == Split::test && test;
@@ -285,7 +291,7 @@ std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, con
   }
   DatasetInfo info = info_of(*known, spec.argument, samples);
   info.note = note;
-  return std::make_unique<TextImages>(std::move(info), std::move(samples), cache_bytes);
+  return std::make_unique<TextImages>(std::move(info), std::move(samples), cache_bytes, disk_option(options, split));
 }
 
 }  // namespace weft::data

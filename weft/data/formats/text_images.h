@@ -7,7 +7,8 @@
 //   width=N              of a sample; default: that of the widest of 256 pictures, at this height
 //   length=N             most characters of a text; default: of the longest one. Longer ones are left out with a note
 //   channels=1           1 (grey) or 3 (RGB)
-//   cache=1024           MB of decoded pictures to keep in memory; 0: decode each time
+//   cache=auto           MB of decoded pictures to keep in memory; 0: decode each time; auto: by free memory
+//   disk=auto            MB of those that find no place there to keep in a temporary file
 // A picture is scaled to the height; its last column fills the width up, and what is wider is squeezed. The vocabulary
 // holds the characters of all texts behind the blank (class 0), which also fills up the targets.
 #pragma once

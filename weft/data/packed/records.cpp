@@ -1,0 +1,144 @@
+#include "weft/data/packed/records.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/base/parallel.h"
+#include "weft/data/utf8.h"
+
+namespace weft::data {
+
+namespace fs = std::filesystem;
+
+int64_t parse_damage_limit(const std::string& text, int64_t samples, const std::string& where) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const bool share = unit == "%";
+  if (code != std::errc() || !(value >= 0) || (share ? value > 100 : !unit.empty() || value != std::floor(value)))
+    fail(ErrorKind::usage, "{}: '{}' is no number of records; wants a whole number, or a share such as 1%", where,
+         text);
+  const double most = share ? value / 100 * static_cast<double>(samples) : value;
+  return static_cast<int64_t>(std::min(most, static_cast<double>(samples)));
+}
+
+PackedRecords::PackedRecords(const fs::path& directory, const PackedSplit& split, const std::string& limit)
+    : directory_(directory),
+      split_(split),
+      index_file_(directory / split.index_file()),
+      index_(index_file_.bytes(), (directory / split.index_file()).string(), split.shards.size()),
+      limit_(parse_damage_limit(limit, split.records, "max_bad_records")),
+      states_(static_cast<size_t>(split.records)) {
+  if (index_.size() != split.records)
+    fail(ErrorKind::data, "[packed] '{}' has {} records, the manifest says {}; copy both again",
+         (directory / split.index_file()).string(), index_.size(), split.records);
+  for (const PackedShard& shard : split.shards) {
+    std::error_code code;
+    if (fs::is_regular_file(directory / shard.file, code))
+      shards_.emplace_back(MappedFile(directory / shard.file));
+    else
+      shards_.emplace_back(std::nullopt);
+  }
+}
+
+std::span<const uint8_t> PackedRecords::bytes_of(const IndexEntry& entry) const {
+  const std::optional<MappedFile>& shard = shards_[entry.shard];
+  if (!shard) fail(ErrorKind::data, "its shard is missing");
+  const std::span<const uint8_t> all = shard->bytes();
+  if (entry.offset > all.size() || entry.bytes > all.size() - entry.offset)
+    fail(ErrorKind::data, "its shard is cut off at {} of {} bytes", all.size(), split_.shards[entry.shard].bytes);
+  return all.subspan(entry.offset, entry.bytes);
+}
+
+std::string PackedRecords::describe(int64_t number, const std::string& reason) const {
+  const IndexEntry entry = index_[number];
+  const std::string name = entry.name.empty() ? "" : fmt::format(" ('{}')", printable_utf8(entry.name));
+  return fmt::format("'{}': record {}{} is damaged: {}", (directory_ / split_.shards[entry.shard].file).string(),
+                     number, name, reason);
+}
+
+void PackedRecords::note_damaged(int64_t number, const std::string& reason) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (states_[static_cast<size_t>(number)].exchange(bad) != bad) {
+      damaged_.emplace_back(number, describe(number, reason));
+      ++damaged_count_;
+    }
+  }
+  require_limit();
+}
+
+void PackedRecords::require_limit() const {
+  if (damaged_count_ <= limit_) return;
+  constexpr size_t kShown = 3;
+  std::string shown;
+  const std::vector<std::string> all = describe_damaged();
+  for (size_t at = 0; at < std::min(kShown, all.size()); ++at) shown += (at == 0 ? "" : "; ") + all[at];
+  fail(ErrorKind::data,
+       "[packed] {} of the {} {} records are damaged, max_bad_records={} may be: {}{}; copy the shards again "
+       "(`weft data packed:{} --verify` names all)",
+       damaged_count_.load(), size(), split_.name, limit_, shown, all.size() > kShown ? "; ..." : "",
+       directory_.string());
+}
+
+bool PackedRecords::is_whole(int64_t number) const {
+  std::atomic<uint8_t>& state = states_[static_cast<size_t>(number)];
+  if (state == unknown) try {
+      read_record(bytes_of(index_[number]), static_cast<uint64_t>(number), true);
+      uint8_t expected = unknown;
+      state.compare_exchange_strong(expected, whole);
+    } catch (const Error& error) {
+      note_damaged(number, error.what());
+    }
+  return state == whole;
+}
+
+int64_t PackedRecords::whole_from(int64_t number) const {
+  for (int64_t step = 0; step < size(); ++step)
+    if (const int64_t at = (number + step) % size(); is_whole(at)) return at;
+  fail(ErrorKind::data, "[packed] '{}': every record of {} is damaged; copy the shards again", directory_.string(),
+       split_.name);
+}
+
+RecordView PackedRecords::read(int64_t number) const {
+  return read_record(bytes_of(index_[number]), static_cast<uint64_t>(number), false);
+}
+
+void PackedRecords::will_need(int64_t number) const {
+  const IndexEntry entry = index_[number];
+  if (shards_[entry.shard]) shards_[entry.shard]->will_need(entry.offset, entry.bytes);
+}
+
+std::vector<int64_t> PackedRecords::verify_all(int threads) const {
+  std::mutex mutex;
+  std::optional<Error> refused;
+  parallel_for(threads, size(), 64, [&](int64_t begin, int64_t end) {
+    try {
+      for (int64_t number = begin; number < end; ++number) is_whole(number);
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex);
+      if (!refused) refused = error;
+    }
+  });
+  if (refused) throw Error(*refused);
+  std::vector<int64_t> numbers;
+  for (int64_t number = 0; number < size(); ++number)
+    if (states_[static_cast<size_t>(number)] == whole) numbers.push_back(number);
+  return numbers;
+}
+
+std::vector<std::string> PackedRecords::describe_damaged() const {
+  std::vector<std::pair<int64_t, std::string>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all = damaged_;
+  }
+  std::sort(all.begin(), all.end());
+  std::vector<std::string> messages;
+  for (auto& [number, message] : all) messages.push_back(std::move(message));
+  return messages;
+}
+
+}  // namespace weft::data
