@@ -1,8 +1,10 @@
 #include "weft/data/loader.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "tests/data/idx_bytes.h"
 
@@ -223,6 +225,51 @@ TEST(Loader, CountsTheTimeItWaits) {
   loader.start();
   loader.next();
   EXPECT_GT(loader.wait_seconds(), 0);
+}
+
+TEST(Loader, TheWorkersThatStepsNeed) {
+  EXPECT_EQ(Loader::needed_workers(0.1, 1.0, 8), 1);
+  EXPECT_EQ(Loader::needed_workers(0.8, 1.0, 8), 1);
+  EXPECT_EQ(Loader::needed_workers(0.9, 1.0, 8), 2) << "with a reserve of a fifth";
+  EXPECT_EQ(Loader::needed_workers(3.0, 1.0, 8), 4);
+  EXPECT_EQ(Loader::needed_workers(100.0, 1.0, 8), 8);
+  EXPECT_EQ(Loader::needed_workers(100.0, 1.0, 1), 1);
+}
+
+/// Each sample takes a worker a millisecond.
+class SlowDataset : public CountingDataset {
+ public:
+  using CountingDataset::CountingDataset;
+  void get(const SampleKey& key, std::span<uint8_t> destination) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CountingDataset::get(key, destination);
+  }
+};
+
+TEST(Loader, AutomaticWorkersFollowWhatStepsTake) {
+  const SlowDataset dataset(64);
+  LoaderOptions options = training_options(4, 4);
+  options.automatic = true;
+  Loader loader(dataset, options);
+  loader.start();
+  EXPECT_EQ(loader.active_workers(), 4) << "nothing is known yet";
+  for (int step = 0; step < 40; ++step) {
+    ASSERT_TRUE(same(loader.next(), loader.load_batch(step / 16, step % 16)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // with load_batch's own 4
+  }
+  EXPECT_EQ(loader.active_workers(), 1);
+  for (int step = 40; step < 80; ++step) loader.next();
+  EXPECT_GT(loader.active_workers(), 1) << "steps of no time want all";
+}
+
+TEST(Loader, PartsOfABatchMakeTheWhole) {
+  const CountingDataset dataset(70'000);  // 6 elements each: six parts
+  LoaderOptions options = training_options(65'536, 3);
+  options.drop_last = true;
+  Loader loader(dataset, options);
+  loader.start();
+  ASSERT_TRUE(same(loader.next(), loader.load_batch(0, 0)));
+  ASSERT_TRUE(same(loader.next(), loader.load_batch(1, 0)));
 }
 
 TEST(LoaderErrors, BatchOfNone) {

@@ -125,6 +125,10 @@ void print_audit(const train::RunDirectory& run) {
   fmt::print("\nin training: arena {} planned, {} allocated; all memory {} planned, {} measured; {:.0f} {}/s\n",
              bytes(summary->planned_peak_bytes), bytes(summary->arena_bytes), bytes(summary->planned_total_bytes),
              bytes(summary->rss_growth_bytes), summary->items_per_second, summary->item);
+  if (summary->step_seconds > 0)
+    fmt::print("steps waited {} of {} for their batches: {:.2f} %\n", human_duration(summary->input_wait_seconds),
+               human_duration(summary->step_seconds), 100 * summary->input_wait_seconds / summary->step_seconds);
+  if (summary->damaged_samples > 0) fmt::print("damaged samples passed over: {}\n", summary->damaged_samples);
 }
 
 void print_passes(const CompiledStep& compiled) {

@@ -1,5 +1,6 @@
 // weft train: from a recipe or flags to a run directory.
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/train/built_in_recipes.h"
 #include "weft/train/interrupt.h"
@@ -22,6 +24,7 @@ namespace {
 struct TrainOptions {
   std::string recipe, run, resume;
   std::optional<std::string> model, data, init;
+  std::optional<std::string> workers, cache_limit, max_bad_records;
   std::optional<int64_t> epochs, batch, seed, threads;
   std::vector<std::string> set;
   bool quiet = false, json = false, tensorboard = false;
@@ -37,6 +40,35 @@ void apply_recipe(train::RunSpec& spec, const std::string& name) {
     train::apply_recipe_file(spec, name);
 }
 
+/// "auto" or a number.
+int64_t parse_workers(const std::string& text) {
+  int64_t workers = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), workers);
+  if (text == "auto") return 0;
+  if (code != std::errc() || end != text.data() + text.size() || workers < 1)
+    fail(ErrorKind::usage, "--workers '{}': wants a whole number from 1 on, or auto", text);
+  return workers;
+}
+
+/// `text` with one option of the data given or replaced.
+std::string with_data_option(const std::string& text, const std::string& name, const std::string& value) {
+  data::DataSpec spec = data::parse_data_spec(text);
+  std::erase_if(spec.options, [&](const auto& option) { return option.first == name; });
+  spec.options.emplace_back(name, value);
+  const std::string changed = data::print_data_spec(spec);
+  if (data::parse_data_spec(changed).options.size() != spec.options.size())
+    fail(ErrorKind::usage, "data '{}' lies in memory and has no option '{}'; leave it away", text, name);
+  return changed;
+}
+
+/// "auto", or a size, in the data's own unit: MB.
+std::string cache_option_of(const std::string& text) {
+  if (text == "auto" || text == "0") return text;
+  const std::optional<int64_t> bytes = parse_bytes(text);
+  if (!bytes) fail(ErrorKind::usage, "--cache-limit '{}': wants a size such as 2GB, 0, or auto", text);
+  return std::to_string(*bytes / 1'000'000);
+}
+
 train::RunSpec spec_from(const TrainOptions& options) {
   train::RunSpec spec;
   if (!options.recipe.empty()) apply_recipe(spec, options.recipe);
@@ -50,6 +82,9 @@ train::RunSpec spec_from(const TrainOptions& options) {
   if (options.batch) train::set_field(spec, "batch", *options.batch, "--batch");
   if (options.seed) train::set_field(spec, "seed", *options.seed, "--seed");
   if (options.threads) train::set_field(spec, "threads", *options.threads, "--threads");
+  if (options.workers) train::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers");
+  if (options.cache_limit) spec.data = with_data_option(spec.data, "cache", cache_option_of(*options.cache_limit));
+  if (options.max_bad_records) spec.data = with_data_option(spec.data, "max_bad_records", *options.max_bad_records);
   for (const std::string& assignment : options.set) train::set_from_text(spec, assignment);
   train::resolve(spec);
   return spec;
@@ -57,7 +92,8 @@ train::RunSpec spec_from(const TrainOptions& options) {
 
 void refuse_with_resume(const TrainOptions& options) {
   const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
-                      options.init || options.epochs || options.batch || options.seed || !options.set.empty();
+                      options.init || options.epochs || options.batch || options.seed || options.workers ||
+                      options.cache_limit || options.max_bad_records || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
          "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet, "
@@ -103,6 +139,10 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
   table.add_row({"data", fmt::format("{}, {} epochs of batch {}", s.data, s.epochs, s.batch)});
   add_results(table, s);
   table.add_row({"time", fmt::format("{} on {} threads", human_duration(s.train_seconds), s.threads)});
+  if (s.input_wait_seconds > 0.01 * s.step_seconds)
+    table.add_row({"waited", fmt::format("{} for data ({:.1f} % of the steps)", human_duration(s.input_wait_seconds),
+                                         100 * s.input_wait_seconds / s.step_seconds)});
+  if (s.damaged_samples > 0) table.add_row({"damaged", fmt::format("{} samples, passed over", s.damaged_samples)});
   table.add_row({"speed", fmt::format("{:.0f} {}/s", s.items_per_second, s.item)});
   table.add_row(
       {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
@@ -157,6 +197,12 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
   command->add_option("--batch", options->batch, "Samples per step");
   command->add_option("--seed", options->seed, "Of weights, order and augmentation");
   command->add_option("--threads", options->threads, "Default: all cores this process may use");
+  command->add_option("--workers", options->workers,
+                      "Threads that make batches; default auto: as many as the steps need, by measurement");
+  command->add_option("--cache-limit", options->cache_limit,
+                      "Memory for decoded pictures of each split, such as 2GB; default auto: by what is free");
+  command->add_option("--max-bad-records", options->max_bad_records,
+                      "Damaged records of packed data that are passed over, a number or a share; default 1%");
   command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N");
   command->add_option("--set", options->set, "Any key of the recipe, such as optimizer.learning_rate=0.2; repeatable")
       ->allow_extra_args(false);

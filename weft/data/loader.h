@@ -1,7 +1,8 @@
-// Batches for training and evaluation, prepared ahead by worker threads.
-// Images become normalised f32; other samples are copied as they are.
-// The content of a batch is a pure function of (data set, options, epoch, step): the number of workers, the timing and
-// the step at which a run begins change nothing.
+// Batches for training and evaluation, prepared ahead by worker threads: files of the batch after are asked for,
+// samples decoded, augmented and laid into the batch, part by part, so that all workers make the batch that is needed
+// next. Images become normalised f32; other samples are copied as they are. The content of a batch is a pure function
+// of (data set, options, epoch, step): the number of workers, the timing and the step at which a run begins change
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ namespace weft::data {
 struct LoaderOptions {
   int64_t batch = 128;
   uint64_t seed = 0;
-  int workers = 1;   // threads; 0: batches are made inside next()
-  int prefetch = 2;  // batches made ahead of the one in use
+  int workers = 1;         // threads; 0: batches are made inside next()
+  bool automatic = false;  // no more of them work at a time than the steps need, by what both are measured to take
+  int prefetch = 2;        // batches made ahead of the one in use
   bool shuffle = false;
   bool drop_last = false;             // leave out the incomplete batch at the end of an epoch
   AugmentOptions augment = {};        // of images; all off for evaluation
@@ -65,6 +67,10 @@ class Loader {
 
   /// How long next() has waited for the workers, since construction.
   double wait_seconds() const;
+  /// How many workers work at a time now.
+  int active_workers() const;
+  /// Those that are needed so that steps of `step_seconds` do not wait for batches that take a worker `batch_seconds`.
+  static int needed_workers(double batch_seconds, double step_seconds, int most);
 
  private:
   struct Impl;

@@ -70,7 +70,7 @@ class Loop {
     StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
     const bool has_norm = has_output(last.compiled(in_.spec.batch).graph, "gradient_norm");
     while (at_.step_in_epoch < steps_per_epoch_) {
-      const double begin = now();
+      const double begin = now(), waited = in_.training_data.wait_seconds();
       StepResult result;
       for (int64_t part = 0; part < batches_per_step_; ++part) {
         const data::Batch& batch = in_.training_data.next();
@@ -86,6 +86,7 @@ class Loop {
         result.gradient_norm =
             static_cast<double>((update != nullptr ? *update : executor).scalar_output("gradient_norm"));
       result.seconds = now() - begin;
+      result.wait_seconds = in_.training_data.wait_seconds() - waited;
       record(result);
       const bool stop = hooks_.stop_requested && hooks_.stop_requested();
       const bool ends_epoch = at_.step_in_epoch == steps_per_epoch_;  // finish_epoch() saves what is due then
@@ -100,7 +101,7 @@ class Loop {
 
   /// What came of the batches of one step.
   struct StepResult {
-    double loss = 0, correct = 0, seconds = 0;
+    double loss = 0, correct = 0, seconds = 0, wait_seconds = 0;
     int64_t samples = 0;
     std::optional<double> gradient_norm = {};
   };
@@ -117,6 +118,8 @@ class Loop {
     at_.samples += result.samples;
     at_.epoch_seconds += result.seconds;
     at_.step_seconds += result.seconds;
+    at_.epoch_wait_seconds += result.wait_seconds;
+    at_.wait_seconds += result.wait_seconds;
     ++at_.step_in_epoch;
     ++at_.step;
     if (hooks_.on_step)
@@ -126,7 +129,8 @@ class Loop {
                       .learning_rate = learning_rate,
                       .loss = loss,
                       .samples = at_.step * batches_per_step_ * in_.spec.batch,
-                      .gradient_norm = result.gradient_norm});
+                      .gradient_norm = result.gradient_norm,
+                      .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0});
   }
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
@@ -138,7 +142,9 @@ class Loop {
                          .step = at_.step,
                          .train_loss = at_.loss_sum / samples,
                          .items_per_second = at_.epoch_seconds > 0 ? items / at_.epoch_seconds : 0,
-                         .item = info_.item()};
+                         .item = info_.item(),
+                         .step_seconds = at_.epoch_seconds,
+                         .input_wait_seconds = at_.epoch_wait_seconds};
     if (has_classes_)
       metrics.train_accuracy = at_.correct / (samples * static_cast<double>(info_.answers_per_sample()));
     if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {
@@ -159,7 +165,7 @@ class Loop {
     const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || save_clock_.due(at_);
     ++at_.epoch;
     at_.step_in_epoch = 0;
-    at_.loss_sum = at_.correct = at_.epoch_seconds = 0;
+    at_.loss_sum = at_.correct = at_.epoch_seconds = at_.epoch_wait_seconds = 0;
     at_.samples = 0;
     metrics.train_seconds = elapsed();
     if (hooks_.on_epoch) hooks_.on_epoch(metrics);

@@ -24,9 +24,11 @@ struct Position {
   double loss_sum = 0;        // over the samples of this epoch
   double correct = 0;
   int64_t samples = 0;
-  double epoch_seconds = 0;  // spent in this epoch's training steps
-  double train_seconds = 0;  // wall time of the run so far, evaluation and checkpoints included
-  double step_seconds = 0;   // wall time of all training steps so far
+  double epoch_seconds = 0;       // spent in this epoch's training steps
+  double train_seconds = 0;       // wall time of the run so far, evaluation and checkpoints included
+  double step_seconds = 0;        // wall time of all training steps so far
+  double epoch_wait_seconds = 0;  // of epoch_seconds, in which steps waited for their batches
+  double wait_seconds = 0;        // of step_seconds
   PlateauState plateau = {};
 };
 
@@ -38,6 +40,7 @@ struct StepMetrics {
   double loss = 0;                        // of this step's batch
   int64_t samples = 0;                    // since the start of the run
   std::optional<double> gradient_norm{};  // before it was bounded, where the recipe bounds or records it
+  double wait_share = 0;                  // of the epoch's time so far, in which steps waited for their batches
 };
 
 struct EpochMetrics {
@@ -53,6 +56,8 @@ struct EpochMetrics {
   double train_seconds = 0;          // since the start of the run: with test_accuracy, time to accuracy
   double items_per_second = 0;       // of this epoch's training steps
   std::string_view item = "images";  // what they are: "images", "rows" or "tokens"
+  double step_seconds = 0;           // of this epoch's training steps
+  double input_wait_seconds = 0;     // of those, in which steps waited for their batches
 };
 
 }  // namespace weft::train

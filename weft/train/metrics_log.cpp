@@ -91,9 +91,10 @@ void MetricsLog::add(const EpochMetrics& m) {
   if (m.test_token_accuracy) line += fmt::format(R"("test_token_accuracy":{},)", number(m.test_token_accuracy));
   if (m.test_mean_iou) line += fmt::format(R"("test_mean_iou":{},)", number(m.test_mean_iou));
   if (m.test_perplexity) line += fmt::format(R"("test_perplexity":{},)", number(m.test_perplexity));
-  append(fmt::format(R"({}"train_seconds":{:.3f},"{}_per_second":{:.1f}}})"
-                     "\n",
-                     line, m.train_seconds, m.item, m.items_per_second));
+  append(fmt::format(
+      R"({}"train_seconds":{:.3f},"{}_per_second":{:.1f},"step_seconds":{:.3f},"input_wait_seconds":{:.3f}}})"
+      "\n",
+      line, m.train_seconds, m.item, m.items_per_second, m.step_seconds, m.input_wait_seconds));
 }
 
 }  // namespace weft::train

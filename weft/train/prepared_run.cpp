@@ -1,5 +1,7 @@
 #include "weft/train/prepared_run.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/train/process_memory.h"
@@ -45,8 +47,21 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
     if (samples >= batch) compile_seconds += evaluation.compiled(batch).compile_seconds;
     if (samples % batch != 0) compile_seconds += evaluation.compiled(samples % batch).compile_seconds;
   }
+  limit_caches();
   planned_total_bytes = bytes_to_come();
   require_memory();
+}
+
+/// What the arenas leave is for decoded pictures.
+void PreparedRun::limit_caches() {
+  int64_t rest = memory_limit_bytes() - bytes_to_come();
+  if (rest >= 0) return;
+  for (data::Dataset* dataset : {run_data.test.get(), run_data.training.get()}) {
+    if (dataset == nullptr) continue;
+    const int64_t cache = dataset->cache_bytes_to_come();
+    dataset->limit_cache(std::max<int64_t>(0, cache + rest));
+    rest = std::min<int64_t>(0, cache + rest);
+  }
 }
 
 int64_t PreparedRun::bytes_to_come() const {

@@ -32,6 +32,7 @@ class PreparedRun {
 
  private:
   int64_t bytes_to_come() const;
+  void limit_caches();
   void require_memory() const;
 };
 

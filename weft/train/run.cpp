@@ -96,6 +96,10 @@ void require_same_data(const RunDirectory& directory, const PreparedRun& run) {
        run.spec.data, directory.path().string(), difference);
 }
 
+int64_t damaged_samples(const RunData& data) {
+  return data.training->damaged_samples() + (data.test ? data.test->damaged_samples() : 0);
+}
+
 Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, int64_t rss_before) {
   const int64_t peak = peak_resident_bytes();
   const data::DatasetInfo& info = run.run_data.description.info;
@@ -125,6 +129,9 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .train_loss = {},
       .train_seconds = position.train_seconds,
       .items_per_second = position.step_seconds > 0 ? static_cast<double>(items) / position.step_seconds : 0,
+      .step_seconds = position.step_seconds,
+      .input_wait_seconds = position.wait_seconds,
+      .damaged_samples = damaged_samples(run.run_data),
       .compile_seconds = run.compile_seconds,
       .planned_peak_bytes = run.training.compiled(run.spec.batch).plan.arena_bytes,
       .arena_bytes = run.training.executor(run.spec.batch).arena_bytes(),
@@ -250,9 +257,24 @@ class RunInDirectory {
                          .step = metrics.step + 1,
                          .steps = metrics.steps,
                          .items = metrics.samples * info().items_per_sample(),
-                         .loss = metrics.loss});
+                         .loss = metrics.loss,
+                         .wait_share = metrics.wait_share});
+    warn_of_damage();
     log_.add(metrics);
     if (tensorboard_) tensorboard_->add(metrics);
+  }
+
+  /// One line when the first damaged sample was passed over; the summary has their number.
+  void warn_of_damage() {
+    const data::Dataset& training = *run_.run_data.training;
+    if (warned_ || training.damaged_samples() == 0 || !options_.note) return;
+    warned_ = true;
+    const std::string line = fmt::format(
+        "{}; others are read in the place of such (summary.json counts them, `weft data {} --verify` names "
+        "them)",
+        training.describe_damaged().front(), run_.spec.data);
+    if (progress_) progress_->finish();
+    options_.note(line);
   }
 
   void on_epoch(const EpochMetrics& metrics) {
@@ -276,6 +298,8 @@ class RunInDirectory {
     add(", mean IoU {:.2f} %", metrics.test_mean_iou, 100);
     add(", rmse {:.4g}", metrics.test_rmse);
     add(", R2 {:.4f}", metrics.test_r2);
+    if (metrics.input_wait_seconds > 0.01 * metrics.step_seconds)
+      line += fmt::format("; waited {} for data", human_duration(metrics.input_wait_seconds));
     progress_->message(fmt::format("{}; {:.0f} {}/s, {} so far", line, metrics.items_per_second, info().item(),
                                    human_duration(metrics.train_seconds)));
   }
@@ -291,6 +315,7 @@ class RunInDirectory {
   data::Loader training_data_;
   std::unique_ptr<data::Loader> evaluation_data_;
   MetricsLog log_;
+  bool warned_ = false;  // of damaged samples
   std::unique_ptr<TensorboardLog> tensorboard_;
   std::unique_ptr<Progress> progress_;
 };
@@ -302,6 +327,11 @@ void note_files(const PreparedRun& run, const RunOptions& options) {
   if (!training.empty()) options.note(training);
   if (run.run_data.test && run.run_data.test->info().note != training && !run.run_data.test->info().note.empty())
     options.note(run.run_data.test->info().note);
+  if (const int64_t uncached = run.run_data.training->uncached_bytes(); uncached > 0)
+    options.note(fmt::format(
+        "of the decoded pictures {} find no place in memory and are decoded in every epoch; pictures that `weft pack "
+        "--size` has made smaller take less time",
+        human_bytes(static_cast<double>(uncached))));
 }
 
 }  // namespace

@@ -102,11 +102,20 @@ models::ModelInput model_input(const DataDescription& description, int64_t batch
 
 namespace {
 
-/// Pictures are worth a worker per core, which sleep when they are ahead; what lies in memory is not.
+int64_t bytes_of_batch(const data::LoaderOptions& options, const data::DatasetInfo& info) {
+  const int64_t sample = info.sample_shape.elements() * size_of(data::batch_dtype(info));
+  const int64_t target = options.mix.on() ? info.classes * size_of(DType::f32) : info.target_bytes();
+  return align_up(options.batch * sample) + align_up(options.batch * target);
+}
+
+/// As many workers as there are cores, of which the loader uses those that the steps need. Small batches are made
+/// further ahead: their steps are over before a worker wakes up.
 void set_workers(data::LoaderOptions& options, const RunSpec& spec, const data::DatasetInfo& info) {
-  const int64_t automatic = info.decoded ? available_cores() : 1;
-  options.workers = static_cast<int>(spec.loader.workers > 0 ? spec.loader.workers : automatic);
-  options.prefetch = static_cast<int>(spec.loader.prefetch > 0 ? spec.loader.prefetch : options.workers + 1);
+  constexpr int64_t kAhead = 16 << 20, kFewest = 2, kMost = 16;
+  options.automatic = spec.loader.workers == 0;
+  options.workers = static_cast<int>(options.automatic ? available_cores() : spec.loader.workers);
+  const int64_t automatic = std::clamp(kAhead / std::max<int64_t>(1, bytes_of_batch(options, info)), kFewest, kMost);
+  options.prefetch = static_cast<int>(spec.loader.prefetch > 0 ? spec.loader.prefetch : automatic);
 }
 
 }  // namespace
@@ -150,10 +159,10 @@ data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDes
 
 int64_t loader_bytes(const data::LoaderOptions& options, const DataDescription& description) {
   const data::DatasetInfo& info = description.info;
-  const int64_t sample = info.sample_shape.elements() * size_of(data::batch_dtype(info));
-  const int64_t target = options.mix.on() ? info.classes * size_of(DType::f32) : info.target_bytes();
-  const int64_t batch_bytes = align_up(options.batch * sample) + align_up(options.batch * target);
-  return batch_bytes * (options.workers == 0 ? 1 : options.prefetch + 1);
+  const int64_t slots = options.workers == 0 ? 1 : options.prefetch + 1;
+  // A worker decodes and rotates one image at a time.
+  const int64_t scratch = info.sample_dtype == DType::u8 ? 5 * info.sample_bytes() : 0;
+  return slots * bytes_of_batch(options, info) + std::max(1, options.workers) * scratch;
 }
 
 }  // namespace weft::train

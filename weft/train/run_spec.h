@@ -115,8 +115,8 @@ struct AugmentSpec {
 };
 
 struct LoaderSpec {
-  int64_t workers = 0;   // threads that make batches; 0: chosen by what the data cost
-  int64_t prefetch = 0;  // batches made ahead; 0: two, or two per worker
+  int64_t workers = 0;   // threads that make batches; 0: as many as the steps need, by measurement
+  int64_t prefetch = 0;  // batches made ahead; 0: two, more of small ones
   friend bool operator==(const LoaderSpec&, const LoaderSpec&) = default;
 };
 

@@ -35,6 +35,9 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   visit("train_loss", s.train_loss);
   visit("train_seconds", s.train_seconds);
   visit((s.item + "_per_second").c_str(), s.items_per_second);
+  visit("step_seconds", s.step_seconds);
+  visit("input_wait_seconds", s.input_wait_seconds);
+  visit("damaged_samples", s.damaged_samples);
   visit("compile_seconds", s.compile_seconds);
   visit("planned_peak_bytes", s.planned_peak_bytes);
   visit("arena_bytes", s.arena_bytes);
@@ -80,7 +83,11 @@ std::optional<Summary> parse_summary(std::string_view text) {
     load(root.at("task"), summary.task);
     for (const char* item : {"images", "rows", "tokens"})
       if (root.contains(std::string(item) + "_per_second")) summary.item = item;
-    visit_fields(summary, [&](const char* key, auto& field) { load(root.at(key), field); });
+    visit_fields(summary, [&](std::string_view key, auto& field) {
+      const bool newer = key == "step_seconds" || key == "input_wait_seconds" || key == "damaged_samples";
+      if (newer && !root.contains(key)) return;  // runs of weft 0.1 before it measured them
+      load(root.at(std::string(key)), field);
+    });
     return summary;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

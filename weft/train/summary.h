@@ -28,6 +28,9 @@ struct Summary {
   std::optional<double> train_accuracy, train_loss;  // of the last epoch, with augmentation, while it went on
   double train_seconds = 0;                          // wall time, evaluation and checkpoints included
   double items_per_second = 0;                       // over all training steps
+  double step_seconds = 0;                           // of all training steps
+  double input_wait_seconds = 0;                     // of those, in which steps waited for their batches
+  int64_t damaged_samples = 0;                       // that were found and passed over
   double compile_seconds = 0;
   int64_t planned_peak_bytes = 0;   // the training plan's arena
   int64_t arena_bytes = 0;          // what the executor allocated for it

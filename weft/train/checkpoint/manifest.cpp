@@ -40,7 +40,9 @@ json to_json(const Position& p) {
           {"samples", p.samples},
           {"epoch_seconds", p.epoch_seconds},
           {"train_seconds", p.train_seconds},
-          {"step_seconds", p.step_seconds}};
+          {"step_seconds", p.step_seconds},
+          {"epoch_wait_seconds", p.epoch_wait_seconds},
+          {"wait_seconds", p.wait_seconds}};
 }
 
 Position position_from(const json& j) {
@@ -53,6 +55,8 @@ Position position_from(const json& j) {
           .epoch_seconds = j.at("epoch_seconds"),
           .train_seconds = j.at("train_seconds"),
           .step_seconds = j.at("step_seconds"),
+          .epoch_wait_seconds = j.value("epoch_wait_seconds", 0.0),
+          .wait_seconds = j.value("wait_seconds", 0.0),
           .plateau = j.contains("plateau") ? plateau_from(j["plateau"]) : PlateauState{}};
 }
 
@@ -68,7 +72,9 @@ json to_json(const EpochMetrics& m) {
           {"test_rmse", optional_number(m.test_rmse)},
           {"test_r2", optional_number(m.test_r2)},
           {"train_seconds", m.train_seconds},
-          {"items_per_second", m.items_per_second}};
+          {"items_per_second", m.items_per_second},
+          {"step_seconds", m.step_seconds},
+          {"input_wait_seconds", m.input_wait_seconds}};
 }
 
 EpochMetrics epoch_from(const json& j) {
@@ -83,7 +89,9 @@ EpochMetrics epoch_from(const json& j) {
           .test_rmse = optional_number(j.value("test_rmse", json())),
           .test_r2 = optional_number(j.value("test_r2", json())),
           .train_seconds = j.at("train_seconds"),
-          .items_per_second = j.value("items_per_second", 0.0)};
+          .items_per_second = j.value("items_per_second", 0.0),
+          .step_seconds = j.value("step_seconds", 0.0),
+          .input_wait_seconds = j.value("input_wait_seconds", 0.0)};
 }
 
 }  // namespace

@@ -1,0 +1,61 @@
+// What batches hold: the samples of a step of an epoch, read, decoded, augmented and normalised, row by row. Rows of
+// one batch may be made by several threads at once.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "weft/data/loader.h"
+#include "weft/data/permutation.h"
+
+namespace weft::data {
+
+/// A batch with what must be known of all its rows to end it.
+struct UnfinishedBatch {
+  Batch batch;
+  std::vector<int32_t> labels;  // of one that is mixed
+};
+
+class BatchMaker {
+ public:
+  /// Keeps a reference to the data set. Error(usage) for options that make no sense.
+  BatchMaker(const Dataset& dataset, LoaderOptions options);
+
+  /// What a thread keeps between rows.
+  struct Scratch {
+    std::vector<uint8_t> pixels;  // of one image as it is stored
+    std::vector<float> numbers;
+    std::vector<int32_t> labels;  // of pixels that are moved
+  };
+  Scratch make_scratch() const;
+  UnfinishedBatch allocate() const;
+
+  /// Says which batch it will be: rows of any other one are forgotten.
+  void begin(UnfinishedBatch& batch, int64_t epoch, int64_t step) const;
+  /// Allocates nothing but what data sets do. Errors of the data set come out.
+  void fill_row(UnfinishedBatch& batch, int64_t row, const Permutation& order, Scratch& scratch) const;
+  /// What needs all rows.
+  void finish(UnfinishedBatch& batch) const;
+
+  /// One sample as an epoch sees it.
+  Tensor sample(int64_t index, int64_t epoch) const;
+  /// Asks the system for the files of such rows.
+  void will_need(int64_t epoch, int64_t step, int64_t first_row, int64_t last_row) const;
+
+  /// The samples of an epoch, in the order of its rows.
+  Permutation order_of(int64_t epoch) const;
+  int64_t steps_per_epoch() const;
+  const Dataset& dataset() const { return dataset_; }
+  const LoaderOptions& options() const { return options_; }
+
+ private:
+  void fill_target(Scratch& scratch, const SampleKey& key, int64_t epoch, std::span<uint8_t> target) const;
+  void fill_image(Scratch& scratch, int64_t index, int64_t epoch, std::span<float> target) const;
+  uint64_t pass_of(int64_t epoch) const;
+
+  const Dataset& dataset_;
+  const LoaderOptions options_;
+  std::optional<Normalization> normalization_;  // of images
+};
+
+}  // namespace weft::data
