@@ -49,7 +49,7 @@ const std::vector<Pass>& pipeline() {
        machine_independent(pool_before_relu)},
       {"fuse_bias", "Lets convolutions add their bias, and their weights' gradient sum up the bias's.",
        machine_independent(fuse_bias)},
-      {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu after it, forward and backward.",
+      {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu or relu6 after it, both ways.",
        machine_independent(fuse_batch_norm)},
       {"fuse_elementwise", "Groups elementwise operations of one shape into single sweeps over memory.",
        machine_independent(fuse_elementwise)},
