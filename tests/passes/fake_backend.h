@@ -22,6 +22,7 @@ class FakeBackend : public Backend {
   }
   bool supports_layouts(const NodeSignature& node) const override { return node.op->name != "sigmoid"; }
   KernelChoice choose_kernel(const NodeSignature&) const override { return {"fake", 0, {}}; }
+  bool computes_fast(DType) const override { return false; }
 };
 
 }  // namespace weft::test

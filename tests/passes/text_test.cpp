@@ -5,6 +5,8 @@
 //   === run fuse_batch_norm
 //   === expect                (or: === unchanged)
 //   graph "g" { ... }
+//
+// Before the passes may stand precision=TYPE, and PATTERN=TYPE for exceptions.
 #include "weft/graph/text.h"
 
 #include <gtest/gtest.h>
@@ -25,9 +27,21 @@ namespace {
 struct TextCase {
   std::string file, title, before, after;
   std::vector<std::string> passes;
+  passes::PrecisionPolicy precision = {};
 };
 
 void PrintTo(const TextCase& text_case, std::ostream* stream) { *stream << text_case.file << ": " << text_case.title; }
+
+void add_word(TextCase& text_case, const std::string& word) {
+  const size_t equals = word.find('=');
+  if (equals == std::string::npos) return text_case.passes.push_back(word);
+  const DType dtype = parse_dtype(word.substr(equals + 1)).value();
+  const std::string name = word.substr(0, equals);
+  if (name == "precision")
+    text_case.precision.dtype = dtype;
+  else
+    text_case.precision.overrides.push_back({name, dtype});
+}
 
 std::vector<TextCase> read_cases(const std::filesystem::path& path) {
   std::vector<TextCase> cases;
@@ -45,7 +59,7 @@ std::vector<TextCase> read_cases(const std::filesystem::path& path) {
       cases.push_back({path.stem().string(), line.substr(line.find("case") + 5), "", "", {}});
       target = &cases.back().before;
     } else if (command == "run") {
-      for (std::string pass; words >> pass;) cases.back().passes.push_back(pass);
+      for (std::string word; words >> word;) add_word(cases.back(), word);
       target = nullptr;
     } else if (command == "expect") {
       target = &cases.back().after;
@@ -79,7 +93,7 @@ TEST_P(PassText, GivesTheExpectedGraph) {
     const auto& table = passes::pipeline();
     const auto pass = std::find_if(table.begin(), table.end(), [&](const auto& row) { return row.name == name; });
     ASSERT_NE(pass, table.end()) << name;
-    graph = pass->run(graph, {backend});
+    graph = pass->run(graph, {backend, GetParam().precision});
     verify(graph, name);
   }
   EXPECT_EQ(print_graph(graph), print_graph(parse_graph(GetParam().after, registry)));

@@ -24,6 +24,7 @@ class PlainBackend : public Backend {
   KernelChoice choose_kernel(const NodeSignature& node) const override {
     return {"plain", node.op->name == "conv2d" ? 1024 : 0, {}};
   }
+  bool computes_fast(DType) const override { return false; }
 };
 
 class MakePlan : public testing::Test {

@@ -165,7 +165,7 @@ TEST(Recipe, OutOfRangeSaysTheRange) {
 }
 
 TEST(Recipe, UnknownChoiceListsThem) {
-  EXPECT_EQ(error_of("precision = 'f8'"), "r.toml:1: precision = 'f8' is not known; choose one of: f32");
+  EXPECT_EQ(error_of("precision = 'f8'"), "r.toml:1: precision = 'f8' is not known; choose one of: f32, bf16, f16, auto");
   EXPECT_EQ(
       error_of("[optimizer]\nname = 'adan'"),
       "r.toml:2: optimizer.name = 'adan' is not known; choose one of: sgd, adam, adamw, lamb, lars, muon, rmsprop");

@@ -10,6 +10,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
 
@@ -60,8 +61,9 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   const models::ModelInput input = input_of(library, options.choice, spec.batch);
   const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
   const train::TrainingStep training = train::build_training_step(library, spec, input);
-  const CompileOptions compile_options{.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
-                                       .threads = static_cast<int>(spec.threads)};
+  CompileOptions compile_options = train::compile_options(spec, backend);
+  compile_options.passes.disabled = options.without;
+  passes::require_matches(training.graph, compile_options.precision);
   train::StepCache steps(
       [&](int64_t) { return options.forward ? train::build_prediction_step(library, spec, input) : training.graph; },
       backend, compile_options);
@@ -133,7 +135,9 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
   command->add_option("--batch", options->choice.batch, "Samples per step; default 16")->check(CLI::Range(1, 65536));
-  command->add_option("--precision", options->choice.precision, "f32");
+  command->add_option("--precision", options->choice.precision, "f32 (default), bf16, f16, or auto");
+  command->add_option("--precision-of", options->choice.precision_of, "NAME=f32, of a node or an op; repeatable")
+      ->allow_extra_args(false);
   command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));

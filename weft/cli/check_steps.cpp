@@ -11,6 +11,7 @@
 #include "weft/cli/options.h"
 #include "weft/interchange/safetensors/parameters.h"
 #include "weft/tensor/safetensors.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
 
@@ -66,8 +67,7 @@ int check_command(const train::Library& library, CheckOptions options) {
   const train::TrainingStep step = train::build_training_step(
       library, spec, input_of(library, options.choice, spec.batch), {.gradient_outputs = true});
   State state = state_from(options, step, static_cast<uint64_t>(spec.seed));
-  train::StepCache steps([&](int64_t) { return step.graph; }, backend,
-                         {.passes = {}, .threads = static_cast<int>(spec.threads)});
+  train::StepCache steps([&](int64_t) { return step.graph; }, backend, train::compile_options(spec, backend));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
   const Graph& graph = steps.compiled(spec.batch).graph;

@@ -11,6 +11,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/weights.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -20,7 +21,7 @@ namespace weft::cli {
 namespace {
 
 struct EvalOptions {
-  std::string run, data, checkpoint = "last", weights, model, mean, deviation, logits, confusion;
+  std::string run, data, checkpoint = "last", weights, model, mean, deviation, logits, confusion, precision;
   std::vector<std::string> set;
   int64_t batch = 0, threads = 0;
   bool json = false;
@@ -124,12 +125,13 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
          to_string(trained.sample_shape), trained.classes);
   if (!info.note.empty()) say(info.note);
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
+  train::choose_precision(run.spec, options.precision, backend, say);
   train::StepCache steps(
       [&](int64_t batch) {
         return train::build_evaluation_step(library, run.spec, train::model_input(run.data, batch),
                                             {.predictions = names_classes(info.task)});
       },
-      backend, {.passes = {}, .threads = static_cast<int>(run.spec.threads)});
+      backend, train::compile_options(run.spec, backend));
   const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
   int64_t state_bytes = 0;
   for (const int64_t size : {std::min(batch, samples), samples % batch})
@@ -177,6 +179,7 @@ void add_eval(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--batch", options->batch, "Samples at a time; default: as in training")
       ->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
+  command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return eval_command(library, *options); }; });

@@ -13,6 +13,7 @@
 #include "weft/cli/op_profile.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
@@ -27,7 +28,7 @@ constexpr int kTimelineRows = 24;
 constexpr size_t kPeakRows = 12;
 
 struct ExplainOptions {
-  std::string run;
+  std::string run, precision;
   int64_t steps = 10, rows = 20, batch = 0, threads = 0;
   std::vector<std::string> without;
   bool passes = false, json = false;
@@ -46,8 +47,8 @@ struct Explained {
 ordered_json entries_json(const std::vector<OpProfile>& entries) {
   auto rows = ordered_json::array();
   for (const OpProfile& e : entries) {
-    ordered_json row = {{"op", e.op},           {"kernel", e.kernel}, {"calls", e.calls},
-                        {"seconds", e.seconds}, {"flops", e.flops},   {"bytes", e.bytes}};
+    ordered_json row = {{"op", e.op},           {"type", e.dtype},  {"kernel", e.kernel}, {"calls", e.calls},
+                        {"seconds", e.seconds}, {"flops", e.flops}, {"bytes", e.bytes}};
     if (!e.name.empty()) row["node"] = e.name;
     if (!e.declined.empty()) row["declined"] = e.declined;
     rows.push_back(std::move(row));
@@ -149,8 +150,9 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const models::ModelInput input = train::model_input(data, spec.batch);
   const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
   const train::TrainingStep training = train::build_training_step(library, spec, input);
-  const CompileOptions compile_options{.passes = {.disabled = options.without, .stop_after = {}, .on_graph = {}},
-                                       .threads = static_cast<int>(spec.threads)};
+  train::choose_precision(spec, options.precision, backend, say);
+  CompileOptions compile_options = train::compile_options(spec, backend);
+  compile_options.passes.disabled = options.without;
   train::StepCache steps([&](int64_t) { return training.graph; }, backend, compile_options);
   const CompiledStep& compiled = steps.compiled(spec.batch);
   train::StepCache update([&](int64_t) { return train::update_graph_for(training, compiled.graph); }, backend,
@@ -211,6 +213,7 @@ void add_explain(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--rows", options->rows, "Slowest nodes to list; default 20")->check(CLI::Range(1, 1000000));
   command->add_option("--batch", options->batch, "Default: as in training")->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
+  command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");
   command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
       ->allow_extra_args(false);
   CLI::Option* passes =

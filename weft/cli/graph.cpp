@@ -13,6 +13,7 @@
 #include "weft/graph/text.h"
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/cpu_backend.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
 
@@ -39,7 +40,9 @@ Graph read_graph(const train::Library& library, const GraphOptions& options) {
   const ModelChoice& choice = options.choice;
   if (!choice.input.empty() || choice.classes != 0 || choice.batch != 0 || !choice.set.empty() || options.training ||
       options.inference)
-    fail(ErrorKind::usage, "'{}' is a graph already; leave all options but --after, --without and --threads away",
+    fail(ErrorKind::usage,
+         "'{}' is a graph already; leave all options but --after, --without, --precision, --precision-of and --threads "
+         "away",
          choice.model);
   const std::string text = read_text(choice.model);
   try {
@@ -49,16 +52,18 @@ Graph read_graph(const train::Library& library, const GraphOptions& options) {
   }
 }
 
-/// Of a model or of a run, which may be told otherwise by every option.
-Graph build_graph(const train::Library& library, const GraphOptions& options) {
+/// Of a model or of a run, which may be told otherwise by every option. `spec`: what it is of.
+Graph build_graph(const train::Library& library, const GraphOptions& options, train::RunSpec& spec) {
   const ModelChoice& choice = options.choice;
-  train::RunSpec spec;
   models::ModelInput input;
   std::error_code code;
   if (std::filesystem::is_directory(choice.model, code)) {
     const train::RunDirectory run = train::RunDirectory::open(choice.model);
     spec = run.read_spec();
     if (choice.batch != 0) train::set_field(spec, "batch", choice.batch, "--batch");
+    if (!choice.precision.empty()) train::set_field(spec, "precision", choice.precision, "--precision");
+    if (!choice.precision_of.empty())
+      train::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
     for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
     train::resolve(spec);
     input = train::model_input(run.read_data(), spec.batch);
@@ -78,13 +83,17 @@ int graph_command(const train::Library& library, const GraphOptions& options) {
     fail(ErrorKind::usage, "weft graph wants a model (see `weft models`), a run directory or a graph file");
   std::error_code code;
   const bool is_file = std::filesystem::is_regular_file(options.choice.model, code);
-  Graph graph = is_file ? read_graph(library, options) : build_graph(library, options);
+  train::RunSpec spec;
+  if (is_file) spec = spec_of(options.choice, 1);
+  Graph graph = is_file ? read_graph(library, options) : build_graph(library, options, spec);
   if (!options.after.empty() || !options.without.empty()) {
     const int64_t threads = options.choice.threads > 0 ? options.choice.threads : train::available_cores();
     const CpuBackend backend(static_cast<int>(threads), library.kernels);
     const std::string stop_after = options.after == "all" ? "" : options.after;
-    graph =
-        passes::run_pipeline(graph, {backend}, {.disabled = options.without, .stop_after = stop_after, .on_graph = {}});
+    const passes::PrecisionPolicy precision = train::compile_options(spec, backend).precision;
+    passes::require_matches(graph, precision);
+    graph = passes::run_pipeline(graph, {backend, precision},
+                                 {.disabled = options.without, .stop_after = stop_after, .on_graph = {}});
   }
   fmt::print("{}", print_graph(graph));
   return 0;
@@ -101,6 +110,9 @@ void add_graph(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--batch", options->choice.batch, "Samples per step")->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->choice.threads, "That the passes count on; default: all cores")
       ->check(CLI::Range(0, 1024));
+  command->add_option("--precision", options->choice.precision, "f32, bf16, f16 or auto; default: f32, or the run's");
+  command->add_option("--precision-of", options->choice.precision_of, "NAME=f32, of a node or an op; repeatable")
+      ->allow_extra_args(false);
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   CLI::Option* training = command->add_flag("--training", options->training, "Forward, backward and update (default)");
   command->add_flag("--inference", options->inference, "Forward only")->excludes(training);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "weft/base/format.h"
@@ -15,6 +16,16 @@ namespace {
 void sort_by_time(std::vector<OpProfile>& entries) {
   std::stable_sort(entries.begin(), entries.end(),
                    [](const OpProfile& a, const OpProfile& b) { return a.seconds > b.seconds; });
+}
+
+std::string computes_in(const Graph& graph, const Node& node) {
+  DType narrowest = graph.type(node.outputs[0]).dtype;
+  for (const auto* values : {&node.outputs, &node.inputs})
+    for (const ValueId value : *values) {
+      const DType dtype = graph.type(value).dtype;
+      if (is_floating(dtype) && (!is_floating(narrowest) || size_of(dtype) < size_of(narrowest))) narrowest = dtype;
+    }
+  return std::string(name_of(narrowest));
 }
 
 std::string rate(int64_t amount, double seconds) {
@@ -34,6 +45,7 @@ std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const
         {.name = graph.node_name(planned.node),
          .op = node.op->name,
          .kernel = planned.kernel,
+         .dtype = computes_in(graph, node),
          .declined = planned.declined,
          .calls = calls,
          .seconds = profile.seconds.empty() ? 0 : static_cast<double>(calls) * profile.seconds[index] / runs,
@@ -51,13 +63,14 @@ std::vector<OpProfile> merged(std::vector<OpProfile> one, const std::vector<OpPr
 }
 
 std::vector<OpProfile> sum_by_kernel(const std::vector<OpProfile>& nodes) {
-  std::map<std::pair<std::string, std::string>, OpProfile> sums;
+  std::map<std::array<std::string, 3>, OpProfile> sums;
   for (const OpProfile& node : nodes) {
-    const auto [found, is_new] = sums.try_emplace({node.op, node.kernel});
+    const auto [found, is_new] = sums.try_emplace({node.op, node.dtype, node.kernel});
     OpProfile& sum = found->second;
     if (is_new) {
       sum.op = node.op;
       sum.kernel = node.kernel;
+      sum.dtype = node.dtype;
       sum.calls = 0;
     }
     sum.calls += node.calls;
@@ -85,6 +98,7 @@ std::string profile_table(const std::vector<OpProfile>& entries, size_t rows) {
                {"bytes", Align::right},
                {"GB/s", Align::right},
                {"op"},
+               {"type"},
                {"kernel"},
                {has_names ? "node" : "calls"}});
   for (size_t index = 0; index < std::min(rows, entries.size()); ++index) {
@@ -92,7 +106,7 @@ std::string profile_table(const std::vector<OpProfile>& entries, size_t rows) {
     table.add_row({human_duration(entry.seconds), fmt::format("{:.1f} %", total > 0 ? 100 * entry.seconds / total : 0),
                    entry.flops == 0 ? "-" : human_count(static_cast<double>(entry.flops)),
                    rate(entry.flops, entry.seconds), human_bytes(static_cast<double>(entry.bytes)),
-                   rate(entry.bytes, entry.seconds), entry.op, entry.kernel,
+                   rate(entry.bytes, entry.seconds), entry.op, entry.dtype, entry.kernel,
                    entry.name.empty() ? std::to_string(entry.calls) : entry.name});
   }
   return table.text();

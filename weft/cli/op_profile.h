@@ -13,6 +13,7 @@ namespace weft::cli {
 struct OpProfile {
   std::string name;  // of the node; empty where several are summed
   std::string op, kernel;
+  std::string dtype;  // the narrowest floating type among operands and results
   std::vector<std::string> declined;
   int64_t calls = 1;
   double seconds = 0;  // per step
@@ -23,7 +24,7 @@ struct OpProfile {
 std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile, int64_t calls = 1);
 /// The entries of both, slowest first.
 std::vector<OpProfile> merged(std::vector<OpProfile> one, const std::vector<OpProfile>& other);
-/// Summed per (op, kernel), slowest first.
+/// Summed per (op, type, kernel), slowest first.
 std::vector<OpProfile> sum_by_kernel(const std::vector<OpProfile>& nodes);
 /// A table of at most `rows` entries with shares of the total time.
 std::string profile_table(const std::vector<OpProfile>& entries, size_t rows);

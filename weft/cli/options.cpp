@@ -1,5 +1,7 @@
 #include "weft/cli/options.h"
 
+#include <fmt/ranges.h>
+
 #include <charconv>
 #include <cstdio>
 
@@ -26,12 +28,18 @@ std::vector<int64_t> parse_dimensions(const std::string& text, const std::string
   }
 }
 
+std::string joined(const std::vector<std::string>& precision_of) {
+  return fmt::format("{}", fmt::join(precision_of, ", "));
+}
+
 train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch) {
   train::RunSpec spec;
   train::set_field(spec, "model.name", choice.model, "MODEL");
   train::set_field(spec, "batch", choice.batch != 0 ? choice.batch : default_batch, "--batch");
   train::set_field(spec, "threads", choice.threads, "--threads");
-  train::set_field(spec, "precision", choice.precision, "--precision");
+  if (!choice.precision.empty()) train::set_field(spec, "precision", choice.precision, "--precision");
+  if (!choice.precision_of.empty())
+    train::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
   for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
   train::resolve(spec);
   return spec;

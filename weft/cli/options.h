@@ -15,18 +15,22 @@
 
 namespace weft::cli {
 
+/// The exceptions of a recipe's `precision_of` from those of repeated options.
+std::string joined(const std::vector<std::string>& precision_of);
+
 /// "3,224,224"; Error(usage) naming the option for anything but whole numbers from 1 on.
 std::vector<int64_t> parse_dimensions(const std::string& text, const std::string& option);
 
 /// A model as `weft bench` and `weft graph` name it.
 struct ModelChoice {
   std::string model;
-  std::string input;    // "C,H,W" or "T"; empty: the model's own default
-  int64_t classes = 0;  // 0: the model's own default
-  int64_t batch = 0;    // 0: the default of the sub-command
-  int64_t threads = 0;  // 0: all cores
-  std::string precision = "f32";
-  std::vector<std::string> set;  // KEY=VALUE
+  std::string input;                           // "C,H,W" or "T"; empty: the model's own default
+  int64_t classes = 0;                         // 0: the model's own default
+  int64_t batch = 0;                           // 0: the default of the sub-command
+  int64_t threads = 0;                         // 0: all cores
+  std::string precision = {};                  // empty: f32, or that of the run
+  std::vector<std::string> precision_of = {};  // NAME=TYPE
+  std::vector<std::string> set;                // KEY=VALUE
 };
 
 /// The spec with everything resolved. Error(usage) as a recipe gives.

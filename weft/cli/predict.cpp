@@ -12,7 +12,7 @@ namespace weft::cli {
 namespace {
 
 int predict_command(const train::Library& library, const PredictOptions& options) {
-  PredictionModel model(library, load_run(options.run, options.checkpoint, options.threads));
+  PredictionModel model(library, load_run(options.run, options.checkpoint, options.threads), options.precision);
   const data::DatasetInfo& info = model.data().info;
   if (!options.masks.empty() && info.task != data::Task::segmentation)
     fail(ErrorKind::usage, "--masks is for models that name the class of each pixel; leave it away");
@@ -57,6 +57,7 @@ void add_predict(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--masks", options->masks, "Folder for masks NAME.png, where each pixel gets a class");
   command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
+  command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return predict_command(library, *options); }; });

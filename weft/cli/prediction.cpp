@@ -13,6 +13,7 @@
 #include "weft/data/formats/image_folder.h"
 #include "weft/data/formats/table_encoding.h"
 #include "weft/data/image.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
 
@@ -31,15 +32,24 @@ data::Batch empty_batch(const data::DatasetInfo& info) {
   return batch;
 }
 
-PredictionModel::PredictionModel(const train::Library& library, LoadedRun run)
+namespace {
+
+LoadedRun with_precision(LoadedRun run, const std::string& precision, const Backend& backend) {
+  train::choose_precision(run.spec, precision, backend, say);
+  return run;
+}
+
+}  // namespace
+
+PredictionModel::PredictionModel(const train::Library& library, LoadedRun run, const std::string& precision)
     : library_(library),
-      run_(std::move(run)),
-      backend_(static_cast<int>(run_.spec.threads), library_.kernels),
+      backend_(static_cast<int>(run.spec.threads), library_.kernels),
+      run_(with_precision(std::move(run), precision, backend_)),
       steps_(
           [this](int64_t batch) {
             return train::build_prediction_step(library_, run_.spec, train::model_input(run_.data, batch));
           },
-          backend_, {.passes = {}, .threads = static_cast<int>(run_.spec.threads)}) {}
+          backend_, train::compile_options(run_.spec, backend_)) {}
 
 Tensor PredictionModel::run(const data::Batch& batch) {
   const int64_t size = batch.samples.shape()[0];

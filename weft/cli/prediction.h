@@ -20,13 +20,14 @@ struct PredictOptions {
   int64_t seed = 1;          // of the draw
   std::string masks;         // folder to write masks to; empty: none
   int64_t threads = 0;
+  std::string precision;  // empty: as in training
   bool json = false;
 };
 
 class PredictionModel {
  public:
-  /// Keeps a reference to the library.
-  PredictionModel(const train::Library& library, LoadedRun run);
+  /// Keeps a reference to the library. `precision`: empty: as in training.
+  PredictionModel(const train::Library& library, LoadedRun run, const std::string& precision);
   PredictionModel(const PredictionModel&) = delete;
   PredictionModel& operator=(const PredictionModel&) = delete;
 
@@ -40,8 +41,8 @@ class PredictionModel {
 
  private:
   const train::Library& library_;
-  LoadedRun run_;
   CpuBackend backend_;
+  LoadedRun run_;
   train::StepCache steps_;
   int64_t bound_ = 0;  // the batch size of the executor that the state is bound to
 };

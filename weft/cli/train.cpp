@@ -23,8 +23,9 @@ namespace {
 
 struct TrainOptions {
   std::string recipe, run, resume;
-  std::optional<std::string> model, data, init;
+  std::optional<std::string> model, data, init, precision;
   std::optional<std::string> workers, cache_limit, max_bad_records;
+  std::vector<std::string> precision_of;
   std::optional<int64_t> epochs, batch, seed, threads;
   std::vector<std::string> set;
   bool quiet = false, json = false, tensorboard = false;
@@ -85,6 +86,9 @@ train::RunSpec spec_from(const TrainOptions& options) {
   if (options.workers) train::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers");
   if (options.cache_limit) spec.data = with_data_option(spec.data, "cache", cache_option_of(*options.cache_limit));
   if (options.max_bad_records) spec.data = with_data_option(spec.data, "max_bad_records", *options.max_bad_records);
+  if (options.precision) train::set_field(spec, "precision", *options.precision, "--precision");
+  if (!options.precision_of.empty())
+    train::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of");
   for (const std::string& assignment : options.set) train::set_from_text(spec, assignment);
   train::resolve(spec);
   return spec;
@@ -93,7 +97,8 @@ train::RunSpec spec_from(const TrainOptions& options) {
 void refuse_with_resume(const TrainOptions& options) {
   const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
                       options.init || options.epochs || options.batch || options.seed || options.workers ||
-                      options.cache_limit || options.max_bad_records || !options.set.empty();
+                      options.cache_limit || options.max_bad_records || options.precision ||
+                      !options.precision_of.empty() || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
          "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet, "
@@ -203,6 +208,12 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
                       "Memory for decoded pictures of each split, such as 2GB; default auto: by what is free");
   command->add_option("--max-bad-records", options->max_bad_records,
                       "Damaged records of packed data that are passed over, a number or a share; default 1%");
+  command->add_option("--precision", options->precision,
+                      "f32 (default), bf16, f16, or auto: of convolutions, matrix products and what follows them");
+  command
+      ->add_option("--precision-of", options->precision_of,
+                   "NAME=f32: an exception by node or op (see `weft graph`), such as softmax=f32; repeatable")
+      ->allow_extra_args(false);
   command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N");
   command->add_option("--set", options->set, "Any key of the recipe, such as optimizer.learning_rate=0.2; repeatable")
       ->allow_extra_args(false);

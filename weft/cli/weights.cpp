@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
 #include "weft/tensor/safetensors.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/initial_weights.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -84,7 +85,7 @@ void write_logits(const train::Library& library, LoadedRun& run, const data::Dat
                                steps_first ? ops::transpose(model.graph, model.logits, {1, 0, 2}) : model.logits);
         return std::move(model.graph);
       },
-      backend, {.passes = {}, .threads = static_cast<int>(run.spec.threads)});
+      backend, train::compile_options(run.spec, backend));
   data::Loader loader(dataset, train::evaluation_loader_options(run.spec, run.data));
   loader.start(0, 0, 1);
   Tensor all;

@@ -12,6 +12,7 @@ namespace weft {
 
 struct CompileOptions {
   passes::PipelineOptions passes = {};
+  passes::PrecisionPolicy precision = {};
   int threads = 1;  // of the backend
 };
 

@@ -30,6 +30,8 @@ class Backend {
   virtual bool supports_layouts(const NodeSignature& node) const = 0;
   /// The first candidate that serves the node. Error(usage) where none does.
   virtual KernelChoice choose_kernel(const NodeSignature& node) const = 0;
+  /// True where the machine multiplies numbers of this type faster than those of f32.
+  virtual bool computes_fast(DType dtype) const = 0;
 };
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "weft/base/error.h"
@@ -41,18 +42,46 @@ class LayoutAssigner {
     return signature;
   }
 
-  /// True until something has read the parameter or state: its layout may still be chosen.
+  /// True until something has read the parameter or state: its layout may still be chosen. Casts do not count.
   bool is_free(ValueId value) const { return index_of(value) < free_.size() && free_[index_of(value)]; }
+
+  /// Whether the cast that made `value` can read its operand and write its result in these layouts.
+  bool can_cast(ValueId value, const Layout& from, const Layout& to) {
+    NodeSignature signature = signature_of(result(), result().value(value).producer);
+    signature.inputs[0].layout = from;
+    signature.outputs[0].layout = to;
+    return backend_.supports_layouts(signature);
+  }
+
+  /// Whether all casts that have read a free parameter can read it in this layout.
+  bool casts_can_read(ValueId value, const Layout& layout) {
+    const auto [begin, end] = casts_of_.equal_range(value);
+    return std::all_of(begin, end,
+                       [&](const auto& entry) { return can_cast(entry.second, layout, type(entry.second).layout); });
+  }
+
+  /// True where the layout of `value` may be chosen and was: a parameter's or a cast's by its first reader.
+  bool choose(ValueId value, const Layout& layout) {
+    if (is_free(value)) {
+      free_[index_of(value)] = false;
+      if (!casts_can_read(value, layout)) return false;
+    } else if (open_casts_.erase(value) == 0 || !can_cast(value, type(operand_of(value)).layout, layout)) {
+      return false;
+    }
+    result().set_layout(value, layout);
+    return true;
+  }
+
+  ValueId operand_of(ValueId cast) { return result().producer(cast)->inputs[0]; }
 
   /// The value in another layout: itself, an earlier copy of it, or a new reorder.
   ValueId in_layout(ValueId value, const Layout& layout) {
-    const bool may_choose = is_free(value);
-    if (may_choose) free_[index_of(value)] = false;
-    if (type(value).layout == layout) return value;
-    if (may_choose) {
-      result().set_layout(value, layout);
+    if (type(value).layout == layout) {
+      if (is_free(value)) free_[index_of(value)] = false;
+      open_casts_.erase(value);
       return value;
     }
+    if (choose(value, layout)) return value;
     const auto origin = origins_.find(value);
     const ValueId from = origin == origins_.end() ? value : origin->second;
     if (type(from).layout == layout) return from;
@@ -84,6 +113,7 @@ class LayoutAssigner {
       rewriter_.replace(node.outputs[0], in_layout(rewriter_.map(node.inputs[0]), layout));
       return;
     }
+    if (node.op->name == "cast") return assign_cast(id);
     NodeSignature plain = signature(id);
     const std::vector<TensorType> now = plain.inputs;
     for (TensorType& input : plain.inputs) input.layout = {};
@@ -108,6 +138,22 @@ class LayoutAssigner {
     }
     const bool supported = wanted.inputs == plain.inputs || backend_.supports_layouts(wanted);
     emit(id, supported ? wanted : plain);
+  }
+
+  /// A cast takes its operand as it is, and leaves the layout of its result to the first reader.
+  void assign_cast(NodeId id) {
+    NodeSignature cast = signature(id);
+    cast.outputs[0].layout = cast.inputs[0].layout;
+    if (!cast.inputs[0].layout.is_plain() && !backend_.supports_layouts(cast))
+      cast.inputs[0].layout = cast.outputs[0].layout = {};
+    const ValueId source = rewriter_.map(graph_.node(id).inputs[0]);
+    const bool stays_free = is_free(source) && type(source).layout == cast.inputs[0].layout;
+    emit(id, cast);
+    const ValueId value = rewriter_.map(graph_.node(id).outputs[0]);
+    open_casts_.insert(value);
+    if (!stays_free) return;
+    free_[index_of(source)] = true;
+    casts_of_.emplace(source, value);
   }
 
   template <typename Predicate>
@@ -149,7 +195,10 @@ class LayoutAssigner {
     const size_t state = static_cast<size_t>(node.op->in_place.front().second);
     ValueId value = rewriter_.map(node.inputs[state]);
     TensorType state_type = type(value);
-    if (is_free(value)) state_type.layout = common_layout(now, state_type.shape);
+    if (is_free(value)) {
+      const Layout layout = common_layout(now, state_type.shape);
+      if (casts_can_read(value, layout)) state_type.layout = layout;
+    }
     set_layouts(signature, state_type.layout,
                 [&](const TensorType& operand) { return operand.shape == state_type.shape; });
     return signature;
@@ -184,6 +233,8 @@ class LayoutAssigner {
   std::vector<bool> free_;                                     // per graph input
   std::map<std::pair<ValueId, std::string>, ValueId> copies_;  // (value, layout) -> its reorder
   std::map<ValueId, ValueId> origins_;                         // reorder -> the value it copies
+  std::set<ValueId> open_casts_;                               // casts whose result nothing has read yet
+  std::multimap<ValueId, ValueId> casts_of_;                   // free parameter -> the casts that have read it
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 // a visible `reorder` stands where two disagree, once per value and layout.
 //
 // A parameter simply has the layout that its first reader wants; its gradient, its optimiser slots and its successor
-// follow. Batch inputs, scalars and graph outputs stay plain.
+// follow. Where a cast is all that reads a parameter, the parameter follows its gradient, and the cast's result has the
+// layout that its own first reader wants. Batch inputs, scalars and graph outputs stay plain.
 #pragma once
 
 #include "weft/graph/backend.h"

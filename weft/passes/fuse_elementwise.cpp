@@ -60,9 +60,10 @@ class ElementwiseFuser {
     if (node.op->layout_rule != LayoutRule::elementwise || node.outputs.size() != 1 ||
         !ops::scalar_instruction(node.op->name, node.attributes, instruction))
       return std::nullopt;
-    bool fits = graph_.type(node.outputs[0]).layout.is_plain();
+    const TensorType& result = graph_.type(node.outputs[0]);
+    bool fits = is_floating(result.dtype) && result.layout.is_plain();
     for (const ValueId input : node.inputs)
-      fits = fits && graph_.type(input).dtype == DType::f32 && graph_.type(input).layout.is_plain();
+      fits = fits && graph_.type(input).dtype == result.dtype && graph_.type(input).layout.is_plain();
     return fits ? std::optional(instruction) : std::nullopt;
   }
 

@@ -7,12 +7,14 @@
 
 #include "weft/graph/backend.h"
 #include "weft/graph/graph.h"
+#include "weft/passes/lower_precision.h"
 
 namespace weft::passes {
 
 /// What a pass may ask; a pass changes nothing but the graph it returns.
 struct PassContext {
   const Backend& backend;
+  PrecisionPolicy precision = {};
 };
 
 struct Pass {

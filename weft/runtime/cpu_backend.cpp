@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/runtime/onednn/convolution.h"
+#include "weft/runtime/onednn/isa.h"
 
 namespace weft {
 
@@ -72,6 +73,8 @@ KernelChoice CpuBackend::choose_kernel(const NodeSignature& node) const {
   Choice choice = first_that_serves(table_, options_, node);
   return {choice.kernel->name(), choice.kernel->workspace_bytes(), std::move(choice.declined)};
 }
+
+bool CpuBackend::computes_fast(DType dtype) const { return onednn::multiplies_fast(dtype); }
 
 std::unique_ptr<Kernel> CpuBackend::make_kernel(const NodeSignature& node) const {
   return first_that_serves(table_, options_, node).kernel;

@@ -15,6 +15,8 @@ class CpuBackend : public Backend {
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override;
   bool supports_layouts(const NodeSignature& node) const override;
   KernelChoice choose_kernel(const NodeSignature& node) const override;
+  /// As oneDNN sees the CPU, which ONEDNN_MAX_CPU_ISA can limit.
+  bool computes_fast(DType dtype) const override;
 
   /// The kernel that choose_kernel names.
   std::unique_ptr<Kernel> make_kernel(const NodeSignature& node) const;

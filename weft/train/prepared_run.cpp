@@ -4,17 +4,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/process_memory.h"
 
 namespace weft::train {
-
-namespace {
-
-CompileOptions compile_options(const RunSpec& spec) {
-  return {.passes = {}, .threads = static_cast<int>(spec.threads)};
-}
-
-}  // namespace
 
 PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
     : library(run_library),
@@ -22,13 +15,14 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
       run_data(open_run_data(library, spec)),
       backend(static_cast<int>(spec.threads), library.kernels),
       step(build_training_step(library, spec, model_input(run_data.description, spec.batch))),
-      training([this](int64_t) { return step.graph; }, backend, compile_options(spec)),
+      training([this](int64_t) { return step.graph; }, backend, compile_options(spec, backend)),
       evaluation(
           [this](int64_t batch) {
             return build_evaluation_step(library, spec, model_input(run_data.description, batch));
           },
-          backend, compile_options(spec)) {
+          backend, compile_options(spec, backend)) {
   require_fit(step.graph, spec.model.name, run_data.description.info, spec.batch);
+  passes::require_matches(step.graph, compile_options(spec, backend).precision);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' has no test data; set schedule.monitor=train_loss",
          spec.schedule.monitor, spec.data);
@@ -39,7 +33,7 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
   compile_seconds = training.compiled(spec.batch).compile_seconds;
   if (step.update) {
     update.emplace([this](int64_t batch) { return update_graph_for(step, training.compiled(batch).graph); }, backend,
-                   compile_options(spec));
+                   compile_options(spec, backend));
     compile_seconds += update->compiled(spec.batch).compile_seconds;
   }
   if (run_data.test) {

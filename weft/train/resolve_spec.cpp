@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/runtime/cpu_backend.h"
+#include "weft/train/compile_options.h"
 #include "weft/train/optimizer_defaults.h"
 #include "weft/train/recipe.h"
 #include "weft/train/run_spec.h"
@@ -64,6 +66,7 @@ void resolve(RunSpec& spec) {
     fail(ErrorKind::usage, "no model given; name a recipe or add --model M (`weft models` lists them)");
   resolve_optimizer(spec.optimizer);
   if (spec.threads == 0) spec.threads = available_cores();
+  if (spec.precision == "auto") spec.precision = automatic_precision(CpuBackend(1, KernelTable()));
   if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
   check_schedule(spec);
 }

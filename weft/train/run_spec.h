@@ -144,6 +144,7 @@ struct RunSpec {
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use
   std::string precision = "f32";
+  std::string precision_of;  // exceptions by op or node: "softmax=f32, head*=f32"
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   ClipSpec clip;

@@ -1,0 +1,34 @@
+// Lets a network in f32 compute in a narrower type T (bf16, f16): convolutions and matrix products get operands of T,
+// what is bound by memory follows where its activations are T, everything else stays f32, and casts stand between.
+//
+// The states stay f32: the pass rewrites the finished graph of a step, of which models, gradients and optimisers know
+// nothing. Gradients of parameters leave the network in f32. What lies between the last product, normalisation or
+// pooling and an output - the loss - is computed in f32, and so is everything that depends on an update.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft::passes {
+
+/// For the nodes whose own name or whose op's name the pattern (a glob) matches, instead of the op's rule: DType::f32
+/// keeps them in f32, another type lets them compute in it whatever their operands are.
+struct PrecisionOverride {
+  std::string pattern;
+  DType dtype = DType::f32;
+};
+
+struct PrecisionPolicy {
+  DType dtype = DType::f32;                  // T; f32: nothing is lowered
+  std::vector<PrecisionOverride> overrides;  // the last that matches counts
+};
+
+/// Error(usage) where an override lets an op compute in T that computes in f32 only.
+Graph lower_precision(const Graph& graph, const PrecisionPolicy& policy);
+
+/// Error(usage) for an override that matches no node of the graph, with the nearest name.
+void require_matches(const Graph& graph, const PrecisionPolicy& policy);
+
+}  // namespace weft::passes

@@ -1,0 +1,73 @@
+#include "weft/train/compile_options.h"
+
+#include "weft/base/error.h"
+
+namespace weft::train {
+
+namespace {
+
+/// Empty where the machine has it, else what it lacks and what to do.
+std::string lacks(const std::string& precision, const Backend& backend) {
+  const std::optional<DType> dtype = parse_dtype(precision);
+  check(dtype.has_value(), "a resolved precision is a type");
+  if (*dtype == DType::f32 || backend.computes_fast(*dtype)) return "";
+  if (*dtype == DType::bf16)
+    return "this CPU has no instructions for bf16 (AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them; choose f32, "
+           "or "
+           "auto for what fits the machine";
+  return fmt::format("nothing here computes faster in {} than in f32; choose {}, or auto for what fits the machine",
+                     precision, automatic_precision(backend));
+}
+
+std::string trimmed(std::string text) {
+  const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+/// "softmax=f32, head*=f32"
+std::vector<passes::PrecisionOverride> parse_overrides(const RunSpec& spec) {
+  std::vector<passes::PrecisionOverride> overrides;
+  const std::string& text = spec.precision_of;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string entry = trimmed(text.substr(begin, end - begin));
+    begin = end + 1;
+    const size_t equals = entry.rfind('=');
+    const std::string pattern = equals == std::string::npos ? "" : trimmed(entry.substr(0, equals));
+    if (pattern.empty())
+      fail(ErrorKind::usage, "precision_of: '{}' is no NAME=TYPE; write such as 'softmax=f32, head*=f32'", entry);
+    const std::string type = trimmed(entry.substr(equals + 1));
+    if (type != "f32" && type != spec.precision)
+      fail(ErrorKind::usage, "precision_of: '{}' wants {}, and the run computes in {}; give f32{}", pattern, type,
+           spec.precision, spec.precision == "f32" ? "" : " or " + spec.precision);
+    overrides.push_back({pattern, parse_dtype(type).value()});
+  }
+  return overrides;
+}
+
+}  // namespace
+
+CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
+  if (const std::string missing = lacks(spec.precision, backend); !missing.empty())
+    fail(ErrorKind::usage, "precision {}: {}", spec.precision, missing);
+  return {.passes = {},
+          .precision = {parse_dtype(spec.precision).value(), parse_overrides(spec)},
+          .threads = static_cast<int>(spec.threads)};
+}
+
+void choose_precision(RunSpec& spec, const std::string& given, const Backend& backend,
+                      const std::function<void(const std::string&)>& note) {
+  if (!given.empty()) {
+    set_field(spec, "precision", given == "auto" ? automatic_precision(backend) : given, "--precision");
+    spec.precision_of = spec.precision == "f32" ? "" : spec.precision_of;
+    return;
+  }
+  if (lacks(spec.precision, backend).empty()) return;
+  note(fmt::format("trained in {}, which this machine lacks; computing in f32", spec.precision));
+  spec.precision = "f32";
+  spec.precision_of.clear();
+}
+
+std::string automatic_precision(const Backend& backend) { return backend.computes_fast(DType::bf16) ? "bf16" : "f32"; }
+
+}  // namespace weft::train
