@@ -70,7 +70,7 @@ TEST_F(Norm, UnknownActivation) {
   EXPECT_EQ(shape_error([&] {
               graph_.add("batch_norm", {x, c, c}, {{"activation", std::string("gelu")}}, "bn1");
             }),
-            "[batch_norm] 'bn1': activation is none or relu, got 'gelu'");
+            "[batch_norm] 'bn1': activation is none, relu or relu6, got 'gelu'");
 }
 TEST_F(Norm, EpsilonBelowZeroOrEndless) {
   const ValueId x = input("x", {4, 6}), c = input("c", {6});

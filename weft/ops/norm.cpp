@@ -18,7 +18,7 @@ namespace {
 
 AttributeSpec epsilon_attribute() { return attribute("epsilon", 1e-5, "added to the variance before its root"); }
 AttributeSpec activation_attribute() {
-  return attribute("activation", std::string("none"), "applied to the output: none or relu");
+  return attribute("activation", std::string("none"), "applied to the output: none, relu or relu6");
 }
 
 /// Images [N,C,H,W] or rows [N,C]; per-channel operands [C], f32; operands of the input's shape and type, which is
@@ -45,8 +45,8 @@ DType require_batch_norm(const InferContext& context, int input, std::initialize
   }
   require_epsilon(context);
   const std::string& activation = context.attributes.text("activation");
-  if (activation != "none" && activation != "relu") {
-    context.fail(fmt::format("activation is none or relu, got '{}'", activation));
+  if (activation != "none" && activation != "relu" && activation != "relu6") {
+    context.fail(fmt::format("activation is none, relu or relu6, got '{}'", activation));
   }
   return dtype;
 }
@@ -96,12 +96,12 @@ std::vector<ValueId> grad_batch_norm(GradContext& context) {
   Graph& graph = context.graph;
   Attributes attributes = attributes_of(context);
   const bool has_residual = context.inputs.size() > 3;
-  const bool relu = attributes.text("activation") == "relu";
+  const bool is_masked = attributes.text("activation") != "none";
   ValueId output_gradient = context.output_gradients[0];
   if (!output_gradient.valid()) output_gradient = constant(graph, graph.shape(context.inputs[0]), 0);
   std::vector<ValueId> operands{output_gradient,   context.inputs[0],  context.inputs[1],
                                 context.inputs[2], context.outputs[1], context.outputs[2]};
-  if (relu && has_residual) operands.push_back(context.outputs[0]);
+  if (is_masked && has_residual) operands.push_back(context.outputs[0]);
   attributes.set("residual_gradient", has_residual);
   std::vector<ValueId> gradients =
       graph.add_node("batch_norm_backward", operands, attributes, gradient_name(context, "input"));
@@ -119,6 +119,8 @@ std::vector<ValueId> grad_batch_norm_inference(GradContext& context) {
   ValueId gradient = context.output_gradients[0];
   if (attributes.text("activation") == "relu") {
     gradient = graph.add("relu_backward", {gradient, context.outputs[0]});
+  } else if (attributes.text("activation") == "relu6") {
+    gradient = graph.add("clip_backward", {gradient, context.outputs[0]}, {{"low", 0.0}, {"high", 6.0}});
   }
   const ValueId shifted_variance = add_scalar(graph, context.inputs[4], attributes.real("epsilon"));
   const ValueId inverse_std = reciprocal(graph, sqrt(graph, shifted_variance));
@@ -144,15 +146,19 @@ constexpr OpExample::Range kWide{-1, 1}, kScale{0.5, 1.5}, kVariance{0.5, 2};
 // With a relu and two channels: one shift is 3, the other -3, and 8 values cannot lie further than sqrt(7) x 0.9 from
 // their mean; so one channel is wholly above the kink and the other wholly below.
 constexpr OpExample::Range kSafeScale{0.5, 0.9}, kSafeShift{-6, 6, true}, kSmall{-0.2, 0.2};
+// With a relu6 and three channels, whose shifts are -5, 3 and 11: below both kinks, between them, above.
+constexpr OpExample::Range kSafeShifts{-9, 15, true};
 
 OpExample forward_example(std::string label, Shape shape, const std::string& activation = "none",
                           bool residual = false) {
   const Shape channels{shape[1]};
   OpExample example{std::move(label), {f32(shape), f32(channels), f32(channels)}, {{"activation", activation}}, {}};
-  example.ranges = activation == "relu" ? Ranges{kWide, kSafeScale, kSafeShift} : Ranges{kWide, kScale, kWide};
+  example.ranges = activation == "relu"    ? Ranges{kWide, kSafeScale, kSafeShift}
+                   : activation == "relu6" ? Ranges{kWide, kSafeScale, kSafeShifts}
+                                           : Ranges{kWide, kScale, kWide};
   if (residual) {
     example.inputs.push_back(f32(shape));
-    example.ranges.push_back(activation == "relu" ? kSmall : kWide);
+    example.ranges.push_back(activation == "none" ? kWide : kSmall);
   }
   return example;
 }
@@ -173,7 +179,9 @@ OpExample backward_example(std::string label, Shape shape, const std::string& ac
                     {full, full, channels, channels, channels, channels},
                     {{"activation", activation}, {"residual_gradient", residual}},
                     {kWide, kWide, kScale, kWide, kSmall, kVariance}};
+  if (activation == "relu6") example.ranges[3] = {-3, 9};
   if (output) example.inputs.push_back(full);
+  if (output && activation == "relu6") example.ranges.push_back({-3, 9});
   return example;
 }
 
@@ -188,7 +196,7 @@ OpDef batch_norm_op() {
   op.gradient = grad_batch_norm;
   // Per element: 1 for the mean, 3 for the variance, 2 to apply both, 1 each for residual and activation.
   op.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
-    const int64_t extra = (inputs.size() > 3 ? 1 : 0) + (attributes.text("activation") == "relu" ? 1 : 0);
+    const int64_t extra = (inputs.size() > 3 ? 1 : 0) + (attributes.text("activation") != "none" ? 1 : 0);
     return (6 + extra) * inputs[0].elements();
   };
   op.layout_rule = LayoutRule::channelwise;
@@ -201,7 +209,9 @@ OpDef batch_norm_op() {
                  forward_example("rows", {8, 5}),
                  forward_example("relu", {2, 2, 2, 2}, "relu"),
                  forward_example("residual", {2, 3, 3, 3}, "none", true),
-                 forward_example("residual and relu", {2, 2, 2, 2}, "relu", true)};
+                 forward_example("residual and relu", {2, 2, 2, 2}, "relu", true),
+                 forward_example("relu6", {2, 3, 2, 2}, "relu6"),
+                 forward_example("residual and relu6", {2, 3, 2, 2}, "relu6", true)};
   return op;
 }
 
@@ -216,7 +226,7 @@ OpDef batch_norm_backward_op() {
   op.infer = infer_batch_norm_backward;
   // Per element: 2 for the normalised input, 3 for the two sums, 4 for the input gradient; 1 for the mask.
   op.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
-    return (attributes.text("activation") == "relu" ? 10 : 9) * inputs[0].elements();
+    return (attributes.text("activation") != "none" ? 10 : 9) * inputs[0].elements();
   };
   op.layout_rule = LayoutRule::channelwise;
   op.precision = PrecisionRule::follow;
@@ -228,7 +238,9 @@ OpDef batch_norm_backward_op() {
                  backward_example("mask from input", {2, 17, 3, 3}, "relu"),
                  backward_example("mask from output", {2, 4, 3, 3}, "relu", true),
                  backward_example("residual", {2, 3, 3, 3}, "none", false, true),
-                 backward_example("residual and relu", {2, 16, 3, 3}, "relu", true, true)};
+                 backward_example("residual and relu", {2, 16, 3, 3}, "relu", true, true),
+                 backward_example("relu6, mask from input", {2, 17, 3, 3}, "relu6"),
+                 backward_example("residual and relu6", {2, 4, 3, 3}, "relu6", true, true)};
   return op;
 }
 
@@ -245,7 +257,7 @@ OpDef batch_norm_inference_op() {
   };
   op.gradient = grad_batch_norm_inference;
   op.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
-    const int64_t extra = (inputs.size() > 5 ? 1 : 0) + (attributes.text("activation") == "relu" ? 1 : 0);
+    const int64_t extra = (inputs.size() > 5 ? 1 : 0) + (attributes.text("activation") != "none" ? 1 : 0);
     return (2 + extra) * inputs[0].elements();
   };
   op.layout_rule = LayoutRule::channelwise;
@@ -257,7 +269,8 @@ OpDef batch_norm_inference_op() {
                  inference_example("rows", {4, 5}),
                  inference_example("relu", {2, 2, 2, 2}, "relu"),
                  inference_example("residual", {2, 3, 3, 3}, "none", true),
-                 inference_example("residual and relu", {2, 2, 2, 2}, "relu", true)};
+                 inference_example("residual and relu", {2, 2, 2, 2}, "relu", true),
+                 inference_example("relu6", {2, 3, 2, 2}, "relu6")};
   return op;
 }
 

@@ -52,14 +52,14 @@ ValueId matmul(Graph&, ValueId a, ValueId b, bool transpose_a = false, bool tran
 //   batch_norm(input, scale[C], shift[C], residual?) {epsilon=1e-5, activation="none"}
 //       -> (output, mean[C], variance[C]);   output = act((input - mean) / sqrt(variance + epsilon) * scale + shift +
 //       residual)
-//   activation "none" | "relu". Model code uses neither residual nor activation: passes/fuse_batch_norm puts them
-//   there. batch_norm_backward(output_gradient, input, scale, shift, mean, variance, output?)
+//   activation "none" | "relu" | "relu6". Model code uses neither residual nor activation: passes/fuse_batch_norm does.
+//   batch_norm_backward(output_gradient, input, scale, shift, mean, variance, output?)
 //       {epsilon, activation="none", residual_gradient=false}
 //       -> (input_gradient, scale_gradient[C], shift_gradient[C], residual_gradient?)
-//   With activation "relu" the gradient is first masked by output > 0; where `output` is absent (only allowed without a
-//   residual in the forward op) the mask is recomputed from input. The fourth output exists iff residual_gradient is
-//   true. batch_norm_inference(input, scale[C], shift[C], mean[C], variance[C], residual?) {epsilon, activation="none"}
-//   -> output running_average(running[C], sample[C]) {momentum=0.1, sample_factor=1.0} -> running'  (is_update)
+//   An activation masks the gradient first, by output > 0 ("relu6": < 6 too); where `output` is absent (only without a
+//   residual in the forward op) the mask is recomputed from input. residual_gradient: there is a fourth output.
+//   batch_norm_inference(input, scale[C], shift[C], mean[C], variance[C], residual?) {epsilon, activation} -> output
+//   running_average(running[C], sample[C]) {momentum=0.1, sample_factor=1.0} -> running'  (is_update)
 //       running' = (1 - momentum) running + momentum * sample_factor * sample   (factor n/(n-1): the unbiased variance)
 //   layer_norm(input[..,D], scale[D], shift[D]) {epsilon=1e-5} -> (output, mean[..], inverse_std[..])
 //   layer_norm_backward(output_gradient, input, scale, mean, inverse_std) -> (input_gradient, scale_gradient,
@@ -144,7 +144,7 @@ ValueId multiply_scalar(Graph&, ValueId x, double value, const std::string& name
 
 // --- reductions (reduce.cpp) ----------------------------------------------------------------------------------------
 //   reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min (x) {axes=[...], keep_dims=false}; negative axes count
-//   from the end; empty: all. The extrema are NaN where an element is. softmax(x) {axis=-1}, log_softmax(x) {axis=-1}
+//   from the end. Extrema are NaN where an element is. softmax, log_softmax (x) and softmax_backward(dy, y) {axis=-1}
 ValueId reduce_sum(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,
                    const std::string& name = "");
 ValueId reduce_mean(Graph&, ValueId x, std::vector<int64_t> axes = {}, bool keep_dims = false,

@@ -166,9 +166,8 @@ std::vector<int64_t> softmax_axes(const GradContext& context) { return {attribut
 
 std::vector<ValueId> softmax_gradient(GradContext& context) {
   Graph& graph = context.graph;
-  const ValueId dy = context.output_gradients[0], y = context.outputs[0];
-  const ValueId along = reduce_sum(graph, multiply(graph, dy, y), softmax_axes(context), true);
-  return {multiply(graph, y, subtract(graph, dy, along))};
+  return {graph.add("softmax_backward", {context.output_gradients[0], context.outputs[0]}, attributes_of(context),
+                    gradient_name(context, "x"))};
 }
 
 std::vector<ValueId> log_softmax_gradient(GradContext& context) {
@@ -206,6 +205,34 @@ OpDef softmax_op(std::string name, std::string summary, std::vector<ValueId> (*g
   return op;
 }
 
+/// One op, because the products that it sums up are as many as the scores of an attention, and small beside their sum.
+OpDef softmax_backward() {
+  OpDef op;
+  op.name = "softmax_backward";
+  op.summary = "Gradient of softmax: y (dy - sum(dy y)), with the sum along the axis.";
+  op.inputs = {"output_gradient", "output"};
+  op.outputs = {"input_gradient"};
+  op.attributes = {attribute("axis", int64_t{-1}, "as of softmax")};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    const DType dtype = context.require_compute_dtype(0);
+    context.require_dtype(1, dtype);
+    context.require_same_shape(0, 1);
+    require_axis(context, 0, context.attributes.integer("axis"));
+    return {typed(dtype, context.shape(0))};
+  };
+  op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 4 * inputs.front().elements(); };
+  op.precision = PrecisionRule::follow;
+  op.in_place = {{0, 0}, {0, 1}};
+  for (const auto& [label, shape, axis] : {std::tuple{"vector", Shape{7}, -1},
+                                           {"rows", Shape{3, 5}, -1},
+                                           {"columns", Shape{3, 5}, 0},
+                                           {"channels", Shape{2, 3, 2, 2}, 1},
+                                           {"attention scores", Shape{1, 2, 3, 4}, -1},
+                                           {"one class", Shape{3, 1}, 1}})
+    op.examples.push_back({label, {f32(shape), f32(shape)}, {{"axis", int64_t{axis}}}, {{-1, 1}, {0, 1}}});
+  return op;
+}
+
 ValueId add_reduction(Graph& graph, const std::string& op, ValueId x, std::vector<int64_t> axes, bool keep_dims,
                       const std::string& name) {
   return graph.add(op, {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}}, name);
@@ -228,6 +255,7 @@ void add_reduce_ops(OpRegistry& registry) {
   OpDef softmax = softmax_op("softmax", "exp(x) divided by its sum along an axis.", softmax_gradient);
   softmax.precision = PrecisionRule::follow;
   registry.add(std::move(softmax));
+  registry.add(softmax_backward());
   // A part of losses, whose large numbers of small difference bf16 does not hold: it stays f32.
   registry.add(softmax_op("log_softmax", "The logarithm of softmax, without its loss of range.", log_softmax_gradient));
 }

@@ -11,13 +11,24 @@ namespace weft::passes {
 
 namespace {
 
+/// What batch_norm calls the activation that the node, or the node whose gradient it is, applies; empty: none that it
+/// has.
+std::string activation_of(const Node& node) {
+  const std::string& name = node.op->name;
+  if (name == "relu" || name == "relu_backward") return "relu";
+  const bool clips = name == "clip" || name == "clip_backward";
+  return clips && node.attributes.real("low") == 0 && node.attributes.real("high") == 6 ? "relu6" : "";
+}
+bool is_gradient(const Node& node) { return node.op->name.ends_with("_backward"); }
+
 struct ForwardFusion {
   NodeId norm;
-  NodeId relu;
+  NodeId activation;
   ValueId residual;  // invalid: none
 };
 
-/// relu(norm) and relu(norm + residual) become one node, which stands as late as the residual forces it to.
+/// relu(norm) and relu(norm + residual) become one node, which stands as late as the residual forces it to; so do those
+/// with relu6.
 class ForwardFuser {
  public:
   explicit ForwardFuser(const Graph& graph)
@@ -50,10 +61,11 @@ class ForwardFuser {
 
   bool is_read_once(ValueId value) const { return users_[index_of(value)].size() == 1 && !is_result_[index_of(value)]; }
 
-  void find_fusion(NodeId relu) {
-    if (graph_.node(relu).op->name != "relu") return;
-    const ValueId activated = graph_.node(relu).inputs[0];
-    if (const NodeId norm = fusable_norm(activated); norm.valid()) return record({norm, relu, {}}, {});
+  void find_fusion(NodeId activation) {
+    const Node& node = graph_.node(activation);
+    if (is_gradient(node) || activation_of(node).empty()) return;
+    const ValueId activated = node.inputs[0];
+    if (const NodeId norm = fusable_norm(activated); norm.valid()) return record({norm, activation, {}}, {});
     const Node* sum = graph_.producer(activated);
     if (sum == nullptr || sum->op->name != "add" || !is_read_once(activated)) return;
     const ValueId a = sum->inputs[0], b = sum->inputs[1];
@@ -61,14 +73,14 @@ class ForwardFuser {
     const NodeId norm_a = fusable_norm(a), norm_b = fusable_norm(b);
     // Of two norms the later one adds the other's result: no node has to move.
     const bool take_a = norm_a.valid() && norm_a > norm_b;
-    const ForwardFusion fusion{take_a ? norm_a : norm_b, relu, take_a ? b : a};
+    const ForwardFusion fusion{take_a ? norm_a : norm_b, activation, take_a ? b : a};
     if (fusion.norm.valid() && !depends_on(fusion.residual, fusion.norm))
       record(fusion, graph_.value(activated).producer);
   }
 
   void record(const ForwardFusion& fusion, NodeId sum) {
     fusion_of_[index_of(fusion.norm)] = fusion;
-    fusion_of_[index_of(fusion.relu)] = fusion;
+    fusion_of_[index_of(fusion.activation)] = fusion;
     if (sum.valid()) is_emitted_[index_of(sum)] = true;  // nothing reads it any more
   }
 
@@ -92,7 +104,7 @@ class ForwardFuser {
 
   void emit(NodeId id) {
     const auto& fusion = fusion_of_[index_of(id)];
-    if (fusion && id == fusion->relu) id = fusion->norm;
+    if (fusion && id == fusion->activation) id = fusion->norm;
     if (is_emitted_[index_of(id)]) return;
     is_emitted_[index_of(id)] = true;
     for (const ValueId input : graph_.node(id).inputs) require(input);
@@ -104,21 +116,22 @@ class ForwardFuser {
       operands.push_back(rewriter_.map(fusion->residual));
     }
     Attributes attributes = norm.attributes;
-    attributes.set("activation", "relu");
+    const Node& activation = graph_.node(fusion->activation);
+    attributes.set("activation", activation_of(activation));
     copy_with(rewriter_, id, operands, attributes);
-    rewriter_.replace(graph_.node(fusion->relu).outputs[0], rewriter_.map(norm.outputs[0]));
+    rewriter_.replace(activation.outputs[0], rewriter_.map(norm.outputs[0]));
   }
 
   const Graph& graph_;
   Rewriter rewriter_;
   const std::vector<std::vector<NodeId>> users_;
   const std::vector<bool> is_result_;
-  std::vector<std::optional<ForwardFusion>> fusion_of_;  // per node: of norms and relus
+  std::vector<std::optional<ForwardFusion>> fusion_of_;  // per node: of norms and activations
   std::vector<bool> is_emitted_;
 };
 
 struct BackwardFusion {
-  NodeId mask;            // the relu_backward
+  NodeId mask;            // the relu_backward or clip_backward
   NodeId norm;            // the batch_norm_backward
   bool has_residual;      // in the forward node: its mask cannot be computed again from the input alone
   bool others_read_mask;  // besides the norm
@@ -131,11 +144,12 @@ bool contains(const std::vector<ValueId>& values, size_t from, const std::vector
 
 std::optional<BackwardFusion> find_backward(const Graph& graph, NodeId mask, const std::vector<NodeId>& users,
                                             bool is_result) {
-  if (graph.node(mask).op->name != "relu_backward") return std::nullopt;
+  const std::string activation = activation_of(graph.node(mask));
+  if (!is_gradient(graph.node(mask)) || activation.empty()) return std::nullopt;
   const ValueId masked = graph.node(mask).outputs[0], output = graph.node(mask).inputs[1];
   const Node* forward = graph.producer(output);
   if (forward == nullptr || forward->op->name != "batch_norm" || graph.value(output).output_index != 0 ||
-      forward->attributes.text("activation") != "relu")
+      forward->attributes.text("activation") != activation)
     return std::nullopt;
   const std::vector<ValueId> saved{forward->inputs[0], forward->inputs[1], forward->inputs[2], forward->outputs[1],
                                    forward->outputs[2]};
@@ -157,7 +171,7 @@ void emit_backward(Rewriter& rewriter, const BackwardFusion& fusion) {
   operands[0] = rewriter.map(mask.inputs[0]);
   if (fusion.has_residual) operands.push_back(rewriter.map(mask.inputs[1]));
   Attributes attributes = norm.attributes;
-  attributes.set("activation", "relu");
+  attributes.set("activation", activation_of(mask));
   attributes.set("residual_gradient", fusion.others_read_mask);
   const auto outputs = rewriter.result().add_node(norm.op->name, operands, attributes, graph.node_name(fusion.norm));
   for (size_t index = 0; index < norm.outputs.size(); ++index) rewriter.replace(norm.outputs[index], outputs[index]);

@@ -52,7 +52,7 @@ const std::vector<Pass>& pipeline() {
       {"lower_precision",
        "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
        [](const Graph& graph, const PassContext& context) { return lower_precision(graph, context.precision); }},
-      {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu after it, forward and backward.",
+      {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu or relu6 after it, both ways.",
        machine_independent(fuse_batch_norm)},
       {"fuse_elementwise", "Groups elementwise operations of one shape into single sweeps over memory.",
        machine_independent(fuse_elementwise)},

@@ -38,7 +38,7 @@ std::vector<passes::PrecisionOverride> parse_overrides(const RunSpec& spec) {
       fail(ErrorKind::usage, "precision_of: '{}' is no NAME=TYPE; write such as 'softmax=f32, head*=f32'", entry);
     const std::string type = trimmed(entry.substr(equals + 1));
     if (type != "f32" && type != spec.precision)
-      fail(ErrorKind::usage, "precision_of: '{}' wants {}, and the run computes in {}; give f32{}", pattern, type,
+      fail(ErrorKind::usage, "precision_of: '{}' wants {}, and the run computes in {}; give f32{}", entry, type,
            spec.precision, spec.precision == "f32" ? "" : " or " + spec.precision);
     overrides.push_back({pattern, parse_dtype(type).value()});
   }

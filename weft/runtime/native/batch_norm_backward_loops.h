@@ -36,7 +36,8 @@ WEFT_INLINE void sum_at(const BackwardChunk<T>& c, int64_t i, V mean, V factor, 
 }
 
 template <typename T, Mask mask, bool stores>
-void sum_chunk(const BackwardChunk<T>& c) {
+void sum_chunk(const BackwardChunk<T>& chunk) {
+  const BackwardChunk<T> c = chunk;  // which no store can change
   if (c.width == 1 && c.stride == 1) {
     const FloatVector mean = FloatVector{} + *c.mean, factor = FloatVector{} + *c.factor,
                       shift = FloatVector{} + *c.shift;
@@ -82,7 +83,8 @@ WEFT_INLINE void apply_at(const BackwardChunk<T>& c, int64_t i, V mean, V factor
 }
 
 template <typename T, Mask mask>
-void apply_chunk(const BackwardChunk<T>& c) {
+void apply_chunk(const BackwardChunk<T>& chunk) {
+  const BackwardChunk<T> c = chunk;
   if (c.width == 1 && c.stride == 1) {
     const FloatVector mean = FloatVector{} + *c.mean, factor = FloatVector{} + *c.factor,
                       shift = FloatVector{} + *c.shift, bias = FloatVector{} + *c.bias,

@@ -107,7 +107,8 @@ WEFT_INLINE V normalised(V x, V mean, V factor, V shift, const T* residual) {
 }
 
 template <typename T, bool has_residual, Activation activation>
-void normalise_chunk(const NormaliseChunk<T>& c) {
+void normalise_chunk(const NormaliseChunk<T>& chunk) {
+  const NormaliseChunk<T> c = chunk;  // which no store can change
   if (c.width == 1 && c.stride == 1) {
     const float mean = *c.mean, factor = *c.factor, shift = *c.shift;
     const FloatVector means = FloatVector{} + mean, factors = FloatVector{} + factor, shifts = FloatVector{} + shift;

@@ -1,11 +1,21 @@
 // Loops of layer_norm over one row; compiled per instruction set (multiversion.h).
 
+/// In vectors over short runs, then in double.
 template <typename T>
 double sum_row(const T* x, int64_t width) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t d = 0; d < width; ++d) sum += static_cast<double>(load<float>(x + d));
-  return sum;
+  constexpr int64_t kRun = 64 * kLanes;
+  double total = 0;
+  int64_t d = 0;
+  while (d + 2 * kLanes <= width) {
+    FloatVector a{}, b{};
+    for (const int64_t end = std::min(width, d + kRun); d + 2 * kLanes <= end; d += 2 * kLanes) {
+      a += load<FloatVector>(x + d);
+      b += load<FloatVector>(x + d + kLanes);
+    }
+    total += sum_lanes<FloatVector>(a + b);
+  }
+  for (; d < width; ++d) total += static_cast<double>(load<float>(x + d));
+  return total;
 }
 
 /// sum((x - center)^2)

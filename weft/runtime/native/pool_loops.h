@@ -1,10 +1,17 @@
 // Loops of pooling over one plane; compiled per instruction set (multiversion.h). A pixel of the plane holds `channels`
-// adjacent numbers, which the vectors run along.
+// adjacent numbers, which the vectors run along. Each loop copies its window: a store through a pointer might change
+// what is read through a reference.
 
 /// Calls visit(y, x) for the pixels of window (oy, ox) that lie inside the plane, in row-major order.
 template <typename Visit>
 WEFT_INLINE void for_window(const Window& w, int64_t oy, int64_t ox, Visit&& visit) {
   const int64_t top = oy * w.stride[0] - w.padding[0], left = ox * w.stride[1] - w.padding[1];
+  const bool is_inside = top >= 0 && left >= 0 && top + w.kernel[0] <= w.height && left + w.kernel[1] <= w.width;
+  if (is_inside && w.kernel[0] == 3 && w.kernel[1] == 3) {  // usual enough to be unrolled
+    for (int64_t y = top; y < top + 3; ++y)
+      for (int64_t x = left; x < left + 3; ++x) visit(y, x);
+    return;
+  }
   const int64_t y_end = std::min(top + w.kernel[0], w.height), x_end = std::min(left + w.kernel[1], w.width);
   for (int64_t y = std::max<int64_t>(top, 0); y < y_end; ++y)
     for (int64_t x = std::max<int64_t>(left, 0); x < x_end; ++x) visit(y, x);
@@ -26,7 +33,8 @@ WEFT_INLINE void for_each_output(const Window& w, Body&& body) {
 }
 
 template <typename T>
-void max_forward(const Window& w, const T* x, T* y) {
+void max_forward(const Window& window, const T* x, T* y) {
+  const Window w = window;
   for_each_output(w, [&](int64_t out, int64_t oy, int64_t ox) {
     for_each_lane_group(w.channels, [&](auto lane, int64_t at) {
       using V = decltype(lane);
@@ -94,7 +102,8 @@ WEFT_INLINE void add_up_windows(const Window& w, T* dx, float* rows, Body&& body
 
 /// What is left of a window's gradient goes to the first such pixel.
 template <typename T>
-void max_backward(const Window& w, const T* dy, const T* x, const T* y, T* dx, float* rows) {
+void max_backward(const Window& window, const T* dy, const T* x, const T* y, T* dx, float* rows) {
+  const Window w = window;
   add_up_windows(w, dx, rows, [&](int64_t out, int64_t oy, int64_t ox, const RowSums<T>& sums) {
     for_each_lane_group(w.channels, [&](auto lane, int64_t at) {
       using V = decltype(lane);
@@ -127,7 +136,8 @@ WEFT_INLINE void for_each_quad(const Window& w, Body&& body) {
 }
 
 template <typename T>
-void max_forward_quads(const Window& w, const T* x, T* y) {
+void max_forward_quads(const Window& window, const T* x, T* y) {
+  const Window w = window;
   for_each_quad(w, [&](int64_t out, const Quad& quad) {
     for_each_lane_group(w.channels, [&](auto lane, int64_t at) {
       using V = decltype(lane);
@@ -143,7 +153,8 @@ void max_forward_quads(const Window& w, const T* x, T* y) {
 }
 
 template <typename T>
-void max_backward_quads(const Window& w, const T* dy, const T* x, const T* y, T* dx) {
+void max_backward_quads(const Window& window, const T* dy, const T* x, const T* y, T* dx) {
+  const Window w = window;
   for_each_quad(w, [&](int64_t out, const Quad& quad) {
     for_each_lane_group(w.channels, [&](auto lane, int64_t at) {
       using V = decltype(lane);
@@ -167,7 +178,8 @@ void max_backward_quads(const Window& w, const T* dy, const T* x, const T* y, T*
 }
 
 template <typename T>
-void average_forward(const Window& w, const T* x, T* y) {
+void average_forward(const Window& window, const T* x, T* y) {
+  const Window w = window;
   for_each_output(w, [&](int64_t out, int64_t oy, int64_t ox) {
     const float factor = reciprocal_count(w, oy, ox);
     for_each_lane_group(w.channels, [&](auto lane, int64_t at) {
@@ -180,7 +192,8 @@ void average_forward(const Window& w, const T* x, T* y) {
 }
 
 template <typename T>
-void average_backward(const Window& w, const T* dy, T* dx, float* rows) {
+void average_backward(const Window& window, const T* dy, T* dx, float* rows) {
+  const Window w = window;
   add_up_windows(w, dx, rows, [&](int64_t out, int64_t oy, int64_t ox, const RowSums<T>& sums) {
     const float factor = reciprocal_count(w, oy, ox);
     for_each_lane_group(w.channels, [&](auto lane, int64_t at) {

@@ -22,6 +22,8 @@ constexpr float start_of(Reduction reduction) {
   return reduction == Reduction::max ? -infinity : reduction == Reduction::min ? infinity : 0.0f;
 }
 
+constexpr int64_t kTile = 1024;  // columns summed together: their totals stay in the first-level cache
+
 template <typename T>
 struct Loops {
   void (*span[4])(const T* x, int64_t count, double* total);  // [Reduction]
@@ -40,7 +42,6 @@ namespace weft::native {
 
 namespace {
 
-constexpr int64_t kTile = 256;     // columns summed together: their totals stay in the first-level cache
 constexpr int64_t kRows = 64;      // rows added in single precision before they go to double
 constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 

@@ -8,17 +8,18 @@ namespace weft::native {
 
 namespace {
 
-/// T: what logits and results consist of.
+/// T: what logits and results consist of in memory.
 template <typename T>
 struct Loops {
-  float (*largest)(const T* x, int64_t count);
-  float (*exponentials)(const T* x, float shift, float* y, int64_t count);
-  float (*exponential_sum)(const T* x, float shift, int64_t count);
+  float (*largest)(const float* x, int64_t count);
+  float (*exponentials)(const float* x, float shift, float* y, int64_t count);
+  float (*exponential_sum)(const float* x, float shift, int64_t count);
   double (*sum)(const float* x, int64_t count);
   void (*scale)(const float* x, float factor, float offset, T* y, int64_t count);
-  void (*shift)(const T* x, float first, float second, T* y, int64_t count);
+  void (*shift)(const float* x, float first, float second, T* y, int64_t count);
   float (*dot)(const T* x, const T* y, int64_t count);
   void (*backward)(const T* dy, const T* y, float sum, T* dx, int64_t count);
+  void (*widen)(const T* from, float* to, int64_t count);
 };
 
 }  // namespace
@@ -68,31 +69,36 @@ class Softmax : public RowKernel<T> {
  public:
   Softmax(const NodeSignature& node, int threads, const Loops<T>& loops)
       : RowKernel<T>(node, node.inputs[0], threads, loops), logarithm_(node.op->name == "log_softmax") {}
-  int64_t workspace_bytes() const override { return has_room_in_result() ? 0 : this->parts() * row_bytes(); }
+  int64_t workspace_bytes() const override { return kIsWide ? 0 : this->parts() * row_bytes(); }
 
   void run(const KernelArguments& a) override {
     const auto& loops = this->loops_;
     const int64_t width = this->width_;
     this->for_each_row([&](int64_t row, int part) {
-      const T* x = a.input<T>(0) + row * width;
       T* y = a.output<T>(0) + row * width;
+      const float* x;
+      float* powers;  // of a row, which are rounded only when they have been divided by their sum
+      if constexpr (kIsWide) {
+        x = a.input(0) + row * width;
+        powers = y;
+      } else {
+        powers = reinterpret_cast<float*>(static_cast<char*>(a.workspace) + part * row_bytes());
+        loops.widen(a.input<T>(0) + row * width, powers, width);
+        x = powers;
+      }
       const float top = loops.largest(x, width);
       if (logarithm_) {
         // x - top first: both are large where the logits are, their difference is exact enough.
         loops.shift(x, top, std::log(loops.exponential_sum(x, top, width)), y, width);
-        return;
+      } else {
+        const float sum = loops.exponentials(x, top, powers, width);
+        loops.scale(powers, 1.0f / sum, 0.0f, y, width);
       }
-      float* powers = has_room_in_result()
-                          ? reinterpret_cast<float*>(y)
-                          : reinterpret_cast<float*>(static_cast<char*>(a.workspace) + part * row_bytes());
-      const float sum = loops.exponentials(x, top, powers, width);
-      loops.scale(powers, 1.0f / sum, 0.0f, y, width);
     });
   }
 
  private:
-  /// For the exponentials of a row, which are rounded only when they have been divided by their sum.
-  bool has_room_in_result() const { return logarithm_ || sizeof(T) == sizeof(float); }
+  static constexpr bool kIsWide = std::is_same_v<T, float>;
   int64_t row_bytes() const { return align_up(this->width_ * 4); }
   const bool logarithm_;
 };

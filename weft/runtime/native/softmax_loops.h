@@ -2,9 +2,8 @@
 
 #include "weft/runtime/native/vector_math.h"
 
-template <typename T>
-float largest(const T* x, int64_t count) {
-  float best = load<float>(x);
+float largest(const float* x, int64_t count) {
+  float best = x[0];
   int64_t i = 0;
   if (count >= kLanes) {
     FloatVector vector = load<FloatVector>(x);
@@ -16,31 +15,26 @@ float largest(const T* x, int64_t count) {
     store(lanes, vector);
     for (const float lane : lanes) best = lane > best ? lane : best;
   }
-  for (; i < count; ++i) {
-    const float next = load<float>(x + i);
-    best = next > best ? next : best;
-  }
+  for (; i < count; ++i) best = x[i] > best ? x[i] : best;
   return best;
 }
 
 /// y[i] = exp(x[i] - shift); returns their sum.
-template <typename T>
-float exponentials(const T* x, float shift, float* y, int64_t count) {
+float exponentials(const float* x, float shift, float* y, int64_t count) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < count; ++i) {
-    const float power = exp_of(load<float>(x + i) - shift);
+    const float power = exp_of(x[i] - shift);
     y[i] = power;
     sum += power;
   }
   return sum;
 }
 
-template <typename T>
-float exponential_sum(const T* x, float shift, int64_t count) {
+float exponential_sum(const float* x, float shift, int64_t count) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < count; ++i) sum += exp_of(load<float>(x + i) - shift);
+  for (int64_t i = 0; i < count; ++i) sum += exp_of(x[i] - shift);
   return sum;
 }
 
@@ -60,9 +54,9 @@ void scale(const float* x, float factor, float offset, T* y, int64_t count) {
 
 /// y[i] = (x[i] - first) - second
 template <typename T>
-void shift(const T* x, float first, float second, T* y, int64_t count) {
+void shift(const float* x, float first, float second, T* y, int64_t count) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) store<float>(y + i, (load<float>(x + i) - first) - second);
+  for (int64_t i = 0; i < count; ++i) store<float>(y + i, (x[i] - first) - second);
 }
 
 /// sum(x y)
@@ -82,4 +76,13 @@ void backward(const T* dy, const T* y, float sum, T* dx, int64_t count) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{largest<T>, exponentials<T>, exponential_sum<T>, sum, scale<T>, shift<T>, dot<T>, backward<T>};
+void widen(const T* from, float* to, int64_t count) {
+  for_each_lane_group(count, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    store<V>(to + at, load<V>(from + at));
+  });
+}
+
+template <typename T>
+constexpr Loops<T> loops{largest,  exponentials, exponential_sum, sum,     scale<T>,
+                         shift<T>, dot<T>,       backward<T>,     widen<T>};
