@@ -1,6 +1,7 @@
 #include "weft/base/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -31,10 +32,15 @@ template <typename Container>
 Container read_all(const std::filesystem::path& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) fail_system("open", path);
+  // One byte more than it has, to see its end: space that is not used costs more than reading a small file.
+  struct stat status {};
+  size_t piece = size_t{1} << 20;
+  if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
+    piece = static_cast<size_t>(status.st_size) + 1;
   Container content;
   size_t size = 0;
   for (;;) {
-    content.resize(size + (size_t{1} << 20));
+    if (size == content.size()) content.resize(size + piece);
     const ssize_t got = read(descriptor, content.data() + size, content.size() - size);
     if (got < 0) {
       const int code = errno;
