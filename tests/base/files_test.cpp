@@ -1,5 +1,9 @@
 #include "weft/base/files.h"
 
+#include <sys/stat.h>
+
+#include <thread>
+
 #include "tests/support/files_for_tests.h"
 
 namespace weft {
@@ -47,6 +51,29 @@ TEST_F(BaseFilesTest, CommitReplacesTheContent) {
   write_atomically(path("a"), "new");
   EXPECT_EQ(read_text(path("a")), "new");
   EXPECT_FALSE(std::filesystem::exists(temporary_of("a")));
+}
+
+TEST_F(BaseFilesTest, ASymbolicLinkStaysAndItsTargetIsWritten) {
+  std::filesystem::create_directories(path("elsewhere"));
+  write_atomically(path("elsewhere/a"), "old");
+  std::filesystem::create_symlink("elsewhere/a", path("link"));
+  std::filesystem::create_symlink("elsewhere/none yet", path("dangling"));
+  write_atomically(path("link"), "new");
+  write_atomically(path("dangling"), "first");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("dangling")));
+  EXPECT_EQ(read_text(path("elsewhere/a")), "new");
+  EXPECT_EQ(read_text(path("elsewhere/none yet")), "first");
+}
+
+TEST_F(BaseFilesTest, APipeGetsTheBytesAndStaysAPipe) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = read_text(path("pipe")); });
+  write_atomically(path("pipe"), "through the pipe");
+  reader.join();
+  EXPECT_EQ(received, "through the pipe");
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
 }
 
 TEST_F(BaseFilesTest, AFullDiskIsAnErrorAndKeepsTheOldContent) {

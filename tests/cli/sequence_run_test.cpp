@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/support/jpeg_for_tests.h"
+#include "weft/data/formats/text_images.h"
 #include "weft/data/image.h"
 #include "weft/data/mask.h"
 
@@ -187,6 +189,21 @@ TEST_F(LabelledRun, VocabularyIsWhatTheDataSay) {
                2, "option vocabulary wants");
 }
 
+/// Pixels that all differ, so that it matters how a picture is made smaller.
+std::string noise(uint32_t seed, int count) {
+  std::string pixels;
+  for (int at = 0; at < count; ++at) {
+    seed = seed * 1664525u + 1013904223u;
+    pixels += static_cast<char>((seed >> 16) % 160);
+  }
+  return pixels;
+}
+
+std::string grey_jpeg(int width, int height, const std::string& pixels) {
+  return jpeg_of(static_cast<uint32_t>(width), static_cast<uint32_t>(height), 1,
+                 reinterpret_cast<const uint8_t*>(pixels.data()));
+}
+
 /// A grey PGM.
 std::string pgm(int width, int height, const std::string& pixels) {
   return "P5 " + std::to_string(width) + " " + std::to_string(height) + " 255\n" + pixels;
@@ -278,6 +295,30 @@ TEST_F(TextPictureRun, ReadsAsManyRightAsEvaluationCounts) {
   EXPECT_NEAR(right / 240, all["accuracy"], 1e-9);
   const json one = json::parse(weft({"predict", "r", "d/0.pgm", "--json"}).out)[0];
   EXPECT_EQ(one["text"].get<std::string>().size(), one["certainty"].size());
+}
+
+TEST_F(TextPictureRun, JpegsAreReadAsInTraining) {
+  const int width = 40, height = 32, times = 8;
+  const std::string small = drawing("ab");
+  std::string pixels = noise(3, times * width * times * height);
+  for (int at = 0; at < times * width * times * height; ++at) {
+    const auto from = static_cast<size_t>(at / (times * width) / times * width + at % (times * width) / times);
+    const bool ink = small[small.size() - static_cast<size_t>(width * height) + from] != 0;
+    const int grain = static_cast<uint8_t>(pixels[static_cast<size_t>(at)]) / 8;
+    pixels[static_cast<size_t>(at)] = static_cast<char>((ink ? 210 : 0) + grain);
+  }
+  write_all(path("large.jpg"), grey_jpeg(times * width, times * height, pixels));
+  data::write_png(path("sample.png"), data::fit_line(data::read_image(path("large.jpg"), 32), {1, 32, 56}));
+  const json large = json::parse(weft({"predict", "r", "large.jpg", "--json"}).out)[0];
+  const json sample = json::parse(weft({"predict", "r", "sample.png", "--json"}).out)[0];
+  EXPECT_FALSE(large["text"].get<std::string>().empty());
+  EXPECT_EQ(large["certainty"], sample["certainty"]);
+}
+
+TEST_F(TextPictures, OtherModelsDoNotFit) {
+  expect_error(weft({"train", "--model", "autoencoder", "--data", "lines:d/list.tsv?length=1", "--run", "s", "--batch",
+                     "12", "--quiet"}),
+               2, "[autoencoder] gives values, and these data are learned by naming the text in a picture");
 }
 
 TEST_F(TextPictureRun, LogitsAreOfEachSample) {
@@ -425,6 +466,40 @@ TEST_F(MaskRun, DataShowsShares) {
   const Outcome shown = weft({"data", "masks:d?split=0", "--contact-sheet", "s.png"});
   EXPECT_NE(shown.out.find("not counted 6.2 %"), std::string::npos) << shown.out;
   EXPECT_TRUE(fs::exists(path("s.png")));
+}
+
+TEST_F(MaskRun, JpegsAreReadAsInTraining) {
+  fs::create_directories(path("j/images"));
+  fs::create_directories(path("j/masks"));
+  write_all(path("j/images/noise.jpg"), grey_jpeg(256, 256, noise(7, 256 * 256)));
+  data::write_png(path("j/masks/noise.png"), {1, 32, 32, std::vector<uint8_t>(32 * 32, 0)});
+  const json measured = json::parse(weft({"eval", "r", "--data", "masks:j?split=0", "--json"}).out);
+  const json shares = json::parse(weft({"predict", "r", "j/images/noise.jpg", "--json"}).out)[0];
+  for (size_t at = 0; at < 2; ++at)
+    EXPECT_EQ(measured["classes"][at]["predicted"].get<double>(),
+              shares["classes"][at]["share"].get<double>() * 32 * 32);
+}
+
+TEST_F(MaskRun, PicturesAndMasksOfOthersAreNotReplaced) {
+  write_all(path("a.png"), read_all(path("d/masks/0.png")));
+  fs::create_directories(path("b"));
+  write_all(path("b/a.png"), read_all(path("d/masks/1.png")));
+  fs::create_directory_symlink(path("b"), path("link"));
+  for (const char* folder : {".", "b/..", "link/.."}) {
+    expect_error(weft({"predict", "r", "a.png", "--masks", folder}), 2, "a mask would replace the picture 'a.png'");
+    EXPECT_EQ(read_all(path("a.png")), read_all(path("d/masks/0.png")));
+  }
+  expect_error(weft({"predict", "r", "d/images/0.pgm", "b/a.png", "--masks", "link"}), 2,
+               "a mask would replace the picture 'b/a.png'");
+  expect_error(weft({"predict", "r", "a.png", "b/a.png", "--masks", "out"}), 2,
+               "'a.png' and 'b/a.png' would have one mask, 'out/a.png'");
+  EXPECT_FALSE(fs::exists(path("out")));
+}
+
+TEST_F(MaskRun, OtherModelsDoNotFit) {
+  expect_error(weft({"train", "--model", "autoencoder", "--data", "masks:d?height=32&width=32", "--run", "s", "--batch",
+                     "8", "--quiet"}),
+               2, "[autoencoder] gives values, and these data are learned by naming the class of each pixel");
 }
 
 TEST_F(MaskRun, OnlyMasksAreWrittenAsSuch) {

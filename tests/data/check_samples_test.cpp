@@ -44,6 +44,18 @@ TEST(CheckInfo, WantsAsManyValuesAsItAnnounces) {
                   {"'values'", "3 values", "classes says 2"});
 }
 
+TEST(UnreadableSamples, AreThoseOfDamagedTargetsToo) {
+  class DamagedTarget : public Constant {
+   public:
+    DamagedTarget() : Constant({.name = "odd", .sample_shape = {2}, .classes = 3, .sample_dtype = DType::f32}) {}
+    void get_target(const SampleKey& key, std::span<uint8_t> target) const override {
+      if (key.index == 2) fail(ErrorKind::data, "target 2 is damaged");
+      Constant::get_target(key, target);
+    }
+  };
+  EXPECT_EQ(unreadable_samples(DamagedTarget(), 2), std::vector<std::string>{"target 2 is damaged"});
+}
+
 TEST(OwnDataset, AClassThatDoesNotExistIsNamed) {
   const Constant dataset({.name = "odd", .sample_shape = {2}, .classes = 3, .sample_dtype = DType::f32}, 3);
   Loader loader(dataset, {.batch = 2});

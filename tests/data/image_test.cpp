@@ -1,15 +1,12 @@
 #include "weft/data/image.h"
 
-// libjpeg's header needs <cstdio> before it.
-#include <cstdio>
-//
-#include <jpeglib.h>
 #include <png.h>
 #include <zlib.h>
 
 #include <cstdlib>
 
 #include "tests/data/idx_bytes.h"
+#include "tests/support/jpeg_for_tests.h"
 
 namespace weft::data {
 namespace {
@@ -30,29 +27,8 @@ class ImageTest : public FilesTest {
 
   std::string write_jpeg(const std::string& name, uint32_t width, uint32_t height, int channels,
                          const Bytes& interleaved) {
-    jpeg_compress_struct info{};
-    jpeg_error_mgr errors{};
-    info.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&info);
-    unsigned char* memory = nullptr;
-    unsigned long size = 0;
-    jpeg_mem_dest(&info, &memory, &size);
-    info.image_width = width;
-    info.image_height = height;
-    info.input_components = channels;
-    info.in_color_space = channels == 3 ? JCS_RGB : channels == 4 ? JCS_CMYK : JCS_GRAYSCALE;
-    jpeg_set_defaults(&info);
-    jpeg_set_quality(&info, 100, TRUE);
-    jpeg_start_compress(&info, TRUE);
-    for (uint32_t y = 0; y < height; ++y) {
-      JSAMPROW row = const_cast<uint8_t*>(interleaved.data()) + y * width * static_cast<uint32_t>(channels);
-      jpeg_write_scanlines(&info, &row, 1);
-    }
-    jpeg_finish_compress(&info);
-    jpeg_destroy_compress(&info);
-    const std::string written = write(name, Bytes(memory, memory + size));
-    std::free(memory);
-    return written;
+    const std::string file = testing::jpeg_of(width, height, channels, interleaved.data());
+    return write(name, Bytes(file.begin(), file.end()));
   }
 
   void truncate(const std::string& file, size_t bytes) { std::filesystem::resize_file(file, bytes); }

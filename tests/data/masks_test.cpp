@@ -126,6 +126,8 @@ TEST_F(MasksTest, ClassesMayBeNamed) {
   pair("a", {{0, 1}, {0, 1}});
   write("d/classes.txt", {'s', 'k', 'y', '\n', 's', 'e', 'a', '\r', '\n'});
   EXPECT_EQ(open("split=0")->info().class_names, (std::vector<std::string>{"sky", "sea"}));
+  write("d/classes.txt", {'s', 'k', 'y', '\n', 's', 'e', 'a', '\n', 's', 'u', 'n', '\n'});
+  EXPECT_EQ(open("split=0")->info().classes, 3) << "though no mask shows the sun";
   write("d/classes.txt", {'s', 'k', 'y', '\n'});
   expect_error([&] { open("split=0"); }, ErrorKind::data, {"classes.txt' names 1 classes, the masks have 2"});
 }
@@ -135,13 +137,26 @@ TEST_F(MasksTest, TestFolderIsReadAsTheTrainingFolder) {
   pair("b", {{0, 1}, {7, 1}}, "d/val");
   EXPECT_TRUE(has_test_split(standard_dataset_kinds(), "masks:" + path("d")));
   EXPECT_FALSE(has_whole(standard_dataset_kinds(), "masks:" + path("d")));
-  const auto train = open("height=2&width=2"), test = open("height=2&width=2", Split::test, train->info().encoding);
+  EXPECT_EQ(open("height=2&width=2")->info().classes, 8) << "what test masks alone show is a class, too";
+  EXPECT_EQ(open("height=2&width=2")->info().facts.at(0).second.substr(0, 30), "class 0 50.0 %, class 1 50.0 %")
+      << "of the training masks";
+  const auto train = open("height=2&width=2&classes=2"),
+             test = open("height=2&width=2", Split::test, train->info().encoding);
   EXPECT_EQ(test->info().classes, 2);
   expect_error(
       [&] { target(*test, 0); }, ErrorKind::data,
       {"b.png' has the value 7, but there are 2 classes, counted from 0; give classes=8 or more, or ignore=7"});
   const auto ignored = open("height=2&width=2&ignore=7", Split::test, train->info().encoding);
   EXPECT_EQ(target(*ignored, 0), (std::vector<int32_t>{0, 1, -100, 1}));
+}
+
+TEST_F(MasksTest, MasksThatAreSetAsideCountForTheClassesToo) {
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) pair(name, {{0, 1}});
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    pair(name, {{0, 5}});
+    EXPECT_EQ(open("split=0.5")->info().classes, 6) << "in whichever part '" << name << "' is";
+    pair(name, {{0, 1}});
+  }
 }
 
 TEST_F(MasksTest, PicturesWithoutAMaskAreCounted) {

@@ -140,18 +140,39 @@ std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path, size_t p
   return GzipReader(path, raw, piece_bytes).read();
 }
 
+namespace {
+
+/// Where symbolic links lead, whether something is there or not.
+std::filesystem::path end_of_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  std::error_code code;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, code); ++links)
+    path = path.parent_path() / std::filesystem::read_symlink(path, code);
+  return path;
+}
+
+}  // namespace
+
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
-  temporary_ = path_;
-  temporary_ += kTemporaryMark + std::to_string(getpid());
-  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  std::error_code code;
+  const std::filesystem::file_type type = std::filesystem::status(path_, code).type();
+  direct_ = type == std::filesystem::file_type::character || type == std::filesystem::file_type::block ||
+            type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::socket;
+  if (direct_) {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    target_ = end_of_links(path_);
+    temporary_ = target_;
+    temporary_ += kTemporaryMark + std::to_string(getpid());
+    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  }
   if (descriptor_ < 0) fail_system("write", path_);
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) {
-    close(descriptor_);
-    unlink(temporary_.c_str());
-  }
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  if (!direct_) unlink(temporary_.c_str());
 }
 
 uint32_t crc32_of(const void* data, size_t bytes, uint32_t previous) {
@@ -174,20 +195,21 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (fsync(descriptor_) != 0) fail_system("sync", path_);
-  if (close(descriptor_) != 0) {
-    descriptor_ = -1;
-    unlink(temporary_.c_str());
-    fail_system("close", path_);
-  }
-  descriptor_ = -1;
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+  const bool synced =
+      fsync(descriptor_) == 0 || (direct_ && (errno == EINVAL || errno == EROFS));  // of pipes there is nothing to sync
+  if (!synced) fail_system("sync", path_);
+  const auto give_up = [&](const char* verb) {
     const int code = errno;
-    unlink(temporary_.c_str());
+    if (!direct_) unlink(temporary_.c_str());
     errno = code;
-    fail_system("rename to", path_);
-  }
-  sync_directory(path_.parent_path());
+    fail_system(verb, path_);
+  };
+  const bool closed = close(descriptor_) == 0;
+  descriptor_ = -1;
+  if (!closed) give_up("close");
+  if (direct_) return;
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) give_up("rename to");
+  sync_directory(target_.parent_path());
 }
 
 bool is_temporary(const std::filesystem::path& path, std::span<const std::string_view> names) {

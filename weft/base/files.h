@@ -22,7 +22,8 @@ void read_ahead(const std::filesystem::path& path);
 /// a damaged stream or other bytes behind it. zlib takes and gives at most `piece_bytes` at once.
 std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path, size_t piece_bytes = size_t{1} << 30);
 
-/// Streams bytes into a temporary file beside `path`; commit() syncs and renames, else the destructor removes it.
+/// Streams bytes into a temporary file beside `path`, or beside what a symbolic link there leads to; commit() syncs and
+/// renames, else the destructor removes it. What can be no file, a pipe or a device, is written as the bytes come.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -36,7 +37,8 @@ class AtomicFile {
   uint32_t checksum() const { return checksum_; }
 
  private:
-  std::filesystem::path path_, temporary_;
+  std::filesystem::path path_, target_, temporary_;
+  bool direct_ = false;
   int descriptor_ = -1;
   uint64_t bytes_ = 0;
   uint32_t checksum_ = 0;

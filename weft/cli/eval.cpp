@@ -27,25 +27,28 @@ struct EvalOptions {
   bool json = false;
 };
 
+/// "93.12 %", or "-" where the model gives no such answers.
+std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:.2f} %", 100 * *share) : "-"; }
+
 std::string in_words(data::Task task, const train::Evaluation& result) {
   const std::string loss = fmt::format("loss {:.4f}", result.loss);
   switch (task) {
     case data::Task::translation:
-      return fmt::format("{:.2f} % of the sequences right, {:.2f} % of their tokens, {}", 100 * *result.accuracy,
-                         100 * *result.token_accuracy, loss);
+      return fmt::format("{} of the sequences right, {} of their tokens, {}", percent(result.accuracy),
+                         percent(result.token_accuracy), loss);
     case data::Task::transcription:
-      return fmt::format("{:.2f} % of the texts right, {}", 100 * *result.accuracy, loss);
+      return fmt::format("{} of the texts right, {}", percent(result.accuracy), loss);
     case data::Task::segmentation:
-      return fmt::format("{:.2f} % of the pixels right, mean IoU {:.2f} %, {}", 100 * *result.accuracy,
-                         100 * result.mean_iou.value_or(0), loss);
+      return fmt::format("{} of the pixels right, mean IoU {}, {}", percent(result.accuracy), percent(result.mean_iou),
+                         loss);
     case data::Task::classification:
-      return (result.accuracy ? fmt::format("accuracy {:.2f} %, ", 100 * *result.accuracy) : "") + loss;
+      return (result.accuracy ? fmt::format("accuracy {}, ", percent(result.accuracy)) : "") + loss;
     case data::Task::regression:
-      return fmt::format("rmse {:.5g}, R2 {}, loss {:.4f}", *result.rmse,
-                         result.r2 ? fmt::format("{:.4f}", *result.r2) : "undefined", result.loss);
+      return fmt::format("rmse {}, R2 {}, {}", result.rmse ? fmt::format("{:.5g}", *result.rmse) : "-",
+                         result.r2 ? fmt::format("{:.4f}", *result.r2) : "undefined", loss);
     case data::Task::language_model:
-      return fmt::format("{:.4f} nats per token, perplexity {:.3f}, accuracy {:.2f} %", result.loss,
-                         std::exp(result.loss), 100 * *result.accuracy);
+      return fmt::format("{:.4f} nats per token, perplexity {:.3f}, accuracy {}", result.loss, std::exp(result.loss),
+                         percent(result.accuracy));
   }
   return "";
 }
@@ -123,6 +126,7 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
     fail(ErrorKind::shape, "'{}' has {} {} of {} classes, the model of '{}' reads {} {} of {}; choose other data",
          data_spec, info.item(), to_string(info.sample_shape), info.classes, options.run, trained.item(),
          to_string(trained.sample_shape), trained.classes);
+  train::require_equal_targets(trained, info);
   if (!info.note.empty()) say(info.note);
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   train::choose_precision(run.spec, options.precision, backend, say);

@@ -1,17 +1,46 @@
 // The class of each pixel of pictures: their shares in print, masks as PNG files where asked for.
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
+#include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/table.h"
 #include "weft/cli/for_each_file.h"
 #include "weft/cli/prediction.h"
 #include "weft/data/augment.h"
+#include "weft/data/formats/masks.h"
 #include "weft/data/mask.h"
 
 namespace weft::cli {
 
 namespace {
+
+namespace fs = std::filesystem;
+
+fs::path mask_of(const std::string& picture, const std::string& folder) {
+  return fs::path(folder) / fs::path(picture).stem().concat(".png");
+}
+
+/// Error(usage) where a mask would replace one of the pictures, or the mask of another one.
+void require_own_masks(const std::vector<std::string>& pictures, const std::string& folder) {
+  const auto real = [](const fs::path& path) {
+    std::error_code code;
+    fs::path found = fs::weakly_canonical(path, code);
+    return code ? fs::absolute(path).lexically_normal() : found;
+  };
+  std::map<fs::path, std::string> masks;
+  for (const std::string& picture : pictures) {
+    const fs::path mask = mask_of(picture, folder);
+    const auto [other, is_new] = masks.emplace(real(mask), picture);
+    if (!is_new)
+      fail(ErrorKind::usage, "'{}' and '{}' would have one mask, '{}'; predict them into different folders",
+           other->second, picture, mask.string());
+  }
+  for (const std::string& picture : pictures)
+    if (masks.contains(real(picture)))
+      fail(ErrorKind::usage, "--masks {}: a mask would replace the picture '{}'; name another folder", folder, picture);
+}
 
 /// The likeliest class of each row of probabilities, as a picture of the sample's size.
 data::Image likeliest(const Tensor& probabilities, int64_t height, int64_t width) {
@@ -31,10 +60,12 @@ int segment_images(PredictionModel& model, const PredictOptions& options) {
   const data::Normalization normalization(model.data().statistics, info.sample_shape[0]);
   data::Batch batch = empty_batch(info);
   const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
-  if (!options.masks.empty()) make_directories(options.masks);
+  if (!options.masks.empty()) {
+    require_own_masks(options.files, options.masks);
+    make_directories(options.masks);
+  }
   return for_each_file(options, [&](const std::string& file) {
-    const data::Image picture = data::read_image(file);
-    const data::Image sample = data::fit(picture, info.sample_shape);
+    const data::Image sample = data::read_fitted(file, info.sample_shape);
     data::crop_and_normalise(sample.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
     const data::Image mask = likeliest(model.run(batch), height, width);
     std::vector<int64_t> counts(static_cast<size_t>(info.classes));
@@ -50,7 +81,8 @@ int segment_images(PredictionModel& model, const PredictOptions& options) {
     ordered_json result{{"file", file}, {"classes", classes}};
     if (!options.json) fmt::print("{}\n{}", file, table.text());
     if (!options.masks.empty()) {
-      const auto path = std::filesystem::path(options.masks) / std::filesystem::path(file).stem().concat(".png");
+      const fs::path path = mask_of(file, options.masks);
+      const data::Image picture = data::read_image(file);  // as large as it is
       data::write_png(path, data::resize_mask(mask, picture.height, picture.width));
       result["mask"] = path.string();
       if (!options.json) fmt::print("  mask: {}\n", path.string());

@@ -31,9 +31,11 @@ std::vector<std::string> unreadable_samples(const Dataset& dataset, int threads)
   std::mutex mutex;
   std::map<int64_t, std::string> messages;
   parallel_for(threads, dataset.size(), 16, [&](int64_t begin, int64_t end) {
-    std::vector<uint8_t> sample(static_cast<size_t>(dataset.sample_bytes()));
+    std::vector<uint8_t> sample(static_cast<size_t>(dataset.sample_bytes())),
+        target(static_cast<size_t>(dataset.target_bytes()));
     for (int64_t index = begin; index < end; ++index) try {
         dataset.get({.index = index}, sample);
+        dataset.get_target({.index = index}, target);
       } catch (const std::exception& error) {
         const std::lock_guard lock(mutex);
         messages[index] = error.what();

@@ -11,7 +11,7 @@ namespace weft::data {
 /// Error(usage) where the parts of `info` do not fit together.
 void check_info(const DatasetInfo& info);
 
-/// Reads all of them and gives the message of each that fails, in their order.
+/// Reads all of them with their targets and gives the message of each that fails, in their order.
 std::vector<std::string> unreadable_samples(const Dataset& dataset, int threads);
 
 }  // namespace weft::data

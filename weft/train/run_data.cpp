@@ -19,6 +19,13 @@ data::ChannelStatistics no_normalisation(int64_t channels) {
 
 }  // namespace
 
+void require_equal_targets(const data::DatasetInfo& trained, const data::DatasetInfo& data) {
+  if (data.target_shape == trained.target_shape && data.target_dtype == trained.target_dtype) return;
+  fail(ErrorKind::data, "'{}': a target is {} of {}, of the training data {} of {}; they must be alike", data.name,
+       to_string(data.target_shape), weft::name_of(data.target_dtype), to_string(trained.target_shape),
+       weft::name_of(trained.target_dtype));
+}
+
 RunData open_run_data(const Library& library, const RunSpec& spec) {
   RunData run_data;
   run_data.training = data::open_dataset(library.data, spec.data, data::Split::train);
@@ -35,6 +42,7 @@ RunData open_run_data(const Library& library, const RunSpec& spec) {
   if (run_data.test && run_data.test->info().sample_shape != info.sample_shape)
     fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
          to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
+  if (run_data.test) require_equal_targets(info, run_data.test->info());
   if (mixes(spec.augment) && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
     fail(ErrorKind::usage,
          "augment.mixup and augment.cutmix are for images in classes, '{}' holds {} for {}; leave them away", info.name,

@@ -22,6 +22,9 @@ struct RunData {
 /// Opens what the spec names. Error(usage) where a batch is larger than the training set.
 RunData open_run_data(const Library& library, const RunSpec& spec);
 
+/// Error(data) where targets of `data` are not what those of the training data are, each as a loader gives them.
+void require_equal_targets(const data::DatasetInfo& trained, const data::DatasetInfo& data);
+
 struct EvaluationData {
   std::unique_ptr<data::Dataset> dataset;
   std::string spec;  // as it was opened

@@ -16,6 +16,14 @@ namespace {
 
 bool predicts_values(const models::Model& model) { return model.graph.type(model.labels).dtype == DType::f32; }
 
+/// Sequences, texts and masks are right or wrong, which what a model of values gives never is.
+void require_answers(const models::Model& model, const std::string& name, const models::ModelInput& input) {
+  if (predicts_values(model) && (input.has_ignored || input.text_length > 0))
+    fail(ErrorKind::usage,
+         "[{}] gives values, and these data are learned by naming {}; choose another model (`weft models` lists them)",
+         name, input.text_length > 0 ? "the text in a picture" : "the class of each pixel or token");
+}
+
 /// Of batches that are mixed: targets are shares of the classes, f32 [N,classes].
 ValueId soft_losses(models::Model& model, double label_smoothing) {
   Graph& graph = model.graph;
@@ -90,6 +98,7 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   models::ModelInput batch = input;
   if (mixed) batch.target = DType::f32;
   models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
+  if (!mixed) require_answers(model, spec.model.name, input);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " training");
   const double smoothing = spec.loss.label_smoothing;
@@ -146,6 +155,7 @@ Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
 Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options) {
   models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
+  require_answers(model, spec.model.name, input);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " evaluation");
   graph.add_output("loss_sum", ops::reduce_sum(graph, row_losses(model, 0), {}, false, "loss_sum"));

@@ -48,10 +48,7 @@ class MaskedPictures : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(pairs_.size()); }
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
-    const auto image = pictures_.get(key.index, [&] {
-      const Shape& shape = info().sample_shape;
-      return fit(read_image(pair(key).picture, std::max(shape[1], shape[2])), shape);
-    });
+    const auto image = pictures_.get(key.index, [&] { return read_fitted(pair(key).picture, info().sample_shape); });
     std::copy(image->pixels.begin(), image->pixels.end(), destination.begin());
   }
   void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
@@ -174,8 +171,7 @@ std::string describe_shares(const std::array<int64_t, 256>& counts, const Encodi
     if (value != encoding.ignore)
       add(at < encoding.names.size() ? encoding.names[at] : fmt::format("class {}", value), counts[at]);
   }
-  const auto ignored = encoding.ignore < 256 ? counts[static_cast<size_t>(encoding.ignore)] : 0;
-  if (ignored > 0) add("not counted", ignored);
+  if (const int64_t ignored = counts[static_cast<size_t>(encoding.ignore)]; ignored > 0) add("not counted", ignored);
   return text;
 }
 
@@ -198,25 +194,31 @@ std::string print_encoding(const Encoding& encoding) {
       .dump();
 }
 
-/// The classes, and, where the masks had to be read for it, what they hold.
-int64_t learn_classes(const SpecOptions& options, const std::vector<Pair>& pairs, Encoding& encoding,
-                      std::string& shares) {
-  const int64_t given = options.find("classes") ? options.integer("classes", 2, 2, 256) : 0;
-  if (given == 0) {
-    const std::array<int64_t, 256> counts = count_values(pairs);
-    for (int64_t value = 0; value < 256; ++value)
-      if (value != encoding.ignore && counts[static_cast<size_t>(value)] > 0) encoding.classes = value + 1;
-    shares = describe_shares(counts, encoding);
+/// The classes: as many as the options or names say, or as the masks of both splits show; of those that had to be read,
+/// `shares` says what the ones for training hold.
+void learn_classes(const SpecOptions& options, const std::vector<Pair>& training, const std::vector<Pair>& others,
+                   Encoding& encoding, std::string& shares) {
+  if (options.find("classes")) {
+    encoding.classes = options.integer("classes", 2, 2, 256);
   } else {
-    encoding.classes = given;
+    const std::array<int64_t, 256> counts = count_values(training), apart = count_values(others);
+    encoding.classes = static_cast<int64_t>(encoding.names.size());
+    for (int64_t value = encoding.classes; value < 256; ++value) {
+      const auto at = static_cast<size_t>(value);
+      if (value != encoding.ignore && counts[at] + apart[at] > 0) encoding.classes = value + 1;
+    }
+    shares = describe_shares(counts, encoding);
   }
   if (encoding.classes < 2)
     fail(ErrorKind::data, "[masks] '{}' and the others hold one class only; want at least the values 0 and 1",
-         pairs.front().mask.string());
-  return encoding.classes;
+         training.front().mask.string());
 }
 
 }  // namespace
+
+Image read_fitted(const fs::path& path, const Shape& sample_shape) {
+  return fit(read_image(path, std::max(sample_shape[1], sample_shape[2])), sample_shape);
+}
 
 bool masks_have_whole(const DataSpec& spec) { return parts_of(spec.argument).train.empty(); }
 
@@ -246,20 +248,24 @@ std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std
                           : !parts.train.empty()                      ? parts.train
                                                                       : fs::path(spec.argument);
   DatasetInfo info;
-  std::vector<Pair> pairs = list_pairs(folder, info.note);
+  std::vector<Pair> pairs = list_pairs(folder, info.note), others;
   if (parts.test.empty() && split != Split::all && fraction > 0) {
     const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
     const std::vector<bool> is_test = stratified_split(std::vector<int32_t>(pairs.size(), 0), fraction, seed);
-    size_t at = 0;
-    std::erase_if(pairs, [&](const Pair&) { return is_test[at++] != (split == Split::test); });
+    std::vector<Pair> kept;
+    for (size_t at = 0; at < pairs.size(); ++at)
+      (is_test[at] == (split == Split::test) ? kept : others).push_back(pairs[at]);
+    pairs = std::move(kept);
     if (pairs.empty())
       fail(ErrorKind::data, "[masks] '{}' has {} pictures, of which split={} leaves none for the {} split; add more",
            folder.string(), is_test.size(), fraction, name_of(split));
   }
   if (!trained) {
+    std::string ignored_note;
+    if (!parts.test.empty()) others = list_pairs(folder == parts.test ? parts.train : parts.test, ignored_note);
     encoding.names = read_names(fs::path(spec.argument) / "classes.txt");
     std::string shares;
-    learn_classes(options, pairs, encoding, shares);
+    learn_classes(options, pairs, others, encoding, shares);
     if (!shares.empty()) info.facts.emplace_back("pixels", shares);
     if (!encoding.names.empty() && static_cast<int64_t>(encoding.names.size()) != encoding.classes)
       fail(ErrorKind::data, "[masks] '{}' names {} classes, the masks have {}; mend it, or say classes={}",
