@@ -1,4 +1,4 @@
-// Changes of layout: every number arrives at its place, with or without a change of type.
+// Changes of layout: every number arrives at its place.
 #include "tests/runtime/native_support.h"
 #include "weft/runtime/native/relayout.h"
 
@@ -34,18 +34,9 @@ TEST(NativeRelayout, ReordersBetweenAnyTwoLayoutsOfFullBlocks) {
         }
 }
 
-TEST(NativeRelayout, CastsBetweenAnyTwoLayoutsOfFullBlocks) {
-  const Shape shape{32, 64, 3, 3};
-  for (const auto& from : kLayouts)
-    for (const auto& to : kLayouts) {
-      expect_same("cast", typed(DType::f32, shape, from), typed(DType::bf16, shape, to));
-      expect_same("cast", typed(DType::bf16, shape, from), typed(DType::f32, shape, to));
-    }
-}
-
 TEST(NativeRelayout, CutsLongRuns) {
   for (const int64_t width : {4096, 1500, 3})
-    expect_same("cast", typed(DType::f32, {5, width}, ""), typed(DType::bf16, {5, width}, "ba"));
+    expect_same("reorder", typed(DType::bf16, {5, width}, ""), typed(DType::bf16, {5, width}, "ba"));
 }
 
 TEST(NativeRelayout, WalksThroughTheResult) {

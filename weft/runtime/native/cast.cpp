@@ -3,7 +3,6 @@
 #include "weft/base/parallel.h"
 #include "weft/runtime/element.h"
 #include "weft/runtime/native/native.h"
-#include "weft/runtime/native/relayout.h"
 
 namespace weft::native {
 
@@ -60,7 +59,7 @@ void add_cast(KernelTable& table, Isa isa) {
                      [isa](const NodeSignature& node, const KernelOptions& options,
                            std::string& why_not) -> std::unique_ptr<Kernel> {
                        const TensorType &from = node.inputs[0], &to = node.outputs[0];
-                       if (from.layout != to.layout) return make_cast_between_layouts(node, options, isa, why_not);
+                       if (from.layout != to.layout) return declined(why_not, "operand and result lie in two layouts");
                        const int64_t count = storage_elements(to.shape, to.layout);
                        return std::make_unique<Cast>(from.dtype, to.dtype, count, options.threads, isa);
                      }});

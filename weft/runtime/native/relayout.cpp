@@ -1,6 +1,6 @@
-// reorder, and cast between two layouts. Where what is contiguous in one layout is contiguous in the other, or makes up
-// planes with it, these are copies and transpositions; else runs of the result are picked element by element from
-// places that are the same for each run but for where it begins.
+// reorder, for types and processors that oneDNN does not serve. Where what is contiguous in one layout is contiguous in
+// the other, or makes up planes with it, these are copies and transpositions; else runs of the result are picked
+// element by element from places that are the same for each run but for where it begins.
 #include "weft/runtime/native/relayout.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,6 @@ constexpr int64_t kLongestRun = 1024;  // elements: with their places they fit t
 using Pick = void (*)(const void* from, const int32_t* places, void* to, int64_t count);
 struct Loops {
   Pick halves, words;  // elements of 2 and of 4 bytes
-  Pick narrow, widen;  // f32 to bf16 and back
 };
 
 }  // namespace
@@ -78,8 +77,7 @@ class Relayout : public Kernel {
       : name_("native:" + node.op->name),
         outer_(dimensions.begin(), dimensions.begin() + static_cast<std::ptrdiff_t>(inner)),
         pick_(pick),
-        from_size_(size_of(node.inputs[0].dtype)),
-        to_size_(size_of(node.outputs[0].dtype)),
+        size_(size_of(node.outputs[0].dtype)),
         threads_(threads) {
     places_.push_back(0);
     for (size_t at = inner; at < dimensions.size(); ++at) {
@@ -101,7 +99,7 @@ class Relayout : public Kernel {
     auto* to = static_cast<std::byte*>(arguments.outputs[0]);
     parallel_for(threads_, runs_, std::max<int64_t>(1, kGrain / length), [&](int64_t begin, int64_t end) {
       for (int64_t run = begin; run < end; ++run)
-        pick_(from + offset_of(run) * from_size_, places_.data(), to + run * length * to_size_, length);
+        pick_(from + offset_of(run) * size_, places_.data(), to + run * length * size_, length);
     });
   }
 
@@ -117,7 +115,7 @@ class Relayout : public Kernel {
   const std::vector<CopyDimension> outer_;
   std::vector<int32_t> places_;  // of a run's elements, from where it begins in the operand
   const Pick pick_;
-  const int64_t from_size_, to_size_;  // of an element, in bytes
+  const int64_t size_;  // of an element, in bytes
   const int threads_;
   int64_t runs_ = 1;
 };
@@ -174,18 +172,6 @@ std::optional<std::vector<CopyDimension>> relayout_dimensions(const Shape& shape
   std::sort(dimensions.begin(), dimensions.end(),
             [](const CopyDimension& a, const CopyDimension& b) { return a.to > b.to; });
   return collapse(dimensions);
-}
-
-std::unique_ptr<Kernel> make_cast_between_layouts(const NodeSignature& node, const KernelOptions& options, Isa isa,
-                                                  std::string& why_not) {
-  const TensorType &from = node.inputs[0], &to = node.outputs[0];
-  const bool narrows = from.dtype == DType::f32 && to.dtype == DType::bf16;
-  const bool widens = from.dtype == DType::bf16 && to.dtype == DType::f32;
-  if (!narrows && !widens)
-    return declined(why_not, fmt::format("from {} to {} with another layout", to_string(from), to_string(to)));
-  const auto dimensions = relayout_dimensions(from.shape, from.layout, to.layout);
-  if (!dimensions) return declined(why_not, "blocks that are not full, or that cut across each other");
-  return make_picking(node, options, *dimensions, narrows ? loops_for(isa).narrow : loops_for(isa).widen, why_not);
 }
 
 void add_reorder(KernelTable& table, Isa isa) {

@@ -10,7 +10,7 @@ namespace {
 
 /// Where oneDNN was measured to be the faster one (docs/performance.md), it comes before weft's own kernels.
 bool comes_first(const std::string& op) {
-  static const std::set<std::string> ops{"avg_pool2d", "avg_pool2d_backward"};
+  static const std::set<std::string> ops{"avg_pool2d", "avg_pool2d_backward", "reorder"};
   return ops.contains(op);
 }
 
