@@ -291,6 +291,12 @@ def main():
         sys.exit(f"peer_check: there is no program {arguments.weft}; build it first, or give --weft")
     import models
 
+    if arguments.precision != "f32":
+        command = [arguments.weft, "graph", "mlp", "--precision", arguments.precision, "--after", "lower_precision"]
+        asked = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if asked.returncode != 0:
+            print(f"peer_check: {asked.stderr.strip()}", file=sys.stderr)
+            sys.exit(77)
     torch.set_num_threads(arguments.threads)
     if arguments.parameters:
         sys.exit(0 if compare_parameters(arguments) else 1)
