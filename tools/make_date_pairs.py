@@ -8,6 +8,7 @@ The same seed gives the same files. The days of TEST.tsv (of 1900 to 2099) are n
 
 import argparse
 import datetime
+import pathlib
 import random
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -44,6 +45,8 @@ def main():
     parser.add_argument("--test", dest="test_count", type=int, default=1000, help="pairs for testing")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if pathlib.Path(options.train).resolve() == pathlib.Path(options.test).resolve():
+        parser.error(f"{options.train} is named twice: give the pairs for testing a file of their own")
     first = datetime.date(1900, 1, 1)
     days = (datetime.date(2100, 1, 1) - first).days
     if not (options.train_count > 0 and options.test_count > 0 and options.train_count + options.test_count <= days):
@@ -51,10 +54,13 @@ def main():
     chosen = random.Random(options.seed).sample(range(days), options.train_count + options.test_count)
     forms = random.Random(options.seed + 1)
     for path, numbers in ((options.train, chosen[:options.train_count]), (options.test, chosen[options.train_count:])):
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            for number in numbers:
-                day = first + datetime.timedelta(days=number)
-                file.write(f"{written(day, forms.choice(FORMS))}\t{day.isoformat()}\n")
+        try:
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                for number in numbers:
+                    day = first + datetime.timedelta(days=number)
+                    file.write(f"{written(day, forms.choice(FORMS))}\t{day.isoformat()}\n")
+        except OSError as error:
+            raise SystemExit(f"cannot write {path}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -13,15 +13,24 @@ import pathlib
 import random
 
 SIDE, HEIGHT, MARGIN, MOST_GAP = 8, 12, 2, 3  # pixels
+MOST_INK = 16  # of a pixel
 
 
 def read_digits(path):
     """(class, 64 values from 0 to 16) of each line."""
     digits = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise SystemExit(f"cannot read {path}: {error.strerror}; name the files of UCI optdigits")
+    except UnicodeDecodeError:
+        raise SystemExit(f"{path} is no text; it is no file of UCI optdigits")
+    for number, line in enumerate(lines, 1):
         fields = line.split(",")
         if len(fields) == SIDE * SIDE + 1 and all(field.strip().isdigit() for field in fields):
             values = [int(field) for field in fields]
+            if max(values[:-1]) > MOST_INK or values[-1] > 9:
+                raise SystemExit(f"{path}:{number}: want values of 0 to {MOST_INK} and a class of 0 to 9, got: {line[:60]}")
             digits.append((values[-1], values[:-1]))
         elif number > 1:  # the first line of some copies lists the classes
             raise SystemExit(f"{path}:{number}: want 64 numbers and a class, got: {line[:60]}")
@@ -41,7 +50,7 @@ def picture(digits, draw):
     for (_, values), start in zip(digits, lefts):
         top = draw.randrange(HEIGHT - SIDE + 1)
         for at, value in enumerate(values):
-            pixels[(top + at // SIDE) * width + start + at % SIDE] = value * 255 // 16
+            pixels[(top + at // SIDE) * width + start + at % SIDE] = value * 255 // MOST_INK
     return width, bytes(pixels)
 
 
@@ -68,8 +77,12 @@ def main():
     if options.train < 1 or options.test < 1:
         parser.error("ask for at least one picture of each kind")
     draw = random.Random(options.seed)
-    write_part(options.folder, "train", read_digits(options.train_digits), options.train, draw)
-    write_part(options.folder, "test", read_digits(options.test_digits), options.test, draw)
+    train_digits, test_digits = read_digits(options.train_digits), read_digits(options.test_digits)
+    try:
+        write_part(options.folder, "train", train_digits, options.train, draw)
+        write_part(options.folder, "test", test_digits, options.test, draw)
+    except OSError as error:
+        raise SystemExit(f"cannot write {error.filename}: {error.strerror}")
 
 
 if __name__ == "__main__":
