@@ -139,6 +139,27 @@ TEST_F(CsvTest, RegressionPredictsTheStandardisedNumber) {
   EXPECT_EQ(info.targets.deviation[0], 100);
 }
 
+TEST_F(CsvTest, SmallNumbersAreNotTakenForConstant) {
+  write_text("t.csv", "x,class\n1e-15,a\n3e-15,b\n");
+  EXPECT_EQ(row_of(*open("split=0"), 0), std::vector<float>{-1});
+  EXPECT_EQ(row_of(*open("split=0"), 1), std::vector<float>{1});
+}
+
+TEST_F(CsvTest, NumbersWithoutAMeanAreNamed) {
+  write_text("t.csv", "x,class\n1.7976931348623157e308,a\n1.7976931348623157e308,b\n2,a\n");
+  expect_open_error("split=0", ErrorKind::data, {"t.csv'", "1.8e+308 in column 'x'", "ignore=x"});
+}
+
+TEST_F(CsvTest, ColumnsOfSingleTextsAreSaid) {
+  std::string text = "price,colour,class\n";
+  for (int row = 0; row < 30; ++row)
+    text += "$" + std::to_string(100 + row) + ".5,red," + (row % 2 == 0 ? "a\n" : "b\n");
+  write_text("t.csv", text);
+  const std::string note = open("split=0")->info().note;
+  EXPECT_NE(note.find("30 of 30 texts in column 'price', such as '$100.5'"), std::string::npos) << note;
+  EXPECT_EQ(open("split=0&ignore=price")->info().note, "");
+}
+
 TEST_F(CsvTest, DecimalCommasWhereTheSeparatorIsAnother) {
   write_text("t.csv", "x;class\n1,5;a\n2,5;b\n");
   EXPECT_EQ(row_of(*open("split=0"), 0), std::vector<float>{-1});

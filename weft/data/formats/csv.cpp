@@ -159,6 +159,30 @@ bool reads_an_index(const CsvFile& file, const TableEncoding& encoding) {
   return true;
 }
 
+/// Of the first column of categories that are mostly names of single rows, as numbers with units are; or empty.
+std::string note_of_single_texts(const CsvFile& file, std::span<const int64_t> rows, const TableEncoding& encoding) {
+  constexpr int64_t kFewest = 20;
+  for (int64_t at = 0; at < file.columns(); ++at) {
+    const TableColumn& column = encoding.columns()[static_cast<size_t>(at)];
+    if (column.kind != TableColumn::Kind::category) continue;
+    int64_t single = 0, texts = 0;
+    std::string_view example;
+    for (const int64_t row : rows) {
+      const std::string_view text = file.cell(row, at);
+      if (encoding.is_missing(text)) continue;
+      ++texts;
+      if (std::binary_search(column.categories.begin(), column.categories.end(), text)) continue;
+      if (single++ == 0) example = text;
+    }
+    if (texts >= kFewest && 2 * single > texts)
+      return fmt::format(
+          "'{}': {} of {} texts in column '{}', such as '{}', stand there once and tell the model nothing; write them "
+          "as plain numbers if they are some, or leave the column out with ignore={}",
+          file.path(), single, texts, column.name, example, column.name);
+  }
+  return "";
+}
+
 DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
   DatasetInfo info;
   info.name = printable_utf8(std::filesystem::path(path).stem().string());
@@ -216,6 +240,8 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::
   if (learns && reads_an_index(file, *known))
     info.note = fmt::format(
         "the first column of '{}' has no name, as the row numbers that pandas writes; ignore=1 leaves it out", path);
+  if (const std::string single = learns ? note_of_single_texts(file, rows, *known) : ""; !single.empty())
+    info.note += (info.note.empty() ? "" : "; ") + single;
   return std::make_unique<TableDataset>(std::move(info), std::move(*known), file, rows, true);
 }
 

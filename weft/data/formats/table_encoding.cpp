@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/data/class_names.h"
 
 namespace weft::data {
 
@@ -23,12 +24,6 @@ constexpr double kMostlyNumbers = 0.9, kMoreNumbers = 0.5;
 constexpr int64_t kFewRows = 20;
 
 std::string in_words(const TableColumn& column) { return fmt::format("column '{}'", column.name); }
-
-bool all_numbers(const std::vector<std::string>& texts, bool decimal_comma) {
-  double ignored = 0;
-  return std::all_of(texts.begin(), texts.end(),
-                     [&](const std::string& text) { return parse_number(text, decimal_comma, ignored); });
-}
 
 bool mostly_distinct(std::vector<double> numbers) {
   std::sort(numbers.begin(), numbers.end());
@@ -115,7 +110,7 @@ void TableEncoding::learn_label(const CsvFile& file, std::span<const int64_t> ro
   if (task_ == Task::regression) {
     std::vector<double> values;
     for (const int64_t row : rows) values.push_back(read_number(file, row, label_, column));
-    learn_numbers(columns_[static_cast<size_t>(label_)], values);
+    learn_numbers(columns_[static_cast<size_t>(label_)], values, file.path());
     return;
   }
   std::map<std::string, int64_t, std::less<>> counts;
@@ -135,15 +130,12 @@ void TableEncoding::learn_label(const CsvFile& file, std::span<const int64_t> ro
     fail(ErrorKind::data,
          "[csv] '{}': all {} training rows have the label '{}' in {}; choose another with label=COLUMN", file.path(),
          rows.size(), classes_.empty() ? "" : classes_.front(), in_words(column));
-  const bool numbers = all_numbers(classes_, decimal_comma);
+  const bool numbers = sort_classes(classes_, decimal_comma);
   const auto value_of = [&](const std::string& text) {
     double value = 0;
     parse_number(text, decimal_comma, value);
     return value;
   };
-  if (numbers)
-    std::stable_sort(classes_.begin(), classes_.end(),
-                     [&](const std::string& a, const std::string& b) { return value_of(a) < value_of(b); });
   const bool fractions = numbers && std::any_of(classes_.begin(), classes_.end(), [&](const std::string& text) {
                            return value_of(text) != std::floor(value_of(text));
                          });
@@ -173,7 +165,7 @@ void TableEncoding::learn_column(const CsvFile& file, std::span<const int64_t> r
   if (force_categories || (texts > 0 && numbers.empty())) return learn_categories(column, file, rows, at);
   if (texts == 0) {
     column.can_miss = numbers.size() < rows.size();
-    learn_numbers(column, numbers);
+    learn_numbers(column, numbers, file.path());
     return;
   }
   const auto count = static_cast<double>(numbers.size());
@@ -187,15 +179,23 @@ void TableEncoding::learn_column(const CsvFile& file, std::span<const int64_t> r
   learn_categories(column, file, rows, at);
 }
 
-void TableEncoding::learn_numbers(TableColumn& column, std::span<const double> values) {
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
+void TableEncoding::learn_numbers(TableColumn& column, std::span<const double> values, const std::string& path) {
+  double sum = 0, squares = 0, largest = 0;
+  for (const double value : values) {
+    sum += value;
+    largest = std::max(largest, std::abs(value));
+  }
   const auto count = static_cast<double>(std::max<size_t>(1, values.size()));
   column.mean = sum / count;
   for (const double value : values) squares += (value - column.mean) * (value - column.mean);
   column.deviation = std::sqrt(squares / count);
   // A constant column becomes zeros; what rounding leaves of its spread must not be blown up.
-  if (!(column.deviation > 1e-12 * std::max(1.0, std::abs(column.mean)))) column.deviation = 1;
+  if (!std::isfinite(column.mean) || !std::isfinite(column.deviation))
+    fail(ErrorKind::data,
+         "[csv] '{}': numbers as large as {:.3g} in {} have no mean and deviation; correct them, name them with "
+         "missing=, or leave the column out with ignore={}",
+         path, largest, in_words(column), column.name);
+  if (!(column.deviation > 1e-12 * largest)) column.deviation = 1;
 }
 
 void TableEncoding::learn_categories(TableColumn& column, const CsvFile& file, std::span<const int64_t> rows,

@@ -53,6 +53,8 @@ class TableEncoding {
   const TableColumn& label() const { return columns_[static_cast<size_t>(label_)]; }
   bool has_header() const { return has_header_; }
   char separator() const { return separator_; }
+  /// Whether a cell says that its value is not known.
+  bool is_missing(std::string_view text) const;
 
   /// The position in `file` of each encoded column, -1 for the label where `file` lacks it. Columns go by name where
   /// both have a header, else by position. Error(data) where one is missing.
@@ -69,10 +71,9 @@ class TableEncoding {
   float read_value(const CsvFile& file, int64_t row, int64_t position) const;
 
  private:
-  bool is_missing(std::string_view text) const;
   void learn_column(const CsvFile& file, std::span<const int64_t> rows, int64_t at, bool force_categories);
   void learn_label(const CsvFile& file, std::span<const int64_t> rows);
-  void learn_numbers(TableColumn& column, std::span<const double> values);
+  void learn_numbers(TableColumn& column, std::span<const double> values, const std::string& path);
   void learn_categories(TableColumn& column, const CsvFile& file, std::span<const int64_t> rows, int64_t at);
   double read_number(const CsvFile& file, int64_t row, int64_t position, const TableColumn& column) const;
 

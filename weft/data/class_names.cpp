@@ -1,0 +1,25 @@
+#include "weft/data/class_names.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weft/data/formats/csv_reader.h"
+
+namespace weft::data {
+
+bool sort_classes(std::vector<std::string>& names, bool decimal_comma) {
+  std::vector<std::pair<double, std::string>> numbers;
+  for (const std::string& name : names) {
+    double value = 0;
+    if (!parse_number(name, decimal_comma, value)) {
+      std::sort(names.begin(), names.end());
+      return false;
+    }
+    numbers.emplace_back(value, name);
+  }
+  std::sort(numbers.begin(), numbers.end());  // "1" before "1.0"
+  for (size_t at = 0; at < names.size(); ++at) names[at] = std::move(numbers[at].second);
+  return true;
+}
+
+}  // namespace weft::data
