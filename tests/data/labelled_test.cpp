@@ -51,6 +51,25 @@ TEST_F(LabelledTest, WordsAndLabelsBehindTheTextsAndAHeader) {
   EXPECT_EQ(sample(*dataset, 1), (Tokens{0, 4, 2, 1, 3}));
 }
 
+TEST_F(LabelledTest, ClassesThatAreNumbersStandInTheirOrder) {
+  EXPECT_EQ(open("10\taa\n2\taa\n-1\taa\n")->info().class_names, (std::vector<std::string>{"-1", "2", "10"}));
+  EXPECT_EQ(open("10\taa\n2\taa\nx\taa\n")->info().class_names, (std::vector<std::string>{"10", "2", "x"}));
+}
+
+TEST_F(LabelledTest, OptionsOtherThanTheTrainedOnesAreRefused) {
+  const std::string text = "x\taab\ny\taac\n", encoding = open(text)->info().encoding;
+  EXPECT_NO_THROW(open(text, "unit=character&length=3", Split::all, encoding));
+  expect_error([&] { open(text, "length=2", Split::all, encoding); }, ErrorKind::usage,
+               {"[labelled] length=2: the model was trained with 3"});
+  expect_error([&] { open(text, "unit=word", Split::all, encoding); }, ErrorKind::usage,
+               {"[labelled] unit=word: the model was trained with character"});
+}
+
+TEST_F(LabelledTest, TextsWithoutAnyRepetition) {
+  expect_error([&] { open("x\tone two\ny\tthree four\n", "split=0&unit=word"); }, ErrorKind::data,
+               {"no word stands there 2 times", "unit=character"});
+}
+
 TEST_F(LabelledTest, OfLongTextsTheBeginningCounts) {
   const auto dataset = open("x\taabb\ny\tab\n", "split=0&length=3");
   EXPECT_EQ(sample(*dataset, 0), (Tokens{2, 2, 3}));

@@ -127,6 +127,34 @@ TEST_F(PairsTest, OtherPairsHaveTheTrainedTokensAndLengths) {
   EXPECT_NE(other->info().note.find("1 line longer than 3 to 2 characters (line 2)"), std::string::npos);
 }
 
+TEST_F(PairsTest, OptionsOtherThanTheTrainedOnesAreRefused) {
+  const std::string encoding = open("ab\tB\n")->info().encoding;
+  EXPECT_NO_THROW(open("ab\tB\n", "split=0&source=2&target=1", Split::all, encoding));
+  expect_error([&] { open("ab\tB\n", "source=9", Split::all, encoding); }, ErrorKind::usage,
+               {"[pairs] source=9: the model was trained with 2; leave it away"});
+}
+
+TEST_F(PairsTest, TheTestFileAloneIsReadWhereItIsWanted) {
+  write("t.tsv", {'b', '\t', 'B', '\n'});
+  const std::string encoding = open("ab\tB\n")->info().encoding, test = "?test=" + path("t.tsv");
+  EXPECT_EQ(open_dataset("pairs:" + path("gone.tsv") + test, Split::test, encoding)->size(), 1);
+}
+
+TEST_F(PairsTest, AbsurdlyLongPairsAreLeftOut) {
+  const auto dataset = open(std::string(70'000, 'a') + "\tb\nab\tb\n");
+  EXPECT_EQ(dataset->size(), 1);
+  EXPECT_NE(dataset->info().note.find("longer than 65536 to 1 characters (line 1)"), std::string::npos)
+      << dataset->info().note;
+}
+
+TEST_F(PairsTest, OtherEncodingsOfTextAreNamed) {
+  expect_open_error(std::string("\xff\xfe"
+                                "a\0\t\0",
+                                6),
+                    {"p.tsv' is UTF-16", "iconv -f utf-16"});
+  expect_open_error(std::string("a\0b\tc\n", 6), {"p.tsv' is no text: it holds zero bytes"});
+}
+
 TEST_F(PairsTest, UnknownCharacterIsNamedWithItsLine) {
   const std::string encoding = open("abc\tAB\n")->info().encoding;
   expect_error([&] { open("a\tA\nä\tA\n", "", Split::all, encoding); }, ErrorKind::data,

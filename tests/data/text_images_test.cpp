@@ -131,6 +131,21 @@ TEST_F(TextImagesTest, SplitsBySeed) {
   EXPECT_EQ(seen.size(), 50u);
 }
 
+TEST_F(TextImagesTest, OptionsOtherThanTheTrainedOnesAreRefused) {
+  two_pictures();
+  const std::string encoding = open("split=0&height=4")->info().encoding;
+  EXPECT_NO_THROW(open("split=0&height=4&width=0", Split::all, encoding));
+  expect_error([&] { open("height=8", Split::all, encoding); }, ErrorKind::usage,
+               {"[lines] height=8: the model was trained with 4"});
+}
+
+TEST_F(TextImagesTest, TheTestListAloneIsReadWhereItIsWanted) {
+  two_pictures();
+  const std::string encoding = open("split=0&height=4")->info().encoding;
+  const std::string spec = "lines:" + path("gone.tsv") + "?test=" + path("list.tsv");
+  EXPECT_EQ(open_dataset(spec, Split::test, encoding)->size(), 2);
+}
+
 TEST_F(TextImagesTest, MissingPictureIsNamedWithItsLine) {
   text("list.tsv", "none.png\tab\n");
   expect_error([&] { open("split=0"); }, ErrorKind::io,

@@ -68,6 +68,9 @@ TokenTable TokenTable::learn(const std::vector<std::string_view>& texts, TextUni
     for_each_unit(text, unit, name, [&](std::string_view found) { ++counts[std::string(found)]; });
   std::vector<std::pair<std::string, int64_t>> units(counts.begin(), counts.end());
   std::erase_if(units, [&](const auto& entry) { return entry.second < limits.at_least; });
+  if (units.empty() && !counts.empty())
+    fail(ErrorKind::data, "{}: no {} stands there {} times, so that none would be known; give more texts{}", name,
+         name_of(unit), limits.at_least, unit == TextUnit::word ? ", or say unit=character" : "");
   if (static_cast<int64_t>(units.size()) > limits.most) {
     std::sort(units.begin(), units.end(), [](const auto& a, const auto& b) {
       return a.second != b.second ? a.second > b.second : a.first < b.first;

@@ -6,11 +6,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/data/class_names.h"
 #include "weft/data/formats/tab_file.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/trained_options.h"
 #include "weft/data/utf8.h"
 
 namespace weft::data {
@@ -83,24 +86,24 @@ LabelledEncoding learn(const SpecOptions& options, const std::vector<Row>& rows,
   const TextUnit unit =
       options.choice("unit", "character", {"character", "word"}) == "word" ? TextUnit::word : TextUnit::character;
   std::vector<std::string_view> texts;
-  std::map<std::string, bool> classes;
+  std::set<std::string, std::less<>> classes;
   int64_t longest = 1;
   for (const Row& row : rows) {
     texts.push_back(row.text);
-    classes.emplace(row.label, true);
+    classes.emplace(row.label);
     longest = std::max(longest, count_units(row.text, unit));
   }
   if (classes.size() < 2 || classes.size() > kMostClasses)
     fail(ErrorKind::data,
          "[labelled] '{}' has {} different label{}, such as '{}'; want LABEL<TAB>TEXT with 2 to {} of them, or say "
          "label=2 where they stand behind the texts",
-         path, classes.size(), classes.size() == 1 ? "" : "s", classes.begin()->first, kMostClasses);
+         path, classes.size(), classes.size() == 1 ? "" : "s", *classes.begin(), kMostClasses);
   const TokenTable::Limits limits{.at_least = 2, .most = options.integer("vocabulary", 20000, 1, 60000)};
   LabelledEncoding encoding{TokenTable::learn(texts, unit, kSpecial, limits, "[labelled] '" + path + "'"),
                             options.integer("length", std::min(longest, kUsualLength), 1, kLongest),
                             label,
-                            {}};
-  for (const auto& [name, known] : classes) encoding.classes.push_back(name);
+                            {classes.begin(), classes.end()}};
+  sort_classes(encoding.classes, /*decimal_comma=*/false);
   return encoding;
 }
 
@@ -176,7 +179,11 @@ std::unique_ptr<Dataset> open_labelled(const DataSpec& spec, Split split, const 
   const double fraction = options.fraction("split", kDefaultSplit);
   const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
   std::optional<LabelledEncoding> known;
-  if (!encoding.empty()) known = LabelledEncoding::from_json(encoding);
+  if (!encoding.empty()) {
+    known = LabelledEncoding::from_json(encoding);
+    require_trained(options, "unit", std::string(name_of(known->table.unit())));
+    require_trained(options, "length", known->length);
+  }
   const int64_t label = options.integer("label", known ? known->label : 1, 1, 2);
   const std::string path = split == Split::test && test ? *test : spec.argument;
   TabFile file("labelled", path, label == 1 ? "LABEL<TAB>TEXT" : "TEXT<TAB>LABEL",

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/data/formats/tab_file.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/trained_options.h"
 #include "weft/data/utf8.h"
 
 namespace weft::data {
@@ -75,8 +76,8 @@ PairEncoding learn(const SpecOptions& options, const TabFile& file, const TabFil
     grow(*part, source, target);
     for (const TabLine& line : part->lines()) texts.insert(texts.end(), {line.first, line.second});
   }
-  source = options.integer("source", source, 1, kLongest);
-  target = options.integer("target", target, 1, kLongest);
+  source = options.integer("source", std::min(source, kLongest), 1, kLongest);
+  target = options.integer("target", std::min(target, kLongest), 1, kLongest);
   return {TokenTable::learn(texts, TextUnit::character, kSpecial, {}, "[pairs] '" + file.path() + "'"), source, target};
 }
 
@@ -136,16 +137,20 @@ std::unique_ptr<Dataset> open_pairs(const DataSpec& spec, Split split, const std
   const double fraction = options.fraction("split", kDefaultSplit);
   const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
   std::optional<PairEncoding> known;
-  if (!encoding.empty()) known = PairEncoding::from_json(encoding);
+  if (!encoding.empty()) {
+    known = PairEncoding::from_json(encoding);
+    require_trained(options, "source", known->source);
+    require_trained(options, "target", known->target);
+  }
   const bool apart = split == Split::test && test;
   std::optional<TabFile> file;
-  file.emplace("pairs", spec.argument, kFields);
+  file.emplace("pairs", known && apart ? *test : spec.argument, kFields);
   if (!known) {
     std::optional<TabFile> other;
     if (test) other.emplace("pairs", *test, kFields);
     known = learn(options, *file, other ? &*other : nullptr);
+    if (apart) file.emplace("pairs", *test, kFields);
   }
-  if (apart) file.emplace("pairs", *test, kFields);
   std::vector<Pair> pairs = encode(*file, *known);
   if (!test && split != Split::all && fraction > 0) {
     const std::vector<bool> is_test = stratified_split(std::vector<int32_t>(pairs.size(), 0), fraction, seed);

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "weft/base/error.h"
-#include "weft/base/files.h"
+#include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 
 namespace weft::data {
@@ -27,11 +27,9 @@ TabFile::TabFile(const std::string& kind, const std::string& path, const std::st
   if (path.empty()) fail(ErrorKind::usage, "[{0}] wants a file: write {0}:FILE, with {1} on each line", kind, fields);
   if (!std::filesystem::exists(path, code))
     fail(ErrorKind::io, "[{}] no file '{}'{}; check the path", kind, path, code ? ": " + code.message() : "");
-  const std::vector<uint8_t> bytes = read_maybe_gzip(path);
-  content_.assign(bytes.begin(), bytes.end());
+  content_ = read_text_file(path);
   require_utf8(content_, path);
   std::string_view rest = content_;
-  if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // a byte order mark
   for (int64_t number = 1; !rest.empty(); ++number) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);

@@ -13,6 +13,8 @@
 #include "weft/data/picture_files.h"
 #include "weft/data/picture_options.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/text_file.h"
+#include "weft/data/trained_options.h"
 #include "weft/data/utf8.h"
 
 namespace weft::data {
@@ -99,7 +101,7 @@ Listing read_list(const fs::path& path) {
 
 /// What a text file says, on one line.
 std::string read_line(const fs::path& path) {
-  std::string text = read_text(path);
+  std::string text = read_text_file(path.string());
   require_utf8(text, path.string());
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
@@ -271,14 +273,20 @@ std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, con
   const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
   const int64_t cache_bytes = cache_option(options, split);
   std::optional<TextImageEncoding> known;
-  if (!encoding.empty()) known = TextImageEncoding::from_json(encoding);
+  if (!encoding.empty()) {
+    known = TextImageEncoding::from_json(encoding);
+    require_trained(options, "height", known->height);
+    if (options.text("width", "") != "0") require_trained(options, "width", known->width);  // 0: as they are
+    require_trained(options, "length", known->length);
+    require_trained(options, "channels", known->channels);
+  }
   const bool apart = split == Split::test && test;
-  Listing listing = read_listing(spec.argument);
+  Listing listing = read_listing(known && apart ? *test : spec.argument);
   if (!known) {
     const std::optional<Listing> other = test ? std::optional(read_listing(*test)) : std::nullopt;
     known = learn(options, listing, other ? &*other : nullptr);
+    if (apart) listing = read_listing(*test);
   }
-  if (apart) listing = read_listing(*test);
   std::string note;
   std::vector<Labelled> samples = encode(listing, *known, apart ? *test : spec.argument, note);
   if (!test && split != Split::all && fraction > 0) {
