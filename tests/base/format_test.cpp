@@ -29,6 +29,21 @@ TEST(Format, CountsAreExactBelowAThousand) {
   EXPECT_EQ(human_count(4.1e9), "4.10G");
 }
 
+TEST(Format, AmountsOfMemoryAreReadAsPeopleWriteThem) {
+  EXPECT_EQ(parse_bytes("1.5GB"), 1'500'000'000);
+  EXPECT_EQ(parse_bytes("800 MB"), 800'000'000);
+  EXPECT_EQ(parse_bytes("2GiB"), int64_t{2} << 30);
+  EXPECT_EQ(parse_bytes("64kB"), 64'000);
+  EXPECT_EQ(parse_bytes("64KiB"), 65'536);
+  EXPECT_EQ(parse_bytes("1e6"), 1'000'000);
+  EXPECT_EQ(parse_bytes("77 B"), 77);
+}
+
+TEST(Format, WhatIsNoAmountOfMemoryIsRefused) {
+  for (const char* text : {"", "GB", "1.5XB", "1.5GBs", "-1GB", "0", "nan", "inf", "1 G B", "1e30", "1.5 Gi", "1,5GB"})
+    EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
+}
+
 TEST(Format, DurationsPickTheirUnit) {
   EXPECT_EQ(human_duration(15e-6), "15 us");
   EXPECT_EQ(human_duration(0.0012), "1.2 ms");

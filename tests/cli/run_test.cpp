@@ -210,6 +210,65 @@ TEST_F(Run, ExplainNamesThePeakAndTheKernels) {
   EXPECT_EQ(standing, root["memory"]["lower_bound_bytes"].get<int64_t>()) << "what stands there is all of the peak";
 }
 
+TEST_F(Run, ExplainShowsTheMemoryOfThePlanWithoutRunningIt) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const Outcome text = weft({"explain", "r", "--memory", "--svg", "memory.svg"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("<- peak"), std::string::npos);
+  EXPECT_NE(text.out.find("activations"), std::string::npos);
+  EXPECT_EQ(text.out.find("slowest nodes"), std::string::npos);
+  const std::string svg = read_all(path("memory.svg"));
+  EXPECT_NE(svg.find("peak"), std::string::npos);
+  EXPECT_NE(svg.find("</svg>"), std::string::npos);
+  const auto memory = nlohmann::json::parse(weft({"explain", "r", "--memory", "--json"}).out);
+  for (const auto& step : memory["timeline"])
+    EXPECT_EQ(step["activations"].get<int64_t>() + step["recomputed"].get<int64_t>() +
+                  step["gradients"].get<int64_t>() + step["workspace"].get<int64_t>(),
+              step["live_bytes"].get<int64_t>())
+        << step;
+}
+
+TEST_F(Run, AMemoryLimitIsKeptAndChangesNoWeight) {
+  const auto run = [&](const std::string& name, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"train",   "--model", "resnet9",   "--data", data(),     "--run", name,
+                                          "--batch", "32",      "--threads", "1",      "--epochs", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = weft(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome;
+  };
+  run("free", {"--quiet"});
+  const int64_t planned = json_of("free/summary.json")["planned_total_bytes"];
+  const int64_t limit = planned - json_of("free/plan.json")["arena_bytes"].get<int64_t>() / 4;
+  const Outcome limited = run("limited", {"--quiet", "--memory-limit", std::to_string(limit)});
+  EXPECT_NE(limited.err.find("nodes run twice to keep within"), std::string::npos) << limited.err;
+  EXPECT_LE(json_of("limited/summary.json")["planned_total_bytes"].get<int64_t>(), limit);
+  const auto weights = [&](const std::string& name) {
+    return read_all(path(name + "/checkpoints/best/model.safetensors"));
+  };
+  EXPECT_FALSE(weights("free").empty());
+  EXPECT_EQ(weights("free"), weights("limited"));
+  const Outcome explained = weft({"explain", "limited", "--memory"});
+  EXPECT_NE(explained.out.find("nodes run twice to save memory"), std::string::npos) << explained.out;
+}
+
+TEST_F(Run, AMemoryLimitThatCannotBeMetSaysTheLeastThatCan) {
+  const auto refused = [&](const std::string& limit) {
+    const Outcome outcome = weft(tiny_run("r", {"--memory-limit", limit}));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_FALSE(fs::exists(path("r")));
+    return outcome.err;
+  };
+  EXPECT_NE(refused("100kB").find("before the first activation"), std::string::npos);
+  EXPECT_NE(refused("lots").find("is no amount of memory; write 1.5GB"), std::string::npos);
+  const Outcome free = weft({"bench", "mlp", "--seconds", "0", "--json"});
+  const auto bench = nlohmann::json::parse(free.out);
+  const int64_t other = bench["planned_total_bytes"].get<int64_t>() - bench["planned_peak_bytes"].get<int64_t>();
+  const std::string least = weft({"bench", "mlp", "--memory-limit", std::to_string(other + 64)}).err;
+  EXPECT_NE(least.find("needs at least"), std::string::npos) << least;
+  EXPECT_NE(least.find("choose a batch below 16 with accumulate = 2"), std::string::npos) << least;
+}
+
 TEST_F(Run, ListsAreJsonOnDemand) {
   const auto models = nlohmann::json::parse(weft({"models", "--json"}).out);
   const auto ops = nlohmann::json::parse(weft({"ops", "--json"}).out);

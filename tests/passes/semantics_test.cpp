@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <tuple>
 
 #include "weft/autodiff/autodiff.h"
@@ -202,6 +203,24 @@ class Semantics : public testing::TestWithParam<uint64_t> {
   CpuBackend backend_{1};
 };
 
+/// Outputs and states after one run.
+Tensors run_planned(const Graph& step, const CompiledStep& compiled, const Tensors& inputs, const CpuBackend& backend) {
+  Executor executor(compiled.graph, compiled.plan, backend);
+  State state;
+  for (const GraphInput& input : step.inputs())
+    if (input.kind == InputKind::parameter || input.kind == InputKind::state)
+      state.set(input.name, inputs.at(input.name).clone());
+  executor.bind_state(state);
+  executor.bind_batch("x", inputs.at("x").data());
+  executor.bind_batch("z", inputs.at("z").data());
+  executor.set_scalar("learning_rate", inputs.at("learning_rate").data_as<float>()[0]);
+  executor.run();
+  Tensors results;
+  for (const GraphOutput& output : step.outputs()) results[output.name] = executor.output(output.name);
+  for (const StateUpdate& update : step.updates()) results[update.state] = state.plain(update.state);
+  return results;
+}
+
 TEST_P(Semantics, EachPassKeepsWhatTheStepComputes) {
   const RandomStep step(registry_, GetParam());
   const Tensors inputs = random_inputs(step.graph(), GetParam());
@@ -251,21 +270,29 @@ TEST_P(PlannedStep, ComputesTheSameInItsArena) {
   const Tensors inputs = random_inputs(step.graph(), seed);
   const Tensors expected = evaluate_graph(step.graph(), inputs, reference_);
   const CompiledStep compiled = compile(step.graph(), backend_, {.passes = {}, .precision = {dtype, {}}, .threads = 1});
-  Executor executor(compiled.graph, compiled.plan, backend_);
-  State state;
-  for (const GraphInput& input : step.graph().inputs())
-    if (input.kind == InputKind::parameter || input.kind == InputKind::state)
-      state.set(input.name, inputs.at(input.name).clone());
-  executor.bind_state(state);
-  executor.bind_batch("x", inputs.at("x").data());
-  executor.bind_batch("z", inputs.at("z").data());
-  executor.set_scalar("learning_rate", inputs.at("learning_rate").data_as<float>()[0]);
-  executor.run();
-  Tensors actual;
-  for (const GraphOutput& output : step.graph().outputs()) actual[output.name] = executor.output(output.name);
-  for (const StateUpdate& update : step.graph().updates()) actual[update.state] = state.plain(update.state);
-  expect_close(expected, actual, "the planned step", dtype == DType::f32 ? kF32Tolerance : kBf16Tolerance);
+  expect_close(expected, run_planned(step.graph(), compiled, inputs, backend_), "the planned step",
+               dtype == DType::f32 ? kF32Tolerance : kBf16Tolerance);
   if (HasFailure()) ADD_FAILURE() << print_graph(compiled.graph);
+}
+
+TEST_P(PlannedStep, WhatIsComputedTwiceIsTheSameToTheLastBit) {
+  const auto [seed, dtype] = GetParam();
+  if (dtype != DType::f32 && !backend_.computes_fast(dtype)) GTEST_SKIP() << "this CPU lacks " << name_of(dtype);
+  const RandomStep step(registry_, seed);
+  const Tensors inputs = random_inputs(step.graph(), seed);
+  const CompiledStep free = compile(step.graph(), backend_, {.passes = {}, .precision = {dtype, {}}, .threads = 1});
+  const Tensors expected = run_planned(step.graph(), free, inputs, backend_);
+  for (const int64_t percent : {85, 60, 1}) {
+    const int64_t limit = free.plan.arena_bytes * percent / 100;
+    const CompiledStep compiled = compile(
+        step.graph(), backend_, {.passes = {}, .precision = {dtype, {}}, .threads = 1, .arena_limit_bytes = limit});
+    EXPECT_LE(compiled.plan.arena_bytes, free.plan.arena_bytes);
+    const Tensors actual = run_planned(step.graph(), compiled, inputs, backend_);
+    for (const auto& [name, want] : expected)
+      EXPECT_EQ(std::memcmp(want.data(), actual.at(name).data(), static_cast<size_t>(want.bytes())), 0)
+          << name << ", " << percent << " %";
+    if (HasFailure()) ADD_FAILURE() << print_graph(compiled.graph);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Semantics, testing::Range<uint64_t>(1, 25));

@@ -216,6 +216,22 @@ TEST_F(MakePlan, WhatOnlyUpdatesReadRunsAsSoonAsItCan) {
   EXPECT_EQ(position("update"), position("direction") + 1);
 }
 
+TEST_F(MakePlan, WhatEmptiesTheArenaRunsEarlyWhereThatLowersThePeak) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %b "b" : f32[1024]
+    %x = relu(%b) : f32[1024]
+    %y = tanh(%x) : f32[1024]
+    %dy = exp(%y) : f32[1024]
+    %dx = negate(%dy) : f32[1024]
+    %dw = reduce_sum(%x) : f32[]
+    output "dx" %dx
+    output "dw" %dw
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_EQ(order(graph, plan), (std::vector<std::string>{"x", "y", "dw", "dy", "dx"}));
+  EXPECT_EQ(plan.arena_bytes, 2 * 4096 + 64);
+}
+
 TEST_F(MakePlan, AnUpdateWhoseOldStateIsReadAfterItIsCopiedAtTheEnd) {
   const Graph graph = parse(R"(graph "g" {
     parameter %w "w" : f32[8]

@@ -48,6 +48,32 @@ class ExecutorTest : public testing::Test {
   Tensor x_ = random_tensor({4, 8}, 1), w_ = random_tensor({8, 8}, 2);
 };
 
+TEST_F(ExecutorTest, TwoInOneArenaGiveWhatEachGivesAlone) {
+  const auto trained = [&](Arena* arena) {
+    Executor one(graph_, plan_, backend_, arena), other(graph_, plan_, backend_, arena);
+    State state;
+    state.set("w", w_.clone());
+    state.set("v", Tensor(DType::f32, {8, 8}));
+    for (Executor* executor : {&one, &other, &one}) {
+      executor->bind_state(state);
+      executor->bind_batch("x", x_.data());
+      executor->set_scalar("learning_rate", 0.1);
+      executor->run();
+    }
+    return std::pair{one.output("loss").data_as<float>()[0], state.plain("w")};
+  };
+  Arena shared, small;
+  shared.reserve(plan_.arena_bytes);
+  small.reserve(plan_.arena_bytes - 1);  // each takes memory of its own
+  const auto [loss, weight] = trained(nullptr);
+  for (Arena* arena : {&shared, &small}) {
+    const auto [loss_there, weight_there] = trained(arena);
+    EXPECT_EQ(loss_there, loss);
+    for (int64_t index = 0; index < 64; ++index)
+      EXPECT_EQ(weight_there.data_as<float>()[index], weight.data_as<float>()[index]);
+  }
+}
+
 TEST_F(ExecutorTest, StepsAgreeWithEvaluationNodeByNode) {
   Executor executor(graph_, plan_, backend_);
   State state;

@@ -10,6 +10,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
+#include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
@@ -64,16 +65,20 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   CompileOptions compile_options = train::compile_options(spec, backend);
   compile_options.passes.disabled = options.without;
   passes::require_matches(training.graph, compile_options.precision);
+  const auto arena = std::make_shared<Arena>();
   train::StepCache steps(
       [&](int64_t) { return options.forward ? train::build_prediction_step(library, spec, input) : training.graph; },
-      backend, compile_options);
-  const CompiledStep& compiled = steps.compiled(spec.batch);
-  train::StepCache update([&](int64_t) { return train::update_graph_for(training, compiled.graph); }, backend,
-                          compile_options);
+      backend, compile_options, arena);
+  train::StepCache update([&](int64_t batch) { return train::update_graph_for(training, steps.compiled(batch).graph); },
+                          backend, compile_options, arena);
   const bool updates_apart = training.update && !options.forward;
   const CompiledStep* compiled_update = updates_apart ? &update.compiled(spec.batch) : nullptr;
-  require_memory(spec.model.name, spec.batch, compiled.plan.total_bytes() + update.arena_bytes(),
-                 "choose a smaller --batch or --input");
+  const Plan& unlimited = steps.compiled(spec.batch).plan;
+  train::keep_to_memory_limit(steps, spec, unlimited.total_bytes() - unlimited.arena_bytes);
+  const CompiledStep& compiled = steps.compiled(spec.batch);
+  arena->reserve(std::max(steps.arena_bytes(), update.arena_bytes()));
+  const int64_t total_bytes = compiled.plan.total_bytes() - compiled.plan.arena_bytes + arena->bytes();
+  require_memory(spec.model.name, spec.batch, total_bytes, "choose a smaller --batch or --input");
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
@@ -112,6 +117,9 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
                                          {fmt::format("{}_per_second", info.item()), rate},
                                          {"flops_per_step", flops},
                                          {"planned_peak_bytes", compiled.plan.arena_bytes},
+                                         {"planned_total_bytes", total_bytes},
+                                         {"recomputed_nodes", compiled.recompute.nodes},
+                                         {"recomputed_flops", batches * compiled.recompute.flops},
                                          {"compile_seconds", compiled.compile_seconds},
                                          {"passes", passes}};
     fmt::print("{}\n", root.dump(2));
@@ -123,6 +131,8 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
              human_duration(step_seconds), times.size(), rate, info.item(),
              human_count(static_cast<double>(flops) / step_seconds),
              human_bytes(static_cast<double>(compiled.plan.arena_bytes)));
+  const std::string twice = train::describe_recompute(compiled, spec);
+  if (!twice.empty()) fmt::print("{}\n", twice);
   return 0;
 }
 
@@ -138,6 +148,8 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--precision", options->choice.precision, "f32 (default), bf16, f16, or auto");
   command->add_option("--precision-of", options->choice.precision_of, "NAME=f32, of a node or an op; repeatable")
       ->allow_extra_args(false);
+  command->add_option("--memory-limit", options->choice.memory_limit,
+                      "Such as 1.5GB: activations are computed twice to keep to it; default: none");
   command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));

@@ -1,8 +1,10 @@
 // weft explain: where a run's step spends its time and its memory.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -13,6 +15,8 @@
 #include "weft/cli/op_profile.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
+#include "weft/graph/recomputed.h"
+#include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -28,10 +32,11 @@ constexpr int kTimelineRows = 24;
 constexpr size_t kPeakRows = 12;
 
 struct ExplainOptions {
-  std::string run, precision;
+  std::string run, precision, svg;
+  std::optional<std::string> memory_limit;
   int64_t steps = 10, rows = 20, batch = 0, threads = 0;
   std::vector<std::string> without;
-  bool passes = false, json = false;
+  bool passes = false, memory = false, json = false;
 };
 
 /// The run's training step, compiled here and timed on synthetic batches.
@@ -39,9 +44,9 @@ struct Explained {
   const CompiledStep* compiled = nullptr;
   const CompiledStep* update = nullptr;  // where batches are accumulated; else null
   int64_t batches = 1;                   // per step
-  std::vector<OpProfile> nodes;
+  std::vector<OpProfile> nodes = {};
   double step_seconds = 0;
-  std::vector<LiveTensor> at_peak;
+  std::vector<LiveTensor> at_peak = {};
 };
 
 ordered_json entries_json(const std::vector<OpProfile>& entries) {
@@ -56,38 +61,68 @@ ordered_json entries_json(const std::vector<OpProfile>& entries) {
   return rows;
 }
 
-void print_json(const Explained& explained) {
+ordered_json memory_json(const Explained& explained) {
   const Plan& plan = explained.compiled->plan;
   const Graph& graph = explained.compiled->graph;
-  auto timeline = ordered_json::array(), peak = ordered_json::array(), passes = ordered_json::array();
-  for (const PlannedNode& node : plan.steps)
-    timeline.push_back({{"node", graph.node_name(node.node)}, {"live_bytes", node.live_bytes}});
+  auto timeline = ordered_json::array(), peak = ordered_json::array();
+  const std::vector<MemoryBytes> by_use = memory_by_use(graph, plan);
+  for (size_t step = 0; step < plan.steps.size(); ++step) {
+    const PlannedNode& node = plan.steps[step];
+    ordered_json row = {{"node", graph.node_name(node.node)}, {"live_bytes", node.live_bytes}};
+    for (const MemoryUse use :
+         {MemoryUse::activation, MemoryUse::recomputed, MemoryUse::gradient, MemoryUse::workspace})
+      row[std::string(name_of(use))] = by_use[step][static_cast<size_t>(use)];
+    timeline.push_back(std::move(row));
+  }
   for (const LiveTensor& t : explained.at_peak)
     peak.push_back({{"name", t.name},
                     {"type", t.type},
+                    {"use", name_of(t.use)},
                     {"bytes", t.bytes},
                     {"made_by", t.made_by},
                     {"last_read_by", t.last_read_by}});
+  const RecomputeReport& again = explained.compiled->recompute;
+  return {{"arena_bytes", plan.arena_bytes},
+          {"update_arena_bytes", explained.update ? explained.update->plan.arena_bytes : 0},
+          {"lower_bound_bytes", plan.lower_bound_bytes},
+          {"arena_limit_bytes", plan.arena_limit_bytes},
+          {"state_bytes", plan.state_bytes},
+          {"batch_bytes", plan.batch_bytes},
+          {"recomputed",
+           {{"nodes", again.nodes},
+            {"flops", again.flops},
+            {"all_flops", again.all_flops},
+            {"predicted_seconds", again.seconds},
+            {"all_predicted_seconds", again.all_seconds}}},
+          {"peak_node", graph.node_name(plan.steps[static_cast<size_t>(plan.peak_step)].node)},
+          {"at_peak", peak},
+          {"timeline", timeline}};
+}
+
+void print_json(const Explained& explained) {
+  auto passes = ordered_json::array();
   for (const auto& pass : explained.compiled->passes)
     passes.push_back({{"pass", pass.pass},
                       {"seconds", pass.seconds},
                       {"nodes_before", pass.nodes_before},
                       {"nodes_after", pass.nodes_after}});
-  const ordered_json root = {{"step_seconds", explained.step_seconds},
-                             {"batches_per_step", explained.batches},
-                             {"nodes", entries_json(explained.nodes)},
-                             {"kernels", entries_json(sum_by_kernel(explained.nodes))},
-                             {"memory",
-                              {{"arena_bytes", plan.arena_bytes},
-                               {"update_arena_bytes", explained.update ? explained.update->plan.arena_bytes : 0},
-                               {"lower_bound_bytes", plan.lower_bound_bytes},
-                               {"state_bytes", plan.state_bytes},
-                               {"batch_bytes", plan.batch_bytes},
-                               {"peak_node", graph.node_name(plan.steps[static_cast<size_t>(plan.peak_step)].node)},
-                               {"at_peak", peak},
-                               {"timeline", timeline}}},
-                             {"passes", passes}};
+  const ordered_json root = {
+      {"step_seconds", explained.step_seconds}, {"batches_per_step", explained.batches},
+      {"nodes", entries_json(explained.nodes)}, {"kernels", entries_json(sum_by_kernel(explained.nodes))},
+      {"memory", memory_json(explained)},       {"passes", passes}};
   fmt::print("{}\n", root.dump(2));
+}
+
+/// ", measured +12 %"; nothing where no step was run.
+std::string measured_again(const Explained& explained) {
+  double again = 0;
+  for (const OpProfile& node : explained.nodes) {
+    const Graph& graph = explained.compiled->graph;
+    const ValueId value = graph.find_value(node.name);
+    if (value.valid() && is_recomputed(*graph.producer(value))) again += node.seconds;
+  }
+  if (again == 0) return "";
+  return fmt::format(", measured +{:.0f} %", 100 * again / (explained.step_seconds - again));
 }
 
 void print_memory(const Explained& explained) {
@@ -99,20 +134,36 @@ void print_memory(const Explained& explained) {
   if (explained.update != nullptr)
     fmt::print("the update after {} batches: arena {}; what follows is of a batch\n\n", explained.batches,
                bytes(explained.update->plan.arena_bytes));
+  const RecomputeReport& again = explained.compiled->recompute;
+  if (again.nodes > 0)
+    fmt::print("{} nodes run twice to save memory: {}FLOP more (+{:.1f} %), predicted +{:.0f} % time{}\n\n",
+               again.nodes, human_count(static_cast<double>(again.flops)),
+               100 * static_cast<double>(again.flops) / static_cast<double>(again.all_flops - again.flops),
+               100 * again.seconds / (again.all_seconds - again.seconds), measured_again(explained));
   fmt::print("{}\n", draw_timeline(graph, plan, kTimelineRows));
   const PlannedNode& peak = plan.steps[static_cast<size_t>(plan.peak_step)];
   fmt::print("peak: {} while '{}' ({}) runs, step {}; what stands there:\n", bytes(peak.live_bytes),
              graph.node_name(peak.node), graph.node(peak.node).op->name, plan.peak_step);
-  Table table({{"bytes", Align::right}, {"tensor"}, {"type"}, {"made by"}, {"last read by"}});
+  MemoryBytes sums{};
+  for (const LiveTensor& t : explained.at_peak) sums[static_cast<size_t>(t.use)] += t.bytes;
+  std::string parts;
+  for (size_t use = 0; use < kMemoryUses; ++use)
+    if (sums[use] > 0)
+      parts +=
+          fmt::format("{}{} of {}", parts.empty() ? "" : ", ", bytes(sums[use]), name_of(static_cast<MemoryUse>(use)));
+  fmt::print("{}\n", parts);
+  Table table({{"bytes", Align::right}, {"use"}, {"tensor"}, {"type"}, {"made by"}, {"last read by"}, {"steps"}});
   int64_t rest = 0;
   for (size_t index = 0; index < explained.at_peak.size(); ++index) {
     const LiveTensor& t = explained.at_peak[index];
     if (index < kPeakRows)
-      table.add_row({bytes(t.bytes), t.name, t.type, t.made_by, t.last_read_by});
+      table.add_row({bytes(t.bytes), std::string(name_of(t.use)), t.name, t.type, t.made_by, t.last_read_by,
+                     fmt::format("{}-{}", t.first_step, t.last_step)});
     else
       rest += t.bytes;
   }
-  if (rest > 0) table.add_row({bytes(rest), fmt::format("{} more", explained.at_peak.size() - kPeakRows), "", "", ""});
+  if (rest > 0)
+    table.add_row({bytes(rest), "", fmt::format("{} more", explained.at_peak.size() - kPeakRows), "", "", "", ""});
   fmt::print("{}", table.text());
 }
 
@@ -141,11 +192,46 @@ void print_passes(const CompiledStep& compiled) {
   fmt::print("{}", table.text());
 }
 
+/// As in training where nothing says otherwise: what the arena was given then stands in the run's plan.
+void keep_to_limit(train::StepCache& steps, const train::RunSpec& spec, const ExplainOptions& options,
+                   const train::RunDirectory& run) {
+  std::error_code code;
+  if (!options.memory_limit && options.batch == 0 && std::filesystem::exists(run.plan(), code)) {
+    const auto plan = nlohmann::json::parse(read_text(run.plan()), nullptr, false);
+    const int64_t limit = plan.is_object() ? plan.value("arena_limit_bytes", int64_t{0}) : 0;
+    if (limit > 0) steps.limit_arena(limit);
+    return;
+  }
+  const Plan& plan = steps.compiled(spec.batch).plan;
+  train::keep_to_memory_limit(steps, spec, plan.total_bytes() - plan.arena_bytes);
+}
+
+/// The plan alone: no step runs.
+void explain_memory(Explained explained, const ExplainOptions& options, const train::RunSpec& spec) {
+  const CompiledStep& compiled = *explained.compiled;
+  explained.at_peak = live_tensors(compiled.graph, compiled.plan, compiled.plan.peak_step);
+  if (options.json)
+    fmt::print("{}\n", memory_json(explained).dump(2));
+  else
+    print_memory(explained);
+  if (options.svg.empty()) return;
+  const std::string title =
+      fmt::format("{}, batch {}, {}: arena {}, states and batch {}", spec.model.name, spec.batch, spec.precision,
+                  human_bytes(static_cast<double>(compiled.plan.arena_bytes)),
+                  human_bytes(static_cast<double>(compiled.plan.total_bytes() - compiled.plan.arena_bytes)));
+  write_atomically(options.svg, draw_memory_svg(compiled.graph, compiled.plan, title));
+  say(fmt::format("wrote '{}'", options.svg));
+}
+
 int explain_command(const train::Library& library, const ExplainOptions& options) {
   const train::RunDirectory run = train::RunDirectory::open(options.run);
   train::RunSpec spec = run.read_spec();
   train::choose_threads(spec, options.threads);
   if (options.batch > 0) spec.batch = options.batch;
+  if (options.memory_limit) {
+    train::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
+    train::resolve(spec);
+  }
   const train::DataDescription data = run.read_data();
   const models::ModelInput input = train::model_input(data, spec.batch);
   const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
@@ -153,18 +239,26 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   train::choose_precision(spec, options.precision, backend, say);
   CompileOptions compile_options = train::compile_options(spec, backend);
   compile_options.passes.disabled = options.without;
-  train::StepCache steps([&](int64_t) { return training.graph; }, backend, compile_options);
-  const CompiledStep& compiled = steps.compiled(spec.batch);
-  train::StepCache update([&](int64_t) { return train::update_graph_for(training, compiled.graph); }, backend,
-                          compile_options);
+  const auto arena = std::make_shared<Arena>();
+  train::StepCache steps([&](int64_t) { return training.graph; }, backend, compile_options, arena);
+  train::StepCache update([&](int64_t batch) { return train::update_graph_for(training, steps.compiled(batch).graph); },
+                          backend, compile_options, arena);
   const CompiledStep* compiled_update = training.update ? &update.compiled(spec.batch) : nullptr;
+  keep_to_limit(steps, spec, options, run);
+  const CompiledStep& compiled = steps.compiled(spec.batch);
   if (options.passes) {
     print_passes(compiled);
     if (compiled_update != nullptr) fmt::print("\nthe update after {} batches:\n", spec.accumulate);
     if (compiled_update != nullptr) print_passes(*compiled_update);
     return 0;
   }
-  require_memory(spec.model.name, spec.batch, compiled.plan.total_bytes() + update.arena_bytes(),
+  if (options.memory || !options.svg.empty()) {
+    explain_memory({.compiled = &compiled, .update = compiled_update, .batches = spec.accumulate}, options, spec);
+    return 0;
+  }
+  arena->reserve(std::max(steps.arena_bytes(), update.arena_bytes()));
+  const int64_t total_bytes = compiled.plan.total_bytes() - compiled.plan.arena_bytes + arena->bytes();
+  require_memory(spec.model.name, spec.batch, total_bytes,
                  "explain it with a smaller --batch or on a machine with more");
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
@@ -218,6 +312,11 @@ void add_explain(CLI::App& app, Action& action, const train::Library& library) {
       ->allow_extra_args(false);
   CLI::Option* passes =
       command->add_flag("--passes", options->passes, "Only what each pass took and did; runs no step");
+  CLI::Option* memory = command->add_flag("--memory", options->memory, "Only the memory of its plan; runs no step");
+  memory->excludes(passes);
+  command->add_option("--svg", options->svg, "Draw the memory into this file; as --memory, runs no step")
+      ->excludes(passes);
+  command->add_option("--memory-limit", options->memory_limit, "Such as 1.5GB; default: as in training");
   command->add_flag("--json", options->json, "Print JSON, every node and pass included")->excludes(passes);
   command->callback(
       [options, &action, &library] { action = [options, &library] { return explain_command(library, *options); }; });

@@ -2,14 +2,18 @@
 #include "weft/graph/graph.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/compile/compile.h"
+#include "weft/compile/memoized_backend.h"
 #include "weft/graph/text.h"
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/cpu_backend.h"
@@ -77,6 +81,27 @@ Graph build_graph(const train::Library& library, const GraphOptions& options, tr
                            : train::build_training_step(library, spec, input).graph;
 }
 
+Graph run_passes(const train::Library& library, const GraphOptions& options, const train::RunSpec& spec,
+                 const Graph& graph) {
+  const int64_t threads = options.choice.threads > 0 ? options.choice.threads : train::available_cores();
+  const CpuBackend backend(static_cast<int>(threads), library.kernels);
+  CompileOptions compile_options = train::compile_options(spec, backend);
+  compile_options.threads = static_cast<int>(threads);
+  compile_options.passes.disabled = options.without;
+  passes::require_matches(graph, compile_options.precision);
+  if (!options.choice.memory_limit.empty()) {
+    const std::optional<int64_t> limit = parse_bytes(options.choice.memory_limit);
+    if (!limit)
+      fail(ErrorKind::usage, "--memory-limit '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB",
+           options.choice.memory_limit);
+    const Plan plan = compile(graph, backend, compile_options).plan;
+    compile_options.arena_limit_bytes = std::max<int64_t>(1, *limit - (plan.total_bytes() - plan.arena_bytes));
+  }
+  compile_options.passes.stop_after = options.after == "all" ? "" : options.after;
+  const MemoizedBackend memoized(backend);
+  return passes::run_pipeline(graph, pass_context(memoized, compile_options), compile_options.passes);
+}
+
 int graph_command(const train::Library& library, const GraphOptions& options) {
   if (options.list_passes) return list_passes();
   if (options.choice.model.empty())
@@ -86,15 +111,7 @@ int graph_command(const train::Library& library, const GraphOptions& options) {
   train::RunSpec spec;
   if (is_file) spec = spec_of(options.choice, 1);
   Graph graph = is_file ? read_graph(library, options) : build_graph(library, options, spec);
-  if (!options.after.empty() || !options.without.empty()) {
-    const int64_t threads = options.choice.threads > 0 ? options.choice.threads : train::available_cores();
-    const CpuBackend backend(static_cast<int>(threads), library.kernels);
-    const std::string stop_after = options.after == "all" ? "" : options.after;
-    const passes::PrecisionPolicy precision = train::compile_options(spec, backend).precision;
-    passes::require_matches(graph, precision);
-    graph = passes::run_pipeline(graph, {backend, precision},
-                                 {.disabled = options.without, .stop_after = stop_after, .on_graph = {}});
-  }
+  if (!options.after.empty() || !options.without.empty()) graph = run_passes(library, options, spec, graph);
   fmt::print("{}", print_graph(graph));
   return 0;
 }
@@ -108,6 +125,8 @@ void add_graph(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
   command->add_option("--batch", options->choice.batch, "Samples per step")->check(CLI::Range(1, 65536));
+  command->add_option("--memory-limit", options->choice.memory_limit,
+                      "Such as 1.5GB, which the pass recompute keeps to; default: none");
   command->add_option("--threads", options->choice.threads, "That the passes count on; default: all cores")
       ->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->choice.precision, "f32, bf16, f16 or auto; default: f32, or the run's");

@@ -1,27 +1,48 @@
-// What stands in a plan's arena while each step runs, for `weft explain`.
+// What stands in a plan's arena while each step runs, for `weft explain`: as numbers, as bars, as a picture.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/plan/plan.h"
 
 namespace weft::cli {
 
+/// What a piece of memory is for.
+enum class MemoryUse { state, activation, recomputed, gradient, workspace };
+constexpr size_t kMemoryUses = 5;
+/// "activations"; of the state: "states and batch", which live outside the arena.
+std::string_view name_of(MemoryUse use);
+
+/// Per block of the plan: results of the forward part (whatever a graph output depends on) are activations, what is
+/// made later gradients, updates' temporaries included.
+std::vector<MemoryUse> uses_of_blocks(const Graph& graph, const Plan& plan);
+
+/// Bytes by use while each step runs.
+using MemoryBytes = std::array<int64_t, kMemoryUses>;
+std::vector<MemoryBytes> memory_by_use(const Graph& graph, const Plan& plan);
+
 /// A tensor in the arena during one step.
 struct LiveTensor {
   std::string name;
   std::string type;  // "f32[64,3,32,32]"
+  MemoryUse use = MemoryUse::activation;
   int64_t bytes = 0;
   std::string made_by, last_read_by;  // node names
+  int first_step = 0, last_step = 0;
 };
 
 /// The tensors that stand in the arena while plan.steps[step] runs, largest first. Values that share memory (views,
 /// in-place results) count once, under the name of the first; the step's workspace comes as "(workspace)".
 std::vector<LiveTensor> live_tensors(const Graph& graph, const Plan& plan, int step);
 
-/// A bar per group of steps, the peak marked: at most `rows` lines.
+/// A bar per group of steps, a letter for each use, the peak marked: at most `rows` lines, then the legend.
 std::string draw_timeline(const Graph& graph, const Plan& plan, int rows);
+
+/// The timeline with the map of the arena below it, as SVG.
+std::string draw_memory_svg(const Graph& graph, const Plan& plan, const std::string& title);
 
 }  // namespace weft::cli

@@ -40,6 +40,7 @@ train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch) {
   if (!choice.precision.empty()) train::set_field(spec, "precision", choice.precision, "--precision");
   if (!choice.precision_of.empty())
     train::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
+  train::set_field(spec, "memory_limit", choice.memory_limit, "--memory-limit");
   for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
   train::resolve(spec);
   return spec;

@@ -30,6 +30,7 @@ struct ModelChoice {
   int64_t threads = 0;                         // 0: all cores
   std::string precision = {};                  // empty: f32, or that of the run
   std::vector<std::string> precision_of = {};  // NAME=TYPE
+  std::string memory_limit = {};               // "1.5GB"; empty: none
   std::vector<std::string> set;                // KEY=VALUE
 };
 

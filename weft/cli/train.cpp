@@ -23,7 +23,7 @@ namespace {
 
 struct TrainOptions {
   std::string recipe, run, resume;
-  std::optional<std::string> model, data, init, precision;
+  std::optional<std::string> model, data, init, precision, memory_limit;
   std::optional<std::string> workers, cache_limit, max_bad_records;
   std::vector<std::string> precision_of;
   std::optional<int64_t> epochs, batch, seed, threads;
@@ -81,6 +81,7 @@ train::RunSpec spec_from(const TrainOptions& options) {
   if (options.init) train::set_field(spec, "init", *options.init, "--init");
   if (options.epochs) train::set_field(spec, "epochs", *options.epochs, "--epochs");
   if (options.batch) train::set_field(spec, "batch", *options.batch, "--batch");
+  if (options.memory_limit) train::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
   if (options.seed) train::set_field(spec, "seed", *options.seed, "--seed");
   if (options.threads) train::set_field(spec, "threads", *options.threads, "--threads");
   if (options.workers) train::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers");
@@ -96,8 +97,8 @@ train::RunSpec spec_from(const TrainOptions& options) {
 
 void refuse_with_resume(const TrainOptions& options) {
   const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
-                      options.init || options.epochs || options.batch || options.seed || options.workers ||
-                      options.cache_limit || options.max_bad_records || options.precision ||
+                      options.init || options.memory_limit || options.epochs || options.batch || options.seed ||
+                      options.workers || options.cache_limit || options.max_bad_records || options.precision ||
                       !options.precision_of.empty() || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
@@ -200,6 +201,8 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
       "Safetensors file with PyTorch's names to start from; a last layer for other classes is left out");
   command->add_option("--epochs", options->epochs, "Passes over the training data");
   command->add_option("--batch", options->batch, "Samples per step");
+  command->add_option("--memory-limit", options->memory_limit,
+                      "Such as 1.5GB: activations are computed twice to keep to it; default: what the machine has");
   command->add_option("--seed", options->seed, "Of weights, order and augmentation");
   command->add_option("--threads", options->threads, "Default: all cores this process may use");
   command->add_option("--workers", options->workers,

@@ -2,19 +2,57 @@
 
 #include <chrono>
 
+#include "weft/compile/memoized_backend.h"
+#include "weft/graph/recomputed.h"
 #include "weft/graph/verify.h"
+#include "weft/passes/mark_in_place.h"
+#include "weft/passes/node_seconds.h"
 #include "weft/plan/make_plan.h"
 
 namespace weft {
 
+namespace {
+
+RecomputeReport report_recompute(const Graph& graph, const Plan& plan) {
+  RecomputeReport report;
+  for (const PlannedNode& step : plan.steps) {
+    const double seconds = passes::node_seconds(signature_of(graph, step.node), plan.threads);
+    report.all_flops += step.flops;
+    report.all_seconds += seconds;
+    if (!is_recomputed(graph.node(step.node))) continue;
+    ++report.nodes;
+    report.flops += step.flops;
+    report.seconds += seconds;
+  }
+  return report;
+}
+
+}  // namespace
+
+passes::PassContext pass_context(const Backend& backend, const CompileOptions& options) {
+  const auto plan_memory = [&backend, threads = options.threads](const Graph& graph) {
+    const Graph marked = passes::mark_in_place(graph);
+    const Plan plan = make_plan(marked, backend, threads);
+    passes::PlannedMemory memory;
+    memory.arena_bytes = plan.arena_bytes;
+    for (const PlannedNode& step : plan.steps)
+      memory.steps.push_back({marked.node_name(step.node), step.workspace_bytes});
+    return memory;
+  };
+  return {backend, options.precision, options.threads, options.arena_limit_bytes, plan_memory};
+}
+
 CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   verify(graph, "building the graph");
+  const MemoizedBackend memoized(backend);
   std::vector<passes::PassReport> reports;
-  Graph rewritten = passes::run_pipeline(graph, {backend, options.precision}, options.passes, &reports);
-  Plan plan = make_plan(rewritten, backend, options.threads);
+  Graph rewritten = passes::run_pipeline(graph, pass_context(memoized, options), options.passes, &reports);
+  Plan plan = make_plan(rewritten, memoized, options.threads);
+  plan.arena_limit_bytes = options.arena_limit_bytes;
+  const RecomputeReport recompute = report_recompute(rewritten, plan);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  return {std::move(rewritten), std::move(plan), std::move(reports), seconds.count()};
+  return {std::move(rewritten), std::move(plan), std::move(reports), seconds.count(), recompute};
 }
 
 }  // namespace weft

@@ -13,7 +13,16 @@ namespace weft {
 struct CompileOptions {
   passes::PipelineOptions passes = {};
   passes::PrecisionPolicy precision = {};
-  int threads = 1;  // of the backend
+  int threads = 1;                // of the backend
+  int64_t arena_limit_bytes = 0;  // 0: none; otherwise activations are computed again where it is exceeded
+};
+
+/// What is computed a second time to save memory; predictions are rough (passes/node_seconds.h).
+struct RecomputeReport {
+  int64_t nodes = 0, flops = 0;  // that run again
+  int64_t all_flops = 0;         // of the step, these included
+  double seconds = 0;            // predicted, of what runs again
+  double all_seconds = 0;        // predicted, of the step, these included
 };
 
 struct CompiledStep {
@@ -21,8 +30,13 @@ struct CompiledStep {
   Plan plan;
   std::vector<passes::PassReport> passes;
   double compile_seconds = 0;
+  RecomputeReport recompute = {};
 };
 
 CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options);
+
+/// What the passes are told about the machine and the limit, by compile() and by whoever runs passes alone. Refers to
+/// the backend.
+passes::PassContext pass_context(const Backend& backend, const CompileOptions& options);
 
 }  // namespace weft

@@ -106,6 +106,10 @@ Attributes complete_attributes(const OpDef& op, const std::string& node_name, co
       complete.set(name, value);
       continue;
     }
+    if (name == "recomputed" && std::holds_alternative<bool>(value)) {  // of the copies that passes/recompute adds
+      complete.set(name, value);
+      continue;
+    }
     std::vector<std::string> known;
     for (const AttributeSpec& spec : op.attributes) known.push_back(spec.name);
     fail(ErrorKind::usage, "[{}] '{}': there is no attribute '{}'{}", op.name, node_name, name,

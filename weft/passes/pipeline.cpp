@@ -16,6 +16,7 @@
 #include "weft/passes/fuse_elementwise.h"
 #include "weft/passes/mark_in_place.h"
 #include "weft/passes/pool_before_relu.h"
+#include "weft/passes/recompute.h"
 
 namespace weft::passes {
 
@@ -60,6 +61,7 @@ const std::vector<Pass>& pipeline() {
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
        machine_independent(copy_states)},
+      {"recompute", "Computes activations again in the backward part where the memory limit asks for it.", recompute},
       {"mark_in_place",
        "Lets results overwrite operands that die; puts updates last, so that they may overwrite states.",
        machine_independent(mark_in_place)},

@@ -1,6 +1,7 @@
 // The table of all graph rewrites, in the order in which they run, and the runner that times, dumps and verifies them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,10 +12,23 @@
 
 namespace weft::passes {
 
+/// What planning would make of a graph.
+struct PlannedMemory {
+  struct Step {
+    std::string node;
+    int64_t workspace_bytes = 0;
+  };
+  std::vector<Step> steps;  // in order of execution
+  int64_t arena_bytes = 0;
+};
+
 /// What a pass may ask; a pass changes nothing but the graph it returns.
 struct PassContext {
   const Backend& backend;
   PrecisionPolicy precision = {};
+  int threads = 1;
+  int64_t arena_limit_bytes = 0;                                // 0: none
+  std::function<PlannedMemory(const Graph&)> plan_memory = {};  // wanted where there is a limit
 };
 
 struct Pass {

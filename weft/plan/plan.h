@@ -49,6 +49,7 @@ struct Plan {
   std::vector<ArenaBlock> blocks;     // what the arena holds besides workspaces
   int64_t arena_bytes = 0;            // what the executor allocates
   int64_t lower_bound_bytes = 0;      // the largest live_bytes: no placement can need less
+  int64_t arena_limit_bytes = 0;      // what was asked for, 0: nothing; the arena is larger where nothing meets it
   int64_t state_bytes = 0;
   int64_t batch_bytes = 0;
   int peak_step = 0;  // index into steps where live_bytes is largest

@@ -50,6 +50,7 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
       {"threads", plan.threads},
       {"arena_bytes", plan.arena_bytes},
       {"lower_bound_bytes", plan.lower_bound_bytes},
+      {"arena_limit_bytes", plan.arena_limit_bytes},
       {"state_bytes", plan.state_bytes},
       {"batch_bytes", plan.batch_bytes},
       {"total_bytes", plan.total_bytes()},

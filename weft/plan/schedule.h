@@ -1,5 +1,6 @@
 // The order of execution: that of the graph, with each state update as early as its operands and the other readers
-// of the state allow, so that gradients die young.
+// of the state allow, so that gradients die young; where that lowers the peak, also with everything that leaves the
+// arena emptier as early as it can run, such as the gradient of a weight before that of the data.
 #pragma once
 
 #include <vector>

@@ -96,9 +96,10 @@ struct Executor::Impl {
   }
 };
 
-Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend)
+Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend, Arena* arena)
     : impl_(std::make_unique<Impl>(graph, plan)) {
-  impl_->arena = allocate_aligned(plan.arena_bytes);
+  const bool shares = arena != nullptr && arena->bytes() >= plan.arena_bytes;
+  impl_->arena = shares ? arena->memory() : allocate_aligned(plan.arena_bytes);
   impl_->slots.resize(graph.inputs().size());
   impl_->addresses.resize(graph.inputs().size(), nullptr);
   impl_->scalars.resize(graph.inputs().size());

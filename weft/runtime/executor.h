@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/plan/plan.h"
+#include "weft/runtime/arena.h"
 #include "weft/runtime/cpu_backend.h"
 #include "weft/runtime/state.h"
 
@@ -21,8 +22,9 @@ struct Profile {
 
 class Executor {
  public:
-  /// Keeps references to graph and plan: they must outlive it.
-  Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend);
+  /// Keeps references to graph and plan: they must outlive it. In `arena`, where it is given and large enough: what it
+  /// computes is then lost when another executor in that arena runs. Else in memory of its own.
+  Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend, Arena* arena = nullptr);
   ~Executor();
 
   /// Points the step at the state's buffers, converting layouts where they differ. Call again after another executor

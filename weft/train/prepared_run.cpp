@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/process_memory.h"
 
@@ -15,12 +16,13 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
       run_data(open_run_data(library, spec)),
       backend(static_cast<int>(spec.threads), library.kernels),
       step(build_training_step(library, spec, model_input(run_data.description, spec.batch))),
-      training([this](int64_t) { return step.graph; }, backend, compile_options(spec, backend)),
+      arena(std::make_shared<Arena>()),
+      training([this](int64_t) { return step.graph; }, backend, compile_options(spec, backend), arena),
       evaluation(
           [this](int64_t batch) {
             return build_evaluation_step(library, spec, model_input(run_data.description, batch));
           },
-          backend, compile_options(spec, backend)) {
+          backend, compile_options(spec, backend), arena) {
   require_fit(step.graph, spec.model.name, run_data.description.info, spec.batch);
   passes::require_matches(step.graph, compile_options(spec, backend).precision);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
@@ -33,7 +35,7 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
   compile_seconds = training.compiled(spec.batch).compile_seconds;
   if (step.update) {
     update.emplace([this](int64_t batch) { return update_graph_for(step, training.compiled(batch).graph); }, backend,
-                   compile_options(spec, backend));
+                   compile_options(spec, backend), arena);
     compile_seconds += update->compiled(spec.batch).compile_seconds;
   }
   if (run_data.test) {
@@ -42,13 +44,19 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
     if (samples % batch != 0) compile_seconds += evaluation.compiled(samples % batch).compile_seconds;
   }
   limit_caches();
+  const int64_t unlimited = training.arena_bytes();
+  keep_to_memory_limit(training, spec, bytes_beside_arena());
+  if (training.arena_bytes() != unlimited) compile_seconds += training.compiled(spec.batch).compile_seconds;
+  const int64_t others = std::max(evaluation.arena_bytes(), update ? update->arena_bytes() : 0);
+  require_memory_limit(spec, bytes_beside_arena(), others);
+  arena->reserve(std::max(training.arena_bytes(), others));
   planned_total_bytes = bytes_to_come();
   require_memory();
 }
 
-/// What the arenas leave is for decoded pictures.
+/// What the arena leaves is for decoded pictures.
 void PreparedRun::limit_caches() {
-  int64_t rest = memory_limit_bytes() - bytes_to_come();
+  int64_t rest = std::min(memory_limit_bytes(), memory_limit_of(spec)) - bytes_to_come();
   if (rest >= 0) return;
   for (data::Dataset* dataset : {run_data.test.get(), run_data.training.get()}) {
     if (dataset == nullptr) continue;
@@ -59,8 +67,12 @@ void PreparedRun::limit_caches() {
 }
 
 int64_t PreparedRun::bytes_to_come() const {
-  int64_t bytes = training.arena_bytes() + evaluation.arena_bytes() + state_bytes(step);
-  if (update) bytes += update->arena_bytes();
+  const int64_t arenas[] = {training.arena_bytes(), evaluation.arena_bytes(), update ? update->arena_bytes() : 0};
+  return bytes_beside_arena() + *std::max_element(std::begin(arenas), std::end(arenas));
+}
+
+int64_t PreparedRun::bytes_beside_arena() const {
+  int64_t bytes = state_bytes(step);
   bytes += loader_bytes(training_loader_options(spec, run_data.description), run_data.description);
   bytes += run_data.training->cache_bytes_to_come() + (run_data.test ? run_data.test->cache_bytes_to_come() : 0);
   if (run_data.test) bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);

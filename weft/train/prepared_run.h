@@ -25,12 +25,14 @@ class PreparedRun {
   RunData run_data;
   CpuBackend backend;
   TrainingStep step;
+  std::shared_ptr<Arena> arena;  // of all steps, which run in turn
   StepCache training, evaluation;
   std::optional<StepCache> update;  // of an accumulated step
   double compile_seconds = 0;
-  int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arenas, state, buffers, caches
+  int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arena, state, buffers, caches
 
  private:
+  int64_t bytes_beside_arena() const;
   int64_t bytes_to_come() const;
   void limit_caches();
   void require_memory() const;

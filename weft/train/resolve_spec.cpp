@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/runtime/cpu_backend.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/optimizer_defaults.h"
@@ -69,6 +70,8 @@ void resolve(RunSpec& spec) {
   if (spec.precision == "auto") spec.precision = automatic_precision(CpuBackend(1, KernelTable()));
   if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
   check_schedule(spec);
+  if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))
+    fail(ErrorKind::usage, "memory_limit = '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB", spec.memory_limit);
 }
 
 std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task) {

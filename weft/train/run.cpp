@@ -11,6 +11,7 @@
 #include "weft/data/open_dataset.h"
 #include "weft/graph/text.h"
 #include "weft/plan/plan_json.h"
+#include "weft/train/arena_limit.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/fit.h"
 #include "weft/train/initial_weights.h"
@@ -345,6 +346,10 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   if (options.note)
     for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))
       options.note(key + " has no effect");
+  if (options.note) {
+    const std::string twice = describe_recompute(run.training.compiled(run.spec.batch), run.spec);
+    if (!twice.empty()) options.note(twice);
+  }
   const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.info.name);
   const std::shared_ptr<void> lock = directory.lock();
   directory.remove_temporaries();

@@ -178,6 +178,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"epochs", &spec.epochs, 1, 1e6, {}, "passes over the training data"},
       {"batch", &spec.batch, 1, 65536, {}, "samples per step"},
       {"accumulate", &spec.accumulate, 1, 65536, {}, "batches per update of the weights"},
+      {"memory_limit", &spec.memory_limit, 0, 0, {}, "such as 1.5GB: activations are computed twice to keep to it"},
       {"seed", &spec.seed, 0, 9e15, {}, "of weights, order and augmentation"},
       {"threads", &spec.threads, 0, 1024, {}, "0: all cores this process may use"},
       {"precision",

@@ -140,7 +140,8 @@ struct RunSpec {
   std::string init;  // safetensors file of the weights to start from; empty: the seed draws them
   int64_t epochs = 5;
   int64_t batch = 128;
-  int64_t accumulate = 1;  // batches per update of the weights
+  int64_t accumulate = 1;    // batches per update of the weights
+  std::string memory_limit;  // "1.5GB": of all that is planned; empty: what the machine has
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use
   std::string precision = "f32";

@@ -1,4 +1,5 @@
-// One step compiled per batch size, all over the same State: a smaller last batch gets a plan of its own.
+// One step compiled per batch size, all over the same State: a smaller last batch gets a plan of its own. They run in
+// turn, in one arena, which caches of several steps may share too.
 #pragma once
 
 #include <functional>
@@ -13,15 +14,21 @@ namespace weft::train {
 class StepCache {
  public:
   using Build = std::function<Graph(int64_t batch)>;
-  /// Keeps a reference to the backend.
-  StepCache(Build build, const CpuBackend& backend, CompileOptions options)
-      : build_(std::move(build)), backend_(backend), options_(std::move(options)) {}
+  /// Keeps a reference to the backend. Without an `arena` the cache has its own.
+  StepCache(Build build, const CpuBackend& backend, CompileOptions options, std::shared_ptr<Arena> arena = nullptr)
+      : build_(std::move(build)),
+        backend_(backend),
+        options_(std::move(options)),
+        arena_(arena ? std::move(arena) : std::make_shared<Arena>()) {}
 
   /// Compiled at the first call for a batch size.
   const CompiledStep& compiled(int64_t batch);
-  /// Allocated at the first call for a batch size.
+  /// Compiles anew, with this limit, what exceeds it and has no executor yet; what is compiled from now on keeps to it.
+  void limit_arena(int64_t bytes);
+  /// Made at the first call for a batch size. The arena is allocated with the first executor, for all batch sizes that
+  /// were compiled by then, in all caches that share it; what is larger and comes later gets memory of its own.
   Executor& executor(int64_t batch);
-  /// Of all batch sizes compiled so far: what their executors take together.
+  /// The largest arena of the batch sizes compiled so far.
   int64_t arena_bytes() const;
 
  private:
@@ -32,6 +39,7 @@ class StepCache {
   Build build_;
   const CpuBackend& backend_;
   CompileOptions options_;
+  std::shared_ptr<Arena> arena_;
   std::map<int64_t, Entry> entries_;
 };
 

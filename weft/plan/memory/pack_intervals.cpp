@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "weft/base/rng.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -38,6 +39,34 @@ int64_t place_in_order(std::vector<Interval>& intervals, const std::vector<int>&
   return arena;
 }
 
+struct Placed {
+  std::vector<Interval> intervals;
+  std::vector<int> order;  // in which they were placed
+  int64_t arena = 0;
+};
+
+constexpr int kTrials = 200;
+constexpr double kNearEnough = 1.01;  // of the lower bound: what is left is not worth the time
+
+/// Hill climbing over orders: what lies at the top is placed earlier, at a drawn position.
+void improve(Placed& best, int64_t lower_bound) {
+  RandomStream random(0);
+  for (int trial = 0; trial < kTrials; ++trial) {
+    if (static_cast<double>(best.arena) <= kNearEnough * static_cast<double>(lower_bound)) return;
+    Placed next = best;
+    for (size_t at = 1; at < next.order.size(); ++at) {
+      const Interval& interval = best.intervals[static_cast<size_t>(best.order[at])];
+      if (interval.offset + align_up(interval.bytes) < best.arena) continue;
+      const auto position = static_cast<std::ptrdiff_t>(random.below(static_cast<uint32_t>(at)));
+      const auto begin = next.order.begin();
+      std::rotate(begin + position, begin + static_cast<std::ptrdiff_t>(at),
+                  begin + static_cast<std::ptrdiff_t>(at) + 1);
+    }
+    next.arena = place_in_order(next.intervals, next.order);
+    if (next.arena <= best.arena) best = std::move(next);
+  }
+}
+
 }  // namespace
 
 std::vector<int64_t> live_bytes(const std::vector<Interval>& intervals, int steps) {
@@ -68,25 +97,21 @@ int64_t pack_intervals(std::vector<Interval>& intervals) {
         return (i.first <= peak && peak <= i.last ? 1e9 : 0.0) + length(i);
       },
   };
-  std::vector<Interval> best;
-  int64_t best_arena = INT64_MAX;
+  Placed best;
   for (const Key& key : keys) {
-    std::vector<int> order(intervals.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    Placed trial{intervals, {}, 0};
+    for (size_t index = 0; index < intervals.size(); ++index)
+      if (intervals[index].bytes > 0) trial.order.push_back(static_cast<int>(index));
+    std::stable_sort(trial.order.begin(), trial.order.end(), [&](int a, int b) {
       return key(intervals[static_cast<size_t>(a)]) > key(intervals[static_cast<size_t>(b)]);
     });
-    std::vector<Interval> trial = intervals;
-    const int64_t arena = place_in_order(trial, order);
-    if (arena < best_arena) {
-      best_arena = arena;
-      best = std::move(trial);
-    }
-    if (best_arena == lower_bound) break;
+    trial.arena = place_in_order(trial.intervals, trial.order);
+    if (best.intervals.empty() || trial.arena < best.arena) best = std::move(trial);
+    if (best.arena == lower_bound) break;
   }
-  if (best_arena == INT64_MAX) return 0;
-  intervals = std::move(best);
-  return best_arena;
+  improve(best, lower_bound);
+  intervals = std::move(best.intervals);
+  return best.arena;
 }
 
 }  // namespace weft

@@ -1,0 +1,137 @@
+// Steps under a memory limit: they keep to it, and compute bit by bit what they compute without.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/base/rng.h"
+#include "weft/compile/compile.h"
+#include "weft/graph/recomputed.h"
+#include "weft/runtime/executor.h"
+#include "weft/train/step.h"
+
+namespace weft {
+namespace {
+
+class Recompute : public testing::Test {
+ protected:
+  train::TrainingStep step(const std::string& model, const models::ModelInput& input,
+                           const models::ModelOptions& options = {}) {
+    train::RunSpec spec;
+    spec.model = {model, options};
+    spec.batch = input.batch;
+    spec.threads = backend_.threads();
+    train::resolve(spec);
+    return train::build_training_step(library_, spec, input);
+  }
+
+  CompiledStep compiled(const Graph& graph, int64_t arena_limit) {
+    return compile(graph, backend_, {.passes = {}, .threads = backend_.threads(), .arena_limit_bytes = arena_limit});
+  }
+
+  /// The state after some steps on the same random batches.
+  State trained(const train::TrainingStep& training, const CompiledStep& step) {
+    State state = train::initial_state(training, 7);
+    Executor executor(step.graph, step.plan, backend_);
+    executor.bind_state(state);
+    std::map<std::string, Tensor> batch;
+    for (const GraphInput& input : training.graph.inputs())
+      if (input.kind == InputKind::batch)
+        executor.bind_batch(input.name, (batch[input.name] = drawn(training, input)).data());
+    for (int64_t count = 0; count < 5; ++count) {
+      for (const char* scalar : {"learning_rate", "seed", "step"})
+        if (executor.has_scalar(scalar))
+          executor.set_scalar(scalar, scalar[0] == 'l' ? 0.05 : static_cast<double>(count));
+      executor.run();
+    }
+    return state;
+  }
+
+  static Tensor drawn(const train::TrainingStep& training, const GraphInput& input) {
+    Tensor tensor(training.graph.type(input.value));
+    RandomStream random(hash_name(input.name));
+    for (int64_t index = 0; index < tensor.elements(); ++index)
+      if (tensor.dtype() == DType::f32)
+        tensor.data_as<float>()[index] = random.normal();
+      else
+        tensor.data_as<int32_t>()[index] = static_cast<int32_t>(random.below(10));
+    return tensor;
+  }
+
+  static int64_t count(const Graph& graph, const std::string& op) {
+    return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                         [&](const Node& node) { return is_recomputed(node) && (op.empty() || node.op->name == op); });
+  }
+
+  void expect_same_bits(const train::TrainingStep& training, const CompiledStep& a, const CompiledStep& b) {
+    const State one = trained(training, a), other = trained(training, b);
+    ASSERT_EQ(one.names(), other.names());
+    for (const std::string& name : one.names()) {
+      const Tensor x = one.plain(name), y = other.plain(name);
+      EXPECT_EQ(std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())), 0) << name;
+    }
+  }
+
+  train::Library library_ = train::standard_library();
+  CpuBackend backend_{2};
+};
+
+TEST_F(Recompute, WithoutALimitNothingRunsTwice) {
+  const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
+  EXPECT_EQ(count(compiled(training.graph, 0).graph, ""), 0);
+  EXPECT_EQ(compiled(training.graph, 0).recompute.nodes, 0);
+}
+
+TEST_F(Recompute, Resnet9KeepsToTheLimitAndComputesTheSameBits) {
+  const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
+  const CompiledStep free = compiled(training.graph, 0);
+  for (const double share : {0.8, 0.6, 0.45}) {
+    const auto limit = static_cast<int64_t>(share * static_cast<double>(free.plan.arena_bytes));
+    const CompiledStep limited = compiled(training.graph, limit);
+    EXPECT_LE(limited.plan.arena_bytes, limit) << share;
+    EXPECT_GT(count(limited.graph, ""), 0);
+    EXPECT_EQ(limited.recompute.nodes, count(limited.graph, ""));
+    EXPECT_EQ(limited.plan.arena_limit_bytes, limit);
+    expect_same_bits(training, free, limited);
+  }
+}
+
+TEST_F(Recompute, BatchNormsAreRepeatedFromTheirSavedStatistics) {
+  const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
+  const CompiledStep free = compiled(training.graph, 0);
+  const CompiledStep limited = compiled(training.graph, free.plan.arena_bytes * 6 / 10);
+  EXPECT_GT(count(limited.graph, "batch_norm_inference"), 0);
+  EXPECT_EQ(count(limited.graph, "batch_norm"), 0);
+  EXPECT_EQ(count(limited.graph, "running_average"), 0);
+}
+
+TEST_F(Recompute, DropoutsDrawTheSameAgain) {
+  models::ModelInput input = models::find_model(library_.models, "seq2seq_attention").default_input;
+  input.batch = 16;
+  const auto training = step("seq2seq_attention", input, {{"dropout", "0.3"}});
+  const CompiledStep free = compiled(training.graph, 0);
+  const CompiledStep limited = compiled(training.graph, free.plan.arena_bytes * 7 / 10);
+  EXPECT_LE(limited.plan.arena_bytes, limited.plan.arena_limit_bytes);
+  EXPECT_GT(count(limited.graph, "dropout"), 0);
+  expect_same_bits(training, free, limited);
+}
+
+TEST_F(Recompute, CheapNodesGoFirst) {
+  const auto training = step("resnet18", {.batch = 8, .shape = {3, 64, 64}, .classes = 10});
+  const CompiledStep free = compiled(training.graph, 0);
+  const CompiledStep limited = compiled(training.graph, free.plan.arena_bytes * 8 / 10);
+  EXPECT_LE(limited.plan.arena_bytes, limited.plan.arena_limit_bytes);
+  EXPECT_EQ(count(limited.graph, "conv2d"), 0);
+  EXPECT_LT(limited.recompute.seconds, 0.1 * limited.recompute.all_seconds);
+}
+
+TEST_F(Recompute, AnImpossibleLimitGivesTheLeastThatWasFound) {
+  const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
+  const CompiledStep free = compiled(training.graph, 0), limited = compiled(training.graph, 1000);
+  EXPECT_GT(limited.plan.arena_bytes, 1000);
+  EXPECT_LT(limited.plan.arena_bytes, free.plan.arena_bytes / 2);
+}
+
+}  // namespace
+}  // namespace weft

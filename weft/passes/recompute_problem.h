@@ -1,0 +1,92 @@
+// What recomputation decides about, without a graph: steps that read and write buffers, and for each buffer whether it
+// stays from its first use to its last, or is dropped over its longest pause and made again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace weft::passes {
+
+struct RecomputeBuffer {
+  int64_t bytes = 0;
+  bool outlives_step = false;
+};
+
+struct RecomputeStep {
+  std::vector<int32_t> reads, writes;                 // buffers, each once
+  std::vector<std::pair<int32_t, int32_t>> in_place;  // (written, read): one memory where the read one dies here
+  int64_t workspace_bytes = 0;
+  // The same run again, perhaps in a cheaper way.
+  bool is_repeatable = true;
+  std::vector<int32_t> reads_again, writes_again;
+  int64_t workspace_bytes_again = 0;
+  double seconds_again = 0;
+};
+
+struct RecomputeProblem {
+  std::vector<RecomputeBuffer> buffers;
+  std::vector<RecomputeStep> steps;  // in order of execution
+};
+
+enum class Fate : uint8_t {
+  stays,
+  again,            // made again before the first use after the pause, then kept
+  again_each_time,  // dropped once more wherever it is not used for some steps
+};
+
+/// A step in the longer order that recomputation makes.
+struct RecomputeEvent {
+  int32_t step = 0;
+  bool is_again = false;
+};
+
+struct RecomputeOutcome {
+  int64_t peak_bytes = 0;
+  double excess = 0;   // bytes above the limit, summed over events
+  double seconds = 0;  // of all that runs again
+};
+
+/// Follows the steps under given fates.
+class RecomputeSimulator {
+ public:
+  /// Keeps a reference to the problem.
+  explicit RecomputeSimulator(const RecomputeProblem& problem);
+
+  /// Steps between the last use before the buffer's longest pause and the first use after it; 0 where it has none.
+  int32_t pause(int32_t buffer) const;
+  int32_t writer(int32_t buffer) const { return writer_[static_cast<size_t>(buffer)]; }
+
+  RecomputeOutcome run(const std::vector<Fate>& fates, int64_t limit_bytes);
+  /// Of the last run.
+  const std::vector<RecomputeEvent>& events() const { return events_; }
+
+ private:
+  struct Instance {
+    int32_t buffer, first, last;
+  };
+  struct Overwrite {
+    int32_t instance, event;
+  };
+
+  bool is_available(int32_t buffer, int32_t step) const;
+  void require(int32_t buffer, int32_t step);
+  void record(int32_t step, int32_t at_step, bool again);
+  void write(int32_t buffer, int32_t at_step, bool again);
+  RecomputeOutcome sum_up(int64_t limit_bytes);
+
+  const RecomputeProblem& problem_;
+  std::vector<int32_t> writer_, early_end_, late_start_;  // per buffer: steps
+  // Of a run.
+  const std::vector<Fate>* fates_ = nullptr;
+  std::vector<RecomputeEvent> events_;
+  std::vector<Instance> instances_;
+  std::vector<Overwrite> overwrites_;
+  std::vector<int32_t> current_, touched_;  // per buffer: its newest instance, the step that touched it last
+  std::vector<bool> is_remade_;             // per buffer
+  std::vector<int64_t> change_;             // per event: of the bytes alive
+  double seconds_ = 0;
+};
+
+}  // namespace weft::passes

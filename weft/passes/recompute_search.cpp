@@ -1,0 +1,221 @@
+#include "weft/passes/recompute_search.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "weft/base/rng.h"
+
+namespace weft::passes {
+
+namespace {
+
+constexpr int32_t kShortestPause = 2;         // steps
+constexpr int64_t kSmallestShare = 1024;      // of the largest buffer: smaller ones free nothing worth a node
+constexpr int kIdleRounds = 60;               // of improvement without any
+constexpr int64_t kEventBudget = 20'000'000;  // of all simulations: about a second
+
+class Search {
+ public:
+  Search(const RecomputeProblem& problem, int64_t limit_bytes)
+      : problem_(problem), simulator_(problem), limit_(limit_bytes), random_(0), is_banned_(problem.buffers.size()) {
+    int64_t largest = 0;
+    for (const RecomputeBuffer& buffer : problem.buffers) largest = std::max(largest, buffer.bytes);
+    for (size_t index = 0; index < problem.buffers.size(); ++index) {
+      const auto buffer = static_cast<int32_t>(index);
+      const int32_t writer = simulator_.writer(buffer);
+      if (writer < 0 || !problem.steps[static_cast<size_t>(writer)].is_repeatable) continue;
+      if (problem.buffers[index].outlives_step || simulator_.pause(buffer) < kShortestPause) continue;
+      const auto& made = problem.steps[static_cast<size_t>(writer)].writes_again;
+      if (std::find(made.begin(), made.end(), buffer) == made.end()) continue;
+      if (problem.buffers[index].bytes * kSmallestShare >= largest) candidates_.push_back(buffer);
+    }
+    std::sort(candidates_.begin(), candidates_.end(),
+              [&](int32_t a, int32_t b) { return simulator_.writer(a) < simulator_.writer(b); });
+  }
+
+  RecomputeChoice run() {
+    std::vector<Fate> fates(problem_.buffers.size(), Fate::stays);
+    descend(fates);
+    for (const int32_t candidate : candidates_) fates[static_cast<size_t>(candidate)] = Fate::again;
+    descend(fates);
+    // A limit that is hard to meet is met more easily by whoever aims lower first.
+    for (const double share : {0.8, 0.6, 0.4, 0.2, 0.0})
+      if (best_.outcome.excess > 0) descend_by(share);
+    improve();
+    simulate(best_.fates);
+    best_.events = simulator_.events();
+    return std::move(best_);
+  }
+
+ private:
+  RecomputeOutcome simulate(const std::vector<Fate>& fates) {
+    const RecomputeOutcome outcome = simulator_.run(fates, limit_);
+    events_ += static_cast<int64_t>(simulator_.events().size());
+    return outcome;
+  }
+
+  bool is_spent() const { return events_ > kEventBudget; }
+
+  static bool is_better(const RecomputeOutcome& a, const RecomputeOutcome& b) {
+    if ((a.excess == 0) != (b.excess == 0)) return a.excess == 0;
+    return a.excess == 0 ? a.seconds < b.seconds : a.peak_bytes < b.peak_bytes;
+  }
+
+  void keep_if_better(const std::vector<Fate>& fates, const RecomputeOutcome& outcome) {
+    if (!best_.fates.empty() && !is_better(outcome, best_.outcome)) return;
+    best_.fates = fates;
+    best_.outcome = outcome;
+  }
+
+  /// Bytes above the limit saved per second that it costs; what saves both is taken first.
+  static double score(const RecomputeOutcome& before, const RecomputeOutcome& after) {
+    const double saved = before.excess - after.excess, seconds = after.seconds - before.seconds;
+    if (saved <= 0) return 0;
+    return saved / std::max(seconds, 1e-9);
+  }
+
+  /// Changes one fate after the other, always the one of the best score, until everything fits or nothing helps. Scores
+  /// are computed anew only when they come first (Minoux 1978, "Accelerated greedy algorithms").
+  RecomputeOutcome change_greedily(std::vector<Fate>& fates, Fate from, Fate to) {
+    RecomputeOutcome now = simulate(fates);
+    struct Entry {
+      double score;
+      int32_t buffer;
+      int version;
+      bool operator<(const Entry& other) const {
+        return score != other.score ? score < other.score : buffer > other.buffer;
+      }
+    };
+    for (bool progress = true; progress && now.excess > 0 && !is_spent();) {
+      progress = false;
+      int version = 0;
+      std::priority_queue<Entry> queue;
+      for (const int32_t buffer : candidates_)
+        if (fates[static_cast<size_t>(buffer)] == from && !is_banned_[static_cast<size_t>(buffer)])
+          queue.push({1e300, buffer, -1});
+      while (!queue.empty() && now.excess > 0 && !is_spent()) {
+        const Entry top = queue.top();
+        queue.pop();
+        Fate& fate = fates[static_cast<size_t>(top.buffer)];
+        fate = to;
+        const RecomputeOutcome then = simulate(fates);
+        const double now_worth = score(now, then);
+        const bool is_best = top.version == version || queue.empty() || now_worth >= queue.top().score;
+        if (now_worth > 0 && is_best) {
+          now = then;
+          ++version;
+          progress = true;
+          continue;
+        }
+        fate = from;
+        if (now_worth > 0) queue.push({now_worth, top.buffer, version});
+      }
+    }
+    return now;
+  }
+
+  /// Takes back what is not needed, the costliest first.
+  RecomputeOutcome prune(std::vector<Fate>& fates, RecomputeOutcome now) {
+    for (const Fate to : {Fate::stays, Fate::again}) {
+      std::vector<std::pair<double, int32_t>> dropped;
+      for (const int32_t buffer : candidates_) {
+        const Fate fate = fates[static_cast<size_t>(buffer)];
+        if (fate == Fate::stays || fate == to) continue;
+        const auto writer = static_cast<size_t>(simulator_.writer(buffer));
+        dropped.emplace_back(-problem_.steps[writer].seconds_again, buffer);
+      }
+      std::sort(dropped.begin(), dropped.end());
+      for (const auto& [seconds, buffer] : dropped) {
+        if (is_spent()) return now;
+        const Fate fate = fates[static_cast<size_t>(buffer)];
+        fates[static_cast<size_t>(buffer)] = to;
+        const RecomputeOutcome then = simulate(fates);
+        if (then.excess == 0 && then.seconds <= now.seconds)
+          now = then;
+        else
+          fates[static_cast<size_t>(buffer)] = fate;
+      }
+    }
+    return now;
+  }
+
+  RecomputeOutcome change_both_ways(std::vector<Fate>& fates) {
+    RecomputeOutcome now;
+    for (const auto& [from, to] : {std::pair{Fate::stays, Fate::again}, std::pair{Fate::again, Fate::stays},
+                                   std::pair{Fate::stays, Fate::again}, std::pair{Fate::again, Fate::again_each_time}})
+      now = change_greedily(fates, from, to);
+    return now;
+  }
+
+  RecomputeOutcome descend(std::vector<Fate> fates) {
+    RecomputeOutcome now = simulate(fates);
+    keep_if_better(fates, now);
+    if (now.excess > 0) now = change_both_ways(fates);
+    if (now.excess == 0) now = prune(fates, now);
+    keep_if_better(fates, now);
+    return now;
+  }
+
+  void descend_by(double share) {
+    const int64_t limit = limit_;
+    for (const Fate start : {Fate::stays, Fate::again}) {
+      std::vector<Fate> fates(problem_.buffers.size(), Fate::stays);
+      for (const int32_t candidate : candidates_) fates[static_cast<size_t>(candidate)] = start;
+      limit_ = static_cast<int64_t>(share * static_cast<double>(limit));
+      change_both_ways(fates);
+      limit_ = limit;
+      descend(fates);
+    }
+  }
+
+  /// Forgets some choices and finds them anew: those for a stretch of the order, or a few that must not come back.
+  void improve() {
+    if (candidates_.empty()) return;
+    const auto count = static_cast<uint32_t>(candidates_.size());
+    int idle = 0;
+    while (!is_spent() && (best_.outcome.excess > 0 || best_.outcome.seconds > 0) && idle < kIdleRounds) {
+      std::vector<Fate> fates = best_.fates;
+      const uint32_t way = random_.below(4);
+      if (way < 2) {
+        const uint32_t length = 1 + random_.below(std::max<uint32_t>(2, count / 3)), begin = random_.below(count);
+        for (uint32_t at = begin; at < std::min(count, begin + length); ++at)
+          fates[static_cast<size_t>(candidates_[at])] = way == 0 ? Fate::again : Fate::stays;
+      } else {
+        for (uint32_t banned = 1 + random_.below(3); banned-- > 0;)
+          if (const int32_t buffer = drawn(fates); buffer >= 0) {
+            fates[static_cast<size_t>(buffer)] = Fate::stays;
+            is_banned_[static_cast<size_t>(buffer)] = true;
+          }
+      }
+      const RecomputeOutcome before = best_.outcome;
+      descend(fates);
+      idle = is_better(best_.outcome, before) ? 0 : idle + 1;
+      is_banned_.assign(is_banned_.size(), false);
+    }
+  }
+
+  /// One of those that are dropped; -1: there is none.
+  int32_t drawn(const std::vector<Fate>& fates) {
+    std::vector<int32_t> dropped;
+    for (const int32_t buffer : candidates_)
+      if (fates[static_cast<size_t>(buffer)] != Fate::stays) dropped.push_back(buffer);
+    return dropped.empty() ? -1 : dropped[random_.below(static_cast<uint32_t>(dropped.size()))];
+  }
+
+  const RecomputeProblem& problem_;
+  RecomputeSimulator simulator_;
+  int64_t limit_;
+  RandomStream random_;
+  std::vector<int32_t> candidates_;  // in order of their writers
+  std::vector<bool> is_banned_;      // per buffer: stays for now
+  RecomputeChoice best_;
+  int64_t events_ = 0;  // simulated so far
+};
+
+}  // namespace
+
+RecomputeChoice choose_recompute(const RecomputeProblem& problem, int64_t limit_bytes) {
+  return Search(problem, limit_bytes).run();
+}
+
+}  // namespace weft::passes

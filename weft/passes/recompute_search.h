@@ -1,0 +1,20 @@
+// Chooses which buffers are dropped and made again, so that the step fits a limit at the least extra time: greedily by
+// bytes above the limit saved per second, from both ends (nothing dropped, everything dropped), then by taking back
+// whatever turned out superfluous, then by choosing parts of the order anew (large neighbourhood search).
+#pragma once
+
+#include "weft/passes/recompute_problem.h"
+
+namespace weft::passes {
+
+struct RecomputeChoice {
+  std::vector<Fate> fates;
+  std::vector<RecomputeEvent> events;
+  RecomputeOutcome outcome;
+  bool fits() const { return outcome.excess == 0; }
+};
+
+/// The cheapest choice found that fits, or else the one with the lowest peak. The same for the same problem.
+RecomputeChoice choose_recompute(const RecomputeProblem& problem, int64_t limit_bytes);
+
+}  // namespace weft::passes

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "weft/plot/figure.h"
+#include "weft/plot/map.h"
+
+namespace weft::plot {
+
+namespace {
+
+constexpr double kWidth = 1080, kPanelHeight = 300;  // pixels
+constexpr double kLeft = 84, kRight = 20, kTop = 62, kGap = 52, kLine = 15;
+constexpr double kLetterWidth = 6.2, kLetterHeight = 11;
+/// Distinct for the colour-blind too (Okabe and Ito 2008).
+constexpr std::array<std::string_view, 6> kColours{"#999999", "#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7"};
+
+std::string_view colour(int group) { return kColours[static_cast<size_t>(group) % kColours.size()]; }
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return result;
+}
+
+std::string written(const std::string& text, double x, double y, std::string_view anchor = "start") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(text));
+}
+
+std::string line(double x, double y, double to_x, double to_y, std::string_view stroke) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x, y, to_x,
+                     to_y, stroke);
+}
+
+class PanelWriter {
+ public:
+  PanelWriter(const Map& map, const MapPanel& panel, double top) : map_(map), panel_(panel), top_(top) {
+    double right = 1, high = 1;
+    for (const MapPanel& each : map.panels) {  // one x axis for all
+      for (const Area& area : each.areas) right = std::max(right, area.x.back());
+      for (const Box& box : each.boxes) right = std::max(right, box.right);
+    }
+    for (const Area& area : panel.areas) high = std::max(high, *std::max_element(area.high.begin(), area.high.end()));
+    for (const Box& box : panel.boxes) high = std::max(high, box.top);
+    x_ = make_axis(0, right, 9);
+    x_.high = right;
+    y_ = make_axis(0, high, 6);
+  }
+
+  std::string text() const {
+    std::string svg = written(panel_.title, kLeft, top_ - 8);
+    for (const double mark : marks_of(y_)) {
+      svg += line(kLeft, row(mark), kWidth - kRight, row(mark), "#e0e0e0");
+      svg += written(map_.label_of_y(mark), kLeft - 6, row(mark) + 4, "end");
+    }
+    for (const double mark : marks_of(x_))
+      if (mark <= x_.high) svg += written(label_of(x_, mark), column(mark), top_ + kPanelHeight + 15, "middle");
+    for (const Area& area : panel_.areas) svg += area_text(area);
+    for (const Box& box : panel_.boxes) svg += box_text(box);
+    if (map_.mark >= 0) {
+      svg += line(column(map_.mark), top_, column(map_.mark), top_ + kPanelHeight, "#000000");
+      const bool is_right = column(map_.mark) > kWidth / 2;
+      svg += written(map_.mark_label, column(map_.mark) + (is_right ? -5 : 5), top_ + 12, is_right ? "end" : "start");
+    }
+    return svg;
+  }
+
+ private:
+  double column(double x) const { return kLeft + x / x_.high * (kWidth - kLeft - kRight); }
+  double row(double y) const { return top_ + kPanelHeight * (1 - y / y_.high); }
+
+  std::string area_text(const Area& area) const {
+    std::string points;
+    for (size_t step = 0; step < area.high.size(); ++step)
+      points += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", column(area.x[step]), row(area.high[step]),
+                            column(area.x[step + 1]), row(area.high[step]));
+    for (size_t step = area.low.size(); step-- > 0;)
+      points += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", column(area.x[step + 1]), row(area.low[step]),
+                            column(area.x[step]), row(area.low[step]));
+    return fmt::format("<polygon points=\"{}\" fill=\"{}\"/>\n", points, colour(area.group));
+  }
+
+  std::string box_text(const Box& box) const {
+    const double left = column(box.left), top = row(box.top);
+    const double width = column(box.right) - left, height = row(box.bottom) - top;
+    std::string svg = fmt::format(
+        "<g><title>{}</title><rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" "
+        "fill-opacity=\"0.75\" stroke=\"#ffffff\" stroke-width=\"0.4\"/>",
+        escaped(box.hint), left, top, std::max(width, 0.3), std::max(height, 0.2), colour(box.group));
+    const bool fits = height >= kLetterHeight && width >= kLetterWidth * static_cast<double>(box.label.size()) + 4;
+    if (fits) svg += written(box.label, left + 3, top + height / 2 + 4);
+    return svg + "</g>\n";
+  }
+
+  const Map& map_;
+  const MapPanel& panel_;
+  const double top_;
+  Axis x_, y_;
+};
+
+}  // namespace
+
+std::string draw_svg(const Map& map) {
+  const auto panels = static_cast<double>(map.panels.size());
+  const double below = kTop + panels * (kPanelHeight + kGap);
+  const double height = below + kLine * static_cast<double>(map.lines.size() + 1);
+  std::string svg = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"11\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+      kWidth, height);
+  svg += written(map.title, kLeft, 20);
+  double legend = kLeft;
+  for (size_t group = 0; group < map.groups.size(); ++group) {
+    svg += fmt::format("<rect x=\"{:.1f}\" y=\"28\" width=\"10\" height=\"10\" fill=\"{}\"/>\n", legend,
+                       colour(static_cast<int>(group)));
+    svg += written(map.groups[group], legend + 14, 37);
+    legend += 34 + kLetterWidth * static_cast<double>(map.groups[group].size());
+  }
+  double top = kTop;
+  for (const MapPanel& panel : map.panels) {
+    svg += PanelWriter(map, panel, top).text();
+    top += kPanelHeight + kGap;
+  }
+  svg += written(map.x_label, (kLeft + kWidth - kRight) / 2, below - 18, "middle");
+  for (size_t index = 0; index < map.lines.size(); ++index)
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-family=\"monospace\" xml:space=\"preserve\">{}</text>\n",
+                       kLeft, below + kLine * static_cast<double>(index), escaped(map.lines[index]));
+  return svg + "</svg>\n";
+}
+
+}  // namespace weft::plot
