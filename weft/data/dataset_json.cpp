@@ -9,6 +9,14 @@ namespace weft::data {
 
 using nlohmann::json;
 
+int64_t whole_number(const json& value) { return value.get_ref<const json::number_integer_t&>(); }
+
+std::vector<int64_t> whole_numbers(const json& list) {
+  std::vector<int64_t> numbers;
+  for (const json& value : list) numbers.push_back(whole_number(value));
+  return numbers;
+}
+
 json to_json(const DatasetInfo& info) {
   json root = {{"name", info.name},
                {"task", name_of(info.task)},
@@ -39,13 +47,13 @@ DatasetInfo info_from_json(const json& root, const std::string& name) {
   DatasetInfo info;
   info.name = root.at("name");
   info.task = parse_task(root.value("task", std::string(name_of(info.task))));
-  info.sample_shape = Shape(root.at("sample_shape").get<std::vector<int64_t>>());
+  info.sample_shape = Shape(whole_numbers(root.at("sample_shape")));
   info.sample_dtype = dtype("sample_dtype", info.sample_dtype);
-  info.target_shape = Shape(root.value("target_shape", std::vector<int64_t>()));
+  info.target_shape = Shape(whole_numbers(root.value("target_shape", json::array())));
   info.target_dtype = dtype("target_dtype", info.target_dtype);
-  info.vocabulary = root.value("vocabulary", int64_t{0});
-  info.source_length = root.value("source_length", int64_t{0});
-  info.classes = root.at("classes");
+  info.vocabulary = whole_number(root.value("vocabulary", json(0)));
+  info.source_length = whole_number(root.value("source_length", json(0)));
+  info.classes = whole_number(root.at("classes"));
   info.class_names = root.at("class_names").get<std::vector<std::string>>();
   info.targets.mean = root.value("target_mean", std::vector<float>());
   info.targets.deviation = root.value("target_deviation", std::vector<float>());

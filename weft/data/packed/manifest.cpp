@@ -30,11 +30,13 @@ ordered_json to_json(const PackedSplit& split) {
 }
 
 PackedSplit split_from(const json& root) {
-  PackedSplit split{.name = root.at("name"), .samples = root.at("samples"), .records = root.at("records")};
-  split.tokens = root.value("tokens", int64_t{0});
-  split.class_counts = root.value("class_counts", std::vector<int64_t>());
+  PackedSplit split{.name = root.at("name"),
+                    .samples = whole_number(root.at("samples")),
+                    .records = whole_number(root.at("records"))};
+  split.tokens = whole_number(root.value("tokens", json(0)));
+  split.class_counts = whole_numbers(root.value("class_counts", json::array()));
   for (const json& shard : root.at("shards"))
-    split.shards.push_back({shard.at("file"), shard.at("records"), shard.at("bytes")});
+    split.shards.push_back({shard.at("file"), whole_number(shard.at("records")), whole_number(shard.at("bytes"))});
   return split;
 }
 
@@ -111,9 +113,10 @@ PackedManifest parse_packed_manifest(std::string_view text, const std::string& f
   PackedManifest manifest;
   try {
     const json root = json::parse(text);
-    if (root.at("format").get<int>() != kFormat)
-      fail(ErrorKind::data, "[packed] '{}' has format {}, this weft reads format {}; pack the data again", file,
-           root.at("format").get<int>(), kFormat);
+    const int64_t format = whole_number(root.at("format"));
+    if (format != kFormat)
+      fail(ErrorKind::data, "[packed] '{}' has format {}, this weft reads format {}; pack the data again", file, format,
+           kFormat);
     const auto* const form = std::find(std::begin(kForms), std::end(kForms), root.at("form").get<std::string>());
     if (form == std::end(kForms)) damaged("its form is unknown");
     manifest.form = static_cast<PackedForm>(form - std::begin(kForms));
@@ -121,8 +124,8 @@ PackedManifest parse_packed_manifest(std::string_view text, const std::string& f
     manifest.source = made.at("from");
     const std::string by = made.at("by");
     manifest.weft = by.starts_with("weft ") ? by.substr(5) : by;
-    manifest.picture_size = made.value("shorter_side", int64_t{0});
-    manifest.quality = made.value("jpeg_quality", int64_t{0});
+    manifest.picture_size = whole_number(made.value("shorter_side", json(0)));
+    manifest.quality = whole_number(made.value("jpeg_quality", json(0)));
     manifest.info = info_from_json(root.at("info"), file);
     manifest.statistics.mean = root.at("mean").get<std::vector<float>>();
     manifest.statistics.deviation = root.at("deviation").get<std::vector<float>>();
