@@ -73,9 +73,23 @@ TEST_F(Init, OfATableOfClassesTheRecipeTrains) {
   EXPECT_GT(summary["test_accuracy"], 0.9);
 }
 
+TEST_F(Init, OtherMistakesInATableAreNoReasonToPredictNumbers) {
+  write_all(path("t.csv"), "x,goal\n1,5\n2,5\n3,5\n4,5\n");
+  expect_error(weft({"init", "csv:t.csv", "-o", "t.toml"}), 1, "all 3 training rows have the label '5'");
+  EXPECT_FALSE(fs::exists(path("t.toml")));
+}
+
+TEST_F(Init, WordsOfTheNextCommandAreQuoted) {
+  const Outcome outcome = weft({"init", data(), "-o", "my first's.toml", "--threads", "1"});
+  EXPECT_NE(outcome.out.find("train 'my first'\\''s.toml'\n"), std::string::npos) << outcome.out;
+}
+
 TEST_F(Init, NumbersThatMakeNoClassesArePredicted) {
   write_table("t.csv", 600, true);
-  ASSERT_EQ(weft({"init", "csv:t.csv", "-o", "t.toml"}).code, 0);
+  const Outcome written = weft({"init", "csv:t.csv", "-o", "t.toml"});
+  ASSERT_EQ(written.code, 0);
+  EXPECT_NE(written.err.find("different labels in"), std::string::npos) << written.err;
+  EXPECT_NE(written.err.find("the recipe predicts the number, by task=regression"), std::string::npos) << written.err;
   expect_line("t.toml", "data = \"csv:t.csv?task=regression\"");
   const json summary = train("t.toml", "40");
   EXPECT_EQ(summary["task"], "regression");

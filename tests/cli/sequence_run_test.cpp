@@ -93,6 +93,11 @@ TEST_F(PairRun, LinesThatCannotBeTranslated) {
   expect_error(weft({"predict", "r", "empty.txt"}), 1, "'empty.txt' holds no text; want one on each line");
 }
 
+TEST_F(PairRun, DataThatASpecNamesAreForClassesAndValues) {
+  expect_error(weft({"predict", "r", "pairs:p.tsv"}), 2,
+               "'pairs:p.tsv' names data, and a model for translation predicts files");
+}
+
 TEST_F(PairRun, SourceIsWhatTheDataSay) {
   expect_error(weft({"train", "--model", "seq2seq_attention", "--data", "pairs:p.tsv", "--run", "s", "--set",
                      "model.source=3", "--batch", "16"}),
@@ -167,6 +172,14 @@ TEST_F(LabelledRun, LearnsEvaluatesAndPredicts) {
   EXPECT_EQ(predicted[1]["text"], "so bad") << "of a labelled line the text";
   EXPECT_EQ(predicted[1]["classes"][0]["name"], "no");
   EXPECT_NE(weft({"predict", "r", "new.txt"}).out.find("line 1: yes "), std::string::npos);
+}
+
+TEST_F(LabelledRun, PredictsDataThatASpecNames) {
+  const json rows = json::parse(weft({"predict", "r", "labelled:l.tsv", "--json"}).out)[0]["rows"];
+  const json lines = json::parse(weft({"predict", "r", "l.tsv", "--json"}).out)[0]["lines"];
+  ASSERT_EQ(rows.size(), 200u);
+  for (size_t at = 0; at < rows.size(); ++at)
+    EXPECT_EQ(rows[at]["classes"][0]["name"], lines[at]["classes"][0]["name"]) << at;
 }
 
 TEST_F(LabelledRun, InitWritesARecipe) {

@@ -112,6 +112,22 @@ TEST_F(TableRun, PredictsValuesInTheirOwnUnit) {
   EXPECT_FALSE(json::parse(last).contains("train_accuracy")) << last;
 }
 
+TEST_F(TableRun, PredictionsKeepTheDigitsOfLargeValues) {
+  std::string text = "x,time\n";
+  for (int row = 0; row < 100; ++row) text += std::to_string(row) + "," + std::to_string(1700000123 + 100 * row) + "\n";
+  write_all(path("t.csv"), text);
+  ASSERT_EQ(train("csv:t.csv?task=regression", "r").code, 0);
+  const json rows = json::parse(weft({"predict", "r", "t.csv", "--json"}).out)[0]["rows"];
+  const Outcome printed = weft({"predict", "r", "t.csv"});
+  std::istringstream lines(printed.out);
+  std::string line;
+  std::getline(lines, line);  // the file
+  for (const json& row : rows) {
+    std::getline(lines, line);
+    EXPECT_NEAR(std::stod(line.substr(line.find(": ") + 2)), row["value"].get<double>(), 0.01) << line;
+  }
+}
+
 TEST_F(TableRun, RowsAreNoImages) {
   write_all(path("t.csv"), table(100, 1));
   expect_error(weft({"train", "--model", "lenet5", "--data", "csv:t.csv", "--run", "r", "--batch", "16"}), 1,

@@ -1,7 +1,9 @@
 // weft init: a commented recipe for the data at hand, with what it will take.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <chrono>
+#include <cstring>
 #include <memory>
 
 #include "weft/base/error.h"
@@ -39,7 +41,7 @@ OpenedData open_both(const train::Library& library, const std::string& spec) {
   return opened;
 }
 
-/// A table whose labels make no classes is opened once more for its values.
+/// A table of which an error says that its labels are better predicted as numbers is opened once more for its values.
 OpenedData open_data(const train::Library& library, const std::string& text) {
   try {
     return open_both(library, text);
@@ -47,14 +49,25 @@ OpenedData open_data(const train::Library& library, const std::string& text) {
     data::DataSpec spec = data::parse_data_spec(text);
     const bool says_task = std::any_of(spec.options.begin(), spec.options.end(),
                                        [](const auto& option) { return option.first == "task"; });
-    if (error.kind() != ErrorKind::data || spec.kind != "csv" || says_task) throw;
+    const std::string message = error.what();
+    const size_t advice = message.find("; to predict the number, add task=regression");
+    if (error.kind() != ErrorKind::data || spec.kind != "csv" || says_task || advice == message.npos) throw;
     spec.options.emplace_back("task", "regression");
-    try {
-      return open_both(library, data::print_data_spec(spec));
-    } catch (const Error&) {
-    }
-    throw;  // what is wrong with it as classes
+    OpenedData opened = open_both(library, data::print_data_spec(spec));
+    say(message.substr(0, advice) + ": the recipe predicts the number, by task=regression");
+    return opened;
   }
+}
+
+/// As a word of a command line.
+std::string quoted_for_shell(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./+=:,%@", c);
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 /// The median of some runs on random batches, after a first one.
@@ -129,7 +142,7 @@ int init_command(const train::Library& library, const InitOptions& options, cons
   }
   write_atomically(path, text);
   fmt::print("{}: {} on {}; {}\nnext, try:\n  {} train {}\n", path, recipe.spec.model.name, holds, takes, program,
-             path);
+             quoted_for_shell(path));
   return 0;
 }
 

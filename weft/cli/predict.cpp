@@ -1,6 +1,8 @@
 // weft predict: the classes of images, their pixels, rows and lines, the values of rows, the text in pictures, what
 // follows a text or what it becomes.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "weft/base/error.h"
@@ -16,6 +18,18 @@ int predict_command(const train::Library& library, const PredictOptions& options
   const data::DatasetInfo& info = model.data().info;
   if (!options.masks.empty() && info.task != data::Task::segmentation)
     fail(ErrorKind::usage, "--masks is for models that name the class of each pixel; leave it away");
+  const auto spec = std::find_if(options.files.begin(), options.files.end(), [&](const std::string& file) {
+    std::error_code code;
+    return model.names_data(file) && !std::filesystem::is_regular_file(file, code);
+  });
+  if (spec != options.files.end()) {
+    if (info.task == data::Task::classification || info.task == data::Task::regression)
+      return predict_rows(model, options);
+    fail(ErrorKind::usage,
+         "'{}' names data, and a model for {} predicts files; name them, or measure it by `weft eval {} "
+         "--data {}`",
+         *spec, data::name_of(info.task), options.run, *spec);
+  }
   switch (info.task) {
     case data::Task::translation:
       return translate_lines(model, options);

@@ -1,8 +1,8 @@
 #include "weft/cli/prediction.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "weft/base/error.h"
@@ -85,10 +85,46 @@ std::vector<int64_t> ranking(const float* probabilities, int64_t classes, int64_
   return order;
 }
 
+namespace {
+
+/// Of what is predicted, in double: a table's label, such as a time in seconds, has more digits than a float.
+struct TargetStatistics {
+  std::vector<double> mean, deviation;
+};
+
+TargetStatistics target_statistics(const data::DatasetInfo& info) {
+  if (data::is_table(info)) {
+    const auto encoding = data::TableEncoding::from_json(info.encoding);
+    return {{encoding.label().mean}, {encoding.label().deviation}};
+  }
+  return {{info.targets.mean.begin(), info.targets.mean.end()},
+          {info.targets.deviation.begin(), info.targets.deviation.end()}};
+}
+
+/// Values in their own unit, and as text with the digits that a float of standardised values can tell apart.
+struct PredictedValues {
+  PredictedValues(const float* p, size_t count, const TargetStatistics& statistics) {
+    for (size_t at = 0; at < count; ++at) {
+      const bool standardised = at < statistics.deviation.size();
+      const double deviation = standardised ? statistics.deviation[at] : 1;
+      const double value = static_cast<double>(p[at]) * deviation + (standardised ? statistics.mean[at] : 0);
+      const double steps = std::abs(value) / (deviation * static_cast<double>(std::numeric_limits<float>::epsilon()));
+      const int digits = std::clamp(static_cast<int>(std::log10(std::max(steps, 1.0))), 6, 17);
+      values.push_back(value);
+      text += fmt::format("{}{:.{}g}", text.empty() ? "" : ", ", value, digits);
+    }
+  }
+  std::vector<double> values;
+  std::string text;
+};
+
+}  // namespace
+
 int predict_images(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const data::Normalization normalization(model.data().statistics, info.sample_shape[0]);
   data::Batch batch = empty_batch(info);
+  const TargetStatistics statistics = target_statistics(info);
   const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
   return for_each_file(options, [&](const std::string& file) {
     const data::Image image = data::read_sample(file, info);
@@ -96,8 +132,9 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
     const Tensor output = model.run(batch);
     const float* p = output.data_as<float>();
     if (info.task == data::Task::regression) {
-      if (!options.json) fmt::print("{}: {:.6g}\n", file, static_cast<double>(*p));
-      return ordered_json{{"file", file}, {"values", std::vector<float>(p, p + output.elements())}};
+      const PredictedValues predicted(p, static_cast<size_t>(info.classes), statistics);
+      if (!options.json) fmt::print("{}: {}\n", file, predicted.text);
+      return ordered_json{{"file", file}, {"values", predicted.values}};
     }
     auto classes = ordered_json::array();
     Table table({{"", Align::left}, {"", Align::right}});
@@ -117,12 +154,19 @@ bool is_of_kind(const std::string& spec, const std::string& kind) {
   return spec == kind || spec.starts_with(kind + ":");
 }
 
+}  // namespace
+
+bool PredictionModel::names_data(const std::string& text) const {
+  return std::any_of(data_kinds().begin(), data_kinds().end(), [&](const auto& k) { return is_of_kind(text, k.name); });
+}
+
+namespace {
+
 /// The rows that a text names: data of any kind, or the file of a table.
 std::unique_ptr<data::Dataset> open_rows(const PredictionModel& model, const std::string& text) {
   const data::DatasetInfo& trained = model.data().info;
   const std::vector<data::DatasetKind>& kinds = model.data_kinds();
-  const bool names_kind =
-      std::any_of(kinds.begin(), kinds.end(), [&](const auto& k) { return is_of_kind(text, k.name); });
+  const bool names_kind = model.names_data(text);
   if (is_of_kind(text, "csv")) return data::open_csv_features(data::parse_data_spec(text), trained.encoding);
   if (!names_kind && data::is_table(trained))
     return data::open_csv_features({.kind = "csv", .argument = text, .options = {}}, trained.encoding);
@@ -140,23 +184,12 @@ std::unique_ptr<data::Dataset> open_rows(const PredictionModel& model, const std
   return dataset;
 }
 
-/// In their own unit.
-std::vector<double> predicted_values(const float* p, const data::DatasetInfo& info) {
-  std::vector<double> values;
-  for (size_t at = 0; at < static_cast<size_t>(info.classes); ++at) {
-    const bool standardised = at < info.targets.deviation.size();
-    const double deviation = standardised ? static_cast<double>(info.targets.deviation[at]) : 1;
-    values.push_back(static_cast<double>(p[at]) * deviation +
-                     (standardised ? static_cast<double>(info.targets.mean[at]) : 0));
-  }
-  return values;
-}
-
 }  // namespace
 
 int predict_rows(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const bool values = info.task == data::Task::regression;
+  const TargetStatistics statistics = values ? target_statistics(info) : TargetStatistics{};
   return for_each_file(options, [&](const std::string& file) {
     const auto dataset = open_rows(model, file);
     data::Loader loader(*dataset, train::evaluation_loader_options(model.spec(), model.data()));
@@ -170,12 +203,13 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
       for (int64_t at = 0; at < batch.count; ++at, ++row) {
         const float* p = output.data_as<float>() + at * width;
         if (values) {
-          const std::vector<double> predicted = predicted_values(p, info);
-          if (predicted.size() == 1)
-            rows.push_back({{"row", row}, {"value", predicted.front()}});
+          const PredictedValues predicted(p, static_cast<size_t>(info.classes), statistics);
+          if (!options.json)
+            fmt::print("  row {}: {}\n", row, predicted.text);
+          else if (predicted.values.size() == 1)
+            rows.push_back({{"row", row}, {"value", predicted.values.front()}});
           else
-            rows.push_back({{"row", row}, {"values", predicted}});
-          if (!options.json) fmt::print("  row {}: {:.6g}\n", row, fmt::join(predicted, ", "));
+            rows.push_back({{"row", row}, {"values", predicted.values}});
           continue;
         }
         auto classes = ordered_json::array();
@@ -185,8 +219,10 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
           classes.push_back({{"class", index}, {"name", model.class_name(index)}, {"probability", probability}});
           line += fmt::format("{}{} {:.2f} %", line.empty() ? "" : ", ", model.class_name(index), 100 * probability);
         }
-        rows.push_back({{"row", row}, {"classes", classes}});
-        if (!options.json) fmt::print("  row {}: {}\n", row, line);
+        if (options.json)
+          rows.push_back({{"row", row}, {"classes", classes}});
+        else
+          fmt::print("  row {}: {}\n", row, line);
       }
     }
     return ordered_json{{"file", file}, {"rows", rows}};

@@ -36,6 +36,8 @@ class PredictionModel {
   const std::vector<data::DatasetKind>& data_kinds() const { return library_.data; }
   const train::DataDescription& data() const { return run_.data; }
   const train::RunSpec& spec() const { return run_.spec; }
+  /// Whether it is data of a kind, "csv:FILE", rather than a file.
+  bool names_data(const std::string& text) const;
   /// "class 3" where the data have no names.
   std::string class_name(int64_t index) const;
 
@@ -59,7 +61,7 @@ int transcribe_images(PredictionModel& model, const PredictOptions& options);
 int segment_images(PredictionModel& model, const PredictOptions& options);
 /// Lines of texts: the class of each.
 int classify_lines(PredictionModel& model, const PredictOptions& options);
-/// Tables, or data of another kind that hold numbers: the class or the values of each row.
+/// Tables, or all samples of data that a spec names: the class or the values of each.
 int predict_rows(PredictionModel& model, const PredictOptions& options);
 /// Lines of texts: what each becomes.
 int translate_lines(PredictionModel& model, const PredictOptions& options);
