@@ -40,7 +40,7 @@ TEST(Format, AmountsOfMemoryAreReadAsPeopleWriteThem) {
 }
 
 TEST(Format, WhatIsNoAmountOfMemoryIsRefused) {
-  for (const char* text : {"", "GB", "1.5XB", "1.5GBs", "-1GB", "0", "nan", "inf", "1 G B", "1e30", "1.5 Gi", "1,5GB"})
+  for (const char* text : {"", "GB", "1.5XB", "1.5GBs", "-1GB", "0", "nan", "inf", "1 G B", "1e30", "1,5GB"})
     EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
 }
 
