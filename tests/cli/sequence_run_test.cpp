@@ -85,12 +85,29 @@ TEST_F(PairRun, PredictsAsManyRightAsEvaluationCounts) {
 }
 
 TEST_F(PairRun, LinesThatCannotBeTranslated) {
-  write_all(path("long.txt"), "abca\nabcab\n");
-  expect_error(weft({"predict", "r", "long.txt"}), 1, "'long.txt':2: 5 characters, the model reads up to 4");
+  write_all(path("long.txt"), "abcab\nabca\n\xff\nbbbb\n");
+  const Outcome some = weft({"predict", "r", "long.txt"});
+  EXPECT_EQ(some.code, 1);
+  EXPECT_NE(some.err.find("'long.txt':1: 5 characters, the model reads up to 4"), std::string::npos) << some.err;
+  EXPECT_NE(some.err.find("'long.txt:3' is no UTF-8 text"), std::string::npos) << some.err;
+  EXPECT_EQ(some.out.substr(0, 5), "abca\t") << "the other lines follow";
+  EXPECT_NE(some.out.find("\nbbbb\t"), std::string::npos) << some.out;
+  const json both = json::parse(weft({"predict", "r", "long.txt", "--json"}).out)[0]["lines"];
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[1]["line"], 4);
   write_all(path("other.txt"), "abcz\n");
   expect_error(weft({"predict", "r", "other.txt"}), 1, "'other.txt':1: the character 'z' is not among the");
   write_all(path("empty.txt"), "\n");
   expect_error(weft({"predict", "r", "empty.txt"}), 1, "'empty.txt' holds no text; want one on each line");
+}
+
+TEST_F(PairRun, FilesAreReadAsInTraining) {
+  write_all(path("plain.txt"), "abca\n");
+  write_all(path("marked.txt"),
+            "\xef\xbb\xbf"
+            "abca\n");
+  const std::string translated = weft({"predict", "r", "plain.txt"}).out;
+  EXPECT_EQ(weft({"predict", "r", "marked.txt"}).out, translated);
 }
 
 TEST_F(PairRun, DataThatASpecNamesAreForClassesAndValues) {

@@ -124,7 +124,7 @@ TEST_F(MasksTest, MasksTakeTheNearestPixel) {
 
 TEST_F(MasksTest, ClassesMayBeNamed) {
   pair("a", {{0, 1}, {0, 1}});
-  write("d/classes.txt", {'s', 'k', 'y', '\n', 's', 'e', 'a', '\r', '\n'});
+  write("d/classes.txt", {0xef, 0xbb, 0xbf, 's', 'k', 'y', '\n', 's', 'e', 'a', '\r', '\n'});
   EXPECT_EQ(open("split=0")->info().class_names, (std::vector<std::string>{"sky", "sea"}));
   write("d/classes.txt", {'s', 'k', 'y', '\n', 's', 'e', 'a', '\n', 's', 'u', 'n', '\n'});
   EXPECT_EQ(open("split=0")->info().classes, 3) << "though no mask shows the sun";

@@ -90,6 +90,15 @@ TEST_F(TextTest, OtherTextsHaveTheTrainedVocabularyAndLength) {
   EXPECT_EQ(window(*other, {0, 0}), (std::pair<std::string, std::string>{"cc", "ca"}));
 }
 
+TEST_F(TextTest, AByteOrderMarkIsNoCharacter) {
+  EXPECT_EQ(open("\xef\xbb\xbf"
+                 "abc",
+                 "length=1&split=0")
+                ->info()
+                .class_names,
+            (std::vector<std::string>{"a", "b", "c"}));
+}
+
 TEST_F(TextTest, UnknownCharacterIsNamedWithItsPlace) {
   const std::string encoding = open("abc\nabc", "length=2&split=0")->info().encoding;
   expect_error([&] { open("ab\ncäb", "split=0", Split::all, encoding); }, ErrorKind::data,

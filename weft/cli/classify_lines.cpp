@@ -11,8 +11,9 @@ namespace weft::cli {
 int classify_lines(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const auto encoding = data::LabelledEncoding::from_json(info.encoding);
-  return for_each_file(options, [&](const std::string& file) {
-    const std::vector<TextLine> lines = read_text_lines(file, static_cast<size_t>(2 - encoding.label));
+  bool damaged = false;  // some line
+  const int code = for_each_file(options, [&](const std::string& file) {
+    const std::vector<TextLine> lines = read_text_lines(file, static_cast<size_t>(2 - encoding.label), damaged);
     const int64_t rows = std::min(model.spec().evaluation.batch, static_cast<int64_t>(lines.size()));
     data::Batch batch;
     batch.samples = Tensor(DType::i32, Shape{rows, encoding.length});
@@ -36,12 +37,15 @@ int classify_lines(PredictionModel& model, const PredictOptions& options) {
           classes.push_back({{"class", index}, {"name", model.class_name(index)}, {"probability", probability}});
           shown += fmt::format("{}{} {:.2f} %", shown.empty() ? "" : ", ", model.class_name(index), 100 * probability);
         }
-        results.push_back({{"line", line.number}, {"text", line.text}, {"classes", classes}});
-        if (!options.json) fmt::print("  line {}: {}\n", line.number, shown);
+        if (options.json)
+          results.push_back({{"line", line.number}, {"text", line.text}, {"classes", classes}});
+        else
+          fmt::print("  line {}: {}\n", line.number, shown);
       }
     }
     return ordered_json{{"file", file}, {"lines", results}};
   });
+  return damaged ? 1 : code;
 }
 
 }  // namespace weft::cli

@@ -4,10 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/base/files.h"
 #include "weft/base/rng.h"
+#include "weft/cli/for_each_file.h"
 #include "weft/cli/prediction.h"
 #include "weft/data/formats/text.h"
+#include "weft/data/text_file.h"
 
 namespace weft::cli {
 
@@ -37,6 +38,9 @@ int64_t draw(const float* probabilities, int64_t classes, double temperature, Ra
 int continue_texts(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const data::Vocabulary vocabulary = data::Vocabulary::from_json(info.encoding);
+  if (vocabulary.size() != info.classes)
+    fail(ErrorKind::data, "the run's data.json is damaged: {} characters for {} classes; train in a new run directory",
+         vocabulary.size(), info.classes);
   const int64_t window = info.sample_shape[0];
   data::Batch batch;
   batch.samples = Tensor(DType::i32, Shape{1, window});
@@ -45,7 +49,7 @@ int continue_texts(PredictionModel& model, const PredictOptions& options) {
   auto results = nlohmann::ordered_json::array();
   int code = 0;
   for (const std::string& file : options.files) try {
-      const std::string beginning = read_text(file);
+      const std::string beginning = data::read_text_file(file_named(file));
       std::vector<uint16_t> tokens = vocabulary.encode(beginning, file);
       if (tokens.empty()) fail(ErrorKind::data, "'{}' is empty; begin the text with at least one character", file);
       RandomStream random(static_cast<uint64_t>(options.seed));

@@ -12,6 +12,9 @@ namespace weft::cli {
 
 using nlohmann::ordered_json;
 
+/// "-" is standard input.
+inline std::string file_named(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
+
 /// Calls `predict` for each file, which gives its JSON and prints where no JSON is asked for.
 template <typename Predict>
 int for_each_file(const PredictOptions& options, Predict predict) {

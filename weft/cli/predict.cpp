@@ -60,7 +60,8 @@ void add_predict(CLI::App& app, Action& action, const train::Library& library) {
       ->add_option(
           "FILE", options->files,
           "What the run was trained on: PNG, JPEG, PGM or PPM images; tables (FILE.csv or csv:FILE?OPTIONS), "
-          "with or without the label; beginnings of texts; files with a text to translate or name on each line")
+          "with or without the label; beginnings of texts; files with a text to translate or name on each line "
+          "(- for standard input)")
       ->required();
   command->add_option("--top", options->top, "Classes to show")->check(CLI::Range(1, 1000000));
   command->add_option("--length", options->length, "Characters to write behind a text; default 200")

@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/base/files.h"
+#include "weft/cli/for_each_file.h"
+#include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 
 namespace weft::cli {
 
-std::vector<TextLine> read_text_lines(const std::string& file, size_t field) {
-  const std::string text = read_text(file);
-  data::require_utf8(text, file);
+std::vector<TextLine> read_text_lines(const std::string& file, size_t field, bool& damaged) {
+  const std::string text = data::read_text_file(file_named(file));
   std::vector<TextLine> lines;
   int64_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -24,9 +24,16 @@ std::vector<TextLine> read_text_lines(const std::string& file, size_t field) {
     }
     const size_t first = line.find_first_not_of(" \r\v\f"), last = line.find_last_not_of(" \r\v\f");
     if (first == line.npos) continue;
-    lines.push_back({number, line.substr(first, last - first + 1), fmt::format("'{}':{}", file, number)});
+    TextLine found{number, line.substr(first, last - first + 1), fmt::format("'{}':{}", file, number)};
+    try {
+      data::require_utf8(found.text, fmt::format("{}:{}", file, number));
+      lines.push_back(std::move(found));
+    } catch (const Error& error) {
+      say(error.what());
+      damaged = true;
+    }
   }
-  if (lines.empty()) fail(ErrorKind::data, "'{}' holds no text; want one on each line", file);
+  if (lines.empty() && !damaged) fail(ErrorKind::data, "'{}' holds no text; want one on each line", file);
   return lines;
 }
 

@@ -13,7 +13,7 @@ struct TextLine {
 };
 
 /// Lines that hold text, without blanks around it; of lines with a tab, as training data have it, the field of this
-/// number (0 or 1). Error(data) for what is no UTF-8 and where no line is left.
-std::vector<TextLine> read_text_lines(const std::string& file, size_t field);
+/// number (0 or 1). What is no UTF-8 is said and left out, and `damaged` set. Error(data) where no line is there.
+std::vector<TextLine> read_text_lines(const std::string& file, size_t field, bool& damaged);
 
 }  // namespace weft::cli

@@ -18,6 +18,20 @@ int32_t likeliest(const float* probabilities, int64_t count) {
   return static_cast<int32_t>(std::max_element(probabilities, probabilities + count) - probabilities);
 }
 
+/// A line with its source as tokens.
+struct Sentence {
+  const TextLine* line;
+  std::vector<uint16_t> tokens;
+};
+
+Sentence read_sentence(const PairEncoding& encoding, const TextLine& line) {
+  std::vector<uint16_t> source = encoding.table.encode(line.text, line.where);
+  if (static_cast<int64_t>(source.size()) > encoding.source)
+    fail(ErrorKind::data, "{}: {} characters, the model reads up to {}; shorten the line", line.where, source.size(),
+         encoding.source);
+  return {&line, std::move(source)};
+}
+
 class Translator {
  public:
   Translator(PredictionModel& model, int64_t rows)
@@ -29,7 +43,7 @@ class Translator {
   }
 
   /// Of at most as many lines as there are rows.
-  std::vector<std::string> translate(std::span<const TextLine> lines) {
+  std::vector<std::string> translate(std::span<const Sentence> lines) {
     batch_.count = static_cast<int64_t>(lines.size());
     fill(lines);
     int32_t* const tokens = batch_.samples.data_as<int32_t>();
@@ -54,15 +68,11 @@ class Translator {
   }
 
  private:
-  void fill(std::span<const TextLine> lines) {
+  void fill(std::span<const Sentence> lines) {
     int32_t* row = batch_.samples.data_as<int32_t>();
     std::fill_n(row, batch_.samples.elements(), PairEncoding::kPadding);
-    for (const TextLine& line : lines) {
-      const std::vector<uint16_t> source = encoding_.table.encode(line.text, line.where);
-      if (static_cast<int64_t>(source.size()) > encoding_.source)
-        fail(ErrorKind::data, "{}: {} characters, the model reads up to {}; shorten the line", line.where,
-             source.size(), encoding_.source);
-      std::copy(source.begin(), source.end(), row);
+    for (const Sentence& line : lines) {
+      std::copy(line.tokens.begin(), line.tokens.end(), row);
       row[encoding_.source] = PairEncoding::kStart;
       row += width_;
     }
@@ -77,21 +87,35 @@ class Translator {
 }  // namespace
 
 int translate_lines(PredictionModel& model, const PredictOptions& options) {
-  return for_each_file(options, [&](const std::string& file) {
-    const std::vector<TextLine> lines = read_text_lines(file, 0);
+  const auto encoding = PairEncoding::from_json(model.data().info.encoding);
+  bool damaged = false;  // some line
+  const int code = for_each_file(options, [&](const std::string& file) {
+    const std::vector<TextLine> all = read_text_lines(file, 0, damaged);
+    std::vector<Sentence> lines;
+    for (const TextLine& line : all) try {
+        lines.push_back(read_sentence(encoding, line));
+      } catch (const Error& error) {  // the other lines are translated all the same
+        say(error.what());
+        damaged = true;
+      }
+    auto results = ordered_json::array();
+    if (lines.empty()) return ordered_json{{"file", file}, {"lines", results}};
     const auto rows = std::min(model.spec().evaluation.batch, static_cast<int64_t>(lines.size()));
     Translator translator(model, rows);
-    auto results = ordered_json::array();
     for (size_t begin = 0; begin < lines.size(); begin += static_cast<size_t>(rows)) {
       const auto part = std::span(lines).subspan(begin, std::min(static_cast<size_t>(rows), lines.size() - begin));
       const std::vector<std::string> translations = translator.translate(part);
       for (size_t row = 0; row < part.size(); ++row) {
-        if (!options.json) fmt::print("{}\t{}\n", part[row].text, translations[row]);
-        results.push_back({{"line", part[row].number}, {"source", part[row].text}, {"translation", translations[row]}});
+        const TextLine& line = *part[row].line;
+        if (options.json)
+          results.push_back({{"line", line.number}, {"source", line.text}, {"translation", translations[row]}});
+        else
+          fmt::print("{}\t{}\n", line.text, translations[row]);
       }
     }
     return ordered_json{{"file", file}, {"lines", results}};
   });
+  return damaged ? 1 : code;
 }
 
 }  // namespace weft::cli

@@ -37,7 +37,7 @@ SplitFolders split_folders(const fs::path& directory, const std::function<bool(c
 }
 
 std::string name_of_folder(const fs::path& directory) {
-  const fs::path path = directory.lexically_normal();
+  const fs::path path = fs::absolute(directory).lexically_normal();  // "." has a name, too
   return printable_utf8((path.has_filename() ? path : path.parent_path()).filename().string());
 }
 

@@ -16,6 +16,7 @@
 #include "weft/data/picture_files.h"
 #include "weft/data/picture_options.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 
 namespace weft::data {
@@ -146,7 +147,7 @@ std::vector<std::string> read_names(const fs::path& file) {
   std::error_code code;
   std::vector<std::string> names;
   if (!fs::exists(file, code)) return names;
-  const std::string text = read_text(file);
+  const std::string text = read_text_file(file);
   require_utf8(text, file.string());
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {

@@ -7,8 +7,8 @@
 #include <system_error>
 
 #include "weft/base/error.h"
-#include "weft/base/files.h"
 #include "weft/base/rng.h"
+#include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 
 namespace weft::data {
@@ -153,8 +153,7 @@ std::unique_ptr<Dataset> open_text(const DataSpec& spec, Split split, const std:
   if (path.empty()) fail(ErrorKind::usage, "[text] wants a file: write text:FILE");
   if (!std::filesystem::exists(path, code))
     fail(ErrorKind::io, "[text] no file '{}'{}; check the path", path, code ? ": " + code.message() : "");
-  const std::vector<uint8_t> bytes = read_maybe_gzip(path);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string text = read_text_file(path);
   const Vocabulary vocabulary = encoding.empty() ? Vocabulary::learn(text, path) : Vocabulary::from_json(encoding);
   std::vector<uint16_t> tokens = vocabulary.encode(text, path);
   const auto count = static_cast<int64_t>(tokens.size());
