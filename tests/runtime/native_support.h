@@ -18,6 +18,13 @@
 
 namespace weft::native_test {
 
+inline std::vector<native::Isa> available_isas() {
+  std::vector<native::Isa> isas;
+  for (const auto isa : {native::Isa::baseline, native::Isa::avx2, native::Isa::avx512})
+    if (isa <= native::detect_isa()) isas.push_back(isa);
+  return isas;
+}
+
 struct Case {
   std::string op;
   std::vector<TensorType> inputs, outputs;  // with the layouts that the native kernel gets
@@ -26,6 +33,7 @@ struct Case {
   int64_t integer_bound = 10;                         // all others lie in [0, bound)
   double tolerance = 2e-6;                            // relative to the largest output
   std::function<void(std::vector<Tensor>&)> prepare;  // may change the plain inputs
+  std::vector<native::Isa> isas = available_isas();   // that have the kernel
 };
 
 inline TensorType f32(Shape shape, const std::string& layout = "") {
@@ -34,13 +42,6 @@ inline TensorType f32(Shape shape, const std::string& layout = "") {
 }
 inline TensorType i32(Shape shape) { return {DType::i32, std::move(shape), {}}; }
 inline TensorType i64(Shape shape) { return {DType::i64, std::move(shape), {}}; }
-
-inline std::vector<native::Isa> available_isas() {
-  std::vector<native::Isa> isas;
-  for (const auto isa : {native::Isa::baseline, native::Isa::avx2, native::Isa::avx512})
-    if (isa <= native::detect_isa()) isas.push_back(isa);
-  return isas;
-}
 
 inline Tensor random_tensor(const TensorType& type, uint64_t key, double low, double high, int64_t bound) {
   Tensor tensor(TensorType{type.dtype, type.shape, {}});
@@ -136,7 +137,7 @@ inline void expect_results(const Case& c, const std::vector<Tensor>& inputs, con
   std::vector<Tensor> laid_out;
   for (size_t i = 0; i < inputs.size(); ++i) laid_out.push_back(inputs[i].with_layout(c.inputs[i].layout));
   const BareNode node(c);
-  for (const auto isa : available_isas())
+  for (const auto isa : c.isas)
     for (const int threads : {1, 3}) {
       std::string what = fmt::format("{} on {} with {} threads:", c.op, native::name_of(isa), threads);
       for (const auto& type : c.inputs) what += " " + to_string(type);

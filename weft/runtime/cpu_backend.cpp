@@ -1,6 +1,7 @@
 #include "weft/runtime/cpu_backend.h"
 
 #include <algorithm>
+#include <span>
 
 #include "weft/base/error.h"
 #include "weft/runtime/onednn/convolution.h"
@@ -31,6 +32,28 @@ Choice first_that_serves(const KernelTable& table, const KernelOptions& options,
   fail(ErrorKind::usage, "[{}] '{}': no kernel serves this node{}", node.op->name, node.name, reasons);
 }
 
+bool is_onednn(const KernelCandidate& candidate) { return candidate.family == "onednn"; }
+
+/// The layouts of a weights' gradient where a candidate before oneDNN's takes the operands as they are: it can store
+/// the gradient as the forward convolution has its weights.
+std::optional<LayoutChoice> keep_layouts(const NodeSignature& node, std::span<const KernelCandidate> better,
+                                         const KernelOptions& options, onednn::Convolution convolution,
+                                         const onednn::Engine& engine) {
+  if (convolution.pass != onednn::Pass::backward_weights) return std::nullopt;
+  const auto serves = [&](const KernelCandidate& candidate) {
+    std::string why_not;
+    return candidate.make(node, options, why_not) != nullptr;
+  };
+  if (std::none_of(better.begin(), better.end(), serves)) return std::nullopt;
+  LayoutChoice choice;
+  for (const TensorType& type : node.inputs) choice.inputs.push_back(type.layout);
+  choice.outputs.resize(node.outputs.size());
+  convolution.pass = onednn::Pass::forward;
+  if (const auto forward = onednn::preferred_convolution_layouts(convolution, engine))
+    choice.outputs[0] = forward->inputs[1];
+  return choice;
+}
+
 }  // namespace
 
 KernelTable standard_kernels() {
@@ -53,12 +76,15 @@ CpuBackend::CpuBackend(int threads, KernelTable kernels) : table_(std::move(kern
 
 std::optional<LayoutChoice> CpuBackend::preferred_layouts(const NodeSignature& node) const {
   const auto& candidates = table_.candidates(node.op->name);
-  const auto is_onednn = [](const KernelCandidate& candidate) { return candidate.family == "onednn"; };
-  if (std::none_of(candidates.begin(), candidates.end(), is_onednn)) return std::nullopt;
+  const auto first_onednn = std::find_if(candidates.begin(), candidates.end(), is_onednn);
+  if (first_onednn == candidates.end()) return std::nullopt;
   const auto convolution = onednn::read_convolution(node);
   if (!convolution) return std::nullopt;
   const onednn::ThreadScope scope(options_.threads);
-  return onednn::preferred_convolution_layouts(*convolution, onednn::Engine());
+  const onednn::Engine engine;
+  if (const auto kept = keep_layouts(node, {candidates.begin(), first_onednn}, options_, *convolution, engine))
+    return kept;
+  return onednn::preferred_convolution_layouts(*convolution, engine);
 }
 
 bool CpuBackend::supports_layouts(const NodeSignature& node) const {

@@ -30,6 +30,7 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_batch_norm_backward(table, isa);
   add_elementwise(table, isa);
   add_update(table, isa);
+  add_few_channels(table, isa);
   add_pool(table, isa);
   add_resample(table, isa);
   add_reduce(table, isa);

@@ -21,6 +21,18 @@ bool has_empty_operand(const NodeSignature& node) {
          std::any_of(node.outputs.begin(), node.outputs.end(), is_empty);
 }
 
+/// Handing work to other threads and waiting for them takes some microseconds, on a busy machine far more: what one
+/// thread does in about four is not shared out.
+int useful_threads(const NodeSignature& node, int threads) {
+  constexpr double kFlops = 400e3, kBytes = 80e3;  // of one thread in that time
+  double bytes = 0;
+  for (const auto* types : {&node.inputs, &node.outputs})
+    for (const TensorType& type : *types) bytes += static_cast<double>(type.bytes());
+  const auto& count = node.op->flops;
+  const double flops = count ? static_cast<double>(count(node.inputs, node.outputs, node.attributes)) : 0;
+  return flops / kFlops + bytes / kBytes < 1 ? 1 : threads;
+}
+
 }  // namespace
 
 void add_onednn_kernels(KernelTable& table) {
@@ -30,8 +42,9 @@ void add_onednn_kernels(KernelTable& table) {
                               [engine, make = std::move(make)](const NodeSignature& node, const KernelOptions& options,
                                                                std::string& why_not) -> std::unique_ptr<Kernel> {
                                 if (has_empty_operand(node)) return onednn::declined(why_not, "an operand is empty");
-                                const onednn::ThreadScope scope(options.threads);
-                                return make({node, options.threads, engine}, why_not);
+                                const int threads = useful_threads(node, options.threads);
+                                const onednn::ThreadScope scope(threads);
+                                return make({node, threads, engine}, why_not);
                               }};
     comes_first(op) ? table.add_first(op, std::move(candidate)) : table.add(op, std::move(candidate));
   };

@@ -1,0 +1,69 @@
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tests/runtime/native_support.h"
+
+namespace weft {
+namespace {
+
+using namespace native_test;
+
+struct Convolution {
+  Shape image;
+  int64_t outputs, kernel, stride, padding;
+  std::string image_layout;
+};
+
+Case gradient_of_weights(const Convolution& c, const std::string& weights_layout, bool with_bias) {
+  const auto size = [&](int64_t in) { return (in + 2 * c.padding - c.kernel) / c.stride + 1; };
+  using Pair = std::vector<int64_t>;
+  Case node;
+  node.isas = {native::Isa::avx512};
+  node.op = "conv2d_backward_weights";
+  node.inputs = {f32(c.image, c.image_layout),
+                 f32({c.image[0], c.outputs, size(c.image[2]), size(c.image[3])}, "aBcd16b")};
+  node.outputs = {f32({c.outputs, c.image[1], c.kernel, c.kernel}, weights_layout)};
+  if (with_bias) node.outputs.push_back(f32({c.outputs}));
+  node.attributes = {{"stride", Pair{c.stride, c.stride}},
+                     {"padding", Pair{c.padding, c.padding}},
+                     {"dilation", Pair{1, 1}},
+                     {"groups", int64_t{1}},
+                     {"kernel", Pair{c.kernel, c.kernel}},
+                     {"bias_gradient", with_bias}};
+  return node;
+}
+
+void require_avx512() {
+  if (native::detect_isa() != native::Isa::avx512) GTEST_SKIP() << "this CPU has no AVX-512: the kernel declines";
+}
+
+TEST(NativeFewChannels, SumsWhatTheReferenceSums) {
+  require_avx512();
+  for (const Convolution& c :
+       {Convolution{{5, 6, 14, 14}, 16, 5, 1, 0, "aBcd16b"}, Convolution{{3, 6, 9, 7}, 16, 5, 1, 2, "aBcd8b"},
+        Convolution{{2, 1, 12, 12}, 6, 5, 1, 2, ""}, Convolution{{4, 3, 11, 13}, 40, 3, 2, 1, ""},
+        Convolution{{2, 8, 6, 6}, 32, 3, 1, 1, "acdb"}, Convolution{{1, 2, 5, 5}, 17, 5, 1, 0, ""}})
+    for (const std::string weights_layout : {"", "Acdb16a"})
+      for (const bool with_bias : {false, true})
+        expect_matches_reference(gradient_of_weights(c, weights_layout, with_bias));
+}
+
+TEST(NativeFewChannels, DeclinesWhatOneDnnDoesBetter) {
+  const auto why_not = [](const Case& c) {
+    const BareNode node(c);
+    std::string reason;
+    EXPECT_EQ(make_native(node.signature, native::Isa::avx512, 2, reason), nullptr);
+    return reason;
+  };
+  EXPECT_THAT(why_not(gradient_of_weights({{2, 16, 6, 6}, 16, 3, 1, 1, ""}, "", false)),
+              testing::HasSubstr("more than 8 channels"));
+  EXPECT_THAT(why_not(gradient_of_weights({{2, 3, 9, 9}, 16, 7, 1, 1, ""}, "", false)),
+              testing::HasSubstr("a kernel of 7 x 7"));
+  Case dilated = gradient_of_weights({{2, 3, 9, 9}, 16, 3, 1, 1, ""}, "", false);
+  dilated.attributes.set("dilation", std::vector<int64_t>{2, 2});
+  EXPECT_THAT(why_not(dilated), testing::HasSubstr("dilation"));
+}
+
+}  // namespace
+}  // namespace weft
