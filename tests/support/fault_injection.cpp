@@ -4,7 +4,7 @@
 //   power:N       at change N the process is killed; of a write half the bytes arrive; what was never synced is lost
 //   refuse:E:N    from change N on, all that would take space fails with errno E (EROFS: all changes), a first write
 //                 after half of its bytes
-// Changes are: opening for writing, write, fsync, rename, mkdir, unlink, rmdir, symlink, ftruncate.
+// Changes are: opening for writing, write, fsync, rename, exchange, mkdir, unlink, rmdir, symlink, ftruncate.
 // What it does not act out: renames and new names that are lost because their directory was not synced.
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -101,16 +101,23 @@ class Faults {
     const std::lock_guard lock(mutex_);
     synced_.erase(path);
   }
-  void renamed(const std::string& from, const std::string& to) {
-    const std::lock_guard lock(mutex_);
-    for (auto [name, synced] : std::map<std::string, int64_t>(synced_))
-      if (name == from || name.starts_with(from + "/")) {
-        synced_.erase(name);
-        synced_[to + name.substr(from.size())] = synced;
-      }
-  }
+  void renamed(const std::string& from, const std::string& to) { moved({{from, to}}); }
+  void exchanged(const std::string& a, const std::string& b) { moved({{a, b}, {b, a}}); }
 
  private:
+  /// What stood at or below each key stands at its value now.
+  void moved(const std::map<std::string, std::string>& moves) {
+    const std::lock_guard lock(mutex_);
+    std::map<std::string, int64_t> now;
+    for (const auto& [name, synced] : synced_) {
+      std::string place = name;
+      for (const auto& [from, to] : moves)
+        if (name == from || name.starts_with(from + "/")) place = to + name.substr(from.size());
+      now[place] = synced;
+    }
+    synced_ = std::move(now);
+  }
+
   bool is_below(const std::string& path) const { return mode_ != Mode::none && path.starts_with(below_); }
   [[noreturn]] void lose_power() {
     for (const auto& [path, bytes] : synced_)
@@ -170,6 +177,15 @@ int rename(const char* from, const char* to) noexcept {
   if (refuse(absolute(to), false) != 0) return -1;
   const int result = next<int(const char*, const char*)>("rename")(from, to);
   if (result == 0) faults().renamed(absolute(from), absolute(to));
+  return result;
+}
+
+int renameat2(int from_directory, const char* from, int to_directory, const char* to, unsigned flags) noexcept {
+  if (refuse(absolute(to), false) != 0) return -1;
+  const int result = next<int(int, const char*, int, const char*, unsigned)>("renameat2")(from_directory, from,
+                                                                                         to_directory, to, flags);
+  if (result == 0 && (flags & RENAME_EXCHANGE) != 0) faults().exchanged(absolute(from), absolute(to));
+  if (result == 0 && (flags & RENAME_EXCHANGE) == 0) faults().renamed(absolute(from), absolute(to));
   return result;
 }
 

@@ -277,7 +277,7 @@ void choose_masks(Chooser& choose, const Facts& facts) {
   choose.set(
       "data", facts.data,
       fmt::format("Pictures {} with one of {} classes for each pixel. height= and width= behind a '?' set the size; "
-                  "both must be multiples of 16.",
+                  "both must be at least 16.",
                   to_string(shape), facts.info.classes) +
           about_testing(facts));
   const int64_t batch = std::min<int64_t>(8, batch_of(facts, static_cast<double>(facts.samples) / 25, 2, 8));
