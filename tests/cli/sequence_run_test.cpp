@@ -366,6 +366,40 @@ TEST_F(TextPictureRun, LogitsAreOfEachSample) {
   }
 }
 
+TEST_F(TextPictures, WhatCannotBeLearnedOrDoesNothingIsSaid) {
+  write_all(path("d/list.tsv"), read_all(path("d/list.tsv")) + "0.pgm\taaaaa\n");
+  const Outcome outcome = weft({"train",
+                                "--model",
+                                "crnn",
+                                "--data",
+                                "lines:d/list.tsv?width=32&split=0",
+                                "--run",
+                                "s",
+                                "--batch",
+                                "12",
+                                "--threads",
+                                "1",
+                                "--quiet",
+                                "--epochs",
+                                "1",
+                                "--set",
+                                "model.width=2",
+                                "--set",
+                                "model.rnn_width=2",
+                                "--set",
+                                "model.layers=1",
+                                "--set",
+                                "loss.label_smoothing=0.1"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("cannot be learned: with a blank between equal letters the longest takes 9 steps, and the "
+                             "network has 7"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_NE(outcome.err.find("loss.label_smoothing = 0.1 with 'crnn', which has a loss of its own, has no effect"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(TextPictures, InitWritesARecipe) {
   const std::string summary = train_first_recipe("lines:d/list.tsv", " pictures of text (1,32,56) for training", "1");
   EXPECT_EQ(json::parse(summary)["model"], "crnn");

@@ -68,6 +68,11 @@ TEST_F(Usage, RecipeThatIsNoToml) {
 
 TEST_F(Usage, MissingRecipe) { expect_error(weft({"train", "absent.toml"}), 1, "cannot open 'absent.toml'"); }
 
+TEST_F(Usage, UnknownRecipeNamesTheNearest) {
+  expect_error(weft({"train", "digit_line"}), 2,
+               "there is no recipe 'digit_line', and no such file; did you mean 'digit_lines'?");
+}
+
 TEST_F(Usage, NegativeBatch) {
   expect_error(weft(tiny_run("r", {"--set", "batch=-1"})), 2, "batch = -1 is out of range: 1 to 65536");
 }

@@ -32,7 +32,10 @@ models::ModelInput input_of(const std::string& data, int64_t batch) {
       {"lines", {.batch = batch, .shape = {1, 32, 128}, .classes = 11, .target = DType::i32, .text_length = 6}},
       {"text", {.batch = batch, .shape = {number("length", 128)}, .classes = 65, .target = DType::i32}}};
   const auto found = inputs.find(spec.kind);
-  EXPECT_NE(found, inputs.end()) << "say here what samples of '" << spec.kind << "' look like";
+  if (found == inputs.end()) {
+    ADD_FAILURE() << "say here what samples of '" << spec.kind << "' look like";
+    return {.batch = batch};
+  }
   return found->second;
 }
 

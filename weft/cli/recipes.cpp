@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/base/names.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/train/built_in_recipes.h"
@@ -23,11 +22,8 @@ int recipes_command(const RecipesOptions& options) {
   const std::vector<train::BuiltInRecipe>& recipes = train::built_in_recipes();
   if (!options.name.empty()) {
     const train::BuiltInRecipe* recipe = train::find_built_in_recipe(options.name);
-    if (recipe == nullptr) {
-      std::vector<std::string> names;
-      for (const train::BuiltInRecipe& known : recipes) names.push_back(known.name);
-      fail(ErrorKind::usage, "there is no recipe '{}'{}", options.name, suggestion(options.name, names));
-    }
+    if (recipe == nullptr)
+      fail(ErrorKind::usage, "there is no recipe '{}'{}", options.name, train::suggest_recipe(options.name));
     fmt::print("{}", recipe->text);
     return 0;
   }

@@ -37,6 +37,8 @@ void apply_recipe(train::RunSpec& spec, const std::string& name) {
   const train::BuiltInRecipe* built_in = train::find_built_in_recipe(name);
   if (built_in != nullptr && !std::filesystem::is_regular_file(name, code))
     train::apply_recipe(spec, built_in->text, "recipe " + name);
+  else if (built_in == nullptr && !std::filesystem::exists(name, code) && name.find_first_of("./") == name.npos)
+    fail(ErrorKind::usage, "there is no recipe '{}', and no such file{}", name, train::suggest_recipe(name));
   else
     train::apply_recipe_file(spec, name);
 }

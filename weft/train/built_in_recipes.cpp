@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "weft/base/names.h"
+
 namespace weft::train {
 
 std::string BuiltInRecipe::description() const {
@@ -12,6 +14,12 @@ std::string BuiltInRecipe::description() const {
     paragraph += line.substr(2);
   }
   return paragraph;
+}
+
+std::string suggest_recipe(std::string_view name) {
+  std::vector<std::string> names;
+  for (const BuiltInRecipe& known : built_in_recipes()) names.push_back(known.name);
+  return suggestion(name, names);
 }
 
 const BuiltInRecipe* find_built_in_recipe(std::string_view name) {

@@ -18,6 +18,9 @@ struct BuiltInRecipe {
 /// In the order of their names. Defined in a file that cmake/WeftRecipes.cmake makes.
 const std::vector<BuiltInRecipe>& built_in_recipes();
 
+/// "; did you mean 'x'?" for a name that none of them has.
+std::string suggest_recipe(std::string_view name);
+
 /// Null where there is none of that name.
 const BuiltInRecipe* find_built_in_recipe(std::string_view name);
 

@@ -1,5 +1,6 @@
 #include "weft/train/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/fit.h"
 #include "weft/train/initial_weights.h"
+#include "weft/train/long_texts.h"
 #include "weft/train/metrics_log.h"
 #include "weft/train/prepared_run.h"
 #include "weft/train/process_memory.h"
@@ -321,9 +323,21 @@ class RunInDirectory {
   std::unique_ptr<Progress> progress_;
 };
 
+/// Whether it is asked for, of classes, and the model brings a loss of its own.
+bool ignores_label_smoothing(const PreparedRun& run) {
+  const auto& nodes = run.step.graph.nodes();
+  const bool smooths = mixes(run.spec.augment) || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+                         return node.op->name == "cross_entropy";
+                       });
+  const data::Task task = run.run_data.description.info.task;
+  return run.spec.loss.label_smoothing > 0 && task != data::Task::regression && !smooths;
+}
+
 /// What there is to say about the data's files.
 void note_files(const PreparedRun& run, const RunOptions& options) {
   if (!options.note) return;
+  if (const std::string note = note_of_long_texts(run.step.graph, *run.run_data.training); !note.empty())
+    options.note(note);
   const std::string& training = run.run_data.training->info().note;
   if (!training.empty()) options.note(training);
   if (run.run_data.test && run.run_data.test->info().note != training && !run.run_data.test->info().note.empty())
@@ -350,6 +364,9 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
     const std::string twice = describe_recompute(run.training.compiled(run.spec.batch), run.spec);
     if (!twice.empty()) options.note(twice);
   }
+  if (options.note && ignores_label_smoothing(run))
+    options.note(fmt::format("loss.label_smoothing = {} with '{}', which has a loss of its own, has no effect",
+                             run.spec.loss.label_smoothing, run.spec.model.name));
   const RunDirectory directory = RunDirectory::create(path, spec.model.name, run.run_data.description.info.name);
   const std::shared_ptr<void> lock = directory.lock();
   directory.remove_temporaries();
