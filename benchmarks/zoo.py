@@ -29,6 +29,7 @@ SIZES = {
     "lenet5": ("1,28,28", 64),
     "resnet9": ("1,28,28", 256),
     "wide_resnet": (SMALL, 32),
+    "airbench94": (SMALL, 256),
     "vgg16": (PHOTO, 8),
     "lstm_classifier": ("1,28,28", 128),
     "seq2seq_attention": ("64", 32),

@@ -49,6 +49,7 @@ CASES = [
     ("seq2seq_attention", (18,), 12, 8, 0.2, {"source": 10, "width": 32}),
     ("crnn", (1, 32, 64), 11, 6, 0.0005, {"width": 8, "rnn_width": 24, "length": 6}),
     ("transformer_lm", (24,), 65, 8, 0.05, {"layers": 2, "heads": 4, "width": 64}),
+    ("airbench94", (3, 32, 32), 10, 16, 0.05, {"width": 16}),
 ]
 # With --slow: whole networks.
 SLOW_CASES = [
@@ -63,6 +64,7 @@ SLOW_CASES = [
     ("mobilenet_v2", (3, 96, 96), 10, 4, 0.001, {"dropout": 0}),
     ("vit_tiny", (3, 96, 96), 10, 4, 0.01, {}),
     ("transformer_lm", (64,), 65, 4, 0.02, {"preset": "small"}),
+    ("airbench94", (3, 32, 32), 10, 64, 0.05, {}),
 ]
 
 

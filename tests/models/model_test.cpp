@@ -174,6 +174,24 @@ TEST(Initialize, HasTheDeviationAsked) {
   EXPECT_NEAR(deviation({Initializer::Kind::normal, 0.5}), 0.5, 0.02);
   EXPECT_NEAR(deviation({Initializer::Kind::uniform, 0.5}), 0.5 / std::sqrt(3), 0.01);
 }
+/// torch.nn.init.dirac_ of the first filters.
+TEST(Initialize, IdentityPassesChannelsOn) {
+  const Tensor tensor = initialize({"w", {3, 2, 3, 3}, {Initializer::Kind::identity, 0.25}}, 7);
+  const float* weight = tensor.data_as<float>();
+  for (int64_t i = 0; i < 36; ++i) EXPECT_EQ(weight[i], i == 4 || i == 18 + 9 + 4 ? 1 : 0) << i;
+  for (int64_t i = 36; i < 54; ++i) {
+    EXPECT_NE(weight[i], 0);
+    EXPECT_LE(std::abs(weight[i]), 0.25f);
+  }
+}
+TEST(Initialize, WhiteningWithoutDataPassesPixelsOn) {
+  const Tensor tensor = initialize({"w", {8, 1, 2, 2}, {Initializer::Kind::whitening, 3}}, 7);
+  for (int64_t filter = 0; filter < 4; ++filter)
+    for (int64_t pixel = 0; pixel < 4; ++pixel) {
+      EXPECT_EQ(tensor.data_as<float>()[4 * filter + pixel], filter == pixel ? 0.5f : 0);
+      EXPECT_EQ(tensor.data_as<float>()[16 + 4 * filter + pixel], filter == pixel ? -0.5f : 0);
+    }
+}
 TEST_F(Models, StartAsInTorchvision) {
   for (const ParameterSpec& parameter : make("resnet18", {2, {3, 32, 32}, 10}).parameters) {
     if (parameter.name == "layer1.0.conv1.weight") {

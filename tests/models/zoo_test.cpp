@@ -148,8 +148,13 @@ TEST_F(ZooModel, BasePresetIsGpt2) {
 }
 
 TEST_F(ZooModel, ImagesThatAreTooSmall) {
-  for (const auto& [name, pixels, least] : std::vector<std::tuple<std::string, int64_t, int64_t>>{
-           {"alexnet", 62, 63}, {"vgg16", 31, 32}, {"wide_resnet", 7, 8}, {"densenet121", 7, 8}, {"vit_tiny", 3, 4}}) {
+  for (const auto& [name, pixels, least] :
+       std::vector<std::tuple<std::string, int64_t, int64_t>>{{"alexnet", 62, 63},
+                                                              {"vgg16", 31, 32},
+                                                              {"wide_resnet", 7, 8},
+                                                              {"densenet121", 7, 8},
+                                                              {"vit_tiny", 3, 4},
+                                                              {"airbench94", 8, 9}}) {
     EXPECT_EQ(error(name, {3, pixels, pixels}),
               fmt::format("[{}] wants images (channels,height,width) of at least {} x {} pixels, got samples of shape "
                           "(3,{},{}); resize them, or choose another model",
@@ -179,6 +184,33 @@ TEST_F(ZooModel, TransposedConvolutionsCountLikeConvolutions) {
   const Model model = make("autoencoder", {1, 8, 8}, {{"widths", "4"}, {"code", "1"}});
   // Per image: 4x4 small positions x 4 channels x 9 weights each way, 64 numbers to the code and back.
   EXPECT_EQ(multiply_adds(model.graph), 2 * (4 * 4 * 4 * 9 + 64 + 64 + 4 * 4 * 4 * 9));
+}
+
+/// Jordan 2024: 1.97 million parameters; 3.6e14 operations for 9.9 epochs of 50,000 images, a step being three forward
+/// passes and a multiply-add two operations.
+TEST_F(ZooModel, Airbench94IsThePublishedNetwork) {
+  const Model model = build(registry_, "airbench94", {1, {3, 32, 32}, 10}, {}, Mode::inference);
+  EXPECT_EQ(trainable(model), 24 * 13 + 9 * (24 * 64 + 64 * 64 + 64 * 256 + 3 * 256 * 256) + 2 * 64 + 4 * 256 + 2560);
+  const auto multiplied = static_cast<double>(multiply_adds(model.graph));
+  EXPECT_EQ(multiplied, 118147360);  // 961 * 24 * 12 + 9 * (961 * 24 * 64 + 225 * 64 * (64 + 256) + ...
+  EXPECT_NEAR(multiplied * 3 * 2 * 50000 * 9.9, 3.6e14, 0.1e14);
+  const auto by_name = parameters("airbench94", {3, 32, 32});
+  EXPECT_EQ(by_name.at("whiten.weight").initializer.kind, Initializer::Kind::whitening);
+  EXPECT_EQ(by_name.at("whiten.weight").shape, Shape({24, 3, 2, 2}));
+  EXPECT_EQ(by_name.at("group3.conv1.weight").initializer.kind, Initializer::Kind::identity);
+  EXPECT_FALSE(by_name.contains("group1.norm1.weight")) << "norms only shift";
+  EXPECT_FALSE(by_name.contains("head.bias"));
+}
+TEST_F(ZooModel, Airbench94KeepsTwoFifthsOfEachBatchsStatistics) {
+  const Model model = make("airbench94", {1, 28, 28});
+  int64_t averages = 0;
+  for (const Node& node : model.graph.nodes())
+    if (node.op->name == "running_average") {
+      EXPECT_DOUBLE_EQ(node.attributes.real("momentum"), 0.4);
+      ++averages;
+    }
+  EXPECT_EQ(averages, 12);
+  EXPECT_EQ(model.graph.shape(model.graph.find_value("group3.gelu2")), Shape({2, 256, 3, 3}));
 }
 
 TEST_F(ZooModel, DepthOfNoWideResnet) {

@@ -72,7 +72,7 @@ class Rig {
   data::Loader training_loader, test_loader;
 };
 
-inline RunSpec spec_for(const std::string& model, int64_t epochs) {
+inline RunSpec spec_for(const std::string& model, double epochs) {
   RunSpec spec;
   spec.model.name = model;
   spec.epochs = epochs;

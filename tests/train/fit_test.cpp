@@ -116,6 +116,47 @@ TEST(Fit, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
   }
 }
 
+TEST(Fit, LastEpochMayEndEarly) {
+  const RunSpec spec = spec_for("mlp", 1.4);  // 6 steps, then 2.4, rounded up
+  Rig straight(spec);
+  std::vector<EpochMetrics> epochs;
+  std::vector<double> rates;
+  Hooks hooks;
+  hooks.on_step = [&](const StepMetrics& m) {
+    EXPECT_EQ(m.steps, 9);
+    rates.push_back(m.learning_rate);
+  };
+  hooks.on_epoch = [&](const EpochMetrics& m) { epochs.push_back(m); };
+  const FitResult result = straight.fit_from({}, hooks);
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(result.position.step, 9);
+  ASSERT_EQ(epochs.size(), 2u);
+  EXPECT_TRUE(epochs.back().test_loss);
+  EXPECT_LT(rates.back(), 0.1 * rates.front()) << "the schedule falls over the steps there are";
+  Rig first(spec), second(spec);
+  int64_t steps = 0;
+  Hooks stopping;
+  stopping.on_step = [&](const StepMetrics&) { ++steps; };
+  stopping.stop_requested = [&] { return steps == 7; };
+  const FitResult stopped = first.fit_from({}, stopping);
+  EXPECT_FALSE(stopped.finished);
+  for (const std::string& name : first.state.names()) second.state.set(name, first.state.plain(name));
+  EXPECT_TRUE(second.fit_from(stopped.position, {}).finished);
+  EXPECT_EQ(second.weights(), straight.weights());
+}
+
+TEST(Fit, PartsOfEpochsAreWholeSteps) {
+  RunSpec spec;
+  for (const auto& [epochs, begun, steps] : std::vector<std::tuple<double, int64_t, int64_t>>{
+           {9.9, 10, 476}, {1, 1, 48}, {1.5, 2, 72}, {0.01, 1, 1}, {9 + 1e-13, 9, 432}, {9.001, 10, 433}}) {
+    spec.epochs = epochs;
+    EXPECT_EQ(begun_epochs(spec), begun) << epochs;
+    EXPECT_EQ(total_steps(spec, 48), steps) << epochs;
+  }
+  spec.epochs = 1.1;
+  EXPECT_EQ(total_steps(spec, 10), 11);
+}
+
 TEST(Fit, StoppedInAnEvaluationDoesItAgain) {
   for (const int64_t epoch : {0, 1}) {  // the last one too
     Rig straight(spec_for("mlp", 2)), rig(spec_for("mlp", 2));

@@ -4,6 +4,7 @@
 #include "weft/models/model.h"
 #include "weft/train/optimizers/ema.h"
 #include "weft/train/optimizers/hidden_weights.h"
+#include "weft/train/optimizers/lookahead.h"
 
 namespace weft::train::optimizer_tests {
 namespace {
@@ -76,10 +77,19 @@ TEST(Lookahead, IsThePapers) {
   Problem problem(spec);
   for (int step = 0; step < 13; ++step) {
     problem.executor().set_scalar("synchronise", (step + 1) % 5 == 0 ? 1 : 0);
+    problem.executor().set_scalar("slow_share", (step + 1) % 5 == 0 ? spec.lookahead.alpha : 0);
     problem.step(step, 0.05);
   }
   expect_near(problem.all(), expected, 2e-6);
   expect_near(problem.values("optimizer/slow/w"), slow[false], 2e-6);
+}
+
+// airbench94: 1 - 0.95^5 (updates done / all)^3
+TEST(Lookahead, AlphaMayChangeOverTheRun) {
+  const LookaheadSpec falling{.steps = 5, .alpha = 1, .end_alpha = 1 - std::pow(0.95, 5), .power = 3};
+  for (const int64_t step : {0, 4, 238, 475})
+    EXPECT_NEAR(lookahead_alpha(falling, step, 476), 1 - std::pow(0.95, 5) * std::pow((step + 1) / 476.0, 3), 1e-15);
+  EXPECT_EQ(lookahead_alpha({.steps = 5, .alpha = 0.3}, 475, 476), 0.3);
 }
 
 TEST(Ema, AveragesTheWeightsAfterEachUpdate) {
@@ -115,6 +125,7 @@ TEST(Ema, GoesAfterLookahead) {
   spec.lookahead = {.steps = 1, .alpha = 0.5};
   Problem problem(spec);
   problem.executor().set_scalar("synchronise", 1);
+  problem.executor().set_scalar("slow_share", 0.5);
   problem.executor().set_scalar("ema_decay", 0);
   problem.step(0, 0.05);
   EXPECT_EQ(problem.values("optimizer/ema/w"), problem.values("w"));

@@ -257,6 +257,40 @@ TEST(OptimizerRun, WhatIsFrozenStaysAndCostsNoGradient) {
     }
 }
 
+TEST(OptimizerRun, GroupsMayBeTrainedInTheFirstEpochsOnly) {
+  RunSpec spec = spec_for("mlp", 3);
+  const std::string first = Rig(spec).step.parameters.front().name, last = Rig(spec).step.parameters.back().name;
+  spec.optimizer.groups["early"] = {
+      .match = first, .learning_rate_factor = 2, .weight_decay = -1, .schedule = "", .epochs = 1.5};
+  Rig rig(spec);
+  std::vector<std::vector<float>> values;  // of either parameter, after each step
+  const auto note = [&](const std::string& name) {
+    const Tensor now = rig.state.plain(name);
+    values.emplace_back(now.data_as<float>(), now.data_as<float>() + now.elements());
+  };
+  Hooks hooks;
+  hooks.on_step = [&](const StepMetrics&) {
+    note(first);
+    note(last);
+  };
+  rig.fit_from({}, hooks);
+  ASSERT_EQ(values.size(), 36u);
+  for (size_t step = 1; step < 18; ++step) {  // 6 steps an epoch
+    EXPECT_EQ(values[2 * step] == values[2 * step - 2], step >= 9) << step;
+    EXPECT_NE(values[2 * step + 1], values[2 * step - 1]);
+  }
+}
+
+TEST(OptimizerRun, LookaheadEndsOnTheSlowWeights) {
+  RunSpec spec = spec_for("mlp", 1);  // 6 steps
+  spec.lookahead = {.steps = 4, .alpha = 0.5};
+  Rig rig(spec);
+  const std::string name = rig.step.parameters.front().name;
+  rig.fit_from({}, {});
+  const Tensor fast = rig.state.plain(name), slow = rig.state.plain(slot_name("slow", name));
+  EXPECT_TRUE(std::equal(fast.data_as<float>(), fast.data_as<float>() + fast.elements(), slow.data_as<float>()));
+}
+
 TEST(OptimizerRun, SlotsBeginFromTheParametersInTheState) {
   RunSpec spec = spec_for("mlp", 1);
   spec.lookahead.steps = 5;

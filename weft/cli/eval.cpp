@@ -15,13 +15,14 @@
 #include "weft/train/evaluate.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
+#include "weft/train/test_time_views.h"
 
 namespace weft::cli {
 
 namespace {
 
 struct EvalOptions {
-  std::string run, data, checkpoint = "last", weights, model, mean, deviation, logits, confusion, precision;
+  std::string run, data, checkpoint = "last", weights, model, mean, deviation, logits, confusion, precision, tta;
   std::vector<std::string> set;
   int64_t batch = 0, threads = 0;
   bool json = false;
@@ -60,15 +61,21 @@ std::string measured_part(const train::EvaluationData& measured) {
   return "all";
 }
 
-void print_json(const EvalOptions& options, const std::string& checkpoint, const train::EvaluationData& measured,
+std::string views_in_words(const std::string& tta) {
+  const size_t views = train::views_of(tta).size();
+  return views == 1 ? "" : fmt::format(", mean of {} views", views);
+}
+
+void print_json(const EvalOptions& options, const LoadedRun& run, const train::EvaluationData& measured,
                 data::Task task, const train::Evaluation& result, const std::optional<ClassReport>& classes) {
   const auto number = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
   };
   nlohmann::ordered_json root = {{"run", options.run},
-                                 {"checkpoint", checkpoint},
+                                 {"checkpoint", run.checkpoint},
                                  {"data", measured.spec},
                                  {"split", measured_part(measured)},
+                                 {"tta", run.spec.evaluation.tta},
                                  {"samples", result.samples}};
   if (task == data::Task::regression) {
     root["rmse"] = number(result.rmse);
@@ -117,6 +124,7 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
   LoadedRun run = evaluated_run(library, options);
   set_statistics(run, options.mean, options.deviation);
   if (options.batch > 0) run.spec.evaluation.batch = options.batch;
+  if (!options.tta.empty()) run.spec.evaluation.tta = options.tta;
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
   const train::EvaluationData measured = train::open_evaluation_data(library, data_spec, run.spec, run.data);
   const auto& dataset = measured.dataset;
@@ -143,19 +151,22 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
   const data::LoaderOptions loader_options = train::evaluation_loader_options(
       run.spec, {.info = info, .statistics = run.data.statistics, .samples = dataset->size()});
   require_memory(run.spec.model.name, batch,
-                 steps.arena_bytes() + state_bytes + train::loader_bytes(loader_options, run.data),
+                 steps.arena_bytes() + state_bytes + train::loader_bytes(loader_options, run.data) +
+                     train::ViewedBatch::bytes(run.spec.evaluation.tta, info, std::min(batch, samples)),
                  "choose a smaller --batch");
   data::Loader loader(*dataset, loader_options);
   std::optional<ClassReport> classes = empty_report(options, run, steps.compiled(std::min(batch, samples)).graph);
-  const train::Evaluation result = train::evaluate(steps, run.state, loader, {}, classes ? &classes->matrix : nullptr);
+  const train::Evaluation result = train::evaluate(
+      steps, run.state, loader, {.confusion = classes ? &classes->matrix : nullptr, .tta = run.spec.evaluation.tta});
   if (!options.confusion.empty()) classes->write_csv(options.confusion);
   if (!options.logits.empty()) write_logits(library, run, *dataset, options.logits);
   if (options.json) {
-    print_json(options, run.checkpoint, measured, info.task, result, classes);
+    print_json(options, run, measured, info.task, result, classes);
   } else {
     const std::string part = measured_part(measured);
     fmt::print("{} on {} samples{} of {}: {} ({})\n", run.checkpoint, result.samples,
-               part == "all" ? "" : fmt::format(" (the {} split)", part), measured.spec, in_words(info.task, result),
+               part == "all" ? "" : fmt::format(" (the {} split)", part),
+               measured.spec + views_in_words(run.spec.evaluation.tta), in_words(info.task, result),
                human_duration(result.seconds));
     if (classes) fmt::print("\n{}", classes->text());
   }
@@ -182,6 +193,11 @@ void add_eval(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--logits", options->logits, "Write all logits to this safetensors file");
   command->add_option("--batch", options->batch, "Samples at a time; default: as in training")
       ->check(CLI::Range(1, 65536));
+  command
+      ->add_option("--tta", options->tta,
+                   "Views of each image whose mean counts: none, flip (mirrored too) or "
+                   "multicrop (also moved by a pixel); default: as in training")
+      ->check(CLI::IsMember(train::tta_names()));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");
   command->add_flag("--json", options->json, "Print JSON");

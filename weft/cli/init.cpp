@@ -106,7 +106,7 @@ Forecast forecast(const train::Library& library, const train::RunSpec& spec) {
     epoch += static_cast<double>(samples) / static_cast<double>(batch) *
              measured_seconds(run.evaluation.executor(batch), state, run.evaluation.compiled(batch).graph, classes);
   }
-  return {epoch * static_cast<double>(spec.epochs), run.planned_total_bytes};
+  return {epoch * spec.epochs, run.planned_total_bytes};
 }
 
 int init_command(const train::Library& library, const InitOptions& options, const std::string& program) {

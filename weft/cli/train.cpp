@@ -26,7 +26,8 @@ struct TrainOptions {
   std::optional<std::string> model, data, init, precision, memory_limit;
   std::optional<std::string> workers, cache_limit, max_bad_records;
   std::vector<std::string> precision_of;
-  std::optional<int64_t> epochs, batch, seed, threads;
+  std::optional<double> epochs;
+  std::optional<int64_t> batch, seed, threads;
   std::vector<std::string> set;
   bool quiet = false, json = false, tensorboard = false;
 };
@@ -201,7 +202,7 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
   command->add_option(
       "--init", options->init,
       "Safetensors file with PyTorch's names to start from; a last layer for other classes is left out");
-  command->add_option("--epochs", options->epochs, "Passes over the training data");
+  command->add_option("--epochs", options->epochs, "Passes over the training data; 9.9: the last one not to its end");
   command->add_option("--batch", options->batch, "Samples per step");
   command->add_option("--memory-limit", options->memory_limit,
                       "Such as 1.5GB: activations are computed twice to keep to it; default: what the machine has");

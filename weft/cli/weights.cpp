@@ -1,7 +1,9 @@
 #include "weft/cli/weights.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
@@ -11,6 +13,7 @@
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
+#include "weft/train/test_time_views.h"
 
 namespace weft::cli {
 
@@ -77,9 +80,11 @@ void set_statistics(LoadedRun& run, const std::string& mean, const std::string& 
 void write_logits(const train::Library& library, LoadedRun& run, const data::Dataset& dataset,
                   const std::filesystem::path& path) {
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
+  const std::vector<train::View> views = train::views_of(run.spec.evaluation.tta);
   train::StepCache steps(
       [&](int64_t batch) {
-        models::Model model = inference_model(library, run, batch);
+        models::Model model = inference_model(library, run, batch * static_cast<int64_t>(views.size()));
+        train::average_views(model, views, batch);
         const bool steps_first = run.data.info.task == data::Task::transcription;  // [T,N,classes]
         model.graph.add_output("logits",
                                steps_first ? ops::transpose(model.graph, model.logits, {1, 0, 2}) : model.logits);
@@ -87,6 +92,8 @@ void write_logits(const train::Library& library, LoadedRun& run, const data::Dat
       },
       backend, train::compile_options(run.spec, backend));
   data::Loader loader(dataset, train::evaluation_loader_options(run.spec, run.data));
+  std::optional<train::ViewedBatch> viewed;
+  if (views.size() > 1) viewed.emplace(views, dataset.info(), std::min(run.spec.evaluation.batch, dataset.size()));
   loader.start(0, 0, 1);
   Tensor all;
   int64_t done = 0;
@@ -94,7 +101,7 @@ void write_logits(const train::Library& library, LoadedRun& run, const data::Dat
     const data::Batch& batch = loader.next();
     Executor& executor = steps.executor(batch.count);
     executor.bind_state(run.state);
-    train::bind_batch(executor, batch);
+    train::bind_batch(executor, viewed ? viewed->show(batch) : batch);
     executor.run();
     const Tensor logits = executor.output("logits");
     const int64_t per_sample = logits.elements() / batch.count;

@@ -30,7 +30,7 @@ void replace_weights(const train::Library& library, LoadedRun& run, const std::s
 void set_statistics(LoadedRun& run, const std::string& mean, const std::string& deviation);
 
 /// Writes "logits" f32[samples,..] of all samples, in the order of the data set: classes, or, where there are several
-/// rows to a sample, those rows one after the other.
+/// rows to a sample, those rows one after the other. With the run's evaluation.tta the means of those of the views.
 void write_logits(const train::Library& library, LoadedRun& run, const data::Dataset& dataset,
                   const std::filesystem::path& path);
 

@@ -7,8 +7,7 @@
 namespace weft::models {
 namespace {
 
-// PyTorch's defaults for batch and layer norm.
-constexpr double kEpsilon = 1e-5, kMomentum = 0.1;
+constexpr double kWhiteningEpsilon = 5e-4;  // as Page 2018 and Jordan 2024 have it
 
 Initializer weight_start(Start start, int64_t fan_in, int64_t fan_out) {
   const auto normal = [](double deviation) { return Initializer{Initializer::Kind::normal, deviation}; };
@@ -24,6 +23,10 @@ Initializer weight_start(Start start, int64_t fan_in, int64_t fan_out) {
       return normal(0.02);
     case Start::tiny_normal:
       return normal(0.01);
+    case Start::identity:
+      return {Initializer::Kind::identity, 1 / std::sqrt(static_cast<double>(fan_in))};
+    case Start::whitening:
+      return {Initializer::Kind::whitening, kWhiteningEpsilon};
   }
   return {};
 }
@@ -139,22 +142,24 @@ ValueId ModelBuilder::conv_transpose(ValueId x, const std::string& name, const C
   return layer.bias ? add_channel_bias(product, name, bias_start(Start::fan_in_uniform, fan_in)) : product;
 }
 
-ValueId ModelBuilder::batch_norm(ValueId x, const std::string& name) {
+ValueId ModelBuilder::batch_norm(ValueId x, const std::string& name, const BatchNormLayer& layer) {
   const Shape input = shape(x);
   const int64_t channels = input[1];
-  const ValueId scale = parameter(name + ".weight", {channels}, {Initializer::Kind::ones, 0}, false);
+  const ValueId scale = layer.scale ? parameter(name + ".weight", {channels}, {Initializer::Kind::ones, 0}, false)
+                                    : ops::constant(graph(), {channels}, 1, name + ".scale");
   const ValueId shift = parameter(name + ".bias", {channels}, {}, false);
   const std::string mean_name = name + ".running_mean", variance_name = name + ".running_var";
   const ValueId mean = running_statistic(mean_name, channels, Initializer::Kind::zeros);
   const ValueId variance = running_statistic(variance_name, channels, Initializer::Kind::ones);
   if (mode_ == Mode::inference) {
-    return ops::batch_norm_inference(graph(), x, scale, shift, mean, variance, kEpsilon, name);
+    return ops::batch_norm_inference(graph(), x, scale, shift, mean, variance, layer.epsilon, name);
   }
-  const auto result = ops::batch_norm(graph(), x, scale, shift, kEpsilon, name);
+  const auto result = ops::batch_norm(graph(), x, scale, shift, layer.epsilon, name);
   const double values = static_cast<double>(input.elements() / channels);
-  graph().add_update(mean_name, ops::running_average(graph(), mean, result.mean, kMomentum, 1, mean_name + ".next"));
+  graph().add_update(mean_name,
+                     ops::running_average(graph(), mean, result.mean, layer.momentum, 1, mean_name + ".next"));
   // PyTorch keeps the unbiased variance, though it normalises by the biased one.
-  graph().add_update(variance_name, ops::running_average(graph(), variance, result.variance, kMomentum,
+  graph().add_update(variance_name, ops::running_average(graph(), variance, result.variance, layer.momentum,
                                                          values / (values - 1), variance_name + ".next"));
   return result.output;
 }

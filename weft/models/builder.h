@@ -18,6 +18,8 @@ enum class Start {
   fan_out_normal,         // normal, deviation sqrt(2 / fan out): torchvision's residual networks
   small_normal,           // normal, deviation 0.02: GPT-2, vision transformers
   tiny_normal,            // normal, deviation 0.01: torchvision's fully connected layers
+  identity,               // filter o < C passes channel o on, the others as fan_in_uniform_weight; convolutions only
+  whitening,              // from the patches of the training images (Initializer), for the first convolution
 };
 
 struct ConvLayer {
@@ -37,6 +39,11 @@ struct ConvTransposeLayer {
   int64_t stride = 1;
   ops::Pair padding{0, 0}, output_padding{0, 0};
   bool bias = false;
+};
+
+struct BatchNormLayer {
+  double momentum = 0.1, epsilon = 1e-5;  // PyTorch's: the share of each new batch in the running statistics
+  bool scale = true;                      // without, normalised values are shifted only
 };
 
 struct LinearLayer {
@@ -75,8 +82,8 @@ class ModelBuilder {
   ValueId conv(ValueId x, const std::string& name, const ConvLayer& layer);
   /// NAME.weight [C,O,K,K], NAME.bias [O].
   ValueId conv_transpose(ValueId x, const std::string& name, const ConvTransposeLayer& layer);
-  /// NAME.weight, .bias, .running_mean, .running_var. In training the running statistics get updates.
-  ValueId batch_norm(ValueId x, const std::string& name);
+  /// NAME.weight (where it scales), .bias, .running_mean, .running_var. In training the running statistics get updates.
+  ValueId batch_norm(ValueId x, const std::string& name, const BatchNormLayer& layer = {});
   /// x [rows,D] -> [rows,width]. NAME.weight [width,D], NAME.bias [width].
   ValueId linear(ValueId x, const std::string& name, const LinearLayer& layer);
   /// NAME.weight, NAME.bias.

@@ -25,5 +25,6 @@ ModelEntry lstm_classifier_entry();
 ModelEntry seq2seq_attention_entry();
 ModelEntry crnn_entry();
 ModelEntry transformer_lm_entry();
+ModelEntry airbench94_entry();
 
 }  // namespace weft::models

@@ -1,6 +1,7 @@
 #include "weft/models/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
@@ -10,6 +11,25 @@
 
 namespace weft::models {
 namespace {
+
+/// A weight [O,C,KH,KW] whose filter o < C gives channel o at the middle of the window.
+void pass_channels_on(const Shape& shape, float* values) {
+  const int64_t area = shape[2] * shape[3], middle = shape[2] / 2 * shape[3] + shape[3] / 2;
+  for (int64_t filter = 0; filter < std::min(shape[0], shape[1]); ++filter) {
+    float* weights = values + filter * shape[1] * area;
+    std::fill_n(weights, shape[1] * area, 0.0f);
+    weights[filter * area + middle] = 1;
+  }
+}
+
+/// Whitening filters where the second moments of the patches are the unit matrix.
+void pass_pixels_on(const Shape& shape, double epsilon, float* values) {
+  const int64_t pixels = shape.elements() / shape[0], half = shape[0] / 2;
+  for (int64_t filter = 0; filter < std::min(half, pixels); ++filter) {
+    values[filter * pixels + filter] = static_cast<float>(1 / std::sqrt(1 + epsilon));
+    values[(half + filter) * pixels + filter] = -values[filter * pixels + filter];
+  }
+}
 
 // Far beyond any memory, far below where products of sizes overflow.
 constexpr double kMostElements = 0x1p40;
@@ -50,7 +70,7 @@ const std::vector<ModelEntry>& all_models() {
                                                wide_resnet_entry(),  wide_resnet50_2_entry(), densenet121_entry(),
                                                mobilenet_v2_entry(), vit_tiny_entry(),        unet_small_entry(),
                                                autoencoder_entry(),  lstm_classifier_entry(), seq2seq_attention_entry(),
-                                               crnn_entry(),         transformer_lm_entry()};
+                                               crnn_entry(),         transformer_lm_entry(),  airbench94_entry()};
   return entries;
 }
 
@@ -104,12 +124,17 @@ Tensor initialize(const ParameterSpec& parameter, uint64_t seed) {
       for (int64_t i = 0; i < count; ++i) values[i] = 1;
       break;
     case Initializer::Kind::uniform:
+    case Initializer::Kind::identity:
       for (int64_t i = 0; i < count; ++i) values[i] = (2 * stream.uniform() - 1) * scale;
       break;
     case Initializer::Kind::normal:
       for (int64_t i = 0; i < count; ++i) values[i] = stream.normal() * scale;
       break;
+    case Initializer::Kind::whitening:
+      pass_pixels_on(parameter.shape, parameter.initializer.scale, values);
+      break;
   }
+  if (parameter.initializer.kind == Initializer::Kind::identity) pass_channels_on(parameter.shape, values);
   return tensor;
 }
 

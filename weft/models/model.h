@@ -13,10 +13,22 @@ namespace weft::models {
 
 enum class Mode { training, inference };
 
-/// How a parameter or state starts; drawn from (seed, name) only.
+/// How a parameter or state starts; drawn from (seed, name) only, but for `whitening`.
 struct Initializer {
-  enum class Kind { zeros, ones, uniform, normal } kind = Kind::zeros;
-  double scale = 0;  // uniform: [-scale, scale); normal: standard deviation
+  enum class Kind {
+    zeros,
+    ones,
+    uniform,
+    normal,
+    // Of a weight [O,C,KH,KW]: filter o < C passes channel o on as it is, the others are uniform (torch.nn.init.dirac_
+    // of the first filters).
+    identity,
+    // Of a weight [O,C,KH,KW] that reads the images: with v and l the eigenvectors and eigenvalues of the second
+    // moments of the patches of the training images, the largest first, filter o < O/2 is v[o] / sqrt(l[o] + scale),
+    // filter O/2 + o its negative. Training computes it (train/whitening.h).
+    whitening,
+  } kind = Kind::zeros;
+  double scale = 0;  // uniform, identity: [-scale, scale); normal: standard deviation; whitening: see there
 };
 
 struct ParameterSpec {
@@ -77,7 +89,7 @@ Model build(const OpRegistry& registry, const std::string& name, const ModelInpu
             Mode mode);
 /// Of the convolutions and matrix products, as published tables count them.
 int64_t multiply_adds(const Graph& graph);
-/// The starting value of a parameter.
+/// The starting value of a parameter; of `whitening` that for noise, whose pixels all are alike.
 Tensor initialize(const ParameterSpec& parameter, uint64_t seed);
 
 }  // namespace weft::models

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/train/step.h"
+#include "weft/train/test_time_views.h"
 
 namespace weft::train {
 
@@ -82,8 +83,7 @@ class ClassOverlaps {
 
 }  // namespace
 
-Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const std::function<bool()>& stop_requested,
-                    ConfusionMatrix* confusion) {
+Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Evaluation result;
   const data::DatasetInfo& info = loader.dataset().info();
@@ -91,10 +91,11 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
   ValueErrors errors(info);
   double loss_sum = 0, correct = 0, counted = 0, tokens_correct = 0;
   ClassOverlaps overlaps;
+  std::optional<ViewedBatch> viewed;
   int64_t bound = -1;
   loader.start(0, 0, 1);
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
-    if (stop_requested && stop_requested()) {
+    if (options.stop_requested && options.stop_requested()) {
       result.finished = false;
       return result;
     }
@@ -107,7 +108,9 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
       has_classes = has_output(graph, "correct");
       has_values = info.task == data::Task::regression && has_output(graph, "squared_errors");
     }
-    bind_batch(executor, batch);
+    // The first batch is the largest.
+    if (step == 0 && options.tta != "none") viewed.emplace(views_of(options.tta), info, batch.count);
+    bind_batch(executor, viewed ? viewed->show(batch) : batch);
     executor.run();
     loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
     if (has_classes) correct += static_cast<double>(executor.scalar_output("correct"));
@@ -117,11 +120,11 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
     if (info.task == data::Task::segmentation)
       overlaps.add(executor.output("intersections"), executor.output("unions"));
     if (has_values) errors.add(executor.output("squared_errors"), batch);
-    if (confusion != nullptr) {
+    if (options.confusion != nullptr) {
       const Tensor predicted = executor.output("predicted");
       check(predicted.elements() <= batch.targets.elements(), "a prediction per target");
       const auto count = static_cast<size_t>(predicted.elements());
-      confusion->add({batch.targets.data_as<int32_t>(), count}, {predicted.data_as<int32_t>(), count});
+      options.confusion->add({batch.targets.data_as<int32_t>(), count}, {predicted.data_as<int32_t>(), count});
     }
     result.samples += batch.count;
   }

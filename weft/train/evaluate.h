@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "weft/data/loader.h"
 #include "weft/runtime/state.h"
@@ -24,11 +25,14 @@ struct Evaluation {
   bool finished = true;  // false: stopped on request; the rest is of no use then
 };
 
+struct EvaluateOptions {
+  std::function<bool()> stop_requested = {};  // asked before each batch; may be empty
+  ConfusionMatrix* confusion = nullptr;       // counts what the step's output "predicted" says; may be null
+  std::string tta = "none";                   // as the steps are built: evaluation.tta
+};
+
 /// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size. The state's
-/// values stay as they are, its layouts may change: bind another executor again afterwards. `stop_requested`,
-/// which may be empty, is asked before each batch. `confusion`, which may be null, counts what the step's output
-/// "predicted" says.
-Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader,
-                    const std::function<bool()>& stop_requested = {}, ConfusionMatrix* confusion = nullptr);
+/// values stay as they are, its layouts may change: bind another executor again afterwards.
+Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options = {});
 
 }  // namespace weft::train

@@ -1,5 +1,6 @@
 #include "weft/train/fit.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -42,7 +43,7 @@ class Loop {
         save_clock_(inputs.spec.checkpoint),
         batches_per_step_(in_.spec.accumulate),
         steps_per_epoch_(in_.training_data.steps_per_epoch() / batches_per_step_),
-        total_steps_(in_.spec.epochs * steps_per_epoch_),
+        total_steps_(total_steps(in_.spec, steps_per_epoch_)),
         scalars_(in_.spec, total_steps_, steps_per_epoch_) {
     has_classes_ = has_output(in_.training.compiled(in_.spec.batch).graph, "correct");
     seconds_before_ = at_.train_seconds;
@@ -50,9 +51,9 @@ class Loop {
   }
 
   FitResult run() {
-    in_.training_data.start(at_.epoch, at_.step_in_epoch * batches_per_step_, in_.spec.epochs);
+    in_.training_data.start(at_.epoch, at_.step_in_epoch * batches_per_step_, begun_epochs(in_.spec));
     bool stopped = false;
-    while (!stopped && at_.epoch < in_.spec.epochs) {
+    while (!stopped && at_.epoch < begun_epochs(in_.spec)) {
       stopped = !run_steps() || !finish_epoch();
     }
     at_.train_seconds = elapsed();
@@ -60,6 +61,10 @@ class Loop {
   }
 
  private:
+  int64_t steps_of_this_epoch() const {
+    return std::min(steps_per_epoch_, total_steps_ - at_.epoch * steps_per_epoch_);
+  }
+
   /// The rest of the epoch's steps; false where a stop was requested, after saving.
   bool run_steps() {
     Executor& executor = in_.training.executor(in_.spec.batch);
@@ -69,7 +74,8 @@ class Loop {
     scalars_.bind(executor, update);
     StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
     const bool has_norm = has_output(last.compiled(in_.spec.batch).graph, "gradient_norm");
-    while (at_.step_in_epoch < steps_per_epoch_) {
+    const int64_t steps = steps_of_this_epoch();
+    while (at_.step_in_epoch < steps) {
       const double begin = now(), waited = in_.training_data.wait_seconds();
       StepResult result;
       for (int64_t part = 0; part < batches_per_step_; ++part) {
@@ -89,10 +95,11 @@ class Loop {
       result.wait_seconds = in_.training_data.wait_seconds() - waited;
       record(result);
       const bool stop = hooks_.stop_requested && hooks_.stop_requested();
-      const bool ends_epoch = at_.step_in_epoch == steps_per_epoch_;  // finish_epoch() saves what is due then
+      const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
       if (stop || (!ends_epoch && save_clock_.due(at_))) save();
       if (stop) return false;
     }
+    if (at_.epoch + 1 == begun_epochs(in_.spec)) return true;
     // Batches that do not fill another step are left out.
     for (int64_t left = in_.training_data.steps_per_epoch() % batches_per_step_; left > 0; --left)
       in_.training_data.next();
@@ -135,7 +142,7 @@ class Loop {
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
   bool finish_epoch() {
-    const bool last = at_.epoch + 1 == in_.spec.epochs;
+    const bool last = at_.epoch + 1 == begun_epochs(in_.spec);
     const auto samples = static_cast<double>(at_.samples);
     const double items = samples * static_cast<double>(info_.items_per_sample());
     EpochMetrics metrics{.epoch = at_.epoch,
@@ -175,10 +182,10 @@ class Loop {
   }
 
   Evaluation evaluate_state() {
-    if (in_.spec.ema.decay == 0)
-      return evaluate(in_.evaluation, in_.state, *in_.evaluation_data, hooks_.stop_requested);
+    const EvaluateOptions options{.stop_requested = hooks_.stop_requested, .tta = in_.spec.evaluation.tta};
+    if (in_.spec.ema.decay == 0) return evaluate(in_.evaluation, in_.state, *in_.evaluation_data, options);
     State averaged = averaged_state(in_.state);
-    return evaluate(in_.evaluation, averaged, *in_.evaluation_data, hooks_.stop_requested);
+    return evaluate(in_.evaluation, averaged, *in_.evaluation_data, options);
   }
 
   bool is_due(int64_t every_epochs) const { return every_epochs > 0 && (at_.epoch + 1) % every_epochs == 0; }

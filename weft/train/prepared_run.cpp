@@ -7,6 +7,7 @@
 #include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/process_memory.h"
+#include "weft/train/test_time_views.h"
 
 namespace weft::train {
 
@@ -75,7 +76,11 @@ int64_t PreparedRun::bytes_beside_arena() const {
   int64_t bytes = state_bytes(step);
   bytes += loader_bytes(training_loader_options(spec, run_data.description), run_data.description);
   bytes += run_data.training->cache_bytes_to_come() + (run_data.test ? run_data.test->cache_bytes_to_come() : 0);
-  if (run_data.test) bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);
+  if (run_data.test) {
+    bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);
+    bytes += ViewedBatch::bytes(spec.evaluation.tta, run_data.description.info,
+                                std::min(spec.evaluation.batch, run_data.test->size()));
+  }
   return bytes;
 }
 

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -44,7 +45,7 @@ void check_schedule(const RunSpec& spec) {
          "schedule.warmup_epochs = {} with schedule.name = 'one_cycle': one_cycle warms up by itself; set "
          "schedule.rise instead",
          schedule.warmup_epochs);
-  if (schedule.warmup_epochs > static_cast<double>(spec.epochs))
+  if (schedule.warmup_epochs > spec.epochs)
     fail(ErrorKind::usage, "schedule.warmup_epochs = {} is longer than the run of {} epochs; lower it",
          schedule.warmup_epochs, spec.epochs);
   if (!uses_schedule(spec, "piecewise")) return;
@@ -103,6 +104,19 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task tas
   if (spec.loss.label_smoothing > 0 && task == data::Task::regression)
     keys.push_back(fmt::format("loss.label_smoothing = {} where values are predicted", spec.loss.label_smoothing));
   return keys;
+}
+
+namespace {
+
+/// Rounded up, but for what rounding in double has left over a whole number: 1.1 of 10 steps are 11.
+int64_t begun(double number) { return static_cast<int64_t>(std::ceil(number * (1 - 1e-12))); }
+
+}  // namespace
+
+int64_t begun_epochs(const RunSpec& spec) { return begun(spec.epochs); }
+
+int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch) {
+  return begun(spec.epochs * static_cast<double>(steps_per_epoch));
 }
 
 void choose_threads(RunSpec& spec, int64_t threads) {

@@ -23,6 +23,7 @@
 #include "weft/train/recipe.h"
 #include "weft/train/run_directory.h"
 #include "weft/train/tensorboard_log.h"
+#include "weft/train/whitening.h"
 
 namespace weft::train {
 
@@ -58,6 +59,15 @@ struct Standing {
   Manifest manifest;
 };
 
+/// Weights that depend on the training images; whether there are any.
+bool start_from_images(State& state, const PreparedRun& run) {
+  data::LoaderOptions as_they_are = evaluation_loader_options(run.spec, run.run_data.description);
+  as_they_are.batch = 1;
+  as_they_are.workers = 0;
+  const data::Loader images(*run.run_data.training, as_they_are);
+  return start_whitening(state, run.step.parameters, images, static_cast<uint64_t>(run.spec.seed));
+}
+
 /// From the checkpoint, or, where the path is empty, from the first step.
 Standing standing_of(const PreparedRun& run, const fs::path& checkpoint_path, const RunOptions& options) {
   if (checkpoint_path.empty()) {
@@ -66,6 +76,8 @@ Standing standing_of(const PreparedRun& run, const fs::path& checkpoint_path, co
     if (!run.spec.init.empty()) {
       for (const std::string& line : load_weights(standing.state, run.step.parameters, run.spec.init, Head::may_differ))
         if (options.note) options.note(line);
+      start_slots(run.step, standing.state);
+    } else if (start_from_images(standing.state, run)) {
       start_slots(run.step, standing.state);
     }
     standing.manifest.spec_hash = spec_hash(run.spec);
@@ -85,7 +97,7 @@ void require_same_spec(const Checkpoint& checkpoint, const RunSpec& spec) {
 /// The summary of a run whose last step is done; nullopt where there is more to do.
 std::optional<Summary> finished_summary(const RunDirectory& directory, const RunSpec& spec, const Position& position) {
   std::error_code code;
-  if (position.epoch < spec.epochs || !fs::exists(directory.summary(), code)) return std::nullopt;
+  if (position.epoch < begun_epochs(spec) || !fs::exists(directory.summary(), code)) return std::nullopt;
   return parse_summary(read_text(directory.summary()));
 }
 
@@ -256,7 +268,7 @@ class RunInDirectory {
   void on_step(const StepMetrics& metrics) {
     if (progress_)
       progress_->update({.epoch = metrics.epoch + 1,
-                         .epochs = run_.spec.epochs,
+                         .epochs = begun_epochs(run_.spec),
                          .step = metrics.step + 1,
                          .steps = metrics.steps,
                          .items = metrics.samples * info().items_per_sample(),
@@ -289,7 +301,7 @@ class RunInDirectory {
   void tell_epoch(const EpochMetrics& metrics) {
     if (!progress_) return;
     std::string line =
-        fmt::format("epoch {}/{}: train loss {:.4f}", metrics.epoch + 1, run_.spec.epochs, metrics.train_loss);
+        fmt::format("epoch {}/{}: train loss {:.4f}", metrics.epoch + 1, begun_epochs(run_.spec), metrics.train_loss);
     const auto add = [&](fmt::format_string<double> format, const std::optional<double>& value, double factor = 1) {
       if (value) line += fmt::format(format, factor * *value);
     };

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/train/optimizer_defaults.h"
+#include "weft/train/test_time_views.h"
 
 namespace weft::train {
 
@@ -160,6 +161,7 @@ void add_group_fields(std::vector<Field>& fields, std::map<std::string, Paramete
                       {},
                       "bias and norm included; negative: as without the group"});
     fields.push_back({prefix + "schedule", &group.schedule, 0, 0, schedules, "a schedule's name; empty: the run's"});
+    fields.push_back({prefix + "epochs", &group.epochs, 0, 1e6, {}, "trained in so many first epochs; 0: in all"});
   }
 }
 
@@ -175,7 +177,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"model.name", &spec.model.name, 0, 0, {}, "`weft models` lists them; other keys of [model] are its options"},
       {"data", &spec.data, 0, 0, {}, "such as fashion-mnist, cifar10:DIR or csv:FILE; `weft data --help` lists all"},
       {"init", &spec.init, 0, 0, {}, "safetensors file of the weights to start from; empty: the seed draws them"},
-      {"epochs", &spec.epochs, 1, 1e6, {}, "passes over the training data"},
+      {"epochs", &spec.epochs, kTiny, 1e6, {}, "passes over the training data; 9.9: the last one not to its end"},
       {"batch", &spec.batch, 1, 65536, {}, "samples per step"},
       {"accumulate", &spec.accumulate, 1, 65536, {}, "batches per update of the weights"},
       {"memory_limit", &spec.memory_limit, 0, 0, {}, "such as 1.5GB: activations are computed twice to keep to it"},
@@ -246,6 +248,8 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"ema.warmup", &spec.ema.warmup, 0, 0, {}, "the decay begins at 0.1 and rises"},
       {"lookahead.steps", &spec.lookahead.steps, 0, 1e9, {}, "updates between synchronisations; 0: no look-ahead"},
       {"lookahead.alpha", &spec.lookahead.alpha, kTiny, 1, {}, "share of the way that the slow weights go"},
+      {"lookahead.end_alpha", &spec.lookahead.end_alpha, -1, 1, {}, "the same at the end of the run; negative: alpha"},
+      {"lookahead.power", &spec.lookahead.power, kTiny, 100, {}, "between them, of the part of the run that is done"},
       {"loss.label_smoothing", &spec.loss.label_smoothing, 0, 0.999, {}, "share of the target spread over all classes"},
       {"augment.normalise", &augment.normalise, 0, 0, {}, "by the mean and deviation of each channel"},
       {"augment.crop_padding", &augment.crop_padding, 0, 1024, {}, "pixels; 0: no random crop"},
@@ -269,6 +273,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"checkpoint.keep", &spec.checkpoint.keep, 1, 1e6, {}, "newest ones; the best is kept beside them"},
       {"evaluation.every_epochs", &spec.evaluation.every_epochs, 0, 1e6, {}, "0: after the last epoch only"},
       {"evaluation.batch", &spec.evaluation.batch, 0, 65536, {}, "0: as in training"},
+      {"evaluation.tta", &spec.evaluation.tta, 0, 0, tta_names(), "views of a picture: none, flip or multicrop"},
   };
   fields.insert(fields.end(), rest.begin(), rest.end());
   return fields;

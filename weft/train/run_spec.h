@@ -24,6 +24,8 @@ struct ParameterGroup {
   double learning_rate_factor = 1;  // 0: these parameters stay as they are
   double weight_decay = -1;         // negative: as without the group; else it counts for bias and norm too
   std::string schedule = {};        // a name as in ScheduleSpec, with its other settings; empty: the run's own
+  double epochs = 0;                // trained in so many first epochs, then left as they are; 0: in all
+  bool has_own_rate() const { return !schedule.empty() || epochs > 0; }
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
 };
 
@@ -89,8 +91,10 @@ struct EmaSpec {
 };
 
 struct LookaheadSpec {
-  int64_t steps = 0;   // between synchronisations; 0: none
-  double alpha = 0.5;  // share of the way that the slow weights go
+  int64_t steps = 0;      // between synchronisations; 0: none
+  double alpha = 0.5;     // share of the way that the slow weights go, at the beginning of the run
+  double end_alpha = -1;  // the same at its end; negative: alpha throughout
+  double power = 1;       // of the part of the run that is done, in between
   friend bool operator==(const LookaheadSpec&, const LookaheadSpec&) = default;
 };
 
@@ -131,14 +135,15 @@ struct CheckpointSpec {
 struct EvaluationSpec {
   int64_t every_epochs = 1;  // 0: after the last epoch only
   int64_t batch = 0;         // 0: as in training
+  std::string tta = "none";  // test-time augmentation: none | flip | multicrop (test_time_views.h)
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };
 
 struct RunSpec {
   ModelSpec model;
   std::string data = "fashion-mnist";
-  std::string init;  // safetensors file of the weights to start from; empty: the seed draws them
-  int64_t epochs = 5;
+  std::string init;   // safetensors file of the weights to start from; empty: the seed draws them
+  double epochs = 5;  // of the last one a part, where this is no whole number
   int64_t batch = 128;
   int64_t accumulate = 1;    // batches per update of the weights
   std::string memory_limit;  // "1.5GB": of all that is planned; empty: what the machine has
@@ -159,6 +164,11 @@ struct RunSpec {
   EvaluationSpec evaluation;
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
+
+/// How many epochs begin.
+int64_t begun_epochs(const RunSpec& spec);
+/// Steps of a run whose epochs have so many: no fewer than its epochs say.
+int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch);
 
 /// Whether batches are mixed, so that targets are shares of classes.
 inline bool mixes(const AugmentSpec& augment) { return augment.mixup > 0 || augment.cutmix > 0; }

@@ -9,6 +9,7 @@
 #include "weft/ops/ops.h"
 #include "weft/train/counted_labels.h"
 #include "weft/train/optimizers/hidden_weights.h"
+#include "weft/train/test_time_views.h"
 
 namespace weft::train {
 
@@ -154,8 +155,12 @@ Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
 
 Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options) {
-  models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
-  require_answers(model, spec.model.name, input);
+  const std::vector<View> views = views_of(spec.evaluation.tta);
+  models::ModelInput shown = input;
+  shown.batch *= static_cast<int64_t>(views.size());
+  models::Model model = build_model(library, spec.model.name, shown, spec.model.options, models::Mode::inference);
+  require_answers(model, spec.model.name, shown);
+  average_views(model, views, input.batch);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " evaluation");
   graph.add_output("loss_sum", ops::reduce_sum(graph, row_losses(model, 0), {}, false, "loss_sum"));

@@ -46,7 +46,8 @@ struct EvaluationStepOptions {
 /// Inference; outputs "loss_sum" (over the rows, without label smoothing) and "correct"; for real values "loss_sum" and
 /// "squared_errors" [K], summed over the rows. Where labels may be ignored, also "counted", how many were not; of
 /// translations "correct" counts whole sequences, and "tokens_correct" their tokens; of pixels "intersections" and
-/// "unions" [classes] of those predicted and those labelled.
+/// "unions" [classes] of those predicted and those labelled. With spec.evaluation.tta the batch inputs hold the views
+/// of input.batch samples (test_time_views.h), whose mean logits all of this is about.
 Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options = {});
 

@@ -28,6 +28,7 @@ class StepScalars {
     std::function<double(int64_t step, int64_t part, double rate_factor)> value;
   };
   const RunSpec& spec_;
+  const int64_t total_steps_;
   std::function<double(int64_t)> rate_;
   std::vector<std::pair<std::string, std::function<double(int64_t)>>> group_rates_;  // by input
   std::vector<Input> inputs_;

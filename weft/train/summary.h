@@ -17,7 +17,8 @@ struct Summary {
   std::string item = "images";  // what the rate counts: images, rows or tokens
   int64_t threads = 0;
   int64_t parameters = 0;
-  int64_t epochs = 0, steps = 0, batch = 0, seed = 0;
+  double epochs = 0;
+  int64_t steps = 0, batch = 0, seed = 0;
   std::optional<double> test_accuracy, test_loss;    // of the last epoch; none without test data
   std::optional<double> test_token_accuracy;         // of translations: token by token
   std::optional<double> test_mean_iou;               // of pixels: mean intersection over union

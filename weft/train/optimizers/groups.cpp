@@ -69,7 +69,7 @@ std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::v
   std::map<std::string, ValueId> rates = {{"", learning_rate}};
   for (const auto& [name, group] : spec.groups) {
     if (group.learning_rate_factor == 0) continue;
-    const ValueId base = group.schedule.empty() ? learning_rate : builder.scalar("learning_rate/" + name);
+    const ValueId base = group.has_own_rate() ? builder.scalar("learning_rate/" + name) : learning_rate;
     rates[name] =
         group.learning_rate_factor == 1 ? base : ops::multiply_scalar(graph, base, group.learning_rate_factor);
   }

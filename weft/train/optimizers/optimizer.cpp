@@ -29,7 +29,7 @@ std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::v
   UpdateBuilder builder(graph, spec.optimizer, counter);
   const std::vector<UpdatedParameter> updated = assign_groups(builder, clipped);
   add_named(builder, updated);
-  if (spec.lookahead.steps > 0) add_lookahead(builder, spec.lookahead, updated);
+  if (spec.lookahead.steps > 0) add_lookahead(builder, updated);
   if (spec.ema.decay > 0) {
     std::vector<std::string> averaged = statistics;
     for (const TrainedParameter& parameter : parameters) averaged.push_back(parameter.name);

@@ -34,9 +34,9 @@ std::string slot_name(const std::string& slot, const std::string& parameter);
 
 /// The update of a step from the gradients of without_frozen() on: clipping, groups, the optimiser that the spec names,
 /// look-ahead and the average of the weights and of the running `statistics` of the model, in this order. Scalar
-/// inputs: "learning_rate", "learning_rate/GROUP" for a group with a schedule of its own, `counter` (i64, updates done)
-/// where something counts, "synchronise" with look-ahead (1 in the updates that end with a synchronisation, else 0),
-/// "ema_decay". Output "gradient_norm" where the spec bounds or records it.
+/// inputs: "learning_rate", "learning_rate/GROUP" for a group with a rate of its own, `counter` (i64, updates done)
+/// where something counts, "synchronise" and "slow_share" with look-ahead (1 and alpha in the updates that end with a
+/// synchronisation, else 0), "ema_decay". Output "gradient_norm" where the spec bounds or records it.
 std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
                                  const std::vector<std::string>& statistics, const std::string& counter);
 

@@ -78,7 +78,7 @@ void add_muon(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
 void add_rmsprop(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
 void add_sgd(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
 
-void add_lookahead(UpdateBuilder& builder, const LookaheadSpec& spec, const std::vector<UpdatedParameter>& parameters);
+void add_lookahead(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
 /// Of the named states, as they are after the step.
 void add_ema(UpdateBuilder& builder, const std::vector<std::string>& names);
 

@@ -1,0 +1,24 @@
+// Weights that start from the training images: filters that make the pixels of a patch uncorrelated and equally strong.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/data/loader.h"
+#include "weft/models/model.h"
+#include "weft/runtime/state.h"
+
+namespace weft::train {
+
+/// Second moments (about 0, mean over all places of all images) of the pixels of patches of `kernel_height` x
+/// `kernel_width`, in the order of a convolution's weights: row-major [D,D], D = C kernel_height kernel_width. Over at
+/// most 5000 images, which the seed chooses, as the loader gives them.
+std::vector<double> patch_moments(const data::Loader& images, int64_t kernel_height, int64_t kernel_width,
+                                  uint64_t seed);
+
+/// Gives the parameters with the initialiser `whitening` their values (models/model.h). The loader must change nothing
+/// but normalise. Returns whether there was any; Error(usage) where the samples are no images.
+bool start_whitening(State& state, const std::vector<models::ParameterSpec>& parameters, const data::Loader& images,
+                     uint64_t seed);
+
+}  // namespace weft::train
