@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build format check-format lint install clean packages
+.PHONY: help demo speedrun test build format check-format lint install clean packages
 
 help:  ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,6 +12,15 @@ help:  ## List these targets
 demo: build  ## Train a residual network on Fashion-MNIST (about five minutes on two cores)
 	@tools/install_packages.sh demo
 	$(BUILD)/weft train recipes/demo.toml $(if $(RUN),--run $(RUN))
+
+speedrun: build  ## Train on CIFAR-10 as fast as it goes: CIFAR10=DIR (binary files); PEER=1: beside PyTorch
+	@test -n "$(CIFAR10)" || { echo "make speedrun: name the folder of CIFAR-10's binary files, CIFAR10=DIR" >&2; exit 2; }
+ifdef PEER
+	@tools/install_packages.sh test
+	/usr/bin/python3 benchmarks/cifar10_speedrun.py $(CIFAR10) --weft $(BUILD)/weft
+else
+	$(BUILD)/weft train recipes/cifar10_speedrun.toml --data cifar10:$(CIFAR10) $(if $(RUN),--run $(RUN))
+endif
 
 test: configure  ## Build everything and run the tests
 	@tools/install_packages.sh test
