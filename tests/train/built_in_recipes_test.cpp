@@ -34,7 +34,7 @@ models::ModelInput input_of(const std::string& data, int64_t batch) {
   const auto found = inputs.find(spec.kind);
   if (found == inputs.end()) {
     ADD_FAILURE() << "say here what samples of '" << spec.kind << "' look like";
-    return {.batch = batch};
+    return {.batch = batch, .shape = {}};
   }
   return found->second;
 }
