@@ -91,8 +91,7 @@ TEST(NativeBf16, AFusedProgramRoundsOnlyItsResults) {
   Case c;
   c.op = "fused_elementwise";
   c.inputs = c.outputs = {bf16({40})};
-  c.attributes = {{"program", std::string("add_scalar(0,256.0);add_scalar(1,-256.0)")},
-                  {"results", Dims{2}}};
+  c.attributes = {{"program", std::string("add_scalar(0,256.0);add_scalar(1,-256.0)")}, {"results", Dims{2}}};
   // 256 + 1/2 is no bf16 number: rounded in between, nothing but 0 would be left.
   for (const Tensor& y : first_results(c, {bf16_tensor(std::vector<float>(40, 0.5f), {40})}))
     for (int64_t i = 0; i < 40; ++i) ASSERT_EQ(element(y, i), 0.5);

@@ -183,7 +183,7 @@ int rename(const char* from, const char* to) noexcept {
 int renameat2(int from_directory, const char* from, int to_directory, const char* to, unsigned flags) noexcept {
   if (refuse(absolute(to), false) != 0) return -1;
   const int result = next<int(int, const char*, int, const char*, unsigned)>("renameat2")(from_directory, from,
-                                                                                         to_directory, to, flags);
+                                                                                          to_directory, to, flags);
   if (result == 0 && (flags & RENAME_EXCHANGE) != 0) faults().exchanged(absolute(from), absolute(to));
   if (result == 0 && (flags & RENAME_EXCHANGE) == 0) faults().renamed(absolute(from), absolute(to));
   return result;
