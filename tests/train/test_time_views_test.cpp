@@ -55,7 +55,9 @@ TEST(TestTimeViews, OfEachKindWeighOneTogether) {
 /// probabilities are logits but for a number that is the same for all classes.
 Evaluation evaluated_view_by_view(Rig& rig, const std::vector<View>& views) {
   StepCache prediction(
-      [&](int64_t batch) { return build_prediction_step(rig.library, rig.spec, model_input(rig.description, batch)); },
+      [&](int64_t batch) {
+        return build_prediction_step(standard_library(), rig.spec, model_input(rig.description, batch));
+      },
       rig.backend, {.passes = {}, .threads = rig.backend.threads()});
   Executor& executor = prediction.executor(1);
   executor.bind_state(rig.state);
