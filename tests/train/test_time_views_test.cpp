@@ -54,10 +54,9 @@ TEST(TestTimeViews, OfEachKindWeighOneTogether) {
 /// Loss and accuracy of mean logits, computed from the probabilities of one view of one image at a time: logarithms of
 /// probabilities are logits but for a number that is the same for all classes.
 Evaluation evaluated_view_by_view(Rig& rig, const std::vector<View>& views) {
+  const Library library = standard_library();
   StepCache prediction(
-      [&](int64_t batch) {
-        return build_prediction_step(standard_library(), rig.spec, model_input(rig.description, batch));
-      },
+      [&](int64_t batch) { return build_prediction_step(library, rig.spec, model_input(rig.description, batch)); },
       rig.backend, {.passes = {}, .threads = rig.backend.threads()});
   Executor& executor = prediction.executor(1);
   executor.bind_state(rig.state);
