@@ -1,33 +1,18 @@
-// JPEG written through libjpeg, whose default error handler ends the process: ours notes the message and jumps back.
-#include <csetjmp>
-#include <cstdio>
+// Encodes JPEG through libjpeg.
 #include <cstdlib>
-// libjpeg's header needs <cstdio> before it.
-#include <jpeglib.h>
 
 #include "weft/base/error.h"
 #include "weft/data/image.h"
+#include "weft/data/jpeg_errors.h"
 
 namespace weft::data {
 
 namespace {
 
-struct ErrorManager {
-  jpeg_error_mgr base;  // first, so that libjpeg's pointer to it is a pointer to this
-  std::jmp_buf back;
-  char message[JMSG_LENGTH_MAX];
-};
-
-[[noreturn]] void jump_back(j_common_ptr info) {
-  auto& errors = *reinterpret_cast<ErrorManager*>(info->err);
-  info->err->format_message(info, errors.message);
-  std::longjmp(errors.back, 1);
-}
-
 /// Everything that lives across a jump is a member: it keeps its value and is freed as usual.
 struct Encoder {
   jpeg_compress_struct info{};
-  ErrorManager errors{};
+  JpegErrors errors{};
   std::vector<uint8_t> line;
   unsigned char* bytes = nullptr;  // libjpeg's, made by malloc
   unsigned long size = 0;
@@ -40,7 +25,7 @@ struct Encoder {
   /// False where libjpeg gave up.
   bool write(const Image& image, int quality) {
     info.err = jpeg_std_error(&errors.base);
-    errors.base.error_exit = jump_back;
+    errors.base.error_exit = JpegErrors::jump_back;
     if (setjmp(errors.back) != 0) return false;
     jpeg_create_compress(&info);
     jpeg_mem_dest(&info, &bytes, &size);

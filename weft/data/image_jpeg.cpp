@@ -1,42 +1,26 @@
-// JPEG through libjpeg, whose default error handler ends the process: ours notes the message and jumps back.
+// Decodes JPEG through libjpeg.
 #include <algorithm>
-#include <csetjmp>
-#include <cstdio>
-// libjpeg's header needs <cstdio> before it.
-#include <jerror.h>
-#include <jpeglib.h>
 
 #include "weft/base/error.h"
 #include "weft/data/image_decoders.h"
+#include "weft/data/jpeg_errors.h"
+// Behind libjpeg's own header.
+#include <jerror.h>
 
 namespace weft::data {
 
 namespace {
 
-struct ErrorManager {
-  jpeg_error_mgr base;  // first, so that libjpeg's pointer to it is a pointer to this
-  std::jmp_buf back;
-  char message[JMSG_LENGTH_MAX];
-  bool truncated;
-};
-
-ErrorManager& manager_of(j_common_ptr info) { return *reinterpret_cast<ErrorManager*>(info->err); }
-
-[[noreturn]] void jump_back(j_common_ptr info) {
-  info->err->format_message(info, manager_of(info).message);
-  std::longjmp(manager_of(info).back, 1);
-}
-
 /// Warnings are common in files that decode well, save those that say that data is missing.
 void note_warning(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
-  if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) manager_of(info).truncated = true;
+  if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) JpegErrors::of(info).truncated = true;
 }
 
 /// Everything that lives across a jump is a member: it keeps its value and is destroyed as usual.
 struct Decoder {
   jpeg_decompress_struct info{};
-  ErrorManager errors{};
+  JpegErrors errors{};
   std::vector<uint8_t> line;
 
   ~Decoder() { jpeg_destroy_decompress(&info); }
@@ -44,7 +28,7 @@ struct Decoder {
   /// The header; false where libjpeg gave up.
   bool begin(std::span<const uint8_t> bytes) {
     info.err = jpeg_std_error(&errors.base);
-    errors.base.error_exit = jump_back;
+    errors.base.error_exit = JpegErrors::jump_back;
     errors.base.emit_message = note_warning;
     if (setjmp(errors.back) != 0) return false;
     jpeg_create_decompress(&info);
