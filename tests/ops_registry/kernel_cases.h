@@ -233,4 +233,26 @@ inline std::string hidden_nan(const Tensor& actual, const Tensor& expected, doub
   return "";
 }
 
+/// Two results that were rounded once, each from about the same number, differ by a unit in the last place: 2^-7 of a
+/// number with the 8 bits of bf16, 2^-10 with the 11 of f16. What was not rounded is as near as in f32.
+inline double tolerance_of(const OpDef& op, DType dtype) {
+  return std::max(op.kernel_tolerance, dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 0.0);
+}
+
+/// With a NaN in each operand of each question in turn, every kernel but the reference gives the NaN that it gives.
+inline void expect_no_hidden_nan(const OpDef& op, const std::vector<Question>& questions) {
+  for (const Question& numbers : questions)
+    for (size_t operand = 0; operand < numbers.inputs.size(); ++operand) {
+      const auto question = with_nan(numbers, operand);
+      if (!question) continue;
+      for_each_subject(*question, 2, /*with_reference=*/false, [&](Subject& subject) {
+        const auto outputs = run_on_garbage(*subject.kernel, subject.node, subject.inputs);
+        for (size_t i = 0; i < outputs.size(); ++i)
+          EXPECT_EQ(hidden_nan(outputs[i].with_layout({}), question->expected[i], tolerance_of(op, outputs[i].dtype())),
+                    "")
+              << "output " << i << ", NaN in input " << operand;
+      });
+    }
+}
+
 }  // namespace weft::registry_tests

@@ -7,12 +7,6 @@ namespace {
 
 constexpr DType kNarrow[] = {DType::bf16, DType::f16};
 
-/// Two results that were rounded once, each from about the same number, differ by a unit in the last place: 2^-7 of a
-/// number with the 8 bits of bf16, 2^-10 with the 11 of f16. What was not rounded is as near as in f32.
-double tolerance_of(const OpDef& op, DType dtype) {
-  return std::max(op.kernel_tolerance, dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 0.0);
-}
-
 class NarrowKernel : public ::testing::TestWithParam<const OpDef*> {};
 INSTANTIATE_TEST_SUITE_P(Ops, NarrowKernel, ::testing::ValuesIn(all_ops()), op_name);
 
@@ -57,21 +51,7 @@ TEST_P(NarrowKernel, GivesTheSameInPlace) {
     });
 }
 
-TEST_P(NarrowKernel, DoesNotHideNaN) {
-  const OpDef& op = *GetParam();
-  for (const Question& numbers : questions_of(op, 0, DType::bf16))
-    for (size_t operand = 0; operand < numbers.inputs.size(); ++operand) {
-      const auto question = with_nan(numbers, operand);
-      if (!question) continue;
-      for_each_subject(*question, 2, /*with_reference=*/false, [&](Subject& subject) {
-        const auto outputs = run_on_garbage(*subject.kernel, subject.node, subject.inputs);
-        for (size_t i = 0; i < outputs.size(); ++i)
-          EXPECT_EQ(hidden_nan(outputs[i].with_layout({}), question->expected[i], tolerance_of(op, outputs[i].dtype())),
-                    "")
-              << "output " << i << ", NaN in input " << operand;
-      });
-    }
-}
+TEST_P(NarrowKernel, DoesNotHideNaN) { expect_no_hidden_nan(*GetParam(), questions_of(*GetParam(), 0, DType::bf16)); }
 
 // Sums of many numbers: in f32, where that is asked for, with the digits that rounding would take.
 TEST_P(NarrowKernel, KeepsTheDigitsOfAResultInF32) {
