@@ -145,6 +145,18 @@ TEST_F(TableRun, ResumesOnTheSameRows) {
   expect_error(weft({"train", "--resume", "r", "--quiet"}), 1, "changed since");
 }
 
+TEST_F(TableRun, ResumesOnTheSameLabels) {
+  std::string text = table(200, 1);
+  write_all(path("t.csv"), text);
+  ASSERT_EQ(train("csv:t.csv?label=ring&split=0", "r").code, 0);
+  fs::remove(path("r/summary.json"));
+  const size_t in = text.find(",in\n");
+  text.replace(in, 4, ",out\n");
+  text.replace(text.find(",out\n", in + 5), 5, ",in\n");
+  write_all(path("t.csv"), text);
+  expect_error(weft({"train", "--resume", "r", "--quiet"}), 1, "other labels");
+}
+
 class TextRun : public ProgramTest {
  protected:
   void SetUp() override {

@@ -204,7 +204,8 @@ TEST_F(ImageFolderTest, OneClass) {
 TEST_F(ImageFolderTest, TooFewToSetAside) {
   add_classes(1);
   const std::string encoding = open()->info().encoding;
-  expect_error([&] { open("size=8", Split::test, encoding); }, ErrorKind::data, {"too few pictures", "split=0"});
+  expect_error([&] { open("size=8", Split::test, encoding); }, ErrorKind::data,
+               {"has 2 pictures, of which split=0.2 leaves none for the test split", "split=0"});
 }
 
 TEST_F(ImageFolderTest, SaysWhatTheCacheWillStillTake) {

@@ -165,7 +165,8 @@ TEST(Recipe, OutOfRangeSaysTheRange) {
 }
 
 TEST(Recipe, UnknownChoiceListsThem) {
-  EXPECT_EQ(error_of("precision = 'f8'"), "r.toml:1: precision = 'f8' is not known; choose one of: f32, bf16, f16, auto");
+  EXPECT_EQ(error_of("precision = 'f8'"),
+            "r.toml:1: precision = 'f8' is not known; choose one of: f32, bf16, f16, auto");
   EXPECT_EQ(
       error_of("[optimizer]\nname = 'adan'"),
       "r.toml:2: optimizer.name = 'adan' is not known; choose one of: sgd, adam, adamw, lamb, lars, muon, rmsprop");
@@ -380,6 +381,12 @@ TEST(RunData, DifferenceIsSaidInWords) {
   now = then;
   now.info.classes = 5;
   EXPECT_EQ(difference_of(then, now), "there were 4 classes, now 5");
+  now = then;
+  now.target_checksum = "0";
+  EXPECT_EQ(difference_of(then, now), "") << "a run of before has none";
+  DataDescription checked = then;
+  checked.target_checksum = "1";
+  EXPECT_EQ(difference_of(checked, now), "samples have other labels");
   now = then;
   now.statistics.mean[0] = 0.75f;
   EXPECT_EQ(difference_of(then, now), "the mean was [0.5], now [0.75]");

@@ -7,6 +7,7 @@
 
 #include "weft/base/files.h"
 #include "weft/base/table.h"
+#include "weft/data/class_names.h"
 
 namespace weft::cli {
 
@@ -85,10 +86,7 @@ std::string pair_table(const ClassReport& report) {
 
 }  // namespace
 
-std::string ClassReport::name(int64_t label) const {
-  const auto position = static_cast<size_t>(label);
-  return position < names.size() ? names[position] : fmt::format("class {}", label);
-}
+std::string ClassReport::name(int64_t label) const { return data::class_name(names, label); }
 
 std::string ClassReport::text() const {
   if (matrix.classes() <= kMostInTable) return score_table(*this) + "\n" + matrix_table(*this);

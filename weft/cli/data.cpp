@@ -12,6 +12,7 @@
 #include "weft/cli/contact_sheet.h"
 #include "weft/cli/options.h"
 #include "weft/data/check_samples.h"
+#include "weft/data/class_names.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/formats/table_encoding.h"
 #include "weft/data/open_dataset.h"
@@ -54,10 +55,6 @@ ClassCounts count_classes(const Description& d) {
     for (size_t at = 0; at < counts.size(); ++at) counts[at][part] = of_part[at];
   }
   return counts;
-}
-
-std::string class_name(const data::DatasetInfo& info, size_t index) {
-  return index < info.class_names.size() ? info.class_names[index] : fmt::format("class {}", index);
 }
 
 /// Packed records, of which each has a checksum, need not be read to be described.
@@ -104,8 +101,9 @@ ordered_json to_json(const std::string& spec, const Description& d) {
     root[info.task == data::Task::language_model ? "vocabulary" : "classes"] = info.classes;
   }
   for (size_t index = 0; index < d.counts.size(); ++index)
-    root["class_counts"].push_back(
-        {{"name", class_name(info, index)}, {"train", d.counts[index][0]}, {"test", d.counts[index][1]}});
+    root["class_counts"].push_back({{"name", data::class_name(info.class_names, static_cast<int64_t>(index))},
+                                    {"train", d.counts[index][0]},
+                                    {"test", d.counts[index][1]}});
   if (info.sample_dtype == DType::u8) {
     root["mean"] = d.statistics.mean;
     root["deviation"] = d.statistics.deviation;
@@ -118,9 +116,10 @@ ordered_json to_json(const std::string& spec, const Description& d) {
   return root;
 }
 
-std::string joined(const std::vector<float>& values) {
+template <typename Number>
+std::string joined(const std::vector<Number>& values) {
   std::string text;
-  for (const float value : values) text += fmt::format("{}{:.4g}", text.empty() ? "" : ", ", value);
+  for (const Number value : values) text += fmt::format("{}{:.4g}", text.empty() ? "" : ", ", value);
   return text;
 }
 
@@ -149,8 +148,8 @@ void print_text(const Description& d) {
   table.add_row({"a sample",
                  fmt::format("{} of {} ({})", to_string(info.sample_shape), info.item(), name_of(info.sample_dtype))});
   if (info.task == data::Task::regression && !info.targets.mean.empty())
-    table.add_row({"a target", fmt::format("{}: mean {}, deviation {}", class_name(info, 0), joined(info.targets.mean),
-                                           joined(info.targets.deviation))});
+    table.add_row({"a target", fmt::format("{}: mean {}, deviation {}", data::class_name(info.class_names, 0),
+                                           joined(info.targets.mean), joined(info.targets.deviation))});
   else if (info.task == data::Task::regression)
     table.add_row({"a target", fmt::format("{} values", info.classes)});
   if (info.task == data::Task::language_model)
@@ -164,8 +163,8 @@ void print_text(const Description& d) {
   if (!d.counts.empty()) {
     Table classes({{"class"}, {"training", Align::right}, {"testing", Align::right}});
     for (size_t index = 0; index < std::min(d.counts.size(), kClassesShown); ++index)
-      classes.add_row(
-          {class_name(info, index), std::to_string(d.counts[index][0]), std::to_string(d.counts[index][1])});
+      classes.add_row({data::class_name(info.class_names, static_cast<int64_t>(index)),
+                       std::to_string(d.counts[index][0]), std::to_string(d.counts[index][1])});
     if (d.counts.size() > kClassesShown)
       classes.add_row({fmt::format("{} more (--json lists them)", d.counts.size() - kClassesShown), "", ""});
     fmt::print("\n{}", classes.text());

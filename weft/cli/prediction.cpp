@@ -9,6 +9,7 @@
 #include "weft/base/table.h"
 #include "weft/cli/for_each_file.h"
 #include "weft/data/augment.h"
+#include "weft/data/class_names.h"
 #include "weft/data/formats/csv.h"
 #include "weft/data/formats/image_folder.h"
 #include "weft/data/formats/table_encoding.h"
@@ -71,9 +72,7 @@ Tensor PredictionModel::run(const data::Batch& batch) {
 }
 
 std::string PredictionModel::class_name(int64_t index) const {
-  const std::vector<std::string>& names = run_.data.info.class_names;
-  const auto position = static_cast<size_t>(index);
-  return position < names.size() ? names[position] : fmt::format("class {}", index);
+  return data::class_name(run_.data.info.class_names, index);
 }
 
 std::vector<int64_t> ranking(const float* probabilities, int64_t classes, int64_t top) {
@@ -87,23 +86,9 @@ std::vector<int64_t> ranking(const float* probabilities, int64_t classes, int64_
 
 namespace {
 
-/// Of what is predicted, in double: a table's label, such as a time in seconds, has more digits than a float.
-struct TargetStatistics {
-  std::vector<double> mean, deviation;
-};
-
-TargetStatistics target_statistics(const data::DatasetInfo& info) {
-  if (data::is_table(info)) {
-    const auto encoding = data::TableEncoding::from_json(info.encoding);
-    return {{encoding.label().mean}, {encoding.label().deviation}};
-  }
-  return {{info.targets.mean.begin(), info.targets.mean.end()},
-          {info.targets.deviation.begin(), info.targets.deviation.end()}};
-}
-
 /// Values in their own unit, and as text with the digits that a float of standardised values can tell apart.
 struct PredictedValues {
-  PredictedValues(const float* p, size_t count, const TargetStatistics& statistics) {
+  PredictedValues(const float* p, size_t count, const data::TargetStatistics& statistics) {
     for (size_t at = 0; at < count; ++at) {
       const bool standardised = at < statistics.deviation.size();
       const double deviation = standardised ? statistics.deviation[at] : 1;
@@ -124,7 +109,7 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const data::Normalization normalization(model.data().statistics, info.sample_shape[0]);
   data::Batch batch = empty_batch(info);
-  const TargetStatistics statistics = target_statistics(info);
+  const data::TargetStatistics& statistics = info.targets;
   const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
   return for_each_file(options, [&](const std::string& file) {
     const data::Image image = data::read_sample(file, info);
@@ -189,7 +174,7 @@ std::unique_ptr<data::Dataset> open_rows(const PredictionModel& model, const std
 int predict_rows(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const bool values = info.task == data::Task::regression;
-  const TargetStatistics statistics = values ? target_statistics(info) : TargetStatistics{};
+  const data::TargetStatistics& statistics = info.targets;
   return for_each_file(options, [&](const std::string& file) {
     const auto dataset = open_rows(model, file);
     data::Loader loader(*dataset, train::evaluation_loader_options(model.spec(), model.data()));

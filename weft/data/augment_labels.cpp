@@ -3,11 +3,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "weft/data/dataset.h"
+
 namespace weft::data {
 
 namespace {
-
-constexpr int32_t kIgnored = -100;
 
 /// The position in range, or that which mirroring at the border (which is not repeated) leads to; -1 for none.
 int64_t inside(int64_t at, int64_t size, bool reflect) {
@@ -29,7 +29,7 @@ void transform_labels(std::span<int32_t> labels, int64_t height, int64_t width, 
   int32_t* label = labels.data();
   for (int64_t row = 0; row < height; ++row)
     for (int64_t column = 0; column < width; ++column, ++label) {
-      *label = kIgnored;
+      *label = kIgnoredTarget;
       // Backwards: from the place to where its label comes from.
       const double from_x = static_cast<double>(column) - middle_x, from_y = static_cast<double>(row) - middle_y;
       int64_t x = inside(std::lround(cosine * from_x - sine * from_y + middle_x), width, reflect);

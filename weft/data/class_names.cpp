@@ -1,5 +1,7 @@
 #include "weft/data/class_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -20,6 +22,11 @@ bool sort_classes(std::vector<std::string>& names, bool decimal_comma) {
   std::sort(numbers.begin(), numbers.end());  // "1" before "1.0"
   for (size_t at = 0; at < names.size(); ++at) names[at] = std::move(numbers[at].second);
   return true;
+}
+
+std::string class_name(const std::vector<std::string>& names, int64_t index) {
+  const auto position = static_cast<size_t>(index);
+  return position < names.size() ? names[position] : fmt::format("class {}", index);
 }
 
 }  // namespace weft::data

@@ -41,7 +41,7 @@ class SpecOptions {
 
  private:
   [[noreturn]] void reject(const std::string& name, const std::string& wanted) const;
-  const DataSpec& spec_;
+  DataSpec spec_;
 };
 
 }  // namespace weft::data

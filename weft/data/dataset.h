@@ -17,6 +17,9 @@
 
 namespace weft::data {
 
+/// What a target holds that does not count: cross_entropy's usual ignore_index.
+constexpr int32_t kIgnoredTarget = -100;
+
 enum class Split {
   train,
   test,
@@ -39,9 +42,14 @@ Task parse_task(std::string_view name);
 /// Whether accuracy decides which of a run's checkpoints is the best; else the loss does.
 bool accuracy_decides(Task task);
 
-/// Mean and standard deviation: of the channels of images, scaled to [0, 1], or of the values of a regression.
+/// Mean and standard deviation of the channels of images, scaled to [0, 1].
 struct ChannelStatistics {
   std::vector<float> mean, deviation;
+};
+
+/// Of the values that a regression predicts. In double: a time in seconds has more digits than a float.
+struct TargetStatistics {
+  std::vector<double> mean, deviation;
 };
 
 struct DatasetInfo {
@@ -53,13 +61,13 @@ struct DatasetInfo {
   DType sample_dtype = DType::u8;  // u8: images; f32: numbers as the model reads them; i32: tokens
   DType target_dtype = DType::i32;
   // Of one sample: () a class, (K) values, (T) tokens, (L) the letters of a text, which zeros fill up, (H,W) classes of
-  // pixels. Translation and segmentation: targets of -100 do not count.
+  // pixels. Translation and segmentation: targets of kIgnoredTarget do not count.
   Shape target_shape{};
-  int64_t vocabulary = 0;       // of the tokens in a sample, where `classes` counts something else
-  int64_t source_length = 0;    // translation: the first tokens of a sample; the others are the translation so far
-  ChannelStatistics targets{};  // regression: targets are (value - mean) / deviation
-  bool decoded = false;         // get() reads and decodes files: worth several workers, no pass without need
-  std::string note{};           // what the user should know about the files, such as how many were left out
+  int64_t vocabulary = 0;      // of the tokens in a sample, where `classes` counts something else
+  int64_t source_length = 0;   // translation: the first tokens of a sample; the others are the translation so far
+  TargetStatistics targets{};  // regression: targets are (value - mean) / deviation
+  bool decoded = false;        // get() reads and decodes files: worth several workers, no pass without need
+  std::string note{};          // what the user should know about the files, such as how many were left out
   std::vector<std::pair<std::string, std::string>> facts{};  // what `weft data` tells of the files: name and text
   std::string encoding{};  // JSON: how files become samples, as learned from the training split; or empty
 

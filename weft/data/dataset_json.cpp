@@ -4,18 +4,11 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/json_numbers.h"
 
 namespace weft::data {
 
 using nlohmann::json;
-
-int64_t whole_number(const json& value) { return value.get_ref<const json::number_integer_t&>(); }
-
-std::vector<int64_t> whole_numbers(const json& list) {
-  std::vector<int64_t> numbers;
-  for (const json& value : list) numbers.push_back(whole_number(value));
-  return numbers;
-}
 
 json to_json(const DatasetInfo& info) {
   json root = {{"name", info.name},
@@ -55,8 +48,8 @@ DatasetInfo info_from_json(const json& root, const std::string& name) {
   info.source_length = whole_number(root.value("source_length", json(0)));
   info.classes = whole_number(root.at("classes"));
   info.class_names = root.at("class_names").get<std::vector<std::string>>();
-  info.targets.mean = root.value("target_mean", std::vector<float>());
-  info.targets.deviation = root.value("target_deviation", std::vector<float>());
+  info.targets.mean = root.value("target_mean", std::vector<double>());
+  info.targets.deviation = root.value("target_deviation", std::vector<double>());
   if (root.contains("encoding")) info.encoding = root["encoding"].dump();
   return info;
 }

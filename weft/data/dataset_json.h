@@ -8,10 +8,6 @@
 
 namespace weft::data {
 
-/// nlohmann's exceptions for anything but a whole number: of 1e42 it makes one without a word.
-int64_t whole_number(const nlohmann::json& value);
-std::vector<int64_t> whole_numbers(const nlohmann::json& list);
-
 /// All that training depends on; notes, facts and whether samples are decoded are left out. Error(usage) for an
 /// encoding that is no JSON.
 nlohmann::json to_json(const DatasetInfo& info);

@@ -23,4 +23,14 @@ std::vector<bool> stratified_split(std::span<const int32_t> strata, double fract
   return is_test;
 }
 
+std::vector<int32_t> strata_of(std::span<const std::string_view> labels) {
+  std::map<std::string_view, int32_t> numbers;
+  for (const std::string_view label : labels) numbers.emplace(label, 0);
+  int32_t next = 0;
+  for (auto& [label, number] : numbers) number = next++;
+  std::vector<int32_t> strata;
+  for (const std::string_view label : labels) strata.push_back(numbers[label]);
+  return strata;
+}
+
 }  // namespace weft::data

@@ -1,17 +1,18 @@
 #include "weft/train/counted_labels.h"
 
+#include "weft/data/dataset.h"
 #include "weft/ops/ops.h"
 
 namespace weft::train {
 
 namespace {
 
-constexpr double kIgnored = -100;  // cross_entropy's ignore_index
-
 /// [rows]: 1 where the label does not count.
 ValueId ignored(Graph& graph, ValueId labels) {
-  const ValueId marker =
-      graph.add("constant", {}, {{"shape", std::vector<int64_t>{}}, {"value", kIgnored}, {"dtype", "i32"}}, "ignored");
+  const ValueId marker = graph.add(
+      "constant", {},
+      {{"shape", std::vector<int64_t>{}}, {"value", static_cast<double>(data::kIgnoredTarget)}, {"dtype", "i32"}},
+      "ignored");
   return ops::equal(graph, labels, marker, "labels.ignored");
 }
 

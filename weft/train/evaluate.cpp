@@ -36,7 +36,7 @@ class ValueErrors {
     double unexplained = 0, spread = 0, mean_square = 0;
     for (size_t at = 0; at < columns_.size(); ++at) {
       const Column& column = columns_[at];
-      const double unit = statistics_.deviation.empty() ? 1 : static_cast<double>(statistics_.deviation[at]);
+      const double unit = statistics_.deviation.empty() ? 1 : statistics_.deviation[at];
       unexplained += column.squared_errors;
       spread += column.squares - column.sum * column.sum / rows;
       mean_square += unit * unit * column.squared_errors / rows / static_cast<double>(columns_.size());
@@ -49,7 +49,7 @@ class ValueErrors {
   struct Column {
     double squared_errors = 0, sum = 0, squares = 0;
   };
-  const data::ChannelStatistics& statistics_;
+  const data::TargetStatistics& statistics_;
   std::vector<Column> columns_;
 };
 

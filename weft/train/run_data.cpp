@@ -7,6 +7,7 @@
 #include "weft/data/check_samples.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
+#include "weft/data/target_checksum.h"
 
 namespace weft::train {
 
@@ -47,7 +48,7 @@ RunData open_run_data(const Library& library, const RunSpec& spec) {
     fail(ErrorKind::usage,
          "augment.mixup and augment.cutmix are for images in classes, '{}' holds {} for {}; leave them away", info.name,
          info.item(), data::name_of(info.task));
-  run_data.description = {info, {}, run_data.training->size()};
+  run_data.description = {info, {}, run_data.training->size(), data::target_checksum(*run_data.training)};
   if (info.sample_dtype == DType::u8)
     run_data.description.statistics = spec.augment.normalise
                                           ? data::channel_statistics(*run_data.training, static_cast<int>(spec.threads))

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/json_numbers.h"
 #include "weft/data/dataset_json.h"
 #include "weft/train/recipe.h"
 
@@ -27,6 +28,7 @@ constexpr std::string_view kWrittenFiles[] = {"spec.toml",  "data.json",     "pl
 std::string print_data_description(const DataDescription& d) {
   json root = data::to_json(d.info);
   root["samples"] = d.samples;
+  if (!d.target_checksum.empty()) root["target_checksum"] = d.target_checksum;
   root["mean"] = d.statistics.mean;
   root["deviation"] = d.statistics.deviation;
   return root.dump(2) + "\n";
@@ -37,7 +39,8 @@ DataDescription parse_data_description(std::string_view text, const std::string&
     const json root = json::parse(text);
     DataDescription d;
     d.info = data::info_from_json(root, name);
-    d.samples = root.value("samples", int64_t{0});
+    d.samples = whole_number(root.value("samples", json(0)));
+    d.target_checksum = root.value("target_checksum", "");
     d.statistics.mean = root.at("mean").get<std::vector<float>>();
     d.statistics.deviation = root.at("deviation").get<std::vector<float>>();
     return d;
@@ -53,6 +56,9 @@ std::string difference_of(const DataDescription& then, const DataDescription& no
   if (then.samples != 0 && then.samples != now.samples)
     return fmt::format("there were {} samples, now {}", then.samples, now.samples);
   if (a.classes != b.classes) return fmt::format("there were {} classes, now {}", a.classes, b.classes);
+  const bool checked = !then.target_checksum.empty() && !now.target_checksum.empty();
+  if (checked && then.target_checksum != now.target_checksum)
+    return a.task == data::Task::regression ? "samples have other values to predict" : "samples have other labels";
   const auto& [mean_then, deviation_then] = then.statistics;
   const auto& [mean_now, deviation_now] = now.statistics;
   if (mean_then != mean_now)

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/data/class_names.h"
 
 namespace weft::train {
 
@@ -52,13 +53,12 @@ std::string share_of_largest_class(const Facts& facts) {
   const auto largest = std::max_element(counts.begin(), counts.end());
   const double share = static_cast<double>(*largest) / static_cast<double>(facts.samples);
   if (share < 1.5 / static_cast<double>(facts.info.classes)) return "";
-  const auto index = static_cast<size_t>(largest - counts.begin());
-  const auto& names = facts.info.class_names;
+  const std::string name = data::class_name(facts.info.class_names, largest - counts.begin());
   return fmt::format(
       " Classes are uneven: {} has {:.0f} % of the training samples, which is the accuracy of always naming it; look "
       "at "
       "the recall of each class in `weft eval`.",
-      index < names.size() ? "'" + names[index] + "'" : fmt::format("class {}", index), 100 * share);
+      facts.info.class_names.empty() ? name : "'" + name + "'", 100 * share);
 }
 
 std::string about_testing(const Facts& facts) {

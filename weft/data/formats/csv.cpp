@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/test_split.h"
 #include "weft/data/utf8.h"
 
 namespace weft::data {
@@ -123,26 +124,18 @@ void find_header(CsvFile& file, const SpecOptions& options, const TableEncoding&
   if (2 * named > file.columns()) file.set_header(true);
 }
 
-std::vector<int64_t> rows_of(const CsvFile& file, const SpecOptions& options, Split split, const TableOptions& table) {
+std::vector<int64_t> rows_of(const CsvFile& file, const TestSplit& test, Split split, const TableOptions& table) {
   std::vector<int64_t> rows(static_cast<size_t>(file.rows()));
   std::iota(rows.begin(), rows.end(), 0);
-  const double fraction = options.fraction("split", kDefaultSplit);
-  if (split == Split::all || options.find("test") || fraction == 0) return rows;
+  if (!test.divides(split)) return rows;
   std::vector<int32_t> strata(rows.size(), 0);
   if (table.task == Task::classification) {
     const int64_t label = table.label.empty() ? file.columns() - 1 : find_column(file, table.label).value_or(0);
-    std::map<std::string_view, int32_t> numbers;
-    for (const int64_t row : rows) numbers.emplace(file.cell(row, label), 0);
-    int32_t next = 0;
-    for (auto& [text, number] : numbers) number = next++;
-    for (const int64_t row : rows) strata[static_cast<size_t>(row)] = numbers[file.cell(row, label)];
+    std::vector<std::string_view> labels;
+    for (const int64_t row : rows) labels.push_back(file.cell(row, label));
+    strata = strata_of(labels);
   }
-  const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
-  const std::vector<bool> is_test = stratified_split(strata, fraction, seed);
-  std::erase_if(rows, [&](int64_t row) { return is_test[static_cast<size_t>(row)] != (split == Split::test); });
-  if (rows.empty())
-    fail(ErrorKind::data, "[csv] '{}' has {} rows, of which split={} leaves none for the {} split; use a larger file",
-         file.path(), file.rows(), fraction, name_of(split));
+  keep_members(rows, test.members(strata, split, file.path(), "rows"));
   return rows;
 }
 
@@ -196,7 +189,7 @@ DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
     info.class_names = {label.name};
     info.target_dtype = DType::f32;
     info.target_shape = Shape{1};
-    info.targets = {{static_cast<float>(label.mean)}, {static_cast<float>(label.deviation)}};
+    info.targets = {{label.mean}, {label.deviation}};
   } else {
     info.classes = static_cast<int64_t>(encoding.classes().size());
     info.class_names = encoding.classes();
@@ -206,20 +199,14 @@ DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
 
 }  // namespace
 
-bool csv_has_test_split(const DataSpec& spec) {
-  const SpecOptions options = options_of(spec);
-  return options.find("test") || options.fraction("split", kDefaultSplit) > 0;
-}
+bool csv_has_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kDefaultSplit).exists(); }
 
 std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::string& encoding) {
   const SpecOptions options = options_of(spec);
-  if (options.find("test") && options.find("split"))
-    fail(ErrorKind::usage, "[csv] test={} and split={} exclude each other; leave one away", *options.find("test"),
-         *options.find("split"));
-  if (options.find("test_skip") && !options.find("test"))
+  const TestSplit test(options, kDefaultSplit);
+  if (options.find("test_skip") && !test.file())
     fail(ErrorKind::usage, "[csv] test_skip={} is of the file with the test rows: add test=FILE, or say skip=N",
          *options.find("test_skip"));
-  options.fraction("split", kDefaultSplit);  // what is wrong with it is said before any file is read
   const TableOptions table = table_options(options);
   if (encoding.empty() && split == Split::test) {
     const std::string learned = open_csv(spec, Split::train, "")->info().encoding;
@@ -227,13 +214,13 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::
   }
   std::optional<TableEncoding> known;
   if (!encoding.empty()) known = TableEncoding::from_json(encoding);
-  const bool apart = split == Split::test && options.find("test").has_value();
-  const std::string path = apart ? *options.find("test") : spec.argument;
+  const bool apart = split == Split::test && test.file();
+  const std::string path = apart ? *test.file() : spec.argument;
   // The rows that weft sets aside are rows of the file that the encoding was learned from, header and all.
   const bool same_file = !known || !(apart || split == Split::all);
   CsvFile file(path, csv_options(options, same_file ? nullptr : &*known, apart));
   if (!same_file) find_header(file, options, *known);
-  const std::vector<int64_t> rows = rows_of(file, options, split, table);
+  const std::vector<int64_t> rows = rows_of(file, test, split, table);
   const bool learns = !known;
   if (learns) known = TableEncoding::learn(file, rows, table);
   DatasetInfo info = info_of(*known, spec.argument);

@@ -13,7 +13,7 @@
 #include "weft/data/picture_cache.h"
 #include "weft/data/picture_files.h"
 #include "weft/data/picture_options.h"
-#include "weft/data/stratified_split.h"
+#include "weft/data/test_split.h"
 #include "weft/data/utf8.h"
 
 namespace weft::data {
@@ -208,14 +208,14 @@ bool image_folder_has_whole(const DataSpec& spec) { return split_folders(spec.ar
 
 bool image_folder_has_test_split(const DataSpec& spec) {
   const SplitFolders parts = split_folders(spec.argument, is_folder);
-  return !parts.test.empty() || options_of(spec).fraction("split", kDefaultPictureSplit) > 0;
+  return !parts.test.empty() || TestSplit(options_of(spec), kDefaultPictureSplit).exists();
 }
 
 std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, const std::string& encoding) {
   const SpecOptions options = options_of(spec);
   const PictureSettings settings = picture_settings(options, encoding);
   const int64_t cache_bytes = cache_option(options, split);
-  const double fraction = options.fraction("split", kDefaultPictureSplit);
+  const TestSplit test(options, kDefaultPictureSplit);
   std::error_code code;
   if (spec.argument.empty()) fail(ErrorKind::usage, "[images] wants a folder: write images:DIR");
   if (!fs::is_directory(spec.argument, code))
@@ -226,17 +226,10 @@ std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, co
                              : !parts.train.empty()                      ? parts.train
                                                                          : fs::path(spec.argument);
   Listing listing = list_pictures(directory);
-  if (parts.test.empty() && split != Split::all && fraction > 0) {
+  if (parts.test.empty()) {
     std::vector<int32_t> strata;
     for (const Picture& picture : listing.pictures) strata.push_back(picture.label);
-    const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
-    const std::vector<bool> is_test = stratified_split(strata, fraction, seed);
-    size_t at = 0;
-    std::erase_if(listing.pictures, [&](const Picture&) { return is_test[at++] != (split == Split::test); });
-    if (listing.pictures.empty())
-      fail(ErrorKind::data,
-           "[images] '{}' has too few pictures to set {} of each class aside; add more, or say split=0",
-           directory.string(), fraction);
+    keep_members(listing.pictures, test.members(strata, split, directory.string(), "pictures"));
   }
   if (!settings.classes.empty()) {
     const std::vector<int32_t> numbers = trained_numbers("images", listing.classes, settings.classes);

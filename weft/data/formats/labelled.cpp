@@ -13,6 +13,7 @@
 #include "weft/data/class_names.h"
 #include "weft/data/formats/tab_file.h"
 #include "weft/data/stratified_split.h"
+#include "weft/data/test_split.h"
 #include "weft/data/trained_options.h"
 #include "weft/data/utf8.h"
 
@@ -63,22 +64,6 @@ std::vector<Row> rows_of(const TabFile& file, int64_t label) {
   for (const TabLine& line : file.lines())
     rows.push_back({label == 1 ? line.first : line.second, label == 1 ? line.second : line.first, file.where(line)});
   return rows;
-}
-
-/// Those of the split, which is drawn in every class.
-void keep_split(std::vector<Row>& rows, Split split, double fraction, uint64_t seed, const std::string& path) {
-  std::map<std::string_view, int32_t> numbers;
-  for (const Row& row : rows) numbers.emplace(row.label, 0);
-  int32_t next = 0;
-  for (auto& [label, number] : numbers) number = next++;
-  std::vector<int32_t> strata;
-  for (const Row& row : rows) strata.push_back(numbers[row.label]);
-  const std::vector<bool> is_test = stratified_split(strata, fraction, seed);
-  size_t at = 0;
-  std::erase_if(rows, [&](const Row&) { return is_test[at++] != (split == Split::test); });
-  if (rows.empty())
-    fail(ErrorKind::data, "[labelled] '{}' has {} texts, of which split={} leaves none for the {} split; add more",
-         path, is_test.size(), fraction, name_of(split));
 }
 
 LabelledEncoding learn(const SpecOptions& options, const std::vector<Row>& rows, int64_t label,
@@ -165,19 +150,11 @@ int64_t LabelledEncoding::encode(std::string_view text, const std::string& where
   return static_cast<int64_t>(tokens.size());
 }
 
-bool labelled_has_test_split(const DataSpec& spec) {
-  const SpecOptions options = options_of(spec);
-  return options.find("test") || options.fraction("split", kDefaultSplit) > 0;
-}
+bool labelled_has_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kDefaultSplit).exists(); }
 
 std::unique_ptr<Dataset> open_labelled(const DataSpec& spec, Split split, const std::string& encoding) {
   const SpecOptions options = options_of(spec);
-  const std::optional<std::string> test = options.find("test");
-  if (test && options.find("split"))
-    fail(ErrorKind::usage, "[labelled] test={} and split={} exclude each other; leave one away", *test,
-         *options.find("split"));
-  const double fraction = options.fraction("split", kDefaultSplit);
-  const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
+  const TestSplit test(options, kDefaultSplit);
   std::optional<LabelledEncoding> known;
   if (!encoding.empty()) {
     known = LabelledEncoding::from_json(encoding);
@@ -185,11 +162,15 @@ std::unique_ptr<Dataset> open_labelled(const DataSpec& spec, Split split, const 
     require_trained(options, "length", known->length);
   }
   const int64_t label = options.integer("label", known ? known->label : 1, 1, 2);
-  const std::string path = split == Split::test && test ? *test : spec.argument;
+  const std::string path = split == Split::test && test.file() ? *test.file() : spec.argument;
   TabFile file("labelled", path, label == 1 ? "LABEL<TAB>TEXT" : "TEXT<TAB>LABEL",
                options.integer("skip", 0, 0, 1'000'000'000));
   std::vector<Row> rows = rows_of(file, label);
-  if (!test && split != Split::all && fraction > 0) keep_split(rows, split, fraction, seed, path);
+  if (test.divides(split)) {
+    std::vector<std::string_view> labels;
+    for (const Row& row : rows) labels.push_back(row.label);
+    keep_members(rows, test.members(strata_of(labels), split, path, "texts"));
+  }
   if (!known) known = learn(options, rows, label, path);
   std::vector<std::vector<uint16_t>> texts;
   std::vector<int32_t> labels;

@@ -10,12 +10,13 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/data/class_names.h"
 #include "weft/data/image.h"
 #include "weft/data/mask.h"
 #include "weft/data/picture_cache.h"
 #include "weft/data/picture_files.h"
 #include "weft/data/picture_options.h"
-#include "weft/data/stratified_split.h"
+#include "weft/data/test_split.h"
 #include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
 
@@ -25,8 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr int32_t kIgnored = -100;
 
 struct Pair {
   fs::path picture, mask;
@@ -63,7 +62,7 @@ class MaskedPictures : public Dataset {
              "[masks] '{}' has the value {}, but there are {} classes, counted from 0; give classes={} or more, or "
              "ignore={} where such pixels do not count",
              pair(key).mask.string(), value, info().classes, value + 1, value);
-      *label++ = value == ignore_ ? kIgnored : value;
+      *label++ = value == ignore_ ? kIgnoredTarget : value;
     }
   }
   int64_t cache_bytes_to_come() const override {
@@ -168,9 +167,7 @@ std::string describe_shares(const std::array<int64_t, 256>& counts, const Encodi
                         100 * static_cast<double>(count) / static_cast<double>(std::max<int64_t>(1, sum)));
   };
   for (int64_t value = 0; value < std::min(encoding.classes, kShown); ++value) {
-    const auto at = static_cast<size_t>(value);
-    if (value != encoding.ignore)
-      add(at < encoding.names.size() ? encoding.names[at] : fmt::format("class {}", value), counts[at]);
+    if (value != encoding.ignore) add(class_name(encoding.names, value), counts[static_cast<size_t>(value)]);
   }
   if (const int64_t ignored = counts[static_cast<size_t>(encoding.ignore)]; ignored > 0) add("not counted", ignored);
   return text;
@@ -225,7 +222,7 @@ bool masks_have_whole(const DataSpec& spec) { return parts_of(spec.argument).tra
 
 bool masks_have_test_split(const DataSpec& spec) {
   const SplitFolders parts = parts_of(spec.argument);
-  return !parts.test.empty() || options_of(spec).fraction("split", kDefaultPictureSplit) > 0;
+  return !parts.test.empty() || TestSplit(options_of(spec), kDefaultPictureSplit).exists();
 }
 
 std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std::string& encoding_text) {
@@ -238,7 +235,7 @@ std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std
   encoding.width = options.integer("width", encoding.width, 1, kMostPictureSide);
   encoding.ignore = options.integer("ignore", encoding.ignore, 0, 255);
   const int64_t cache_bytes = cache_option(options, split);
-  const double fraction = options.fraction("split", kDefaultPictureSplit);
+  const TestSplit test(options, kDefaultPictureSplit);
   std::error_code code;
   if (spec.argument.empty()) fail(ErrorKind::usage, "[masks] wants a folder: write masks:DIR");
   if (!fs::is_directory(spec.argument, code))
@@ -250,16 +247,12 @@ std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std
                                                                       : fs::path(spec.argument);
   DatasetInfo info;
   std::vector<Pair> pairs = list_pairs(folder, info.note), others;
-  if (parts.test.empty() && split != Split::all && fraction > 0) {
-    const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
-    const std::vector<bool> is_test = stratified_split(std::vector<int32_t>(pairs.size(), 0), fraction, seed);
-    std::vector<Pair> kept;
-    for (size_t at = 0; at < pairs.size(); ++at)
-      (is_test[at] == (split == Split::test) ? kept : others).push_back(pairs[at]);
-    pairs = std::move(kept);
-    if (pairs.empty())
-      fail(ErrorKind::data, "[masks] '{}' has {} pictures, of which split={} leaves none for the {} split; add more",
-           folder.string(), is_test.size(), fraction, name_of(split));
+  if (parts.test.empty()) {
+    std::vector<bool> members = test.members(std::vector<int32_t>(pairs.size(), 0), split, folder.string(), "pictures");
+    others = pairs;
+    keep_members(pairs, members);
+    members.flip();
+    keep_members(others, members);
   }
   if (!trained) {
     std::string ignored_note;

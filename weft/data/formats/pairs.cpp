@@ -7,7 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/data/formats/tab_file.h"
-#include "weft/data/stratified_split.h"
+#include "weft/data/test_split.h"
 #include "weft/data/trained_options.h"
 #include "weft/data/utf8.h"
 
@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kDefaultSplit = 0.1;
-constexpr int64_t kLongest = 1 << 16, kIgnored = -100;
+constexpr int64_t kLongest = 1 << 16;
 const std::vector<std::string> kSpecial = {"<padding>", "<start>", "<end>"};
 
 using Tokens = std::vector<uint16_t>;
@@ -42,7 +42,7 @@ class PairDataset : public Dataset {
   void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
     const Tokens& target = pairs_[static_cast<size_t>(key.index)].target;
     auto* tokens = reinterpret_cast<int32_t*>(destination.data());
-    std::fill_n(tokens, info().target_shape[0], static_cast<int32_t>(kIgnored));
+    std::fill_n(tokens, info().target_shape[0], kIgnoredTarget);
     *std::copy(target.begin(), target.end(), tokens) = PairEncoding::kEnd;
   }
 
@@ -123,43 +123,28 @@ std::string PairEncoding::to_json() const {
   return json{{"kind", "pairs"}, {"vocabulary", table.names()}, {"source", source}, {"target", target}}.dump();
 }
 
-bool pairs_have_test_split(const DataSpec& spec) {
-  const SpecOptions options = options_of(spec);
-  return options.find("test") || options.fraction("split", kDefaultSplit) > 0;
-}
+bool pairs_have_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kDefaultSplit).exists(); }
 
 std::unique_ptr<Dataset> open_pairs(const DataSpec& spec, Split split, const std::string& encoding) {
   const SpecOptions options = options_of(spec);
-  const std::optional<std::string> test = options.find("test");
-  if (test && options.find("split"))
-    fail(ErrorKind::usage, "[pairs] test={} and split={} exclude each other; leave one away", *test,
-         *options.find("split"));
-  const double fraction = options.fraction("split", kDefaultSplit);
-  const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
+  const TestSplit test(options, kDefaultSplit);
   std::optional<PairEncoding> known;
   if (!encoding.empty()) {
     known = PairEncoding::from_json(encoding);
     require_trained(options, "source", known->source);
     require_trained(options, "target", known->target);
   }
-  const bool apart = split == Split::test && test;
+  const bool apart = split == Split::test && test.file();
   std::optional<TabFile> file;
-  file.emplace("pairs", known && apart ? *test : spec.argument, kFields);
+  file.emplace("pairs", known && apart ? *test.file() : spec.argument, kFields);
   if (!known) {
     std::optional<TabFile> other;
-    if (test) other.emplace("pairs", *test, kFields);
+    if (test.file()) other.emplace("pairs", *test.file(), kFields);
     known = learn(options, *file, other ? &*other : nullptr);
-    if (apart) file.emplace("pairs", *test, kFields);
+    if (apart) file.emplace("pairs", *test.file(), kFields);
   }
   std::vector<Pair> pairs = encode(*file, *known);
-  if (!test && split != Split::all && fraction > 0) {
-    const std::vector<bool> is_test = stratified_split(std::vector<int32_t>(pairs.size(), 0), fraction, seed);
-    size_t at = 0;
-    std::erase_if(pairs, [&](const Pair&) { return is_test[at++] != (split == Split::test); });
-    if (pairs.empty())
-      fail(ErrorKind::data, "[pairs] '{}' has {} pairs, of which split={} leaves none for the {} split; add more",
-           file->path(), is_test.size(), fraction, name_of(split));
-  }
+  keep_members(pairs, test.members(std::vector<int32_t>(pairs.size(), 0), split, file->path(), "pairs"));
   DatasetInfo info;
   info.name = printable_utf8(std::filesystem::path(spec.argument).stem().string());
   info.sample_shape = Shape{known->source + known->target_steps()};

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/base/json_numbers.h"
 #include "weft/base/rng.h"
 #include "weft/data/text_file.h"
 #include "weft/data/utf8.h"
@@ -58,7 +59,7 @@ class TextDataset : public Dataset {
 int64_t trained_length(const std::string& encoding) {
   const json root = json::parse(encoding, nullptr, /*allow_exceptions=*/false);
   const bool known = root.is_object() && root.contains("length") && root["length"].is_number_integer();
-  return known ? root["length"].get<int64_t>() : kDefaultLength;
+  return known ? whole_number(root["length"]) : kDefaultLength;
 }
 
 SpecOptions options_of(const DataSpec& spec) { return SpecOptions(spec, {"length", "split"}); }

@@ -12,7 +12,7 @@
 #include "weft/data/picture_cache.h"
 #include "weft/data/picture_files.h"
 #include "weft/data/picture_options.h"
-#include "weft/data/stratified_split.h"
+#include "weft/data/test_split.h"
 #include "weft/data/text_file.h"
 #include "weft/data/trained_options.h"
 #include "weft/data/utf8.h"
@@ -258,19 +258,11 @@ std::string TextImageEncoding::to_json() const {
       .dump();
 }
 
-bool text_images_have_test_split(const DataSpec& spec) {
-  const SpecOptions options = options_of(spec);
-  return options.find("test") || options.fraction("split", kDefaultSplit) > 0;
-}
+bool text_images_have_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kDefaultSplit).exists(); }
 
 std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, const std::string& encoding) {
   const SpecOptions options = options_of(spec);
-  const std::optional<std::string> test = options.find("test");
-  if (test && options.find("split"))
-    fail(ErrorKind::usage, "[lines] test={} and split={} exclude each other; leave one away", *test,
-         *options.find("split"));
-  const double fraction = options.fraction("split", kDefaultSplit);
-  const auto seed = static_cast<uint64_t>(options.integer("seed", 0, 0, INT64_MAX));
+  const TestSplit test(options, kDefaultSplit);
   const int64_t cache_bytes = cache_option(options, split);
   std::optional<TextImageEncoding> known;
   if (!encoding.empty()) {
@@ -280,23 +272,16 @@ std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, con
     require_trained(options, "length", known->length);
     require_trained(options, "channels", known->channels);
   }
-  const bool apart = split == Split::test && test;
-  Listing listing = read_listing(known && apart ? *test : spec.argument);
+  const bool apart = split == Split::test && test.file();
+  Listing listing = read_listing(known && apart ? *test.file() : spec.argument);
   if (!known) {
-    const std::optional<Listing> other = test ? std::optional(read_listing(*test)) : std::nullopt;
+    const std::optional<Listing> other = test.file() ? std::optional(read_listing(*test.file())) : std::nullopt;
     known = learn(options, listing, other ? &*other : nullptr);
-    if (apart) listing = read_listing(*test);
+    if (apart) listing = read_listing(*test.file());
   }
   std::string note;
-  std::vector<Labelled> samples = encode(listing, *known, apart ? *test : spec.argument, note);
-  if (!test && split != Split::all && fraction > 0) {
-    const std::vector<bool> is_test = stratified_split(std::vector<int32_t>(samples.size(), 0), fraction, seed);
-    size_t at = 0;
-    std::erase_if(samples, [&](const Labelled&) { return is_test[at++] != (split == Split::test); });
-    if (samples.empty())
-      fail(ErrorKind::data, "[lines] '{}' has {} pictures, of which split={} leaves none for the {} split; add more",
-           spec.argument, is_test.size(), fraction, name_of(split));
-  }
+  std::vector<Labelled> samples = encode(listing, *known, apart ? *test.file() : spec.argument, note);
+  keep_members(samples, test.members(std::vector<int32_t>(samples.size(), 0), split, spec.argument, "pictures"));
   DatasetInfo info = info_of(*known, spec.argument, samples);
   info.note = note;
   return std::make_unique<TextImages>(std::move(info), std::move(samples), cache_bytes, disk_option(options, split));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_numbers.h"
 #include "weft/data/check_samples.h"
 #include "weft/data/dataset_json.h"
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_numbers.h"
 
 namespace weft::train {
 
@@ -27,8 +28,8 @@ json to_json(const PlateauState& p) {
 PlateauState plateau_from(const json& j) {
   return {.factor = j.at("factor"),
           .best = optional_number(j.at("best")),
-          .bad_epochs = j.at("bad_epochs"),
-          .cooldown = j.at("cooldown")};
+          .bad_epochs = whole_number(j.at("bad_epochs")),
+          .cooldown = whole_number(j.at("cooldown"))};
 }
 
 json to_json(const Position& p) {
@@ -46,12 +47,12 @@ json to_json(const Position& p) {
 }
 
 Position position_from(const json& j) {
-  return {.epoch = j.at("epoch"),
-          .step_in_epoch = j.at("step_in_epoch"),
-          .step = j.at("step"),
+  return {.epoch = whole_number(j.at("epoch")),
+          .step_in_epoch = whole_number(j.at("step_in_epoch")),
+          .step = whole_number(j.at("step")),
           .loss_sum = j.at("loss_sum"),
           .correct = j.at("correct"),
-          .samples = j.at("samples"),
+          .samples = whole_number(j.at("samples")),
           .epoch_seconds = j.at("epoch_seconds"),
           .train_seconds = j.at("train_seconds"),
           .step_seconds = j.at("step_seconds"),
@@ -78,8 +79,8 @@ json to_json(const EpochMetrics& m) {
 }
 
 EpochMetrics epoch_from(const json& j) {
-  return {.epoch = j.at("epoch"),
-          .step = j.at("step"),
+  return {.epoch = whole_number(j.at("epoch")),
+          .step = whole_number(j.at("step")),
           .train_loss = j.at("train_loss"),
           .train_accuracy = optional_number(j.at("train_accuracy")),
           .test_loss = optional_number(j.at("test_loss")),
@@ -122,20 +123,21 @@ std::string print_manifest(const Manifest& manifest) {
 Manifest parse_manifest(std::string_view text, const std::string& name) {
   try {
     const json root = json::parse(text);
-    if (root.at("format").get<int>() != kFormat)
-      fail(ErrorKind::data, "'{}' has format {}, this weft reads format {}", name, root.at("format").get<int>(),
-           kFormat);
+    const int64_t format = whole_number(root.at("format"));
+    if (format != kFormat)
+      fail(ErrorKind::data, "'{}' has format {}, this weft reads format {}", name, format, kFormat);
     Manifest manifest;
     manifest.spec_hash = root.at("spec_hash");
-    manifest.seed = root.at("seed");
+    manifest.seed = unsigned_number(root.at("seed"));
     manifest.position = position_from(root.at("position"));
     if (root.contains("last_epoch")) manifest.last_epoch = epoch_from(root["last_epoch"]);
     if (root.contains("best"))
-      manifest.best = BestCheckpoint{.step = root["best"].at("step"),
+      manifest.best = BestCheckpoint{.step = whole_number(root["best"].at("step")),
                                      .accuracy = optional_number(root["best"].at("accuracy")),
                                      .loss = optional_number(root["best"].value("loss", json()))};
     for (const auto& [file, record] : root.at("files").items())
-      manifest.files[file] = {.bytes = record.at("bytes"), .checksum = record.at("crc32")};
+      manifest.files[file] = {.bytes = unsigned_number(record.at("bytes")),
+                              .checksum = static_cast<uint32_t>(unsigned_number(record.at("crc32")))};
     return manifest;
   } catch (const json::exception&) {
     fail(ErrorKind::data, "'{}' is damaged: it is no whole manifest", name);
