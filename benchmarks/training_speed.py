@@ -16,45 +16,20 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-CASES = {
-    "resnet50": ("resnet50", "3,128,128", 16, ["--classes", "1000"]),
-    "resnet9": ("resnet9", "1,28,28", 256, ["--classes", "10"]),
-    "mobilenet_v2": ("mobilenet_v2", "3,128,128", 16, ["--classes", "1000"]),
-    "vit_tiny": ("vit_tiny", "3,128,128", 16, ["--classes", "1000"]),
-    "resnet18": ("resnet18", "3,32,32", 128, ["--classes", "10"]),
-    "lenet5": ("lenet5", "1,28,28", 64, ["--classes", "10"]),
-    "mlp": ("mlp", "1,28,28", 128, ["--classes", "10"]),
-    "transformer_lm": ("transformer_lm", "128", 8, ["--classes", "256"]),
-}
+from sides import ROOT, Case, SideFailed, run_round
 
-
-def run_json(command, threads):
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    result = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if result.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stderr}")
-    return json.loads(result.stdout)
-
-
-def run_round(case, arguments):
-    model, shape, batch, extra = case
-    common = [model, "--input", shape, "--batch", str(batch), "--threads", str(arguments.threads), *extra]
-    ours = [arguments.weft, "bench", *common, "--seconds", str(arguments.seconds), "--json"]
-    if arguments.precision != "f32":
-        ours += ["--precision", arguments.precision]
-        common += [f"--{arguments.precision}"]
-    weft = run_json(ours, arguments.threads)
-    peer = ["/usr/bin/python3", ROOT / "benchmarks/peer/train_speed.py", *common, "--steps", str(arguments.peer_steps)]
-    speeds = {"weft": weft["samples_per_second"]}
-    for name, flags in {"channels-last": ["--channels-last"], "contiguous": []}.items():
-        if name == "channels-last" and "," not in shape:
-            continue  # token sequences have no channels
-        speeds[name] = run_json([*peer, *flags], arguments.threads)["images_per_second"]
-    return speeds
+CASES = {case.model: case for case in (
+    Case("resnet50", "3,128,128", 16, 1000),
+    Case("resnet9", "1,28,28", 256, 10),
+    Case("mobilenet_v2", "3,128,128", 16, 1000),
+    Case("vit_tiny", "3,128,128", 16, 1000),
+    Case("resnet18", "3,32,32", 128, 10),
+    Case("lenet5", "1,28,28", 64, 10),
+    Case("mlp", "1,28,28", 128, 10),
+    Case("transformer_lm", "128", 8, 256),
+)}
 
 
 def main():
@@ -78,8 +53,8 @@ def main():
         ratios = sorted(r["weft"] / max(v for k, v in r.items() if k != "weft") for r in rounds)
         medians = {k: statistics.median(r[k] for r in rounds) for k in rounds[0]}
         shown = [f"{medians[k]:.1f}" if k in medians else "-" for k in ("weft", "channels-last", "contiguous")]
-        model, shape, batch, _ = CASES[name]
-        print(f"| {model} | {shape} | {batch} | {' | '.join(shown)} | **{statistics.median(ratios):.2f}** | "
+        case = CASES[name]
+        print(f"| {case.model} | {case.shape} | {case.batch} | {' | '.join(shown)} | **{statistics.median(ratios):.2f}** | "
               f"{ratios[0]:.2f} | {ratios[-1]:.2f} |", flush=True)
         report.append({"case": name, "precision": arguments.precision, "threads": arguments.threads, "rounds": rounds,
                        "ratios": ratios, "median_ratio": statistics.median(ratios)})
@@ -88,4 +63,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SideFailed as failure:
+        sys.exit(f"training_speed: {failure}")

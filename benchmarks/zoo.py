@@ -17,32 +17,9 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 
-from training_speed import ROOT, run_round
-
-# Input per sample and batch; sizes that two cores train in a second or two per step.
-PHOTO, SMALL = "3,128,128", "3,32,32"
-SIZES = {
-    "mlp": ("1,28,28", 128),
-    "lenet5": ("1,28,28", 64),
-    "resnet9": ("1,28,28", 256),
-    "wide_resnet": (SMALL, 32),
-    "airbench94": (SMALL, 256),
-    "vgg16": (PHOTO, 8),
-    "lstm_classifier": ("1,28,28", 128),
-    "seq2seq_attention": ("64", 32),
-    "crnn": ("1,32,128", 16),
-    "transformer_lm": ("128", 8),
-}
-
-
-def weft_json(arguments, *command):
-    result = subprocess.run([arguments.weft, *command, "--json"], capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"zoo: weft {' '.join(command)} failed:\n{result.stderr}")
-    return json.loads(result.stdout)
+from sides import ROOT, Case, SideFailed, run_json, run_round, size_of
 
 
 def human(count):
@@ -53,9 +30,9 @@ def human(count):
 
 
 def measure(name, classes, arguments):
-    shape, batch = SIZES.get(name, (PHOTO, 16))
-    cost = weft_json(arguments, "models", name, "--input", shape, "--classes", str(classes))[0]
-    case = (name, shape, batch, ["--classes", str(classes)])
+    shape, batch = size_of(name)
+    cost = run_json([arguments.weft, "models", name, "--input", shape, "--classes", classes, "--json"])[0]
+    case = Case(name, shape, batch, classes)
     rounds = [run_round(case, arguments) for _ in range(arguments.rounds)]
     ratios = [r["weft"] / max(speed for key, speed in r.items() if key != "weft") for r in rounds]
     return {
@@ -82,7 +59,7 @@ def main():
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     parser.add_argument("--json", help="write the figures here, anew after each model")
     arguments = parser.parse_args()
-    models = {entry["name"]: entry["classes"] for entry in weft_json(arguments, "models")}
+    models = {entry["name"]: entry["classes"] for entry in run_json([arguments.weft, "models", "--json"])}
     for name in arguments.only or []:
         if name not in models:
             sys.exit(f"zoo: there is no model '{name}'; there are: {', '.join(models)}")
@@ -107,4 +84,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SideFailed as failure:
+        sys.exit(f"zoo: {failure}")

@@ -10,8 +10,12 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
+#include "weft/cli/work_report.h"
+#include "weft/plan/counted_work.h"
+#include "weft/runtime/onednn/isa.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/process_memory.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
 
@@ -25,7 +29,7 @@ constexpr int kFewestSteps = 5;
 struct BenchOptions {
   ModelChoice choice;
   std::vector<std::string> without;
-  bool forward = false, json = false;
+  bool forward = false, plan_only = false, json = false;
   double seconds = 5;
 };
 
@@ -57,9 +61,64 @@ data::DatasetInfo info_of(const Graph& graph, const models::ModelInput& input) {
   return info;
 }
 
+/// What a report is about, whether steps ran or not.
+struct Benched {
+  const train::RunSpec& spec;
+  const models::ModelInput& input;
+  const CompiledStep& compiled;
+  int64_t batches = 1;  // per step
+  bool forward = false;
+  CountedWork work = {};
+  int64_t total_bytes = 0;
+
+  std::string title() const {
+    return fmt::format("{} {} {}, {}batch {}, {}, {} threads", spec.model.name, to_string(Shape(input.shape)),
+                       forward ? "forward" : "training", batches > 1 ? fmt::format("{} times ", batches) : "",
+                       spec.batch, spec.precision, spec.threads);
+  }
+  nlohmann::ordered_json json() const {
+    auto passes = nlohmann::ordered_json::array();
+    for (const passes::PassReport& pass : compiled.passes)
+      passes.push_back({{"pass", pass.pass},
+                        {"seconds", pass.seconds},
+                        {"nodes_before", pass.nodes_before},
+                        {"nodes_after", pass.nodes_after}});
+    return {{"model", spec.model.name},
+            {"input", input.shape},
+            {"batch", spec.batch},
+            {"batches_per_step", batches},
+            {"precision", spec.precision},
+            {"threads", spec.threads},
+            {"mode", forward ? "forward" : "training"},
+            {"isa", onednn::effective_isa()},
+            {"onednn", onednn::library_version()},
+            {"flops_per_step", work.flops},
+            {"planned_peak_bytes", compiled.plan.arena_bytes},
+            {"planned_total_bytes", total_bytes},
+            {"recomputed_nodes", compiled.recompute.nodes},
+            {"recomputed_flops", batches * compiled.recompute.flops},
+            {"compile_seconds", compiled.compile_seconds},
+            {"passes", passes},
+            {"work", work_json(work)}};
+  }
+};
+
+int print_plan(const Benched& benched, bool json) {
+  if (json)
+    fmt::print("{}\n", benched.json().dump(2));
+  else
+    fmt::print("{}: planned in {}\n{}", benched.title(), human_duration(benched.compiled.compile_seconds),
+               work_table(benched.work));
+  return 0;
+}
+
 int bench_command(const train::Library& library, const BenchOptions& options) {
-  const train::RunSpec spec = spec_of(options.choice, 16);
-  const models::ModelInput input = input_of(library, options.choice, spec.batch);
+  const int64_t resident_before = train::resident_bytes();
+  train::reset_peak_resident_bytes();
+  const train::RunSpec spec = spec_of(library, options.choice, 16);
+  ModelChoice of_model = options.choice;
+  of_model.model = spec.model.name;
+  const models::ModelInput input = input_of(library, of_model, spec.batch);
   const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
   const train::TrainingStep training = train::build_training_step(library, spec, input);
   CompileOptions compile_options = train::compile_options(spec, backend);
@@ -76,60 +135,41 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   const Plan& unlimited = steps.compiled(spec.batch).plan;
   train::keep_to_memory_limit(steps, spec, unlimited.total_bytes() - unlimited.arena_bytes);
   const CompiledStep& compiled = steps.compiled(spec.batch);
+  const int64_t batches = options.forward ? 1 : spec.accumulate;
+  Benched benched{.spec = spec, .input = input, .compiled = compiled, .batches = batches, .forward = options.forward};
+  benched.work.add(count_work(compiled.graph, compiled.plan), batches);
+  if (updates_apart) benched.work.add(count_work(compiled_update->graph, compiled_update->plan), 1);
+  benched.total_bytes =
+      compiled.plan.total_bytes() - compiled.plan.arena_bytes + std::max(steps.arena_bytes(), update.arena_bytes());
+  if (options.plan_only) return print_plan(benched, options.json);
+  require_memory(spec.model.name, spec.batch, benched.total_bytes, "choose a smaller --batch or --input");
   arena->reserve(std::max(steps.arena_bytes(), update.arena_bytes()));
-  const int64_t total_bytes = compiled.plan.total_bytes() - compiled.plan.arena_bytes + arena->bytes();
-  require_memory(spec.model.name, spec.batch, total_bytes, "choose a smaller --batch or --input");
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
   const SyntheticBatch batch(compiled.graph, input.classes);
   batch.bind(executor);
   if (updates_apart) update.executor(spec.batch).bind_state(state);
-  const int64_t batches = options.forward ? 1 : spec.accumulate;
   SyntheticStep step(executor, updates_apart ? &update.executor(spec.batch) : nullptr, batches);
   const std::vector<double> times = time_steps(step, options.seconds);
   const double step_seconds = median(times);
   const data::DatasetInfo info = info_of(compiled.graph, input);
   const double samples_per_second = static_cast<double>(batches * spec.batch) / step_seconds;
   const double rate = samples_per_second * static_cast<double>(info.items_per_sample());
-  int64_t flops = 0;
-  for (const PlannedNode& node : compiled.plan.steps) flops += batches * node.flops;
-  if (updates_apart)
-    for (const PlannedNode& node : compiled_update->plan.steps) flops += node.flops;
   if (options.json) {
-    auto passes = nlohmann::ordered_json::array();
-    for (const passes::PassReport& pass : compiled.passes)
-      passes.push_back({{"pass", pass.pass},
-                        {"seconds", pass.seconds},
-                        {"nodes_before", pass.nodes_before},
-                        {"nodes_after", pass.nodes_after}});
-    const nlohmann::ordered_json root = {{"model", spec.model.name},
-                                         {"input", input.shape},
-                                         {"batch", spec.batch},
-                                         {"batches_per_step", batches},
-                                         {"precision", spec.precision},
-                                         {"threads", spec.threads},
-                                         {"mode", options.forward ? "forward" : "training"},
-                                         {"steps", times.size()},
-                                         {"median_step_seconds", step_seconds},
-                                         {"fastest_step_seconds", *std::min_element(times.begin(), times.end())},
-                                         {"samples_per_second", samples_per_second},
-                                         {fmt::format("{}_per_second", info.item()), rate},
-                                         {"flops_per_step", flops},
-                                         {"planned_peak_bytes", compiled.plan.arena_bytes},
-                                         {"planned_total_bytes", total_bytes},
-                                         {"recomputed_nodes", compiled.recompute.nodes},
-                                         {"recomputed_flops", batches * compiled.recompute.flops},
-                                         {"compile_seconds", compiled.compile_seconds},
-                                         {"passes", passes}};
+    nlohmann::ordered_json root = benched.json();
+    root["steps"] = times.size();
+    root["median_step_seconds"] = step_seconds;
+    root["fastest_step_seconds"] = *std::min_element(times.begin(), times.end());
+    root["samples_per_second"] = samples_per_second;
+    root[fmt::format("{}_per_second", info.item())] = rate;
+    root["rss_growth_bytes"] = train::peak_resident_bytes() - resident_before;
     fmt::print("{}\n", root.dump(2));
     return 0;
   }
-  fmt::print("{} {} {}, {}batch {}, {}, {} threads: {} per step (median of {}), {:.1f} {}/s, {}FLOP/s, arena {}\n",
-             spec.model.name, to_string(Shape(input.shape)), options.forward ? "forward" : "training",
-             batches > 1 ? fmt::format("{} times ", batches) : "", spec.batch, spec.precision, spec.threads,
+  fmt::print("{}: {} per step (median of {}), {:.1f} {}/s, {}FLOP/s, arena {}\n", benched.title(),
              human_duration(step_seconds), times.size(), rate, info.item(),
-             human_count(static_cast<double>(flops) / step_seconds),
+             human_count(static_cast<double>(benched.work.flops) / step_seconds),
              human_bytes(static_cast<double>(compiled.plan.arena_bytes)));
   const std::string twice = train::describe_recompute(compiled, spec);
   if (!twice.empty()) fmt::print("{}\n", twice);
@@ -141,10 +181,12 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
 void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure the step time of a model on synthetic input");
-  command->add_option("MODEL", options->choice.model, "Model (see `weft models`)")->required();
+  command->add_option("MODEL", options->choice.model, "Model, or a recipe for its model, optimiser and batch")
+      ->required();
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
-  command->add_option("--batch", options->choice.batch, "Samples per step; default 16")->check(CLI::Range(1, 65536));
+  command->add_option("--batch", options->choice.batch, "Samples per step; default 16, or the recipe's")
+      ->check(CLI::Range(1, 65536));
   command->add_option("--precision", options->choice.precision, "f32 (default), bf16, f16, or auto");
   command->add_option("--precision-of", options->choice.precision_of, "NAME=f32, of a node or an op; repeatable")
       ->allow_extra_args(false);
@@ -156,6 +198,7 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
       ->allow_extra_args(false);
   command->add_flag("--forward", options->forward, "Inference instead of training");
+  command->add_flag("--plan-only", options->plan_only, "Only the counted work of the plan; runs no step");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return bench_command(library, *options); }; });

@@ -21,12 +21,16 @@ std::string joined(const std::vector<std::string>& precision_of);
 /// "3,224,224"; Error(usage) naming the option for anything but whole numbers from 1 on.
 std::vector<int64_t> parse_dimensions(const std::string& text, const std::string& option);
 
+/// Sets what a recipe says: a file, or one of those that come with weft, of which a folder of that name, such as one of
+/// data, hides none. Error(usage) where there is none of that name.
+void apply_recipe(train::RunSpec& spec, const std::string& name);
+
 /// A model as `weft bench` and `weft graph` name it.
 struct ModelChoice {
-  std::string model;
+  std::string model;                           // or a recipe, which spec_of() reads
   std::string input;                           // "C,H,W" or "T"; empty: the model's own default
   int64_t classes = 0;                         // 0: the model's own default
-  int64_t batch = 0;                           // 0: the default of the sub-command
+  int64_t batch = 0;                           // 0: the recipe's, or the default of the sub-command
   int64_t threads = 0;                         // 0: all cores
   std::string precision = {};                  // empty: f32, or that of the run
   std::vector<std::string> precision_of = {};  // NAME=TYPE
@@ -36,6 +40,8 @@ struct ModelChoice {
 
 /// The spec with everything resolved. Error(usage) as a recipe gives.
 train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch);
+/// The same where no model of the library but a recipe may be named.
+train::RunSpec spec_of(const train::Library& library, const ModelChoice& choice, int64_t default_batch);
 /// Error(usage) for an unknown model, with the nearest name.
 models::ModelInput input_of(const train::Library& library, const ModelChoice& choice, int64_t batch);
 

@@ -12,9 +12,7 @@
 #include "weft/cli/options.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
-#include "weft/train/built_in_recipes.h"
 #include "weft/train/interrupt.h"
-#include "weft/train/recipe.h"
 #include "weft/train/run.h"
 
 namespace weft::cli {
@@ -31,18 +29,6 @@ struct TrainOptions {
   std::vector<std::string> set;
   bool quiet = false, json = false, tensorboard = false;
 };
-
-/// A file, or one of those that come with weft: a folder of that name, such as one of data, hides none of them.
-void apply_recipe(train::RunSpec& spec, const std::string& name) {
-  std::error_code code;
-  const train::BuiltInRecipe* built_in = train::find_built_in_recipe(name);
-  if (built_in != nullptr && !std::filesystem::is_regular_file(name, code))
-    train::apply_recipe(spec, built_in->text, "recipe " + name);
-  else if (built_in == nullptr && !std::filesystem::exists(name, code) && name.find_first_of("./") == name.npos)
-    fail(ErrorKind::usage, "there is no recipe '{}', and no such file{}", name, train::suggest_recipe(name));
-  else
-    train::apply_recipe_file(spec, name);
-}
 
 /// "auto" or a number.
 int64_t parse_workers(const std::string& text) {

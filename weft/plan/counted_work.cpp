@@ -1,0 +1,53 @@
+#include "weft/plan/counted_work.h"
+
+#include <algorithm>
+
+#include "weft/plan/storage.h"
+
+namespace weft {
+
+void CountedWork::add(const CountedWork& other, int64_t times) {
+  nodes += times * other.nodes;
+  flops += times * other.flops;
+  bytes += times * other.bytes;
+  reorders += times * other.reorders;
+  reorder_bytes += times * other.reorder_bytes;
+  casts += times * other.casts;
+  cast_bytes += times * other.cast_bytes;
+  state_copies += times * other.state_copies;
+  state_copy_bytes += times * other.state_copy_bytes;
+  arena_bytes = std::max(arena_bytes, other.arena_bytes);
+  workspace_bytes = std::max(workspace_bytes, other.workspace_bytes);
+  state_bytes = std::max(state_bytes, other.state_bytes);
+  for (const auto& [kernel, count] : other.kernels) kernels[kernel] += times * count;
+}
+
+CountedWork count_work(const Graph& graph, const Plan& plan) {
+  CountedWork work;
+  work.arena_bytes = plan.arena_bytes;
+  work.state_bytes = plan.state_bytes;
+  for (const PlannedNode& step : plan.steps) {
+    const OpDef& op = *graph.node(step.node).op;
+    if (op.is_view) continue;
+    const int64_t bytes = step.bytes_read + step.bytes_written;
+    ++work.nodes;
+    work.flops += step.flops;
+    work.bytes += bytes;
+    work.workspace_bytes = std::max(work.workspace_bytes, step.workspace_bytes);
+    ++work.kernels[{op.name, step.kernel}];
+    if (op.name == "reorder") {
+      ++work.reorders;
+      work.reorder_bytes += bytes;
+    } else if (op.name == "cast") {
+      ++work.casts;
+      work.cast_bytes += bytes;
+    }
+  }
+  for (const int32_t update : map_storage(graph).copied_updates) {
+    ++work.state_copies;
+    work.state_copy_bytes += 2 * graph.type(graph.updates()[static_cast<size_t>(update)].value).bytes();
+  }
+  return work;
+}
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// The work of a step in numbers that no clock measures: nodes, arithmetic, memory traffic, layout changes, memory and
+// which kernels run what. Equal for equal plans, so that a test can keep them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "weft/plan/plan.h"
+
+namespace weft {
+
+struct CountedWork {
+  int64_t nodes = 0;  // that run a kernel
+  int64_t flops = 0;
+  int64_t bytes = 0;  // read and written, each operand once
+  int64_t reorders = 0, reorder_bytes = 0;
+  int64_t casts = 0, cast_bytes = 0;
+  int64_t state_copies = 0, state_copy_bytes = 0;  // after the step, of states that no update could overwrite
+  int64_t arena_bytes = 0;
+  int64_t workspace_bytes = 0;  // the largest
+  int64_t state_bytes = 0;
+  std::map<std::pair<std::string, std::string>, int64_t> kernels;  // nodes per (op, kernel)
+
+  /// As if the plan that `other` was counted from ran as well, `times` in a row, in the same arena and on the same
+  /// states.
+  void add(const CountedWork& other, int64_t times);
+};
+
+CountedWork count_work(const Graph& graph, const Plan& plan);
+
+}  // namespace weft
