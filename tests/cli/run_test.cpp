@@ -210,13 +210,35 @@ TEST_F(Run, ExplainNamesThePeakAndTheKernels) {
   EXPECT_EQ(standing, root["memory"]["lower_bound_bytes"].get<int64_t>()) << "what stands there is all of the peak";
 }
 
+TEST_F(Run, ExplainSetsTheTimeBesideItsFloor) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const auto root = nlohmann::json::parse(weft({"explain", "r", "--steps", "2", "--json"}).out);
+  EXPECT_GT(root["machine"]["f32"]["flops_per_second"].get<double>(), 0);
+  EXPECT_EQ(root["machine"]["memory"].back()["level"], "memory");
+  double seconds = 0, floors = 0, before = 1e9;
+  for (const auto& one : root["classes"]) {
+    EXPECT_NE(one["class"], "other");
+    const double above = one["seconds"].get<double>() - one["floor_seconds"].get<double>();
+    EXPECT_LE(above, before) << "what loses most comes first";
+    before = above;
+    seconds += one["seconds"].get<double>();
+    floors += one["floor_seconds"].get<double>();
+  }
+  EXPECT_NEAR(seconds, root["step_seconds"].get<double>(), 1e-9);
+  EXPECT_NEAR(floors, root["floor_seconds"].get<double>(), 1e-9);
+  EXPECT_GT(floors, 0);
+  const std::string text = weft({"explain", "r", "--steps", "2"}).out;
+  EXPECT_NE(text.find("this machine, on 1 thread: "), std::string::npos) << text;
+  EXPECT_NE(text.find("matrix products"), std::string::npos) << text;
+}
+
 TEST_F(Run, ExplainShowsTheMemoryOfThePlanWithoutRunningIt) {
   ASSERT_EQ(weft(tiny_run("r")).code, 0);
   const Outcome text = weft({"explain", "r", "--memory", "--svg", "memory.svg"});
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("<- peak"), std::string::npos);
   EXPECT_NE(text.out.find("activations"), std::string::npos);
-  EXPECT_EQ(text.out.find("slowest nodes"), std::string::npos);
+  EXPECT_EQ(text.out.find("furthest above"), std::string::npos);
   const std::string svg = read_all(path("memory.svg"));
   EXPECT_NE(svg.find("peak"), std::string::npos);
   EXPECT_NE(svg.find("</svg>"), std::string::npos);

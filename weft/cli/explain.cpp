@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -44,21 +45,45 @@ struct Explained {
   const CompiledStep* compiled = nullptr;
   const CompiledStep* update = nullptr;  // where batches are accumulated; else null
   int64_t batches = 1;                   // per step
+  MachineRates rates = {};
   std::vector<OpProfile> nodes = {};
-  double step_seconds = 0;
+  double step_seconds = 0, floor_seconds = 0;
   std::vector<LiveTensor> at_peak = {};
 };
 
 ordered_json entries_json(const std::vector<OpProfile>& entries) {
   auto rows = ordered_json::array();
   for (const OpProfile& e : entries) {
-    ordered_json row = {{"op", e.op},           {"type", e.dtype},  {"kernel", e.kernel}, {"calls", e.calls},
-                        {"seconds", e.seconds}, {"flops", e.flops}, {"bytes", e.bytes}};
+    ordered_json row = {{"class", e.op_class}};
+    if (!e.op.empty()) row.update({{"op", e.op}, {"type", e.dtype}, {"kernel", e.kernel}});
+    row.update({{"calls", e.calls},
+                {"seconds", e.seconds},
+                {"floor_seconds", e.floor_seconds},
+                {"memory_floor_seconds", e.memory_floor_seconds},
+                {"flops", e.flops},
+                {"bytes", e.bytes}});
     if (!e.name.empty()) row["node"] = e.name;
     if (!e.declined.empty()) row["declined"] = e.declined;
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+ordered_json rates_json(const MachineRates& rates) {
+  const auto arithmetic = [](const ArithmeticRate& rate) {
+    return ordered_json{{"flops_per_second", rate.flops_per_second}, {"measured_by", rate.measured_by}};
+  };
+  auto memory = ordered_json::array();
+  for (const MemoryRate& rate : rates.memory) {
+    memory.push_back({{"level", rate.level}, {"bytes_per_second", rate.bytes_per_second}});
+    if (rate.capacity_bytes < std::numeric_limits<int64_t>::max())
+      memory.back()["capacity_bytes"] = rate.capacity_bytes;
+  }
+  return {{"threads", rates.threads},
+          {"f32", arithmetic(rates.f32)},
+          {"bf16", arithmetic(rates.bf16)},
+          {"memory", memory},
+          {"measuring_seconds", rates.measuring_seconds}};
 }
 
 ordered_json memory_json(const Explained& explained) {
@@ -106,10 +131,15 @@ void print_json(const Explained& explained) {
                       {"seconds", pass.seconds},
                       {"nodes_before", pass.nodes_before},
                       {"nodes_after", pass.nodes_after}});
-  const ordered_json root = {
-      {"step_seconds", explained.step_seconds}, {"batches_per_step", explained.batches},
-      {"nodes", entries_json(explained.nodes)}, {"kernels", entries_json(sum_by_kernel(explained.nodes))},
-      {"memory", memory_json(explained)},       {"passes", passes}};
+  const ordered_json root = {{"step_seconds", explained.step_seconds},
+                             {"floor_seconds", explained.floor_seconds},
+                             {"batches_per_step", explained.batches},
+                             {"machine", rates_json(explained.rates)},
+                             {"classes", entries_json(sum_by_class(explained.nodes))},
+                             {"nodes", entries_json(explained.nodes)},
+                             {"kernels", entries_json(sum_by_kernel(explained.nodes))},
+                             {"memory", memory_json(explained)},
+                             {"passes", passes}};
   fmt::print("{}\n", root.dump(2));
 }
 
@@ -267,6 +297,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   batch.bind(executor);
   if (training.update) update.executor(spec.batch).bind_state(state);
   SyntheticStep step(executor, training.update ? &update.executor(spec.batch) : nullptr, spec.accumulate);
+  const MachineRates rates = measure_machine(backend, library.ops.get("matmul"));
   step.run();  // the first step touches all memory for the first time
   Profile profile, update_profile;
   for (int64_t count = 0; count < options.steps; ++count) step.run(&profile, &update_profile);
@@ -274,12 +305,16 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   Explained explained{.compiled = &compiled,
                       .update = compiled_update,
                       .batches = spec.accumulate,
-                      .nodes = profile_nodes(compiled.graph, compiled.plan, profile, spec.accumulate),
+                      .rates = rates,
+                      .nodes = profile_nodes(compiled.graph, compiled.plan, profile, rates, spec.accumulate),
                       .at_peak = live_tensors(compiled.graph, compiled.plan, compiled.plan.peak_step)};
   if (compiled_update != nullptr)
     explained.nodes = merged(std::move(explained.nodes),
-                             profile_nodes(compiled_update->graph, compiled_update->plan, update_profile));
-  for (const OpProfile& node : explained.nodes) explained.step_seconds += node.seconds;
+                             profile_nodes(compiled_update->graph, compiled_update->plan, update_profile, rates));
+  for (const OpProfile& node : explained.nodes) {
+    explained.step_seconds += node.seconds;
+    explained.floor_seconds += node.floor_seconds;
+  }
   if (options.json) {
     print_json(explained);
     return 0;
@@ -290,8 +325,13 @@ int explain_command(const train::Library& library, const ExplainOptions& options
              spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "", spec.batch,
              spec.precision, spec.threads, human_duration(explained.step_seconds), rate, data.info.item(),
              options.steps);
+  fmt::print("{}\nfloors, of what each node computes or moves at these rates, add up to {}: {:.0f} % of the step\n\n",
+             describe(explained.rates), human_duration(explained.floor_seconds),
+             100 * explained.floor_seconds / explained.step_seconds);
+  fmt::print("{}\n", class_table(sum_by_class(explained.nodes)));
   fmt::print("{}\n", profile_table(sum_by_kernel(explained.nodes), explained.nodes.size()));
-  fmt::print("slowest nodes:\n{}\n", profile_table(explained.nodes, static_cast<size_t>(options.rows)));
+  fmt::print("nodes furthest above their floor:\n{}\n",
+             profile_table(explained.nodes, static_cast<size_t>(options.rows)));
   print_memory(explained);
   print_audit(run);
   return 0;
@@ -304,7 +344,8 @@ void add_explain(CLI::App& app, Action& action, const train::Library& library) {
   CLI::App* command = app.add_subcommand("explain", "Show where a run's step spends its time and its memory");
   command->add_option("RUN", options->run, "Run directory")->required();
   command->add_option("--steps", options->steps, "Steps to measure; default 10")->check(CLI::Range(1, 100000));
-  command->add_option("--rows", options->rows, "Slowest nodes to list; default 20")->check(CLI::Range(1, 1000000));
+  command->add_option("--rows", options->rows, "Nodes to list, those furthest above their floor first; default 20")
+      ->check(CLI::Range(1, 1000000));
   command->add_option("--batch", options->batch, "Default: as in training")->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");

@@ -1,4 +1,5 @@
-// Measured time beside planned work, per node and per op, for `weft explain`.
+// Measured time beside planned work and beside what the machine allows, per node, per op and per class of op, for
+// `weft explain`.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +8,42 @@
 
 #include "weft/plan/plan.h"
 #include "weft/runtime/executor.h"
+#include "weft/runtime/machine_rates.h"
 
 namespace weft::cli {
 
 struct OpProfile {
-  std::string name;  // of the node; empty where several are summed
+  std::string name;      // of the node; empty where several are summed
+  std::string op_class;  // op_class.h
   std::string op, kernel;
   std::string dtype;  // the narrowest floating type among operands and results
   std::vector<std::string> declined;
   int64_t calls = 1;
   double seconds = 0;  // per step
   int64_t flops = 0, bytes = 0;
+  double floor_seconds = 0;         // no less on this machine
+  double memory_floor_seconds = 0;  // the part of it that memory sets
+
+  double seconds_above_floor() const { return seconds - floor_seconds; }
 };
 
-/// One entry per planned step that runs a kernel, slowest first. `calls`: how often the graph runs in a step.
-std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile, int64_t calls = 1);
-/// The entries of both, slowest first.
+/// One entry per planned step that runs a kernel, the one furthest above its floor first. `calls`: how often the graph
+/// runs in a step.
+std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile,
+                                     const MachineRates& rates, int64_t calls = 1);
+/// The entries of both, in the same order.
 std::vector<OpProfile> merged(std::vector<OpProfile> one, const std::vector<OpProfile>& other);
-/// Summed per (op, type, kernel), slowest first.
+/// Summed per (op, type, kernel), in the same order.
 std::vector<OpProfile> sum_by_kernel(const std::vector<OpProfile>& nodes);
-/// A table of at most `rows` entries with shares of the total time.
+/// Summed per class of op, in the same order; op, kernel and type are empty.
+std::vector<OpProfile> sum_by_class(const std::vector<OpProfile>& nodes);
+
+/// A table of at most `rows` entries with shares of the total time and of the floor.
 std::string profile_table(const std::vector<OpProfile>& entries, size_t rows);
+/// The same of classes, with a last line for all of them.
+std::string class_table(const std::vector<OpProfile>& classes);
+
+/// "2 threads of this machine, measured in 0.4 s: 476 GFLOP/s in f32 (...), ..."
+std::string describe(const MachineRates& rates);
 
 }  // namespace weft::cli

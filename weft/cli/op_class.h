@@ -1,0 +1,13 @@
+// Which kind of work an op is, for reports that sum over many ops.
+#pragma once
+
+#include <string_view>
+
+#include "weft/graph/op_def.h"
+
+namespace weft::cli {
+
+/// "convolutions, forward", "matrix products", "normalisation", ...; "other" for what has no class.
+std::string_view class_of(const OpDef& op);
+
+}  // namespace weft::cli
