@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo speedrun test build format check-format lint install clean packages
+.PHONY: help demo speedrun bench test build format check-format lint install clean packages
 
 help:  ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,12 @@ ifdef PEER
 else
 	$(BUILD)/weft train recipes/cifar10_speedrun.toml --data cifar10:$(CIFAR10) $(if $(RUN),--run $(RUN))
 endif
+
+bench: build  ## Weft beside PyTorch as a table (20 minutes): ROWS=lenet5,compile ROUNDS=5 CIFAR10=DIR QUICK=1
+	@tools/install_packages.sh test
+	/usr/bin/python3 benchmarks/table.py --weft $(BUILD)/weft --markdown $(BUILD)/bench.md --json $(BUILD)/bench.json \
+	  $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(CIFAR10),--cifar10 $(CIFAR10)) \
+	  $(if $(QUICK),--quick)
 
 test: configure  ## Build everything and run the tests
 	@tools/install_packages.sh test

@@ -23,7 +23,8 @@ def parse_arguments():
     parser.add_argument("--channels-last", action="store_true", help="NHWC instead of NCHW in memory")
     parser.add_argument("--bf16", action="store_true", help="autocast to bf16, as torch.autocast does it on CPUs")
     parser.add_argument("--forward", action="store_true", help="inference, traced and frozen, instead of training")
-    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=10, help="to measure, at least")
+    parser.add_argument("--seconds", type=float, default=0, help="to measure, at least")
     parser.add_argument("--warm-up", type=int, default=3, help="steps before the measured ones")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the model")
     return parser.parse_args()
@@ -32,6 +33,12 @@ def parse_arguments():
 def parse_options(settings):
     pairs = (setting.split("=", 1) for setting in settings)
     return {key: int(value) if value.isdigit() else value for key, value in pairs}
+
+
+def status_bytes(key):
+    """Of this process, such as VmRSS, what is resident now, or VmHWM, the most that was."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(key))
 
 
 def main():
@@ -44,6 +51,9 @@ def main():
     import models
 
     torch.set_num_threads(arguments.threads)
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as clear:
+        clear.write("5")  # the high-water mark starts anew, proc(5)
+    resident_bytes = status_bytes("VmRSS")
     torch.manual_seed(0)
     shape = [int(part) for part in arguments.input.split(",")]
     model = models.build(arguments.model, shape, arguments.classes, **parse_options(arguments.set))
@@ -80,7 +90,7 @@ def main():
     for _ in range(arguments.warm_up):
         step()
     seconds = []
-    for _ in range(arguments.steps):
+    while len(seconds) < arguments.steps or sum(seconds) < arguments.seconds:
         start = time.perf_counter()
         step()
         seconds.append(time.perf_counter() - start)
@@ -95,9 +105,11 @@ def main():
         "bf16": arguments.bf16,
         "forward": arguments.forward,
         "parameters": sum(p.numel() for p in model.parameters()),
-        "steps": arguments.steps,
+        "steps": len(seconds),
         "step_seconds": median,
         "images_per_second": arguments.batch / median,
+        "resident_bytes_after_import": resident_bytes,
+        "rss_growth_bytes": status_bytes("VmHWM") - resident_bytes,
     }
     print(json.dumps(result))
 

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""The table of docs/performance.md: weft beside PyTorch, as Markdown and (--json FILE) JSON. `make bench` calls it.
+
+Both sides get the same network, input, batch and threads, each in a process of its own, and take turns; who begins
+alternates from round to round. PyTorch runs in its best setting, found by trying: channels-last or not and, where the row
+leaves the precision free, f32 or bf16 autocast; settings within 10 % of the best in a first trial are measured in every
+round. A row's figures are medians over the rounds, its ratio the median of the ratios of each round.
+
+Memory of a step is the growth of the resident size: in weft over what is resident when the command begins, in PyTorch over
+what is resident after `import torch` (glibc's malloc, nothing preloaded). Compile time is that of a process that has never
+seen the network.
+
+  benchmarks/table.py                                    # about 20 minutes on two cores
+  benchmarks/table.py --rows lenet5,compile --rounds 5
+  benchmarks/table.py --cifar10 DIR                      # the CIFAR-10 speed run too: a quarter of an hour more
+  benchmarks/table.py --quick                            # one round of a second each: whether it works, no figures to quote
+
+Exits 1 where a row could not be measured. PyTorch is Debian's python3-torch; install libopenblas0-openmp too.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from sides import PYTHON, ROOT, Case, SideFailed, memory_formats, pytorch_step, run_json, weft_step
+
+NEAR_BEST = 0.9
+# Of the speed run's accuracy: two deviations of runs that differ in their seed only.
+ACCURACY_NOISE = 0.003
+RESNET50 = Case("resnet50", "3,128,128", 16, 1000)
+LARGE_RESNET50 = Case("resnet50", "3,224,224", 32, 1000)
+
+
+class Row:
+    """What is measured and what is wanted of it: ratios of weft to PyTorch, or seconds; `best`: more or less."""
+
+    def __init__(self, title, measure, not_done, aim, best=max, unit="images/s"):
+        self.title, self.measure, self.not_done, self.aim, self.best, self.unit = title, measure, not_done, aim, best, unit
+
+    def verdict(self, value):
+        better = value.__ge__ if self.best is max else value.__le__
+        return "aim" if better(self.aim) else "done" if better(self.not_done) else "not done"
+
+
+def in_turn(rounds, sides):
+    """What each side's function returns, per round; who begins alternates."""
+    results = []
+    for index in range(rounds):
+        names = list(sides) if index % 2 == 0 else list(reversed(sides))
+        done = {name: sides[name]() for name in names}
+        results.append({name: done[name] for name in sides})
+    return results
+
+
+# What a side may lack, so that only its other settings are tried; everything else that fails, fails the row.
+BEARABLE = {"weft": "this CPU has no instructions for bf16", "PyTorch": "not implemented for 'BFloat16'"}
+
+
+def try_settings(side, settings, measure):
+    """Speed of each setting once, and why some have none. SideFailed where none works."""
+    speeds, lacking = {}, {}
+    for setting in settings:
+        try:
+            speeds[setting] = measure(setting)
+        except SideFailed as failure:
+            if BEARABLE[side] not in str(failure):
+                raise
+            lacking[f"{side} {' '.join(setting)}"] = str(failure).splitlines()[-1]
+    if not speeds:
+        raise SideFailed("no setting works:\n" + "\n".join(f"  {name}: {why}" for name, why in lacking.items()))
+    return speeds, lacking
+
+
+def speed_row(case, precisions):
+    """Training speed, each side in the best of these precisions."""
+
+    def measure(arguments):
+        def weft(setting):
+            return weft_step(case, arguments, setting[0])["samples_per_second"]
+
+        def pytorch(setting):
+            channels_last = memory_formats(case)[setting[1]]
+            return pytorch_step(case, arguments, setting[0], channels_last)["images_per_second"]
+
+        ours = [(precision,) for precision in precisions]
+        theirs = [(precision, name) for precision in precisions for name in memory_formats(case)]
+        sides, lacking = {}, {}
+        for name, settings, run in (("weft", ours, weft), ("PyTorch", theirs, pytorch)):
+            speeds, lacked = try_settings(name, settings, run)
+            lacking.update(lacked)
+            for setting in (s for s, speed in speeds.items() if speed >= NEAR_BEST * max(speeds.values())):
+                sides[f"{name} {' '.join(setting)}"] = lambda run=run, setting=setting: run(setting)
+        rounds = in_turn(arguments.rounds, sides)
+        best = [{side: max((speed, name) for name, speed in speeds.items() if name.startswith(side))
+                 for side in ("weft", "PyTorch")} for speeds in rounds]
+        ratios = [each["weft"][0] / each["PyTorch"][0] for each in best]
+        settings = {side: statistics.mode(each[side][1] for each in best).removeprefix(side + " ") for side in best[0]}
+        return {"weft": statistics.median(each["weft"][0] for each in best),
+                "pytorch": statistics.median(each["PyTorch"][0] for each in best),
+                "ratios": ratios, "value": statistics.median(ratios), "rounds": rounds, "settings": settings,
+                "lacking": lacking, "note": f"{settings['weft']}; {settings['PyTorch']}"}
+
+    return measure
+
+
+def least_memory(arguments):
+    """PyTorch's growth in the memory format that needs less."""
+    def growth(setting):
+        return -pytorch_step(LARGE_RESNET50, arguments, "bf16", setting[0] == "channels-last",
+                             ("--warm-up", "1", "--steps", "2", "--seconds", "0"))["rss_growth_bytes"]
+
+    speeds, lacking = try_settings("PyTorch", [(name,) for name in memory_formats(LARGE_RESNET50)], growth)
+    least = max(speeds, key=speeds.get)
+    return least[0], -speeds[least], lacking
+
+
+def memory_row(arguments):
+    name, theirs, lacking = least_memory(arguments)
+    ours = weft_step(LARGE_RESNET50, arguments, "bf16")["rss_growth_bytes"]
+    return {"weft": ours / 1e6, "pytorch": theirs / 1e6, "ratios": [ours / theirs], "value": ours / theirs,
+            "settings": {"PyTorch": f"bf16 {name}"}, "lacking": lacking, "note": f"bf16; bf16 {name}"}
+
+
+def step_within(limit_bytes, arguments, *more):
+    return weft_step(LARGE_RESNET50, arguments, "bf16", ("--memory-limit", str(int(limit_bytes)), *more))
+
+
+def least_limit(limit_bytes, arguments):
+    """This limit, or the least one that weft says it can keep to."""
+    try:
+        step_within(limit_bytes, arguments, "--plan-only")
+        return limit_bytes
+    except SideFailed as failure:
+        found = re.search(r"needs at least ([0-9.]+) ?([kMG])B", str(failure))
+        if found is None:
+            raise
+        return 1.005 * float(found[1]) * {"k": 1e3, "M": 1e6, "G": 1e9}[found[2]]  # it was rounded
+
+
+def recompute_row(arguments):
+    """Memory within the limit that the aim asks for, or the least, and what that takes in time."""
+    name, theirs, lacking = least_memory(arguments)
+    free = weft_step(LARGE_RESNET50, arguments, "bf16")
+    outside_the_plan = max(0, free["rss_growth_bytes"] - free["planned_total_bytes"])
+    limit = least_limit(ROWS["recompute"].aim * theirs - outside_the_plan, arguments)
+    rounds = in_turn(arguments.rounds, {"free": lambda: weft_step(LARGE_RESNET50, arguments, "bf16"),
+                                        "limited": lambda: step_within(limit, arguments)})
+    costs = [r["limited"]["median_step_seconds"] / r["free"]["median_step_seconds"] - 1 for r in rounds]
+    ours = statistics.median(r["limited"]["rss_growth_bytes"] for r in rounds)
+    cost = statistics.median(costs)
+    return {"weft": ours / 1e6, "pytorch": theirs / 1e6, "ratios": [r["limited"]["rss_growth_bytes"] / theirs for r in rounds],
+            "value": ours / theirs, "time_cost": cost, "time_costs": costs, "limit_bytes": limit,
+            "settings": {"PyTorch": f"bf16 {name}"}, "lacking": lacking,
+            "note": f"--memory-limit {limit / 1e6:.0f}MB: {100 * cost:+.0f} % time (wanted: at most +35 %, aim +25 %)"}
+
+
+def compile_row(arguments):
+    command = [arguments.weft, "bench", *RESNET50.options(arguments.threads), "--plan-only", "--json", "--precision"]
+    rounds = in_turn(arguments.rounds, {precision: lambda precision=precision: run_json([*command, precision])
+                                        for precision in ("bf16", "f32")})
+    seconds = {p: [r[p]["compile_seconds"] for r in rounds] for p in rounds[0]}
+    medians = {p: statistics.median(values) for p, values in seconds.items()}
+    slower = max(medians, key=medians.get)
+    return {"weft": medians[slower], "pytorch": None, "ratios": seconds[slower], "value": medians[slower],
+            "seconds": seconds, "note": ", ".join(f"{p} {value:.2f} s" for p, value in medians.items())}
+
+
+def cifar10_row(arguments):
+    with tempfile.TemporaryDirectory() as temporary:
+        command = [PYTHON, ROOT / "benchmarks/cifar10_speedrun.py", arguments.cifar10, "--weft", arguments.weft,
+                   "--threads", arguments.threads, "--rounds", arguments.cifar10_rounds, "--json", f"{temporary}/json"]
+        if arguments.quick:
+            command += ["--images-per-file", "1024", "--epochs", "1"]
+        result = subprocess.run(list(map(str, command)), stdout=sys.stderr)
+        if result.returncode != 0:
+            raise SideFailed(f"{' '.join(map(str, command))} ended with {result.returncode}")
+        rounds = json.loads(pathlib.Path(f"{temporary}/json").read_text())["rounds"]
+    ratios = [r["weft"]["seconds"] / r["PyTorch"]["seconds"] for r in rounds]
+    median = {side: {key: statistics.median(r[side][key] for r in rounds) for key in ("accuracy", "seconds")}
+              for side in ("weft", "PyTorch")}
+    missing = median["PyTorch"]["accuracy"] - median["weft"]["accuracy"]
+    note = "test accuracy {:.2f} %, {:.2f} %".format(*(100 * m["accuracy"] for m in median.values()))
+    if missing > ACCURACY_NOISE and not arguments.quick:
+        raise SideFailed(f"weft is not as accurate, so that its time says nothing: {note}")
+    return {"weft": median["weft"]["seconds"], "pytorch": median["PyTorch"]["seconds"], "ratios": ratios,
+            "value": statistics.median(ratios), "rounds": rounds, "note": note}
+
+
+ROWS = {
+    "resnet50-bf16": Row("ResNet-50 128x128 training, bf16", speed_row(RESNET50, ["bf16"]), 2.2, 3.0),
+    "resnet50-f32": Row("ResNet-50 128x128 training, f32", speed_row(RESNET50, ["f32"]), 1.3, 1.5),
+    "mobilenet_v2": Row("MobileNet-v2 128x128 training, best precision",
+                        speed_row(Case("mobilenet_v2", "3,128,128", 16, 1000), ["bf16", "f32"]), 1.5, 2.5),
+    "vit_tiny": Row("ViT-tiny 128x128 training, best precision",
+                    speed_row(Case("vit_tiny", "3,128,128", 16, 1000), ["bf16", "f32"]), 1.5, 2.5),
+    "lenet5": Row("LeNet-5 on 28x28, batch 64, best precision", speed_row(Case("lenet5", "1,28,28", 64, 10), ["f32", "bf16"]),
+                  3, 8),
+    "cifar10": Row("CIFAR-10 speed run, time", cifar10_row, 0.5, 0.33, min, "s"),
+    "memory": Row("memory, ResNet-50 224x224 batch 32 bf16", memory_row, 0.6, 0.4, min, "MB"),
+    "recompute": Row("the same, activations computed twice", recompute_row, 0.3, 0.2, min, "MB"),
+    "compile": Row("plan of ResNet-50 128x128, cold", compile_row, 2, 0.5, min, "s"),
+}
+
+
+def describe_machine(arguments):
+    plan = run_json([arguments.weft, "bench", "mlp", "--plan-only", "--json", "--threads", str(arguments.threads)])
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    torch = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+    return {"cpu": model[1] if model else platform.machine(), "isa": plan["isa"], "onednn": plan["onednn"],
+            "threads": arguments.threads, "pytorch": torch.stdout.strip() or None, "load": os.getloadavg()[0],
+            "date": datetime.date.today().isoformat()}
+
+
+class Report:
+    """What is printed, and written too where files are named: Markdown as it comes, JSON anew after each row."""
+
+    def __init__(self, arguments, machine):
+        self.markdown, self.json, self.lines = arguments.markdown, arguments.json, []
+        self.content = {"machine": machine, "rounds": arguments.rounds, "seconds": arguments.seconds,
+                        "quick": arguments.quick, "rows": {}}
+
+    def say(self, line=""):
+        print(line, flush=True)
+        self.lines.append(line)
+        if self.markdown:
+            self.markdown.write_text("\n".join(self.lines) + "\n")
+
+    def add(self, name, row, result):
+        self.content["rows"][name] = {"title": row.title, "unit": row.unit, "not_done": row.not_done, "aim": row.aim,
+                                      "less_is_better": row.best is min, **result}
+        if self.json:
+            self.json.write_text(json.dumps(self.content, indent=1) + "\n")
+
+
+def row_text(row, result):
+    if "error" in result:
+        return f"| {row.title} | | | | **failed** | | {row.not_done} | {row.aim} | failed | {result['error'].splitlines()[0]} |"
+
+    def number(value):
+        return "-" if value is None else f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+    value, unit = result["value"], " s" if result["pytorch"] is None else ""
+    low, high = min(result["ratios"]), max(result["ratios"])
+    return (f"| {row.title} | {number(result['weft'])} | {number(result['pytorch'])} | {row.unit} | **{value:.2f}{unit}** | "
+            f"{low:.2f}-{high:.2f} | {row.not_done} | {row.aim} | {row.verdict(value)} | {result['note']} |")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", help=f"with commas; default: all of {','.join(ROWS)}; cifar10 with --cifar10 only")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5, help="how long each side measures in a round")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--cifar10", type=pathlib.Path, metavar="DIR", help="the binary files of CIFAR-10")
+    parser.add_argument("--cifar10-rounds", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="a trial: one round, one second, a part of CIFAR-10")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write what is printed here too")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures here, anew after each row")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rounds, arguments.seconds = 1, 1
+    arguments.peer_steps, arguments.peer_seconds = 5, arguments.seconds
+    names = arguments.rows.split(",") if arguments.rows else [n for n in ROWS if n != "cifar10" or arguments.cifar10]
+    if unknown := [name for name in names if name not in ROWS]:
+        parser.error(f"no row '{unknown[0]}'; there are {', '.join(ROWS)}")
+    if "cifar10" in names and not arguments.cifar10:
+        parser.error("the row cifar10 wants --cifar10 DIR, the folder of the binary files")
+    return arguments, names
+
+
+def main():
+    arguments, names = parse_arguments()
+    try:
+        machine = describe_machine(arguments)
+    except SideFailed as failure:
+        sys.exit(f"table: {failure}")
+    report = Report(arguments, machine)
+    report.say("{cpu}, {threads} threads, {isa}, oneDNN {onednn}, PyTorch {pytorch}; {date}, load {load:.1f} before."
+               .format(**machine))
+    report.say(f"{arguments.rounds} rounds of {arguments.seconds:g} s"
+               f"{': a trial, no figures to quote' if arguments.quick else ''}.\n")
+    report.say("| measure | weft | PyTorch | unit | ratio | lowest-highest | wanted | aim | | settings |")
+    report.say("|---|---|---|---|---|---|---|---|---|---|")
+    failures, lacking = [], {}
+    for name in names:
+        row = ROWS[name]
+        try:
+            result = row.measure(arguments)
+            result["verdict"] = row.verdict(result["value"])
+            lacking.update(result.get("lacking", {}))
+        except SideFailed as failure:
+            result = {"error": str(failure)}
+            failures.append(name)
+            print(f"table: {name}: {failure}", file=sys.stderr, flush=True)
+        report.say(row_text(row, result))
+        report.add(name, row, result)
+    if lacking:
+        report.say("\nNot to be had:\n" + "\n".join(f"- {name}: {why}" for name, why in lacking.items()))
+    if failures:
+        sys.exit(f"table: could not be measured: {', '.join(failures)}")
+
+
+if __name__ == "__main__":
+    main()
