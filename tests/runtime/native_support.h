@@ -74,7 +74,13 @@ inline std::unique_ptr<Kernel> make_native(const NodeSignature& node, native::Is
     why_not = "no native kernel of that op";
     return nullptr;
   }
-  return table.candidates(node.op->name).front().make(node, KernelOptions{threads}, why_not);
+  std::string reasons;
+  for (const KernelCandidate& candidate : table.candidates(node.op->name)) {
+    if (auto kernel = candidate.make(node, KernelOptions{threads}, why_not)) return kernel;
+    reasons += (reasons.empty() ? "" : "; ") + why_not;
+  }
+  why_not = reasons;
+  return nullptr;
 }
 
 inline std::vector<Tensor> plain_inputs(const Case& c) {

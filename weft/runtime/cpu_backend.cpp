@@ -49,6 +49,7 @@ std::optional<LayoutChoice> keep_layouts(const NodeSignature& node, std::span<co
   for (const TensorType& type : node.inputs) choice.inputs.push_back(type.layout);
   choice.outputs.resize(node.outputs.size());
   convolution.pass = onednn::Pass::forward;
+  convolution.weights.dtype = convolution.image.dtype;  // the gradient itself may be wider
   if (const auto forward = onednn::preferred_convolution_layouts(convolution, engine))
     choice.outputs[0] = forward->inputs[1];
   return choice;

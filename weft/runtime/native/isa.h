@@ -14,6 +14,8 @@ enum class Isa {
 /// The best set that this CPU has and the environment variable ONEDNN_MAX_CPU_ISA allows, so that one variable limits
 /// oneDNN and the native kernels alike.
 Isa detect_isa();
+/// True where the CPU multiplies pairs of bf16 numbers (AVX512_BF16) and ONEDNN_MAX_CPU_ISA allows it.
+bool multiplies_bf16();
 /// "avx512"
 std::string_view name_of(Isa isa);
 
