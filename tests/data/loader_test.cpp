@@ -80,6 +80,38 @@ TEST(Loader, DeliversWhatLoadBatchMakesForAnyNumberOfWorkers) {
   }
 }
 
+TEST(Loader, BatchesMayChangeBetweenEpochs) {
+  const CountingDataset dataset(37);
+  for (const int workers : {0, 1, 3}) {
+    LoaderOptions options = training_options(8, workers);
+    options.drop_last = true;
+    options.stages = {{0, 8, 0}, {1, 16, 0}, {2, 5, 0}};
+    Loader loader(dataset, options);
+    loader.start();
+    for (const auto& [epoch, batch] : {std::pair(0, 8), {1, 16}, {2, 5}, {3, 5}}) {
+      LoaderOptions alone = training_options(batch);
+      alone.drop_last = true;
+      const Loader wanted(dataset, alone);
+      for (int64_t step = 0; step < 37 / batch; ++step) {
+        const Batch expected = wanted.load_batch(epoch, step);
+        const Batch& next = loader.next();
+        ASSERT_EQ(next.count, batch);
+        ASSERT_EQ(next.epoch, epoch);
+        ASSERT_EQ(next.step, step);
+        ASSERT_EQ(
+            std::memcmp(next.samples.data(), expected.samples.data(), static_cast<size_t>(expected.samples.bytes())),
+            0);
+        ASSERT_EQ(
+            std::memcmp(next.targets.data(), expected.targets.data(), static_cast<size_t>(expected.targets.bytes())),
+            0);
+        ASSERT_TRUE(same(loader.load_batch(epoch, step), expected));
+      }
+    }
+    loader.start(2, 3);
+    EXPECT_EQ(loader.next().step, 3) << "begins in a later stage";
+  }
+}
+
 TEST(Loader, StartsInTheMiddleOfAnEpoch) {
   const CountingDataset dataset(37);
   Loader whole(dataset, training_options(8)), resumed(dataset, training_options(8, 1));

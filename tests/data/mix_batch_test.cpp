@@ -20,9 +20,15 @@ Tensor images(int64_t count) {
 
 const std::vector<int32_t> kLabels{0, 1, 2, 2};
 
+void mix(Tensor& batch, std::span<const int32_t> labels, const MixOptions& options, uint64_t seed, int64_t epoch,
+         int64_t step, Tensor& targets) {
+  mix_batch({batch.data_as<float>(), static_cast<size_t>(batch.elements())}, Shape{1, kSize, kSize}, labels, options,
+            seed, epoch, step, {targets.data_as<float>(), static_cast<size_t>(targets.elements())});
+}
+
 TEST(MixBatch, MixupAddsShares) {
   Tensor batch = images(4), targets(DType::f32, Shape{4, 3});
-  mix_batch(batch, kLabels, {.mixup = 1, .cutmix = 0}, 7, 0, 0, targets);
+  mix(batch, kLabels, {.mixup = 1, .cutmix = 0}, 7, 0, 0, targets);
   const float* t = targets.data_as<float>();
   const float kept = t[0];
   EXPECT_GT(kept, 0);
@@ -36,7 +42,7 @@ TEST(MixBatch, MixupAddsShares) {
 TEST(MixBatch, CutmixTakesABoxAndCountsItsPixels) {
   for (int64_t step = 0; step < 50; ++step) {
     Tensor batch = images(4), targets(DType::f32, Shape{4, 3});
-    mix_batch(batch, kLabels, {.mixup = 0, .cutmix = 1}, 7, 0, step, targets);
+    mix(batch, kLabels, {.mixup = 0, .cutmix = 1}, 7, 0, step, targets);
     int own = 0;
     for (int64_t at = 0; at < kSize * kSize; ++at) {
       const float value = batch.data_as<float>()[kSize * kSize + at];
@@ -53,7 +59,7 @@ TEST(MixBatch, SharesFollowTheBetaDistribution) {
   Tensor targets(DType::f32, Shape{4, 3});
   for (int64_t step = 0; step < kDraws; ++step) {
     Tensor batch = images(4);
-    mix_batch(batch, kLabels, {.mixup = 0.4, .cutmix = 0}, 7, 0, step, targets);
+    mix(batch, kLabels, {.mixup = 0.4, .cutmix = 0}, 7, 0, step, targets);
     const double kept = static_cast<double>(targets.data_as<float>()[0]);
     mean += kept / kDraws;
     variance += (kept - 0.5) * (kept - 0.5) / kDraws;
@@ -65,7 +71,7 @@ TEST(MixBatch, SharesFollowTheBetaDistribution) {
 TEST(MixBatch, IsAPureFunctionOfSeedEpochAndStep) {
   const auto kept = [](uint64_t seed, int64_t epoch, int64_t step) {
     Tensor batch = images(4), targets(DType::f32, Shape{4, 3});
-    mix_batch(batch, kLabels, {.mixup = 1, .cutmix = 1}, seed, epoch, step, targets);
+    mix(batch, kLabels, {.mixup = 1, .cutmix = 1}, seed, epoch, step, targets);
     return targets.data_as<float>()[0];
   };
   EXPECT_EQ(kept(1, 2, 3), kept(1, 2, 3));

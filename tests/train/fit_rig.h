@@ -27,24 +27,31 @@ inline data::MemoryDataset make_data(int64_t samples) {
 /// Everything that a loop needs, over one model.
 class Rig {
  public:
-  explicit Rig(RunSpec run_spec)
+  explicit Rig(RunSpec run_spec, int64_t samples = 100)
       : spec(std::move(run_spec)),
         library(standard_library()),
         backend(static_cast<int>(spec.threads)),
-        training_set(make_data(100)),
+        training_set(make_data(samples)),
         test_set(make_data(40)),
         description{training_set.info(), data::channel_statistics(training_set)},
-        step(build_training_step(library, spec, model_input(description, spec.batch))),
-        training([this](int64_t) { return step.graph; }, backend, {.passes = {}, .threads = backend.threads()}),
+        step(build_training_step(library, spec, model_input(description, shapes_of(spec).front()))),
+        training(
+            [this](const StepShape& shape) {
+              ++builds;
+              return build_training_step(library, spec, model_input(description, shape)).graph;
+            },
+            backend, {.passes = {}, .threads = backend.threads()}),
         evaluation(
-            [this](int64_t batch) { return build_evaluation_step(library, spec, model_input(description, batch)); },
+            [this](const StepShape& shape) {
+              return build_evaluation_step(library, spec, model_input(description, shape));
+            },
             backend, {.passes = {}, .threads = backend.threads()}),
         state(initial_state(step, static_cast<uint64_t>(spec.seed))),
         training_loader(training_set, training_loader_options(spec, description)),
         test_loader(test_set, evaluation_loader_options(spec, description)) {
     if (step.update)
-      update.emplace([this](int64_t batch) { return update_graph_for(step, training.compiled(batch).graph); }, backend,
-                     CompileOptions{.passes = {}, .threads = backend.threads()});
+      update.emplace([this](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
+                     backend, CompileOptions{.passes = {}, .threads = backend.threads()});
   }
 
   FitResult fit_from(const Position& position, const Hooks& hooks) {
@@ -66,6 +73,7 @@ class Rig {
   data::MemoryDataset training_set, test_set;
   DataDescription description;
   TrainingStep step;
+  int builds = 0;  // of training steps, to be compiled
   StepCache training, evaluation;
   std::optional<StepCache> update;
   State state;

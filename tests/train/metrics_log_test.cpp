@@ -36,6 +36,28 @@ TEST_F(MetricsLogTest, WhatIsNotFiniteIsNull) {
   EXPECT_EQ(record["test_accuracy"], 0.5);
 }
 
+TEST_F(MetricsLogTest, AStepHasItsBatchAndWhatSchedulesMove) {
+  MetricsLog log(path_, {});
+  log.add(StepMetrics{.step = 19, .learning_rate = 0.25, .loss = 2.0, .batch = 64});
+  EXPECT_EQ(nlohmann::json::parse(read_text(path_)),
+            nlohmann::json::parse(R"({"kind":"step","step":20,"epoch":1,"learning_rate":0.25,"loss":2.0,"batch":64})"));
+  constexpr double kLong = -1.2345678901234567e-300;  // the longest that a number becomes
+  const StepMetrics longest{.epoch = INT64_MAX - 1,
+                            .step = INT64_MAX / 20 * 20 - 1,
+                            .learning_rate = kLong,
+                            .loss = kLong,
+                            .batch = INT64_MAX,
+                            .image_height = INT64_MAX,
+                            .momentum = kLong,
+                            .gradient_norm = kLong};
+  log.add(longest);
+  const std::string text = read_text(path_);
+  const auto record = nlohmann::json::parse(text.substr(text.find('\n')));
+  EXPECT_EQ(record["image_height"], INT64_MAX);
+  EXPECT_EQ(record["momentum"], kLong);
+  EXPECT_EQ(record["gradient_norm"], kLong);
+}
+
 TEST_F(MetricsLogTest, ReopenedKeepsTheStepsThatAreDone) {
   write_atomically(path_, "{\"step\":20}\n{\"step\":40}\n{\"step\":60}\n");
   const MetricsLog log(path_, {.step = 40});

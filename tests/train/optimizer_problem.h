@@ -76,7 +76,7 @@ class Problem {
 
   Executor& executor() { return *executor_; }
 
-  void step(int index, double rate) {
+  void step(int index, double rate, double momentum = 0) {
     std::map<std::string, std::vector<float>> noise;
     for (const auto& [name, phase] : {std::pair<std::string, double>{"w", 0.0}, {"b", 1.0}}) {
       const auto count = static_cast<size_t>(state.get(name).elements());
@@ -85,6 +85,7 @@ class Problem {
       executor_->bind_batch("noise." + name, noise[name].data());
     }
     if (executor_->has_scalar("learning_rate")) executor_->set_scalar("learning_rate", rate);
+    if (executor_->has_scalar("momentum")) executor_->set_scalar("momentum", momentum);
     if (executor_->has_scalar("step")) executor_->set_scalar("step", index);
     executor_->run();
   }

@@ -60,6 +60,47 @@ TEST(Optimizer, CenteredRmspropIsPyTorchs) {
                             -0.135439369, -0.21096039, -0.0941746173});
 }
 
+/// The weights after 50 steps of momentum 0.5 + 0.008 t.
+Numbers train_with_rising_momentum(RunSpec spec) {
+  spec.optimizer.momentum_schedule.name = "piecewise";
+  Problem problem(spec);
+  for (int step = 0; step < 50; ++step) problem.step(step, spec.optimizer.learning_rate, 0.5 + 0.008 * step);
+  return problem.all();
+}
+
+// SGD as above, with group["momentum"] = 0.5 + 0.008 * step before each step
+TEST(MomentumSchedule, OfSgdIsPyTorchs) {
+  RunSpec spec = spec_of("sgd", 0.05, 0.1);
+  expect_near(train_with_rising_momentum(spec), {-0.104917735, -0.659684175, -0.898105496, -0.710878123, -0.193657244,
+                                                 0.409064212, 0.820754966, 0.852738128, 0.485680487, -0.115028408,
+                                                 -0.666449947, -0.9017761, -0.752485505, -0.856711229, -0.549883526});
+  spec.optimizer.nesterov = true;
+  expect_near(train_with_rising_momentum(spec), {-0.349747033, -0.79143417, -0.855160978, -0.513623218, 0.0653850034,
+                                                 0.608382054, 0.86652822, 0.723077377, 0.241451673, -0.358660928,
+                                                 -0.794626103, -0.854364772, -0.839939415, -0.775947758, -0.340651063});
+}
+
+// RMSprop as above, the same
+TEST(MomentumSchedule, OfRmspropIsPyTorchs) {
+  RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
+  spec.optimizer.smoothing = 0.95;
+  expect_near(
+      train_with_rising_momentum(spec),
+      {-0.0274273438, 0.0585931688, -0.116234682, -0.27526429, -0.174951098, 0.133661115, 0.364487695, 0.250115038,
+       0.00329731872, -0.124322909, -0.0694961072, -0.00303208086, 0.0326270709, -0.0301603678, -0.214074963});
+}
+
+TEST(MomentumSchedule, ThatStaysIsTheMomentum) {
+  for (const std::string name : {"sgd", "lars", "muon", "rmsprop"}) {
+    RunSpec spec = spec_of(name, 0.01, 0.1);
+    const Numbers wanted = train(spec);
+    spec.optimizer.momentum_schedule.name = "piecewise";
+    Problem problem(spec);
+    for (int step = 0; step < 50; ++step) problem.step(step, 0.01, 0.9);
+    expect_near(problem.all(), wanted);
+  }
+}
+
 double norm(const Numbers& x) {
   double sum = 0;
   for (const double value : x) sum += value * value;

@@ -40,6 +40,32 @@ TEST(Schedule, OneCycleWithLinesIsPyTorchs) {
                {0.02, 0.11, 0.2, 0.1778, 0.1556, 0.1334, 0.1112, 0.089, 0.0668, 0.0446, 0.0224, 0.0002});
 }
 
+// OneCycleLR(optimizer, max_lr=0.2, total_steps=10), the momentum of its groups
+TEST(MomentumSchedule, OneCycleIsPyTorchs) {
+  expect_rates([](int64_t step) { return one_cycle_momentum(step, 10, 0.85, 0.95, {}); },
+               {0.95, 0.9, 0.85, 0.854951556605, 0.868825509907, 0.888873953302, 0.911126046698, 0.931174490093,
+                0.945048443395, 0.95});
+}
+
+// OneCycleLR(optimizer, max_lr=0.2, total_steps=12, pct_start=0.25, anneal_strategy="linear", base_momentum=0.8,
+//            max_momentum=0.9)
+TEST(MomentumSchedule, OneCycleWithLinesIsPyTorchs) {
+  RunSpec spec;
+  spec.schedule = {.name = "one_cycle", .rise = 0.25, .annealing = "linear"};
+  spec.optimizer.momentum_schedule = {.name = "one_cycle", .low = 0.8, .high = 0.9};
+  expect_rates(make_momentum_schedule(spec, Course(12, 4)),
+               {0.9, 0.85, 0.8, 0.811111111111, 0.822222222222, 0.833333333333, 0.844444444444, 0.855555555556,
+                0.866666666667, 0.877777777778, 0.888888888889, 0.9});
+}
+
+TEST(MomentumSchedule, PiecewiseHasLevelsOrLines) {
+  RunSpec spec;
+  spec.optimizer.momentum_schedule = {.name = "piecewise", .boundaries = {1, 2}, .momenta = {0.5, 0.9, 0.8}};
+  expect_rates(make_momentum_schedule(spec, Course(6, 2)), {0.5, 0.5, 0.9, 0.9, 0.8, 0.8});
+  spec.optimizer.momentum_schedule = {.name = "piecewise", .boundaries = {0, 2}, .momenta = {0.5, 0.9}, .lines = true};
+  expect_rates(make_momentum_schedule(spec, Course(6, 2)), {0.5, 0.6, 0.7, 0.8, 0.9, 0.9});
+}
+
 // LinearLR(optimizer, start_factor=1/4, total_iters=3), lr=0.4
 TEST(Schedule, WarmUpIsPyTorchsLinearRise) {
   ScheduleSpec schedule{.name = "constant", .warmup_epochs = 2};

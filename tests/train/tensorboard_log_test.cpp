@@ -124,12 +124,14 @@ TEST_F(TensorboardLogTest, BeginsWithTheVersionAndTheStepToCome) {
 
 TEST_F(TensorboardLogTest, WritesEachTwentiethStep) {
   TensorboardLog log(path(""), 0, fixed_clock);
-  for (int64_t step = 0; step < 40; ++step) log.add(StepMetrics{.step = step, .learning_rate = 0.25, .loss = 2.0});
+  for (int64_t step = 0; step < 40; ++step)
+    log.add(StepMetrics{.step = step, .learning_rate = 0.25, .loss = 2.0, .batch = 64});
   const std::vector<Fields> events = read_events(log.path());
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[2].numbers.at(2), 20u);
   EXPECT_EQ(events[3].numbers.at(2), 40u);
-  EXPECT_EQ(scalars_of(events[3]), (std::map<std::string, double>{{"step/loss", 2.0}, {"step/learning_rate", 0.25}}));
+  EXPECT_EQ(scalars_of(events[3]),
+            (std::map<std::string, double>{{"step/loss", 2.0}, {"step/learning_rate", 0.25}, {"step/batch", 64}}));
 }
 
 TEST_F(TensorboardLogTest, WritesTheGradientNormOfTheSameSteps) {

@@ -56,7 +56,9 @@ TEST(TestTimeViews, OfEachKindWeighOneTogether) {
 Evaluation evaluated_view_by_view(Rig& rig, const std::vector<View>& views) {
   const Library library = standard_library();
   StepCache prediction(
-      [&](int64_t batch) { return build_prediction_step(library, rig.spec, model_input(rig.description, batch)); },
+      [&](const StepShape& shape) {
+        return build_prediction_step(library, rig.spec, model_input(rig.description, shape));
+      },
       rig.backend, {.passes = {}, .threads = rig.backend.threads()});
   Executor& executor = prediction.executor(1);
   executor.bind_state(rig.state);

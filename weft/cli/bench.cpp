@@ -126,10 +126,13 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   passes::require_matches(training.graph, compile_options.precision);
   const auto arena = std::make_shared<Arena>();
   train::StepCache steps(
-      [&](int64_t) { return options.forward ? train::build_prediction_step(library, spec, input) : training.graph; },
+      [&](const train::StepShape&) {
+        return options.forward ? train::build_prediction_step(library, spec, input) : training.graph;
+      },
       backend, compile_options, arena);
-  train::StepCache update([&](int64_t batch) { return train::update_graph_for(training, steps.compiled(batch).graph); },
-                          backend, compile_options, arena);
+  train::StepCache update(
+      [&](const train::StepShape& shape) { return train::update_graph_for(training, steps.compiled(shape).graph); },
+      backend, compile_options, arena);
   const bool updates_apart = training.update && !options.forward;
   const CompiledStep* compiled_update = updates_apart ? &update.compiled(spec.batch) : nullptr;
   const Plan& unlimited = steps.compiled(spec.batch).plan;

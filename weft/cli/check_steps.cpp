@@ -67,7 +67,8 @@ int check_command(const train::Library& library, CheckOptions options) {
   const train::TrainingStep step = train::build_training_step(
       library, spec, input_of(library, options.choice, spec.batch), {.gradient_outputs = true});
   State state = state_from(options, step, static_cast<uint64_t>(spec.seed));
-  train::StepCache steps([&](int64_t) { return step.graph; }, backend, train::compile_options(spec, backend));
+  train::StepCache steps([&](const train::StepShape&) { return step.graph; }, backend,
+                         train::compile_options(spec, backend));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
   const Graph& graph = steps.compiled(spec.batch).graph;

@@ -139,8 +139,8 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   train::choose_precision(run.spec, options.precision, backend, say);
   train::StepCache steps(
-      [&](int64_t batch) {
-        return train::build_evaluation_step(library, run.spec, train::model_input(run.data, batch),
+      [&](const train::StepShape& shape) {
+        return train::build_evaluation_step(library, run.spec, train::model_input(run.data, shape),
                                             {.predictions = names_classes(info.task)});
       },
       backend, train::compile_options(run.spec, backend));

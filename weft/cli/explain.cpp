@@ -257,22 +257,26 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const train::RunDirectory run = train::RunDirectory::open(options.run);
   train::RunSpec spec = run.read_spec();
   train::choose_threads(spec, options.threads);
-  if (options.batch > 0) spec.batch = options.batch;
   if (options.memory_limit) {
     train::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
     train::resolve(spec);
   }
   const train::DataDescription data = run.read_data();
-  const models::ModelInput input = train::model_input(data, spec.batch);
+  train::Stage stage = train::largest_stage(spec, data);
+  if (options.batch > 0) stage = {.batch = options.batch, .accumulate = spec.accumulate};
+  spec.batch = stage.batch;
+  spec.accumulate = stage.accumulate;
+  const models::ModelInput input = train::model_input(data, stage.shape());
   const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
   const train::TrainingStep training = train::build_training_step(library, spec, input);
   train::choose_precision(spec, options.precision, backend, say);
   CompileOptions compile_options = train::compile_options(spec, backend);
   compile_options.passes.disabled = options.without;
   const auto arena = std::make_shared<Arena>();
-  train::StepCache steps([&](int64_t) { return training.graph; }, backend, compile_options, arena);
-  train::StepCache update([&](int64_t batch) { return train::update_graph_for(training, steps.compiled(batch).graph); },
-                          backend, compile_options, arena);
+  train::StepCache steps([&](const train::StepShape&) { return training.graph; }, backend, compile_options, arena);
+  train::StepCache update(
+      [&](const train::StepShape& shape) { return train::update_graph_for(training, steps.compiled(shape).graph); },
+      backend, compile_options, arena);
   const CompiledStep* compiled_update = training.update ? &update.compiled(spec.batch) : nullptr;
   keep_to_limit(steps, spec, options, run);
   const CompiledStep& compiled = steps.compiled(spec.batch);

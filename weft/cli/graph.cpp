@@ -70,7 +70,10 @@ Graph build_graph(const train::Library& library, const GraphOptions& options, tr
       train::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
     for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
     train::resolve(spec);
-    input = train::model_input(run.read_data(), spec.batch);
+    const train::DataDescription data = run.read_data();
+    const train::StepShape shape =
+        choice.batch == 0 ? train::largest_stage(spec, data).shape() : train::StepShape(spec.batch);
+    input = train::model_input(data, shape);
     if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
     if (choice.classes != 0) input.classes = choice.classes;
   } else {

@@ -6,12 +6,14 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/progress.h"
 #include "weft/cli/command.h"
 #include "weft/plot/figure.h"
+#include "weft/train/course.h"
 #include "weft/train/metrics_history.h"
 #include "weft/train/run_directory.h"
 
@@ -30,6 +32,7 @@ struct PlotOptions {
 struct RunCurves {
   std::string name;
   train::MetricsHistory history;
+  std::optional<train::Course> course = {};  // where epochs differ in their steps
 };
 
 std::string name_of(const std::filesystem::path& run) {
@@ -37,9 +40,17 @@ std::string name_of(const std::filesystem::path& run) {
   return trimmed.filename().string();
 }
 
+/// nullopt where all epochs are alike.
+std::optional<train::Course> course_of(const train::RunDirectory& directory) {
+  const train::RunSpec spec = directory.read_spec();
+  std::error_code code;
+  if (train::stages_of(spec).size() == 1 || !std::filesystem::exists(directory.data(), code)) return std::nullopt;
+  return train::Course(spec, directory.read_data().samples);
+}
+
 RunCurves read_run(const std::string& path) {
   const train::RunDirectory directory = train::RunDirectory::open(path);
-  RunCurves run{name_of(path), train::read_metrics(directory.metrics())};
+  RunCurves run{name_of(path), train::read_metrics(directory.metrics()), course_of(directory)};
   if (run.history.by_step.empty() && run.history.by_epoch.empty())
     fail(ErrorKind::usage, "'{}' has no metrics yet; let it train for some more steps", path);
   return run;
@@ -65,6 +76,11 @@ std::vector<double> positions(const RunCurves& run, const train::MetricCurve& cu
     return of_epochs && seconds != nullptr ? seconds->values : std::vector<double>{};
   }
   std::vector<double> result;
+  if (x == "epoch" && run.course) {
+    for (const int64_t step : curve.steps)
+      result.push_back(run.course->clock(step) / static_cast<double>(run.course->steps_of_first_epoch()));
+    return result;
+  }
   const double scale = x == "epoch" ? steps_per_epoch(run.history) : 1;
   if (scale == 0) return result;
   for (const int64_t step : curve.steps) result.push_back(static_cast<double>(step) / scale);

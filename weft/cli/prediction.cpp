@@ -47,8 +47,8 @@ PredictionModel::PredictionModel(const train::Library& library, LoadedRun run, c
       backend_(static_cast<int>(run.spec.threads), library_.kernels),
       run_(with_precision(std::move(run), precision, backend_)),
       steps_(
-          [this](int64_t batch) {
-            return train::build_prediction_step(library_, run_.spec, train::model_input(run_.data, batch));
+          [this](const train::StepShape& shape) {
+            return train::build_prediction_step(library_, run_.spec, train::model_input(run_.data, shape));
           },
           backend_, train::compile_options(run_.spec, backend_)) {}
 

@@ -11,6 +11,7 @@ namespace {
 void set_scalars(Executor& executor) {
   // Small, so that thousands of steps on noise stay finite.
   if (executor.has_scalar("learning_rate")) executor.set_scalar("learning_rate", 1e-5);
+  if (executor.has_scalar("momentum")) executor.set_scalar("momentum", 0.9);
   for (const char* name : {"seed", "step", "update"})
     if (executor.has_scalar(name)) executor.set_scalar(name, 1);
 }
@@ -41,7 +42,9 @@ void SyntheticBatch::bind(Executor& executor) const {
 
 SyntheticStep::SyntheticStep(Executor& batch, Executor* update, int64_t batches)
     : batch_(batch), update_(update), batches_(batches) {
-  if (update != nullptr) set_scalars(*update);
+  if (update == nullptr) return;
+  set_scalars(*update);
+  batch_.set_scalar("share", 1 / static_cast<double>(batches));
 }
 
 void SyntheticStep::run(Profile* of_batches, Profile* of_update) {

@@ -1,4 +1,6 @@
 // weft train: from a recipe or flags to a run directory.
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -131,7 +133,11 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   Table table({{"", Align::left}, {"", Align::left}});
   table.add_row({"model", fmt::format("{}, {} parameters", s.model, human_count(static_cast<double>(s.parameters)))});
-  table.add_row({"data", fmt::format("{}, {} epochs of batch {}", s.data, s.epochs, s.batch)});
+  const std::string batches =
+      s.batches.empty() ? std::to_string(s.batch) : fmt::format("{}", fmt::join(s.batches, ", then "));
+  table.add_row({"data", fmt::format("{}, {} epochs of batch {}", s.data, s.epochs, batches)});
+  if (!s.image_heights.empty())
+    table.add_row({"images", fmt::format("of height {}", fmt::join(s.image_heights, ", then "))});
   add_results(table, s);
   table.add_row({"time", fmt::format("{} on {} threads", human_duration(s.train_seconds), s.threads)});
   if (s.input_wait_seconds > 0.01 * s.step_seconds)

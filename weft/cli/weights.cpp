@@ -82,9 +82,9 @@ void write_logits(const train::Library& library, LoadedRun& run, const data::Dat
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   const std::vector<train::View> views = train::views_of(run.spec.evaluation.tta);
   train::StepCache steps(
-      [&](int64_t batch) {
-        models::Model model = inference_model(library, run, batch * static_cast<int64_t>(views.size()));
-        train::average_views(model, views, batch);
+      [&](const train::StepShape& shape) {
+        models::Model model = inference_model(library, run, shape.batch * static_cast<int64_t>(views.size()));
+        train::average_views(model, views, shape.batch);
         const bool steps_first = run.data.info.task == data::Task::transcription;  // [T,N,classes]
         model.graph.add_output("logits",
                                steps_first ? ops::transpose(model.graph, model.logits, {1, 0, 2}) : model.logits);

@@ -37,7 +37,7 @@ struct Part {
 
 constexpr double kNewShare = 0.1;  // of a new measurement in what is known
 
-/// So many that workers share a batch, and so few that claiming them takes no time.
+/// So many that workers share a batch, and so few that claiming them takes no time. Of a smaller batch some are empty.
 int parts_of(const DatasetInfo& info, int64_t batch) {
   constexpr int64_t kMostParts = 16, kElementsOfPart = 1 << 16;
   const int64_t by_size = batch * info.sample_shape.elements() / kElementsOfPart;
@@ -54,7 +54,7 @@ struct Loader::Impl {
   Impl(const Dataset& dataset, LoaderOptions given)
       : make(dataset, std::move(given)),
         options(make.options()),
-        parts(parts_of(dataset.info(), options.batch)),
+        parts(parts_of(dataset.info(), make.largest_batch())),
         active(options.workers) {}
   ~Impl() {
     {
@@ -112,7 +112,8 @@ struct Loader::Impl {
 
 /// `at`: the batch, counted over all epochs.
 void Loader::Impl::begin(Slot& slot, int64_t at) const {
-  make.begin(slot, at / make.steps_per_epoch(), at % make.steps_per_epoch());
+  const BatchCourse::Place place = make.course().place_of(at);
+  make.begin(slot, place.epoch, place.batch);
   slot.parts_left = parts;
   slot.seconds = 0;
   slot.failed_row = -1;
@@ -150,9 +151,9 @@ void Loader::Impl::note_error(Slot& slot, int64_t row, ErrorKind kind, std::stri
 
 /// Files of the same part of the batch after: the system reads them while this one is decoded.
 void Loader::Impl::ask_ahead(int64_t ticket, const Part& rows) const {
-  const int64_t at = first + ticket + 1;
-  if (ticket + 1 < total)
-    make.will_need(at / make.steps_per_epoch(), at % make.steps_per_epoch(), rows.begin, rows.end);
+  if (ticket + 1 >= total) return;
+  const BatchCourse::Place place = make.course().place_of(first + ticket + 1);
+  make.will_need(place.epoch, place.batch, rows.begin, rows.end);
 }
 
 void Loader::Impl::make_whole(Slot& slot, int64_t at, BatchMaker::Scratch& scratch) const {
@@ -216,7 +217,7 @@ Loader::Loader(const Dataset& dataset, LoaderOptions options)
     : impl_(std::make_unique<Impl>(dataset, std::move(options))) {
   // One slot is in the consumer's hands while `prefetch` others are made.
   impl_->slots.resize(impl_->options.workers == 0 ? 1 : static_cast<size_t>(impl_->options.prefetch) + 1);
-  for (Slot& slot : impl_->slots) static_cast<UnfinishedBatch&>(slot) = impl_->make.allocate();
+  for (Slot& slot : impl_->slots) static_cast<UnfinishedBatch&>(slot) = impl_->make.allocate_largest();
   for (int worker = 0; worker < impl_->options.workers; ++worker) try {
       impl_->workers.emplace_back([impl = impl_.get(), worker] { impl->work(worker); });
     } catch (const std::system_error& error) {
@@ -229,17 +230,16 @@ Loader::~Loader() = default;
 
 const Dataset& Loader::dataset() const { return impl_->make.dataset(); }
 
-int64_t Loader::steps_per_epoch() const { return impl_->make.steps_per_epoch(); }
+int64_t Loader::steps_per_epoch() const { return impl_->make.course().batches_of(0); }
 
 void Loader::start(int64_t epoch, int64_t step, int64_t stop_epoch) {
   Impl& impl = *impl_;
-  const int64_t steps = impl.make.steps_per_epoch();
-  check(epoch >= 0 && step >= 0 && step <= steps, "a loader starts at a step of an epoch");
+  const BatchCourse& course = impl.make.course();
+  check(epoch >= 0 && step >= 0 && step <= course.batches_of(epoch), "a loader starts at a step of an epoch");
   std::unique_lock lock(impl.mutex);
   impl.stop_running(lock);
-  impl.first = epoch * steps + step;
-  const int64_t last_epoch = std::min(stop_epoch, std::numeric_limits<int64_t>::max() / steps);
-  impl.total = std::max<int64_t>(0, last_epoch * steps - impl.first);
+  impl.first = course.batches_before(epoch) + step;
+  impl.total = std::max<int64_t>(0, course.batches_before(stop_epoch) - impl.first);
   impl.claimed = impl.delivered = impl.consumed = 0;
   impl.part_claimed = 0;
   impl.delivered_at = 0;
@@ -279,11 +279,12 @@ const Batch& Loader::next() {
 }
 
 Batch Loader::load_batch(int64_t epoch, int64_t step) const {
-  check(epoch >= 0 && step >= 0 && step < steps_per_epoch(), "a batch of an epoch");
+  const BatchCourse& course = impl_->make.course();
+  check(epoch >= 0 && step >= 0 && step < course.batches_of(epoch), "a batch of an epoch");
   Slot slot;
-  static_cast<UnfinishedBatch&>(slot) = impl_->make.allocate();
+  static_cast<UnfinishedBatch&>(slot) = impl_->make.allocate(epoch);
   BatchMaker::Scratch scratch = impl_->make.make_scratch();
-  impl_->make_whole(slot, epoch * steps_per_epoch() + step, scratch);
+  impl_->make_whole(slot, course.batches_before(epoch) + step, scratch);
   if (slot.failed_row >= 0) throw Error(slot.error_kind, slot.error);
   return std::move(slot.batch);
 }

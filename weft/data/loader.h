@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "weft/data/augment.h"
+#include "weft/data/batch_course.h"
 #include "weft/data/dataset.h"
 #include "weft/data/mix_batch.h"
 #include "weft/tensor/tensor.h"
@@ -27,8 +28,16 @@ struct LoaderOptions {
   AugmentOptions augment = {};        // of images; all off for evaluation
   MixOptions mix = {};                // of batches of images: targets become f32 (batch, classes)
   ChannelStatistics statistics = {};  // to normalise images with: those of the training set, for every split
+  // Where batches or images change between epochs: `batch` is then not read. Images are resized before they are
+  // augmented, whose pixels (crop_padding, cutout) shrink with them.
+  std::vector<LoaderStage> stages = {};
 };
 
+/// Those of the options, or the one of all epochs.
+std::vector<LoaderStage> stages_of(const LoaderOptions& options);
+
+/// Where stages differ, next() hands out tensors that hold the largest batch of all: of another one the rows, without
+/// gaps, stand at the beginning, and what follows them has no meaning.
 struct Batch {
   Tensor samples;     // (batch, sample shape): f32, or i32 where samples are tokens; zeros from row `count` on
   Tensor targets;     // (batch, target shape) in the targets' type
@@ -50,6 +59,7 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
+  /// Of the first epoch, and of those like it.
   int64_t steps_per_epoch() const;
   const Dataset& dataset() const;
 

@@ -19,25 +19,38 @@ void require_class(const DatasetInfo& info, int64_t index, int32_t label) {
        info.name, index, label, info.classes);
 }
 
+/// What is given in pixels shrinks and grows with the image, but does not vanish.
+AugmentOptions scaled_augmentation(AugmentOptions options, const Shape& sample, int64_t height) {
+  if (height == 0) return options;
+  for (int64_t* pixels : {&options.crop_padding, &options.cutout})
+    if (*pixels > 0) *pixels = std::max<int64_t>(1, (2 * *pixels * height + sample[1]) / (2 * sample[1]));
+  return options;
+}
+
 void check_loader_options(const Dataset& dataset, const LoaderOptions& options) {
   check_info(dataset.info());
   const std::string& name = dataset.info().name;
-  if (options.batch < 1) fail(ErrorKind::usage, "[loader] batch {} is too small; at least 1", options.batch);
-  if (options.batch > (int64_t{1} << 24))
-    fail(ErrorKind::usage, "[loader] batch {} is absurdly large; at most {}", options.batch, int64_t{1} << 24);
+  for (const LoaderStage& stage : stages_of(options)) {
+    if (stage.batch < 1) fail(ErrorKind::usage, "[loader] batch {} is too small; at least 1", stage.batch);
+    if (stage.batch > (int64_t{1} << 24))
+      fail(ErrorKind::usage, "[loader] batch {} is absurdly large; at most {}", stage.batch, int64_t{1} << 24);
+    if (options.drop_last && dataset.size() < stage.batch)
+      fail(ErrorKind::usage, "[loader] '{}' has {} samples, fewer than one batch of {}; choose a smaller batch", name,
+           dataset.size(), stage.batch);
+  }
   if (options.workers < 0 || options.workers > 1024)
     fail(ErrorKind::usage, "[loader] {} workers; want 0 to 1024", options.workers);
   if (options.prefetch < 1 || options.prefetch > 1024)
     fail(ErrorKind::usage, "[loader] prefetch of {} batches; want 1 to 1024", options.prefetch);
   if (options.mix.on() && !options.drop_last)
     fail(ErrorKind::usage, "[loader] mixup and cutmix want whole batches: drop_last");
-  if (options.drop_last && dataset.size() < options.batch)
-    fail(ErrorKind::usage, "[loader] '{}' has {} samples, fewer than one batch of {}; choose a smaller batch", name,
-         dataset.size(), options.batch);
   const DatasetInfo& info = dataset.info();
-  if (info.sample_dtype == DType::u8)
-    check_options(options.augment, info.sample_shape);
-  else if (options.augment.any() || options.mix.on())
+  const bool images = info.sample_dtype == DType::u8;
+  for (const LoaderStage& stage : stages_of(options))
+    if (images)
+      check_options(scaled_augmentation(options.augment, info.sample_shape, stage.image_height),
+                    scaled_shape(info.sample_shape, stage.image_height));
+  if (!images && (options.augment.any() || options.mix.on()))
     fail(ErrorKind::usage, "[augment] '{}' holds {}, and only images can be augmented; leave [augment] away", name,
          info.item());
   if (options.mix.on() && info.task != Task::classification)
@@ -45,18 +58,33 @@ void check_loader_options(const Dataset& dataset, const LoaderOptions& options) 
          name_of(info.task));
 }
 
-}  // namespace
-
-BatchMaker::BatchMaker(const Dataset& dataset, LoaderOptions options)
-    : dataset_(dataset), options_(std::move(options)) {
-  check_loader_options(dataset, options_);
-  const DatasetInfo& info = dataset.info();
-  if (info.sample_dtype == DType::u8) normalization_.emplace(options_.statistics, info.sample_shape[0]);
+LoaderOptions checked(const Dataset& dataset, LoaderOptions options) {
+  check_loader_options(dataset, options);
+  return options;
 }
 
-int64_t BatchMaker::steps_per_epoch() const {
-  const int64_t size = dataset_.size();
-  return options_.drop_last ? size / options_.batch : (size + options_.batch - 1) / options_.batch;
+}  // namespace
+
+std::vector<LoaderStage> stages_of(const LoaderOptions& options) {
+  if (options.stages.empty()) return {{0, options.batch, 0}};
+  return options.stages;
+}
+
+BatchMaker::BatchMaker(const Dataset& dataset, LoaderOptions options)
+    : dataset_(dataset),
+      options_(checked(dataset, std::move(options))),
+      course_(dataset.size(), options_.drop_last, stages_of(options_)) {
+  const DatasetInfo& info = dataset.info();
+  if (info.sample_dtype == DType::u8) normalization_.emplace(options_.statistics, info.sample_shape[0]);
+  for (const LoaderStage& stage : stages_of(options_))
+    stages_.push_back({stage.batch, scaled_shape(info.sample_shape, stage.image_height),
+                       scaled_augmentation(options_.augment, info.sample_shape, stage.image_height)});
+}
+
+int64_t BatchMaker::largest_batch() const {
+  int64_t largest = 0;
+  for (const Stage& stage : stages_) largest = std::max(largest, stage.batch);
+  return largest;
 }
 
 Permutation BatchMaker::order_of(int64_t epoch) const {
@@ -67,19 +95,32 @@ uint64_t BatchMaker::pass_of(int64_t epoch) const {
   return mix(mix(options_.seed, hash_name("pass")), static_cast<uint64_t>(epoch));
 }
 
-UnfinishedBatch BatchMaker::allocate() const {
+UnfinishedBatch BatchMaker::allocate(int64_t batch, const Shape& sample) const {
   const DatasetInfo& info = dataset_.info();
   const auto batched = [&](const Shape& shape) {
     std::vector<int64_t> dims = shape.dims();
-    dims.insert(dims.begin(), options_.batch);
+    dims.insert(dims.begin(), batch);
     return Shape(std::move(dims));
   };
   UnfinishedBatch result;
-  result.batch.samples = Tensor(batch_dtype(info), batched(info.sample_shape));
-  result.batch.targets = options_.mix.on() ? Tensor(DType::f32, Shape{options_.batch, info.classes})
+  result.batch.samples = Tensor(batch_dtype(info), batched(sample));
+  result.batch.targets = options_.mix.on() ? Tensor(DType::f32, Shape{batch, info.classes})
                                            : Tensor(info.target_dtype, batched(info.target_shape));
-  if (options_.mix.on()) result.labels.resize(static_cast<size_t>(options_.batch));
+  if (options_.mix.on()) result.labels.resize(static_cast<size_t>(batch));
   return result;
+}
+
+UnfinishedBatch BatchMaker::allocate(int64_t epoch) const {
+  return allocate(stage_of(epoch).batch, stage_of(epoch).sample);
+}
+
+/// As many samples of the first stage's shape as hold the batch of any stage: small batches of large images too.
+UnfinishedBatch BatchMaker::allocate_largest() const {
+  const Shape& sample = stages_.front().sample;
+  int64_t elements = 0;
+  for (const Stage& stage : stages_) elements = std::max(elements, stage.batch * stage.sample.elements());
+  const int64_t samples = (elements + sample.elements() - 1) / sample.elements();
+  return allocate(std::max(samples, largest_batch()), sample);
 }
 
 BatchMaker::Scratch BatchMaker::make_scratch() const {
@@ -89,20 +130,26 @@ BatchMaker::Scratch BatchMaker::make_scratch() const {
 }
 
 void BatchMaker::fill_image(Scratch& scratch, int64_t index, int64_t epoch, std::span<float> target) const {
-  const Shape& shape = dataset_.info().sample_shape;
-  const AugmentChoice choice = draw_choice(options_.augment, shape, options_.seed, epoch, index);
-  if (options_.augment.resized_crop > 0) {
+  const Shape& whole = dataset_.info().sample_shape;
+  const auto& [batch, shape, augment] = stage_of(epoch);
+  const AugmentChoice choice = draw_choice(augment, shape, options_.seed, epoch, index);
+  const auto as_it_is = [&] {
+    dataset_.get({.index = index}, scratch.pixels);
+    return Image{whole[0], whole[1], whole[2], scratch.pixels};
+  };
+  if (augment.resized_crop > 0) {
     std::shared_ptr<const Image> picture = dataset_.picture(index);
-    if (!picture) {
-      dataset_.get({.index = index}, scratch.pixels);
-      picture = std::make_shared<const Image>(Image{shape[0], shape[1], shape[2], scratch.pixels});
-    }
-    const Region region = draw_resized_crop(options_.augment, *picture, options_.seed, epoch, index);
+    if (!picture) picture = std::make_shared<const Image>(as_it_is());
+    const Region region = draw_resized_crop(augment, *picture, options_.seed, epoch, index);
     const Image cut = resize(cut_out(*picture, region), shape[1], shape[2]);
-    return transform(cut.pixels, shape, options_.augment, choice, *normalization_, target, scratch.numbers);
+    return transform(cut.pixels, shape, augment, choice, *normalization_, target, scratch.numbers);
+  }
+  if (shape != whole) {
+    const Image resized = resize(as_it_is(), shape[1], shape[2]);
+    return transform(resized.pixels, shape, augment, choice, *normalization_, target, scratch.numbers);
   }
   dataset_.get({.index = index}, scratch.pixels);
-  transform(scratch.pixels, shape, options_.augment, choice, *normalization_, target, scratch.numbers);
+  transform(scratch.pixels, shape, augment, choice, *normalization_, target, scratch.numbers);
 }
 
 /// Classes of pixels move with them.
@@ -123,15 +170,17 @@ void BatchMaker::begin(UnfinishedBatch& unfinished, int64_t epoch, int64_t step)
   Batch& batch = unfinished.batch;
   batch.epoch = epoch;
   batch.step = step;
-  batch.count = std::min(options_.batch, dataset_.size() - step * options_.batch);
+  const int64_t size = stage_of(epoch).batch;
+  batch.count = std::min(size, dataset_.size() - step * size);
 }
 
 void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permutation& order, Scratch& scratch) const {
   Batch& batch = unfinished.batch;
   const DatasetInfo& info = dataset_.info();
-  const int64_t at = batch.step * options_.batch + row;
+  const Stage& stage = stage_of(batch.epoch);
+  const int64_t at = batch.step * stage.batch + row;
   const SampleKey key{options_.shuffle ? order[at] : at, pass_of(batch.epoch)};
-  const auto sample_bytes = static_cast<size_t>(batch.samples.bytes() / options_.batch);
+  const auto sample_bytes = static_cast<size_t>(stage.sample.elements() * size_of(batch.samples.dtype()));
   auto* sample = batch.samples.data_as<uint8_t>() + static_cast<size_t>(row) * sample_bytes;
   if (normalization_)
     fill_image(scratch, key.index, batch.epoch, {reinterpret_cast<float*>(sample), sample_bytes / sizeof(float)});
@@ -150,19 +199,22 @@ void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permut
 
 void BatchMaker::finish(UnfinishedBatch& unfinished) const {
   Batch& batch = unfinished.batch;
+  const Stage& stage = stage_of(batch.epoch);
+  const auto rows = static_cast<size_t>(stage.batch), count = static_cast<size_t>(batch.count);
+  const auto sample_elements = static_cast<size_t>(stage.sample.elements());
   if (options_.mix.on())
-    return mix_batch(batch.samples, unfinished.labels, options_.mix, options_.seed, batch.epoch, batch.step,
-                     batch.targets);
-  for (Tensor* tensor : {&batch.samples, &batch.targets}) {
-    const auto bytes = static_cast<size_t>(tensor->bytes() / options_.batch);
-    std::memset(tensor->data_as<uint8_t>() + static_cast<size_t>(batch.count) * bytes, 0,
-                static_cast<size_t>(options_.batch - batch.count) * bytes);
-  }
+    return mix_batch({batch.samples.data_as<float>(), rows * sample_elements}, stage.sample,
+                     {unfinished.labels.data(), rows}, options_.mix, options_.seed, batch.epoch, batch.step,
+                     {batch.targets.data_as<float>(), rows * static_cast<size_t>(dataset_.info().classes)});
+  const size_t sample_bytes = sample_elements * static_cast<size_t>(size_of(batch.samples.dtype()));
+  const auto target_bytes = static_cast<size_t>(dataset_.info().target_bytes());
+  std::memset(batch.samples.data_as<uint8_t>() + count * sample_bytes, 0, (rows - count) * sample_bytes);
+  std::memset(batch.targets.data_as<uint8_t>() + count * target_bytes, 0, (rows - count) * target_bytes);
 }
 
 Tensor BatchMaker::sample(int64_t index, int64_t epoch) const {
   const DatasetInfo& info = dataset_.info();
-  Tensor sample(batch_dtype(info), info.sample_shape);
+  Tensor sample(batch_dtype(info), stage_of(epoch).sample);
   Scratch scratch = make_scratch();
   if (normalization_)
     fill_image(scratch, index, epoch, {sample.data_as<float>(), static_cast<size_t>(sample.elements())});
@@ -174,7 +226,7 @@ Tensor BatchMaker::sample(int64_t index, int64_t epoch) const {
 void BatchMaker::will_need(int64_t epoch, int64_t step, int64_t first_row, int64_t last_row) const {
   if (!dataset_.info().decoded) return;
   const Permutation order = order_of(epoch);
-  const int64_t begin = step * options_.batch, end = std::min(begin + last_row, dataset_.size());
+  const int64_t begin = step * stage_of(epoch).batch, end = std::min(begin + last_row, dataset_.size());
   for (int64_t at = begin + first_row; at < end; ++at) dataset_.will_need(options_.shuffle ? order[at] : at);
 }
 

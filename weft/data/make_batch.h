@@ -28,7 +28,10 @@ class BatchMaker {
     std::vector<int32_t> labels;  // of pixels that are moved
   };
   Scratch make_scratch() const;
-  UnfinishedBatch allocate() const;
+  /// For the batches of this epoch.
+  UnfinishedBatch allocate(int64_t epoch) const;
+  /// For those of any one.
+  UnfinishedBatch allocate_largest() const;
 
   /// Says which batch it will be: rows of any other one are forgotten.
   void begin(UnfinishedBatch& batch, int64_t epoch, int64_t step) const;
@@ -44,17 +47,28 @@ class BatchMaker {
 
   /// The samples of an epoch, in the order of its rows.
   Permutation order_of(int64_t epoch) const;
-  int64_t steps_per_epoch() const;
+  const BatchCourse& course() const { return course_; }
+  int64_t largest_batch() const;
   const Dataset& dataset() const { return dataset_; }
   const LoaderOptions& options() const { return options_; }
 
  private:
+  /// Images as an epoch has them.
+  struct Stage {
+    int64_t batch = 0;
+    Shape sample;
+    AugmentOptions augment;
+  };
+  const Stage& stage_of(int64_t epoch) const { return stages_[course_.stage_of(epoch)]; }
+  UnfinishedBatch allocate(int64_t batch, const Shape& sample) const;
   void fill_target(Scratch& scratch, const SampleKey& key, int64_t epoch, std::span<uint8_t> target) const;
   void fill_image(Scratch& scratch, int64_t index, int64_t epoch, std::span<float> target) const;
   uint64_t pass_of(int64_t epoch) const;
 
   const Dataset& dataset_;
   const LoaderOptions options_;
+  const BatchCourse course_;
+  std::vector<Stage> stages_;                   // those of the course
   std::optional<Normalization> normalization_;  // of images
 };
 

@@ -37,20 +37,10 @@ void with_neighbours(float* images, size_t count, size_t size, Mix mix) {
 
 }  // namespace
 
-void write_one_hot(std::span<const int32_t> labels, Tensor& targets) {
-  const int64_t classes = targets.shape()[1];
-  auto* target = targets.data_as<float>();
-  std::fill_n(target, targets.elements(), 0.0f);
-  for (const int32_t label : labels) {
-    target[label] = 1;
-    target += classes;
-  }
-}
-
-void mix_batch(Tensor& images, std::span<const int32_t> labels, const MixOptions& options, uint64_t seed, int64_t epoch,
-               int64_t step, Tensor& targets) {
+void mix_batch(std::span<float> images, const Shape& shape, std::span<const int32_t> labels, const MixOptions& options,
+               uint64_t seed, int64_t epoch, int64_t step, std::span<float> targets) {
   const size_t count = labels.size();
-  const int64_t channels = images.shape()[1], height = images.shape()[2], width = images.shape()[3];
+  const int64_t channels = shape[0], height = shape[1], width = shape[2];
   RandomStream random(mix(mix(seed, hash_name("mix")), static_cast<uint64_t>(epoch)), static_cast<uint64_t>(step));
   const bool coin = random.below(2) == 1;
   const bool cut = options.cutmix > 0 && (options.mixup <= 0 || coin);
@@ -66,7 +56,7 @@ void mix_batch(Tensor& images, std::span<const int32_t> labels, const MixOptions
     };
     const std::pair rows = box(height), columns = box(width);
     const int64_t box_width = columns.second - columns.first;
-    with_neighbours(images.data_as<float>(), count, size, [&](float* image, const float* other) {
+    with_neighbours(images.data(), count, size, [&](float* image, const float* other) {
       for (int64_t row = 0; row < channels * height; ++row)
         if (row % height >= rows.first && row % height < rows.second)
           std::copy_n(other + row * width + columns.first, box_width, image + row * width + columns.first);
@@ -74,13 +64,13 @@ void mix_batch(Tensor& images, std::span<const int32_t> labels, const MixOptions
     kept = 1 - static_cast<double>((rows.second - rows.first) * box_width) / static_cast<double>(height * width);
   } else {
     const auto own = static_cast<float>(kept);
-    with_neighbours(images.data_as<float>(), count, size, [&](float* image, const float* other) {
+    with_neighbours(images.data(), count, size, [&](float* image, const float* other) {
       for (size_t at = 0; at < size; ++at) image[at] = own * image[at] + (1 - own) * other[at];
     });
   }
-  const int64_t classes = targets.shape()[1];
-  auto* target = targets.data_as<float>();
-  std::fill_n(target, targets.elements(), 0.0f);
+  const size_t classes = targets.size() / count;
+  std::fill(targets.begin(), targets.end(), 0.0f);
+  float* target = targets.data();
   for (size_t row = 0; row < count; ++row, target += classes) {
     target[labels[row]] += static_cast<float>(kept);
     target[labels[row == 0 ? count - 1 : row - 1]] += static_cast<float>(1 - kept);

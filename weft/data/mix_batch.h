@@ -15,12 +15,9 @@ struct MixOptions {
   bool on() const { return mixup > 0 || cutmix > 0; }
 };
 
-/// Mixes `images`, f32 (N,C,H,W), in place, each with the one before it (the first with the last), and writes the
-/// shares of the classes to `targets`, f32 (N,classes). A pure function of seed, epoch and step.
-void mix_batch(Tensor& images, std::span<const int32_t> labels, const MixOptions& options, uint64_t seed, int64_t epoch,
-               int64_t step, Tensor& targets);
-
-/// 1 at the class of each row.
-void write_one_hot(std::span<const int32_t> labels, Tensor& targets);
+/// Mixes `images` of shape (C,H,W), one per label, in place, each with the one before it (the first with the last), and
+/// writes the shares of the classes to `targets` (N,classes). A pure function of seed, epoch and step.
+void mix_batch(std::span<float> images, const Shape& shape, std::span<const int32_t> labels, const MixOptions& options,
+               uint64_t seed, int64_t epoch, int64_t step, std::span<float> targets);
 
 }  // namespace weft::data

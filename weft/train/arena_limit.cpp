@@ -39,6 +39,10 @@ int64_t memory_limit_of(const RunSpec& spec) {
 }
 
 void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_bytes) {
+  keep_to_memory_limit(steps, spec, other_bytes, spec.batch);
+}
+
+void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_bytes, const StepShape& shape) {
   if (spec.memory_limit.empty()) return;
   const int64_t limit = memory_limit_of(spec);
   if (other_bytes >= limit)
@@ -47,16 +51,16 @@ void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_b
          "smaller batch, a smaller model or a higher limit",
          spec.memory_limit, bytes(other_bytes));
   steps.limit_arena(limit - other_bytes);
-  const CompiledStep& compiled = steps.compiled(spec.batch);
+  const CompiledStep& compiled = steps.compiled(shape);
   if (compiled.plan.arena_bytes <= limit - other_bytes) return;
   const PlannedNode& peak = compiled.plan.steps[static_cast<size_t>(compiled.plan.peak_step)];
   fail(ErrorKind::usage,
        "memory_limit = {}: '{}' with batch {} needs at least {}, however much is computed twice: {} of parameters, "
        "optimiser state and batches, and {} while '{}' runs; {}; choose a batch below {} with "
        "accumulate = {}, or a higher limit",
-       spec.memory_limit, spec.model.name, spec.batch, bytes(other_bytes + compiled.plan.arena_bytes),
+       spec.memory_limit, spec.model.name, shape.batch, bytes(other_bytes + compiled.plan.arena_bytes),
        bytes(other_bytes), bytes(compiled.plan.arena_bytes), compiled.graph.node_name(peak.node),
-       describe_largest_step(compiled), spec.batch, 2 * spec.accumulate);
+       describe_largest_step(compiled), shape.batch, 2 * spec.accumulate);
 }
 
 void require_memory_limit(const RunSpec& spec, int64_t other_bytes, int64_t arena_bytes) {

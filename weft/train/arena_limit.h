@@ -13,9 +13,11 @@ namespace weft::train {
 /// spec.memory_limit in bytes; INT64_MAX where there is none.
 int64_t memory_limit_of(const RunSpec& spec);
 
-/// Brings the step of this batch size under spec.memory_limit, computing activations twice where it must.
-/// `other_bytes` is what is planned beside the arena. Nothing where there is no limit. Error(usage) where it cannot be
-/// met: with the least that can, what keeps it there, and the next step.
+/// Brings the step of this shape, and all others of the cache, under spec.memory_limit, computing activations twice
+/// where it must. `other_bytes` is what is planned beside the arena. Nothing where there is no limit. Error(usage)
+/// where it cannot be met: with the least that can, what keeps it there, and the next step.
+void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_bytes, const StepShape& shape);
+/// Of the spec's own batch.
 void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_bytes);
 
 /// Error(usage) where another step than the training step, of `arena_bytes`, exceeds the limit.

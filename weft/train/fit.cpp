@@ -1,10 +1,10 @@
 #include "weft/train/fit.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/train/course.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/optimizers/ema.h"
 #include "weft/train/schedules/plateau.h"
@@ -41,17 +41,16 @@ class Loop {
         hooks_(hooks),
         at_(position),
         save_clock_(inputs.spec.checkpoint),
-        batches_per_step_(in_.spec.accumulate),
-        steps_per_epoch_(in_.training_data.steps_per_epoch() / batches_per_step_),
-        total_steps_(total_steps(in_.spec, steps_per_epoch_)),
-        scalars_(in_.spec, total_steps_, steps_per_epoch_) {
-    has_classes_ = has_output(in_.training.compiled(in_.spec.batch).graph, "correct");
+        course_(in_.spec, in_.training_data.dataset().size()),
+        scalars_(in_.spec, course_) {
+    has_classes_ = has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
   }
 
   FitResult run() {
-    in_.training_data.start(at_.epoch, at_.step_in_epoch * batches_per_step_, begun_epochs(in_.spec));
+    const int64_t batches_done = at_.step_in_epoch * course_.stage_of(at_.epoch).accumulate;
+    in_.training_data.start(at_.epoch, batches_done, begun_epochs(in_.spec));
     bool stopped = false;
     while (!stopped && at_.epoch < begun_epochs(in_.spec)) {
       stopped = !run_steps() || !finish_epoch();
@@ -61,29 +60,27 @@ class Loop {
   }
 
  private:
-  int64_t steps_of_this_epoch() const {
-    return std::min(steps_per_epoch_, total_steps_ - at_.epoch * steps_per_epoch_);
-  }
-
   /// The rest of the epoch's steps; false where a stop was requested, after saving.
   bool run_steps() {
-    Executor& executor = in_.training.executor(in_.spec.batch);
-    Executor* update = in_.update != nullptr ? &in_.update->executor(in_.spec.batch) : nullptr;
+    const Stage& stage = course_.stage_of(at_.epoch);
+    Executor& executor = in_.training.executor(stage.shape());
+    Executor* update = in_.update != nullptr ? &in_.update->executor(stage.shape()) : nullptr;
     executor.bind_state(in_.state);
     if (update != nullptr) update->bind_state(in_.state);
     scalars_.bind(executor, update);
     StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
-    const bool has_norm = has_output(last.compiled(in_.spec.batch).graph, "gradient_norm");
-    const int64_t steps = steps_of_this_epoch();
+    const bool has_norm = has_output(last.compiled(stage.shape()).graph, "gradient_norm");
+    const int64_t steps = course_.steps_of(at_.epoch), parts = stage.accumulate;
+    const double rate_factor = scaled_rate(in_.spec, stage);
     while (at_.step_in_epoch < steps) {
       const double begin = now(), waited = in_.training_data.wait_seconds();
       StepResult result;
-      for (int64_t part = 0; part < batches_per_step_; ++part) {
+      for (int64_t part = 0; part < parts; ++part) {
         const data::Batch& batch = in_.training_data.next();
         bind_batch(executor, batch);
-        scalars_.set(at_.step, part, at_.plateau.factor);
+        scalars_.set({at_.step, part, parts, at_.plateau.factor * rate_factor});
         executor.run();
-        result.loss += static_cast<double>(executor.scalar_output("loss")) / static_cast<double>(batches_per_step_);
+        result.loss += static_cast<double>(executor.scalar_output("loss")) / static_cast<double>(parts);
         if (has_classes_) result.correct += static_cast<double>(executor.scalar_output("correct"));
         result.samples += batch.count;
       }
@@ -93,7 +90,7 @@ class Loop {
             static_cast<double>((update != nullptr ? *update : executor).scalar_output("gradient_norm"));
       result.seconds = now() - begin;
       result.wait_seconds = in_.training_data.wait_seconds() - waited;
-      record(result);
+      record(result, stage);
       const bool stop = hooks_.stop_requested && hooks_.stop_requested();
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
       if (stop || (!ends_epoch && save_clock_.due(at_))) save();
@@ -101,8 +98,7 @@ class Loop {
     }
     if (at_.epoch + 1 == begun_epochs(in_.spec)) return true;
     // Batches that do not fill another step are left out.
-    for (int64_t left = in_.training_data.steps_per_epoch() % batches_per_step_; left > 0; --left)
-      in_.training_data.next();
+    for (int64_t left = course_.batches_of(at_.epoch) % parts; left > 0; --left) in_.training_data.next();
     return true;
   }
 
@@ -113,7 +109,7 @@ class Loop {
     std::optional<double> gradient_norm = {};
   };
 
-  void record(const StepResult& result) {
+  void record(const StepResult& result, const Stage& stage) {
     const double loss = result.loss, learning_rate = scalars_.learning_rate();
     if (!std::isfinite(loss))
       fail(ErrorKind::numeric,
@@ -129,13 +125,18 @@ class Loop {
     at_.wait_seconds += result.wait_seconds;
     ++at_.step_in_epoch;
     ++at_.step;
+    std::optional<double> momentum;
+    if (in_.spec.optimizer.momentum_schedule.changes()) momentum = scalars_.momentum();
     if (hooks_.on_step)
       hooks_.on_step({.epoch = at_.epoch,
                       .step = at_.step - 1,
-                      .steps = total_steps_,
+                      .steps = course_.total_steps(),
                       .learning_rate = learning_rate,
                       .loss = loss,
-                      .samples = at_.step * batches_per_step_ * in_.spec.batch,
+                      .samples = course_.samples_before(at_.step),
+                      .batch = result.samples,
+                      .image_height = stage.image_height,
+                      .momentum = momentum,
                       .gradient_norm = result.gradient_norm,
                       .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0});
   }
@@ -203,9 +204,8 @@ class Loop {
   const Hooks& hooks_;
   Position at_;
   SaveClock save_clock_;
-  bool has_classes_ = false;        // something to be right about
-  const int64_t batches_per_step_;  // of data
-  const int64_t steps_per_epoch_, total_steps_;
+  bool has_classes_ = false;  // something to be right about
+  const Course course_;
   StepScalars scalars_;
   double seconds_before_ = 0, begin_ = 0;
 };

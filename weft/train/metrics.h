@@ -39,6 +39,9 @@ struct StepMetrics {
   double learning_rate = 0;
   double loss = 0;                        // of this step's batch
   int64_t samples = 0;                    // since the start of the run
+  int64_t batch = 0;                      // samples of this step
+  int64_t image_height = 0;               // of its images, where they are not as the data have them; else 0
+  std::optional<double> momentum{};       // where a schedule moves it
   std::optional<double> gradient_norm{};  // before it was bounded, where the recipe bounds or records it
   double wait_share = 0;                  // of the epoch's time so far, in which steps waited for their batches
 };

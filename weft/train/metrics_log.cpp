@@ -64,12 +64,14 @@ void MetricsLog::append(std::string_view line) { append_whole(descriptor_, line,
 
 void MetricsLog::add(const StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;
-  char line[256];
-  char* end =
-      fmt::format_to_n(line, sizeof line, R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{},"loss":{})",
-                       m.step + 1, m.epoch + 1, m.learning_rate, m.loss)
-          .out;
+  char line[384];
+  char* end = fmt::format_to_n(line, sizeof line,
+                               R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{},"loss":{},"batch":{})",
+                               m.step + 1, m.epoch + 1, m.learning_rate, m.loss, m.batch)
+                  .out;
   const auto room = [&] { return static_cast<size_t>(line + sizeof line - end); };
+  if (m.image_height > 0) end = fmt::format_to_n(end, room(), R"(,"image_height":{})", m.image_height).out;
+  if (m.momentum) end = fmt::format_to_n(end, room(), R"(,"momentum":{})", *m.momentum).out;
   if (m.gradient_norm && std::isfinite(*m.gradient_norm))
     end = fmt::format_to_n(end, room(), R"(,"gradient_norm":{})", *m.gradient_norm).out;
   else if (m.gradient_norm)

@@ -1,12 +1,14 @@
 // metrics.jsonl: one JSON object per line, every few steps and after each epoch.
-//   {"kind":"step","step":20,"epoch":1,"learning_rate":0.1,"loss":0.52}
+//   {"kind":"step","step":20,"epoch":1,"learning_rate":0.1,"loss":0.52,"batch":128}
 //   {"kind":"epoch","step":469,"epoch":1,"train_loss":...,"train_accuracy":...,"test_loss":...,"test_accuracy":...,
 //    "train_seconds":...,"images_per_second":...,"step_seconds":...,"input_wait_seconds":...}
-// Where clip.norm or metrics.gradient_norm is set, step records have "gradient_norm", as it was before it was bounded.
-// Of a language model evaluated epochs have "test_perplexity"; of predicted values "test_rmse" and "test_r2" stand in
-// the place of the accuracies. The rate counts images, rows or tokens and is named so. "step_seconds" are those of the
-// epoch's steps, "input_wait_seconds" those of them in which steps waited for their batches. "step" counts the steps
-// done, epochs count from 1. What was not measured, or is no finite number, is null.
+// "batch" are the samples of the step; where an image schedule sizes its images, "image_height" says how high they are;
+// where the momentum has a schedule, "momentum" what it is. Where clip.norm or metrics.gradient_norm is set, step
+// records have "gradient_norm", as it was before it was bounded. Of a language model evaluated epochs have
+// "test_perplexity"; of predicted values "test_rmse" and "test_r2" stand in the place of the accuracies. The rate
+// counts images, rows or tokens and is named so. "step_seconds" are those of the epoch's steps, "input_wait_seconds"
+// those of them in which steps waited for their batches. "step" counts the steps done, epochs count from 1. What was
+// not measured, or is no finite number, is null.
 #pragma once
 
 #include <cstdint>

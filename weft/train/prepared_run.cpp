@@ -6,6 +6,7 @@
 #include "weft/base/format.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/image_sizes.h"
 #include "weft/train/process_memory.h"
 #include "weft/train/test_time_views.h"
 
@@ -15,16 +16,19 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
     : library(run_library),
       spec(run_spec),
       run_data(open_run_data(library, spec)),
+      course(spec, run_data.training->size()),
+      shapes(usable_shapes(library, spec, run_data.description)),
       backend(static_cast<int>(spec.threads), library.kernels),
-      step(build_training_step(library, spec, model_input(run_data.description, spec.batch))),
+      step(build_training_step(library, spec, model_input(run_data.description, shapes.front()))),
       arena(std::make_shared<Arena>()),
-      training([this](int64_t) { return step.graph; }, backend, compile_options(spec, backend), arena),
+      training([this](const StepShape& shape) { return build_training(shape); }, backend,
+               compile_options(spec, backend), arena),
       evaluation(
-          [this](int64_t batch) {
-            return build_evaluation_step(library, spec, model_input(run_data.description, batch));
+          [this](const StepShape& shape) {
+            return build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
           backend, compile_options(spec, backend), arena) {
-  require_fit(step.graph, spec.model.name, run_data.description.info, spec.batch);
+  require_fit(step.graph, spec.model.name, run_data.description.info, shapes.front().batch);
   passes::require_matches(step.graph, compile_options(spec, backend).precision);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' has no test data; set schedule.monitor=train_loss",
@@ -33,12 +37,10 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
       !has_output(step.graph, "correct"))
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' predicts values; set schedule.monitor=test_loss",
          spec.schedule.monitor, spec.data);
-  compile_seconds = training.compiled(spec.batch).compile_seconds;
-  if (step.update) {
-    update.emplace([this](int64_t batch) { return update_graph_for(step, training.compiled(batch).graph); }, backend,
-                   compile_options(spec, backend), arena);
-    compile_seconds += update->compiled(spec.batch).compile_seconds;
-  }
+  if (step.update)
+    update.emplace([this](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
+                   backend, compile_options(spec, backend), arena);
+  compile_training();
   if (run_data.test) {
     const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
     if (samples >= batch) compile_seconds += evaluation.compiled(batch).compile_seconds;
@@ -46,13 +48,40 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
   }
   limit_caches();
   const int64_t unlimited = training.arena_bytes();
-  keep_to_memory_limit(training, spec, bytes_beside_arena());
-  if (training.arena_bytes() != unlimited) compile_seconds += training.compiled(spec.batch).compile_seconds;
+  for (const StepShape& shape : shapes) keep_to_memory_limit(training, spec, bytes_beside_arena(), shape);
+  if (training.arena_bytes() != unlimited) compile_seconds += training.compiled(largest()).compile_seconds;
   const int64_t others = std::max(evaluation.arena_bytes(), update ? update->arena_bytes() : 0);
   require_memory_limit(spec, bytes_beside_arena(), others);
   arena->reserve(std::max(training.arena_bytes(), others));
   planned_total_bytes = bytes_to_come();
   require_memory();
+}
+
+/// All that the run will need, before its first step: how much memory it takes is then known, and no step of a later
+/// stage waits for its plan.
+void PreparedRun::compile_training() {
+  for (const StepShape& shape : shapes) {
+    compile_seconds += training.compiled(shape).compile_seconds;
+    if (update) compile_seconds += update->compiled(shape).compile_seconds;
+  }
+}
+
+Graph PreparedRun::build_training(const StepShape& shape) const {
+  if (shape == shapes.front()) return step.graph;
+  return build_training_step(library, spec, model_input(run_data.description, shape)).graph;
+}
+
+StepShape PreparedRun::largest() {
+  return *std::max_element(shapes.begin(), shapes.end(), [&](const StepShape& a, const StepShape& b) {
+    return training.compiled(a).plan.arena_bytes < training.compiled(b).plan.arena_bytes;
+  });
+}
+
+void PreparedRun::make_executors() {
+  for (const StepShape& shape : shapes) {
+    training.executor(shape);
+    if (update) update->executor(shape);
+  }
 }
 
 /// What the arena leaves is for decoded pictures.
@@ -87,8 +116,10 @@ int64_t PreparedRun::bytes_beside_arena() const {
 void PreparedRun::require_memory() const {
   const int64_t planned = planned_total_bytes, limit = memory_limit_bytes();
   if (planned <= limit) return;
+  int64_t batch = 0;
+  for (const StepShape& shape : shapes) batch = std::max(batch, shape.batch);
   fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}; choose a smaller batch",
-       spec.model.name, spec.batch, human_bytes(static_cast<double>(planned)), human_bytes(static_cast<double>(limit)));
+       spec.model.name, batch, human_bytes(static_cast<double>(planned)), human_bytes(static_cast<double>(limit)));
 }
 
 }  // namespace weft::train

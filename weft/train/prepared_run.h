@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "weft/runtime/cpu_backend.h"
+#include "weft/train/course.h"
 #include "weft/train/library.h"
 #include "weft/train/run_data.h"
 #include "weft/train/run_spec.h"
@@ -20,11 +21,18 @@ class PreparedRun {
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 
+  /// The training step that takes the most memory.
+  StepShape largest();
+  /// Of every training step and its update: what does not fit fails here.
+  void make_executors();
+
   const Library& library;
   RunSpec spec;
   RunData run_data;
+  Course course;
+  std::vector<StepShape> shapes;  // of the training step, over the run
   CpuBackend backend;
-  TrainingStep step;
+  TrainingStep step;             // of the first shape
   std::shared_ptr<Arena> arena;  // of all steps, which run in turn
   StepCache training, evaluation;
   std::optional<StepCache> update;  // of an accumulated step
@@ -34,6 +42,8 @@ class PreparedRun {
  private:
   int64_t bytes_beside_arena() const;
   int64_t bytes_to_come() const;
+  Graph build_training(const StepShape& shape) const;
+  void compile_training();
   void limit_caches();
   void require_memory() const;
 };

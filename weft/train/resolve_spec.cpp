@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/runtime/cpu_backend.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/course.h"
 #include "weft/train/optimizer_defaults.h"
 #include "weft/train/recipe.h"
 #include "weft/train/run_spec.h"
@@ -61,6 +63,72 @@ void check_schedule(const RunSpec& spec) {
          schedule.lines ? " with schedule.lines" : "", schedule.factors.size());
 }
 
+void check_momentum_schedule(const OptimizerSpec& optimizer) {
+  const MomentumScheduleSpec& schedule = optimizer.momentum_schedule;
+  if (!schedule.changes()) return;
+  constexpr std::string_view kWithMomentum[] = {"sgd", "lars", "muon", "rmsprop"};
+  if (std::find(std::begin(kWithMomentum), std::end(kWithMomentum), optimizer.name) == std::end(kWithMomentum))
+    fail(ErrorKind::usage, "momentum_schedule.name = '{}' with optimizer.name = '{}', which has no momentum; choose {}",
+         schedule.name, optimizer.name, fmt::join(kWithMomentum, ", "));
+  if (schedule.name == "one_cycle" && schedule.low > schedule.high)
+    fail(ErrorKind::usage, "momentum_schedule.low = {} is above momentum_schedule.high = {}; exchange them",
+         schedule.low, schedule.high);
+  if (schedule.name != "piecewise") return;
+  const auto& boundaries = schedule.boundaries;
+  if (boundaries.empty())
+    fail(ErrorKind::usage,
+         "momentum_schedule.name = 'piecewise' wants momentum_schedule.boundaries, such as [5] (epochs)");
+  for (size_t index = 1; index < boundaries.size(); ++index)
+    if (boundaries[index] <= boundaries[index - 1])
+      fail(ErrorKind::usage, "momentum_schedule.boundaries = [{}] must rise from each to the next",
+           fmt::join(boundaries, ", "));
+  const size_t wanted = boundaries.size() + (schedule.lines ? 0 : 1);
+  if (schedule.momenta.size() != wanted)
+    fail(ErrorKind::usage, "momentum_schedule.momenta wants {} numbers for {} boundaries{}, got {}", wanted,
+         boundaries.size(), schedule.lines ? " with momentum_schedule.lines" : "", schedule.momenta.size());
+}
+
+/// Of a list that changes between epochs: `values` before and after each of the boundaries.
+void check_stages(const std::string& section, const std::vector<double>& boundaries, const char* key,
+                  const std::vector<double>& values, const RunSpec& spec) {
+  if (values.empty()) return;
+  if (values.size() != boundaries.size() + 1)
+    fail(ErrorKind::usage, "{0}.{1} wants {2} numbers for {3} boundaries, one before and one after each, got {4}",
+         section, key, boundaries.size() + 1, boundaries.size(), values.size());
+  for (const double value : values)
+    if (value != std::floor(value)) fail(ErrorKind::usage, "{}.{}: {} is no whole number", section, key, value);
+  double last = -std::numeric_limits<double>::infinity();
+  for (const double boundary : boundaries) {
+    if (boundary != std::floor(boundary) || boundary == 0)
+      fail(ErrorKind::usage,
+           "{}.boundaries: {} is no whole number of epochs from 1 on (or from -1 on, from the end); batches change "
+           "between epochs only",
+           section, boundary);
+    const double epoch = boundary_epoch(boundary, spec);
+    if (epoch <= last)
+      fail(ErrorKind::usage, "{}.boundaries = [{}] must rise from each to the next{}", section,
+           fmt::join(boundaries, ", "),
+           boundary < 0 ? fmt::format(": {} is epoch {} of a run of {}", boundary, epoch, begun_epochs(spec)) : "");
+    last = epoch;
+  }
+}
+
+void check_stages(const RunSpec& spec) {
+  const BatchScheduleSpec& batches = spec.batch_schedule;
+  const ImageScheduleSpec& images = spec.image_schedule;
+  check_stages("batch_schedule", batches.boundaries, "batches", batches.batches, spec);
+  check_stages("batch_schedule", batches.boundaries, "accumulate", batches.accumulate, spec);
+  check_stages("image_schedule", images.boundaries, "sizes", images.sizes, spec);
+  if (!batches.boundaries.empty() && batches.batches.empty() && batches.accumulate.empty())
+    fail(ErrorKind::usage,
+         "batch_schedule.boundaries without batch_schedule.batches: give the batches before and after each, such as "
+         "[128, 256] for one boundary");
+  if (!images.boundaries.empty() && images.sizes.empty())
+    fail(ErrorKind::usage,
+         "image_schedule.boundaries without image_schedule.sizes: give the heights before and after each, such as "
+         "[96, 128] for one boundary");
+}
+
 }  // namespace
 
 void resolve(RunSpec& spec) {
@@ -71,9 +139,31 @@ void resolve(RunSpec& spec) {
   if (spec.precision == "auto") spec.precision = automatic_precision(CpuBackend(1, KernelTable()));
   if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
   check_schedule(spec);
+  check_momentum_schedule(spec.optimizer);
+  check_stages(spec);
   if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))
     fail(ErrorKind::usage, "memory_limit = '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB", spec.memory_limit);
 }
+
+namespace {
+
+/// What a batch schedule leaves without effect.
+void add_unused_batches(const RunSpec& spec, std::vector<std::string>& keys) {
+  const BatchScheduleSpec& schedule = spec.batch_schedule;
+  const auto& batches = schedule.batches;
+  const auto base = static_cast<double>(spec.batch);
+  if (!batches.empty() && schedule.rate_scaling == "none" &&
+      std::find(batches.begin(), batches.end(), base) == batches.end())
+    keys.push_back(
+        fmt::format("batch = {} beside batch_schedule.batches = [{}]", spec.batch, fmt::join(batches, ", ")));
+  for (const auto& [section, boundaries] : {std::pair("batch_schedule", &schedule.boundaries),
+                                            std::pair("image_schedule", &spec.image_schedule.boundaries)})
+    for (const double boundary : *boundaries)
+      if (boundary_epoch(boundary, spec) >= static_cast<double>(begun_epochs(spec)))
+        keys.push_back(fmt::format("{}.boundaries: {} in a run of {} epochs", section, boundary, spec.epochs));
+}
+
+}  // namespace
 
 std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task) {
   struct Use {
@@ -101,6 +191,10 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task tas
     if (value(fields) != value(default_fields))
       keys.push_back(fmt::format("{} = {} with optimizer.name = '{}'", key, value(fields), spec.optimizer.name));
   }
+  if (spec.optimizer.momentum_schedule.changes() && spec.optimizer.momentum != defaults.optimizer.momentum)
+    keys.push_back(fmt::format("optimizer.momentum = {} with momentum_schedule.name = '{}'", spec.optimizer.momentum,
+                               spec.optimizer.momentum_schedule.name));
+  add_unused_batches(spec, keys);
   if (spec.loss.label_smoothing > 0 && task == data::Task::regression)
     keys.push_back(fmt::format("loss.label_smoothing = {} where values are predicted", spec.loss.label_smoothing));
   return keys;

@@ -47,7 +47,7 @@ class FreshDirectoryGuard {
 };
 
 void write_description(const RunDirectory& directory, PreparedRun& run) {
-  const CompiledStep& compiled = run.training.compiled(run.spec.batch);
+  const CompiledStep& compiled = run.training.compiled(run.largest());
   write_atomically(directory.data(), print_data_description(run.run_data.description));
   write_atomically(directory.plan(), to_json(compiled.plan, compiled.graph).dump(1) + "\n");
   write_atomically(directory.graph(), print_graph(compiled.graph));
@@ -115,10 +115,25 @@ int64_t damaged_samples(const RunData& data) {
   return data.training->damaged_samples() + (data.test ? data.test->damaged_samples() : 0);
 }
 
+/// What each stage had, of what differs between them.
+void add_stages(Summary& summary, const PreparedRun& run) {
+  const std::vector<Stage> stages = stages_of(run.spec);
+  const auto list = [&](auto value) {
+    std::vector<int64_t> values;
+    for (const Stage& stage : stages)
+      if (values.empty() || value(stage) != values.back()) values.push_back(value(stage));
+    return values.size() > 1 ? values : std::vector<int64_t>();
+  };
+  summary.batches = list([](const Stage& stage) { return stage.step_samples(); });
+  summary.image_heights = list([&](const Stage& stage) {
+    return stage.image_height > 0 ? stage.image_height : run.run_data.description.info.sample_shape[1];
+  });
+}
+
 Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, int64_t rss_before) {
   const int64_t peak = peak_resident_bytes();
   const data::DatasetInfo& info = run.run_data.description.info;
-  const int64_t items = position.step * run.spec.accumulate * run.spec.batch * info.items_per_sample();
+  const int64_t items = run.course.samples_before(position.step) * info.items_per_sample();
   Summary summary{
       .model = run.spec.model.name,
       .data = info.name,
@@ -131,6 +146,8 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .steps = position.step,
       .batch = run.spec.batch,
       .seed = run.spec.seed,
+      .batches = {},
+      .image_heights = {},
       .test_accuracy = {},
       .test_loss = {},
       .test_token_accuracy = {},
@@ -148,12 +165,13 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .input_wait_seconds = position.wait_seconds,
       .damaged_samples = damaged_samples(run.run_data),
       .compile_seconds = run.compile_seconds,
-      .planned_peak_bytes = run.training.compiled(run.spec.batch).plan.arena_bytes,
-      .arena_bytes = run.training.executor(run.spec.batch).arena_bytes(),
+      .planned_peak_bytes = run.training.compiled(run.largest()).plan.arena_bytes,
+      .arena_bytes = run.training.executor(run.largest()).arena_bytes(),
       .planned_total_bytes = run.planned_total_bytes,
       .rss_growth_bytes = peak - rss_before,
       .peak_rss_bytes = peak,
   };
+  add_stages(summary, run);
   if (manifest.best) {
     summary.best_test_accuracy = manifest.best->accuracy;
     summary.best_test_loss = manifest.best->loss;
@@ -195,8 +213,7 @@ class RunInDirectory {
     if (options.tensorboard || fs::exists(directory.tensorboard()))
       tensorboard_ = std::make_unique<TensorboardLog>(directory.tensorboard(), standing_.manifest.position.step,
                                                       seconds_since_1970);
-    run.training.executor(run.spec.batch);  // allocates: what does not fit fails here
-    if (run.update) run.update->executor(run.spec.batch);
+    run.make_executors();  // allocates: what does not fit fails here
     store_.tidy(standing_.manifest.best);
     if (options.progress != nullptr) {
       ProgressOptions progress = progress_options_for(options.progress);
@@ -373,7 +390,7 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
     for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))
       options.note(key + " has no effect");
   if (options.note) {
-    const std::string twice = describe_recompute(run.training.compiled(run.spec.batch), run.spec);
+    const std::string twice = describe_recompute(run.training.compiled(run.largest()), run.spec);
     if (!twice.empty()) options.note(twice);
   }
   if (options.note && ignores_label_smoothing(run))

@@ -18,6 +18,21 @@ data::ChannelStatistics no_normalisation(int64_t channels) {
   return {std::vector<float>(count, 0.0f), std::vector<float>(count, 1.0f)};
 }
 
+/// Error(usage) where an epoch holds no whole step.
+void require_whole_steps(const RunSpec& spec, const data::Dataset& training) {
+  const std::string& name = training.info().name;
+  const std::string_view section = spec.batch_schedule.batches.empty() ? "" : "batch_schedule.batches: ";
+  for (const Stage& stage : stages_of(spec)) {
+    if (training.size() < stage.batch)
+      fail(ErrorKind::usage, "{}batch = {} is larger than the training data '{}' of {} samples; choose a smaller batch",
+           section, stage.batch, name, training.size());
+    if (training.size() / stage.batch < stage.accumulate)
+      fail(ErrorKind::usage,
+           "accumulate = {} batches of {} are more than the training data '{}' of {} samples; lower it",
+           stage.accumulate, stage.batch, name, training.size());
+  }
+}
+
 }  // namespace
 
 void require_equal_targets(const data::DatasetInfo& trained, const data::DatasetInfo& data) {
@@ -34,12 +49,10 @@ RunData open_run_data(const Library& library, const RunSpec& spec) {
   data::check_info(info);
   if (data::has_test_split(library.data, spec.data))
     run_data.test = data::open_dataset(library.data, spec.data, data::Split::test, info.encoding);
-  if (run_data.training->size() < spec.batch)
-    fail(ErrorKind::usage, "batch = {} is larger than the training data '{}' of {} samples; choose a smaller batch",
-         spec.batch, info.name, run_data.training->size());
-  if (run_data.training->size() / spec.batch < spec.accumulate)
-    fail(ErrorKind::usage, "accumulate = {} batches of {} are more than the training data '{}' of {} samples; lower it",
-         spec.accumulate, spec.batch, info.name, run_data.training->size());
+  require_whole_steps(spec, *run_data.training);
+  if (!spec.image_schedule.sizes.empty() && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
+    fail(ErrorKind::usage, "image_schedule is for images in classes, '{}' holds {} for {}; leave it away", info.name,
+         info.item(), data::name_of(info.task));
   if (run_data.test && run_data.test->info().sample_shape != info.sample_shape)
     fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
          to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
@@ -97,10 +110,19 @@ EvaluationData open_evaluation_data(const Library& library, const std::string& d
   return data;
 }
 
-models::ModelInput model_input(const DataDescription& description, int64_t batch) {
+Stage largest_stage(const RunSpec& spec, const DataDescription& description) {
+  const std::vector<Stage> stages = stages_of(spec);
+  const auto elements = [&](const Stage& stage) {
+    return stage.batch * data::scaled_shape(description.info.sample_shape, stage.image_height).elements();
+  };
+  return *std::max_element(stages.begin(), stages.end(),
+                           [&](const Stage& a, const Stage& b) { return elements(a) < elements(b); });
+}
+
+models::ModelInput model_input(const DataDescription& description, const StepShape& shape) {
   const data::DatasetInfo& info = description.info;
-  return {.batch = batch,
-          .shape = info.sample_shape.dims(),
+  return {.batch = shape.batch,
+          .shape = data::scaled_shape(info.sample_shape, shape.image_height).dims(),
           .classes = info.classes,
           .target = info.target_dtype,
           .vocabulary = info.vocabulary,
@@ -111,10 +133,16 @@ models::ModelInput model_input(const DataDescription& description, int64_t batch
 
 namespace {
 
+/// The largest of all stages.
 int64_t bytes_of_batch(const data::LoaderOptions& options, const data::DatasetInfo& info) {
-  const int64_t sample = info.sample_shape.elements() * size_of(data::batch_dtype(info));
   const int64_t target = options.mix.on() ? info.classes * size_of(DType::f32) : info.target_bytes();
-  return align_up(options.batch * sample) + align_up(options.batch * target);
+  int64_t samples_bytes = 0, targets_bytes = 0;
+  for (const data::LoaderStage& stage : data::stages_of(options)) {
+    const int64_t elements = data::scaled_shape(info.sample_shape, stage.image_height).elements();
+    samples_bytes = std::max(samples_bytes, stage.batch * elements * size_of(data::batch_dtype(info)));
+    targets_bytes = std::max(targets_bytes, stage.batch * target);
+  }
+  return align_up(samples_bytes) + align_up(targets_bytes);
 }
 
 /// As many workers as there are cores, of which the loader uses those that the steps need. Small batches are made
@@ -130,13 +158,16 @@ void set_workers(data::LoaderOptions& options, const RunSpec& spec, const data::
 }  // namespace
 
 data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description) {
-  data::LoaderOptions options{.batch = spec.batch,
+  const std::vector<Stage> stages = stages_of(spec);
+  data::LoaderOptions options{.batch = stages.front().batch,
                               .seed = static_cast<uint64_t>(spec.seed),
                               .shuffle = true,
                               .drop_last = true,
                               .augment = {},
                               .mix = {},
                               .statistics = description.statistics};
+  if (stages.size() > 1 || stages.front().image_height > 0)
+    for (const Stage& stage : stages) options.stages.push_back({stage.first_epoch, stage.batch, stage.image_height});
   const AugmentSpec& augment = spec.augment;
   options.augment.crop_padding = augment.crop_padding;
   options.augment.resized_crop = augment.resized_crop;

@@ -7,9 +7,11 @@
 #include "weft/data/dataset.h"
 #include "weft/data/loader.h"
 #include "weft/models/model.h"
+#include "weft/train/course.h"
 #include "weft/train/library.h"
 #include "weft/train/run_directory.h"
 #include "weft/train/run_spec.h"
+#include "weft/train/step_shape.h"
 
 namespace weft::train {
 
@@ -38,9 +40,12 @@ struct EvaluationData {
 EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const RunSpec& run,
                                     const DataDescription& trained);
 
-models::ModelInput model_input(const DataDescription& description, int64_t batch);
+models::ModelInput model_input(const DataDescription& description, const StepShape& shape);
 
-/// Shuffled, augmented, whole batches only.
+/// The stage whose steps hold the most numbers at once.
+Stage largest_stage(const RunSpec& spec, const DataDescription& description);
+
+/// Shuffled, augmented, whole batches only; in the stages of the spec.
 data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description);
 /// In order, as it is, to the last sample.
 data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description);

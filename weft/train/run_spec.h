@@ -29,6 +29,17 @@ struct ParameterGroup {
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
 };
 
+/// A momentum that changes over the run.
+struct MomentumScheduleSpec {
+  std::string name = "constant";   // constant | one_cycle | piecewise
+  double low = 0.85, high = 0.95;  // one_cycle: at the peak of the rate, at both ends; rise, annealing: ScheduleSpec's
+  std::vector<double> boundaries = {};  // piecewise: epochs, rising
+  std::vector<double> momenta = {};     // piecewise: one more than boundaries, or with lines as many
+  bool lines = false;                   // piecewise: straight lines between (boundary, momentum) points
+  bool changes() const { return name != "constant"; }
+  friend bool operator==(const MomentumScheduleSpec&, const MomentumScheduleSpec&) = default;
+};
+
 struct OptimizerSpec {
   std::string name = "sgd";                   // sgd | adam | adamw | lamb | lars | muon | rmsprop
   double learning_rate = 0;                   // 0: the optimiser's own default, filled in by resolve()
@@ -43,6 +54,7 @@ struct OptimizerSpec {
   double trust_coefficient = 0.001;           // lars
   double adamw_learning_rate_factor = 0.015;  // muon: rate of what AdamW updates, over learning_rate
   std::map<std::string, ParameterGroup> groups;
+  MomentumScheduleSpec momentum_schedule = {};  // in the place of `momentum`
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 
@@ -69,6 +81,24 @@ struct ScheduleSpec {
   double threshold = 1e-4;              // plateau: relative improvement that counts
   int64_t cooldown = 0;                 // plateau: epochs after a reduction that do not count
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
+};
+
+/// Batches that change between epochs.
+struct BatchScheduleSpec {
+  std::vector<double> boundaries = {};  // whole epochs, rising; negative: counted from the end of the run
+  std::vector<double> batches = {};     // before, between and after them; empty: RunSpec::batch throughout
+  std::vector<double> accumulate = {};  // likewise; empty: RunSpec::accumulate throughout
+  // none | linear | square_root: the learning rate follows the samples of a step, over batch * accumulate of the
+  // RunSpec
+  std::string rate_scaling = "none";
+  friend bool operator==(const BatchScheduleSpec&, const BatchScheduleSpec&) = default;
+};
+
+/// Sizes of training images that change between epochs.
+struct ImageScheduleSpec {
+  std::vector<double> boundaries = {};  // as in BatchScheduleSpec
+  std::vector<double> sizes = {};       // heights in pixels, the width in proportion; empty: as the data have them
+  friend bool operator==(const ImageScheduleSpec&, const ImageScheduleSpec&) = default;
 };
 
 struct ClipSpec {
@@ -153,6 +183,8 @@ struct RunSpec {
   std::string precision_of;  // exceptions by op or node: "softmax=f32, head*=f32"
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
+  BatchScheduleSpec batch_schedule;
+  ImageScheduleSpec image_schedule;
   ClipSpec clip;
   MetricsSpec metrics;
   EmaSpec ema;

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
 #include "weft/train/counted_labels.h"
+#include "weft/train/course.h"
 #include "weft/train/optimizers/hidden_weights.h"
 #include "weft/train/test_time_views.h"
 
@@ -59,11 +60,10 @@ std::vector<std::string> statistics_of(const std::vector<models::ParameterSpec>&
   return names;
 }
 
-/// Adds the gradients of one of `batches` batches to their mean, which the slots "gradient_sum" collect.
-std::vector<SlotSpec> accumulate_gradients(Graph& graph, const std::vector<TrainedParameter>& trained,
-                                           int64_t batches) {
+/// Adds the gradients of one of several batches to their mean, which the slots "gradient_sum" collect.
+std::vector<SlotSpec> accumulate_gradients(Graph& graph, const std::vector<TrainedParameter>& trained) {
   const ValueId keep = graph.add_input(InputKind::scalar, "accumulated", {DType::f32, {}, {}});
-  const ValueId take = ops::constant(graph, {}, 1 / static_cast<double>(batches));
+  const ValueId take = graph.add_input(InputKind::scalar, "share", {DType::f32, {}, {}});
   std::vector<SlotSpec> slots;
   for (const TrainedParameter& parameter : trained) {
     slots.push_back({slot_name(kSumSlot, parameter.name), {DType::f32, graph.shape(parameter.value), {}}});
@@ -134,11 +134,11 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, gradients[index]);
   }
   const std::vector<std::string> statistics = statistics_of(model.parameters);
-  if (spec.accumulate == 1) {
+  if (!accumulates(spec)) {
     std::vector<SlotSpec> slots = add_update(graph, spec, trained, statistics, "step");
     return {std::move(graph), std::move(model.parameters), std::move(slots)};
   }
-  std::vector<SlotSpec> slots = accumulate_gradients(graph, trained, spec.accumulate);
+  std::vector<SlotSpec> slots = accumulate_gradients(graph, trained);
   Graph update = build_update(graph, spec, trained, statistics, slots);
   return {std::move(graph), std::move(model.parameters), std::move(slots), std::move(update)};
 }

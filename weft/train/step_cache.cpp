@@ -4,9 +4,9 @@
 
 namespace weft::train {
 
-const CompiledStep& StepCache::compiled(int64_t batch) {
-  Entry& entry = entries_[batch];
-  if (!entry.compiled) entry.compiled = std::make_unique<CompiledStep>(compile(build_(batch), backend_, options_));
+const CompiledStep& StepCache::compiled(const StepShape& shape) {
+  Entry& entry = entries_[shape];
+  if (!entry.compiled) entry.compiled = std::make_unique<CompiledStep>(compile(build_(shape), backend_, options_));
   return *entry.compiled;
 }
 
@@ -18,9 +18,9 @@ void StepCache::limit_arena(int64_t bytes) {
   });
 }
 
-Executor& StepCache::executor(int64_t batch) {
-  const CompiledStep& step = compiled(batch);
-  Entry& entry = entries_[batch];
+Executor& StepCache::executor(const StepShape& shape) {
+  const CompiledStep& step = compiled(shape);
+  Entry& entry = entries_[shape];
   if (!entry.executor) {
     arena_->reserve(arena_bytes());
     entry.executor = std::make_unique<Executor>(step.graph, step.plan, backend_, arena_.get());
@@ -30,9 +30,14 @@ Executor& StepCache::executor(int64_t batch) {
 
 int64_t StepCache::arena_bytes() const {
   int64_t bytes = 0;
-  for (const auto& [batch, entry] : entries_)
+  for (const auto& [shape, entry] : entries_)
     if (entry.compiled) bytes = std::max(bytes, entry.compiled->plan.arena_bytes);
   return bytes;
+}
+
+int64_t StepCache::executors() const {
+  return std::count_if(entries_.begin(), entries_.end(),
+                       [](const auto& item) { return item.second.executor != nullptr; });
 }
 
 }  // namespace weft::train

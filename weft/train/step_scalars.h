@@ -6,33 +6,43 @@
 #include <vector>
 
 #include "weft/runtime/executor.h"
+#include "weft/train/course.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::train {
 
+/// One batch of a step.
+struct StepPart {
+  int64_t step = 0;
+  int64_t part = 0, parts = 1;  // which of its batches, of how many
+  double rate_factor = 1;       // of the rates of all groups
+};
+
 class StepScalars {
  public:
-  StepScalars(const RunSpec& spec, int64_t total_steps, int64_t steps_per_epoch);
+  /// Keeps references to both.
+  StepScalars(const RunSpec& spec, const Course& course);
 
   /// From now on set() sets the inputs of these executors; `update` may be null: then `batch` does the whole step.
   void bind(Executor& batch, Executor* update);
-  /// For batch `part` of `step`; allocates nothing. `rate_factor` scales the rates of all groups.
-  void set(int64_t step, int64_t part, double rate_factor);
+  /// Allocates nothing.
+  void set(const StepPart& at);
   /// Of the whole run; what the last set() has set.
   double learning_rate() const { return learning_rate_; }
+  double momentum() const { return momentum_; }
 
  private:
   struct Input {
     Executor* executor;
     std::string name;
-    std::function<double(int64_t step, int64_t part, double rate_factor)> value;
+    std::function<double(const StepPart& at)> value;
   };
   const RunSpec& spec_;
-  const int64_t total_steps_;
-  std::function<double(int64_t)> rate_;
+  const Course& course_;
+  std::function<double(int64_t)> rate_, momentum_schedule_;
   std::vector<std::pair<std::string, std::function<double(int64_t)>>> group_rates_;  // by input
   std::vector<Input> inputs_;
-  double learning_rate_ = 0;
+  double learning_rate_ = 0, momentum_ = 0;
 };
 
 }  // namespace weft::train

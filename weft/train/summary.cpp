@@ -20,6 +20,8 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   visit("epochs", s.epochs);
   visit("steps", s.steps);
   visit("batch", s.batch);
+  if (!s.batches.empty()) visit("batches", s.batches);
+  if (!s.image_heights.empty()) visit("image_heights", s.image_heights);
   visit("seed", s.seed);
   const bool has_accuracy = s.task != data::Task::regression, has_classes = accuracy_decides(s.task);
   if (has_accuracy) visit("test_accuracy", s.test_accuracy);
@@ -79,10 +81,12 @@ std::string print_summary(const Summary& summary) {
 std::optional<Summary> parse_summary(std::string_view text) {
   try {
     const nlohmann::json root = nlohmann::json::parse(text);
-    Summary summary;  // task and item decide which fields there are
+    Summary summary;  // task, item and stages decide which fields there are
     load(root.at("task"), summary.task);
     for (const char* item : {"images", "rows", "tokens"})
       if (root.contains(std::string(item) + "_per_second")) summary.item = item;
+    if (root.contains("batches")) load(root["batches"], summary.batches);
+    if (root.contains("image_heights")) load(root["image_heights"], summary.image_heights);
     visit_fields(summary, [&](std::string_view key, auto& field) {
       const bool newer = key == "step_seconds" || key == "input_wait_seconds" || key == "damaged_samples";
       if (newer && !root.contains(key)) return;  // runs of weft 0.1 before it measured them

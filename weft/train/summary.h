@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/data/dataset.h"
 
@@ -19,6 +20,8 @@ struct Summary {
   int64_t parameters = 0;
   double epochs = 0;
   int64_t steps = 0, batch = 0, seed = 0;
+  std::vector<int64_t> batches = {};                 // samples per step, stage by stage, where they change
+  std::vector<int64_t> image_heights = {};           // of training images in pixels, likewise
   std::optional<double> test_accuracy, test_loss;    // of the last epoch; none without test data
   std::optional<double> test_token_accuracy;         // of translations: token by token
   std::optional<double> test_mean_iou;               // of pixels: mean intersection over union

@@ -153,7 +153,11 @@ void TensorboardLog::write_scalars(int64_t step, std::initializer_list<std::pair
 
 void TensorboardLog::add(const StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;
-  write_scalars(m.step + 1, {{"step/loss", m.loss}, {"step/learning_rate", m.learning_rate}});
+  write_scalars(
+      m.step + 1,
+      {{"step/loss", m.loss}, {"step/learning_rate", m.learning_rate}, {"step/batch", static_cast<double>(m.batch)}});
+  if (m.image_height > 0) write_scalars(m.step + 1, {{"step/image_height", static_cast<double>(m.image_height)}});
+  if (m.momentum) write_scalars(m.step + 1, {{"step/momentum", *m.momentum}});
   if (m.gradient_norm) write_scalars(m.step + 1, {{"step/gradient_norm", *m.gradient_norm}});
 }
 

@@ -32,8 +32,8 @@ void add_lars(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
   for (const UpdatedParameter& parameter : parameters) {
     ValueId rate = parameter.learning_rate;
     if (parameter.adapts) rate = ops::multiply(graph, rate, trust(builder, parameter));
-    const ValueId velocity = builder.blend_slot("velocity", parameter.name, builder.decayed_gradient(parameter),
-                                                builder.constant(builder.spec().momentum), rate);
+    const ValueId velocity =
+        builder.blend_slot("velocity", parameter.name, builder.decayed_gradient(parameter), builder.momentum(), rate);
     builder.descend(parameter, velocity, builder.constant(1));
   }
 }

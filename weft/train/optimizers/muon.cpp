@@ -76,15 +76,28 @@ ValueId orthogonalize(Graph& graph, ValueId x) {
   return longer >= kElongated * shorter ? iterate_on_gram_matrix(graph, x, is_tall) : iterate(graph, x, is_tall);
 }
 
+/// u, of which b' is a slot.
+ValueId look_ahead(UpdateBuilder& builder, const UpdatedParameter& parameter) {
+  Graph& graph = builder.graph();
+  const ValueId gradient = parameter.gradient;
+  if (!builder.spec().momentum_schedule.changes()) {
+    const double momentum = builder.spec().momentum;
+    const ValueId average = builder.average_slot("momentum", parameter.name, gradient, momentum);
+    return ops::add(graph, ops::multiply_scalar(graph, average, momentum),
+                    ops::multiply_scalar(graph, gradient, 1 - momentum));
+  }
+  const ValueId momentum = builder.momentum();
+  const ValueId rest = ops::add_scalar(graph, ops::negate(graph, momentum), 1);
+  const ValueId average = builder.blend_slot("momentum", parameter.name, gradient, momentum, rest);
+  return ops::add(graph, ops::multiply(graph, average, momentum), ops::multiply(graph, gradient, rest));
+}
+
 void add_hidden(UpdateBuilder& builder, const UpdatedParameter& parameter) {
   Graph& graph = builder.graph();
-  const double momentum = builder.spec().momentum;
   const Shape shape = graph.shape(parameter.value);
   const int64_t rows = shape[0], columns = shape.elements() / rows;
-  const ValueId average = builder.average_slot("momentum", parameter.name, parameter.gradient, momentum);
-  const ValueId ahead = ops::add(graph, ops::multiply_scalar(graph, average, momentum),
-                                 ops::multiply_scalar(graph, parameter.gradient, 1 - momentum));
-  const ValueId matrix = ops::reshape(graph, ahead, {rows, columns}, parameter.name + ".momentum_matrix");
+  const ValueId matrix =
+      ops::reshape(graph, look_ahead(builder, parameter), {rows, columns}, parameter.name + ".momentum_matrix");
   const ValueId direction =
       ops::reshape(graph, orthogonalize(graph, matrix), shape.dims(), parameter.name + ".direction");
   const double scale = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));

@@ -23,9 +23,8 @@ void add_rmsprop(UpdateBuilder& builder, const std::vector<UpdatedParameter>& pa
     }
     const ValueId root = ops::add_scalar(graph, ops::sqrt(graph, spread), spec.epsilon);
     ValueId direction = ops::divide(graph, gradient, root, parameter.name + ".direction");
-    if (spec.momentum > 0)
-      direction = builder.blend_slot("velocity", parameter.name, direction, builder.constant(spec.momentum),
-                                     builder.constant(1));
+    if (spec.momentum > 0 || spec.momentum_schedule.changes())
+      direction = builder.blend_slot("velocity", parameter.name, direction, builder.momentum(), builder.constant(1));
     builder.descend(parameter, direction, parameter.learning_rate);
   }
 }

@@ -18,6 +18,10 @@ ValueId UpdateBuilder::scalar(const std::string& name, DType dtype) {
 
 ValueId UpdateBuilder::constant(double value) { return ops::constant(graph_, {}, value); }
 
+ValueId UpdateBuilder::momentum() {
+  return spec_.momentum_schedule.changes() ? scalar("momentum") : constant(spec_.momentum);
+}
+
 ValueId UpdateBuilder::bias_correction(double beta) {
   // 1 - e^(-2y) = 2 tanh(y) / (1 + tanh(y)): nothing cancels where y is small.
   const ValueId count = ops::add_scalar(graph_, ops::cast(graph_, counter(), DType::f32), 1);

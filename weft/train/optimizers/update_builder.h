@@ -29,6 +29,8 @@ class UpdateBuilder {
 
   /// A scalar input, made at the first call.
   ValueId scalar(const std::string& name, DType dtype = DType::f32);
+  /// A constant, or, where a schedule moves it, the scalar input "momentum".
+  ValueId momentum();
   /// i64, counts updates from 0.
   ValueId counter() { return scalar(counter_, DType::i64); }
   ValueId constant(double value);

@@ -1,4 +1,4 @@
-// One cycle: from a low rate to the peak, then down to almost nothing.
+// One cycle: from a low rate to the peak, then down to almost nothing; the momentum the other way.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -14,10 +14,8 @@ double anneal(double from, double to, double progress, bool linear) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * progress));
 }
 
-}  // namespace
-
-double one_cycle(int64_t step, int64_t total, double peak, const OneCycleOptions& options) {
-  const double first = peak / options.start_divisor, last = first / options.end_divisor;
+/// From `first` to `peak` to `last`.
+double cycle(int64_t step, int64_t total, double first, double peak, double last, const OneCycleOptions& options) {
   // The phase ends are those of PyTorch: at step rise * total - 1 (a real number) and at the last step.
   const double peak_step = options.rise * static_cast<double>(total) - 1;
   const double end_step = static_cast<double>(total - 1);
@@ -26,6 +24,17 @@ double one_cycle(int64_t step, int64_t total, double peak, const OneCycleOptions
   const double length = end_step - std::max(0.0, peak_step);
   const double progress = length > 0 ? (at - std::max(0.0, peak_step)) / length : 1;
   return anneal(peak, last, progress, options.linear_annealing);
+}
+
+}  // namespace
+
+double one_cycle(int64_t step, int64_t total, double peak, const OneCycleOptions& options) {
+  const double first = peak / options.start_divisor;
+  return cycle(step, total, first, peak, first / options.end_divisor, options);
+}
+
+double one_cycle_momentum(int64_t step, int64_t total, double low, double high, const OneCycleOptions& options) {
+  return cycle(step, total, high, low, high, options);
 }
 
 }  // namespace weft::train

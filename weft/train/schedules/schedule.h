@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "weft/train/course.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::train {
@@ -21,8 +22,12 @@ struct OneCycleOptions {
 };
 /// Up to the peak, then down to nearly nothing (Smith and Topin 2018); as torch.optim.lr_scheduler.OneCycleLR with two
 /// phases, pct_start = rise, div_factor = start_divisor, final_div_factor = end_divisor. The momentum stays as it is
-/// (OneCycleLR with cycle_momentum=False).
+/// (OneCycleLR with cycle_momentum=False) unless a schedule of its own moves it.
 double one_cycle(int64_t step, int64_t total, double peak, const OneCycleOptions& options);
+
+/// The momentum beside it: down from `high` to `low` while the rate rises, then up again; as OneCycleLR with
+/// cycle_momentum, max_momentum = high and base_momentum = low.
+double one_cycle_momentum(int64_t step, int64_t total, double low, double high, const OneCycleOptions& options);
 
 /// The factor (step + 1) / warmup_steps of a linear rise, 1 from step warmup_steps - 1 on (Goyal et al. 2017, section
 /// 2.2; as torch.optim.lr_scheduler.LinearLR with start_factor 1 / warmup_steps).
@@ -53,6 +58,12 @@ double linear_cosine(int64_t step, int64_t total, double rate, const LinearCosin
 /// Rate by step for a run. After a warm-up, cosine, polynomial and linear_cosine fall over the remaining steps; the
 /// schedules by epochs count from the beginning of the run. Of `plateau` it gives the warm-up: see plateau.h.
 std::function<double(int64_t step)> make_schedule(const ScheduleSpec& schedule, double learning_rate,
+                                                  const Course& course);
+/// Of a run whose epochs are alike.
+std::function<double(int64_t step)> make_schedule(const ScheduleSpec& schedule, double learning_rate,
                                                   int64_t total_steps, int64_t steps_per_epoch);
+
+/// Momentum by step.
+std::function<double(int64_t step)> make_momentum_schedule(const RunSpec& spec, const Course& course);
 
 }  // namespace weft::train
