@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/base/parallel.h"
+#include "weft/runtime/native/bf16_weight_gradient.h"
 #include "weft/runtime/native/native.h"
 
 namespace weft::native {
@@ -190,7 +191,9 @@ std::unique_ptr<Kernel> make_backward_weights(const NodeSignature& node, int thr
 void add_few_channels(KernelTable& table, Isa isa) {
   table.add("conv2d_backward_weights",
             {"native", [isa](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
-               return make_backward_weights(node, options.threads, isa, why_not);
+               return node.inputs[0].dtype == DType::bf16
+                          ? make_bf16_weight_gradient(node, options.threads, isa, why_not)
+                          : make_backward_weights(node, options.threads, isa, why_not);
              }});
 }
 

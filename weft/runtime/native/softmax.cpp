@@ -15,6 +15,7 @@ struct Loops {
   float (*exponentials)(const float* x, float shift, float* y, int64_t count);
   float (*exponential_sum)(const float* x, float shift, int64_t count);
   double (*sum)(const float* x, int64_t count);
+  void (*softmax)(const T* x, float* powers, T* y, int64_t width);
   void (*scale)(const float* x, float factor, float offset, T* y, int64_t count);
   void (*shift)(const float* x, float first, float second, T* y, int64_t count);
   float (*dot)(const T* x, const T* y, int64_t count);
@@ -75,25 +76,22 @@ class Softmax : public RowKernel<T> {
     const auto& loops = this->loops_;
     const int64_t width = this->width_;
     this->for_each_row([&](int64_t row, int part) {
+      const T* x = a.input<T>(0) + row * width;
       T* y = a.output<T>(0) + row * width;
-      const float* x;
-      float* powers;  // of a row, which are rounded only when they have been divided by their sum
-      if constexpr (kIsWide) {
-        x = a.input(0) + row * width;
-        powers = y;
-      } else {
-        powers = reinterpret_cast<float*>(static_cast<char*>(a.workspace) + part * row_bytes());
-        loops.widen(a.input<T>(0) + row * width, powers, width);
-        x = powers;
-      }
-      const float top = loops.largest(x, width);
-      if (logarithm_) {
-        // x - top first: both are large where the logits are, their difference is exact enough.
-        loops.shift(x, top, std::log(loops.exponential_sum(x, top, width)), y, width);
-      } else {
-        const float sum = loops.exponentials(x, top, powers, width);
-        loops.scale(powers, 1.0f / sum, 0.0f, y, width);
-      }
+      float* wide;  // a row in f32: it is rounded only when all is done
+      if constexpr (kIsWide)
+        wide = y;
+      else
+        wide = reinterpret_cast<float*>(static_cast<char*>(a.workspace) + part * row_bytes());
+      if (!logarithm_) return loops.softmax(x, wide, y, width);
+      const float* logits = wide;
+      if constexpr (kIsWide)
+        logits = x;
+      else
+        loops.widen(x, wide, width);
+      // logit - top first: both are large where the logits are, their difference is exact enough.
+      const float top = loops.largest(logits, width);
+      loops.shift(logits, top, std::log(loops.exponential_sum(logits, top, width)), y, width);
     });
   }
 

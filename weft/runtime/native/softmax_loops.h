@@ -45,6 +45,78 @@ double sum(const float* x, int64_t count) {
   return total;
 }
 
+typedef int32_t IntVector __attribute__((vector_size(4 * WEFT_LANES)));
+
+/// exp_of() in every lane.
+WEFT_INLINE FloatVector exponentials_of(FloatVector x) {
+  x = x > 89.0f ? FloatVector{} + 89.0f : x;
+  x = x < -104.0f ? FloatVector{} - 104.0f : x;
+  const FloatVector shifted = x * 1.44269504088896341f + 12582912.0f;
+  const FloatVector k = shifted - 12582912.0f;
+  const FloatVector r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
+  FloatVector p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const IntVector exponent = __builtin_bit_cast(IntVector, shifted) - 0x4B400000;
+  const IntVector half = exponent >> 1;
+  return p * __builtin_bit_cast(FloatVector, (half + 127) << 23) *
+         __builtin_bit_cast(FloatVector, (exponent - half + 127) << 23);
+}
+
+/// combine() of all lanes, in pairs: a chain of them would take longer than the row.
+template <typename Combine>
+WEFT_INLINE float across_lanes(FloatVector vector, Combine&& combine) {
+  float lanes[kLanes];
+  store(lanes, vector);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i) lanes[i] = combine(lanes[i], lanes[i + half]);
+  return lanes[0];
+}
+
+/// y[i] = exp(x[i]) / sum(exp(x)) of at least kLanes numbers; `powers` holds as many in between, x and y and, of f32,
+/// `powers` may be one. The last vector of a row overlaps the one before it.
+template <typename T>
+WEFT_INLINE void softmax_vectors(const T* x, float* powers, T* y, int64_t width) {
+  const int64_t whole = width / kLanes * kLanes, tail = width - whole, last = width - kLanes;
+  const FloatVector last_x = load<FloatVector>(x + last);
+  FloatVector best = last_x;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const FloatVector next = load<FloatVector>(x + i);
+    best = next > best ? next : best;
+  }
+  const float top = across_lanes(best, [](float a, float b) { return a > b ? a : b; });
+  FloatVector sums{};
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const FloatVector power = exponentials_of(load<FloatVector>(x + i) - top);
+    store(powers + i, power);
+    sums += power;
+  }
+  if (tail > 0) {
+    const FloatVector power = exponentials_of(last_x - top);
+    store(powers + last, power);
+    IntVector lane;
+    for (int i = 0; i < WEFT_LANES; ++i) lane[i] = i;
+    sums += lane >= static_cast<int32_t>(kLanes - tail) ? power : FloatVector{};
+  }
+  const float factor = 1.0f / across_lanes(sums, [](float a, float b) { return a + b; });
+  const FloatVector last_power = load<FloatVector>(powers + last);
+  for (int64_t i = 0; i < whole; i += kLanes) store<FloatVector>(y + i, load<FloatVector>(powers + i) * factor);
+  if (tail > 0) store<FloatVector>(y + last, last_power * factor);
+}
+
+/// The same of any number of them.
+template <typename T>
+void softmax(const T* x, float* powers, T* y, int64_t width) {
+  if (width >= kLanes) return softmax_vectors(x, powers, y, width);
+  float top = load<float>(x), sum = 0;
+  for (int64_t i = 1; i < width; ++i) top = load<float>(x + i) > top ? load<float>(x + i) : top;
+  for (int64_t i = 0; i < width; ++i) sum += powers[i] = exp_of(load<float>(x + i) - top);
+  for (int64_t i = 0; i < width; ++i) store<float>(y + i, powers[i] * (1.0f / sum));
+}
+
 /// y[i] = x[i] * factor + offset
 template <typename T>
 void scale(const float* x, float factor, float offset, T* y, int64_t count) {
@@ -84,5 +156,5 @@ void widen(const T* from, float* to, int64_t count) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{largest,  exponentials, exponential_sum, sum,     scale<T>,
-                         shift<T>, dot<T>,       backward<T>,     widen<T>};
+constexpr Loops<T> loops{largest,  exponentials, exponential_sum, sum,         softmax<T>,
+                         scale<T>, shift<T>,     dot<T>,          backward<T>, widen<T>};
