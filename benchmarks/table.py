@@ -20,6 +20,7 @@ Exits 1 where a row could not be measured. PyTorch is Debian's python3-torch; in
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import platform
@@ -41,12 +42,15 @@ LARGE_RESNET50 = Case("resnet50", "3,224,224", 32, 1000)
 class Row:
     """What is measured and what is wanted of it: ratios of weft to PyTorch, or seconds; `best`: more or less."""
 
-    def __init__(self, title, measure, not_done, aim, best=max, unit="images/s"):
+    def __init__(self, title, measure, not_done, aim, best=max, unit="images/s", costs=(math.inf, math.inf)):
         self.title, self.measure, self.not_done, self.aim, self.best, self.unit = title, measure, not_done, aim, best, unit
+        self.costs = costs  # shares of time that may be paid for it: wanted, aim
 
-    def verdict(self, value):
+    def verdict(self, value, time_cost=0.0):
         better = value.__ge__ if self.best is max else value.__le__
-        return "aim" if better(self.aim) else "done" if better(self.not_done) else "not done"
+        if better(self.aim) and time_cost <= self.costs[1]:
+            return "aim"
+        return "done" if better(self.not_done) and time_cost <= self.costs[0] else "not done"
 
 
 def in_turn(rounds, sides):
@@ -132,16 +136,20 @@ def step_within(limit_bytes, arguments, *more):
     return weft_step(LARGE_RESNET50, arguments, "bf16", ("--memory-limit", str(int(limit_bytes)), *more))
 
 
-def least_limit(limit_bytes, arguments):
-    """This limit, or the least one that weft says it can keep to."""
-    try:
-        step_within(limit_bytes, arguments, "--plan-only")
-        return limit_bytes
-    except SideFailed as failure:
-        found = re.search(r"needs at least ([0-9.]+) ?([kMG])B", str(failure))
-        if found is None:
-            raise
-        return 1.005 * float(found[1]) * {"k": 1e3, "M": 1e6, "G": 1e9}[found[2]]  # it was rounded
+def limit_to_keep(limits, arguments):
+    """The first of these limits that weft can keep to, or the least that it says it can."""
+    least = None
+    while True:
+        limit = limits.pop(0) if limits else least
+        try:
+            step_within(limit, arguments, "--plan-only")
+            return limit
+        except SideFailed as failure:
+            found = re.search(r"(needs at least|batches take) ([0-9.]+) ?([kMG])B", str(failure))
+            refused = 1.01 * float(found[2]) * {"k": 1e3, "M": 1e6, "G": 1e9}[found[3]] if found else None  # was rounded
+            if found is None or refused == limit:
+                raise
+            least = refused
 
 
 def recompute_row(arguments):
@@ -149,7 +157,8 @@ def recompute_row(arguments):
     name, theirs, lacking = least_memory(arguments)
     free = weft_step(LARGE_RESNET50, arguments, "bf16")
     outside_the_plan = max(0, free["rss_growth_bytes"] - free["planned_total_bytes"])
-    limit = least_limit(ROWS["recompute"].aim * theirs - outside_the_plan, arguments)
+    wanted = ROWS["recompute"]
+    limit = limit_to_keep([share * theirs - outside_the_plan for share in (wanted.aim, wanted.not_done)], arguments)
     rounds = in_turn(arguments.rounds, {"free": lambda: weft_step(LARGE_RESNET50, arguments, "bf16"),
                                         "limited": lambda: step_within(limit, arguments)})
     costs = [r["limited"]["median_step_seconds"] / r["free"]["median_step_seconds"] - 1 for r in rounds]
@@ -158,7 +167,7 @@ def recompute_row(arguments):
     return {"weft": ours / 1e6, "pytorch": theirs / 1e6, "ratios": [r["limited"]["rss_growth_bytes"] / theirs for r in rounds],
             "value": ours / theirs, "time_cost": cost, "time_costs": costs, "limit_bytes": limit,
             "settings": {"PyTorch": f"bf16 {name}"}, "lacking": lacking,
-            "note": f"--memory-limit {limit / 1e6:.0f}MB: {100 * cost:+.0f} % time (wanted: at most +35 %, aim +25 %)"}
+            "note": f"--memory-limit {limit / 1e6:.0f}MB takes {100 * cost:+.0f} % time (wanted +35 %, aim +25 %)"}
 
 
 def compile_row(arguments):
@@ -204,7 +213,7 @@ ROWS = {
                   3, 8),
     "cifar10": Row("CIFAR-10 speed run, time", cifar10_row, 0.5, 0.33, min, "s"),
     "memory": Row("memory, ResNet-50 224x224 batch 32 bf16", memory_row, 0.6, 0.4, min, "MB"),
-    "recompute": Row("the same, activations computed twice", recompute_row, 0.3, 0.2, min, "MB"),
+    "recompute": Row("the same, activations computed twice", recompute_row, 0.3, 0.2, min, "MB", (0.35, 0.25)),
     "compile": Row("plan of ResNet-50 128x128, cold", compile_row, 2, 0.5, min, "s"),
 }
 
@@ -249,7 +258,7 @@ def row_text(row, result):
     value, unit = result["value"], " s" if result["pytorch"] is None else ""
     low, high = min(result["ratios"]), max(result["ratios"])
     return (f"| {row.title} | {number(result['weft'])} | {number(result['pytorch'])} | {row.unit} | **{value:.2f}{unit}** | "
-            f"{low:.2f}-{high:.2f} | {row.not_done} | {row.aim} | {row.verdict(value)} | {result['note']} |")
+            f"{low:.2f}-{high:.2f} | {row.not_done} | {row.aim} | {result['verdict']} | {result['note']} |")
 
 
 def parse_arguments():
@@ -294,7 +303,7 @@ def main():
         row = ROWS[name]
         try:
             result = row.measure(arguments)
-            result["verdict"] = row.verdict(result["value"])
+            result["verdict"] = row.verdict(result["value"], result.get("time_cost", 0.0))
             lacking.update(result.get("lacking", {}))
         except SideFailed as failure:
             result = {"error": str(failure)}

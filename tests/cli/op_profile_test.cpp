@@ -21,6 +21,13 @@ OpProfile node(const std::string& op_class, const std::string& op, double second
   return entry;
 }
 
+TEST(OpProfile, AStepThatWasDisturbedDoesNotCount) {
+  const Profile median = median_profile({{{1, 20}, 1}, {{90, 2 * 21}, 2}, {{3, 22}, 1}});
+  EXPECT_EQ(median.runs, 1);
+  EXPECT_EQ(median.seconds, (std::vector<double>{3, 21})) << "45 is a disturbed one";
+  EXPECT_TRUE(median_profile({{}, {}}).seconds.empty()) << "no graph for the update";
+}
+
 TEST(OpProfile, ClassesStandInTheOrderOfWhatTheyLose) {
   const auto classes = sum_by_class({node("updates", "sgd_update", 3, 1, 1), node("pooling", "max_pool2d", 9, 8.5),
                                      node("updates", "adamw_update", 2, 1, 1)});

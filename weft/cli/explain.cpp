@@ -303,8 +303,9 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   SyntheticStep step(executor, training.update ? &update.executor(spec.batch) : nullptr, spec.accumulate);
   const MachineRates rates = measure_machine(backend, library.ops.get("matmul"));
   step.run();  // the first step touches all memory for the first time
-  Profile profile, update_profile;
-  for (int64_t count = 0; count < options.steps; ++count) step.run(&profile, &update_profile);
+  std::vector<Profile> profiles(static_cast<size_t>(options.steps)), update_profiles(profiles.size());
+  for (size_t count = 0; count < profiles.size(); ++count) step.run(&profiles[count], &update_profiles[count]);
+  const Profile profile = median_profile(profiles), update_profile = median_profile(update_profiles);
 
   Explained explained{.compiled = &compiled,
                       .update = compiled_update,
@@ -325,9 +326,9 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   }
   const int64_t samples = spec.accumulate * spec.batch;
   const double rate = static_cast<double>(samples * data.info.items_per_sample()) / explained.step_seconds;
-  fmt::print("{}: {} {}batch {}, {}, {} threads: {} per step, {:.0f} {}/s ({} steps measured now)\n\n", options.run,
-             spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "", spec.batch,
-             spec.precision, spec.threads, human_duration(explained.step_seconds), rate, data.info.item(),
+  fmt::print("{}: {} {}batch {}, {}, {} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n\n",
+             options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
+             spec.batch, spec.precision, spec.threads, human_duration(explained.step_seconds), rate, data.info.item(),
              options.steps);
   fmt::print("{}\nfloors, of what each node computes or moves at these rates, add up to {}: {:.0f} % of the step\n\n",
              describe(explained.rates), human_duration(explained.floor_seconds),

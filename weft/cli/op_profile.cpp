@@ -74,6 +74,21 @@ double total_seconds(const std::vector<OpProfile>& entries) {
 
 }  // namespace
 
+Profile median_profile(const std::vector<Profile>& profiles) {
+  Profile median;
+  if (profiles.empty() || profiles.front().runs == 0) return median;
+  median.runs = 1;
+  const size_t middle = (profiles.size() - 1) / 2;
+  for (size_t node = 0; node < profiles.front().seconds.size(); ++node) {
+    std::vector<double> seconds;
+    for (const Profile& profile : profiles)
+      seconds.push_back(profile.seconds[node] / static_cast<double>(profile.runs));
+    std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(middle), seconds.end());
+    median.seconds.push_back(seconds[middle]);
+  }
+  return median;
+}
+
 std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile,
                                      const MachineRates& rates, int64_t calls) {
   std::vector<OpProfile> entries;

@@ -27,6 +27,10 @@ struct OpProfile {
   double seconds_above_floor() const { return seconds - floor_seconds; }
 };
 
+/// Of profiles of one plan the median of each node's time per run, as of a single run: a step in which other programs
+/// had the processor does not count.
+Profile median_profile(const std::vector<Profile>& profiles);
+
 /// One entry per planned step that runs a kernel, the one furthest above its floor first. `calls`: how often the graph
 /// runs in a step.
 std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile,
