@@ -21,7 +21,7 @@ struct OpProfile {
   int64_t calls = 1;
   double seconds = 0;  // per step
   int64_t flops = 0, bytes = 0;
-  double floor_seconds = 0;         // no less on this machine
+  double floor_seconds = 0;         // MachineRates::floor
   double memory_floor_seconds = 0;  // the part of it that memory sets
 
   double seconds_above_floor() const { return seconds - floor_seconds; }

@@ -33,8 +33,8 @@ struct MachineRates {
   std::vector<MemoryRate> memory;  // by rising capacity
   double measuring_seconds = 0;
 
-  /// No node can take less: the larger of its arithmetic at the unit's rate and of its traffic at the rate of the
-  /// smallest level that holds its operands. `narrow`: a product of 16-bit numbers.
+  /// No kernel that multiplies as often as is counted takes less: the larger of its arithmetic at the unit's rate and
+  /// of its traffic at the rate of the smallest level that holds its operands. `narrow`: a product of 16-bit numbers.
   Floor floor(int64_t flops, int64_t bytes, bool narrow) const;
 };
 
