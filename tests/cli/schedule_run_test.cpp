@@ -95,6 +95,13 @@ TEST_F(ScheduleRun, SaysWhatIsWrongAndLeavesNothing) {
                "momentum_schedule.name = 'one_cycle' with optimizer.name = 'adamw', which has no momentum");
   expect_error(weft(tiny_run("r", {"--set", "batch_schedule.batches=[32,64]"})), 2,
                "batch_schedule.batches wants 1 numbers for 0 boundaries");
+  std::string rows = "a,b,y\n";
+  for (int row = 0; row < 40; ++row)
+    rows += std::to_string(row) + "," + std::to_string(row * 7 % 11) + ",c" + std::to_string(row % 2) + "\n";
+  write_all(path("t.csv"), rows);
+  expect_error(weft({"train", "--model", "mlp", "--data", "csv:t.csv?label=y", "--run", "r", "--batch", "4", "--set",
+                     "image_schedule.sizes=[4]"}),
+               2, "image_schedule is for images in classes, ");
   EXPECT_FALSE(fs::exists(path("r")));
 }
 

@@ -211,8 +211,7 @@ TEST(BatchSchedule, StoppedAmongAccumulatedStepsIsTheSameToo) {
 }
 
 TEST(BatchSchedule, NothingIsCompiledAtASwitch) {
-  RunSpec spec = four_epochs("lenet5");
-  spec.image_schedule = {};
+  const RunSpec spec = four_epochs("lenet5");
   Rig rig(spec);
   for (const StepShape& shape : shapes_of(spec)) rig.training.compiled(shape);
   for (const StepShape& shape : shapes_of(spec)) rig.training.executor(shape);
@@ -223,6 +222,26 @@ TEST(BatchSchedule, NothingIsCompiledAtASwitch) {
   EXPECT_TRUE(rig.fit_from({}, {}).finished);
   EXPECT_EQ(rig.builds, builds);
   EXPECT_EQ(rig.training.executors(), 3);
+}
+
+/// Names and types of what a plan keeps between steps.
+std::vector<std::pair<std::string, TensorType>> kept_by(const CompiledStep& step) {
+  std::vector<std::pair<std::string, TensorType>> kept;
+  for (const GraphInput& input : step.graph.inputs())
+    if (input.kind == InputKind::parameter || input.kind == InputKind::state)
+      kept.emplace_back(input.name, step.graph.type(input.value));
+  return kept;
+}
+
+TEST(BatchSchedule, NoWeightIsConvertedAtASwitch) {
+  RunSpec spec = spec_for("resnet18", 3);
+  spec.model.options["stem"] = "small";
+  spec.batch_schedule = {.boundaries = {1, 2}, .batches = {16, 32, 8}};
+  resolve(spec);
+  Rig rig(spec);
+  const auto wanted = kept_by(rig.training.compiled(16));
+  EXPECT_GT(wanted.size(), 60u);
+  for (const int64_t batch : {32, 8}) EXPECT_EQ(kept_by(rig.training.compiled(batch)), wanted) << batch;
 }
 
 TEST(BatchSchedule, ThirtyTwoThousandSamplesAStepAreOneBatch) {
@@ -294,6 +313,7 @@ TEST(ImageSchedule, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
   spec.batch_schedule = {.boundaries = {-1}, .batches = {16, 8}};
   spec.augment.crop_padding = 2;
   spec.augment.mixup = 0.2;
+  spec.augment.resized_crop = 0.5;
   expect_same_wherever_stopped(spec, {5, 6, 12});
 }
 

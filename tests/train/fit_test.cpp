@@ -304,6 +304,17 @@ TEST(Fit, AllocatesNothingWithAnyOptimizer) {
   }
 }
 
+TEST(Fit, AllocatesNothingInALaterStage) {
+#if !defined(_OPENMP)
+  GTEST_SKIP() << "built without OpenMP: each parallel loop makes its threads anew";
+#endif
+  RunSpec spec = spec_for("lenet5", 2);
+  spec.batch_schedule = {.boundaries = {1}, .batches = {16, 8}};  // steps 8 to 12, which are counted, are of 8
+  spec.optimizer.momentum_schedule.name = "one_cycle";
+  resolve(spec);
+  EXPECT_EQ(allocations_in_loop(spec), 0);
+}
+
 TEST(Fit, TheCountingSeesAllocations) {
   counted = 0;
   counting = true;
