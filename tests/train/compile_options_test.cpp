@@ -8,7 +8,9 @@
 namespace weft::train {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 /// A machine that multiplies one type faster than f32.
 class Machine : public Backend {
@@ -50,6 +52,13 @@ TEST(CompileOptionsTest, ReadsTheExceptions) {
   EXPECT_EQ(policy.overrides[1].pattern, "layer4.*");
   EXPECT_EQ(policy.overrides[1].dtype, DType::f32);
   EXPECT_EQ(policy.overrides[2].dtype, DType::bf16);
+}
+
+TEST(CompileOptionsTest, LeavesWinogradsTilesOut) {
+  EXPECT_THAT(compile_options(spec_with("bf16", "head=f32"), kNew).passes.disabled, IsEmpty());
+  const CompileOptions direct = compile_options(spec_with("bf16", "winograd=off, head=f32"), kNew);
+  EXPECT_THAT(direct.passes.disabled, ElementsAre("filter_by_tiles"));
+  EXPECT_EQ(direct.precision.overrides.size(), 1u);
 }
 
 TEST(CompileOptionsTest, NamesAnExceptionThatCannotBeRead) {

@@ -122,7 +122,8 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
   const train::TrainingStep training = train::build_training_step(library, spec, input);
   CompileOptions compile_options = train::compile_options(spec, backend);
-  compile_options.passes.disabled = options.without;
+  auto& disabled = compile_options.passes.disabled;
+  disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   passes::require_matches(training.graph, compile_options.precision);
   const auto arena = std::make_shared<Arena>();
   train::StepCache steps(

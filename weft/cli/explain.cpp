@@ -271,7 +271,8 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const train::TrainingStep training = train::build_training_step(library, spec, input);
   train::choose_precision(spec, options.precision, backend, say);
   CompileOptions compile_options = train::compile_options(spec, backend);
-  compile_options.passes.disabled = options.without;
+  auto& disabled = compile_options.passes.disabled;
+  disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   const auto arena = std::make_shared<Arena>();
   train::StepCache steps([&](const train::StepShape&) { return training.graph; }, backend, compile_options, arena);
   train::StepCache update(

@@ -90,7 +90,8 @@ Graph run_passes(const train::Library& library, const GraphOptions& options, con
   const CpuBackend backend(static_cast<int>(threads), library.kernels);
   CompileOptions compile_options = train::compile_options(spec, backend);
   compile_options.threads = static_cast<int>(threads);
-  compile_options.passes.disabled = options.without;
+  auto& disabled = compile_options.passes.disabled;
+  disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   passes::require_matches(graph, compile_options.precision);
   if (!options.choice.memory_limit.empty()) {
     const std::optional<int64_t> limit = parse_bytes(options.choice.memory_limit);

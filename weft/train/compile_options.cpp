@@ -24,9 +24,14 @@ std::string trimmed(std::string text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-/// "softmax=f32, head*=f32"
-std::vector<passes::PrecisionOverride> parse_overrides(const RunSpec& spec) {
+struct Exceptions {
   std::vector<passes::PrecisionOverride> overrides;
+  std::vector<std::string> passes;  // to leave out
+};
+
+/// "softmax=f32, head*=f32, winograd=off"
+Exceptions parse_exceptions(const RunSpec& spec) {
+  Exceptions exceptions;
   const std::string& text = spec.precision_of;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
@@ -37,12 +42,16 @@ std::vector<passes::PrecisionOverride> parse_overrides(const RunSpec& spec) {
     if (pattern.empty())
       fail(ErrorKind::usage, "precision_of: '{}' is no NAME=TYPE; write such as 'softmax=f32, head*=f32'", entry);
     const std::string type = trimmed(entry.substr(equals + 1));
+    if (pattern == "winograd" && type == "off") {
+      exceptions.passes.push_back("filter_by_tiles");
+      continue;
+    }
     if (type != "f32" && type != spec.precision)
       fail(ErrorKind::usage, "precision_of: '{}' wants {}, and the run computes in {}; give f32{}", entry, type,
            spec.precision, spec.precision == "f32" ? "" : " or " + spec.precision);
-    overrides.push_back({pattern, parse_dtype(type).value()});
+    exceptions.overrides.push_back({pattern, parse_dtype(type).value()});
   }
-  return overrides;
+  return exceptions;
 }
 
 }  // namespace
@@ -50,8 +59,9 @@ std::vector<passes::PrecisionOverride> parse_overrides(const RunSpec& spec) {
 CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
   if (const std::string missing = lacks(spec.precision, backend); !missing.empty())
     fail(ErrorKind::usage, "precision {}: {}", spec.precision, missing);
-  return {.passes = {},
-          .precision = {parse_dtype(spec.precision).value(), parse_overrides(spec)},
+  Exceptions exceptions = parse_exceptions(spec);
+  return {.passes = {.disabled = std::move(exceptions.passes), .stop_after = {}, .on_graph = {}},
+          .precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
           .threads = static_cast<int>(spec.threads)};
 }
 
