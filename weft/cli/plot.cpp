@@ -45,7 +45,9 @@ std::optional<train::Course> course_of(const train::RunDirectory& directory) {
   const train::RunSpec spec = directory.read_spec();
   std::error_code code;
   if (train::stages_of(spec).size() == 1 || !std::filesystem::exists(directory.data(), code)) return std::nullopt;
-  return train::Course(spec, directory.read_data().samples);
+  const int64_t samples = directory.read_data().samples;
+  if (samples == 0) return std::nullopt;  // not known
+  return train::Course(spec, samples);
 }
 
 RunCurves read_run(const std::string& path) {
