@@ -39,7 +39,7 @@ Case node_of(const std::string& op, const Convolution& c) {
                      {"padding", c.padding},
                      {"dilation", Pair{1, 1}},
                      {"groups", int64_t{1}},
-                     {"winograd", true}};
+                     {"winograd", int64_t{1} << 30}};
   return node;
 }
 
@@ -172,7 +172,7 @@ std::string why_not(const Case& c) {
 TEST_F(NativeWinograd, DeclinesWhatIsNotAskedForOrSlower) {
   const Convolution good{{2, 32, 8, 8}, 32, {1, 1}};
   Case node = forward(good, "", false);
-  node.attributes.set("winograd", false);
+  node.attributes.set("winograd", int64_t{0});
   EXPECT_THAT(why_not(node), testing::HasSubstr("not asked for"));
   node = forward(good, "", false);
   node.attributes.set("stride", Pair{2, 2});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/onednn_support.h"
+#include "weft/runtime/cpu_backend.h"
 #include "weft/runtime/onednn/convolution.h"
 
 namespace weft {
@@ -14,6 +15,7 @@ struct ConvolutionCase {
   int64_t batch, channels, height, width, outputs, kernel_height, kernel_width;
   std::vector<int64_t> stride{1, 1}, padding{0, 0}, dilation{1, 1};
   int64_t groups = 1;
+  int64_t winograd = 0;
 
   Shape image() const { return {batch, channels, height, width}; }
   Shape weights() const { return {outputs, channels / groups, kernel_height, kernel_width}; }
@@ -24,7 +26,8 @@ struct ConvolutionCase {
     return {batch, outputs, size(height, kernel_height, 0), size(width, kernel_width, 1)};
   }
   Attributes attributes() const {
-    return {{"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}};
+    return {
+        {"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}, {"winograd", winograd}};
   }
   friend void PrintTo(const ConvolutionCase& c, std::ostream* out) { *out << c.label; }
 };
@@ -157,6 +160,9 @@ INSTANTIATE_TEST_SUITE_P(
                         ConvolutionCase{"dilation", 1, 16, 9, 9, 16, 3, 3, {1, 1}, {2, 2}, {2, 2}},
                         ConvolutionCase{"image_of_one_channel", 2, 1, 12, 12, 6, 5, 5, {1, 1}, {2, 2}},
                         ConvolutionCase{"image_of_three_channels", 2, 3, 17, 17, 64, 7, 7, {2, 2}, {3, 3}},
+                        ConvolutionCase{"winograd", 4, 64, 15, 14, 80, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, 1 << 30},
+                        ConvolutionCase{
+                            "winograd_unpadded", 4, 64, 18, 17, 64, 3, 3, {1, 1}, {0, 0}, {1, 1}, 1, 1 << 30},
                         ConvolutionCase{"odd_channels", 2, 19, 6, 6, 21, 3, 3, {1, 1}, {1, 1}},
                         ConvolutionCase{"groups_of_whole_blocks", 2, 32, 6, 6, 64, 3, 3, {1, 1}, {1, 1}, {1, 1}, 2},
                         ConvolutionCase{"small_groups", 2, 24, 6, 6, 12, 3, 3, {1, 1}, {1, 1}, {1, 1}, 4},
@@ -183,6 +189,45 @@ TEST(OneDnnConvolutionLayouts, GradientOfWeightsHasTheLayoutOfTheWeights) {
   EXPECT_EQ(to_string(choice.inputs[0]), to_string(wanted.inputs[0]));
   EXPECT_EQ(to_string(choice.inputs[1]), to_string(wanted.outputs[0]));
   EXPECT_EQ(to_string(choice.outputs[0]), to_string(wanted.inputs[1]));
+}
+
+class Winograd : public testing::Test {
+ protected:
+  /// The names of the kernels of the three directions, on their preferred layouts.
+  static std::vector<std::string> kernels(const ConvolutionCase& c) {
+    const CpuBackend backend(1);
+    std::vector<std::string> names;
+    for (const Direction direction : {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+      Problem problem = make_problem(c, direction);
+      NodeSignature& node = problem.signature.node;
+      apply(*backend.preferred_layouts(node), node);
+      names.push_back(backend.choose_kernel(node).kernel);
+    }
+    return names;
+  }
+  const std::vector<int64_t> ones{1, 1};
+  const ConvolutionCase suitable{"", 4, 64, 16, 16, 64, 3, 3, ones, ones, ones, 1, 1 << 30};
+};
+
+TEST_F(Winograd, ServesAllDirectionsWithoutReorders) {
+  const std::vector<std::string> names = kernels(suitable);
+  if (names[0].find("wino") == std::string::npos)
+    GTEST_SKIP() << "oneDNN has no Winograd for this processor's instruction set";
+  for (const std::string& name : names) {
+    EXPECT_NE(name.find("wino"), std::string::npos) << name;
+    EXPECT_EQ(name.find("reorder"), std::string::npos) << name;
+  }
+}
+
+TEST_F(Winograd, IsLeftAloneWhereItIsNoFasterOrNotAskedFor) {
+  ConvolutionCase unasked = suitable;
+  unasked.winograd = 0;
+  const ConvolutionCase few_channels{"", 4, 16, 16, 16, 16, 3, 3, ones, ones, ones, 1, 1 << 30},
+      small_images{"", 64, 64, 5, 5, 64, 3, 3, ones, ones, ones, 1, 1 << 30};
+  ConvolutionCase no_room = suitable;
+  no_room.winograd = 1000;
+  for (const ConvolutionCase& c : {unasked, no_room, few_channels, small_images})
+    for (const std::string& name : kernels(c)) EXPECT_EQ(name.find("wino"), std::string::npos) << name;
 }
 
 TEST(OneDnnConvolutionLayouts, FirstConvolutionTakesThePlainImage) {

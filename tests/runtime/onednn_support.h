@@ -39,7 +39,9 @@ inline std::unique_ptr<Kernel> make_onednn_kernel(const NodeSignature& node, int
   KernelTable table;
   add_onednn_kernels(table);
   std::string reason;
-  auto kernel = table.candidates(node.op->name).front().make(node, {threads}, reason);
+  std::unique_ptr<Kernel> kernel;
+  for (const KernelCandidate& candidate : table.candidates(node.op->name))
+    if (kernel == nullptr) kernel = candidate.make(node, {.threads = threads}, reason);
   if (why_not != nullptr) *why_not = reason;
   return kernel;
 }

@@ -12,7 +12,8 @@ std::vector<AttributeSpec> conv_attributes() {
           attribute("padding", std::vector<int64_t>{0, 0}, "zero rows and columns added on each side"),
           attribute("dilation", std::vector<int64_t>{1, 1}, "rows and columns from one kernel element to the next"),
           attribute("groups", int64_t{1}, "parts into which the channels are cut; all channels: depthwise"),
-          attribute("winograd", false, "may multiply in Winograd's transformed tiles, rounded once more")};
+          attribute("winograd", int64_t{0},
+                    "bytes of workspace for multiplying in Winograd's transformed tiles; 0: not so")};
 }
 
 Attributes to_attributes(const Conv2dOptions& options) {

@@ -54,7 +54,7 @@ const std::vector<Pass>& pipeline() {
       {"lower_precision",
        "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
        [](const Graph& graph, const PassContext& context) { return lower_precision(graph, context.precision); }},
-      {"filter_by_tiles", "Lets convolutions of 3x3 in bf16 multiply in Winograd's transformed tiles.",
+      {"filter_by_tiles", "Lets convolutions of 3x3 multiply in Winograd's transformed tiles.",
        machine_independent(filter_by_tiles)},
       {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu or relu6 after it, both ways.",
        machine_independent(fuse_batch_norm)},

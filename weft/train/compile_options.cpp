@@ -60,6 +60,8 @@ CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
   if (const std::string missing = lacks(spec.precision, backend); !missing.empty())
     fail(ErrorKind::usage, "precision {}: {}", spec.precision, missing);
   Exceptions exceptions = parse_exceptions(spec);
+  // Winograd's kernels for f32 buy time with workspace, which a limit has better uses for.
+  if (!spec.memory_limit.empty() && spec.precision == "f32") exceptions.passes.push_back("filter_by_tiles");
   return {.passes = {.disabled = std::move(exceptions.passes), .stop_after = {}, .on_graph = {}},
           .precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
           .threads = static_cast<int>(spec.threads)};

@@ -51,8 +51,7 @@ std::optional<MemoryDesc> describe_bias(const Convolution& c) {
 }
 
 PrimitiveDesc ask(const Engine& engine, const Convolution& c, const Descs& descs) {
-  return ask_convolution(
-      engine, {c.pass, descs.image, descs.weights, descs.output, c.stride, c.padding, c.dilation, describe_bias(c)});
+  return ask_convolution(engine, c, descs.image, descs.weights, descs.output);
 }
 
 std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, const Descs& descs,
@@ -82,6 +81,12 @@ std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, c
 
 }  // namespace
 
+PrimitiveDesc ask_convolution(const Engine& engine, const Convolution& c, const MemoryDesc& image,
+                              const MemoryDesc& weights, const MemoryDesc& output, dnnl_alg_kind_t algorithm) {
+  return ask_convolution(
+      engine, {c.pass, image, weights, output, c.stride, c.padding, c.dilation, describe_bias(c), algorithm});
+}
+
 std::optional<Convolution> read_convolution(const NodeSignature& node) {
   Convolution c;
   const auto& in = node.inputs;
@@ -107,6 +112,7 @@ std::optional<Convolution> read_convolution(const NodeSignature& node) {
   c.padding = pair_of(node.attributes, "padding");
   c.dilation = pair_of(node.attributes, "dilation");
   c.groups = node.attributes.integer("groups");
+  c.winograd = node.attributes.has("winograd") ? node.attributes.integer("winograd") : 0;
   return c;
 }
 
@@ -134,6 +140,19 @@ std::optional<Layout> weights_layout(const Convolution& c, const MemoryDesc& des
 }
 
 namespace {
+
+/// With the signature's layouts; weights that are laid out for another kernel are reordered inside.
+std::unique_ptr<Kernel> make_winograd(const Request& request, std::string& why_not) {
+  const auto c = read_convolution(request.node);
+  check(c.has_value(), "make_winograd wants a convolution");
+  if (c->winograd == 0) return declined(why_not, "Winograd's algorithm is not asked for");
+  const auto image = describe(c->image), output = describe(c->output);
+  const auto weights = describe_weights(*c, c->weights.layout);
+  const PrimitiveDesc desc =
+      image && output && weights ? ask_winograd(*request.engine, *c, *image, *output) : PrimitiveDesc();
+  if (!desc) return declined(why_not, "Winograd's algorithm does not serve it, or is no faster");
+  return build(*c, desc, {*image, *weights, *output}, request);
+}
 
 /// Serves the signature's layouts exactly; plain weights are reordered inside where that makes the better kernel.
 std::unique_ptr<Kernel> make_convolution(const Request& request, std::string& why_not) {
@@ -165,7 +184,10 @@ std::unique_ptr<Kernel> make_convolution(const Request& request, std::string& wh
 }  // namespace
 
 void add_convolutions(const Register& add) {
-  for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) add(op, make_convolution);
+  for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) {
+    add(op, make_winograd);
+    add(op, make_convolution);
+  }
 }
 
 }  // namespace weft::onednn

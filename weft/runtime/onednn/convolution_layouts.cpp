@@ -79,6 +79,15 @@ std::vector<Question> questions(const Convolution& c, const Engine& engine) {
   return {{}};
 }
 
+/// Winograd's data gradient reads the weights as the forward pass has them; image and output are the direct kernel's.
+void take_winograd_weights(const Convolution& c, const Engine& engine, Answer& answer) {
+  const auto image = describe({c.image.dtype, c.image.shape, answer.image}),
+             output = describe({c.output.dtype, c.output.shape, answer.output});
+  if (!image || !output) return;
+  if (const PrimitiveDesc desc = ask_winograd(engine, c, *image, *output))
+    if (const auto layout = weights_layout(c, desc.memory_desc(dnnl_query_weights_md))) answer.weights = *layout;
+}
+
 }  // namespace
 
 std::optional<LayoutChoice> preferred_convolution_layouts(const Convolution& c, const Engine& engine) {
@@ -88,6 +97,7 @@ std::optional<LayoutChoice> preferred_convolution_layouts(const Convolution& c, 
     for (const auto& question : asked)
       if (!answer) answer = ask(c, engine, question, least);
   if (!answer) return std::nullopt;
+  if (c.winograd > 0 && c.pass == Pass::backward_data) take_winograd_weights(c, engine, *answer);
   LayoutChoice choice;
   switch (c.pass) {
     case Pass::forward:

@@ -34,8 +34,8 @@ MemoryDesc any_of(const MemoryDesc& desc) {
 #endif
 
 ConvolutionQuery forward_hint(const ConvolutionQuery& query) {
-  return {Pass::forward, any_of(query.image), any_of(query.weights), any_of(query.output),
-          query.stride,  query.padding,       query.dilation};
+  return {Pass::forward, any_of(query.image), any_of(query.weights), any_of(query.output), query.stride,
+          query.padding, query.dilation,      std::nullopt,          query.algorithm};
 }
 
 }  // namespace
@@ -103,23 +103,23 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
   if (query.pass == Pass::forward)
     return ask([&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
       return dnnl_convolution_forward_primitive_desc_create(
-          desc, engine.get(), dnnl_forward_training, dnnl_convolution_direct, query.image.get(), query.weights.get(),
-          bias, query.output.get(), stride, dilation.data(), padding, padding, attributes);
+          desc, engine.get(), dnnl_forward_training, query.algorithm, query.image.get(), query.weights.get(), bias,
+          query.output.get(), stride, dilation.data(), padding, padding, attributes);
     });
   const auto hint = std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query)));
   if (query.pass == Pass::backward_data)
     return ask(
         [&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
           return dnnl_convolution_backward_data_primitive_desc_create(
-              desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), query.output.get(),
-              stride, dilation.data(), padding, padding, hint->get(), attributes);
+              desc, engine.get(), query.algorithm, query.image.get(), query.weights.get(), query.output.get(), stride,
+              dilation.data(), padding, padding, hint->get(), attributes);
         },
         hint);
   return ask(
       [&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
         return dnnl_convolution_backward_weights_primitive_desc_create(
-            desc, engine.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), bias,
-            query.output.get(), stride, dilation.data(), padding, padding, hint->get(), attributes);
+            desc, engine.get(), query.algorithm, query.image.get(), query.weights.get(), bias, query.output.get(),
+            stride, dilation.data(), padding, padding, hint->get(), attributes);
       },
       hint);
 }
@@ -154,17 +154,16 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
   if (query.pass == Pass::forward)
     return ask(engine,
                dnnl_dilated_convolution_forward_desc_init(
-                   operation.get(), dnnl_forward_training, dnnl_convolution_direct, query.image.get(),
-                   query.weights.get(), bias, query.output.get(), stride, dilation.data(), padding, padding),
+                   operation.get(), dnnl_forward_training, query.algorithm, query.image.get(), query.weights.get(),
+                   bias, query.output.get(), stride, dilation.data(), padding, padding),
                operation);
-  const dnnl_status_t described =
-      query.pass == Pass::backward_data
-          ? dnnl_dilated_convolution_backward_data_desc_init(operation.get(), dnnl_convolution_direct,
-                                                             query.image.get(), query.weights.get(), query.output.get(),
-                                                             stride, dilation.data(), padding, padding)
-          : dnnl_dilated_convolution_backward_weights_desc_init(
-                operation.get(), dnnl_convolution_direct, query.image.get(), query.weights.get(), bias,
-                query.output.get(), stride, dilation.data(), padding, padding);
+  const dnnl_status_t described = query.pass == Pass::backward_data
+                                      ? dnnl_dilated_convolution_backward_data_desc_init(
+                                            operation.get(), query.algorithm, query.image.get(), query.weights.get(),
+                                            query.output.get(), stride, dilation.data(), padding, padding)
+                                      : dnnl_dilated_convolution_backward_weights_desc_init(
+                                            operation.get(), query.algorithm, query.image.get(), query.weights.get(),
+                                            bias, query.output.get(), stride, dilation.data(), padding, padding);
   return ask(engine, described, operation,
              std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query))));
 }

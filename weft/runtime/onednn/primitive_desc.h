@@ -64,6 +64,7 @@ struct ConvolutionQuery {
   MemoryDesc image, weights, output;
   std::array<int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};  // (height, width); dilation 1: dense
   std::optional<MemoryDesc> bias = {};                                 // or its gradient, beside that of the weights
+  dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
 };
 
 // Each is empty where oneDNN has no implementation. Scratchpads are the caller's.
