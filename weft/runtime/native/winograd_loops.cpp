@@ -58,12 +58,10 @@ struct Rows {
 };
 
 /// One dimension of B^T d.
-WEFT_INLINE Column input_numbers(__m512 a, __m512 b, __m512 c, __m512 d) {
-  return {{(a - c), (b + c), (c - b), (b - d)}};
-}
+WEFT_INLINE Column input_numbers(__m512 a, __m512 b, __m512 c, __m512 d) { return {{a - c, b + c, c - b, b - d}}; }
 
 WEFT_INLINE Column input_column(const Rows<4>& rows, int64_t column, int64_t columns) {
-  if (column < 0 || column >= columns) return {{__m512{}, __m512{}, __m512{}, __m512{}}};
+  if (column < 0 || column >= columns) return {};
   return input_numbers(rows.pixel(0, column), rows.pixel(1, column), rows.pixel(2, column), rows.pixel(3, column));
 }
 
@@ -99,13 +97,13 @@ WEFT_INLINE void write_pair(const TilePairs& tiles, int64_t tile, int64_t matrix
 }
 
 /// One dimension of A y.
-WEFT_INLINE Column gradient_numbers(__m512 a, __m512 b) { return {{a, (a + b), (a - b), -b}}; }
+WEFT_INLINE Column gradient_numbers(__m512 a, __m512 b) { return {{a, a + b, a - b, -b}}; }
 
 /// One dimension of G g.
 WEFT_INLINE Column filter_numbers(__m512 a, __m512 b, __m512 c) {
   constexpr float half = 0.5f;
-  const __m512 outer = (half * (a + c)), inner = (half * b);
-  return {{a, (outer + inner), (outer - inner), c}};
+  const __m512 outer = half * (a + c), inner = half * b;
+  return {{a, outer + inner, outer - inner, c}};
 }
 
 /// One dimension of G^T s.
@@ -114,8 +112,8 @@ struct Taps {
 };
 WEFT_INLINE Taps filter_taps(__m512 a, __m512 b, __m512 c, __m512 d) {
   constexpr float half = 0.5f;
-  const __m512 sum = (half * (b + c)), difference = (half * (b - c));
-  return {{(a + sum), difference, (sum + d)}};
+  const __m512 sum = half * (b + c), difference = half * (b - c);
+  return {{a + sum, difference, sum + d}};
 }
 
 WEFT_INLINE __m512bh broadcast_pair(const uint16_t* pair) {
@@ -211,7 +209,7 @@ void transform_gradient_pairs(const uint16_t* image, const Strip& strip, const T
     const Column left = gradient_numbers(rows.pixel(0, x), rows.pixel(1, x));
     const Column right =
         two ? gradient_numbers(rows.pixel(0, x + 1), rows.pixel(1, x + 1)) : gradient_numbers(__m512{}, __m512{});
-    total = (total + (left.at[1] + right.at[1]));
+    total += left.at[1] + right.at[1];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const Column numbers = gradient_numbers(left.at[i], right.at[i]);
@@ -219,7 +217,7 @@ void transform_gradient_pairs(const uint16_t* image, const Strip& strip, const T
       for (int j = 0; j < 4; ++j) write_pair(tiles, tiles.first + tile, i * 4 + j, numbers.at[j]);
     }
   }
-  _mm512_storeu_ps(sums, (load(sums) + total));
+  _mm512_storeu_ps(sums, load(sums) + total);
 }
 
 void transform_filters(const uint16_t* taps, uint16_t* result, int64_t matrix) {
@@ -264,15 +262,15 @@ void transform_output(const float* products, int64_t matrix, const float* bias, 
   for (int j = 0; j < 4; ++j) {
     const __m512 a = load(products + j * matrix), b = load(products + (4 + j) * matrix);
     const __m512 c = load(products + (8 + j) * matrix), d = load(products + (12 + j) * matrix);
-    top[j] = (a + (b + c));
-    bottom[j] = ((b - c) - d);
+    top[j] = a + (b + c);
+    bottom[j] = b - c - d;
   }
   const __m512 constant = load(bias);
   const auto write = [&](const __m512* row, uint16_t* to) __attribute__((always_inline)) {
-    const __m512 first = (row[0] + (row[1] + row[2]));
-    const __m512 second = ((row[1] - row[2]) - row[3]);
-    store_rounded(to, (first + constant));
-    if (strip.column + 1 < strip.columns) store_rounded(to + kLanes, (second + constant));
+    const __m512 first = row[0] + (row[1] + row[2]);
+    const __m512 second = row[1] - row[2] - row[3];
+    store_rounded(to, first + constant);
+    if (strip.column + 1 < strip.columns) store_rounded(to + kLanes, second + constant);
   };
   uint16_t* to = image + (strip.row * strip.columns + strip.column) * kLanes;
   write(top, to);
