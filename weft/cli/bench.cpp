@@ -14,6 +14,7 @@
 #include "weft/plan/counted_work.h"
 #include "weft/runtime/onednn/isa.h"
 #include "weft/train/arena_limit.h"
+#include "weft/train/autotune.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/process_memory.h"
 #include "weft/train/step.h"
@@ -29,6 +30,7 @@ constexpr int kFewestSteps = 5;
 struct BenchOptions {
   ModelChoice choice;
   std::vector<std::string> without;
+  std::string autotune = "off";
   bool forward = false, plan_only = false, json = false;
   double seconds = 5;
 };
@@ -119,7 +121,8 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   ModelChoice of_model = options.choice;
   of_model.model = spec.model.name;
   const models::ModelInput input = input_of(library, of_model, spec.batch);
-  const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
+  const TunedBackend backend(static_cast<int>(spec.threads), library.kernels,
+                             train::tuning_of(train::parse_autotune(options.autotune), spec.threads, say));
   const train::TrainingStep training = train::build_training_step(library, spec, input);
   CompileOptions compile_options = train::compile_options(spec, backend);
   auto& disabled = compile_options.passes.disabled;
@@ -139,6 +142,7 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   const Plan& unlimited = steps.compiled(spec.batch).plan;
   train::keep_to_memory_limit(steps, spec, unlimited.total_bytes() - unlimited.arena_bytes);
   const CompiledStep& compiled = steps.compiled(spec.batch);
+  train::keep_measured(backend, say);
   const int64_t batches = options.forward ? 1 : spec.accumulate;
   Benched benched{.spec = spec, .input = input, .compiled = compiled, .batches = batches, .forward = options.forward};
   benched.work.add(count_work(compiled.graph, compiled.plan), batches);
@@ -196,6 +200,7 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
       ->allow_extra_args(false);
   command->add_option("--memory-limit", options->choice.memory_limit,
                       "Such as 1.5GB: activations are computed twice to keep to it; default: none");
+  command->add_option("--autotune", options->autotune, std::string(train::kAutotuneHelp) + "; default: off");
   command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));

@@ -17,7 +17,9 @@
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
 #include "weft/graph/recomputed.h"
+#include "weft/graph/signature_key.h"
 #include "weft/train/arena_limit.h"
+#include "weft/train/autotune.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -34,11 +36,14 @@ constexpr size_t kPeakRows = 12;
 
 struct ExplainOptions {
   std::string run, precision, svg;
-  std::optional<std::string> memory_limit;
+  std::optional<std::string> memory_limit, autotune;
   int64_t steps = 10, rows = 20, batch = 0, threads = 0;
   std::vector<std::string> without;
   bool passes = false, memory = false, json = false;
 };
+
+/// By the names of nodes whose kernel was measured beside others: the times, that of the chosen kernel first.
+using Measured = std::map<std::string, std::vector<KernelTime>>;
 
 /// The run's training step, compiled here and timed on synthetic batches.
 struct Explained {
@@ -49,9 +54,29 @@ struct Explained {
   std::vector<OpProfile> nodes = {};
   double step_seconds = 0, floor_seconds = 0;
   std::vector<LiveTensor> at_peak = {};
+  Measured measured = {};
 };
 
-ordered_json entries_json(const std::vector<OpProfile>& entries) {
+void add_measured(const CompiledStep& compiled, const TunedBackend& backend, Measured& measured) {
+  const KernelTimes chosen = backend.chosen();
+  for (const PlannedNode& step : compiled.plan.steps) {
+    const auto times = chosen.find(signature_key(signature_of(compiled.graph, step.node)));
+    if (times != chosen.end()) measured[compiled.graph.node_name(step.node)] = times->second;
+  }
+}
+
+/// The table with how much faster each kernel was than the next one, where they were measured.
+std::string nodes_table(std::vector<OpProfile> nodes, const Measured& measured, size_t rows) {
+  for (OpProfile& node : nodes) {
+    const auto found = measured.find(node.name);
+    if (found == measured.end() || found->second.size() < 2) continue;
+    const std::vector<KernelTime>& times = found->second;
+    node.kernel += fmt::format(" ({:.2f} times as fast as {})", times[1].seconds / times[0].seconds, times[1].kernel);
+  }
+  return profile_table(nodes, rows);
+}
+
+ordered_json entries_json(const std::vector<OpProfile>& entries, const Measured& measured = {}) {
   auto rows = ordered_json::array();
   for (const OpProfile& e : entries) {
     ordered_json row = {{"class", e.op_class}};
@@ -64,6 +89,9 @@ ordered_json entries_json(const std::vector<OpProfile>& entries) {
                 {"bytes", e.bytes}});
     if (!e.name.empty()) row["node"] = e.name;
     if (!e.declined.empty()) row["declined"] = e.declined;
+    if (const auto times = measured.find(e.name); times != measured.end())
+      for (const KernelTime& time : times->second)
+        row["measured"].push_back({{"kernel", time.kernel}, {"seconds", time.seconds}});
     rows.push_back(std::move(row));
   }
   return rows;
@@ -136,7 +164,7 @@ void print_json(const Explained& explained) {
                              {"batches_per_step", explained.batches},
                              {"machine", rates_json(explained.rates)},
                              {"classes", entries_json(sum_by_class(explained.nodes))},
-                             {"nodes", entries_json(explained.nodes)},
+                             {"nodes", entries_json(explained.nodes, explained.measured)},
                              {"kernels", entries_json(sum_by_kernel(explained.nodes))},
                              {"memory", memory_json(explained)},
                              {"passes", passes}};
@@ -267,7 +295,10 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   spec.batch = stage.batch;
   spec.accumulate = stage.accumulate;
   const models::ModelInput input = train::model_input(data, stage.shape());
-  const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
+  const TunedBackend backend(static_cast<int>(spec.threads), library.kernels,
+                             options.autotune
+                                 ? train::tuning_of(train::parse_autotune(*options.autotune), spec.threads, say)
+                                 : train::tuning_of_run(run, say));
   const train::TrainingStep training = train::build_training_step(library, spec, input);
   train::choose_precision(spec, options.precision, backend, say);
   CompileOptions compile_options = train::compile_options(spec, backend);
@@ -281,6 +312,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const CompiledStep* compiled_update = training.update ? &update.compiled(spec.batch) : nullptr;
   keep_to_limit(steps, spec, options, run);
   const CompiledStep& compiled = steps.compiled(spec.batch);
+  train::keep_measured(backend, say);
   if (options.passes) {
     print_passes(compiled);
     if (compiled_update != nullptr) fmt::print("\nthe update after {} batches:\n", spec.accumulate);
@@ -317,6 +349,8 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   if (compiled_update != nullptr)
     explained.nodes = merged(std::move(explained.nodes),
                              profile_nodes(compiled_update->graph, compiled_update->plan, update_profile, rates));
+  add_measured(compiled, backend, explained.measured);
+  if (compiled_update != nullptr) add_measured(*compiled_update, backend, explained.measured);
   for (const OpProfile& node : explained.nodes) {
     explained.step_seconds += node.seconds;
     explained.floor_seconds += node.floor_seconds;
@@ -337,7 +371,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   fmt::print("{}\n", class_table(sum_by_class(explained.nodes)));
   fmt::print("{}\n", profile_table(sum_by_kernel(explained.nodes), explained.nodes.size()));
   fmt::print("nodes furthest above their floor:\n{}\n",
-             profile_table(explained.nodes, static_cast<size_t>(options.rows)));
+             nodes_table(explained.nodes, explained.measured, static_cast<size_t>(options.rows)));
   print_memory(explained);
   print_audit(run);
   return 0;
@@ -355,6 +389,8 @@ void add_explain(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--batch", options->batch, "Default: as in training")->check(CLI::Range(1, 65536));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");
+  command->add_option("--autotune", options->autotune,
+                      std::string(train::kAutotuneHelp) + "; off: neither; default: as in training");
   command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
       ->allow_extra_args(false);
   CLI::Option* passes =

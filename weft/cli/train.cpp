@@ -23,7 +23,7 @@ namespace {
 
 struct TrainOptions {
   std::string recipe, run, resume;
-  std::optional<std::string> model, data, init, precision, memory_limit;
+  std::optional<std::string> model, data, init, precision, memory_limit, autotune;
   std::optional<std::string> workers, cache_limit, max_bad_records;
   std::vector<std::string> precision_of;
   std::optional<double> epochs;
@@ -90,7 +90,7 @@ void refuse_with_resume(const TrainOptions& options) {
   const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
                       options.init || options.memory_limit || options.epochs || options.batch || options.seed ||
                       options.workers || options.cache_limit || options.max_bad_records || options.precision ||
-                      !options.precision_of.empty() || !options.set.empty();
+                      !options.precision_of.empty() || options.autotune || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
          "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet, "
@@ -161,7 +161,8 @@ train::RunOutcome train_or_resume(const train::Library& library, const TrainOpti
   const train::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
                                       .note = say,
                                       .stop_requested = [&] { return interrupt.requested(); },
-                                      .tensorboard = options.tensorboard};
+                                      .tensorboard = options.tensorboard,
+                                      .autotune = train::parse_autotune(options.autotune.value_or("off"))};
   if (options.resume.empty()) return train::start_run(library, spec_from(options), options.run, run_options);
   refuse_with_resume(options);
   return train::resume_run(library, options.resume, options.threads.value_or(0), run_options);
@@ -212,6 +213,7 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
       ->add_option("--precision-of", options->precision_of,
                    "NAME=f32: an exception by node or op (see `weft graph`), such as softmax=f32; repeatable")
       ->allow_extra_args(false);
+  command->add_option("--autotune", options->autotune, std::string(train::kAutotuneHelp) + "; default: off");
   command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N");
   command->add_option("--set", options->set, "Any key of the recipe, such as optimizer.learning_rate=0.2; repeatable")
       ->allow_extra_args(false);

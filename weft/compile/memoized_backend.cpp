@@ -1,24 +1,14 @@
 #include "weft/compile/memoized_backend.h"
 
+#include "weft/graph/signature_key.h"
+
 namespace weft {
 
 namespace {
 
-/// Everything that an answer may depend on: the node's name and who shares its memory do not count.
-std::string key_of(const NodeSignature& node) {
-  std::string key = node.op->name;
-  for (const auto& [name, value] : node.attributes.values())
-    if (name != "in_place" && name != "recomputed") key += "," + name + "=" + to_string(value);
-  for (const auto* types : {&node.inputs, &node.outputs}) {
-    key += ";";
-    for (const TensorType& type : *types) key += to_string(type) + " ";
-  }
-  return key;
-}
-
 template <typename Answers, typename Ask>
 auto remembered(Answers& answers, const NodeSignature& node, Ask&& ask) {
-  const std::string key = key_of(node);
+  const std::string key = signature_key(node);
   const auto known = answers.find(key);
   if (known != answers.end()) return known->second;
   return answers.emplace(key, ask()).first->second;

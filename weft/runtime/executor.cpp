@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/runtime/all_kernels.h"
 
 namespace weft {
 
@@ -114,10 +115,11 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
     const Node& node = graph.node(planned.node);
     BoundStep& step = impl_->steps[index];
     if (!node.op->is_view) {
-      step.kernel = backend.make_kernel(signature_of(graph, planned.node));
-      if (step.kernel->name() != planned.kernel || step.kernel->workspace_bytes() > planned.workspace_bytes)
+      const NodeSignature signature = signature_of(graph, planned.node);
+      step.kernel = make_kernel(backend, signature, planned.kernel);
+      if (step.kernel == nullptr || step.kernel->workspace_bytes() > planned.workspace_bytes)
         fail(ErrorKind::internal, "the plan runs '{}' with {}, this machine offers {}; plan again on this machine",
-             graph.node_name(planned.node), planned.kernel, step.kernel->name());
+             graph.node_name(planned.node), planned.kernel, backend.choose_kernel(signature).kernel);
     }
     step.workspace = impl_->arena.get() + planned.workspace_offset;
     for (size_t operand = 0; operand < node.inputs.size(); ++operand) {

@@ -12,13 +12,13 @@
 
 namespace weft::train {
 
-PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
+PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning)
     : library(run_library),
       spec(run_spec),
       run_data(open_run_data(library, spec)),
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
-      backend(static_cast<int>(spec.threads), library.kernels),
+      backend(static_cast<int>(spec.threads), library.kernels, std::move(tuning)),
       step(build_training_step(library, spec, model_input(run_data.description, shapes.front()))),
       arena(std::make_shared<Arena>()),
       training([this](const StepShape& shape) { return build_training(shape); }, backend,
@@ -55,6 +55,7 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec)
   arena->reserve(std::max(training.arena_bytes(), others));
   planned_total_bytes = bytes_to_come();
   require_memory();
+  backend.settle();
 }
 
 /// All that the run will need, before its first step: how much memory it takes is then known, and no step of a later

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "weft/runtime/cpu_backend.h"
+#include "weft/runtime/tuned_backend.h"
 #include "weft/train/course.h"
 #include "weft/train/library.h"
 #include "weft/train/run_data.h"
@@ -15,9 +15,9 @@ namespace weft::train {
 
 class PreparedRun {
  public:
-  /// Opens the data and compiles every plan that the run will need. Keeps a reference to the library. Error(usage)
-  /// where the machine's memory is too small for them.
-  PreparedRun(const Library& run_library, const RunSpec& run_spec);
+  /// Opens the data and compiles every plan that the run will need; the choice of kernels is settled then. Keeps a
+  /// reference to the library. Error(usage) where the machine's memory is too small for them.
+  PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning = {});
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 
@@ -31,7 +31,7 @@ class PreparedRun {
   RunData run_data;
   Course course;
   std::vector<StepShape> shapes;  // of the training step, over the run
-  CpuBackend backend;
+  TunedBackend backend;
   TrainingStep step;             // of the first shape
   std::shared_ptr<Arena> arena;  // of all steps, which run in turn
   StepCache training, evaluation;

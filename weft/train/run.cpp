@@ -12,6 +12,7 @@
 #include "weft/graph/text.h"
 #include "weft/plan/plan_json.h"
 #include "weft/train/arena_limit.h"
+#include "weft/train/autotune.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/fit.h"
 #include "weft/train/initial_weights.h"
@@ -49,7 +50,9 @@ class FreshDirectoryGuard {
 void write_description(const RunDirectory& directory, PreparedRun& run) {
   const CompiledStep& compiled = run.training.compiled(run.largest());
   write_atomically(directory.data(), print_data_description(run.run_data.description));
-  write_atomically(directory.plan(), to_json(compiled.plan, compiled.graph).dump(1) + "\n");
+  nlohmann::json plan = to_json(compiled.plan, compiled.graph);
+  plan["measured_kernels"] = chosen_kernels_json(run.backend);
+  write_atomically(directory.plan(), plan.dump(1) + "\n");
   write_atomically(directory.graph(), print_graph(compiled.graph));
 }
 
@@ -304,7 +307,8 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   RunDirectory::require_free(path);
   RunSpec resolved = spec;
   resolve(resolved);
-  PreparedRun run(library, resolved);
+  PreparedRun run(library, resolved, tuning_of(options.autotune, resolved.threads, options.note));
+  keep_measured(run.backend, options.note);
   note_files(run, options);
   if (options.note)
     for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))
@@ -353,7 +357,7 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   } else {
     note("no checkpoint yet: starting from the first step");
   }
-  PreparedRun run(library, spec);
+  PreparedRun run(library, spec, tuning_of_run(directory, options.note));
   require_same_data(directory, run);
   write_description(directory, run);
   return RunInDirectory(run, directory, options, checkpoint_path).train();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "weft/train/autotune.h"
 #include "weft/train/library.h"
 #include "weft/train/run_spec.h"
 #include "weft/train/summary.h"
@@ -17,6 +18,7 @@ struct RunOptions {
   std::function<void(const std::string&)> note = {};  // a line for the user, such as a warning; may be empty
   std::function<bool()> stop_requested = {};          // asked after each step and evaluated batch; may be empty
   bool tensorboard = false;                           // event files; also where the run directory has some already
+  Autotune autotune = Autotune::off;  // of a new run; a resumed one keeps the kernels that it began with
 };
 
 struct RunOutcome {

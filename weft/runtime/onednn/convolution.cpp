@@ -1,5 +1,6 @@
 #include "weft/runtime/onednn/convolution.h"
 
+#include "weft/runtime/onednn/alternatives.h"
 #include "weft/runtime/onednn/families.h"
 
 namespace weft::onednn {
@@ -54,11 +55,21 @@ PrimitiveDesc ask(const Engine& engine, const Convolution& c, const Descs& descs
   return ask_convolution(engine, c, descs.image, descs.weights, descs.output);
 }
 
+/// The weights, or their gradient, as the implementation wants them.
+MemoryDesc wanted_weights(const Convolution& c, const PrimitiveDesc& main) {
+  return main.memory_desc(c.pass == Pass::backward_weights ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+}
+
+std::string kernel_name(const Convolution& c, const PrimitiveDesc& main, const Descs& descs) {
+  const bool reordered = !wanted_weights(c, main).same_memory(descs.weights);
+  return "onednn:" + main.implementation() + (reordered ? "+reorder" : "");
+}
+
 std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, const Descs& descs,
                               const Request& request) {
   auto kernel = request.new_kernel();
   const bool backward_data = c.pass == Pass::backward_data, backward_weights = c.pass == Pass::backward_weights;
-  const MemoryDesc wanted = main.memory_desc(backward_weights ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+  const MemoryDesc wanted = wanted_weights(c, main);
   const bool reordered = !wanted.same_memory(descs.weights);
   const Operand weights = reordered ? kernel->reserve(wanted) : c.weights_operand;
   std::vector<Argument> arguments = {
@@ -75,7 +86,7 @@ std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, c
   if (reordered && !backward_weights) add_reorder(descs.weights, c.weights_operand, wanted, weights);
   kernel->add_call(main, arguments);
   if (reordered && backward_weights) add_reorder(wanted, weights, descs.weights, c.weights_operand);
-  kernel->set_name("onednn:" + main.implementation() + (reordered ? "+reorder" : ""));
+  kernel->set_name(kernel_name(c, main, descs));
   return kernel;
 }
 
@@ -154,22 +165,27 @@ std::unique_ptr<Kernel> make_winograd(const Request& request, std::string& why_n
   return build(*c, desc, {*image, *weights, *output}, request);
 }
 
+/// The operands in the signature's layouts; nullopt where oneDNN cannot describe one.
+std::optional<Descs> describe_operands(const Convolution& c) {
+  const auto image = describe(c.image), output = describe(c.output);
+  const auto weights = describe_weights(c, c.weights.layout);
+  return image && weights && output ? std::optional(Descs{*image, *weights, *output}) : std::nullopt;
+}
+
 /// Serves the signature's layouts exactly; plain weights are reordered inside where that makes the better kernel.
 std::unique_ptr<Kernel> make_convolution(const Request& request, std::string& why_not) {
   const Engine& engine = *request.engine;
   const auto c = read_convolution(request.node);
   check(c.has_value(), "make_convolution wants a convolution");
-  const auto image = describe(c->image), output = describe(c->output);
-  const auto weights = describe_weights(*c, c->weights.layout);
-  if (!image || !output || !weights) {
+  const std::optional<Descs> exact = describe_operands(*c);
+  if (!exact) {
     why_not =
         fmt::format("no descriptor for {}, {} or {}", to_string(c->image), to_string(c->weights), to_string(c->output));
     return nullptr;
   }
-  const Descs exact{*image, *weights, *output};
-  PrimitiveDesc best = ask(engine, *c, exact);
+  PrimitiveDesc best = ask(engine, *c, *exact);
   if ((!best || best.quality() != Quality::direct) && c->weights.layout.is_plain()) {
-    PrimitiveDesc reordering = ask(engine, *c, {*image, *describe_weights(*c, std::nullopt), *output});
+    PrimitiveDesc reordering = ask(engine, *c, {exact->image, *describe_weights(*c, std::nullopt), exact->output});
     if (reordering && (!best || reordering.quality() > best.quality())) best = std::move(reordering);
   }
   const bool all_plain = c->image.layout.is_plain() && c->weights.layout.is_plain() && c->output.layout.is_plain();
@@ -178,10 +194,25 @@ std::unique_ptr<Kernel> make_convolution(const Request& request, std::string& wh
                           to_string(c->weights), to_string(c->output));
     return nullptr;
   }
-  return build(*c, best, exact, request);
+  return build(*c, best, *exact, request);
 }
 
 }  // namespace
+
+/// All of oneDNN's implementations of the node, those too that want the weights in another layout.
+std::vector<std::unique_ptr<Kernel>> other_convolutions(const Request& request, const Wants& wants) {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  const auto c = read_convolution(request.node);
+  const std::optional<Descs> exact = c ? describe_operands(*c) : std::nullopt;
+  if (!exact) return kernels;
+  for (const MemoryDesc& weights : {exact->weights, *describe_weights(*c, std::nullopt)})
+    for (PrimitiveDesc desc = ask(*request.engine, *c, {exact->image, weights, exact->output}); desc; desc.next()) {
+      if (desc.quality() == Quality::reference) continue;
+      const std::string name = kernel_name(*c, desc, *exact);
+      if (wants(name) && is_new(kernels, name)) kernels.push_back(build(*c, desc, *exact, request));
+    }
+  return kernels;
+}
 
 void add_convolutions(const Register& add) {
   for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "weft/runtime/onednn/alternatives.h"
 #include "weft/runtime/onednn/families.h"
 
 namespace weft {
@@ -55,6 +56,22 @@ void add_onednn_kernels(KernelTable& table) {
   onednn::add_elementwise(add);
   onednn::add_reduction(add);
   onednn::add_recurrent(add);
+}
+
+std::vector<std::unique_ptr<Kernel>> onednn::make_alternatives(const NodeSignature& node, int threads,
+                                                               const Wants& wants) {
+  const std::string& op = node.op->name;
+  const bool is_convolution = op.starts_with("conv2d");
+  if ((!is_convolution && op != "matmul") || has_empty_operand(node)) return {};
+  const auto engine = std::make_shared<const onednn::Engine>();
+  const int useful = useful_threads(node, threads);
+  const onednn::ThreadScope scope(useful);
+  const Request request{node, useful, engine};
+  return is_convolution ? other_convolutions(request, wants) : other_matmuls(request, wants);
+}
+
+bool onednn::is_new(const std::vector<std::unique_ptr<Kernel>>& kernels, const std::string& name) {
+  return std::none_of(kernels.begin(), kernels.end(), [&](const auto& kernel) { return kernel->name() == name; });
 }
 
 }  // namespace weft

@@ -1,4 +1,5 @@
 // Matrix products of plain operands, where transposition and broadcasting are strides, and changes of layout and type.
+#include "weft/runtime/onednn/alternatives.h"
 #include "weft/runtime/onednn/families.h"
 
 namespace weft::onednn {
@@ -35,13 +36,23 @@ Matrix flatten(const Matrix& matrix) {
   return {{batch_of(matrix) * rows, columns}, {columns, 1}};
 }
 
-std::unique_ptr<Kernel> make_matmul(const Request& request, std::string& why_not) {
-  const NodeSignature& node = request.node;
+struct Product {
+  MemoryDesc a, b, c;
+};
+
+/// nullopt, with the reason, where oneDNN cannot multiply them.
+std::optional<Product> describe_product(const NodeSignature& node, std::string& why_not) {
   const TensorType &a_type = node.inputs[0], &b_type = node.inputs[1], &output_type = node.outputs[0];
   const auto type = data_type_of(a_type.dtype), product_type = data_type_of(output_type.dtype);
-  if (!type || !product_type) return declined(why_not, no_implementation(node));
+  if (!type || !product_type) {
+    why_not = no_implementation(node);
+    return std::nullopt;
+  }
   for (const auto* operand : {&a_type, &b_type, &output_type})
-    if (!operand->layout.is_plain()) return declined(why_not, "wants plain operands, got " + to_string(*operand));
+    if (!operand->layout.is_plain()) {
+      why_not = "wants plain operands, got " + to_string(*operand);
+      return std::nullopt;
+    }
   const bool transpose_a = node.attributes.boolean("transpose_a"), transpose_b = node.attributes.boolean("transpose_b");
   const int rank = output_type.shape.rank();
   Matrix a = view(a_type.shape, rank, transpose_a), b = view(b_type.shape, rank, transpose_b),
@@ -52,13 +63,21 @@ std::unique_ptr<Kernel> make_matmul(const Request& request, std::string& why_not
     a = transpose_a ? Matrix{{a.dims.end() - 2, a.dims.end()}, {a.strides.end() - 2, a.strides.end()}} : flatten(a);
     c = flatten(c);
   }
-  const MemoryDesc a_desc = MemoryDesc::strided(*type, a.dims, a.strides),
-                   b_desc = MemoryDesc::strided(*type, b.dims, b.strides),
-                   c_desc = MemoryDesc::strided(*product_type, c.dims, c.strides);
-  return single_call(
-      request, ask_matmul(*request.engine, a_desc, b_desc, c_desc),
-      {{DNNL_ARG_SRC, a_desc, input(0)}, {DNNL_ARG_WEIGHTS, b_desc, input(1)}, {DNNL_ARG_DST, c_desc, output(0)}},
-      why_not);
+  return Product{MemoryDesc::strided(*type, a.dims, a.strides), MemoryDesc::strided(*type, b.dims, b.strides),
+                 MemoryDesc::strided(*product_type, c.dims, c.strides)};
+}
+
+std::vector<Argument> arguments_of(const Product& product) {
+  return {{DNNL_ARG_SRC, product.a, input(0)},
+          {DNNL_ARG_WEIGHTS, product.b, input(1)},
+          {DNNL_ARG_DST, product.c, output(0)}};
+}
+
+std::unique_ptr<Kernel> make_matmul(const Request& request, std::string& why_not) {
+  const auto product = describe_product(request.node, why_not);
+  if (!product) return nullptr;
+  return single_call(request, ask_matmul(*request.engine, product->a, product->b, product->c), arguments_of(*product),
+                     why_not);
 }
 
 /// Between any two layouts of one tensor.
@@ -77,6 +96,20 @@ std::unique_ptr<Kernel> make_cast(const Request& request, std::string& why_not) 
 }
 
 }  // namespace
+
+/// All of oneDNN's implementations but its plain loops.
+std::vector<std::unique_ptr<Kernel>> other_matmuls(const Request& request, const Wants& wants) {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::string why_not;
+  const auto product = describe_product(request.node, why_not);
+  if (!product) return kernels;
+  for (auto desc = ask_matmul(*request.engine, product->a, product->b, product->c); desc; desc.next()) {
+    const std::string name = "onednn:" + desc.implementation();
+    if (desc.quality() != Quality::reference && wants(name) && is_new(kernels, name))
+      kernels.push_back(single_call(request, desc, arguments_of(*product), why_not));
+  }
+  return kernels;
+}
 
 void add_matmul(const Register& add) {
   add("matmul", make_matmul);
