@@ -44,6 +44,18 @@ TEST_F(ProgressTest, PlainLinesComeEveryTenSeconds) {
             "epoch 1/2  step 21/100  32 images/s  loss 0.5000  1m 19s left\n");
 }
 
+TEST_F(ProgressTest, ShowsTheScaleOfTheLossAndStepsThatWereSkipped) {
+  Progress progress(stream_, options(false));
+  ProgressReport report = at_step(99);
+  progress.update(report);
+  now_ = 1;
+  report = at_step(100);
+  report.loss_scale = 32768;
+  report.skipped_steps = 1;
+  progress.update(report);
+  EXPECT_NE(written().find("  loss 0.5000  loss scale 32768  1 skipped  done"), std::string::npos) << written();
+}
+
 TEST_F(ProgressTest, TheLastStepIsAlwaysShown) {
   Progress progress(stream_, options(false));
   progress.update(at_step(99));

@@ -33,6 +33,35 @@ TEST_F(PrecisionRun, TrainsInBf16AndResumesThereBitForBit) {
   EXPECT_EQ(last_state("cut"), last_state("whole"));
 }
 
+TEST_F(PrecisionRun, TheScaleOfTheLossIsRecordedAndKept) {
+  const Outcome outcome = weft(tiny_run("scaled", {"--loss-scaling", "dynamic"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("65536, 0 of"), std::string::npos) << outcome.out;
+  EXPECT_EQ(json_of("scaled/summary.json")["loss_scale"], 65536);
+  EXPECT_EQ(json_of("scaled/summary.json")["skipped_steps"], 0);
+  EXPECT_NE(read_all(path("scaled/metrics.jsonl")).find("\"loss_scale\":65536"), std::string::npos);
+  // A power of two leaves every bit of f32 as it is.
+  ASSERT_EQ(weft(tiny_run("plain", {})).code, 0);
+  EXPECT_EQ(json_of("plain/summary.json")["test_loss"], json_of("scaled/summary.json")["test_loss"]);
+}
+
+TEST_F(PrecisionRun, GradientsThatStayInfiniteEndTheRun) {
+  const Outcome outcome = weft(tiny_run(
+      "hot", {"--loss-scaling", "1e38", "--set", "optimizer.learning_rate=1e6", "--set", "loss_scaling.patience=3"}));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("the gradients were not finite in 3 steps in a row"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("loss scale of 1e+38"), std::string::npos) << outcome.err;
+}
+
+TEST_F(PrecisionRun, RefusesAScaleThatIsNone) {
+  const Outcome outcome = weft(tiny_run("r", {"--loss-scaling", "big"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("--loss-scaling: loss_scaling.mode = 'big' is not known; choose one of: auto, none, "
+                             "dynamic, fixed"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(PrecisionRun, OneModelIsEvaluatedInEitherPrecision) {
   if (!has_bf16()) GTEST_SKIP() << "this CPU has no instructions for bf16";
   ASSERT_EQ(

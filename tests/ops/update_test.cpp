@@ -1,4 +1,5 @@
 #include "ops_fixture.h"
+#include "weft/ops/loss_scaling.h"
 
 namespace weft::ops {
 namespace {
@@ -49,6 +50,11 @@ TEST_F(Update, LearningRatePerRow) {
   const ValueId rates = input("rates", {10});
   EXPECT_EQ(shape_error([&] { sgd_update(graph_, weight_, gradient_, gradient_, rates, {}, "sgd"); }),
             "[sgd_update] 'sgd': learning_rate wants 0 dimensions, got 'rates' (10)");
+}
+TEST_F(Update, ConditionPerRow) {
+  const ValueId conditions = input("conditions", {10});
+  EXPECT_EQ(shape_error([&] { sgd_update(graph_, weight_, gradient_, gradient_, rate_, {}, "sgd", conditions); }),
+            "[sgd_update] 'sgd': apply? wants 0 dimensions, got 'conditions' (10)");
 }
 TEST_F(Update, MomentumOfOne) {
   EXPECT_EQ(shape_error([&] { sgd_update(graph_, weight_, gradient_, gradient_, rate_, {.momentum = 1}, "sgd"); }),

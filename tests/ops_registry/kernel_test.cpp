@@ -85,6 +85,12 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"clip_backward", {0, 1}},
       {"max_pool2d_backward", {1}},
       {"batch_norm_backward", {0, 3, 6}},
+      // Conditions: whether an update happens.
+      {"sgd_update", {4}},
+      {"adamw_update", {6}},
+      {"blend_update", {4}},
+      {"loss_scale_update", {4}},
+      {"running_average", {1}},  // which leaves out what is not finite
   };
   return operands;
 }

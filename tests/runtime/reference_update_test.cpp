@@ -1,4 +1,6 @@
 // Three steps of each optimiser against torch.optim.
+#include <cmath>
+
 #include "tests/runtime/reference_values.h"
 
 namespace weft::reference_tests {
@@ -43,6 +45,56 @@ TEST(ReferenceUpdate, AdamW) {
   expect_values(state[0], {0.76399716, -1.8823291, 0.32467564});
   expect_values(state[1], {0.086, 0.194, -0.022});
   expect_values(state[2], {0.031476563, 0.10647656, 0.38453906});
+}
+
+// Nothing of what they are given reaches the states.
+TEST(ReferenceUpdate, SkippedLeavesItsStates) {
+  const Tensor bad = floats({3}, {NAN, INFINITY, 1}), state = floats({3}, kStart), rate = floats({}, {0.1f});
+  const Tensor no = floats({}, {0});
+  for (const Tensor& result : call("sgd_update", {state, bad, state, rate, no},
+                                   {{"momentum", 0.9}, {"nesterov", false}, {"weight_decay", 0.05}}))
+    expect_values(result, {1, -2, 0.5});
+  for (const Tensor& result :
+       call("adamw_update", {state, bad, state, state, rate, long_scalar(0), no},
+            {{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-3}, {"weight_decay", 0.05}, {"decoupled", true}}))
+    expect_values(result, {1, -2, 0.5});
+  expect_values(call("blend_update", {state, bad, rate, rate, no}, {})[0], {1, -2, 0.5});
+}
+
+// torch.cuda.amp.GradScaler(init_scale=2.**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=3), by the rule
+// in its documentation: "the scale is multiplied by backoff_factor [and the count of steps starts again], if gradients
+// contain infs/NaNs; if growth_interval unskipped iterations occurred consecutively, it is multiplied by
+// growth_factor".
+TEST(ReferenceUpdate, LossScaleFollowsTheRuleOfGradScaler) {
+  struct Step {
+    bool finite;
+    double scale;
+    int64_t streak, updates, skipped;
+  };
+  const std::vector<Step> steps = {
+      {true, 65536, 1, 1, 0},  {true, 65536, 2, 2, 0},   {true, 131072, 0, 3, 0},  // grows
+      {true, 131072, 1, 4, 0}, {false, 65536, -1, 4, 1}, {false, 32768, -2, 4, 2},  {true, 32768, 1, 5, 2},
+      {true, 32768, 2, 6, 2},  {false, 16384, -1, 6, 3},  // one before it would grow
+      {true, 16384, 1, 7, 3},  {true, 16384, 2, 8, 3},   {true, 32768, 0, 9, 3},    {true, 32768, 1, 10, 3},
+      {true, 32768, 2, 11, 3}, {true, 65536, 0, 12, 3},  {false, 32768, -1, 12, 4},
+  };
+  std::vector<Tensor> state{floats({}, {65536}), long_scalar(0), long_scalar(0), long_scalar(0)};
+  for (size_t index = 0; index < steps.size(); ++index) {
+    const Step& step = steps[index];
+    state = call("loss_scale_update", {state[0], state[1], state[2], state[3], floats({}, {step.finite ? 1.0f : 0.0f})},
+                 {{"growth_factor", 2.0}, {"backoff_factor", 0.5}, {"growth_interval", int64_t{3}}});
+    EXPECT_EQ(*state[0].data_as<float>(), step.scale) << "step " << index;
+    EXPECT_EQ(*state[1].data_as<int64_t>(), step.streak) << "step " << index;
+    EXPECT_EQ(*state[2].data_as<int64_t>(), step.updates) << "step " << index;
+    EXPECT_EQ(*state[3].data_as<int64_t>(), step.skipped) << "step " << index;
+  }
+}
+
+TEST(ReferenceUpdate, LossScaleDoesNotGrowOutOfF32) {
+  const auto state = call("loss_scale_update",
+                          {floats({}, {0x1p127f}), long_scalar(0), long_scalar(0), long_scalar(0), floats({}, {1})},
+                          {{"growth_factor", 2.0}, {"backoff_factor", 0.5}, {"growth_interval", int64_t{1}}});
+  EXPECT_EQ(*state[0].data_as<float>(), 0x1p127f);
 }
 
 }  // namespace

@@ -58,6 +58,17 @@ TEST_F(MetricsLogTest, AStepHasItsBatchAndWhatSchedulesMove) {
   EXPECT_EQ(record["gradient_norm"], kLong);
 }
 
+TEST_F(MetricsLogTest, SkippedStepsAreCountedBesideALossThatIsNotFinite) {
+  StepMetrics metrics{.step = kStepsPerRecord - 1, .loss = std::nan("")};
+  metrics.loss_scale = 0x1p100;
+  metrics.skipped_steps = 7;
+  MetricsLog(path_, {}).add(metrics);
+  const auto record = nlohmann::json::parse(read_text(path_));
+  EXPECT_TRUE(record["loss"].is_null());
+  EXPECT_EQ(record["loss_scale"], 0x1p100);
+  EXPECT_EQ(record["skipped_steps"], 7);
+}
+
 TEST_F(MetricsLogTest, ReopenedKeepsTheStepsThatAreDone) {
   write_atomically(path_, "{\"step\":20}\n{\"step\":40}\n{\"step\":60}\n");
   const MetricsLog log(path_, {.step = 40});

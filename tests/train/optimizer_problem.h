@@ -67,8 +67,7 @@ class Problem {
       state.set(name, tensor);
     }
     slots = add_update(graph, spec_, without_frozen(spec_.optimizer, parameters), {}, "step");
-    for (const SlotSpec& slot : slots)
-      state.set(slot.name, slot.copy_of.empty() ? Tensor(slot.type) : state.get(slot.copy_of).clone());
+    start_slots(slots, state);
     compiled_ = std::make_unique<CompiledStep>(compile(graph, backend_, {}));
     executor_ = std::make_unique<Executor>(compiled_->graph, compiled_->plan, backend_);
     executor_->bind_state(state);
@@ -76,7 +75,8 @@ class Problem {
 
   Executor& executor() { return *executor_; }
 
-  void step(int index, double rate, double momentum = 0) {
+  /// `poison` is added to the first element of the gradient of w.
+  void step(int index, double rate, double momentum = 0, float poison = 0) {
     std::map<std::string, std::vector<float>> noise;
     for (const auto& [name, phase] : {std::pair<std::string, double>{"w", 0.0}, {"b", 1.0}}) {
       const auto count = static_cast<size_t>(state.get(name).elements());
@@ -84,6 +84,7 @@ class Problem {
         noise[name].push_back(static_cast<float>(value));
       executor_->bind_batch("noise." + name, noise[name].data());
     }
+    noise["w"][0] += poison;
     if (executor_->has_scalar("learning_rate")) executor_->set_scalar("learning_rate", rate);
     if (executor_->has_scalar("momentum")) executor_->set_scalar("momentum", momentum);
     if (executor_->has_scalar("step")) executor_->set_scalar("step", index);

@@ -76,6 +76,15 @@ TEST(OptimizerRun, ContinuedFromACheckpointIsBitwiseTheSame) {
     for (const int64_t accumulate : {1, 4}) expect_bitwise_resume(full_spec(optimizer, accumulate));
 }
 
+TEST(OptimizerRun, ContinuedWithAScaledLossIsBitwiseTheSame) {
+  for (const int64_t accumulate : {1, 4}) {
+    RunSpec spec = full_spec("adamw", accumulate);
+    spec.loss_scaling.mode = "dynamic";
+    spec.loss_scaling.growth_interval = 3;  // the scale changes on the way
+    expect_bitwise_resume(spec);
+  }
+}
+
 TEST(OptimizerRun, PlateauGoesOnFromItsStateInTheManifest) {
   RunSpec spec = spec_for("mlp", 6);
   spec.schedule.name = "plateau";

@@ -69,6 +69,8 @@ void Progress::update(const ProgressReport& report) {
   else
     fmt::format_to(out, "{} {}/{} {}  {}/s", options_.verb, report.step, report.steps, options_.item,
                    human_count(rate_));
+  if (report.loss_scale != 0) fmt::format_to(out, "  loss scale {:g}", report.loss_scale);
+  if (report.skipped_steps != 0) fmt::format_to(out, "  {} skipped", report.skipped_steps);
   if (report.wait_share > 0.01) fmt::format_to(out, "  waits for data {:.0f} %", 100 * report.wait_share);
   if (report.step == report.steps)
     fmt::format_to(out, "  done");

@@ -23,7 +23,7 @@ namespace {
 
 struct TrainOptions {
   std::string recipe, run, resume;
-  std::optional<std::string> model, data, init, precision, memory_limit, autotune;
+  std::optional<std::string> model, data, init, precision, loss_scaling, memory_limit, autotune;
   std::optional<std::string> workers, cache_limit, max_bad_records;
   std::vector<std::string> precision_of;
   std::optional<double> epochs;
@@ -61,6 +61,15 @@ std::string cache_option_of(const std::string& text) {
   return std::to_string(*bytes / 1'000'000);
 }
 
+/// "auto", "none", "dynamic", or a number: the scale, which then stays.
+void set_loss_scaling(train::RunSpec& spec, const std::string& text) {
+  double scale = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), scale);
+  const bool is_number = code == std::errc() && end == text.data() + text.size();
+  train::set_field(spec, "loss_scaling.mode", is_number ? "fixed" : text, "--loss-scaling");
+  if (is_number) train::set_field(spec, "loss_scaling.scale", scale, "--loss-scaling");
+}
+
 train::RunSpec spec_from(const TrainOptions& options) {
   train::RunSpec spec;
   if (!options.recipe.empty()) apply_recipe(spec, options.recipe);
@@ -81,6 +90,7 @@ train::RunSpec spec_from(const TrainOptions& options) {
   if (options.precision) train::set_field(spec, "precision", *options.precision, "--precision");
   if (!options.precision_of.empty())
     train::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of");
+  if (options.loss_scaling) set_loss_scaling(spec, *options.loss_scaling);
   for (const std::string& assignment : options.set) train::set_from_text(spec, assignment);
   train::resolve(spec);
   return spec;
@@ -90,7 +100,7 @@ void refuse_with_resume(const TrainOptions& options) {
   const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
                       options.init || options.memory_limit || options.epochs || options.batch || options.seed ||
                       options.workers || options.cache_limit || options.max_bad_records || options.precision ||
-                      !options.precision_of.empty() || options.autotune || !options.set.empty();
+                      !options.precision_of.empty() || options.loss_scaling || options.autotune || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
          "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet, "
@@ -143,6 +153,8 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
   if (s.input_wait_seconds > 0.01 * s.step_seconds)
     table.add_row({"waited", fmt::format("{} for data ({:.1f} % of the steps)", human_duration(s.input_wait_seconds),
                                          100 * s.input_wait_seconds / s.step_seconds)});
+  if (s.loss_scale)
+    table.add_row({"loss scale", fmt::format("{:g}, {} of {} steps skipped", *s.loss_scale, s.skipped_steps, s.steps)});
   if (s.damaged_samples > 0) table.add_row({"damaged", fmt::format("{} samples, passed over", s.damaged_samples)});
   table.add_row({"speed", fmt::format("{:.0f} {}/s", s.items_per_second, s.item)});
   table.add_row(
@@ -214,6 +226,8 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
                    "NAME=f32: an exception by node or op (see `weft graph`), such as softmax=f32; repeatable")
       ->allow_extra_args(false);
   command->add_option("--autotune", options->autotune, std::string(train::kAutotuneHelp) + "; default: off");
+  command->add_option("--loss-scaling", options->loss_scaling,
+                      "auto (default: dynamic in f16, else none), none, dynamic, or a number: the scale that stays");
   command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N");
   command->add_option("--set", options->set, "Any key of the recipe, such as optimizer.learning_rate=0.2; repeatable")
       ->allow_extra_args(false);

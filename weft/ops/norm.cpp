@@ -277,7 +277,7 @@ OpDef batch_norm_inference_op() {
 OpDef running_average_op() {
   OpDef op;
   op.name = "running_average";
-  op.summary = "(1 - momentum) running + momentum x sample_factor x sample.";
+  op.summary = "(1 - momentum) running + momentum x sample_factor x sample; what is not finite is left out.";
   op.inputs = {"running", "sample"};
   op.outputs = {"running"};
   op.attributes = {attribute("momentum", 0.1, "weight of the new sample, from 0 to 1"),

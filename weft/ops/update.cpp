@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
+#include "weft/ops/loss_scaling.h"
 
 namespace weft::ops {
 namespace {
@@ -25,6 +26,13 @@ void require_scalar(const InferContext& context, int operand, DType dtype) {
   context.require_dtype(operand, dtype);
 }
 
+/// The last operand of every update, which may be absent: where it is 0 the step leaves the state as it is.
+constexpr const char* kApply = "apply?";
+
+void require_apply(const InferContext& context, int operand) {
+  if (context.input_count() > operand) require_scalar(context, operand, DType::f32);
+}
+
 void require_range(const InferContext& context, const std::string& name, bool below_one) {
   const double value = context.attributes.real(name);
   if (value >= 0 && (!below_one || value < 1)) return;
@@ -34,6 +42,7 @@ void require_range(const InferContext& context, const std::string& name, bool be
 std::vector<TensorType> infer_sgd(const InferContext& context) {
   require_like_parameter(context, 3);
   require_scalar(context, 3, DType::f32);
+  require_apply(context, 4);
   require_range(context, "momentum", true);
   require_range(context, "weight_decay", false);
   return {f32(context.shape(0)), f32(context.shape(0))};
@@ -43,6 +52,7 @@ std::vector<TensorType> infer_adamw(const InferContext& context) {
   require_like_parameter(context, 4);
   require_scalar(context, 4, DType::f32);
   require_scalar(context, 5, DType::i64);
+  require_apply(context, 6);
   require_range(context, "beta1", true);
   require_range(context, "beta2", true);
   // Kernels run over the padding of layouts too, where 0 / epsilon must stay 0.
@@ -57,7 +67,15 @@ std::vector<TensorType> infer_blend(const InferContext& context) {
   require_like_parameter(context, 2);
   require_scalar(context, 2, DType::f32);
   require_scalar(context, 3, DType::f32);
+  require_apply(context, 4);
   return {f32(context.shape(0))};
+}
+
+OpExample with_apply(OpExample example) {
+  example.label += ", applied";
+  example.inputs.push_back(f32({}));
+  example.ranges.push_back({0.5, 1});
+  return example;
 }
 
 OpExample blend_example(std::string label, const Shape& shape) {
@@ -84,7 +102,7 @@ void add_update_ops(OpRegistry& registry) {
   OpDef sgd;
   sgd.name = "sgd_update";
   sgd.summary = "Stochastic gradient descent with momentum, as torch.optim.SGD.";
-  sgd.inputs = {"parameter", "gradient", "velocity", "learning_rate"};
+  sgd.inputs = {"parameter", "gradient", "velocity", "learning_rate", kApply};
   sgd.outputs = {"parameter", "velocity"};
   sgd.attributes = {attribute("momentum", 0.9, "share of the velocity kept, at least 0 and below 1"),
                     attribute("nesterov", false, "look ahead along the velocity (Sutskever et al. 2013)"),
@@ -97,16 +115,16 @@ void add_update_ops(OpRegistry& registry) {
   sgd.layout_rule = LayoutRule::elementwise;
   sgd.in_place = {{0, 0}, {1, 2}};
   sgd.is_update = true;
-  sgd.examples = {sgd_example("matrix", {5, 7}, {}),
-                  sgd_example("convolution weight", {16, 3, 3, 3}, {{"weight_decay", 5e-2}}),
-                  sgd_example("Nesterov", {33}, {{"nesterov", true}, {"momentum", 0.8}, {"weight_decay", 1e-2}}),
-                  sgd_example("no momentum", {4, 4}, {{"momentum", 0.0}})};
+  sgd.examples = {
+      sgd_example("matrix", {5, 7}, {}), sgd_example("convolution weight", {16, 3, 3, 3}, {{"weight_decay", 5e-2}}),
+      sgd_example("Nesterov", {33}, {{"nesterov", true}, {"momentum", 0.8}, {"weight_decay", 1e-2}}),
+      sgd_example("no momentum", {4, 4}, {{"momentum", 0.0}}), with_apply(sgd_example("matrix", {5, 7}, {}))};
   registry.add(std::move(sgd));
 
   OpDef adamw;
   adamw.name = "adamw_update";
   adamw.summary = "Adam with either form of weight decay, as torch.optim.AdamW and torch.optim.Adam.";
-  adamw.inputs = {"parameter", "gradient", "first_moment", "second_moment", "learning_rate", "step"};
+  adamw.inputs = {"parameter", "gradient", "first_moment", "second_moment", "learning_rate", "step", kApply};
   adamw.outputs = {"parameter", "first_moment", "second_moment"};
   adamw.attributes = {attribute("beta1", 0.9, "share of the first moment kept"),
                       attribute("beta2", 0.999, "share of the second moment kept"),
@@ -122,13 +140,14 @@ void add_update_ops(OpRegistry& registry) {
   adamw.examples = {adamw_example("matrix", {5, 7}, {}),
                     adamw_example("convolution weight", {16, 3, 3, 3}, {{"weight_decay", 0.0}}),
                     adamw_example("L2", {4, 9}, {{"weight_decay", 0.1}, {"decoupled", false}}),
-                    adamw_example("other betas", {33}, {{"beta1", 0.5}, {"beta2", 0.9}, {"epsilon", 1e-3}})};
+                    adamw_example("other betas", {33}, {{"beta1", 0.5}, {"beta2", 0.9}, {"epsilon", 1e-3}}),
+                    with_apply(adamw_example("matrix", {5, 7}, {}))};
   registry.add(std::move(adamw));
 
   OpDef blend;
   blend.name = "blend_update";
   blend.summary = "keep * state + take * value in place of the state: momenta, averages, steps along a direction.";
-  blend.inputs = {"state", "value", "keep", "take"};
+  blend.inputs = {"state", "value", "keep", "take", kApply};
   blend.outputs = {"state"};
   blend.infer = infer_blend;
   blend.flops = [](const auto& inputs, const auto&, const Attributes&) { return 3 * inputs[0].elements(); };
@@ -136,7 +155,7 @@ void add_update_ops(OpRegistry& registry) {
   blend.in_place = {{0, 0}};
   blend.is_update = true;
   blend.examples = {blend_example("matrix", {5, 7}), blend_example("convolution weight", {16, 3, 3, 3}),
-                    blend_example("vector", {33})};
+                    blend_example("vector", {33}), with_apply(blend_example("matrix", {5, 7}))};
   registry.add(std::move(blend));
 
   OpDef norm;
@@ -157,32 +176,59 @@ void add_update_ops(OpRegistry& registry) {
   for (const Shape& shape : {Shape{5, 7}, Shape{4, 3, 3, 3}, Shape{33}})
     norm.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape)}, {}, {}});
   registry.add(std::move(norm));
+  add_loss_scaling_ops(registry);
 }
 
+namespace {
+
+std::vector<ValueId> with_condition(std::vector<ValueId> operands, ValueId apply) {
+  if (apply.valid()) operands.push_back(apply);
+  return operands;
+}
+
+}  // namespace
+
 std::array<ValueId, 2> sgd_update(Graph& graph, ValueId parameter, ValueId gradient, ValueId velocity,
-                                  ValueId learning_rate, const SgdOptions& options, const std::string& name) {
+                                  ValueId learning_rate, const SgdOptions& options, const std::string& name,
+                                  ValueId apply) {
   const auto results = graph.add_node(
-      "sgd_update", {parameter, gradient, velocity, learning_rate},
+      "sgd_update", with_condition({parameter, gradient, velocity, learning_rate}, apply),
       {{"momentum", options.momentum}, {"nesterov", options.nesterov}, {"weight_decay", options.weight_decay}}, name);
   return {results[0], results[1]};
 }
 
 std::array<ValueId, 3> adamw_update(Graph& graph, ValueId parameter, ValueId gradient, ValueId first_moment,
                                     ValueId second_moment, ValueId learning_rate, ValueId step,
-                                    const AdamWOptions& options, const std::string& name) {
-  const auto results =
-      graph.add_node("adamw_update", {parameter, gradient, first_moment, second_moment, learning_rate, step},
-                     {{"beta1", options.beta1},
-                      {"beta2", options.beta2},
-                      {"epsilon", options.epsilon},
-                      {"weight_decay", options.weight_decay},
-                      {"decoupled", options.decoupled}},
-                     name);
+                                    const AdamWOptions& options, const std::string& name, ValueId apply) {
+  const auto results = graph.add_node(
+      "adamw_update", with_condition({parameter, gradient, first_moment, second_moment, learning_rate, step}, apply),
+      {{"beta1", options.beta1},
+       {"beta2", options.beta2},
+       {"epsilon", options.epsilon},
+       {"weight_decay", options.weight_decay},
+       {"decoupled", options.decoupled}},
+      name);
   return {results[0], results[1], results[2]};
 }
 
+ValueId blend_update(Graph& graph, ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name,
+                     ValueId apply) {
+  return graph.add("blend_update", with_condition({state, value, keep, take}, apply), {}, name);
+}
+
+std::array<ValueId, 2> sgd_update(Graph& graph, ValueId parameter, ValueId gradient, ValueId velocity,
+                                  ValueId learning_rate, const SgdOptions& options, const std::string& name) {
+  return sgd_update(graph, parameter, gradient, velocity, learning_rate, options, name, {});
+}
+
+std::array<ValueId, 3> adamw_update(Graph& graph, ValueId parameter, ValueId gradient, ValueId first_moment,
+                                    ValueId second_moment, ValueId learning_rate, ValueId step,
+                                    const AdamWOptions& options, const std::string& name) {
+  return adamw_update(graph, parameter, gradient, first_moment, second_moment, learning_rate, step, options, name, {});
+}
+
 ValueId blend_update(Graph& graph, ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name) {
-  return graph.add("blend_update", {state, value, keep, take}, {}, name);
+  return blend_update(graph, state, value, keep, take, name, {});
 }
 
 ValueId squared_norm(Graph& graph, ValueId x, const std::string& name) {

@@ -7,6 +7,7 @@
 #include "weft/train/course.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/optimizers/ema.h"
+#include "weft/train/optimizers/loss_scaling.h"
 #include "weft/train/schedules/plateau.h"
 #include "weft/train/step.h"
 #include "weft/train/step_scalars.h"
@@ -68,12 +69,14 @@ class Loop {
     executor.bind_state(in_.state);
     if (update != nullptr) update->bind_state(in_.state);
     scalars_.bind(executor, update);
+    const LossScale loss_scale(in_.state);
     StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
     const bool has_norm = has_output(last.compiled(stage.shape()).graph, "gradient_norm");
     const int64_t steps = course_.steps_of(at_.epoch), parts = stage.accumulate;
     const double rate_factor = scaled_rate(in_.spec, stage);
     while (at_.step_in_epoch < steps) {
       const double begin = now(), waited = in_.training_data.wait_seconds();
+      const int64_t skipped = loss_scale.is_used() ? loss_scale.skipped() : 0;
       StepResult result;
       for (int64_t part = 0; part < parts; ++part) {
         const data::Batch& batch = in_.training_data.next();
@@ -90,6 +93,12 @@ class Loop {
             static_cast<double>((update != nullptr ? *update : executor).scalar_output("gradient_norm"));
       result.seconds = now() - begin;
       result.wait_seconds = in_.training_data.wait_seconds() - waited;
+      if (loss_scale.is_used()) {
+        require_patience(loss_scale);
+        result.is_skipped = loss_scale.skipped() > skipped;
+        result.loss_scale = loss_scale.scale();
+        result.skipped_steps = loss_scale.skipped();
+      }
       record(result, stage);
       const bool stop = hooks_.stop_requested && hooks_.stop_requested();
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
@@ -107,18 +116,33 @@ class Loop {
     double loss = 0, correct = 0, seconds = 0, wait_seconds = 0;
     int64_t samples = 0;
     std::optional<double> gradient_norm = {};
+    bool is_skipped = false;  // its gradients were not finite and changed nothing
+    std::optional<double> loss_scale = {};
+    int64_t skipped_steps = 0;  // in all
   };
+
+  void require_patience(const LossScale& loss_scale) const {
+    if (loss_scale.skipped_in_a_row() < in_.spec.loss_scaling.patience) return;
+    fail(ErrorKind::numeric,
+         "the gradients were not finite in {} steps in a row, the last one step {} (epoch {}, learning rate {:.3g}), "
+         "down to a loss scale of {:g}; lower the rate with --set optimizer.learning_rate=..., rise slowly with --set "
+         "schedule.warmup_epochs=1, or compute in a wider type with --precision",
+         loss_scale.skipped_in_a_row(), at_.step + 1, at_.epoch + 1, scalars_.learning_rate(), loss_scale.scale());
+  }
 
   void record(const StepResult& result, const Stage& stage) {
     const double loss = result.loss, learning_rate = scalars_.learning_rate();
-    if (!std::isfinite(loss))
+    const bool is_finite = std::isfinite(loss);
+    if (!is_finite && !result.is_skipped)
       fail(ErrorKind::numeric,
            "the loss became {} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
            "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
            std::isnan(loss) ? "NaN" : "infinite", at_.step + 1, at_.epoch + 1, learning_rate);
-    at_.loss_sum += loss * static_cast<double>(result.samples);
-    at_.correct += result.correct;
-    at_.samples += result.samples;
+    if (is_finite) {
+      at_.loss_sum += loss * static_cast<double>(result.samples);
+      at_.correct += result.correct;
+      at_.samples += result.samples;
+    }
     at_.epoch_seconds += result.seconds;
     at_.step_seconds += result.seconds;
     at_.epoch_wait_seconds += result.wait_seconds;
@@ -138,7 +162,9 @@ class Loop {
                       .image_height = stage.image_height,
                       .momentum = momentum,
                       .gradient_norm = result.gradient_norm,
-                      .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0});
+                      .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0,
+                      .loss_scale = result.loss_scale,
+                      .skipped_steps = result.skipped_steps});
   }
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
@@ -153,6 +179,10 @@ class Loop {
                          .item = info_.item(),
                          .step_seconds = at_.epoch_seconds,
                          .input_wait_seconds = at_.epoch_wait_seconds};
+    if (const LossScale loss_scale(in_.state); loss_scale.is_used()) {
+      metrics.loss_scale = loss_scale.scale();
+      metrics.skipped_steps = loss_scale.skipped();
+    }
     if (has_classes_)
       metrics.train_accuracy = at_.correct / (samples * static_cast<double>(info_.answers_per_sample()));
     if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {

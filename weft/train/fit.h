@@ -38,7 +38,8 @@ struct FitResult {
 };
 
 /// Goes from `position` to the end of the last epoch. Error(numeric) naming step and learning rate where the loss is no
-/// finite number. After the first step of each plan the loop allocates nothing.
+/// finite number; where it is scaled, such a step is left out and counted, and only many in a row are an error. After
+/// the first step of each plan the loop allocates nothing.
 FitResult fit(const FitInputs& inputs, const Position& position, const Hooks& hooks);
 
 }  // namespace weft::train

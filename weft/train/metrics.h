@@ -44,6 +44,8 @@ struct StepMetrics {
   std::optional<double> momentum{};       // where a schedule moves it
   std::optional<double> gradient_norm{};  // before it was bounded, where the recipe bounds or records it
   double wait_share = 0;                  // of the epoch's time so far, in which steps waited for their batches
+  std::optional<double> loss_scale{};     // after the step, where the loss is scaled
+  int64_t skipped_steps = 0;              // since the start of the run, because of gradients that were not finite
 };
 
 struct EpochMetrics {
@@ -56,11 +58,13 @@ struct EpochMetrics {
   std::optional<double> test_mean_iou{};               // of pixels: mean intersection over union
   std::optional<double> test_perplexity{};             // of a language model: exp(test_loss)
   std::optional<double> test_rmse{}, test_r2{};        // instead of accuracy, where values are predicted
-  double train_seconds = 0;          // since the start of the run: with test_accuracy, time to accuracy
-  double items_per_second = 0;       // of this epoch's training steps
-  std::string_view item = "images";  // what they are: "images", "rows" or "tokens"
-  double step_seconds = 0;           // of this epoch's training steps
-  double input_wait_seconds = 0;     // of those, in which steps waited for their batches
+  double train_seconds = 0;            // since the start of the run: with test_accuracy, time to accuracy
+  double items_per_second = 0;         // of this epoch's training steps
+  std::string_view item = "images";    // what they are: "images", "rows" or "tokens"
+  double step_seconds = 0;             // of this epoch's training steps
+  double input_wait_seconds = 0;       // of those, in which steps waited for their batches
+  std::optional<double> loss_scale{};  // as for steps
+  int64_t skipped_steps = 0;           // since the start of the run
 };
 
 }  // namespace weft::train

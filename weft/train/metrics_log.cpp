@@ -64,18 +64,26 @@ void MetricsLog::append(std::string_view line) { append_whole(descriptor_, line,
 
 void MetricsLog::add(const StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;
-  char line[384];
-  char* end = fmt::format_to_n(line, sizeof line,
-                               R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{},"loss":{},"batch":{})",
-                               m.step + 1, m.epoch + 1, m.learning_rate, m.loss, m.batch)
+  char line[448];
+  char* end = fmt::format_to_n(line, sizeof line, R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{})",
+                               m.step + 1, m.epoch + 1, m.learning_rate)
                   .out;
   const auto room = [&] { return static_cast<size_t>(line + sizeof line - end); };
+  const auto add = [&](const char* key, double value) {
+    if (std::isfinite(value))
+      end = fmt::format_to_n(end, room(), R"(,"{}":{})", key, value).out;
+    else
+      end = fmt::format_to_n(end, room(), R"(,"{}":null)", key).out;
+  };
+  add("loss", m.loss);
+  end = fmt::format_to_n(end, room(), R"(,"batch":{})", m.batch).out;
   if (m.image_height > 0) end = fmt::format_to_n(end, room(), R"(,"image_height":{})", m.image_height).out;
-  if (m.momentum) end = fmt::format_to_n(end, room(), R"(,"momentum":{})", *m.momentum).out;
-  if (m.gradient_norm && std::isfinite(*m.gradient_norm))
-    end = fmt::format_to_n(end, room(), R"(,"gradient_norm":{})", *m.gradient_norm).out;
-  else if (m.gradient_norm)
-    end = fmt::format_to_n(end, room(), R"(,"gradient_norm":null)").out;
+  if (m.momentum) add("momentum", *m.momentum);
+  if (m.gradient_norm) add("gradient_norm", *m.gradient_norm);
+  if (m.loss_scale) {
+    add("loss_scale", *m.loss_scale);
+    end = fmt::format_to_n(end, room(), R"(,"skipped_steps":{})", m.skipped_steps).out;
+  }
   end = fmt::format_to_n(end, room(), "}}\n").out;
   append({line, static_cast<size_t>(end - line)});
 }
@@ -93,6 +101,8 @@ void MetricsLog::add(const EpochMetrics& m) {
   if (m.test_token_accuracy) line += fmt::format(R"("test_token_accuracy":{},)", number(m.test_token_accuracy));
   if (m.test_mean_iou) line += fmt::format(R"("test_mean_iou":{},)", number(m.test_mean_iou));
   if (m.test_perplexity) line += fmt::format(R"("test_perplexity":{},)", number(m.test_perplexity));
+  if (m.loss_scale)
+    line += fmt::format(R"("loss_scale":{},"skipped_steps":{},)", number(m.loss_scale), m.skipped_steps);
   append(fmt::format(
       R"({}"train_seconds":{:.3f},"{}_per_second":{:.1f},"step_seconds":{:.3f},"input_wait_seconds":{:.3f}}})"
       "\n",

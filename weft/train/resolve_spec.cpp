@@ -12,6 +12,7 @@
 #include "weft/train/compile_options.h"
 #include "weft/train/course.h"
 #include "weft/train/optimizer_defaults.h"
+#include "weft/train/optimizers/loss_scaling.h"
 #include "weft/train/recipe.h"
 #include "weft/train/run_spec.h"
 
@@ -195,6 +196,12 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task tas
     keys.push_back(fmt::format("optimizer.momentum = {} with momentum_schedule.name = '{}'", spec.optimizer.momentum,
                                spec.optimizer.momentum_schedule.name));
   add_unused_batches(spec, keys);
+  for (size_t index = 0; index < fields.size() && !scales_loss(spec); ++index)
+    if (fields[index].key.starts_with("loss_scaling.") && fields[index].key != "loss_scaling.mode" &&
+        literal(fields[index]) != literal(default_fields[index]))
+      keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", fields[index].key, literal(fields[index]),
+                                 spec.loss_scaling.mode,
+                                 spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : ""));
   if (spec.loss.label_smoothing > 0 && task == data::Task::regression)
     keys.push_back(fmt::format("loss.label_smoothing = {} where values are predicted", spec.loss.label_smoothing));
   return keys;

@@ -158,7 +158,7 @@ class RunInDirectory {
       const FitResult result = fit(inputs, standing_.manifest.position, hooks());
       outcome.finished = result.finished;
       outcome.steps_done = result.position.step;
-      outcome.summary = summary_of(run_, result.position, standing_.manifest, rss_before_);
+      outcome.summary = summary_of(run_, result.position, standing_.manifest, standing_.state, rss_before_);
     } catch (const Error& error) {
       if (progress_) progress_->finish();
       if (error.kind() != ErrorKind::numeric) throw;
@@ -213,6 +213,8 @@ class RunInDirectory {
                          .steps = metrics.steps,
                          .items = metrics.samples * info().items_per_sample(),
                          .loss = metrics.loss,
+                         .loss_scale = metrics.loss_scale.value_or(0),
+                         .skipped_steps = metrics.skipped_steps,
                          .wait_share = metrics.wait_share});
     warn_of_damage();
     log_.add(metrics);

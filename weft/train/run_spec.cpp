@@ -173,6 +173,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
   OptimizerSpec& optimizer = spec.optimizer;
   ScheduleSpec& schedule = spec.schedule;
   AugmentSpec& augment = spec.augment;
+  LossScalingSpec& scaling = spec.loss_scaling;
   std::vector<Field> fields = {
       {"model.name", &spec.model.name, 0, 0, {}, "`weft models` lists them; other keys of [model] are its options"},
       {"data", &spec.data, 0, 0, {}, "such as fashion-mnist, cifar10:DIR or csv:FILE; `weft data --help` lists all"},
@@ -293,6 +294,17 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"lookahead.end_alpha", &spec.lookahead.end_alpha, -1, 1, {}, "the same at the end of the run; negative: alpha"},
       {"lookahead.power", &spec.lookahead.power, kTiny, 100, {}, "between them, of the part of the run that is done"},
       {"loss.label_smoothing", &spec.loss.label_smoothing, 0, 0.999, {}, "share of the target spread over all classes"},
+      {"loss_scaling.mode",
+       &scaling.mode,
+       0,
+       0,
+       {"auto", "none", "dynamic", "fixed"},
+       "auto (dynamic in f16, else none), none, dynamic or fixed"},
+      {"loss_scaling.scale", &scaling.scale, kTiny, 1e38, {}, "of the loss, at the beginning"},
+      {"loss_scaling.growth_factor", &scaling.growth_factor, 1, 1024, {}, "after growth_interval clean steps"},
+      {"loss_scaling.backoff_factor", &scaling.backoff_factor, kTiny, 1, {}, "after an overflow"},
+      {"loss_scaling.growth_interval", &scaling.growth_interval, 1, 1e12, {}, "steps without an overflow, in a row"},
+      {"loss_scaling.patience", &scaling.patience, 1, 1e12, {}, "overflows in a row, then the run ends"},
       {"augment.normalise", &augment.normalise, 0, 0, {}, "by the mean and deviation of each channel"},
       {"augment.crop_padding", &augment.crop_padding, 0, 1024, {}, "pixels; 0: no random crop"},
       {"augment.padding", &augment.padding, 0, 0, {"zero", "reflect"}, "zero or reflect"},

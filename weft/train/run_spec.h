@@ -133,6 +133,17 @@ struct LossSpec {
   friend bool operator==(const LossSpec&, const LossSpec&) = default;
 };
 
+/// The loss is differentiated times a scale, so that small gradients do not vanish in a narrow type (loss_scaling.h).
+struct LossScalingSpec {
+  std::string mode = "auto";    // auto (dynamic in f16, else none) | none | dynamic | fixed
+  double scale = 65536;         // at the beginning, as are all below PyTorch's
+  double growth_factor = 2;     // of the scale, after growth_interval steps without an overflow
+  double backoff_factor = 0.5;  // of the scale, after an overflow
+  int64_t growth_interval = 2000;
+  int64_t patience = 25;  // overflows in a row that are borne
+  friend bool operator==(const LossScalingSpec&, const LossScalingSpec&) = default;
+};
+
 struct AugmentSpec {
   bool normalise = true;         // training and evaluation: subtract the mean, divide by the deviation, per channel
   int64_t crop_padding = 0;      // training: random crop after padding by so many pixels
@@ -190,6 +201,7 @@ struct RunSpec {
   EmaSpec ema;
   LookaheadSpec lookahead;
   LossSpec loss;
+  LossScalingSpec loss_scaling;
   AugmentSpec augment;
   LoaderSpec loader;
   CheckpointSpec checkpoint;

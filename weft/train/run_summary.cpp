@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "weft/train/optimizers/loss_scaling.h"
 #include "weft/train/process_memory.h"
 
 namespace weft::train {
@@ -29,7 +30,8 @@ void add_stages(Summary& summary, const PreparedRun& run) {
 
 }  // namespace
 
-Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, int64_t rss_before) {
+Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, const State& state,
+                   int64_t rss_before) {
   const int64_t peak = peak_resident_bytes();
   const data::DatasetInfo& info = run.run_data.description.info;
   const int64_t items = run.course.samples_before(position.step) * info.items_per_sample();
@@ -62,6 +64,8 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .items_per_second = position.step_seconds > 0 ? static_cast<double>(items) / position.step_seconds : 0,
       .step_seconds = position.step_seconds,
       .input_wait_seconds = position.wait_seconds,
+      .loss_scale = {},
+      .skipped_steps = 0,
       .damaged_samples = damaged_samples(run.run_data),
       .compile_seconds = run.compile_seconds,
       .planned_peak_bytes = run.training.compiled(run.largest()).plan.arena_bytes,
@@ -71,6 +75,10 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .peak_rss_bytes = peak,
   };
   add_stages(summary, run);
+  if (const LossScale loss_scale(state); loss_scale.is_used()) {
+    summary.loss_scale = loss_scale.scale();
+    summary.skipped_steps = loss_scale.skipped();
+  }
   if (manifest.best) {
     summary.best_test_accuracy = manifest.best->accuracy;
     summary.best_test_loss = manifest.best->loss;

@@ -8,6 +8,7 @@
 namespace weft::train {
 
 /// `rss_before`: the memory of the process before all that was planned was allocated.
-Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, int64_t rss_before);
+Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, const State& state,
+                   int64_t rss_before);
 
 }  // namespace weft::train

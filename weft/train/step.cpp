@@ -10,6 +10,7 @@
 #include "weft/train/counted_labels.h"
 #include "weft/train/course.h"
 #include "weft/train/optimizers/hidden_weights.h"
+#include "weft/train/optimizers/loss_scaling.h"
 #include "weft/train/test_time_views.h"
 
 namespace weft::train {
@@ -51,8 +52,6 @@ ValueId count_correct(models::Model& model, const models::ModelInput& input) {
   return ops::count_correct(model.graph, model.logits, model.labels, "correct");
 }
 
-constexpr const char* kSumSlot = "gradient_sum";
-
 std::vector<std::string> statistics_of(const std::vector<models::ParameterSpec>& parameters) {
   std::vector<std::string> names;
   for (const models::ParameterSpec& parameter : parameters)
@@ -66,7 +65,7 @@ std::vector<SlotSpec> accumulate_gradients(Graph& graph, const std::vector<Train
   const ValueId take = graph.add_input(InputKind::scalar, "share", {DType::f32, {}, {}});
   std::vector<SlotSpec> slots;
   for (const TrainedParameter& parameter : trained) {
-    slots.push_back({slot_name(kSumSlot, parameter.name), {DType::f32, graph.shape(parameter.value), {}}});
+    slots.push_back({slot_name(kGradientSumSlot, parameter.name), {DType::f32, graph.shape(parameter.value), {}}});
     const ValueId sum = graph.add_input(InputKind::state, slots.back().name, slots.back().type);
     graph.add_update(slots.back().name,
                      ops::blend_update(graph, sum, parameter.gradient, keep, take, "accumulate/" + parameter.name));
@@ -81,7 +80,7 @@ Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedPa
   for (TrainedParameter& parameter : trained) {
     const TensorType type = step.type(parameter.value);
     parameter.value = graph.add_input(InputKind::parameter, parameter.name, type);
-    parameter.gradient = graph.add_input(InputKind::state, slot_name(kSumSlot, parameter.name), type);
+    parameter.gradient = graph.add_input(InputKind::state, slot_name(kGradientSumSlot, parameter.name), type);
   }
   if (spec.ema.decay > 0)
     for (const std::string& name : statistics)
@@ -128,7 +127,7 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   trained = without_frozen(spec.optimizer, std::move(trained));  // whose gradients are not even computed
   targets.clear();
   for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
-  const std::vector<ValueId> gradients = add_gradients(graph, loss, targets);
+  const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets);
   for (size_t index = 0; index < trained.size(); ++index) {
     trained[index].gradient = gradients[index];
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, gradients[index]);
@@ -229,10 +228,7 @@ State initial_state(const TrainingStep& step, uint64_t seed) {
   return state;
 }
 
-void start_slots(const TrainingStep& step, State& state) {
-  for (const SlotSpec& slot : step.slots)
-    state.set(slot.name, slot.copy_of.empty() ? Tensor(slot.type) : state.get(slot.copy_of).clone());
-}
+void start_slots(const TrainingStep& step, State& state) { start_slots(step.slots, state); }
 
 int64_t state_bytes(const TrainingStep& step) {
   int64_t bytes = 0;

@@ -26,16 +26,18 @@ struct TrainingStep {
 };
 
 struct TrainingStepOptions {
-  bool gradient_outputs = false;  // also outputs "gradient.NAME", for comparison with other programs
+  bool gradient_outputs = false;  // also outputs "gradient.NAME" (of the scaled loss, where the spec scales it), for
+                                  // comparison with other programs
 };
 
 /// Batch inputs as the model has them. The loss is cross-entropy where the labels are classes or tokens, the mean
 /// squared error where they are real values (f32). Scalars "learning_rate" and, where something counts, "step" and
 /// "seed" (i64), with those of add_update(), whose counter is "step" too. Where steps take N batches (accumulates() of
 /// the spec) "step" counts batches, the update's counter is "update", "accumulated" is 0 in the first of them, which
-/// begins a new sum, and 1 in the others, and "share" is 1/N. Outputs "loss" (mean over the labels of the batch that
-/// count) and, where there are classes, "correct": rows whose largest logit is the label (as many as there would be if
-/// all rows counted), or sequences that are right as a whole.
+/// begins a new sum, and 1 in the others, and "share" is 1/N. Where the spec scales the loss the gradients are those of
+/// the scaled one until the update divides them, and counters leave out the steps that it skips. Outputs "loss" (mean
+/// over the labels of the batch that count) and, where there are classes, "correct": rows whose largest logit is the
+/// label (as many as there would be if all rows counted), or sequences that are right as a whole.
 TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 

@@ -39,6 +39,8 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   visit((s.item + "_per_second").c_str(), s.items_per_second);
   visit("step_seconds", s.step_seconds);
   visit("input_wait_seconds", s.input_wait_seconds);
+  if (s.loss_scale) visit("loss_scale", s.loss_scale);
+  if (s.loss_scale) visit("skipped_steps", s.skipped_steps);
   visit("damaged_samples", s.damaged_samples);
   visit("compile_seconds", s.compile_seconds);
   visit("planned_peak_bytes", s.planned_peak_bytes);
@@ -81,12 +83,13 @@ std::string print_summary(const Summary& summary) {
 std::optional<Summary> parse_summary(std::string_view text) {
   try {
     const nlohmann::json root = nlohmann::json::parse(text);
-    Summary summary;  // task, item and stages decide which fields there are
+    Summary summary;  // task, item, stages and loss_scale decide which fields there are
     load(root.at("task"), summary.task);
     for (const char* item : {"images", "rows", "tokens"})
       if (root.contains(std::string(item) + "_per_second")) summary.item = item;
     if (root.contains("batches")) load(root["batches"], summary.batches);
     if (root.contains("image_heights")) load(root["image_heights"], summary.image_heights);
+    if (root.contains("loss_scale")) summary.loss_scale = 0;
     visit_fields(summary, [&](std::string_view key, auto& field) {
       const bool newer = key == "step_seconds" || key == "input_wait_seconds" || key == "damaged_samples";
       if (newer && !root.contains(key)) return;  // runs of weft 0.1 before it measured them

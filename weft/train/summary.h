@@ -34,6 +34,8 @@ struct Summary {
   double items_per_second = 0;                       // over all training steps
   double step_seconds = 0;                           // of all training steps
   double input_wait_seconds = 0;                     // of those, in which steps waited for their batches
+  std::optional<double> loss_scale;                  // at the end, where the loss was scaled
+  int64_t skipped_steps = 0;                         // then: because of gradients that were not finite
   int64_t damaged_samples = 0;                       // that were found and passed over
   double compile_seconds = 0;
   int64_t planned_peak_bytes = 0;   // the training plan's arena

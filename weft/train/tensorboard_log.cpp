@@ -159,6 +159,9 @@ void TensorboardLog::add(const StepMetrics& m) {
   if (m.image_height > 0) write_scalars(m.step + 1, {{"step/image_height", static_cast<double>(m.image_height)}});
   if (m.momentum) write_scalars(m.step + 1, {{"step/momentum", *m.momentum}});
   if (m.gradient_norm) write_scalars(m.step + 1, {{"step/gradient_norm", *m.gradient_norm}});
+  if (m.loss_scale)
+    write_scalars(m.step + 1,
+                  {{"step/loss_scale", *m.loss_scale}, {"step/skipped_steps", static_cast<double>(m.skipped_steps)}});
 }
 
 void TensorboardLog::add(const EpochMetrics& m) {

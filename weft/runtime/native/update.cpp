@@ -1,5 +1,8 @@
-// The updates and squared_norm: one pass over the storage, in any layout that the operands share.
+// The updates, squared_norm and unscale_gradient: one pass over the storage, in any layout that the operands share.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
 
 #include "weft/base/parallel.h"
 #include "weft/runtime/native/native.h"
@@ -34,6 +37,7 @@ struct Loops {
   void (*blend)(const float* state, const float* value, float* next, float keep, float take, int64_t count);
   void (*scale)(const float* x, float* next, float factor, int64_t count);
   double (*squares)(const float* x, int64_t count);
+  uint32_t (*unscale)(const float* x, float* next, float factor, int64_t count);
 };
 
 }  // namespace
@@ -54,6 +58,14 @@ const float* input(const KernelArguments& arguments, size_t index) {
 }
 float* output(const KernelArguments& arguments, size_t index) { return static_cast<float*>(arguments.outputs[index]); }
 
+/// The results are to be the states as they are, where the operand that says so is there and 0.
+bool is_skipped(const KernelArguments& a, size_t apply) { return a.inputs.size() > apply && *input(a, apply) == 0; }
+
+void leave_state(const KernelArguments& a, size_t from, size_t to, int64_t count) {
+  if (a.outputs[to] != a.inputs[from])
+    std::memcpy(a.outputs[to], a.inputs[from], static_cast<size_t>(count) * sizeof(float));
+}
+
 class SgdUpdate : public Kernel {
  public:
   SgdUpdate(const NodeSignature& node, int threads, Isa isa)
@@ -65,6 +77,10 @@ class SgdUpdate : public Kernel {
         loops_(loops_for(isa)) {}
   std::string name() const override { return "native:sgd_update"; }
   void run(const KernelArguments& a) override {
+    if (is_skipped(a, 4)) {
+      leave_state(a, 0, 0, count_);
+      return leave_state(a, 2, 1, count_);
+    }
     const float learning_rate = *input(a, 3);
     parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
       loops_.sgd({input(a, 0) + begin, input(a, 1) + begin, input(a, 2) + begin, output(a, 0) + begin,
@@ -93,6 +109,11 @@ class AdamWUpdate : public Kernel {
         loops_(loops_for(isa)) {}
   std::string name() const override { return "native:adamw_update"; }
   void run(const KernelArguments& a) override {
+    if (is_skipped(a, 6)) {
+      leave_state(a, 0, 0, count_);
+      leave_state(a, 2, 1, count_);
+      return leave_state(a, 3, 2, count_);
+    }
     const auto learning_rate = static_cast<double>(*input(a, 4));
     const double time = static_cast<double>(*static_cast<const int64_t*>(a.inputs[5])) + 1;
     const auto keep = static_cast<float>(1 - learning_rate * weight_decay_);
@@ -144,6 +165,7 @@ class BlendUpdate : public Kernel {
         loops_(loops_for(isa)) {}
   std::string name() const override { return "native:blend_update"; }
   void run(const KernelArguments& a) override {
+    if (is_skipped(a, 4)) return leave_state(a, 0, 0, count_);
     const float keep = *input(a, 2), take = *input(a, 3);
     if (take == 0 && keep == 1 && a.inputs[0] == a.outputs[0]) return;  // stays as it is
     parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
@@ -192,6 +214,33 @@ class SquaredNorm : public Kernel {
   const Loops& loops_;
 };
 
+/// The padding of a layout holds zeros, which stay zeros.
+class UnscaleGradient : public Kernel {
+ public:
+  UnscaleGradient(const NodeSignature& node, int threads, Isa isa)
+      : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+        threads_(threads),
+        parts_(static_cast<int>(std::clamp<int64_t>(count_ / kGrain, 1, threads))),
+        loops_(loops_for(isa)) {}
+  std::string name() const override { return "native:unscale_gradient"; }
+  int64_t workspace_bytes() const override { return parts_ * 4; }
+  void run(const KernelArguments& a) override {
+    auto* overflows = static_cast<uint32_t*>(a.workspace);
+    std::fill(overflows, overflows + parts_, 0u);
+    const float factor = 1 / *input(a, 1);
+    parallel_run(threads_, parts_, [&](int part, int parts) {
+      const auto [begin, end] = split_range(count_, part, parts);
+      overflows[part] = loops_.unscale(input(a, 0) + begin, output(a, 0) + begin, factor, end - begin);
+    });
+    *output(a, 1) = std::all_of(overflows, overflows + parts_, [](uint32_t overflow) { return overflow == 0; }) ? 1 : 0;
+  }
+
+ private:
+  const int64_t count_;
+  const int threads_, parts_;
+  const Loops& loops_;
+};
+
 /// The first `tensors` inputs and all outputs must be f32 in one layout: the loops run over storage.
 bool share_storage(const NodeSignature& node, size_t tensors, std::string& why_not) {
   const TensorType& first = node.inputs[0];
@@ -230,6 +279,13 @@ void add_update(KernelTable& table, Isa isa) {
                                if (node.inputs[0].dtype != DType::f32) return declined(why_not, "the input is not f32");
                                return std::make_unique<SquaredNorm>(node, options.threads, isa);
                              }});
+  table.add("unscale_gradient", {"native",
+                                 [isa](const NodeSignature& node, const KernelOptions& options,
+                                       std::string& why_not) -> std::unique_ptr<Kernel> {
+                                   if (node.inputs[0] != node.outputs[0])
+                                     return declined(why_not, "the gradient's layout changes");
+                                   return std::make_unique<UnscaleGradient>(node, options.threads, isa);
+                                 }});
 }
 
 }  // namespace weft::native

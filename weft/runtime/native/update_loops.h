@@ -28,7 +28,10 @@ void adamw(const AdamWRange& r) {
 
 void average(const float* running, const float* sample, float* next, float keep, float take, int64_t count) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) next[i] = keep * running[i] + take * sample[i];
+  for (int64_t i = 0; i < count; ++i) {
+    const bool is_finite = sample[i] - sample[i] == 0;
+    next[i] = is_finite ? keep * running[i] + take * sample[i] : running[i];
+  }
 }
 
 void blend(const float* state, const float* value, float* next, float keep, float take, int64_t count) {
@@ -48,4 +51,17 @@ double squares(const float* x, int64_t count) {
   return sum;
 }
 
-constexpr Loops loops{sgd, adamw, average, blend, scale, squares};
+/// Nonzero where one of the results is infinite or NaN.
+uint32_t unscale(const float* x, float* next, float factor, int64_t count) {
+  uint32_t overflow = 0;
+#pragma omp simd reduction(| : overflow)
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = factor * x[i];
+    next[i] = value;
+    const auto bits = __builtin_bit_cast(uint32_t, value);
+    overflow |= (bits & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
+  }
+  return overflow;
+}
+
+constexpr Loops loops{sgd, adamw, average, blend, scale, squares, unscale};

@@ -124,9 +124,11 @@ Body prepare_running_average(const NodeSignature& node) {
   const double momentum = node.attributes.real("momentum"), factor = node.attributes.real("sample_factor");
   return [=](const KernelArguments& call) {
     const float *running = input(call, 0), *sample = input(call, 1);
-    for (int64_t c = 0; c < channels; ++c)
-      output(call, 0)[c] = static_cast<float>((1 - momentum) * static_cast<double>(running[c]) +
-                                              momentum * factor * static_cast<double>(sample[c]));
+    for (int64_t c = 0; c < channels; ++c) {
+      const double average =
+          (1 - momentum) * static_cast<double>(running[c]) + momentum * factor * static_cast<double>(sample[c]);
+      output(call, 0)[c] = std::isfinite(sample[c]) ? static_cast<float>(average) : running[c];
+    }
   };
 }
 

@@ -1,10 +1,22 @@
-// Parameter updates, with the arithmetic of torch.optim.SGD, AdamW and Adam.
+// Parameter updates, with the arithmetic of torch.optim.SGD, AdamW and Adam, and the scaling of the loss.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "weft/runtime/reference/reference.h"
 
 namespace weft::reference {
 namespace {
+
+/// Where the operand `apply` is there and 0, the results are the states as they are.
+bool is_skipped(const KernelArguments& call, size_t apply) {
+  return call.inputs.size() > apply && *input(call, apply) == 0;
+}
+
+void leave_state(const KernelArguments& call, size_t from, size_t to, int64_t elements) {
+  if (call.outputs[to] != call.inputs[from])
+    std::memcpy(call.outputs[to], call.inputs[from], static_cast<size_t>(elements) * sizeof(float));
+}
 
 Body prepare_sgd(const NodeSignature& node) {
   const int64_t elements = node.inputs[0].elements();
@@ -12,6 +24,10 @@ Body prepare_sgd(const NodeSignature& node) {
   const bool nesterov = node.attributes.boolean("nesterov");
   return [=](const KernelArguments& call) {
     const float *parameter = input(call, 0), *gradient = input(call, 1), *velocity = input(call, 2);
+    if (is_skipped(call, 4)) {
+      leave_state(call, 0, 0, elements);
+      return leave_state(call, 2, 1, elements);
+    }
     const double rate = static_cast<double>(*input(call, 3));
     for (int64_t i = 0; i < elements; ++i) {
       const double p = static_cast<double>(parameter[i]);
@@ -32,6 +48,11 @@ Body prepare_adamw(const NodeSignature& node) {
   return [=](const KernelArguments& call) {
     const float *parameter = input(call, 0), *gradient = input(call, 1);
     const float *first = input(call, 2), *second = input(call, 3);
+    if (is_skipped(call, 6)) {
+      leave_state(call, 0, 0, elements);
+      leave_state(call, 2, 1, elements);
+      return leave_state(call, 3, 2, elements);
+    }
     const double rate = static_cast<double>(*input(call, 4));
     const double count = static_cast<double>(*input<int64_t>(call, 5)) + 1;
     const double correction1 = 1 - std::pow(beta1, count), correction2 = 1 - std::pow(beta2, count);
@@ -52,6 +73,7 @@ Body prepare_adamw(const NodeSignature& node) {
 Body prepare_blend(const NodeSignature& node) {
   const int64_t elements = node.inputs[0].elements();
   return [=](const KernelArguments& call) {
+    if (is_skipped(call, 4)) return leave_state(call, 0, 0, elements);
     const double keep = static_cast<double>(*input(call, 2)), take = static_cast<double>(*input(call, 3));
     for (int64_t i = 0; i < elements; ++i) {
       const double kept = keep == 0 ? 0 : keep * static_cast<double>(input(call, 0)[i]);
@@ -73,6 +95,44 @@ Body prepare_squared_norm(const NodeSignature& node) {
   };
 }
 
+Body prepare_unscale(const NodeSignature& node) {
+  const int64_t elements = node.inputs[0].elements();
+  return [=](const KernelArguments& call) {
+    const double scale = static_cast<double>(*input(call, 1));
+    bool finite = true;
+    for (int64_t i = 0; i < elements; ++i) {
+      const auto value = static_cast<float>(static_cast<double>(input(call, 0)[i]) / scale);
+      finite = finite && std::isfinite(value);
+      output(call, 0)[i] = value;
+    }
+    *output(call, 1) = finite ? 1 : 0;
+  };
+}
+
+/// torch.cuda.amp.GradScaler.update (_amp_update_scale_ in ATen/native/cuda/AmpKernels.cu).
+Body prepare_scale_update(const NodeSignature& node) {
+  const auto growth = static_cast<float>(node.attributes.real("growth_factor"));
+  const auto backoff = static_cast<float>(node.attributes.real("backoff_factor"));
+  const int64_t interval = node.attributes.integer("growth_interval");
+  return [=](const KernelArguments& call) {
+    float scale = *input(call, 0);
+    int64_t streak = *input<int64_t>(call, 1);
+    const int64_t updates = *input<int64_t>(call, 2), skipped = *input<int64_t>(call, 3);
+    const bool finite = *input(call, 4) != 0;
+    if (!finite) {
+      scale *= backoff;
+      streak = std::min<int64_t>(streak, 0) - 1;
+    } else if (streak = std::max<int64_t>(streak, 0) + 1; streak >= interval) {
+      if (std::isfinite(scale * growth)) scale *= growth;
+      streak = 0;
+    }
+    *output(call, 0) = scale;
+    *output<int64_t>(call, 1) = streak;
+    *output<int64_t>(call, 2) = updates + (finite ? 1 : 0);
+    *output<int64_t>(call, 3) = skipped + (finite ? 0 : 1);
+  };
+}
+
 }  // namespace
 
 void add_update(KernelTable& table) {
@@ -80,6 +140,8 @@ void add_update(KernelTable& table) {
   add_plain(table, "adamw_update", prepare_adamw);
   add_plain(table, "blend_update", prepare_blend);
   add_plain(table, "squared_norm", prepare_squared_norm);
+  add_plain(table, "unscale_gradient", prepare_unscale);
+  add_plain(table, "loss_scale_update", prepare_scale_update);
 }
 
 }  // namespace weft::reference

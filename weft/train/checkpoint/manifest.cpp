@@ -64,7 +64,7 @@ Position position_from(const json& j) {
 json to_json(const EpochMetrics& m) {
   return {{"epoch", m.epoch},
           {"step", m.step},
-          {"train_loss", m.train_loss},
+          {"train_loss", std::isfinite(m.train_loss) ? json(m.train_loss) : json()},
           {"train_accuracy", optional_number(m.train_accuracy)},
           {"test_loss", optional_number(m.test_loss)},
           {"test_accuracy", optional_number(m.test_accuracy)},
@@ -81,7 +81,7 @@ json to_json(const EpochMetrics& m) {
 EpochMetrics epoch_from(const json& j) {
   return {.epoch = whole_number(j.at("epoch")),
           .step = whole_number(j.at("step")),
-          .train_loss = j.at("train_loss"),
+          .train_loss = optional_number(j.at("train_loss")).value_or(NAN),
           .train_accuracy = optional_number(j.at("train_accuracy")),
           .test_loss = optional_number(j.at("test_loss")),
           .test_accuracy = optional_number(j.at("test_accuracy")),

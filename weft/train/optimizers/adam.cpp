@@ -20,7 +20,7 @@ void add_adam(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
     const ValueId second = builder.slot("second_moment", parameter.name);
     const auto [next, next_first, next_second] =
         ops::adamw_update(builder.graph(), parameter.value, parameter.gradient, first, second, parameter.learning_rate,
-                          builder.counter(), options, "update/" + parameter.name);
+                          builder.counter(), options, "update/" + parameter.name, builder.apply());
     builder.set_next(parameter.name, next);
     builder.set_next("first_moment", parameter.name, next_first);
     builder.set_next("second_moment", parameter.name, next_second);

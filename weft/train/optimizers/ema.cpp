@@ -17,8 +17,7 @@ void add_ema(UpdateBuilder& builder, const std::vector<std::string>& names) {
   const ValueId take = ops::add_scalar(graph, ops::negate(graph, keep), 1);
   for (const std::string& name : names) {
     const ValueId average = builder.slot(kEmaSlot, name, /*copies=*/true);
-    builder.set_next(kEmaSlot, name,
-                     ops::blend_update(graph, average, builder.latest(name), keep, take, "update/ema/" + name));
+    builder.set_next(kEmaSlot, name, builder.blend(average, builder.latest(name), keep, take, "update/ema/" + name));
   }
 }
 

@@ -27,11 +27,10 @@ void add_lookahead(UpdateBuilder& builder, const std::vector<UpdatedParameter>& 
   const ValueId keep_slow = rest_of(share), keep_fast = rest_of(now);
   for (const UpdatedParameter& parameter : parameters) {
     const ValueId fast = builder.latest(parameter.name);
-    const ValueId slow = ops::blend_update(graph, builder.slot("slow", parameter.name, /*copies=*/true), fast,
-                                           keep_slow, share, "update/slow/" + parameter.name);
+    const ValueId slow = builder.blend(builder.slot("slow", parameter.name, /*copies=*/true), fast, keep_slow, share,
+                                       "update/slow/" + parameter.name);
     builder.set_next("slow", parameter.name, slow);
-    builder.set_next(parameter.name,
-                     ops::blend_update(graph, fast, slow, keep_fast, now, "synchronise/" + parameter.name));
+    builder.set_next(parameter.name, builder.blend(fast, slow, keep_fast, now, "synchronise/" + parameter.name));
   }
 }
 

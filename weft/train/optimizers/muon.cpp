@@ -104,8 +104,8 @@ void add_hidden(UpdateBuilder& builder, const UpdatedParameter& parameter) {
   const ValueId rate = parameter.learning_rate;
   const ValueId keep = ops::add_scalar(graph, ops::multiply_scalar(graph, rate, -parameter.weight_decay), 1);
   builder.set_next(parameter.name,
-                   ops::blend_update(graph, parameter.value, direction, keep, ops::multiply_scalar(graph, rate, -scale),
-                                     "update/" + parameter.name));
+                   builder.blend(parameter.value, direction, keep, ops::multiply_scalar(graph, rate, -scale),
+                                 "update/" + parameter.name));
 }
 
 }  // namespace

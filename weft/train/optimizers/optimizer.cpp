@@ -2,6 +2,8 @@
 #include "weft/train/optimizers/optimizer.h"
 
 #include "weft/base/error.h"
+#include "weft/runtime/element.h"
+#include "weft/train/optimizers/loss_scaling.h"
 #include "weft/train/optimizers/update_builder.h"
 
 namespace weft::train {
@@ -22,11 +24,22 @@ void add_named(UpdateBuilder& builder, const std::vector<UpdatedParameter>& para
 
 }  // namespace
 
+void start_slots(const std::vector<SlotSpec>& slots, State& state) {
+  for (const SlotSpec& slot : slots) {
+    Tensor tensor = slot.copy_of.empty() ? Tensor(slot.type) : state.get(slot.copy_of).clone();
+    if (slot.start != 0)
+      for (int64_t i = 0; i < tensor.elements(); ++i) store_element(tensor.dtype(), tensor.data(), i, slot.start);
+    state.set(slot.name, std::move(tensor));
+  }
+}
+
 std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
                                  const std::vector<std::string>& statistics, const std::string& counter) {
   std::vector<TrainedParameter> clipped = parameters;
-  clip_gradients(graph, spec.clip, spec.metrics.gradient_norm, clipped);
+  std::vector<SlotSpec> slots;
   UpdateBuilder builder(graph, spec.optimizer, counter);
+  if (scales_loss(spec)) unscale_gradients(builder, spec.loss_scaling, clipped, slots);
+  clip_gradients(graph, spec.clip, spec.metrics.gradient_norm, clipped);
   const std::vector<UpdatedParameter> updated = assign_groups(builder, clipped);
   add_named(builder, updated);
   if (spec.lookahead.steps > 0) add_lookahead(builder, updated);
@@ -35,7 +48,9 @@ std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::v
     for (const TrainedParameter& parameter : parameters) averaged.push_back(parameter.name);
     add_ema(builder, averaged);
   }
-  return builder.finish();
+  const std::vector<SlotSpec> more = builder.finish();
+  slots.insert(slots.end(), more.begin(), more.end());
+  return slots;
 }
 
 std::vector<SlotSpec> add_optimizer(Graph& graph, const OptimizerSpec& spec,

@@ -29,8 +29,9 @@ void add_sgd(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parame
                                   .weight_decay = parameter.weight_decay,
                                   .nesterov = builder.spec().nesterov};
     const ValueId velocity = builder.slot("velocity", parameter.name);
-    const auto [next, next_velocity] = ops::sgd_update(builder.graph(), parameter.value, parameter.gradient, velocity,
-                                                       parameter.learning_rate, options, "update/" + parameter.name);
+    const auto [next, next_velocity] =
+        ops::sgd_update(builder.graph(), parameter.value, parameter.gradient, velocity, parameter.learning_rate,
+                        options, "update/" + parameter.name, builder.apply());
     builder.set_next(parameter.name, next);
     builder.set_next("velocity", parameter.name, next_velocity);
   }

@@ -50,7 +50,7 @@ ValueId UpdateBuilder::latest(const std::string& name) const {
 ValueId UpdateBuilder::blend_slot(const std::string& slot, const std::string& parameter, ValueId value, ValueId keep,
                                   ValueId take) {
   const ValueId now = this->slot(slot, parameter);
-  const ValueId next = ops::blend_update(graph_, now, value, keep, take, "update/" + slot + "/" + parameter);
+  const ValueId next = blend(now, value, keep, take, "update/" + slot + "/" + parameter);
   set_next(slot, parameter, next);
   return next;
 }
@@ -63,8 +63,8 @@ ValueId UpdateBuilder::average_slot(const std::string& slot, const std::string& 
 void UpdateBuilder::descend(const UpdatedParameter& parameter, ValueId direction, ValueId rate, double decay) {
   const ValueId keep =
       decay == 0 ? constant(1) : ops::add_scalar(graph_, ops::multiply_scalar(graph_, rate, -decay), 1, "keep");
-  set_next(parameter.name, ops::blend_update(graph_, parameter.value, direction, keep, ops::negate(graph_, rate),
-                                             "update/" + parameter.name));
+  set_next(parameter.name,
+           blend(parameter.value, direction, keep, ops::negate(graph_, rate), "update/" + parameter.name));
 }
 
 ValueId UpdateBuilder::decayed_gradient(const UpdatedParameter& parameter) {

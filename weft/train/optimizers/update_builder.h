@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/ops/loss_scaling.h"
 #include "weft/train/optimizers/optimizer.h"
 
 namespace weft::train {
@@ -32,7 +33,14 @@ class UpdateBuilder {
   /// A constant, or, where a schedule moves it, the scalar input "momentum".
   ValueId momentum();
   /// i64, counts updates from 0.
-  ValueId counter() { return scalar(counter_, DType::i64); }
+  ValueId counter() { return updates_.valid() ? updates_ : scalar(counter_, DType::i64); }
+  /// From now on updates leave all states as they are where `apply` (f32[]) is 0; `updates` (i64[]) counts the others.
+  void apply_where(ValueId apply, ValueId updates) {
+    apply_ = apply;
+    updates_ = updates;
+  }
+  /// For updates that are made without blend(): invalid where they always happen.
+  ValueId apply() const { return apply_; }
   ValueId constant(double value);
   /// 1 - beta^t with t = counter + 1, to f32 precision for every t.
   ValueId bias_correction(double beta);
@@ -45,6 +53,10 @@ class UpdateBuilder {
   /// The parameter or statistic as it is after all updates so far.
   ValueId latest(const std::string& name) const;
 
+  /// state' = keep * state + take * value
+  ValueId blend(ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name) {
+    return ops::blend_update(graph_, state, value, keep, take, name, apply_);
+  }
   /// slot' = keep * slot + take * value; declares the slot and gives its successor.
   ValueId blend_slot(const std::string& slot, const std::string& parameter, ValueId value, ValueId keep, ValueId take);
   /// An exponential average: slot' = share * slot + (1 - share) * value.
@@ -61,6 +73,7 @@ class UpdateBuilder {
   Graph& graph_;
   const OptimizerSpec& spec_;
   std::string counter_;
+  ValueId apply_, updates_;
   std::vector<SlotSpec> slots_;
   std::map<std::string, ValueId> next_;  // by state
 };
