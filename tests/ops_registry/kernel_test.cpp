@@ -186,6 +186,7 @@ TEST_P(FastKernel, EveryCandidateServesSomeExample) {
   std::vector<int> served(candidates.size(), 0);
   std::vector<NodeSignature> plain = large_convolutions(*GetParam());
   for (const Question& question : questions_of(*GetParam(), kDerivedSizes)) plain.push_back(question.plain);
+  for (const Question& question : questions_of(*GetParam(), 0, DType::f16)) plain.push_back(question.plain);
   for (const NodeSignature& signature : plain)
     for (const NodeSignature& node : layouts_of(signature, backend_with(2)))
       for (size_t i = 0; i < candidates.size(); ++i) {

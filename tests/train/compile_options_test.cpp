@@ -73,10 +73,14 @@ TEST(CompileOptionsTest, NamesAnExceptionThatCannotBeRead) {
 TEST(CompileOptionsTest, APrecisionThatTheMachineLacksNamesAnother) {
   EXPECT_EQ(error_of(spec_with("bf16"), kNew), "");
   EXPECT_THAT(error_of(spec_with("bf16"), kPlain), HasSubstr("precision bf16: this CPU has no instructions for bf16"));
-  EXPECT_EQ(error_of(spec_with("f16"), kNew),
-            "precision f16: nothing here computes faster in f16 than in f32; choose bf16, or auto for what fits the "
-            "machine");
-  EXPECT_THAT(error_of(spec_with("f16"), kPlain), HasSubstr("choose f32"));
+}
+
+TEST(CompileOptionsTest, F16IsThereOnEveryMachine) {
+  EXPECT_EQ(error_of(spec_with("f16"), kPlain), "");
+  EXPECT_EQ(compile_options(spec_with("f16"), kPlain).precision.dtype, DType::f16);
+  RunSpec spec = spec_with("f16");
+  choose_precision(spec, "", kPlain, [](const std::string& line) { ADD_FAILURE() << line; });
+  EXPECT_EQ(spec.precision, "f16");
 }
 
 TEST(CompileOptionsTest, AModelTrainedInAPrecisionThatIsMissingIsUsedInF32) {

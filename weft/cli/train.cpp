@@ -92,7 +92,9 @@ train::RunSpec spec_from(const TrainOptions& options) {
     train::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of");
   if (options.loss_scaling) set_loss_scaling(spec, *options.loss_scaling);
   for (const std::string& assignment : options.set) train::set_from_text(spec, assignment);
+  const bool is_automatic = spec.precision == "auto";
   train::resolve(spec);
+  if (is_automatic) spec.precision = "auto";  // which the run decides by measuring
   return spec;
 }
 

@@ -4,6 +4,8 @@
 #include <span>
 
 #include "weft/base/error.h"
+#include "weft/ops/all.h"
+#include "weft/runtime/native/through_f32.h"
 #include "weft/runtime/onednn/convolution.h"
 #include "weft/runtime/onednn/isa.h"
 
@@ -61,6 +63,7 @@ KernelTable standard_kernels() {
   KernelTable table;
   add_native_kernels(table);
   add_onednn_kernels(table);
+  native::add_through_f32(table, ops::make_registry(), native::detect_isa());
   add_reference_kernels(table);
   return table;
 }
@@ -75,7 +78,9 @@ CpuBackend::CpuBackend(int threads, KernelTable kernels) : table_(std::move(kern
   if (threads < 1) fail(ErrorKind::usage, "--threads {}: a step needs at least one thread; try --threads 1", threads);
 }
 
-std::optional<LayoutChoice> CpuBackend::preferred_layouts(const NodeSignature& node) const {
+std::optional<LayoutChoice> CpuBackend::preferred_layouts(const NodeSignature& asked) const {
+  // What is computed through f32 takes the layouts that it has there.
+  const NodeSignature node = computes_fast(DType::f16) ? asked : native::in_f32(asked);
   const auto& candidates = table_.candidates(node.op->name);
   const auto first_onednn = std::find_if(candidates.begin(), candidates.end(), is_onednn);
   if (first_onednn == candidates.end()) return std::nullopt;

@@ -10,13 +10,9 @@ namespace {
 std::string lacks(const std::string& precision, const Backend& backend) {
   const std::optional<DType> dtype = parse_dtype(precision);
   check(dtype.has_value(), "a resolved precision is a type");
-  if (*dtype == DType::f32 || backend.computes_fast(*dtype)) return "";
-  if (*dtype == DType::bf16)
-    return "this CPU has no instructions for bf16 (AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them; choose f32, "
-           "or "
-           "auto for what fits the machine";
-  return fmt::format("nothing here computes faster in {} than in f32; choose {}, or auto for what fits the machine",
-                     precision, automatic_precision(backend));
+  if (*dtype != DType::bf16 || backend.computes_fast(*dtype)) return "";
+  return "this CPU has no instructions for bf16 (AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them; choose f32, or "
+         "auto for what fits the machine";
 }
 
 std::string trimmed(std::string text) {

@@ -17,7 +17,8 @@ CompileOptions compile_options(const RunSpec& spec, const Backend& backend);
 void choose_precision(RunSpec& spec, const std::string& given, const Backend& backend,
                       const std::function<void(const std::string&)>& note);
 
-/// The fastest precision that trains as well as f32: bf16 where the machine multiplies it faster, else f32.
+/// The precision that trains as well as f32 and is likely to be the fastest: bf16 where the machine multiplies it
+/// faster, else f32.
 std::string automatic_precision(const Backend& backend);
 
 }  // namespace weft::train

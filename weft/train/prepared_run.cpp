@@ -19,6 +19,8 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
       backend(static_cast<int>(spec.threads), library.kernels, std::move(tuning)),
+      precision_times(
+          choose_automatic_precision(library, spec, model_input(run_data.description, shapes.front()), backend)),
       step(build_training_step(library, spec, model_input(run_data.description, shapes.front()))),
       arena(std::make_shared<Arena>()),
       training([this](const StepShape& shape) { return build_training(shape); }, backend,

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "weft/runtime/tuned_backend.h"
+#include "weft/train/automatic_precision.h"
 #include "weft/train/course.h"
 #include "weft/train/library.h"
 #include "weft/train/run_data.h"
@@ -32,8 +33,9 @@ class PreparedRun {
   Course course;
   std::vector<StepShape> shapes;  // of the training step, over the run
   TunedBackend backend;
-  TrainingStep step;             // of the first shape
-  std::shared_ptr<Arena> arena;  // of all steps, which run in turn
+  const std::optional<PrecisionTimes> precision_times;  // where spec.precision was auto and had to be measured
+  TrainingStep step;                                    // of the first shape
+  std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
   StepCache training, evaluation;
   std::optional<StepCache> update;  // of an accumulated step
   double compile_seconds = 0;

@@ -1,5 +1,7 @@
 // Loops of cast over elements [begin, end); compiled per instruction set (multiversion.h).
 
+#include "weft/runtime/native/half_loops.h"
+
 template <typename To, typename From>
 void cast_range(void* to_data, const void* from_data, int64_t begin, int64_t end) {
   To* const to = static_cast<To*>(to_data);
@@ -19,6 +21,14 @@ void cast_stored(void* to_data, const void* from_data, int64_t begin, int64_t en
   });
 }
 
+void cast_from_half(void* to, const void* from, int64_t begin, int64_t end) {
+  widen_halves(static_cast<const uint16_t*>(from) + begin, static_cast<float*>(to) + begin, end - begin);
+}
+
+void cast_to_half(void* to, const void* from, int64_t begin, int64_t end) {
+  narrow_to_halves(static_cast<const float*>(from) + begin, static_cast<uint16_t*>(to) + begin, end - begin);
+}
+
 CastRange range_of(DType from, DType to) {
   if (from == to) {
     const int64_t size = size_of(from);
@@ -33,10 +43,12 @@ CastRange range_of(DType from, DType to) {
     if (from == DType::i64) return cast_range<float, int64_t>;
     if (from == DType::f64) return cast_range<float, double>;
     if (from == DType::bf16) return cast_stored<float, Bf16>;
+    if (from == DType::f16) return cast_from_half;
   }
   if (from == DType::f32) {
     if (to == DType::f64) return cast_range<double, float>;
     if (to == DType::bf16) return cast_stored<Bf16, float>;
+    if (to == DType::f16) return cast_to_half;
   }
   return nullptr;
 }
