@@ -315,8 +315,9 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   if (options.note && run.precision_times) options.note(describe(*run.precision_times));
   if (options.note && run.spec.precision == "f16" && !run.backend.computes_fast(DType::f16))
     options.note(
-        "precision f16: on this CPU kernels compute in f32 and store f16, which takes half the memory and more time; "
-        "bf16 and f32 are faster");
+        "precision f16: on this CPU kernels compute in f32 and store f16, for less memory with large batches; bf16 and "
+        "f32 "
+        "are faster");
   note_files(run, options);
   if (options.note)
     for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))
