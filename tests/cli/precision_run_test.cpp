@@ -96,7 +96,9 @@ TEST_F(PrecisionRun, AutoMeasuresAStepInEachAndKeepsWhatItChose) {
   const std::string chosen = json_of("measured/summary.json")["precision"];
   EXPECT_TRUE(chosen == "f32" || chosen == "bf16") << chosen;
   EXPECT_NE(read_all(path("measured/spec.toml")).find("precision = \"" + chosen + "\""), std::string::npos);
-  if (has_bf16()) EXPECT_NE(outcome.err.find(" ms in bf16: computing in " + chosen), std::string::npos) << outcome.err;
+  if (has_bf16()) {
+    EXPECT_NE(outcome.err.find(" ms in bf16: computing in " + chosen), std::string::npos) << outcome.err;
+  }
 }
 
 TEST_F(PrecisionRun, OneModelIsEvaluatedInEitherPrecision) {
