@@ -51,7 +51,7 @@ TEST_F(CpuBackendTest, PrefersItsOwnKernelsWhereNoneWasMeasuredFaster) {
       %y = gelu(%x) : f32[2,16,8,8])");
   std::vector<std::string> families;
   for (const KernelCandidate& candidate : backend_.table().candidates("gelu")) families.push_back(candidate.family);
-  EXPECT_THAT(families, ElementsAre("native", "onednn", "reference"));
+  EXPECT_THAT(families, ElementsAre("native", "onednn", "through f32", "reference"));
   EXPECT_THAT(backend_.choose_kernel(node).kernel, StartsWith("native:"));
 }
 
@@ -69,7 +69,8 @@ TEST_F(CpuBackendTest, SaysWhyBetterCandidatesDeclined) {
       batch %w "w" : f32[4,4]
       %y = matmul(%x, %w) : f32[0,4])"));
   EXPECT_THAT(choice.kernel, StartsWith("reference"));
-  EXPECT_THAT(choice.declined, ElementsAre("onednn: no, because an operand is empty"));
+  EXPECT_THAT(choice.declined,
+              ElementsAre("onednn: no, because an operand is empty", "through f32: no, because no operand is f16"));
 }
 
 TEST_F(CpuBackendTest, WhereAllDeclineTheErrorSaysWhy) {

@@ -68,7 +68,7 @@ std::optional<PrecisionTimes> choose_automatic_precision(const Library& library,
 }
 
 std::string describe(const PrecisionTimes& times) {
-  return fmt::format("precision auto: a step takes {:.3g} ms in f32, {:.3g} ms in bf16: computing in {}",
+  return fmt::format("precision auto: a step takes {:.4g} ms in f32, {:.4g} ms in bf16: computing in {}",
                      1e3 * times.f32_seconds, 1e3 * times.bf16_seconds, faster_precision(times));
 }
 

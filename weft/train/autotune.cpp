@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/train/chosen_kernels.h"
 
 namespace weft::train {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "weft/runtime/tuned_backend.h"
@@ -29,9 +28,8 @@ Tuning tuning_of(Autotune autotune, int64_t threads, const Note& note);
 /// Keeps what was measured for later programs, and says what came of it. Nothing where nothing was measured.
 void keep_measured(const TunedBackend& backend, const Note& note);
 
-/// The choices as they stand in plan.json: of all the plans of a run.
-nlohmann::json chosen_kernels_json(const TunedBackend& backend);
-/// Those of a run that goes on, or is looked at: what it computes then does not depend on what was measured since.
+/// The choices of a run that goes on, or is looked at, from its plan.json (see chosen_kernels.h): what it computes then
+/// does not depend on what was measured since.
 Tuning tuning_of_run(const RunDirectory& directory, const Note& note);
 
 }  // namespace weft::train

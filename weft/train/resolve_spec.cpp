@@ -183,23 +183,25 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task tas
   defaults.optimizer.name = spec.optimizer.name;
   resolve_optimizer(defaults.optimizer);
   const std::vector<Field> fields = fields_of(copy), default_fields = fields_of(defaults);
+  // By name: the fields of groups and model options stand between the others.
+  const auto value_of = [](const std::vector<Field>& all, std::string_view key) {
+    return literal(*std::find_if(all.begin(), all.end(), [&](const Field& field) { return field.key == key; }));
+  };
   std::vector<std::string> keys;
   for (const auto& [key, optimizers] : kUses) {
     if (fmt::format(" {} ", optimizers).find(fmt::format(" {} ", spec.optimizer.name)) != std::string::npos) continue;
-    const auto value = [key = key](const std::vector<Field>& all) {
-      return literal(*std::find_if(all.begin(), all.end(), [&](const Field& field) { return field.key == key; }));
-    };
-    if (value(fields) != value(default_fields))
-      keys.push_back(fmt::format("{} = {} with optimizer.name = '{}'", key, value(fields), spec.optimizer.name));
+    if (value_of(fields, key) != value_of(default_fields, key))
+      keys.push_back(
+          fmt::format("{} = {} with optimizer.name = '{}'", key, value_of(fields, key), spec.optimizer.name));
   }
   if (spec.optimizer.momentum_schedule.changes() && spec.optimizer.momentum != defaults.optimizer.momentum)
     keys.push_back(fmt::format("optimizer.momentum = {} with momentum_schedule.name = '{}'", spec.optimizer.momentum,
                                spec.optimizer.momentum_schedule.name));
   add_unused_batches(spec, keys);
-  for (size_t index = 0; index < fields.size() && !scales_loss(spec); ++index)
-    if (fields[index].key.starts_with("loss_scaling.") && fields[index].key != "loss_scaling.mode" &&
-        literal(fields[index]) != literal(default_fields[index]))
-      keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", fields[index].key, literal(fields[index]),
+  for (const Field& field : fields)
+    if (!scales_loss(spec) && field.key.starts_with("loss_scaling.") && field.key != "loss_scaling.mode" &&
+        literal(field) != value_of(default_fields, field.key))
+      keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", field.key, literal(field),
                                  spec.loss_scaling.mode,
                                  spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : ""));
   if (spec.loss.label_smoothing > 0 && task == data::Task::regression)

@@ -14,6 +14,7 @@
 #include "weft/train/arena_limit.h"
 #include "weft/train/autotune.h"
 #include "weft/train/checkpoint/store.h"
+#include "weft/train/chosen_kernels.h"
 #include "weft/train/fit.h"
 #include "weft/train/initial_weights.h"
 #include "weft/train/long_texts.h"

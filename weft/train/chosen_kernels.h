@@ -1,0 +1,13 @@
+// The kernels that a run chose by their time, as they stand in its plan.json.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "weft/runtime/tuned_backend.h"
+
+namespace weft::train {
+
+/// Of all the plans of a run. tuning_of_run() (autotune.h) reads them back.
+nlohmann::json chosen_kernels_json(const TunedBackend& backend);
+
+}  // namespace weft::train
