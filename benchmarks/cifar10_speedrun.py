@@ -6,7 +6,7 @@ with as many threads; PyTorch in channels-last with bfloat16 autocast. Only the 
 statistics of the norms, which the paper's look-ahead averages too. The time is that of everything: start, reading,
 whitening, training, the evaluation of six views of each test image; in PyTorch without its import.
 
-  /usr/bin/python3 benchmarks/cifar10_speedrun.py DIR                                  # about a quarter of an hour on two cores
+  /usr/bin/python3 benchmarks/cifar10_speedrun.py DIR                                  # about twenty minutes on two cores
   /usr/bin/python3 benchmarks/cifar10_speedrun.py DIR --only weft                      # what `make speedrun` does
   /usr/bin/python3 benchmarks/cifar10_speedrun.py DIR --images-per-file 1000 --epochs 5   # a short one
 
