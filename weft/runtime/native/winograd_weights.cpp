@@ -21,7 +21,7 @@ namespace {
 
 using namespace winograd;
 
-constexpr int64_t kTileBytes = 700 << 10;       // of transformed tiles that lie in memory at a time
+constexpr int64_t kTileBytes = 700 << 10;     // of transformed tiles that lie in memory at a time
 constexpr int64_t kMostSumBytes = 256 << 20;  // of all parts
 
 class WinogradWeights : public Kernel {
