@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/plan/plain_backend.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/plan/make_plan.h"
@@ -9,21 +10,10 @@
 namespace weft {
 namespace {
 
-/// A machine with one kernel for everything, which wants 1024 bytes to cast.
-class PlainBackend : public Backend {
- public:
-  std::optional<LayoutChoice> preferred_layouts(const NodeSignature&) const override { return std::nullopt; }
-  bool supports_layouts(const NodeSignature&) const override { return true; }
-  KernelChoice choose_kernel(const NodeSignature& node) const override {
-    return {"plain", node.op->name == "cast" ? 1024 : 0, {}};
-  }
-  bool computes_fast(DType) const override { return false; }
-};
-
 CountedWork count(const char* text) {
   const OpRegistry registry = ops::make_registry();
   const Graph graph = parse_graph(text, registry);
-  return count_work(graph, make_plan(graph, PlainBackend(), 1));
+  return count_work(graph, make_plan(graph, PlainBackend("cast"), 1));
 }
 
 // A product of [2,3] and [3,4], its result viewed as another shape, cast, and laid out as images.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/plan/plain_backend.h"
 #include "weft/base/error.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
@@ -15,17 +16,6 @@
 
 namespace weft {
 namespace {
-
-/// A machine with one kernel for everything.
-class PlainBackend : public Backend {
- public:
-  std::optional<LayoutChoice> preferred_layouts(const NodeSignature&) const override { return std::nullopt; }
-  bool supports_layouts(const NodeSignature&) const override { return true; }
-  KernelChoice choose_kernel(const NodeSignature& node) const override {
-    return {"plain", node.op->name == "conv2d" ? 1024 : 0, {}};
-  }
-  bool computes_fast(DType) const override { return false; }
-};
 
 class MakePlan : public testing::Test {
  protected:
@@ -39,7 +29,7 @@ class MakePlan : public testing::Test {
     return names;
   }
   OpRegistry registry_ = ops::make_registry();
-  PlainBackend backend_;
+  PlainBackend backend_{"conv2d"};
 };
 
 TEST_F(MakePlan, ChainUsesTwoBuffersInTurn) {

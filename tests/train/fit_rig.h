@@ -91,4 +91,18 @@ inline RunSpec spec_for(const std::string& model, double epochs) {
   return spec;
 }
 
+/// Everything around the optimiser switched on.
+inline RunSpec full_spec(const std::string& optimizer, int64_t accumulate, double epochs) {
+  RunSpec spec = spec_for("lenet5", epochs);
+  spec.optimizer.name = optimizer;
+  spec.optimizer.learning_rate = 0;
+  resolve(spec);
+  spec.batch = 16 / accumulate;
+  spec.accumulate = accumulate;
+  spec.clip = {.norm = 1, .value = 0.5};
+  spec.ema.decay = 0.9;
+  spec.lookahead.steps = 5;
+  return spec;
+}
+
 }  // namespace weft::train

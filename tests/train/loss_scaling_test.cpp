@@ -84,15 +84,7 @@ TEST(LossScaling, WhatFollowsAnOverflowIsAsIfItHadNotBeen) {
 }
 
 RunSpec scaled_run(const std::string& optimizer, int64_t accumulate, const std::string& mode) {
-  RunSpec spec = spec_for("lenet5", 1);
-  spec.optimizer.name = optimizer;
-  spec.optimizer.learning_rate = 0;
-  resolve(spec);
-  spec.batch = 16 / accumulate;
-  spec.accumulate = accumulate;
-  spec.clip = {.norm = 1, .value = 0.5};
-  spec.ema.decay = 0.9;
-  spec.lookahead.steps = 5;
+  RunSpec spec = full_spec(optimizer, accumulate, 1);
   spec.loss_scaling.mode = mode;
   spec.loss_scaling.growth_interval = 2;
   return spec;

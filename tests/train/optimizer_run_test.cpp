@@ -18,20 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Everything switched on.
-RunSpec full_spec(const std::string& optimizer, int64_t accumulate) {
-  RunSpec spec = spec_for("lenet5", 2);
-  spec.optimizer.name = optimizer;
-  spec.optimizer.learning_rate = 0;
-  resolve(spec);
-  spec.batch = 16 / accumulate;
-  spec.accumulate = accumulate;
-  spec.clip = {.norm = 1, .value = 0.5};
-  spec.ema.decay = 0.9;
-  spec.lookahead.steps = 5;
-  return spec;
-}
-
 class CheckpointDirectory {
  public:
   CheckpointDirectory() {
@@ -73,12 +59,12 @@ void expect_bitwise_resume(const RunSpec& spec) {
 
 TEST(OptimizerRun, ContinuedFromACheckpointIsBitwiseTheSame) {
   for (const char* optimizer : {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"})
-    for (const int64_t accumulate : {1, 4}) expect_bitwise_resume(full_spec(optimizer, accumulate));
+    for (const int64_t accumulate : {1, 4}) expect_bitwise_resume(full_spec(optimizer, accumulate, 2));
 }
 
 TEST(OptimizerRun, ContinuedWithAScaledLossIsBitwiseTheSame) {
   for (const int64_t accumulate : {1, 4}) {
-    RunSpec spec = full_spec("adamw", accumulate);
+    RunSpec spec = full_spec("adamw", accumulate, 2);
     spec.loss_scaling.mode = "dynamic";
     spec.loss_scaling.growth_interval = 3;  // the scale changes on the way
     expect_bitwise_resume(spec);
