@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
+#include "weft/runtime/native/native.h"
 #include "weft/runtime/native/through_f32.h"
 #include "weft/runtime/onednn/convolution.h"
 #include "weft/runtime/onednn/isa.h"
@@ -63,6 +64,7 @@ KernelTable standard_kernels() {
   KernelTable table;
   add_native_kernels(table);
   add_onednn_kernels(table);
+  native::add_weight_tiles(table, native::detect_isa());
   native::add_through_f32(table, ops::make_registry(), native::detect_isa());
   add_reference_kernels(table);
   return table;

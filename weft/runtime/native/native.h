@@ -32,6 +32,7 @@ void add_copies(KernelTable&, Isa);            // constant, broadcast_to, slice,
 void add_transpose(KernelTable&, Isa);         // transpose
 void add_cast(KernelTable&, Isa);              // cast
 void add_reorder(KernelTable&, Isa);           // reorder
+void add_weight_tiles(KernelTable&, Isa);  // cast and reorder of weights in tiles: before all other kernels of theirs
 
 /// Registers every family for one instruction set.
 void add_kernels(KernelTable&, Isa);

@@ -57,16 +57,22 @@ WEFT_INLINE V load(const Bf16* from) {
     return __builtin_bit_cast(V, widened<kCount>(bits, std::make_index_sequence<2 * kCount>{}));
 }
 
-/// To nearest, ties to even; NaN stays a (quiet) NaN. Not by the processor's own conversion (AVX512_BF16), which makes
-/// zeros of subnormal numbers.
+/// The numbers as bf16, in the upper halves of their 32 bits; the lower halves are arbitrary. To nearest, ties to even;
+/// NaN stays a (quiet) NaN. Not by the processor's own conversion (AVX512_BF16), which makes zeros of subnormal
+/// numbers.
+template <typename V>
+WEFT_INLINE typename Bits<lanes_of<V>>::Wide rounded_above(V value) {
+  using Wide = typename Bits<lanes_of<V>>::Wide;
+  const Wide bits = __builtin_bit_cast(Wide, value);
+  const Wide rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return value != value ? bits | 0x400000u : rounded;
+}
+
 template <typename V>
 WEFT_INLINE void store(Bf16* to, V value) {
   constexpr int64_t kCount = lanes_of<V>;
-  using Wide = typename Bits<kCount>::Wide;
   using Narrow = typename Bits<kCount>::Narrow;
-  const Wide bits = __builtin_bit_cast(Wide, value);
-  const Wide rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  const Wide chosen = value != value ? bits | 0x400000u : rounded;
+  const auto chosen = rounded_above(value);
   Narrow narrow;
   if constexpr (kCount == 1)
     narrow = static_cast<Narrow>(chosen >> 16);
