@@ -37,6 +37,13 @@ CASES = [
     ("lenet5", (3, 32, 32), 10, 16, 0.01, {}),
     ("resnet9", (3, 32, 32), 10, 16, 0.002, {"width": 16}),
     ("resnet18", (3, 32, 32), 10, 8, 0.0005, {"stem": "small"}),
+    # Maps of 25, 13 and 7 places, which halve to one more than pairs.
+    ("resnet18", (3, 100, 98), 10, 4, 0.0005, {"width": 16, "stem": "deep", "shortcut": "average_pool"}),
+    ("resnet18", (3, 100, 98), 10, 4, 0.0005, {"width": 16, "stem": "imagenet", "downsample": "blur"}),
+    ("resnet50", (3, 40, 44), 10, 4, 0.0005,
+     {"width": 16, "stem": "deep", "stem_reduction": "convolution", "shortcut": "average_pool", "downsample": "blur",
+      "last_stride": 1}),
+    ("resnet50", (3, 40, 44), 10, 4, 0.0005, {"width": 16, "stem": "imagenet", "stem_reduction": "pooling"}),
     ("wide_resnet", (3, 16, 16), 10, 8, 0.002, {"depth": 16, "width": 2}),
     ("densenet121", (3, 16, 16), 10, 8, 0.002, {"growth": 12, "blocks": "2,3,4"}),
     ("mobilenet_v2", (3, 32, 32), 10, 4, 0.0002, {"width": "0.25", "dropout": 0}),

@@ -229,7 +229,7 @@ TEST_F(Models, ListWithAHole) {
 }
 TEST_F(Models, UnknownStem) {
   EXPECT_EQ(usage_error("resnet18", {{"stem", "cifar"}}),
-            "[resnet18] option stem wants one of imagenet, small, got 'cifar'");
+            "[resnet18] option stem wants one of imagenet, small, deep, got 'cifar'");
 }
 TEST_F(Models, CertainDropout) {
   EXPECT_EQ(error("transformer_lm", {2, {16}, 65}, {{"dropout", "1"}}, ErrorKind::usage),

@@ -61,6 +61,40 @@ TEST(Zoo, HasThePublishedParametersAndMultiplyAdds) {
   }
 }
 
+/// timm's table of benchmarks counts two operations more for each value that a batch norm gives, and the blur's nine.
+double timm_giga_multiply_adds(const Model& model) {
+  int64_t count = multiply_adds(model.graph);
+  for (const Node& node : model.graph.nodes()) {
+    const int64_t values = model.graph.type(node.outputs[0]).elements();
+    if (node.op->name == "batch_norm_inference") count += 2 * values;
+    if (node.op->name == "avg_pool2d" && !node.attributes.boolean("count_padding")) count += 9 * values;
+  }
+  return static_cast<double>(count) / 1e9;
+}
+
+// results/benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv of timm; its parameters have two decimals, these here are
+// those of benchmarks/peer/models.py, whose training equals weft's (tools/peer_check.py).
+TEST(Zoo, ResnetVariantsAreTimms) {
+  const ModelOptions c{{"stem", "deep"}}, d{{"stem", "deep"}, {"shortcut", "average_pool"}};
+  const ModelOptions blur{{"downsample", "blur"}};
+  ModelOptions blur_d = d;
+  blur_d.insert(*blur.begin());
+  const std::vector<Published> variants{
+      {"resnet50", {}, {3, 224, 224}, 1000, 25557032, 4.11},
+      {"resnet50", c, {3, 224, 224}, 1000, 25576264, 4.35},
+      {"resnet50", d, {3, 224, 224}, 1000, 25576264, 4.35},
+      {"resnet101", d, {3, 224, 224}, 1000, 44568392, 8.08},
+      {"resnet50", blur, {3, 224, 224}, 1000, 25557032, 5.16},
+      {"resnet50", blur_d, {3, 224, 224}, 1000, 25576264, 5.40},
+  };
+  const OpRegistry registry = ops::make_registry();
+  for (const Published& p : variants) {
+    const Model model = build(registry, p.name, {1, p.shape, p.classes}, p.options, Mode::inference);
+    EXPECT_EQ(trainable(model), p.parameters) << p.giga_multiply_adds;
+    EXPECT_NEAR(timm_giga_multiply_adds(model), p.giga_multiply_adds, p.tolerance);
+  }
+}
+
 class ZooModel : public ::testing::Test {
  protected:
   Model make(const std::string& name, std::vector<int64_t> shape, const ModelOptions& options = {}) {
@@ -95,6 +129,63 @@ TEST_F(ZooModel, SmallStemsKeepSmallImagesLarge) {
   EXPECT_EQ(sides_of("mobilenet_v2", 32, "features.18.2"), 4);
   EXPECT_EQ(sides_of("mobilenet_v2", 64, "features.18.2"), 2);
   EXPECT_EQ(sides_of("densenet121", 32, "features.relu5", {{"stem", "imagenet"}}), 1);
+}
+
+/// Deep stems and averaged shortcuts have timm's names, so that its weights load.
+TEST_F(ZooModel, NamesOfResnet50d) {
+  const auto d = parameters("resnet50", {3, 64, 64}, {{"stem", "deep"}, {"shortcut", "average_pool"}});
+  EXPECT_EQ(d.at("conv1.0.weight").shape, Shape({32, 3, 3, 3}));
+  EXPECT_EQ(d.at("conv1.4.running_mean").shape, Shape({32}));
+  EXPECT_EQ(d.at("conv1.6.weight").shape, Shape({64, 32, 3, 3}));
+  EXPECT_EQ(d.at("layer1.0.downsample.1.weight").shape, Shape({256, 64, 1, 1}));
+  EXPECT_EQ(d.at("layer4.0.downsample.2.bias").shape, Shape({2048}));
+  EXPECT_FALSE(d.contains("conv1.weight") || d.contains("layer1.0.downsample.0.weight"));
+  // resnetblur50 has those of resnet50.
+  const auto blur = parameters("resnet50", {3, 64, 64}, {{"downsample", "blur"}});
+  for (const auto& [name, parameter] : parameters("resnet50", {3, 64, 64}))
+    EXPECT_EQ(blur.at(name).shape, parameter.shape) << name;
+}
+
+TEST_F(ZooModel, ResnetOptionsEnlargeTheMaps) {
+  const auto last_map = [&](const ModelOptions& options, int64_t pixels = 128) {
+    const Model model = make("resnet18", {3, pixels, pixels}, options);
+    return model.graph.shape(model.graph.find_value("layer4.1.out"));
+  };
+  EXPECT_EQ(last_map({}), Shape({2, 512, 4, 4}));
+  EXPECT_EQ(last_map({{"last_stride", "1"}}), Shape({2, 512, 8, 8}));
+  for (const char* stem : {"imagenet", "deep"})
+    for (const char* reduction : {"convolution", "pooling"})
+      EXPECT_EQ(last_map({{"stem", stem}, {"stem_reduction", reduction}}), Shape({2, 512, 8, 8})) << stem << reduction;
+  EXPECT_EQ(last_map({{"width", "16"}}), Shape({2, 128, 4, 4}));
+  // 100 pixels: 25, 13, 7, 4. Pooling and blur round up as strided convolutions do.
+  for (const ModelOptions& options :
+       std::vector<ModelOptions>{{}, {{"shortcut", "average_pool"}}, {{"downsample", "blur"}}})
+    EXPECT_EQ(last_map(options, 100), Shape({2, 512, 4, 4}));
+}
+
+TEST_F(ZooModel, ResidualPathsBeginAtZeroWhereAsked) {
+  using Kind = Initializer::Kind;
+  for (const auto& [model, last] : std::map<std::string, std::string>{{"resnet18", "bn2"}, {"resnet50", "bn3"}}) {
+    EXPECT_EQ(parameters(model, {3, 64, 64}).at("layer2.1." + last + ".weight").initializer.kind, Kind::ones);
+    const auto zero = parameters(model, {3, 64, 64}, {{"zero_init_residual", "yes"}});
+    EXPECT_EQ(zero.at("layer2.1." + last + ".weight").initializer.kind, Kind::zeros);
+    EXPECT_EQ(zero.at("layer2.0." + last + ".weight").initializer.kind, Kind::zeros);
+    for (const char* other : {"bn1.weight", "layer2.1.bn1.weight", "layer2.0.downsample.1.weight"})
+      EXPECT_EQ(zero.at(other).initializer.kind, Kind::ones) << other;
+  }
+}
+
+TEST_F(ZooModel, StemReductionOfASmallStem) {
+  EXPECT_EQ(error("resnet18", {3, 32, 32}, {{"stem_reduction", "pooling"}}),
+            "[resnet18] option stem_reduction is for the stems imagenet and deep: stem 'small' keeps the image's size; "
+            "leave it away, or choose one of these");
+}
+TEST_F(ZooModel, BlurOfASinglePixel) {
+  const ModelOptions blur{{"stem", "imagenet"}, {"downsample", "blur"}};
+  EXPECT_EQ(error("resnet18", {3, 16, 40}, blur),
+            "[resnet18] downsample=blur halves maps of at least 2 x 2 values, those before 'layer4.0.blur' are 1 x 3; "
+            "take larger images, or downsample=strided");
+  EXPECT_EQ(error("resnet18", {3, 17, 40}, blur), "no error");
 }
 
 TEST_F(ZooModel, SmallHeadOfVggIsOneLayer) {

@@ -145,7 +145,8 @@ ValueId ModelBuilder::conv_transpose(ValueId x, const std::string& name, const C
 ValueId ModelBuilder::batch_norm(ValueId x, const std::string& name, const BatchNormLayer& layer) {
   const Shape input = shape(x);
   const int64_t channels = input[1];
-  const ValueId scale = layer.scale ? parameter(name + ".weight", {channels}, {Initializer::Kind::ones, 0}, false)
+  const auto start = layer.scale_starts_at_zero ? Initializer::Kind::zeros : Initializer::Kind::ones;
+  const ValueId scale = layer.scale ? parameter(name + ".weight", {channels}, {start, 0}, false)
                                     : ops::constant(graph(), {channels}, 1, name + ".scale");
   const ValueId shift = parameter(name + ".bias", {channels}, {}, false);
   const std::string mean_name = name + ".running_mean", variance_name = name + ".running_var";

@@ -44,6 +44,7 @@ struct ConvTransposeLayer {
 struct BatchNormLayer {
   double momentum = 0.1, epsilon = 1e-5;  // PyTorch's: the share of each new batch in the running statistics
   bool scale = true;                      // without, normalised values are shifted only
+  bool scale_starts_at_zero = false;      // so that at first the layer gives its shift alone
 };
 
 struct LinearLayer {

@@ -1,4 +1,6 @@
 // Residual networks (He et al. 2015) as torchvision has them: the stride sits in the 3x3 convolution of a bottleneck.
+// Options change stem, shortcuts and down-sampling as timm does, with timm's names.
+#include <algorithm>
 #include <array>
 
 #include "weft/base/error.h"
@@ -9,99 +11,215 @@
 namespace weft::models {
 namespace {
 
-/// Convolution and batch norm, without bias.
-ValueId conv_norm(ModelBuilder& m, ValueId x, const std::string& conv, const std::string& norm, int64_t channels,
-                  int64_t kernel, int64_t stride = 1) {
-  const int64_t padding = kernel / 2;
-  const ValueId convolved = m.conv(x, conv,
-                                   {.channels = channels,
-                                    .kernel = kernel,
-                                    .stride = stride,
-                                    .padding = {padding, padding},
-                                    .start = Start::fan_out_normal});
-  return m.batch_norm(convolved, norm);
+/// Two 3x3 convolutions per block, or a bottleneck with `middle` times as many channels in its 3x3 convolution as
+/// usual (Zagoruyko and Komodakis 2016).
+struct Plan {
+  std::array<int, 4> blocks;
+  bool bottleneck = false;
+  int64_t middle = 1;
+};
+
+/// What the options choose.
+struct Design {
+  std::string stem = "imagenet", stem_reduction = "both", shortcut = "strided", downsample = "strided",
+              zero_init_residual = "no";
+  int64_t last_stride = 2, width = 64;
+};
+
+std::vector<std::string> described_options() {
+  return {
+      "stem=imagenet|small|deep: 7x7 with stride 2 and pooling; 3x3; or three 3x3, the first with stride 2, and "
+      "pooling "
+      "(ResNet-C); by default small below 64 pixels",
+      "stem_reduction=both|convolution|pooling: which of the stem's two layers halve the image; with one alone all "
+      "maps "
+      "have twice the height and width, for four times the work",
+      "shortcut=strided|average_pool: where a block halves the image its shortcut takes one pixel of four, or averages "
+      "of 2x2 (ResNet-D; with stem=deep timm's resnet50d)",
+      "downsample=strided|blur: where a block or the stem's pooling halves the image they blur it first (Zhang 2019; "
+      "timm's resnetblur50)",
+      "last_stride=2|1: of layer4; 1 leaves its maps twice as high and wide",
+      "zero_init_residual=no|yes: every block begins as its shortcut alone (Goyal et al. 2017)",
+      "width=64: channels of the first layer"};
 }
 
-/// Adds the input to the path's result, through a 1x1 convolution where their shapes differ, then relu.
-ValueId join(ModelBuilder& m, ValueId path, ValueId x, const std::string& name, int64_t stride) {
-  const int64_t channels = m.shape(path)[1];
-  const bool same = stride == 1 && m.shape(x)[1] == channels;
-  const ValueId shortcut =
-      same ? x : conv_norm(m, x, name + ".downsample.0", name + ".downsample.1", channels, 1, stride);
-  return ops::relu(m.graph(), ops::add(m.graph(), path, shortcut, name + ".sum"), name + ".out");
+Design read_design(const std::string& model, const ModelOptions& options, const Design& usual, bool small_images) {
+  const OptionReader reader(model, options);
+  Design design;
+  design.stem = reader.choice("stem", small_images ? "small" : usual.stem, {"imagenet", "small", "deep"});
+  design.stem_reduction = reader.choice("stem_reduction", usual.stem_reduction, {"both", "convolution", "pooling"});
+  design.shortcut = reader.choice("shortcut", usual.shortcut, {"strided", "average_pool"});
+  design.downsample = reader.choice("downsample", usual.downsample, {"strided", "blur"});
+  design.last_stride = reader.integer("last_stride", usual.last_stride, 1, 2);
+  design.zero_init_residual = reader.choice("zero_init_residual", usual.zero_init_residual, {"no", "yes"});
+  design.width = reader.integer("width", usual.width, 1, 4096);
+  if (design.stem == "small" && options.contains("stem_reduction")) {
+    fail(ErrorKind::usage,
+         "[{}] option stem_reduction is for the stems imagenet and deep: stem 'small' keeps the image's size; leave it "
+         "away, or choose one of these",
+         model);
+  }
+  return design;
 }
 
-ValueId basic_block(ModelBuilder& m, ValueId x, const std::string& name, int64_t width, int64_t stride) {
-  ValueId path = conv_norm(m, x, name + ".conv1", name + ".bn1", width, 3, stride);
-  path = ops::relu(m.graph(), path, name + ".relu1");
-  path = conv_norm(m, path, name + ".conv2", name + ".bn2", width, 3);
-  return join(m, path, x, name, stride);
-}
+class Resnet {
+ public:
+  Resnet(ModelBuilder& m, std::string model, const Plan& plan, const Design& design)
+      : m_(m), model_(std::move(model)), plan_(plan), design_(design) {}
 
-/// `Factor` times as many channels in the middle: Zagoruyko and Komodakis 2016.
-template <int Factor>
-ValueId bottleneck(ModelBuilder& m, ValueId x, const std::string& name, int64_t width, int64_t stride) {
-  ValueId path = conv_norm(m, x, name + ".conv1", name + ".bn1", Factor * width, 1);
-  path = ops::relu(m.graph(), path, name + ".relu1");
-  path = conv_norm(m, path, name + ".conv2", name + ".bn2", Factor * width, 3, stride);
-  path = ops::relu(m.graph(), path, name + ".relu2");
-  path = conv_norm(m, path, name + ".conv3", name + ".bn3", 4 * width, 1);
-  return join(m, path, x, name, stride);
-}
+  /// Images [N,C,H,W] -> features [N,F].
+  ValueId features(ValueId image) {
+    ValueId x = stem(image);
+    for (size_t layer = 0; layer < plan_.blocks.size(); ++layer) {
+      const int64_t layer_stride = layer == 0 ? 1 : layer == 3 ? design_.last_stride : 2;
+      for (int index = 0; index < plan_.blocks[layer]; ++index) {
+        const std::string name = fmt::format("layer{}.{}", layer + 1, index);
+        const int64_t width = design_.width << layer, stride = index == 0 ? layer_stride : 1;
+        const ValueId path = plan_.bottleneck ? bottleneck(x, name, width, stride) : basic(x, name, width, stride);
+        const ValueId sum = ops::add(m_.graph(), path, shortcut(x, path, name, stride), name + ".sum");
+        x = ops::relu(m_.graph(), sum, name + ".out");
+      }
+    }
+    return ops::global_avg_pool2d(m_.graph(), x, "avgpool");
+  }
 
-/// 7x7 with stride 2 and pooling for photos; 3x3 for small images, which keeps their size.
-ValueId stem(ModelBuilder& m, ValueId x, bool small) {
-  x = small ? conv_norm(m, x, "conv1", "bn1", 64, 3) : conv_norm(m, x, "conv1", "bn1", 64, 7, 2);
-  x = ops::relu(m.graph(), x, "relu");
-  return small ? x : ops::max_pool2d(m.graph(), x, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, "maxpool");
-}
+ private:
+  /// Without bias.
+  ValueId conv(ValueId x, const std::string& name, int64_t channels, int64_t kernel, int64_t stride = 1) {
+    const int64_t padding = kernel / 2;
+    return m_.conv(x, name,
+                   {.channels = channels,
+                    .kernel = kernel,
+                    .stride = stride,
+                    .padding = {padding, padding},
+                    .start = Start::fan_out_normal});
+  }
 
-using Block = ValueId (*)(ModelBuilder&, ValueId, const std::string&, int64_t width, int64_t stride);
+  /// 7x7, or three 3x3, and pooling for photos; 3x3 for small images, which keeps their size.
+  ValueId stem(ValueId x) {
+    const int64_t width = design_.width, stride = design_.stem_reduction == "pooling" ? 1 : 2;
+    if (design_.stem == "deep") {
+      const int64_t half = std::max<int64_t>(1, width / 2);
+      x = ops::relu(m_.graph(), m_.batch_norm(conv(x, "conv1.0", half, 3, stride), "conv1.1"), "conv1.2");
+      x = ops::relu(m_.graph(), m_.batch_norm(conv(x, "conv1.3", half, 3), "conv1.4"), "conv1.5");
+      x = conv(x, "conv1.6", width, 3);
+    } else {
+      x = design_.stem == "small" ? conv(x, "conv1", width, 3) : conv(x, "conv1", width, 7, stride);
+    }
+    x = ops::relu(m_.graph(), m_.batch_norm(x, "bn1"), "relu");
+    if (design_.stem == "small" || design_.stem_reduction == "convolution") return x;
+    const int64_t step = design_.downsample == "blur" ? 1 : 2;
+    x = ops::max_pool2d(m_.graph(), x, {.kernel = {3, 3}, .stride = {step, step}, .padding = {1, 1}}, "maxpool");
+    return step == 2 ? x : blur(x, "maxpool.blur");
+  }
 
-ModelEntry entry(const std::string& name, const std::string& summary, Block block, std::array<int, 4> blocks) {
+  ValueId basic(ValueId x, const std::string& name, int64_t width, int64_t stride) {
+    x = halving_conv(x, name, "1", width, stride);
+    return last_norm(conv(x, name + ".conv2", width, 3), name + ".bn2");
+  }
+
+  ValueId bottleneck(ValueId x, const std::string& name, int64_t width, int64_t stride) {
+    const int64_t middle = plan_.middle * width;
+    x = ops::relu(m_.graph(), m_.batch_norm(conv(x, name + ".conv1", middle, 1), name + ".bn1"), name + ".relu1");
+    x = halving_conv(x, name, "2", middle, stride);
+    return last_norm(conv(x, name + ".conv3", 4 * width, 1), name + ".bn3");
+  }
+
+  /// A block's 3x3 convolution with norm and relu, whose stride is in the convolution or in the blur behind all three.
+  ValueId halving_conv(ValueId x, const std::string& name, const std::string& number, int64_t channels,
+                       int64_t stride) {
+    const bool blurs = stride == 2 && design_.downsample == "blur";
+    x = conv(x, name + ".conv" + number, channels, 3, blurs ? 1 : stride);
+    x = ops::relu(m_.graph(), m_.batch_norm(x, name + ".bn" + number), name + ".relu" + number);
+    return blurs ? blur(x, name + ".blur") : x;
+  }
+
+  ValueId last_norm(ValueId x, const std::string& name) {
+    return m_.batch_norm(x, name, {.scale_starts_at_zero = design_.zero_init_residual == "yes"});
+  }
+
+  /// The block's input itself, or, where its shape is another than the path's, a 1x1 convolution of it.
+  ValueId shortcut(ValueId x, ValueId path, const std::string& name, int64_t stride) {
+    const int64_t channels = m_.shape(path)[1];
+    if (stride == 1 && m_.shape(x)[1] == channels) return x;
+    // timm has the pooling as downsample.0, also where it does nothing.
+    const bool pools = design_.shortcut == "average_pool";
+    const std::string prefix = name + ".downsample.";
+    if (pools && stride == 2) x = ops::avg_pool2d(m_.graph(), to_even(x, name), {}, prefix + "0");
+    x = conv(x, prefix + (pools ? "1" : "0"), channels, 1, pools ? 1 : stride);
+    return m_.batch_norm(x, prefix + (pools ? "2" : "1"));
+  }
+
+  /// An odd last row or column twice, so that pooling by 2x2 keeps it as it is: PyTorch's ceil_mode with
+  /// count_include_pad=False, which gives as many rows as a strided convolution.
+  ValueId to_even(ValueId x, const std::string& name) {
+    for (const int axis : {2, 3}) {
+      const Shape shape = m_.shape(x);
+      if (shape[axis] % 2 == 0) continue;
+      std::vector<int64_t> starts(4, 0), ends(4);
+      for (int dim = 0; dim < 4; ++dim) ends[static_cast<size_t>(dim)] = shape[dim];
+      starts[static_cast<size_t>(axis)] = shape[axis] - 1;
+      const ValueId last = ops::slice(m_.graph(), x, starts, ends, name + ".last");
+      x = ops::concat(m_.graph(), {x, last}, axis, name + ".even");
+    }
+    return x;
+  }
+
+  /// (1 2 1) x (1 2 1) / 16 with stride 2, the image mirrored at its edges (timm's BlurPool2d): averages of 2x2 twice.
+  /// What mirroring adds to the first averages equals their own edge, so that the second ones leave it out.
+  ValueId blur(ValueId x, const std::string& name) {
+    const Shape& shape = m_.shape(x);
+    if (shape[2] < 2 || shape[3] < 2) {
+      fail(ErrorKind::shape,
+           "[{}] downsample=blur halves maps of at least 2 x 2 values, those before '{}' are {} x {}; take larger "
+           "images, or downsample=strided",
+           model_, name, shape[2], shape[3]);
+    }
+    x = ops::avg_pool2d(m_.graph(), x, {.kernel = {2, 2}, .stride = {1, 1}}, name + ".averages");
+    using Pair = std::vector<int64_t>;
+    return m_.graph().add(
+        "avg_pool2d", {x},
+        {{"kernel", Pair{2, 2}}, {"stride", Pair{2, 2}}, {"padding", Pair{1, 1}}, {"count_padding", false}}, name);
+  }
+
+  ModelBuilder& m_;
+  std::string model_;
+  Plan plan_;
+  Design design_;
+};
+
+ModelEntry entry(const std::string& name, const std::string& summary, const Plan& plan) {
+  const Design usual;
   const auto build = [=](const OpRegistry& registry, const ModelInput& input, const ModelOptions& options, Mode mode) {
     ModelBuilder m(registry, name, input, mode);
     const ValueId image = m.image(1);
-    const std::string stem_name =
-        OptionReader(name, options).choice("stem", m.has_small_images() ? "small" : "imagenet", {"imagenet", "small"});
-    ValueId x = stem(m, image, stem_name == "small");
-    for (size_t layer = 0; layer < blocks.size(); ++layer) {
-      for (int index = 0; index < blocks[layer]; ++index) {
-        const int64_t stride = layer > 0 && index == 0 ? 2 : 1;
-        x = block(m, x, fmt::format("layer{}.{}", layer + 1, index), int64_t{64} << layer, stride);
-      }
-    }
-    x = ops::global_avg_pool2d(m.graph(), x, "avgpool");
-    return m.finish(m.linear(x, "fc", {.width = input.classes}));
+    const Design design = read_design(name, options, usual, m.has_small_images());
+    const ValueId features = Resnet(m, name, plan, design).features(image);
+    return m.finish(m.linear(features, "fc", {.width = input.classes}));
   };
-  return {name,
-          summary,
-          {"stem=imagenet|small: 7x7 with stride 2 and pooling, or 3x3; by default small below 64 pixels"},
-          {1, {3, 224, 224}, 1000},
-          build};
+  return {name, summary, described_options(), {1, {3, 224, 224}, 1000}, build};
 }
 
 }  // namespace
 
 ModelEntry resnet18_entry() {
-  return entry("resnet18", "residual network of 18 layers, two 3x3 convolutions per block", basic_block, {2, 2, 2, 2});
+  return entry("resnet18", "residual network of 18 layers, two 3x3 convolutions per block", {{2, 2, 2, 2}});
 }
 
 ModelEntry resnet34_entry() {
-  return entry("resnet34", "residual network of 34 layers, two 3x3 convolutions per block", basic_block, {3, 4, 6, 3});
+  return entry("resnet34", "residual network of 34 layers, two 3x3 convolutions per block", {{3, 4, 6, 3}});
 }
 
 ModelEntry resnet50_entry() {
-  return entry("resnet50", "residual network of 50 layers, bottleneck blocks", bottleneck<1>, {3, 4, 6, 3});
+  return entry("resnet50", "residual network of 50 layers, bottleneck blocks", {{3, 4, 6, 3}, true});
 }
 
 ModelEntry resnet101_entry() {
-  return entry("resnet101", "residual network of 101 layers, bottleneck blocks", bottleneck<1>, {3, 4, 23, 3});
+  return entry("resnet101", "residual network of 101 layers, bottleneck blocks", {{3, 4, 23, 3}, true});
 }
 
 ModelEntry wide_resnet50_2_entry() {
-  return entry("wide_resnet50_2", "resnet50 whose 3x3 convolutions have twice the channels", bottleneck<2>,
-               {3, 4, 6, 3});
+  return entry("wide_resnet50_2", "resnet50 whose 3x3 convolutions have twice the channels", {{3, 4, 6, 3}, true, 2});
 }
 
 }  // namespace weft::models
