@@ -16,14 +16,14 @@ same numbers are in --out/NAME.json.
 """
 import argparse
 import json
-import math
 import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from studies import ROOT, describe, difference_of, finish_run, markdown, percent, summary_of
+
 CASES = {
     # ResNet-9 in half its usual width: some minutes for a run on two cores.
     "fashion": {"data": "fashion-mnist", "epochs": 6, "batch": 256, "options": [
@@ -36,12 +36,10 @@ CASES = {
 }
 
 
-def command_of(arguments, case, data, precision, seed, run):
-    if run.exists():
-        return [arguments.weft, "train", "--resume", run, "--quiet"]
+def command_of(arguments, case, data, precision, seed):
     epochs, batch = arguments.epochs or case["epochs"], arguments.batch or case["batch"]
     command = [arguments.weft, "train", "--data", data, "--epochs", str(epochs), "--batch", str(batch), "--seed", str(seed),
-               "--precision", precision, "--run", run, "--quiet", *case["options"]]
+               "--precision", precision, *case["options"]]
     if arguments.threads:
         command += ["--threads", str(arguments.threads)]
     for setting in arguments.set:
@@ -49,53 +47,33 @@ def command_of(arguments, case, data, precision, seed, run):
     return command
 
 
-def summary_of(run):
-    path = run / "summary.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def describe(values):
-    deviation = statistics.stdev(values) if len(values) > 1 else 0
-    return {"runs": len(values), "mean": statistics.mean(values), "deviation": deviation}
-
-
 def compare(results):
     """Each precision beside f32: {precision: {mean, deviation, difference, bound, as_good, ...}}."""
     report = {}
+    accuracies = {precision: {seed: run["test_accuracy"] for seed, run in runs.items()} for precision, runs in results.items()}
     for precision, runs in results.items():
-        accuracies = [run["test_accuracy"] for run in runs.values()]
-        if not accuracies:
+        if not runs:
             continue
-        row = describe(accuracies)
+        row = describe(list(accuracies[precision].values()))
         row["seconds"] = statistics.mean(run["train_seconds"] for run in runs.values())
         row["skipped_steps"] = sum(run.get("skipped_steps", 0) for run in runs.values())
         report[precision] = row
-        base = report.get("f32")
-        if precision == "f32" or base is None:
+        if precision == "f32" or not accuracies.get("f32"):
             continue
-        # Welch: the variances of both means add up.
-        error = math.sqrt(row["deviation"] ** 2 / row["runs"] + base["deviation"] ** 2 / base["runs"])
-        pairs = [runs[seed]["test_accuracy"] - results["f32"][seed]["test_accuracy"] for seed in runs if seed in results["f32"]]
-        row["difference"], row["bound"] = row["mean"] - base["mean"], 2 * error
-        if pairs:
-            row["paired"] = describe(pairs)
-        # One run of each says nothing of the noise.
-        row["as_good"] = row["difference"] >= -row["bound"] if min(row["runs"], base["runs"]) > 1 else None
+        row.update(difference_of(accuracies[precision], accuracies["f32"]))
+        row["as_good"] = None if row["bound"] is None else row["difference"] >= -row["bound"]
     return report
 
 
 def to_markdown(name, report):
-    lines = [f"| {name} | runs | test accuracy | difference from f32 | two standard errors | of pairs | s/run |", "|---|---|---|---|---|---|---|"]
+    rows = []
     for precision, row in report.items():
-        cells = [precision, str(row["runs"]), f"{100 * row['mean']:.2f} ± {100 * row['deviation']:.2f} %"]
+        cells = ["", "", ""]
         if "difference" in row:
-            paired = row.get("paired")
-            cells += [f"{100 * row['difference']:+.2f}", f"{100 * row['bound']:.2f}" if row["as_good"] is not None else "",
-                      f"{100 * paired['mean']:+.2f} ± {100 * paired['deviation']:.2f}" if paired else ""]
-        else:
-            cells += ["", "", ""]
-        lines.append("| " + " | ".join([*cells, f"{row['seconds']:.0f}"]) + " |")
-    return "\n".join(lines)
+            cells = [f"{100 * row['difference']:+.2f}", "" if row["bound"] is None else f"{100 * row['bound']:.2f}",
+                     percent(row["paired"], "+") if row["paired"] else ""]
+        rows.append([precision, str(row["runs"]), percent(row) + " %", *cells, f"{row['seconds']:.0f}"])
+    return markdown([name, "runs", "test accuracy", "difference from f32", "two standard errors", "of pairs", "s/run"], rows)
 
 
 def main():
@@ -128,8 +106,7 @@ def main():
             run = arguments.out / f"{name}-{precision}-seed{seed}"
             summary = summary_of(run)
             if summary is None and not arguments.print:
-                subprocess.run(command_of(arguments, case, data, precision, seed, run), check=True, stdout=subprocess.DEVNULL)
-                summary = summary_of(run)
+                summary = finish_run(arguments.weft, run, command_of(arguments, case, data, precision, seed))
                 print(f"{precision}, seed {seed}: {100 * summary['test_accuracy']:.2f} %, {summary['train_seconds']:.0f} s", flush=True)
             if summary is not None:
                 results[precision][seed] = summary

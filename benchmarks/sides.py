@@ -29,6 +29,14 @@ def size_of(model):
     return SIZES.get(model, (PHOTO, 16))
 
 
+def human(count):
+    """Three digits and a unit: 1.34 G."""
+    for unit in ("", " k", " M", " G"):
+        if count < 1000 or unit == " G":
+            return f"{count:.3g}{unit}"
+        count /= 1000
+
+
 class Case(NamedTuple):
     model: str
     shape: str

@@ -19,14 +19,7 @@ import pathlib
 import statistics
 import sys
 
-from sides import ROOT, Case, SideFailed, run_json, run_round, size_of
-
-
-def human(count):
-    for unit in ("", " k", " M", " G"):
-        if count < 1000 or unit == " G":
-            return f"{count:.3g}{unit}"
-        count /= 1000
+from sides import ROOT, Case, SideFailed, human, run_json, run_round, size_of
 
 
 def measure(name, classes, arguments):

@@ -1,0 +1,50 @@
+"""What studies of many trainings share: runs that go on where they were interrupted, and how their results compare."""
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def summary_of(run):
+    """What a finished run directory says of itself, or None."""
+    path = run / "summary.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def finish_run(weft, run, command):
+    """Trains by this command, or goes on where an earlier call was interrupted; the summary."""
+    words = [weft, "train", "--resume", run] if run.exists() else [*command, "--run", run]
+    subprocess.run([*words, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    return summary_of(run)
+
+
+def describe(values):
+    deviation = statistics.stdev(values) if len(values) > 1 else 0
+    return {"runs": len(values), "mean": statistics.mean(values), "deviation": deviation}
+
+
+def difference_of(values, base):
+    """The means of two studies, each of values by seed: their difference, two standard errors of it (None where one run
+    says nothing of the noise), and the differences of the seeds that both have."""
+    row, other = describe(list(values.values())), describe(list(base.values()))
+    # Welch: the variances of both means add up.
+    error = math.sqrt(row["deviation"] ** 2 / row["runs"] + other["deviation"] ** 2 / other["runs"])
+    pairs = [values[seed] - base[seed] for seed in values if seed in base]
+    return {
+        "difference": row["mean"] - other["mean"],
+        "bound": 2 * error if min(row["runs"], other["runs"]) > 1 else None,
+        "paired": describe(pairs) if pairs else None,
+    }
+
+
+def percent(described, sign=""):
+    """'71.20 ± 0.41' of shares."""
+    return f"{100 * described['mean']:{sign}.2f} ± {100 * described['deviation']:.2f}"
+
+
+def markdown(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
