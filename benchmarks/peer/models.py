@@ -830,8 +830,12 @@ class Airbench94(nn.Module):
         return self.head(functional.max_pool2d(x, x.shape[2:]).flatten(1)) / 9
 
 
-def resnet(block, *depths):
-    return lambda shape, classes, **options: Resnet(shape, classes, block, depths, **options)
+def resnet(block, *depths, stem="imagenet", **usual):
+    def build_resnet(shape, classes, **options):
+        named = {"stem": "small" if is_small(None, shape) else stem, **usual, **options}
+        return Resnet(shape, classes, block, depths, **named)
+
+    return build_resnet
 
 
 MODELS = {
@@ -843,6 +847,7 @@ MODELS = {
     "resnet18": resnet(BasicBlock, 2, 2, 2, 2),
     "resnet34": resnet(BasicBlock, 3, 4, 6, 3),
     "resnet50": resnet(Bottleneck, 3, 4, 6, 3),
+    "resnet50_128": resnet(Bottleneck, 3, 4, 6, 3, stem="deep", shortcut="average_pool", last_stride=1),
     "resnet101": resnet(Bottleneck, 3, 4, 23, 3),
     "wide_resnet": WideResnet,
     "wide_resnet50_2": resnet(WideBottleneck, 3, 4, 6, 3),

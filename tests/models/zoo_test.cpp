@@ -163,6 +163,20 @@ TEST_F(ZooModel, ResnetOptionsEnlargeTheMaps) {
     EXPECT_EQ(last_map(options, 100), Shape({2, 512, 4, 4}));
 }
 
+TEST_F(ZooModel, Resnet50ForPhotosOf128HasTheMapsOfOneFor224) {
+  const Model small = make("resnet50_128", {3, 128, 128}), large = make("resnet50", {3, 224, 224});
+  EXPECT_EQ(small.graph.shape(small.graph.find_value("layer4.2.out")), Shape({2, 2048, 8, 8}));
+  EXPECT_EQ(large.graph.shape(large.graph.find_value("layer4.2.out")), Shape({2, 2048, 7, 7}));
+  EXPECT_LT(multiply_adds(small.graph), multiply_adds(large.graph));
+  // What it chooses are options: with resnet50's own it is resnet50.
+  const Model plain =
+      make("resnet50_128", {3, 128, 128}, {{"stem", "imagenet"}, {"shortcut", "strided"}, {"last_stride", "2"}});
+  const Model resnet50 = make("resnet50", {3, 128, 128});
+  EXPECT_EQ(multiply_adds(plain.graph), multiply_adds(resnet50.graph));
+  EXPECT_EQ(trainable(plain), trainable(resnet50));
+  EXPECT_EQ(parameters("resnet50_128", {3, 32, 32}).at("conv1.weight").shape, Shape({64, 3, 3, 3}));
+}
+
 TEST_F(ZooModel, ResidualPathsBeginAtZeroWhereAsked) {
   using Kind = Initializer::Kind;
   for (const auto& [model, last] : std::map<std::string, std::string>{{"resnet18", "bn2"}, {"resnet50", "bn3"}}) {

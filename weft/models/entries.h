@@ -13,6 +13,7 @@ ModelEntry resnet9_entry();
 ModelEntry resnet18_entry();
 ModelEntry resnet34_entry();
 ModelEntry resnet50_entry();
+ModelEntry resnet50_128_entry();
 ModelEntry resnet101_entry();
 ModelEntry wide_resnet50_2_entry();
 ModelEntry wide_resnet_entry();

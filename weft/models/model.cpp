@@ -64,13 +64,28 @@ void require_sane_input(const std::string& model, const ModelInput& input) {
 }  // namespace
 
 const std::vector<ModelEntry>& all_models() {
-  static const std::vector<ModelEntry> entries{mlp_entry(),          lenet5_entry(),          alexnet_entry(),
-                                               vgg16_entry(),        resnet9_entry(),         resnet18_entry(),
-                                               resnet34_entry(),     resnet50_entry(),        resnet101_entry(),
-                                               wide_resnet_entry(),  wide_resnet50_2_entry(), densenet121_entry(),
-                                               mobilenet_v2_entry(), vit_tiny_entry(),        unet_small_entry(),
-                                               autoencoder_entry(),  lstm_classifier_entry(), seq2seq_attention_entry(),
-                                               crnn_entry(),         transformer_lm_entry(),  airbench94_entry()};
+  static const std::vector<ModelEntry> entries{mlp_entry(),
+                                               lenet5_entry(),
+                                               alexnet_entry(),
+                                               vgg16_entry(),
+                                               resnet9_entry(),
+                                               resnet18_entry(),
+                                               resnet34_entry(),
+                                               resnet50_entry(),
+                                               resnet50_128_entry(),
+                                               resnet101_entry(),
+                                               wide_resnet_entry(),
+                                               wide_resnet50_2_entry(),
+                                               densenet121_entry(),
+                                               mobilenet_v2_entry(),
+                                               vit_tiny_entry(),
+                                               unet_small_entry(),
+                                               autoencoder_entry(),
+                                               lstm_classifier_entry(),
+                                               seq2seq_attention_entry(),
+                                               crnn_entry(),
+                                               transformer_lm_entry(),
+                                               airbench94_entry()};
   return entries;
 }
 

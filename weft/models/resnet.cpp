@@ -19,6 +19,13 @@ struct Plan {
   int64_t middle = 1;
 };
 
+using Choices = std::vector<std::string>;
+Choices stems() { return {"imagenet", "small", "deep"}; }
+Choices stem_reductions() { return {"both", "convolution", "pooling"}; }
+Choices shortcuts() { return {"strided", "average_pool"}; }
+Choices downsamples() { return {"strided", "blur"}; }
+Choices no_yes() { return {"no", "yes"}; }
+
 /// What the options choose.
 struct Design {
   std::string stem = "imagenet", stem_reduction = "both", shortcut = "strided", downsample = "strided",
@@ -26,32 +33,43 @@ struct Design {
   int64_t last_stride = 2, width = 64;
 };
 
-std::vector<std::string> described_options() {
+/// "stem=deep|imagenet|small": the usual choice first.
+std::string choices(const std::string& name, const std::string& usual, const Choices& all) {
+  std::string text = name + "=" + usual;
+  for (const std::string& choice : all)
+    if (choice != usual) text += "|" + choice;
+  return text;
+}
+
+std::vector<std::string> described_options(const Design& usual) {
   return {
-      "stem=imagenet|small|deep: 7x7 with stride 2 and pooling; 3x3; or three 3x3, the first with stride 2, and "
-      "pooling "
-      "(ResNet-C); by default small below 64 pixels",
-      "stem_reduction=both|convolution|pooling: which of the stem's two layers halve the image; with one alone all "
-      "maps "
-      "have twice the height and width, for four times the work",
-      "shortcut=strided|average_pool: where a block halves the image its shortcut takes one pixel of four, or averages "
-      "of 2x2 (ResNet-D; with stem=deep timm's resnet50d)",
-      "downsample=strided|blur: where a block or the stem's pooling halves the image they blur it first (Zhang 2019; "
-      "timm's resnetblur50)",
-      "last_stride=2|1: of layer4; 1 leaves its maps twice as high and wide",
-      "zero_init_residual=no|yes: every block begins as its shortcut alone (Goyal et al. 2017)",
-      "width=64: channels of the first layer"};
+      choices("stem", usual.stem, stems()) +
+          ": imagenet 7x7 with stride 2, deep three 3x3, the first with stride 2 (ResNet-C), both with pooling; small "
+          "3x3, the default below 64 pixels",
+      choices("stem_reduction", usual.stem_reduction, stem_reductions()) +
+          ": which of the stem's two layers halve the image; with one alone all maps have twice the height and width, "
+          "for four times the work",
+      choices("shortcut", usual.shortcut, shortcuts()) +
+          ": where a block halves the image its shortcut takes one pixel of four, or averages of 2x2 (ResNet-D; with "
+          "stem=deep timm's resnet50d)",
+      choices("downsample", usual.downsample, downsamples()) +
+          ": where a block or the stem's pooling halves the image they blur it first (Zhang 2019; timm's resnetblur50)",
+      fmt::format("last_stride={}: of layer4; 1 leaves its maps twice as high and wide",
+                  usual.last_stride == 2 ? "2|1" : "1|2"),
+      choices("zero_init_residual", usual.zero_init_residual, no_yes()) +
+          ": every block begins as its shortcut alone (Goyal et al. 2017)",
+      fmt::format("width={}: channels of the first layer", usual.width)};
 }
 
 Design read_design(const std::string& model, const ModelOptions& options, const Design& usual, bool small_images) {
   const OptionReader reader(model, options);
   Design design;
-  design.stem = reader.choice("stem", small_images ? "small" : usual.stem, {"imagenet", "small", "deep"});
-  design.stem_reduction = reader.choice("stem_reduction", usual.stem_reduction, {"both", "convolution", "pooling"});
-  design.shortcut = reader.choice("shortcut", usual.shortcut, {"strided", "average_pool"});
-  design.downsample = reader.choice("downsample", usual.downsample, {"strided", "blur"});
+  design.stem = reader.choice("stem", small_images ? "small" : usual.stem, stems());
+  design.stem_reduction = reader.choice("stem_reduction", usual.stem_reduction, stem_reductions());
+  design.shortcut = reader.choice("shortcut", usual.shortcut, shortcuts());
+  design.downsample = reader.choice("downsample", usual.downsample, downsamples());
   design.last_stride = reader.integer("last_stride", usual.last_stride, 1, 2);
-  design.zero_init_residual = reader.choice("zero_init_residual", usual.zero_init_residual, {"no", "yes"});
+  design.zero_init_residual = reader.choice("zero_init_residual", usual.zero_init_residual, no_yes());
   design.width = reader.integer("width", usual.width, 1, 4096);
   if (design.stem == "small" && options.contains("stem_reduction")) {
     fail(ErrorKind::usage,
@@ -188,8 +206,8 @@ class Resnet {
   Design design_;
 };
 
-ModelEntry entry(const std::string& name, const std::string& summary, const Plan& plan) {
-  const Design usual;
+ModelEntry entry(const std::string& name, const std::string& summary, const Plan& plan, const Design& usual = {},
+                 int64_t pixels = 224) {
   const auto build = [=](const OpRegistry& registry, const ModelInput& input, const ModelOptions& options, Mode mode) {
     ModelBuilder m(registry, name, input, mode);
     const ValueId image = m.image(1);
@@ -197,7 +215,7 @@ ModelEntry entry(const std::string& name, const std::string& summary, const Plan
     const ValueId features = Resnet(m, name, plan, design).features(image);
     return m.finish(m.linear(features, "fc", {.width = input.classes}));
   };
-  return {name, summary, described_options(), {1, {3, 224, 224}, 1000}, build};
+  return {name, summary, described_options(usual), {1, {3, pixels, pixels}, 1000}, build};
 }
 
 }  // namespace
@@ -212,6 +230,12 @@ ModelEntry resnet34_entry() {
 
 ModelEntry resnet50_entry() {
   return entry("resnet50", "residual network of 50 layers, bottleneck blocks", {{3, 4, 6, 3}, true});
+}
+
+/// At 128x128 the last maps of resnet50 are 4x4; here they are 8x8, as they are 7x7 at 224x224.
+ModelEntry resnet50_128_entry() {
+  return entry("resnet50_128", "resnet50 for photos of 128x128: ResNet-D, whose last maps are as large as at 224x224",
+               {{3, 4, 6, 3}, true}, {.stem = "deep", .shortcut = "average_pool", .last_stride = 1}, 128);
 }
 
 ModelEntry resnet101_entry() {
