@@ -58,7 +58,7 @@ def parse_arguments():
     parser.add_argument("--width", type=int, default=64, help="channels of the first layer; default: 64")
     parser.add_argument("--size", type=int, default=128, help="of the images; default: 128")
     parser.add_argument("--size-of-reference", type=int, metavar="SIZE", help="train the plain network on these, too")
-    parser.add_argument("--epochs", type=float, default=20)
+    parser.add_argument("--epochs", type=float, default=20.0)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--precision", default="f32", choices=["f32", "bf16"])
