@@ -25,6 +25,7 @@ MEAN, DEVIATION = 0.4, 0.3
 CASES = [
     ("lenet5", {}),
     ("resnet9", {"width": 8}),
+    ("resnet18", {"width": 8, "stem": "deep", "stem_reduction": "convolution", "shortcut": "average_pool", "downsample": "blur"}),
     ("densenet121", {"growth": 8, "blocks": "2,2"}),
     ("mobilenet_v2", {"width": "0.25"}),
     ("vit_tiny", {"layers": 2, "width": 48}),

@@ -95,6 +95,17 @@ TEST(Zoo, ResnetVariantsAreTimms) {
   }
 }
 
+// Convolutions and the last layer of benchmarks/peer/models.py, counted by hooks on PyTorch's modules.
+TEST(Zoo, LargerMapsCostWhatTheyDoInPyTorch) {
+  const OpRegistry registry = ops::make_registry();
+  const std::vector<std::pair<ModelOptions, int64_t>> variants{{{{"last_stride", "1"}}, 6208618496},
+                                                               {{{"stem_reduction", "convolution"}}, 15996551168},
+                                                               {{{"stem_reduction", "pooling"}}, 16350593024}};
+  for (const auto& [options, expected] : variants)
+    EXPECT_EQ(multiply_adds(build(registry, "resnet50", {1, {3, 224, 224}, 1000}, options, Mode::inference).graph),
+              expected);
+}
+
 class ZooModel : public ::testing::Test {
  protected:
   Model make(const std::string& name, std::vector<int64_t> shape, const ModelOptions& options = {}) {
