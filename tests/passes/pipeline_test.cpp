@@ -57,6 +57,16 @@ TEST_F(PipelineTest, StopsAfterAPass) {
   EXPECT_EQ(reports_.back().pass, "fold_constants");
 }
 
+TEST_F(PipelineTest, StartsAfterAPass) {
+  PipelineOptions options;
+  options.start_after = "fold_constants";
+  options.stop_after = "eliminate_leftovers";
+  run(options);
+  ASSERT_EQ(reports_.size(), 2u);
+  EXPECT_EQ(reports_[0].pass, "eliminate_common_subexpressions");
+  EXPECT_EQ(reports_[1].pass, "eliminate_leftovers");
+}
+
 TEST_F(PipelineTest, ShowsTheGraphAfterEachPass) {
   std::vector<std::string> seen;
   run({.disabled = {},
@@ -76,7 +86,8 @@ TEST_F(PipelineTest, LeavesOutWhatIsDisabled) {
 
 TEST_F(PipelineTest, AnUnknownPassIsAnErrorWithTheNearestName) {
   for (const PipelineOptions& options :
-       {PipelineOptions{{"fuse_batchnorm"}, "", {}}, PipelineOptions{{}, "fuse_batchnorm", {}}})
+       {PipelineOptions{{"fuse_batchnorm"}, "", {}}, PipelineOptions{{}, "fuse_batchnorm", {}},
+        PipelineOptions{{}, {}, {}, "fuse_batchnorm"}})
     try {
       run(options);
       FAIL();

@@ -27,19 +27,27 @@ RecomputeReport report_recompute(const Graph& graph, const Plan& plan) {
   return report;
 }
 
+passes::PlannedMemory planned_memory(const Graph& marked, const Backend& backend, int threads) {
+  const Plan plan = make_plan(marked, backend, threads);
+  passes::PlannedMemory memory;
+  memory.arena_bytes = plan.arena_bytes;
+  for (const PlannedNode& step : plan.steps)
+    memory.steps.push_back({marked.node_name(step.node), step.workspace_bytes, step.live_bytes});
+  return memory;
+}
+
 }  // namespace
 
 passes::PassContext pass_context(const Backend& backend, const CompileOptions& options) {
   const auto plan_memory = [&backend, threads = options.threads](const Graph& graph) {
-    const Graph marked = passes::mark_in_place(graph);
-    const Plan plan = make_plan(marked, backend, threads);
-    passes::PlannedMemory memory;
-    memory.arena_bytes = plan.arena_bytes;
-    for (const PlannedNode& step : plan.steps)
-      memory.steps.push_back({marked.node_name(step.node), step.workspace_bytes});
-    return memory;
+    return planned_memory(passes::mark_in_place(graph), backend, threads);
   };
-  return {backend, options.precision, options.threads, options.arena_limit_bytes, plan_memory};
+  const auto plan_rest = [&backend, options](const Graph& graph, const std::string& after) {
+    const passes::PassContext context{.backend = backend, .precision = options.precision, .threads = options.threads};
+    const passes::PipelineOptions rest = {options.passes.disabled, {}, {}, after};
+    return planned_memory(passes::run_pipeline(graph, context, rest), backend, options.threads);
+  };
+  return {backend, options.precision, options.threads, options.arena_limit_bytes, plan_memory, plan_rest};
 }
 
 CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {

@@ -1,6 +1,9 @@
 #include "weft/passes/filter_by_tiles.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
 
 #include "weft/passes/rebuild.h"
 
@@ -30,10 +33,8 @@ int64_t image_bytes(const Graph& graph) {
   return bytes;
 }
 
-}  // namespace
-
-Graph filter_by_tiles(const Graph& graph) {
-  const int64_t workspace = std::max(kAlwaysBearable, image_bytes(graph) / 8);
+/// `workspaces`: by the names of nodes; `otherwise` for those that are not in it.
+Graph mark(const Graph& graph, const std::map<std::string, int64_t>& workspaces, int64_t otherwise) {
   Rewriter rewriter(graph);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const NodeId id = node_at(index);
@@ -42,11 +43,47 @@ Graph filter_by_tiles(const Graph& graph) {
       rewriter.copy(id);
       continue;
     }
+    const auto known = workspaces.find(graph.node_name(id));
     Attributes attributes = node.attributes;
-    attributes.set("winograd", workspace);
+    attributes.set("winograd", known == workspaces.end() ? otherwise : known->second);
     copy_with(rewriter, id, rewriter.map(node.inputs), attributes);
   }
   return rewriter.finish();
+}
+
+std::set<std::string> candidates(const Graph& graph) {
+  std::set<std::string> names;
+  for (size_t index = 0; index < graph.nodes().size(); ++index)
+    if (is_candidate(graph, graph.nodes()[index])) names.insert(graph.node_name(node_at(index)));
+  return names;
+}
+
+/// The nodes whose kernels want more than `granted` and have room for it beside what lives while they run: where all
+/// may take what they want, the step's bytes stay below those of its fullest moment without them, and `granted`.
+std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const PassContext& context, int64_t granted) {
+  const PlannedMemory planned = context.plan_rest(mark(graph, {}, kMostElements), "filter_by_tiles");
+  const std::set<std::string> names = candidates(graph);
+  int64_t fullest = 0, largest = 0;
+  for (const PlannedMemory::Step& step : planned.steps)
+    fullest = std::max(fullest, step.live_bytes - (names.contains(step.node) ? step.workspace_bytes : 0));
+  std::map<std::string, int64_t> workspaces;
+  for (const PlannedMemory::Step& step : planned.steps) {
+    if (!names.contains(step.node) || step.workspace_bytes <= granted) continue;
+    if (step.live_bytes > fullest + granted) continue;
+    workspaces[step.node] = 0;
+    largest = std::max(largest, step.workspace_bytes);
+  }
+  // One number for all: layers of one shape then share the kernel that was made for the first.
+  for (auto& [node, workspace] : workspaces) workspace = largest;
+  return workspaces;
+}
+
+}  // namespace
+
+Graph filter_by_tiles(const Graph& graph, const PassContext& context) {
+  const int64_t granted = std::max(kAlwaysBearable, image_bytes(graph) / 8);
+  if (!context.plan_rest || candidates(graph).empty()) return mark(graph, {}, granted);
+  return mark(graph, larger_workspaces(graph, context, granted), granted);
 }
 
 }  // namespace weft::passes

@@ -54,8 +54,7 @@ const std::vector<Pass>& pipeline() {
       {"lower_precision",
        "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
        [](const Graph& graph, const PassContext& context) { return lower_precision(graph, context.precision); }},
-      {"filter_by_tiles", "Lets convolutions of 3x3 multiply in Winograd's transformed tiles.",
-       machine_independent(filter_by_tiles)},
+      {"filter_by_tiles", "Lets convolutions of 3x3 multiply in Winograd's transformed tiles.", filter_by_tiles},
       {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu or relu6 after it, both ways.",
        machine_independent(fuse_batch_norm)},
       {"fuse_elementwise", "Groups elementwise operations of one shape into single sweeps over memory.",
@@ -75,9 +74,15 @@ const std::vector<Pass>& pipeline() {
 Graph run_pipeline(const Graph& graph, const PassContext& context, const PipelineOptions& options,
                    std::vector<PassReport>* reports) {
   for (const std::string& name : options.disabled) require_known(name);
-  if (!options.stop_after.empty()) require_known(options.stop_after);
+  for (const std::string& name : {options.start_after, options.stop_after})
+    if (!name.empty()) require_known(name);
   Graph current = graph;
+  bool has_started = options.start_after.empty();
   for (const Pass& pass : pipeline()) {
+    if (!has_started) {
+      has_started = pass.name == options.start_after;
+      continue;
+    }
     const auto& disabled = options.disabled;
     if (std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end()) {
       const size_t nodes_before = current.nodes().size();

@@ -17,6 +17,7 @@ struct PlannedMemory {
   struct Step {
     std::string node;
     int64_t workspace_bytes = 0;
+    int64_t live_bytes = 0;  // of the arena while it runs, its workspace included
   };
   std::vector<Step> steps;  // in order of execution
   int64_t arena_bytes = 0;
@@ -29,6 +30,8 @@ struct PassContext {
   int threads = 1;
   int64_t arena_limit_bytes = 0;                                // 0: none
   std::function<PlannedMemory(const Graph&)> plan_memory = {};  // wanted where there is a limit
+  /// Of a graph that has been through the passes up to the named one, once the others have run, without a limit.
+  std::function<PlannedMemory(const Graph&, const std::string& after)> plan_rest = {};
 };
 
 struct Pass {
@@ -50,6 +53,7 @@ struct PipelineOptions {
   std::vector<std::string> disabled;  // names of passes to leave out; Error(usage) with the nearest name if unknown
   std::string stop_after;             // run up to and including this pass; empty: all
   std::function<void(const std::string& pass, const Graph& after)> on_graph;  // for dumps; may be empty
+  std::string start_after = {};  // run the passes that come after this one; empty: all
 };
 
 /// Runs the table over the graph and verifies after each pass.

@@ -16,7 +16,7 @@ namespace {
 using CopyTile = void (*)(void* to, const void* from);
 
 struct Loops {  // null where the instruction set has no vectors of 16 floats
-  CopyTile round_to_pairs, transpose_pairs, transpose_words;
+  CopyTile round_to_pairs, transpose_pairs;
 };
 
 }  // namespace
@@ -53,8 +53,6 @@ CopyTile tile_loop(const TensorType& from, const TensorType& to, const Loops& lo
   const auto source = tile_format(from.layout), target = tile_format(to.layout);
   if (!source || !target) return nullptr;
   const bool same_lanes = source->lanes == target->lanes;
-  if (from.dtype == DType::f32 && to.dtype == DType::f32)
-    return !source->is_pairs && !target->is_pairs && !same_lanes ? loops.transpose_words : nullptr;
   if (from.dtype == DType::f32 && to.dtype == DType::bf16)
     return !source->is_pairs && target->is_pairs && same_lanes ? loops.round_to_pairs : nullptr;
   if (from.dtype == DType::bf16 && to.dtype == DType::bf16)

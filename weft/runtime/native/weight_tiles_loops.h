@@ -36,12 +36,7 @@ void transpose_pairs(void* to_data, const void* from_data) {
   }
 }
 
-/// f32 [16][16] transposed.
-void transpose_words(void* to, const void* from) {
-  transpose_square<float>(static_cast<float*>(to), 16, static_cast<const float*>(from), 16);
-}
-
-constexpr Loops loops{round_to_pairs, transpose_pairs, transpose_words};
+constexpr Loops loops{round_to_pairs, transpose_pairs};
 
 #else
 

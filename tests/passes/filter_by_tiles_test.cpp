@@ -1,0 +1,75 @@
+// How much workspace the pass grants: what never hurts to all, more to those beside which there is room.
+#include "weft/passes/filter_by_tiles.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/passes/fake_backend.h"
+#include "weft/graph/text.h"
+#include "weft/ops/all.h"
+
+namespace weft::passes {
+namespace {
+
+class FilterByTilesTest : public testing::Test {
+ protected:
+  /// Three convolutions that put out 64 MB each: 24 MB are granted to every one.
+  Graph chain() {
+    return parse_graph(R"(graph "g" {
+      batch %x "x" : f32[16,64,125,125]
+      batch %w "w" : f32[64,64,3,3]
+      %a = conv2d(%x, %w) {padding=[1,1]} : f32[16,64,125,125]
+      %b = conv2d(%a, %w) {padding=[1,1]} : f32[16,64,125,125]
+      %c = conv2d(%b, %w) {padding=[1,1]} : f32[16,64,125,125]
+      output "c" %c
+    })",
+                       registry_);
+  }
+
+  /// The attribute of each convolution, where planning sees these steps.
+  std::vector<int64_t> granted(const std::vector<PlannedMemory::Step>& steps) {
+    PassContext context{backend_};
+    context.plan_rest = [&](const Graph&, const std::string& after) {
+      EXPECT_EQ(after, "filter_by_tiles");
+      return PlannedMemory{steps, 0};
+    };
+    std::vector<int64_t> result;
+    const Graph marked = filter_by_tiles(chain(), context);
+    for (const Node& node : marked.nodes()) result.push_back(node.attributes.integer("winograd"));
+    return result;
+  }
+
+  OpRegistry registry_ = ops::make_registry();
+  test::FakeBackend backend_;
+};
+
+constexpr int64_t kMB = 1'000'000, kGranted = 24 * kMB;
+
+TEST_F(FilterByTilesTest, GrantsAnEighthOfWhatConvolutionsPutOut) {
+  EXPECT_EQ(granted({{"a", 5 * kMB, 100 * kMB}, {"b", 0, 200 * kMB}, {"c", 24 * kMB, 300 * kMB}}),
+            (std::vector<int64_t>{kGranted, kGranted, kGranted}));
+}
+
+TEST_F(FilterByTilesTest, GrantsMoreWhereLessLives) {
+  // Without workspaces 300 MB live at the fullest step: 324 MB may.
+  EXPECT_EQ(granted({{"a", 100 * kMB, 200 * kMB}, {"b", 120 * kMB, 324 * kMB}, {"c", 60 * kMB, 360 * kMB}}),
+            (std::vector<int64_t>{120 * kMB, 120 * kMB, kGranted}));
+}
+
+TEST_F(FilterByTilesTest, AsksForThePlanOfConvolutionsThatTakeWhatTheyWant) {
+  PassContext context{backend_};
+  int64_t asked = 0;
+  context.plan_rest = [&](const Graph& graph, const std::string&) {
+    asked = graph.nodes()[0].attributes.integer("winograd");
+    return PlannedMemory{};
+  };
+  filter_by_tiles(chain(), context);
+  EXPECT_EQ(asked, kMostElements);
+}
+
+TEST_F(FilterByTilesTest, GrantsTheSameToAllWhereNothingPlans) {
+  const Graph marked = filter_by_tiles(chain(), {backend_});
+  for (const Node& node : marked.nodes()) EXPECT_EQ(node.attributes.integer("winograd"), kGranted);
+}
+
+}  // namespace
+}  // namespace weft::passes
