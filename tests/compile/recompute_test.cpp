@@ -128,6 +128,41 @@ TEST_F(Recompute, CheapNodesGoFirst) {
   EXPECT_LT(limited.recompute.seconds, 0.1 * limited.recompute.all_seconds);
 }
 
+/// Checkpoints around each block, as PyTorch's users set them by hand, cost the forward part once more: +33 %.
+class TransformerRecompute : public Recompute, public testing::WithParamInterface<std::string> {};
+
+TEST_P(TransformerRecompute, NeedsHalfOfTheArenaAndAThirdForLessThanCheckpoints) {
+  models::ModelInput input = models::find_model(library_.models, GetParam()).default_input;
+  input.batch = 8;
+  const auto training = step(GetParam(), input);
+  const int64_t free = compiled(training.graph, 0).plan.arena_bytes;
+  double seconds = 0;
+  for (const auto& [divisor, most] : {std::pair<int64_t, double>{2, 0.15}, {3, 0.25}}) {
+    const CompiledStep limited = compiled(training.graph, free / divisor);
+    EXPECT_LE(limited.plan.arena_bytes, free / divisor);
+    const RecomputeReport& report = limited.recompute;
+    EXPECT_LT(report.seconds, most * (report.all_seconds - report.seconds));
+    EXPECT_GT(report.seconds, seconds) << "less memory takes more time";
+    seconds = report.seconds;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TransformerRecompute, testing::Values("vit_tiny", "transformer_lm"),
+                         [](const auto& model) { return model.param; });
+
+TEST_F(Recompute, ATransformerComputesTheSameBits) {
+  const auto training = step("vit_tiny", {.batch = 8, .shape = {3, 32, 32}, .classes = 10},
+                             {{"layers", "3"}, {"width", "48"}, {"dropout", "0.1"}});
+  const CompiledStep free = compiled(training.graph, 0);
+  for (const double share : {0.6, 0.4}) {
+    const auto limit = static_cast<int64_t>(share * static_cast<double>(free.plan.arena_bytes));
+    const CompiledStep limited = compiled(training.graph, limit);
+    EXPECT_LE(limited.plan.arena_bytes, limit) << share;
+    EXPECT_GT(count(limited.graph, "softmax") + count(limited.graph, "layer_norm"), 0);
+    expect_same_bits(training, free, limited);
+  }
+}
+
 TEST_F(Recompute, AnImpossibleLimitGivesTheLeastThatWasFound) {
   const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
   const CompiledStep free = compiled(training.graph, 0), limited = compiled(training.graph, 1000);

@@ -105,12 +105,19 @@ struct Benched {
   }
 };
 
+void print_recompute(const Benched& benched) {
+  const std::string twice = train::describe_recompute(benched.compiled, benched.spec);
+  if (!twice.empty()) fmt::print("{}\n", twice);
+}
+
 int print_plan(const Benched& benched, bool json) {
-  if (json)
+  if (json) {
     fmt::print("{}\n", benched.json().dump(2));
-  else
-    fmt::print("{}: planned in {}\n{}", benched.title(), human_duration(benched.compiled.compile_seconds),
-               work_table(benched.work));
+    return 0;
+  }
+  fmt::print("{}: planned in {}\n", benched.title(), human_duration(benched.compiled.compile_seconds));
+  print_recompute(benched);
+  fmt::print("{}", work_table(benched.work));
   return 0;
 }
 
@@ -179,8 +186,7 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
              human_duration(step_seconds), times.size(), rate, info.item(),
              human_count(static_cast<double>(benched.work.flops) / step_seconds),
              human_bytes(static_cast<double>(compiled.plan.arena_bytes)));
-  const std::string twice = train::describe_recompute(compiled, spec);
-  if (!twice.empty()) fmt::print("{}\n", twice);
+  print_recompute(benched);
   return 0;
 }
 

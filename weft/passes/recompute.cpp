@@ -16,7 +16,8 @@ namespace weft::passes {
 
 namespace {
 
-constexpr int kAttempts = 8;  // at a target that meets the limit in the plan itself
+constexpr int kAttempts = 8;         // at a target that meets the limit in the plan itself
+constexpr int64_t kNearEnough = 50;  // a limit that is met within this part of it
 
 /// A node as it runs again: itself, or something cheaper that gives the same bits.
 struct Repetition {
@@ -110,6 +111,7 @@ class RecomputeBuilder {
     const Repetition& again = repetitions_.back();
     step.reads_again = buffers_of(again.inputs);
     step.writes_again = buffers_of(again.outputs);
+    if (again.op == node.op->name) step.in_place_again = step.in_place;
     if (step.is_repeatable) {
       const NodeSignature signature = passes::signature_of(graph_, again);
       step.seconds_again = node_seconds(signature, context_.threads);
@@ -199,17 +201,32 @@ Graph recompute(const Graph& graph, const PassContext& context) {
   RecomputeBuilder builder(graph, context, planned);
   std::optional<Graph> best;
   int64_t best_arena = planned.arena_bytes;
-  // The plan packs, orders and overwrites a little otherwise than the search assumes: the difference is learnt.
-  for (int64_t target = limit, attempt = 0; attempt < kAttempts && target > 0; ++attempt) {
-    const RecomputeChoice choice = choose_recompute(builder.problem(), target);
+  double best_seconds = 0;
+  // The plan packs, orders and overwrites a little otherwise than the search assumes. So targets are tried below the
+  // limit until one meets it in the plan, and then between this and the last that did not.
+  RecomputeChoice choice;
+  int64_t target = limit, met_by = 0, missed_by = limit;
+  for (int attempt = 0; attempt < kAttempts && target > 0; ++attempt) {
+    choice = attempt == 0 ? choose_recompute(builder.problem(), target)
+                          : mend_recompute(builder.problem(), target, choice.fates);
     Graph candidate = builder.rebuild(choice);
     const int64_t arena = context.plan_memory(candidate).arena_bytes;
-    if (arena < best_arena) {
+    const bool is_met = arena <= limit;
+    const bool is_better = is_met && best_arena <= limit ? choice.outcome.seconds < best_seconds : arena < best_arena;
+    if (is_better) {
       best = std::move(candidate);
       best_arena = arena;
+      best_seconds = choice.outcome.seconds;
     }
-    if (arena <= limit || !choice.fits()) break;
-    target -= arena - limit + limit / 500;
+    if (is_met) {
+      if (target == limit || limit - arena <= limit / kNearEnough) break;
+      met_by = target;
+    } else {
+      if (!choice.fits()) break;
+      missed_by = target;
+    }
+    const int64_t below = target - (arena - limit) - limit / 500;
+    target = !is_met && below > met_by ? below : (met_by + missed_by) / 2;
   }
   return best ? std::move(*best) : graph;
 }

@@ -27,6 +27,33 @@ RecomputeSimulator::RecomputeSimulator(const RecomputeProblem& problem)
     for (const int32_t buffer : problem.steps[index].writes)
       writer_[static_cast<size_t>(buffer)] = last[static_cast<size_t>(buffer)] = step;
   }
+  const int32_t fullest = find_fullest_step(last);
+  is_passing_.assign(problem.buffers.size(), false);
+  for (size_t b = 0; b < problem.buffers.size(); ++b) {
+    if (last[b] >= fullest || problem.buffers[b].outlives_step) continue;
+    is_passing_[b] = true;
+    early_end_[b] = last[b];
+    late_start_[b] = static_cast<int32_t>(problem.steps.size());
+  }
+}
+
+/// Where most bytes are alive if nothing is dropped.
+int32_t RecomputeSimulator::find_fullest_step(const std::vector<int32_t>& last) const {
+  std::vector<int64_t> change(problem_.steps.size() + 1, 0);
+  for (size_t b = 0; b < problem_.buffers.size(); ++b) {
+    if (writer_[b] < 0) continue;
+    change[static_cast<size_t>(writer_[b])] += problem_.buffers[b].bytes;
+    change[static_cast<size_t>(last[b]) + 1] -= problem_.buffers[b].bytes;
+  }
+  int64_t live = 0, most = -1;
+  int32_t fullest = 0;
+  for (size_t step = 0; step < problem_.steps.size(); ++step) {
+    live += change[step];
+    if (live <= most) continue;
+    most = live;
+    fullest = static_cast<int32_t>(step);
+  }
+  return fullest;
 }
 
 int32_t RecomputeSimulator::pause(int32_t buffer) const {
@@ -73,9 +100,8 @@ void RecomputeSimulator::record(int32_t step, int32_t at_step, bool again) {
     instances_[static_cast<size_t>(current_[static_cast<size_t>(read)])].last = event;
     touched_[static_cast<size_t>(read)] = at_step;
   }
-  if (!again)
-    for (const auto& [written, read] : what.in_place)
-      overwrites_.push_back({current_[static_cast<size_t>(read)], event});
+  for (const auto& [written, read] : again ? what.in_place_again : what.in_place)
+    overwrites_.push_back({current_[static_cast<size_t>(read)], event});
   for (const int32_t written : again ? what.writes_again : what.writes) write(written, at_step, again);
   if (again) seconds_ += what.seconds_again;
   events_.push_back({step, again});

@@ -21,6 +21,7 @@ struct RecomputeStep {
   // The same run again, perhaps in a cheaper way.
   bool is_repeatable = true;
   std::vector<int32_t> reads_again, writes_again;
+  std::vector<std::pair<int32_t, int32_t>> in_place_again;
   int64_t workspace_bytes_again = 0;
   double seconds_again = 0;
 };
@@ -56,6 +57,9 @@ class RecomputeSimulator {
 
   /// Steps between the last use before the buffer's longest pause and the first use after it; 0 where it has none.
   int32_t pause(int32_t buffer) const;
+  /// Is the buffer dead before the step at which most bytes are alive? It then lives on only where something that is
+  /// made again reads it, and it stays.
+  bool is_passing(int32_t buffer) const { return is_passing_[static_cast<size_t>(buffer)]; }
   int32_t writer(int32_t buffer) const { return writer_[static_cast<size_t>(buffer)]; }
 
   RecomputeOutcome run(const std::vector<Fate>& fates, int64_t limit_bytes);
@@ -70,6 +74,7 @@ class RecomputeSimulator {
     int32_t instance, event;
   };
 
+  int32_t find_fullest_step(const std::vector<int32_t>& last) const;
   bool is_available(int32_t buffer, int32_t step) const;
   void require(int32_t buffer, int32_t step);
   void record(int32_t step, int32_t at_step, bool again);
@@ -78,6 +83,7 @@ class RecomputeSimulator {
 
   const RecomputeProblem& problem_;
   std::vector<int32_t> writer_, early_end_, late_start_;  // per buffer: steps
+  std::vector<bool> is_passing_;                              // per buffer
   // Of a run.
   const std::vector<Fate>* fates_ = nullptr;
   std::vector<RecomputeEvent> events_;

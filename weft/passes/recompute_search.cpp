@@ -9,10 +9,15 @@ namespace weft::passes {
 
 namespace {
 
-constexpr int32_t kShortestPause = 2;         // steps
-constexpr int64_t kSmallestShare = 1024;      // of the largest buffer: smaller ones free nothing worth a node
-constexpr int kIdleRounds = 60;               // of improvement without any
-constexpr int64_t kEventBudget = 20'000'000;  // of all simulations: about a second
+constexpr int32_t kShortestPause = 2;          // steps
+constexpr int64_t kSmallestShare = 1024;       // of the largest buffer: smaller ones free nothing worth a node
+constexpr double kUnknown = 1e300;             // score
+constexpr int kIdleRounds = 300;               // of improvement without any
+constexpr int64_t kEventBudget = 100'000'000;  // of all simulations: a second or two
+constexpr int64_t kMendBudget = 10'000'000;    // where a choice for nearly the same limit is known
+
+/// Fates that change together.
+using Move = std::vector<std::pair<int32_t, Fate>>;
 
 class Search {
  public:
@@ -31,30 +36,77 @@ class Search {
     }
     std::sort(candidates_.begin(), candidates_.end(),
               [&](int32_t a, int32_t b) { return simulator_.writer(a) < simulator_.writer(b); });
+    list_moves();
   }
 
   RecomputeChoice run() {
-    std::vector<Fate> fates(problem_.buffers.size(), Fate::stays);
-    descend(fates);
-    for (const int32_t candidate : candidates_) fates[static_cast<size_t>(candidate)] = Fate::again;
-    descend(fates);
+    for (const bool singly : {false, true}) {
+      is_single_ = singly;
+      for (const Fate start : {Fate::stays, Fate::again}) descend(all(start));
+    }
+    is_single_ = false;
     // A limit that is hard to meet is met more easily by whoever aims lower first.
     for (const double share : {0.8, 0.6, 0.4, 0.2, 0.0})
-      if (best_.outcome.excess > 0) descend_by(share);
+      for (const Fate start : {Fate::stays, Fate::again})
+        if (best_.outcome.excess > 0) descend_by(share, all(start));
     improve();
+    return finish();
+  }
+
+  RecomputeChoice mend(const std::vector<Fate>& near) {
+    descend(near);
+    if (best_.outcome.excess > 0) return run();
+    budget_ = kMendBudget;
+    improve();
+    return finish();
+  }
+
+ private:
+  RecomputeChoice finish() {
     simulate(best_.fates);
     best_.events = simulator_.events();
     return std::move(best_);
   }
 
- private:
+  /// What passes by does not stay for the sake of what may be made again.
+  std::vector<Fate> all(Fate fate) const {
+    std::vector<Fate> fates(problem_.buffers.size(), Fate::stays);
+    for (const int32_t candidate : candidates_)
+      fates[static_cast<size_t>(candidate)] = simulator_.is_passing(candidate) ? Fate::again : fate;
+    return fates;
+  }
+
+  void list_moves() {
+    std::vector<bool> is_candidate(problem_.buffers.size(), false);
+    for (const int32_t candidate : candidates_) {
+      is_candidate[static_cast<size_t>(candidate)] = true;
+      drops_.push_back({{candidate, Fate::again}});
+      keeps_.push_back({{candidate, Fate::stays}});
+      drops_each_time_.push_back({{candidate, Fate::again_each_time}});
+    }
+    // All results of a step together: one repetition makes them all. And where a result takes the place of an operand
+    // that passes by, this operand stays for it.
+    for (const RecomputeStep& step : problem_.steps) {
+      Move results;
+      for (const int32_t result : step.writes_again)
+        if (is_candidate[static_cast<size_t>(result)]) results.emplace_back(result, Fate::again);
+      if (results.empty()) continue;
+      if (results.size() > 1) drops_.push_back(results);
+      for (const int32_t operand : step.reads_again)
+        if (is_candidate[static_cast<size_t>(operand)] && simulator_.is_passing(operand)) {
+          drops_.push_back(results);
+          drops_.back().emplace_back(operand, Fate::stays);
+        }
+    }
+  }
+
   RecomputeOutcome simulate(const std::vector<Fate>& fates) {
     const RecomputeOutcome outcome = simulator_.run(fates, limit_);
     events_ += static_cast<int64_t>(simulator_.events().size());
     return outcome;
   }
 
-  bool is_spent() const { return events_ > kEventBudget; }
+  bool is_spent() const { return events_ > budget_; }
 
   static bool is_better(const RecomputeOutcome& a, const RecomputeOutcome& b) {
     if ((a.excess == 0) != (b.excess == 0)) return a.excess == 0;
@@ -74,30 +126,30 @@ class Search {
     return saved / std::max(seconds, 1e-9);
   }
 
-  /// Changes one fate after the other, always the one of the best score, until everything fits or nothing helps. Scores
+  /// Makes one move after the other, always the one of the best score, until everything fits or nothing helps. Scores
   /// are computed anew only when they come first (Minoux 1978, "Accelerated greedy algorithms").
-  RecomputeOutcome change_greedily(std::vector<Fate>& fates, Fate from, Fate to) {
+  RecomputeOutcome move_greedily(std::vector<Fate>& fates, const std::vector<Move>& moves) {
     RecomputeOutcome now = simulate(fates);
     struct Entry {
       double score;
-      int32_t buffer;
+      int32_t move;
       int version;
       bool operator<(const Entry& other) const {
-        return score != other.score ? score < other.score : buffer > other.buffer;
+        return score != other.score ? score < other.score : move > other.move;
       }
     };
     for (bool progress = true; progress && now.excess > 0 && !is_spent();) {
       progress = false;
       int version = 0;
       std::priority_queue<Entry> queue;
-      for (const int32_t buffer : candidates_)
-        if (fates[static_cast<size_t>(buffer)] == from && !is_banned_[static_cast<size_t>(buffer)])
-          queue.push({1e300, buffer, -1});
+      for (size_t index = 0; index < moves.size(); ++index)
+        if (is_open(fates, moves[index])) queue.push({kUnknown, static_cast<int32_t>(index), -1});
       while (!queue.empty() && now.excess > 0 && !is_spent()) {
         const Entry top = queue.top();
         queue.pop();
-        Fate& fate = fates[static_cast<size_t>(top.buffer)];
-        fate = to;
+        const Move& move = moves[static_cast<size_t>(top.move)];
+        if (!is_open(fates, move)) continue;
+        const Move back = apply(fates, move);
         const RecomputeOutcome then = simulate(fates);
         const double now_worth = score(now, then);
         const bool is_best = top.version == version || queue.empty() || now_worth >= queue.top().score;
@@ -107,11 +159,30 @@ class Search {
           progress = true;
           continue;
         }
-        fate = from;
-        if (now_worth > 0) queue.push({now_worth, top.buffer, version});
+        apply(fates, back);
+        if (now_worth > 0) queue.push({now_worth, top.move, version});
       }
     }
     return now;
+  }
+
+  /// Does the move change anything, and nothing that is banned?
+  bool is_open(const std::vector<Fate>& fates, const Move& move) const {
+    bool changes = false;
+    if (is_single_ && move.size() > 1) return false;
+    for (const auto& [buffer, fate] : move) {
+      const auto b = static_cast<size_t>(buffer);
+      if (fates[b] != fate && is_banned_[b]) return false;
+      changes |= fates[b] != fate;
+    }
+    return changes;
+  }
+
+  /// What undoes it.
+  static Move apply(std::vector<Fate>& fates, const Move& move) {
+    Move back = move;
+    for (auto& [buffer, fate] : back) std::swap(fates[static_cast<size_t>(buffer)], fate);
+    return back;
   }
 
   /// Takes back what is not needed, the costliest first.
@@ -141,9 +212,8 @@ class Search {
 
   RecomputeOutcome change_both_ways(std::vector<Fate>& fates) {
     RecomputeOutcome now;
-    for (const auto& [from, to] : {std::pair{Fate::stays, Fate::again}, std::pair{Fate::again, Fate::stays},
-                                   std::pair{Fate::stays, Fate::again}, std::pair{Fate::again, Fate::again_each_time}})
-      now = change_greedily(fates, from, to);
+    for (const std::vector<Move>* moves : {&drops_, &keeps_, &drops_, &drops_each_time_})
+      now = move_greedily(fates, *moves);
     return now;
   }
 
@@ -156,16 +226,12 @@ class Search {
     return now;
   }
 
-  void descend_by(double share) {
+  void descend_by(double share, std::vector<Fate> fates) {
     const int64_t limit = limit_;
-    for (const Fate start : {Fate::stays, Fate::again}) {
-      std::vector<Fate> fates(problem_.buffers.size(), Fate::stays);
-      for (const int32_t candidate : candidates_) fates[static_cast<size_t>(candidate)] = start;
-      limit_ = static_cast<int64_t>(share * static_cast<double>(limit));
-      change_both_ways(fates);
-      limit_ = limit;
-      descend(fates);
-    }
+    limit_ = static_cast<int64_t>(share * static_cast<double>(limit));
+    change_both_ways(fates);
+    limit_ = limit;
+    descend(std::move(fates));
   }
 
   /// Forgets some choices and finds them anew: those for a stretch of the order, or a few that must not come back.
@@ -188,7 +254,11 @@ class Search {
           }
       }
       const RecomputeOutcome before = best_.outcome;
-      descend(fates);
+      is_single_ = random_.below(3) == 0;
+      if (before.excess > 0)
+        descend_by(0.1 * random_.below(11), std::move(fates));
+      else
+        descend(std::move(fates));
       idle = is_better(best_.outcome, before) ? 0 : idle + 1;
       is_banned_.assign(is_banned_.size(), false);
     }
@@ -207,15 +277,21 @@ class Search {
   int64_t limit_;
   RandomStream random_;
   std::vector<int32_t> candidates_;  // in order of their writers
-  std::vector<bool> is_banned_;      // per buffer: stays for now
+  std::vector<Move> drops_, keeps_, drops_each_time_;
+  bool is_single_ = false;
+  std::vector<bool> is_banned_;  // per buffer: stays for now
   RecomputeChoice best_;
-  int64_t events_ = 0;  // simulated so far
+  int64_t budget_ = kEventBudget, events_ = 0;  // simulated so far
 };
 
 }  // namespace
 
 RecomputeChoice choose_recompute(const RecomputeProblem& problem, int64_t limit_bytes) {
   return Search(problem, limit_bytes).run();
+}
+
+RecomputeChoice mend_recompute(const RecomputeProblem& problem, int64_t limit_bytes, const std::vector<Fate>& near) {
+  return Search(problem, limit_bytes).mend(near);
 }
 
 }  // namespace weft::passes
