@@ -104,6 +104,16 @@ TEST(CompileOptionsTest, AnotherUseMayChooseAnotherPrecision) {
   EXPECT_THROW(choose_precision(spec, "bf61", kNew, silent), Error);
 }
 
+TEST(CompileOptionsTest, F32KeepsTheExceptionFromWinograd) {
+  const auto silent = [](const std::string&) {};
+  RunSpec asked = spec_with("bf16", "softmax=f32, winograd = off"), missing = asked;
+  choose_precision(asked, "f32", kNew, silent);
+  EXPECT_EQ(asked.precision_of, "winograd=off");
+  EXPECT_THAT(compile_options(asked, kNew).passes.disabled, ElementsAre("filter_by_tiles"));
+  choose_precision(missing, "", kPlain, silent);
+  EXPECT_EQ(missing.precision_of, "winograd=off");
+}
+
 TEST(CompileOptionsTest, AutomaticIsWhatTheMachineIsFastIn) {
   EXPECT_EQ(automatic_precision(kNew), "bf16");
   EXPECT_EQ(automatic_precision(kPlain), "f32");

@@ -1,5 +1,7 @@
 #include "weft/train/compile_options.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft::train {
@@ -20,15 +22,16 @@ std::string trimmed(std::string text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-struct Exceptions {
-  std::vector<passes::PrecisionOverride> overrides;
-  std::vector<std::string> passes;  // to leave out
+/// "winograd=off" is an exception from the kernels, in whatever type; all others are from the type.
+constexpr const char *kWinograd = "winograd", *kOff = "off";
+
+struct Entry {
+  std::string pattern, type;
 };
 
 /// "softmax=f32, head*=f32, winograd=off"
-Exceptions parse_exceptions(const RunSpec& spec) {
-  Exceptions exceptions;
-  const std::string& text = spec.precision_of;
+std::vector<Entry> parse_entries(const std::string& text) {
+  std::vector<Entry> entries;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string entry = trimmed(text.substr(begin, end - begin));
@@ -37,17 +40,39 @@ Exceptions parse_exceptions(const RunSpec& spec) {
     const std::string pattern = equals == std::string::npos ? "" : trimmed(entry.substr(0, equals));
     if (pattern.empty())
       fail(ErrorKind::usage, "precision_of: '{}' is no NAME=TYPE; write such as 'softmax=f32, head*=f32'", entry);
-    const std::string type = trimmed(entry.substr(equals + 1));
-    if (pattern == "winograd" && type == "off") {
+    entries.push_back({pattern, trimmed(entry.substr(equals + 1))});
+  }
+  return entries;
+}
+
+bool leaves_winograd_out(const Entry& entry) { return entry.pattern == kWinograd && entry.type == kOff; }
+
+struct Exceptions {
+  std::vector<passes::PrecisionOverride> overrides;
+  std::vector<std::string> passes;  // to leave out
+};
+
+Exceptions parse_exceptions(const RunSpec& spec) {
+  Exceptions exceptions;
+  for (const Entry& entry : parse_entries(spec.precision_of)) {
+    if (leaves_winograd_out(entry)) {
       exceptions.passes.push_back("filter_by_tiles");
       continue;
     }
-    if (type != "f32" && type != spec.precision)
-      fail(ErrorKind::usage, "precision_of: '{}' wants {}, and the run computes in {}; give f32{}", entry, type,
-           spec.precision, spec.precision == "f32" ? "" : " or " + spec.precision);
-    exceptions.overrides.push_back({pattern, parse_dtype(type).value()});
+    if (entry.type != "f32" && entry.type != spec.precision)
+      fail(ErrorKind::usage, "precision_of: '{}={}' wants {}, and the run computes in {}; give f32{}", entry.pattern,
+           entry.type, entry.type, spec.precision, spec.precision == "f32" ? "" : " or " + spec.precision);
+    exceptions.overrides.push_back({entry.pattern, parse_dtype(entry.type).value()});
   }
   return exceptions;
+}
+
+/// Computes in f32, without the exceptions from another type.
+void fall_to_f32(RunSpec& spec) {
+  const std::vector<Entry> entries = parse_entries(spec.precision_of);
+  const bool direct = std::any_of(entries.begin(), entries.end(), leaves_winograd_out);
+  spec.precision = "f32";
+  spec.precision_of = direct ? fmt::format("{}={}", kWinograd, kOff) : "";
 }
 
 }  // namespace
@@ -67,13 +92,12 @@ void choose_precision(RunSpec& spec, const std::string& given, const Backend& ba
                       const std::function<void(const std::string&)>& note) {
   if (!given.empty()) {
     set_field(spec, "precision", given == "auto" ? automatic_precision(backend) : given, "--precision");
-    spec.precision_of = spec.precision == "f32" ? "" : spec.precision_of;
+    if (spec.precision == "f32") fall_to_f32(spec);
     return;
   }
   if (lacks(spec.precision, backend).empty()) return;
   note(fmt::format("trained in {}, which this machine lacks; computing in f32", spec.precision));
-  spec.precision = "f32";
-  spec.precision_of.clear();
+  fall_to_f32(spec);
 }
 
 std::string automatic_precision(const Backend& backend) { return backend.computes_fast(DType::bf16) ? "bf16" : "f32"; }
