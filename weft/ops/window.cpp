@@ -47,4 +47,16 @@ Pair window_output(const InferContext& context, const Window& window, const Pair
   return output;
 }
 
+bool has_winograd_windows(const Shape& weights, const Pair& stride, const Pair& dilation, int64_t groups) {
+  return weights[2] == 3 && weights[3] == 3 && stride == Pair{1, 1} && dilation == Pair{1, 1} && groups == 1;
+}
+
+bool has_winograd_windows(const Shape& weights, const Attributes& attributes) {
+  const auto pair = [&](const char* name) {
+    const std::vector<int64_t>& list = attributes.integers(name);
+    return Pair{list[0], list[1]};
+  };
+  return has_winograd_windows(weights, pair("stride"), pair("dilation"), attributes.integer("groups"));
+}
+
 }  // namespace weft::ops

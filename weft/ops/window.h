@@ -28,4 +28,10 @@ Window window_attributes(const InferContext& context, const Pair& kernel);
 /// `source` says where the size comes from: "'image' (128,1,28,28)".
 Pair window_output(const InferContext& context, const Window& window, const Pair& size, const std::string& source);
 
+/// Of a convolution whose weights are [O,I,H,W]: do its windows of 3x3 touch all channels and move by one pixel, as
+/// Winograd's algorithm (Lavin and Gray 2016) wants?
+bool has_winograd_windows(const Shape& weights, const Pair& stride, const Pair& dilation, int64_t groups);
+/// By the attributes of a conv2d or of one of its gradients.
+bool has_winograd_windows(const Shape& weights, const Attributes& attributes);
+
 }  // namespace weft::ops

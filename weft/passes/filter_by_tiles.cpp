@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "weft/ops/window.h"
 #include "weft/passes/rebuild.h"
 
 namespace weft::passes {
@@ -15,12 +16,9 @@ bool is_candidate(const Graph& graph, const Node& node) {
   const std::string& op = node.op->name;
   const bool is_weights = op == "conv2d_backward_weights";
   if (!is_weights && op != "conv2d" && op != "conv2d_backward_data") return false;
-  using Pair = std::vector<int64_t>;
   const Shape& weights = graph.shape(is_weights ? node.outputs[0] : node.inputs[1]);
   const DType dtype = graph.type(node.inputs[0]).dtype;
-  return (dtype == DType::f32 || dtype == DType::bf16) && weights[2] == 3 && weights[3] == 3 &&
-         node.attributes.integers("stride") == Pair{1, 1} && node.attributes.integers("dilation") == Pair{1, 1} &&
-         node.attributes.integer("groups") == 1;
+  return (dtype == DType::f32 || dtype == DType::bf16) && ops::has_winograd_windows(weights, node.attributes);
 }
 
 constexpr int64_t kAlwaysBearable = 16'000'000;

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include "weft/ops/window.h"
 
 namespace weft::native::winograd {
 
 namespace {
-
-using Pair = std::vector<int64_t>;
 
 /// Where these kernels were measured to be faster than oneDNN's (docs/performance.md): enough channels to pay for the
 /// transforms of images, images that tiles cover without much waste, and enough tiles to pay for those of weights.
@@ -38,8 +36,7 @@ std::string why_no_winograd(const NodeSignature& node, Isa isa, const Shape& wei
   if (!node.attributes.has("winograd") || node.attributes.integer("winograd") == 0)
     return "winograd's tiles are not asked for (by the pass filter_by_tiles)";
   if (isa != Isa::avx512 || !multiplies_bf16()) return "winograd wants AVX512_BF16";
-  if (weights[2] != 3 || weights[3] != 3 || node.attributes.integers("stride") != Pair{1, 1} ||
-      node.attributes.integers("dilation") != Pair{1, 1} || node.attributes.integer("groups") != 1)
+  if (!ops::has_winograd_windows(weights, node.attributes))
     return "winograd wants kernels of 3 x 3 without stride, dilation or groups";
   for (const int64_t padding : node.attributes.integers("padding"))
     if (padding > 1) return "winograd wants a padding of 0 or 1";

@@ -5,6 +5,7 @@
 // table.
 #include <algorithm>
 
+#include "weft/ops/window.h"
 #include "weft/runtime/onednn/convolution.h"
 
 namespace weft::onednn {
@@ -28,10 +29,8 @@ bool is_worth_it(const Convolution& c) {
 
 PrimitiveDesc ask_winograd(const Engine& engine, const Convolution& c, const MemoryDesc& image,
                            const MemoryDesc& output) {
-  constexpr std::array<int64_t, 2> kOnes{1, 1};
-  const auto& window = c.weights.shape;
   const bool fits = c.image.dtype == DType::f32 && c.output.dtype == DType::f32 && c.weights.dtype == DType::f32 &&
-                    c.groups == 1 && window[2] == 3 && window[3] == 3 && c.stride == kOnes && c.dilation == kOnes;
+                    ops::has_winograd_windows(c.weights.shape, c.stride, c.dilation, c.groups);
   if (!fits || !is_worth_it(c)) return {};
   const auto weights = describe_weights(c, std::nullopt);
   PrimitiveDesc desc = ask_convolution(engine, c, image, *weights, output, dnnl_convolution_winograd);
