@@ -60,11 +60,11 @@ TEST_F(PipelineTest, StopsAfterAPass) {
 TEST_F(PipelineTest, StartsAfterAPass) {
   PipelineOptions options;
   options.start_after = "fold_constants";
-  options.stop_after = "eliminate_leftovers";
+  options.stop_after = "join_pads";
   run(options);
   ASSERT_EQ(reports_.size(), 2u);
   EXPECT_EQ(reports_[0].pass, "eliminate_common_subexpressions");
-  EXPECT_EQ(reports_[1].pass, "eliminate_leftovers");
+  EXPECT_EQ(reports_[1].pass, "join_pads");
 }
 
 TEST_F(PipelineTest, ShowsTheGraphAfterEachPass) {

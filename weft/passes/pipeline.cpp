@@ -15,6 +15,7 @@
 #include "weft/passes/fuse_batch_norm.h"
 #include "weft/passes/fuse_bias.h"
 #include "weft/passes/fuse_elementwise.h"
+#include "weft/passes/join_pads.h"
 #include "weft/passes/mark_in_place.h"
 #include "weft/passes/pool_before_relu.h"
 #include "weft/passes/recompute.h"
@@ -45,8 +46,10 @@ const std::vector<Pass>& pipeline() {
        machine_independent(fold_constants)},
       {"eliminate_common_subexpressions", "Computes each expression once.",
        machine_independent(eliminate_common_subexpressions)},
+      {"join_pads", "Joins what was padded with zeros only to be added up, as the gradients of a split's parts are.",
+       machine_independent(join_pads)},
       // Users of a value decide what can be fused: those that nobody reads must be gone by then.
-      {"eliminate_leftovers", "Removes what folding has left without users.", machine_independent(eliminate_dead_code)},
+      {"eliminate_leftovers", "Removes what these have left without users.", machine_independent(eliminate_dead_code)},
       {"pool_before_relu", "Applies a relu after the max pooling that reads it, to fewer numbers.",
        machine_independent(pool_before_relu)},
       {"fuse_bias", "Lets convolutions add their bias, and their weights' gradient sum up the bias's.",

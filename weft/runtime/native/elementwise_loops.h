@@ -6,7 +6,7 @@
 WEFT_INLINE float gelu_of(float x) { return 0.5f * x * (1.0f + erf_of(x * 0.707106781186547524f)); }
 WEFT_INLINE float gelu_slope_of(float x) {
   const float cumulative = 0.5f * (1.0f + erf_of(x * 0.707106781186547524f));
-  return cumulative + x * 0.398942280401432678f * exp_of(-0.5f * x * x);
+  return cumulative + x * 0.398942280401432678f * exp_below_zero(-0.5f * x * x);
 }
 WEFT_INLINE float gelu_tanh_of(float x) {
   return 0.5f * x * (1.0f + tanh_of(0.797884560802865356f * (x + 0.044715f * x * x * x)));

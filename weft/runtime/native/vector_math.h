@@ -5,10 +5,12 @@
 WEFT_INLINE uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
 WEFT_INLINE float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
-/// exp(x) = 2^k exp(r), |r| <= ln 2 / 2, the polynomial that of Cephes' expf. Subnormal results and overflow included.
-WEFT_INLINE float exp_of(float x) {
-  x = x > 89.0f ? 89.0f : x;
-  x = x < -104.0f ? -104.0f : x;
+/// x = k ln 2 + r with an integer k, |r| <= ln 2 / 2. For x between -104 and 89.
+struct ExpParts {
+  uint32_t k;   // in two's complement
+  float power;  // exp(r), by the polynomial of Cephes' expf
+};
+WEFT_INLINE ExpParts exp_parts_of(float x) {
   const float shifted = x * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer in the low bits
   const float k = shifted - 12582912.0f;
   const float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
@@ -19,9 +21,22 @@ WEFT_INLINE float exp_of(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  const uint32_t exponent = bits_of(shifted) - 0x4B400000u;  // k in two's complement
-  const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(exponent) >> 1);
-  return p * from_bits((half + 127u) << 23) * from_bits((exponent - half + 127u) << 23);
+  return {bits_of(shifted) - 0x4B400000u, p};
+}
+
+/// exp(x) = 2^k exp(r). Subnormal results and overflow included.
+WEFT_INLINE float exp_of(float x) {
+  x = x > 89.0f ? 89.0f : x;
+  x = x < -104.0f ? -104.0f : x;
+  const ExpParts parts = exp_parts_of(x);
+  const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(parts.k) >> 1);
+  return parts.power * from_bits((half + 127u) << 23) * from_bits((parts.k - half + 127u) << 23);
+}
+
+/// exp(x) of x <= 0, in fewer steps: 1.6e-38 for all below -87, any number for NaN.
+WEFT_INLINE float exp_below_zero(float x) {
+  const ExpParts parts = exp_parts_of(x < -87.0f ? -87.0f : x);
+  return from_bits(bits_of(parts.power) + (parts.k << 23));
 }
 
 /// Natural logarithm, the polynomial of Cephes' logf; -inf at 0, NaN below.
