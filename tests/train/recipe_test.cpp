@@ -177,6 +177,7 @@ TEST(Recipe, NoTomlNamesTheLine) {
   EXPECT_EQ(error_of("epochs = 2\nepochs = 3\n").substr(0, 22), "r.toml:2: is no TOML: ");
   EXPECT_EQ(error_of("epochs = 2\n[ = 3\n").substr(0, 22), "r.toml:2: is no TOML: ");
   EXPECT_EQ(error_of("[[=").substr(0, 22), "r.toml:1: is no TOML: ");
+  EXPECT_EQ(error_of("epochs =\u0413").substr(0, 22), "r.toml:1: is no TOML: ");
 }
 
 TEST(RunSpec, SetFromTextTakesEachKind) {
