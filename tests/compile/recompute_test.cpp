@@ -26,8 +26,9 @@ class Recompute : public testing::Test {
     return train::build_training_step(library_, spec, input);
   }
 
-  CompiledStep compiled(const Graph& graph, int64_t arena_limit) {
-    CompileOptions options{.passes = {}, .threads = backend_.threads(), .arena_limit_bytes = arena_limit};
+  CompiledStep compiled(const Graph& graph, int64_t arena_limit, DType precision = DType::f32) {
+    CompileOptions options{
+        .passes = {}, .precision = {precision, {}}, .threads = backend_.threads(), .arena_limit_bytes = arena_limit};
     options.passes.disabled = {"filter_by_tiles"};  // its kernels in f32 take workspace
     return compile(graph, backend_, options);
   }
@@ -153,11 +154,11 @@ INSTANTIATE_TEST_SUITE_P(Models, TransformerRecompute, testing::Values("vit_tiny
 TEST_F(Recompute, ATransformerComputesTheSameBits) {
   const auto training = step("vit_tiny", {.batch = 8, .shape = {3, 32, 32}, .classes = 10},
                              {{"layers", "3"}, {"width", "48"}, {"dropout", "0.1"}});
-  const CompiledStep free = compiled(training.graph, 0);
-  for (const double share : {0.6, 0.4}) {
-    const auto limit = static_cast<int64_t>(share * static_cast<double>(free.plan.arena_bytes));
-    const CompiledStep limited = compiled(training.graph, limit);
-    EXPECT_LE(limited.plan.arena_bytes, limit) << share;
+  for (const DType precision : {DType::f32, DType::bf16}) {
+    const CompiledStep free = compiled(training.graph, 0, precision);
+    const int64_t limit = free.plan.arena_bytes * 4 / 10;
+    const CompiledStep limited = compiled(training.graph, limit, precision);
+    EXPECT_LE(limited.plan.arena_bytes, limit);
     EXPECT_GT(count(limited.graph, "softmax") + count(limited.graph, "layer_norm"), 0);
     expect_same_bits(training, free, limited);
   }
