@@ -1,12 +1,15 @@
-// Steps under a memory limit: they keep to it, and compute bit by bit what they compute without.
+// Steps under a memory limit: they keep to it, and compute bit by bit what they compute without, whether activations
+// are made again or lie in a file.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "weft/base/rng.h"
 #include "weft/compile/compile.h"
+#include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/runtime/executor.h"
 #include "weft/train/step.h"
@@ -26,9 +29,13 @@ class Recompute : public testing::Test {
     return train::build_training_step(library_, spec, input);
   }
 
-  CompiledStep compiled(const Graph& graph, int64_t arena_limit, DType precision = DType::f32) {
-    CompileOptions options{
-        .passes = {}, .precision = {precision, {}}, .threads = backend_.threads(), .arena_limit_bytes = arena_limit};
+  CompiledStep compiled(const Graph& graph, int64_t arena_limit, DType precision = DType::f32,
+                        double offload_bytes_per_second = 0) {
+    CompileOptions options{.passes = {},
+                           .precision = {precision, {}},
+                           .threads = backend_.threads(),
+                           .arena_limit_bytes = arena_limit,
+                           .offload_bytes_per_second = offload_bytes_per_second};
     options.passes.disabled = {"filter_by_tiles"};  // its kernels in f32 take workspace
     return compile(graph, backend_, options);
   }
@@ -36,7 +43,10 @@ class Recompute : public testing::Test {
   /// The state after some steps on the same random batches.
   State trained(const train::TrainingStep& training, const CompiledStep& step) {
     State state = train::initial_state(training, 7);
-    Executor executor(step.graph, step.plan, backend_);
+    Arena arena;
+    if (step.plan.file_bytes > 0) arena.open_file(std::filesystem::temp_directory_path());
+    if (step.plan.file_bytes > 0) arena.file()->reserve(step.plan.file_bytes);
+    Executor executor(step.graph, step.plan, backend_, &arena);
     executor.bind_state(state);
     std::map<std::string, Tensor> batch;
     for (const GraphInput& input : training.graph.inputs())
@@ -169,6 +179,64 @@ TEST_F(Recompute, AnImpossibleLimitGivesTheLeastThatWasFound) {
   const CompiledStep free = compiled(training.graph, 0), limited = compiled(training.graph, 1000);
   EXPECT_GT(limited.plan.arena_bytes, 1000);
   EXPECT_LT(limited.plan.arena_bytes, free.plan.arena_bytes / 2);
+}
+
+TEST_F(Recompute, WhereItIsEnoughNothingGoesToTheFile) {
+  const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
+  const int64_t limit = compiled(training.graph, 0).plan.arena_bytes * 6 / 10;
+  const CompiledStep without = compiled(training.graph, limit), with = compiled(training.graph, limit, DType::f32, 1e9);
+  EXPECT_EQ(with.recompute.offloaded, 0);
+  EXPECT_EQ(with.plan.file_bytes, 0);
+  EXPECT_EQ(with.recompute.nodes, without.recompute.nodes);
+}
+
+TEST_F(Recompute, AFileMeetsLimitsThatItCannotAndTheBitsAreTheSame) {
+  models::ModelInput input = models::find_model(library_.models, "transformer_lm").default_input;
+  input.batch = 4;
+  const auto training = step("transformer_lm", input, {{"layers", "1"}, {"heads", "2"}, {"width", "64"}});
+  const CompiledStep free = compiled(training.graph, 0), least = compiled(training.graph, 1000);
+  const int64_t limit = least.plan.arena_bytes * 8 / 10;
+  const CompiledStep limited = compiled(training.graph, limit, DType::f32, 1e9);
+  EXPECT_LE(limited.plan.arena_bytes, limit);
+  int64_t stores = 0, loads = 0, bytes = 0;
+  for (const Node& node : limited.graph.nodes()) {
+    stores += is_store(node) ? 1 : 0;
+    loads += is_load(node) ? 1 : 0;
+    bytes += is_store(node) ? limited.graph.type(node.outputs[0]).bytes() : 0;
+  }
+  EXPECT_GT(stores, 0);
+  EXPECT_EQ(stores, loads);
+  EXPECT_EQ(limited.recompute.offloaded, stores);
+  EXPECT_EQ(limited.recompute.offloaded_bytes, bytes);
+  EXPECT_NEAR(limited.recompute.offload_seconds, 2e-9 * static_cast<double>(bytes), 1e-9);
+  EXPECT_GE(limited.plan.file_bytes, bytes / 2);
+  expect_same_bits(training, free, limited);
+}
+
+TEST_F(Recompute, AFasterDiskTakesMore) {
+  const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
+  const int64_t limit = compiled(training.graph, 0).plan.arena_bytes * 6 / 10;
+  const auto with_disk = [&](double bytes_per_second) {
+    CompileOptions options{.threads = 2, .arena_limit_bytes = limit, .offload_bytes_per_second = bytes_per_second};
+    options.passes.disabled = {"filter_by_tiles", "recompute"};  // which would be enough
+    return compile(training.graph, backend_, options);
+  };
+  const CompiledStep slow = with_disk(1e6), fast = with_disk(1e14);
+  EXPECT_LE(slow.plan.arena_bytes, limit);
+  EXPECT_LE(fast.plan.arena_bytes, limit);
+  EXPECT_EQ(slow.recompute.offloaded, 0);
+  EXPECT_GT(slow.recompute.nodes, 0);
+  EXPECT_GT(fast.recompute.offloaded, 0);
+  EXPECT_EQ(fast.recompute.nodes, 0);
+}
+
+TEST_F(Recompute, ThePassThatUsesTheFileCanBeLeftOut) {
+  const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
+  CompileOptions options{.passes = {}, .threads = 2, .arena_limit_bytes = 1000, .offload_bytes_per_second = 1e9};
+  options.passes.disabled = {"filter_by_tiles", "offload"};
+  const CompiledStep limited = compile(training.graph, backend_, options);
+  EXPECT_EQ(limited.plan.file_bytes, 0);
+  EXPECT_EQ(limited.plan.arena_bytes, compiled(training.graph, 1000).plan.arena_bytes);
 }
 
 }  // namespace

@@ -238,5 +238,70 @@ TEST(RecomputeSearch, TheSameProblemHasTheSameAnswer) {
   EXPECT_EQ(one.fates, other.fates);
 }
 
+/// A chain whose layers may lie in a file, too: their bytes at this rate.
+RecomputeProblem make_chain_with_file(int layers, uint64_t seed, double seconds_per_byte) {
+  RecomputeProblem problem = make_chain(layers, seed);
+  for (int layer = 0; layer < layers; ++layer) {
+    RecomputeBuffer& buffer = problem.buffers[static_cast<size_t>(layer)];
+    buffer.offload_seconds = seconds_per_byte * static_cast<double>(buffer.bytes);
+  }
+  return problem;
+}
+
+TEST(RecomputeSearch, WithAFileIsNearTheBestOfAllChoices) {
+  constexpr int kLayers = 7;
+  constexpr Fate kFates[] = {Fate::stays, Fate::again, Fate::offloaded};
+  double found = 0, best_of_all = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const RecomputeProblem problem = make_chain_with_file(kLayers, seed, 0.015);
+    RecomputeSimulator simulator(problem);
+    const int64_t limit = simulator.run(std::vector<Fate>(problem.buffers.size(), Fate::stays), 0).peak_bytes * 6 / 10;
+    double best = -1;
+    for (int choice = 0; choice < 2187; ++choice) {
+      std::vector<Fate> fates(problem.buffers.size(), Fate::stays);
+      for (int layer = 0, rest = choice; layer < kLayers; ++layer, rest /= 3)
+        fates[static_cast<size_t>(layer)] = kFates[rest % 3];
+      const RecomputeOutcome outcome = simulator.run(fates, limit);
+      if (outcome.excess == 0 && (best < 0 || outcome.seconds < best)) best = outcome.seconds;
+    }
+    const RecomputeChoice choice = choose_recompute(problem, limit);
+    EXPECT_EQ(choice.fits(), best >= 0) << seed;
+    if (best < 0 || !choice.fits()) continue;
+    found += choice.outcome.seconds;
+    best_of_all += best;
+  }
+  EXPECT_GT(best_of_all, 0);
+  EXPECT_LE(found, 1.02 * best_of_all);
+}
+
+TEST(RecomputeSearch, WhatIsReadBackFreesMemoryInBetweenAndIsReadOnce) {
+  RecomputeProblem problem = make_chain_with_file(20, 4, 1e-6);
+  for (RecomputeStep& step : problem.steps) step.is_repeatable = false;
+  RecomputeSimulator simulator(problem);
+  const int64_t peak = simulator.run(std::vector<Fate>(problem.buffers.size(), Fate::stays), 0).peak_bytes;
+  const RecomputeChoice choice = choose_recompute(problem, peak * 6 / 10);
+  ASSERT_TRUE(choice.fits());
+  std::set<int32_t> loaded;
+  double seconds = 0;
+  for (const RecomputeEvent& event : choice.events) {
+    EXPECT_FALSE(event.is_again);
+    if (event.loaded < 0) continue;
+    EXPECT_TRUE(loaded.insert(event.loaded).second) << event.loaded;
+    EXPECT_EQ(choice.fates[static_cast<size_t>(event.loaded)], Fate::offloaded);
+    seconds += problem.buffers[static_cast<size_t>(event.loaded)].offload_seconds;
+  }
+  EXPECT_FALSE(loaded.empty());
+  EXPECT_NEAR(choice.outcome.seconds, seconds, 1e-12);
+}
+
+TEST(RecomputeSearch, ADiskThatTakesForeverIsLeftAlone) {
+  const RecomputeProblem with_file = make_chain_with_file(20, 6, 1e6), without = make_chain(20, 6);
+  RecomputeSimulator simulator(without);
+  const int64_t peak = simulator.run(std::vector<Fate>(without.buffers.size(), Fate::stays), 0).peak_bytes;
+  const RecomputeChoice choice = choose_recompute(with_file, peak * 6 / 10);
+  ASSERT_TRUE(choice.fits());
+  EXPECT_EQ(std::count(choice.fates.begin(), choice.fates.end(), Fate::offloaded), 0);
+}
+
 }  // namespace
 }  // namespace weft::passes

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <tuple>
 
 #include "weft/autodiff/autodiff.h"
@@ -205,7 +206,10 @@ class Semantics : public testing::TestWithParam<uint64_t> {
 
 /// Outputs and states after one run.
 Tensors run_planned(const Graph& step, const CompiledStep& compiled, const Tensors& inputs, const CpuBackend& backend) {
-  Executor executor(compiled.graph, compiled.plan, backend);
+  Arena arena;
+  if (compiled.plan.file_bytes > 0) arena.open_file(std::filesystem::temp_directory_path());
+  if (compiled.plan.file_bytes > 0) arena.file()->reserve(compiled.plan.file_bytes);
+  Executor executor(compiled.graph, compiled.plan, backend, &arena);
   State state;
   for (const GraphInput& input : step.inputs())
     if (input.kind == InputKind::parameter || input.kind == InputKind::state)
@@ -295,6 +299,29 @@ TEST_P(PlannedStep, WhatIsComputedTwiceIsTheSameToTheLastBit) {
   }
 }
 
+class OffloadedStep : public testing::TestWithParam<uint64_t> {
+ protected:
+  OpRegistry registry_ = ops::make_registry();
+  CpuBackend backend_{1};
+};
+
+TEST_P(OffloadedStep, WhatLiesInAFileIsTheSameToTheLastBit) {
+  const RandomStep step(registry_, GetParam());
+  const Tensors inputs = random_inputs(step.graph(), GetParam());
+  const CompiledStep free = compile(step.graph(), backend_, {.threads = 1});
+  const Tensors expected = run_planned(step.graph(), free, inputs, backend_);
+  const CompiledStep compiled = compile(step.graph(), backend_,
+                                        {.passes = {.disabled = {"recompute"}, .stop_after = {}, .on_graph = {}},
+                                         .threads = 1,
+                                         .arena_limit_bytes = free.plan.arena_bytes * 8 / 10,
+                                         .offload_bytes_per_second = 1e14});
+  const Tensors actual = run_planned(step.graph(), compiled, inputs, backend_);
+  for (const auto& [name, want] : expected)
+    EXPECT_EQ(std::memcmp(want.data(), actual.at(name).data(), static_cast<size_t>(want.bytes())), 0) << name;
+  if (HasFailure()) ADD_FAILURE() << print_graph(compiled.graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, OffloadedStep, testing::Range<uint64_t>(1, 17));
 INSTANTIATE_TEST_SUITE_P(Seeds, Semantics, testing::Range<uint64_t>(1, 25));
 INSTANTIATE_TEST_SUITE_P(Seeds, PlannedStep,
                          testing::Combine(testing::Range<uint64_t>(1, 25),

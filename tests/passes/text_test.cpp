@@ -6,7 +6,8 @@
 //   === expect                (or: === unchanged)
 //   graph "g" { ... }
 //
-// Before the passes may stand precision=TYPE, and PATTERN=TYPE for exceptions.
+// Before the passes may stand precision=TYPE, and PATTERN=TYPE for exceptions; limit=BYTES of the arena, and
+// disk=BYTES of a file that takes so many in a second.
 #include "weft/graph/text.h"
 
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@
 
 #include "tests/passes/fake_backend.h"
 #include "weft/base/files.h"
+#include "weft/compile/compile.h"
 #include "weft/graph/verify.h"
 #include "weft/ops/all.h"
 #include "weft/passes/pipeline.h"
@@ -27,7 +29,7 @@ namespace {
 struct TextCase {
   std::string file, title, before, after;
   std::vector<std::string> passes;
-  passes::PrecisionPolicy precision = {};
+  CompileOptions options = {};
 };
 
 void PrintTo(const TextCase& text_case, std::ostream* stream) { *stream << text_case.file << ": " << text_case.title; }
@@ -35,12 +37,15 @@ void PrintTo(const TextCase& text_case, std::ostream* stream) { *stream << text_
 void add_word(TextCase& text_case, const std::string& word) {
   const size_t equals = word.find('=');
   if (equals == std::string::npos) return text_case.passes.push_back(word);
-  const DType dtype = parse_dtype(word.substr(equals + 1)).value();
-  const std::string name = word.substr(0, equals);
-  if (name == "precision")
-    text_case.precision.dtype = dtype;
+  const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
+  if (name == "limit")
+    text_case.options.arena_limit_bytes = std::stoll(value);
+  else if (name == "disk")
+    text_case.options.offload_bytes_per_second = std::stod(value);
+  else if (name == "precision")
+    text_case.options.precision.dtype = parse_dtype(value).value();
   else
-    text_case.precision.overrides.push_back({name, dtype});
+    text_case.options.precision.overrides.push_back({name, parse_dtype(value).value()});
 }
 
 std::vector<TextCase> read_cases(const std::filesystem::path& path) {
@@ -93,7 +98,9 @@ TEST_P(PassText, GivesTheExpectedGraph) {
     const auto& table = passes::pipeline();
     const auto pass = std::find_if(table.begin(), table.end(), [&](const auto& row) { return row.name == name; });
     ASSERT_NE(pass, table.end()) << name;
-    graph = pass->run(graph, {backend, GetParam().precision});
+    const CompileOptions& options = GetParam().options;
+    graph = pass->run(graph, options.arena_limit_bytes > 0 ? pass_context(backend, options)
+                                                           : passes::PassContext{backend, options.precision});
     verify(graph, name);
   }
   EXPECT_EQ(print_graph(graph), print_graph(parse_graph(GetParam().after, registry)));

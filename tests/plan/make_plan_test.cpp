@@ -321,5 +321,75 @@ TEST_F(MakePlan, JsonNamesThePeakAndItsBytes) {
   EXPECT_EQ(json["values"]["a"]["bytes"], 64);
 }
 
+TEST_F(MakePlan, WhatLiesBetweenStoreAndLoadTakesPlaceInTheFileNotInTheArena) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[1000]
+    %a = relu(%x) : f32[1000]
+    %a.stored = store(%a) : f32[1000]
+    %b = tanh(%a) : f32[1000]
+    %b.stored = store(%b) : f32[1000]
+    %wide = concat(%x, %x) {axis=0} : f32[2000]
+    %sum = reduce_sum(%wide) {axes=[0]} : f32[]
+    %b.loaded = load(%b.stored) : f32[1000]
+    %c = exp(%b.loaded) : f32[1000]
+    %c.stored = store(%c) : f32[1000]
+    %a.loaded = load(%a.stored) : f32[1000]
+    %d = exp(%a.loaded) : f32[1000]
+    %c.loaded = load(%c.stored) : f32[1000]
+    %e = add(%c.loaded, %d) : f32[1000]
+    output "sum" %sum
+    output "e" %e
+  })");
+  const Plan plan = make_plan(graph, backend_, 1);
+  EXPECT_EQ(placement(graph, plan, "a.stored").where, Placement::Where::file);
+  EXPECT_EQ(placement(graph, plan, "a.loaded").where, Placement::Where::arena);
+  // Whole blocks of 4096 bytes; the third takes the place of the second, which has been read by then.
+  EXPECT_EQ(plan.file_bytes, 2 * 4096);
+  EXPECT_EQ(placement(graph, plan, "b.stored").offset, placement(graph, plan, "c.stored").offset);
+  EXPECT_NE(placement(graph, plan, "b.stored").offset, placement(graph, plan, "a.stored").offset);
+  EXPECT_EQ(placement(graph, plan, "b.stored").bytes, 4000);
+  for (const PlannedNode& step : plan.steps) {
+    const std::string& op = graph.node(step.node).op->name;
+    EXPECT_EQ(step.kernel == "file", op == "store" || op == "load");
+    EXPECT_EQ(step.bytes_written == 0, op == "store") << op;
+    EXPECT_EQ(step.bytes_read == 0, op == "load") << op;
+  }
+  EXPECT_LT(plan.arena_bytes, 4 * 4096);
+  EXPECT_EQ(to_json(plan, graph)["file_bytes"], 2 * 4096);
+}
+
+TEST_F(MakePlan, ALoadIsNotHurried) {
+  const Graph graph = parse(R"(graph "g" {
+    parameter %w "w" : f32[2048]
+    batch %x "x" : f32[2048]
+    scalar %rate "rate" : f32[]
+    %a = relu(%x) : f32[2048]
+    %a.stored = store(%a) : f32[2048]
+    %b = tanh(%a) : f32[2048]
+    %c = exp(%b) : f32[2048]
+    %a.loaded = load(%a.stored) : f32[2048]
+    %gradient = multiply(%a.loaded, %c) : f32[2048]
+    %next = running_average(%w, %gradient) : f32[2048]
+    update "w" %next
+  })");
+  EXPECT_EQ(order(graph, make_plan(graph, backend_, 1)),
+            (std::vector<std::string>{"a", "a.stored", "b", "c", "a.loaded", "gradient", "next"}));
+}
+
+TEST_F(MakePlan, OnlyALoadReadsWhatLiesInTheFile) {
+  const Graph graph = parse(R"(graph "g" {
+    batch %x "x" : f32[16]
+    %a = store(%x) : f32[16]
+    %b = exp(%a) : f32[16]
+    output "b" %b
+  })");
+  try {
+    make_plan(graph, backend_, 1);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "[exp] 'b' reads 'a', which lies in a file; a load brings it back");
+  }
+}
+
 }  // namespace
 }  // namespace weft

@@ -4,8 +4,9 @@
 //   power:N       at change N the process is killed; of a write half the bytes arrive; what was never synced is lost
 //   refuse:E:N    from change N on, all that would take space fails with errno E (EROFS: all changes), a first write
 //                 after half of its bytes
-// Changes are: opening for writing, write, fsync, rename, exchange, mkdir, unlink, rmdir, symlink, ftruncate.
-// What it does not act out: renames and new names that are lost because their directory was not synced.
+// Changes are: opening for writing, write, fsync, rename, exchange, mkdir, unlink, rmdir, symlink, ftruncate, and, of
+// the file of what a step keeps outside memory, posix_fallocate, pwrite and pread. What it does not act out: renames
+// and new names that are lost because their directory was not synced.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -78,11 +79,12 @@ class Faults {
     return mode_ == Mode::refuse && changes_ >= at_ && (takes_space || errno_ == EROFS) ? errno_ : 0;
   }
 
-  ssize_t write(int descriptor, const void* data, size_t bytes) {
-    const auto real = next<ssize_t(int, const void*, size_t)>("write");
+  /// `real` writes so many of the bytes.
+  template <typename Write>
+  ssize_t write(int descriptor, size_t bytes, Write&& real) {
     const std::string path = path_of(descriptor);
     const std::lock_guard lock(mutex_);
-    if (!is_below(path)) return real(descriptor, data, bytes);
+    if (!is_below(path)) return real(bytes);
     ++changes_;
     const bool now = changes_ == at_ && mode_ != Mode::count;
     if (mode_ == Mode::refuse && changes_ >= at_ && !(now && bytes > 1)) {
@@ -92,7 +94,7 @@ class Faults {
     // What is there before the first write has been on the disk for long.
     struct stat status {};
     if (!synced_.contains(path) && fstat(descriptor, &status) == 0) synced_[path] = status.st_size;
-    const ssize_t put = real(descriptor, data, now ? bytes / 2 : bytes);
+    const ssize_t put = real(now ? bytes / 2 : bytes);
     if (now && mode_ == Mode::power) lose_power();
     return put;
   }
@@ -163,7 +165,25 @@ int open(const char* path, int flags, ...) {
   return next<int(const char*, int, ...)>("open")(path, flags, mode);
 }
 
-ssize_t write(int descriptor, const void* data, size_t bytes) { return faults().write(descriptor, data, bytes); }
+ssize_t write(int descriptor, const void* data, size_t bytes) {
+  const auto real = next<ssize_t(int, const void*, size_t)>("write");
+  return faults().write(descriptor, bytes, [&](size_t count) { return real(descriptor, data, count); });
+}
+
+ssize_t pwrite(int descriptor, const void* data, size_t bytes, off_t offset) {
+  const auto real = next<ssize_t(int, const void*, size_t, off_t)>("pwrite");
+  return faults().write(descriptor, bytes, [&](size_t count) { return real(descriptor, data, count, offset); });
+}
+
+ssize_t pread(int descriptor, void* data, size_t bytes, off_t offset) {
+  if (refuse(path_of(descriptor)) != 0) return -1;
+  return next<ssize_t(int, void*, size_t, off_t)>("pread")(descriptor, data, bytes, offset);
+}
+
+int posix_fallocate(int descriptor, off_t offset, off_t bytes) {
+  if (refuse(path_of(descriptor)) != 0) return errno;
+  return next<int(int, off_t, off_t)>("posix_fallocate")(descriptor, offset, bytes);
+}
 
 int fsync(int descriptor) {
   const std::string path = path_of(descriptor);

@@ -99,6 +99,7 @@ struct Benched {
             {"planned_total_bytes", total_bytes},
             {"recomputed_nodes", compiled.recompute.nodes},
             {"recomputed_flops", batches * compiled.recompute.flops},
+            {"offloaded_bytes", batches * compiled.recompute.offloaded_bytes},
             {"compile_seconds", compiled.compile_seconds},
             {"passes", passes},
             {"work", work_json(work)}};
@@ -108,6 +109,8 @@ struct Benched {
 void print_recompute(const Benched& benched) {
   const std::string twice = train::describe_recompute(benched.compiled, benched.spec);
   if (!twice.empty()) fmt::print("{}\n", twice);
+  const std::string offloaded = train::describe_offload(benched.compiled, benched.spec);
+  if (!offloaded.empty()) fmt::print("{}\n", offloaded);
 }
 
 int print_plan(const Benched& benched, bool json) {
@@ -159,6 +162,7 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   if (options.plan_only) return print_plan(benched, options.json);
   require_memory(spec.model.name, spec.batch, benched.total_bytes, "choose a smaller --batch or --input");
   arena->reserve(std::max(steps.arena_bytes(), update.arena_bytes()));
+  train::open_offload_file(*arena, steps, spec, say);
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
@@ -206,6 +210,7 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
       ->allow_extra_args(false);
   command->add_option("--memory-limit", options->choice.memory_limit,
                       "Such as 1.5GB: activations are computed twice to keep to it; default: none");
+  command->add_option("--offload", options->choice.offload, kOffloadHelp);
   command->add_option("--autotune", options->autotune, std::string(train::kAutotuneHelp) + "; default: off");
   command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);

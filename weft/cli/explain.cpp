@@ -16,6 +16,7 @@
 #include "weft/cli/op_profile.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
+#include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/graph/signature_key.h"
 #include "weft/train/arena_limit.h"
@@ -36,7 +37,7 @@ constexpr size_t kPeakRows = 12;
 
 struct ExplainOptions {
   std::string run, precision, svg;
-  std::optional<std::string> memory_limit, autotune;
+  std::optional<std::string> memory_limit, offload, autotune;
   int64_t steps = 10, rows = 20, batch = 0, threads = 0;
   std::vector<std::string> without;
   bool passes = false, memory = false, json = false;
@@ -147,6 +148,11 @@ ordered_json memory_json(const Explained& explained) {
             {"all_flops", again.all_flops},
             {"predicted_seconds", again.seconds},
             {"all_predicted_seconds", again.all_seconds}}},
+          {"offloaded",
+           {{"values", again.offloaded},
+            {"bytes", again.offloaded_bytes},
+            {"file_bytes", plan.file_bytes},
+            {"predicted_seconds", again.offload_seconds}}},
           {"peak_node", graph.node_name(plan.steps[static_cast<size_t>(plan.peak_step)].node)},
           {"at_peak", peak},
           {"timeline", timeline}};
@@ -171,16 +177,21 @@ void print_json(const Explained& explained) {
   fmt::print("{}\n", root.dump(2));
 }
 
-/// ", measured +12 %"; nothing where no step was run.
-std::string measured_again(const Explained& explained) {
-  double again = 0;
+bool is_transfer(const Node& node) { return is_store(node) || is_load(node); }
+
+/// ", measured +12 %", of what `counts` counts over what would run without a limit; nothing where no step was run.
+std::string measured_extra(const Explained& explained, bool (*counts)(const Node&)) {
+  double counted = 0, extra = 0;
   for (const OpProfile& node : explained.nodes) {
     const Graph& graph = explained.compiled->graph;
     const ValueId value = graph.find_value(node.name);
-    if (value.valid() && is_recomputed(*graph.producer(value))) again += node.seconds;
+    const Node* producer = value.valid() ? graph.producer(value) : nullptr;
+    if (producer == nullptr) continue;
+    if (counts(*producer)) counted += node.seconds;
+    if (is_recomputed(*producer) || is_transfer(*producer)) extra += node.seconds;
   }
-  if (again == 0) return "";
-  return fmt::format(", measured +{:.0f} %", 100 * again / (explained.step_seconds - again));
+  if (counted == 0) return "";
+  return fmt::format(", measured +{:.0f} %", 100 * counted / (explained.step_seconds - extra));
 }
 
 void print_memory(const Explained& explained) {
@@ -197,7 +208,13 @@ void print_memory(const Explained& explained) {
     fmt::print("{} nodes run twice to save memory: {}FLOP more (+{:.1f} %), predicted +{:.0f} % time{}\n\n",
                again.nodes, human_count(static_cast<double>(again.flops)),
                100 * static_cast<double>(again.flops) / static_cast<double>(again.all_flops - again.flops),
-               100 * again.seconds / (again.all_seconds - again.seconds), measured_again(explained));
+               100 * again.seconds / again.own_seconds(), measured_extra(explained, is_recomputed));
+  if (again.offloaded > 0)
+    fmt::print(
+        "{} activations lie in a file between their uses: {} written and read in each step, {} on the disk, "
+        "predicted +{:.0f} % time{}\n\n",
+        again.offloaded, bytes(again.offloaded_bytes), bytes(plan.file_bytes),
+        100 * again.offload_seconds / again.own_seconds(), measured_extra(explained, is_transfer));
   fmt::print("{}\n", draw_timeline(graph, plan, kTimelineRows));
   const PlannedNode& peak = plan.steps[static_cast<size_t>(plan.peak_step)];
   fmt::print("peak: {} while '{}' ({}) runs, step {}; what stands there:\n", bytes(peak.live_bytes),
@@ -285,6 +302,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const train::RunDirectory run = train::RunDirectory::open(options.run);
   train::RunSpec spec = run.read_spec();
   train::choose_threads(spec, options.threads);
+  if (options.offload) train::set_field(spec, "offload", *options.offload, "--offload");
   if (options.memory_limit) {
     train::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
     train::resolve(spec);
@@ -324,6 +342,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
     return 0;
   }
   arena->reserve(std::max(steps.arena_bytes(), update.arena_bytes()));
+  train::open_offload_file(*arena, steps, spec, say);
   const int64_t total_bytes = compiled.plan.total_bytes() - compiled.plan.arena_bytes + arena->bytes();
   require_memory(spec.model.name, spec.batch, total_bytes,
                  "explain it with a smaller --batch or on a machine with more");
@@ -400,6 +419,9 @@ void add_explain(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--svg", options->svg, "Draw the memory into this file; as --memory, runs no step")
       ->excludes(passes);
   command->add_option("--memory-limit", options->memory_limit, "Such as 1.5GB; default: as in training");
+  command->add_option("--offload", options->offload,
+                      "Directory for the file of activations that the limit leaves no place for; default: as in "
+                      "training");
   command->add_flag("--json", options->json, "Print JSON, every node and pass included")->excludes(passes);
   command->callback(
       [options, &action, &library] { action = [options, &library] { return explain_command(library, *options); }; });

@@ -68,6 +68,7 @@ Graph build_graph(const train::Library& library, const GraphOptions& options, tr
     if (!choice.precision.empty()) train::set_field(spec, "precision", choice.precision, "--precision");
     if (!choice.precision_of.empty())
       train::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
+    if (!choice.offload.empty()) train::set_field(spec, "offload", choice.offload, "--offload");
     for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
     train::resolve(spec);
     const train::DataDescription data = run.read_data();
@@ -130,7 +131,8 @@ void add_graph(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
   command->add_option("--batch", options->choice.batch, "Samples per step")->check(CLI::Range(1, 65536));
   command->add_option("--memory-limit", options->choice.memory_limit,
-                      "Such as 1.5GB, which the pass recompute keeps to; default: none");
+                      "Such as 1.5GB, which the passes recompute and offload keep to; default: none");
+  command->add_option("--offload", options->choice.offload, kOffloadHelp);
   command->add_option("--threads", options->choice.threads, "That the passes count on; default: all cores")
       ->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->choice.precision, "f32, bf16, f16 or auto; default: f32, or the run's");

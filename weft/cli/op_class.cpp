@@ -36,6 +36,8 @@ constexpr Class kClasses[] = {
     {"look-ups", "embedding"},
     {"look-ups", "gather"},
     {"look-ups", "one_hot"},
+    {"file", "store"},
+    {"file", "load"},
     {"copies", "transpose"},
     {"copies", "concat"},
     {"copies", "slice"},

@@ -56,6 +56,7 @@ train::RunSpec with_choice(train::RunSpec spec, const ModelChoice& choice) {
   if (!choice.precision_of.empty())
     train::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
   if (!choice.memory_limit.empty()) train::set_field(spec, "memory_limit", choice.memory_limit, "--memory-limit");
+  if (!choice.offload.empty()) train::set_field(spec, "offload", choice.offload, "--offload");
   for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
   train::resolve(spec);
   return spec;

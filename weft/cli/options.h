@@ -21,6 +21,9 @@ std::string joined(const std::vector<std::string>& precision_of);
 /// "3,224,224"; Error(usage) naming the option for anything but whole numbers from 1 on.
 std::vector<int64_t> parse_dimensions(const std::string& text, const std::string& option);
 
+inline constexpr const char* kOffloadHelp =
+    "Directory on a disk: where recomputation cannot keep to the limit, activations lie in a file there; default: none";
+
 /// Sets what a recipe says: a file, or one of those that come with weft, of which a folder of that name, such as one of
 /// data, hides none. Error(usage) where there is none of that name.
 void apply_recipe(train::RunSpec& spec, const std::string& name);
@@ -35,6 +38,7 @@ struct ModelChoice {
   std::string precision = {};                  // empty: f32, or that of the run
   std::vector<std::string> precision_of = {};  // NAME=TYPE
   std::string memory_limit = {};               // "1.5GB"; empty: none
+  std::string offload = {};                    // directory; empty: none
   std::vector<std::string> set;                // KEY=VALUE
 };
 

@@ -1,8 +1,10 @@
 #include "weft/compile/compile.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "weft/compile/memoized_backend.h"
+#include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/graph/verify.h"
 #include "weft/passes/mark_in_place.h"
@@ -13,13 +15,23 @@ namespace weft {
 
 namespace {
 
-RecomputeReport report_recompute(const Graph& graph, const Plan& plan) {
+RecomputeReport report_recompute(const Graph& graph, const Plan& plan, double offload_bytes_per_second) {
   RecomputeReport report;
   for (const PlannedNode& step : plan.steps) {
+    const Node& node = graph.node(step.node);
+    if (is_store(node) || is_load(node)) {
+      const int64_t bytes = graph.type(node.inputs[0]).bytes();
+      const double transfer = offload_bytes_per_second > 0 ? static_cast<double>(bytes) / offload_bytes_per_second : 0;
+      report.offload_seconds += transfer;
+      report.all_seconds += transfer;
+      report.offloaded += is_store(node) ? 1 : 0;
+      report.offloaded_bytes += is_store(node) ? bytes : 0;
+      continue;
+    }
     const double seconds = passes::node_seconds(signature_of(graph, step.node), plan.threads);
     report.all_flops += step.flops;
     report.all_seconds += seconds;
-    if (!is_recomputed(graph.node(step.node))) continue;
+    if (!is_recomputed(node)) continue;
     ++report.nodes;
     report.flops += step.flops;
     report.seconds += seconds;
@@ -47,7 +59,15 @@ passes::PassContext pass_context(const Backend& backend, const CompileOptions& o
     const passes::PipelineOptions rest = {options.passes.disabled, {}, {}, after};
     return planned_memory(passes::run_pipeline(graph, context, rest), backend, options.threads);
   };
-  return {backend, options.precision, options.threads, options.arena_limit_bytes, plan_memory, plan_rest};
+  const auto& disabled = options.passes.disabled;
+  const bool may_offload = std::find(disabled.begin(), disabled.end(), "offload") == disabled.end();
+  return {.backend = backend,
+          .precision = options.precision,
+          .threads = options.threads,
+          .arena_limit_bytes = options.arena_limit_bytes,
+          .plan_memory = plan_memory,
+          .plan_rest = plan_rest,
+          .offload_bytes_per_second = may_offload ? options.offload_bytes_per_second : 0};
 }
 
 CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {
@@ -58,7 +78,7 @@ CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOp
   Graph rewritten = passes::run_pipeline(graph, pass_context(memoized, options), options.passes, &reports);
   Plan plan = make_plan(rewritten, memoized, options.threads);
   plan.arena_limit_bytes = options.arena_limit_bytes;
-  const RecomputeReport recompute = report_recompute(rewritten, plan);
+  const RecomputeReport recompute = report_recompute(rewritten, plan, options.offload_bytes_per_second);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   return {std::move(rewritten), std::move(plan), std::move(reports), seconds.count(), recompute};
 }

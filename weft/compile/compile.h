@@ -15,14 +15,20 @@ struct CompileOptions {
   passes::PrecisionPolicy precision = {};
   int threads = 1;                // of the backend
   int64_t arena_limit_bytes = 0;  // 0: none; otherwise activations are computed again where it is exceeded
+  /// Of a file, each way: where recomputation is not enough activations lie there. 0: there is none.
+  double offload_bytes_per_second = 0;
 };
 
-/// What is computed a second time to save memory; predictions are rough (passes/node_seconds.h).
+/// What is computed a second time or kept in a file to save memory; predictions are rough (passes/node_seconds.h).
 struct RecomputeReport {
   int64_t nodes = 0, flops = 0;  // that run again
   int64_t all_flops = 0;         // of the step, these included
   double seconds = 0;            // predicted, of what runs again
-  double all_seconds = 0;        // predicted, of the step, these included
+  double all_seconds = 0;        // predicted, of the step, these and the file's included
+  int64_t offloaded = 0;         // values that go to the file
+  int64_t offloaded_bytes = 0;   // of all of them: written and read once in each step
+  double offload_seconds = 0;    // predicted, of writing and reading them
+  double own_seconds() const { return all_seconds - seconds - offload_seconds; }
 };
 
 struct CompiledStep {

@@ -21,6 +21,7 @@ OpRegistry make_registry() {
   add_random_ops(registry);
   add_attention_ops(registry);
   add_update_ops(registry);
+  add_offload_ops(registry);
   return registry;
 }
 

@@ -26,5 +26,6 @@ void add_ctc_ops(OpRegistry&);
 void add_random_ops(OpRegistry&);
 void add_attention_ops(OpRegistry&);
 void add_update_ops(OpRegistry&);
+void add_offload_ops(OpRegistry&);
 
 }  // namespace weft::ops

@@ -17,6 +17,7 @@
 #include "weft/passes/fuse_elementwise.h"
 #include "weft/passes/join_pads.h"
 #include "weft/passes/mark_in_place.h"
+#include "weft/passes/offload.h"
 #include "weft/passes/pool_before_relu.h"
 #include "weft/passes/recompute.h"
 
@@ -67,6 +68,8 @@ const std::vector<Pass>& pipeline() {
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
        machine_independent(copy_states)},
       {"recompute", "Computes activations again in the backward part where the memory limit asks for it.", recompute},
+      {"offload", "Keeps activations in a file between forward and backward part where recomputation is not enough.",
+       offload},
       {"mark_in_place",
        "Lets results overwrite operands that die; puts updates last, so that they may overwrite states.",
        machine_independent(mark_in_place)},

@@ -32,6 +32,7 @@ struct PassContext {
   std::function<PlannedMemory(const Graph&)> plan_memory = {};  // wanted where there is a limit
   /// Of a graph that has been through the passes up to the named one, once the others have run, without a limit.
   std::function<PlannedMemory(const Graph&, const std::string& after)> plan_rest = {};
+  double offload_bytes_per_second = 0;  // of a file for what finds no place; 0: there is none
 };
 
 struct Pass {

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/contents.h"
+#include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/passes/node_seconds.h"
 #include "weft/passes/rebuild.h"
@@ -37,8 +38,13 @@ NodeSignature signature_of(const Graph& graph, const Repetition& again) {
 /// The graph as buffers and steps, and back.
 class RecomputeBuilder {
  public:
-  RecomputeBuilder(const Graph& graph, const PassContext& context, const PlannedMemory& planned)
-      : graph_(graph), context_(context), content_(find_contents(graph)), buffer_(graph.values().size(), -1) {
+  RecomputeBuilder(const Graph& graph, const PassContext& context, const PlannedMemory& planned,
+                   double offload_bytes_per_second)
+      : graph_(graph),
+        context_(context),
+        offload_bytes_per_second_(offload_bytes_per_second),
+        content_(find_contents(graph)),
+        buffer_(graph.values().size(), -1) {
     std::unordered_map<std::string, int32_t> by_name;
     for (size_t index = 0; index < graph.nodes().size(); ++index)
       by_name.emplace(graph.node_name(node_at(index)), static_cast<int32_t>(index));
@@ -60,13 +66,18 @@ class RecomputeBuilder {
   Graph rebuild(const RecomputeChoice& choice) {
     Rewriter rewriter(graph_);
     again_.clear();
+    stored_.assign(values_.size(), {});
+    std::vector<bool> is_loaded(values_.size(), false);
+    for (const RecomputeEvent& event : choice.events)
+      if (event.loaded >= 0) is_loaded[static_cast<size_t>(event.loaded)] = true;
     for (const RecomputeEvent& event : choice.events) {
       const auto step = static_cast<size_t>(event.step);
-      if (event.is_again)
+      if (event.loaded >= 0)
+        add_load(rewriter, static_cast<size_t>(event.loaded));
+      else if (event.is_again)
         add_again(rewriter, repetitions_[step], graph_.node_name(nodes_[step]), choice.fates);
       else
-        copy_with(rewriter, nodes_[step], resolve(rewriter, graph_.node(nodes_[step]).inputs),
-                  graph_.node(nodes_[step]).attributes);
+        add_original(rewriter, step, is_loaded);
     }
     const std::vector<bool> is_result = find_results(graph_);
     for (size_t index = 0; index < is_result.size(); ++index)
@@ -86,6 +97,11 @@ class RecomputeBuilder {
     return buffers;
   }
 
+  double offload_seconds(ValueId value) const {
+    if (offload_bytes_per_second_ <= 0) return -1;
+    return 2 * static_cast<double>(graph_.type(value).bytes()) / offload_bytes_per_second_;
+  }
+
   void add_step(NodeId id, int64_t workspace_bytes) {
     const Node& node = graph_.node(id);
     RecomputeStep step;
@@ -93,7 +109,8 @@ class RecomputeBuilder {
     if (!node.op->is_update)  // which writes into its states
       for (const ValueId output : node.outputs) {
         buffer_[index_of(output)] = static_cast<int32_t>(problem_.buffers.size());
-        problem_.buffers.push_back({align_up(graph_.type(output).bytes()), false});
+        problem_.buffers.push_back({align_up(graph_.type(output).bytes()), false, offload_seconds(output)});
+        values_.push_back(output);
       }
     step.writes = buffers_of(node.outputs);
     for (const auto& [output, input] : node.op->in_place) {
@@ -181,11 +198,36 @@ class RecomputeBuilder {
     }
   }
 
+  /// The node in its turn, and what of its results is read back later written to the file.
+  void add_original(Rewriter& rewriter, size_t step, const std::vector<bool>& is_loaded) {
+    const Node& node = graph_.node(nodes_[step]);
+    copy_with(rewriter, nodes_[step], resolve(rewriter, node.inputs), node.attributes);
+    for (const int32_t written : problem_.steps[step].writes) {
+      const auto buffer = static_cast<size_t>(written);
+      if (is_loaded[buffer])
+        stored_[buffer] =
+            add_transfer(rewriter.result(), kStore, rewriter.map(values_[buffer]), values_[buffer], ".stored");
+    }
+  }
+
+  void add_load(Rewriter& rewriter, size_t buffer) {
+    const ValueId value = values_[buffer];
+    again_[value] = {{value, add_transfer(rewriter.result(), kLoad, stored_[buffer], value, ".loaded")}};
+  }
+
+  ValueId add_transfer(Graph& result, const char* op, ValueId from, ValueId source, const char* suffix) const {
+    const ValueId moved = result.add(op, {from}, {}, graph_.value(source).name + suffix);
+    result.set_layout(moved, graph_.type(source).layout);
+    return moved;
+  }
+
   const Graph& graph_;
   const PassContext& context_;
+  const double offload_bytes_per_second_;
   const std::vector<ValueId> content_;
   std::vector<int32_t> buffer_;  // per value that owns a buffer, else -1
   RecomputeProblem problem_;
+  std::vector<ValueId> values_, stored_;                           // per buffer: of the source; of the result, if any
   std::vector<NodeId> nodes_;                                      // per step
   std::vector<Repetition> repetitions_;                            // per step
   std::unordered_map<ValueId, std::map<ValueId, ValueId>> again_;  // content -> it and its views, as made again last
@@ -193,12 +235,10 @@ class RecomputeBuilder {
 
 }  // namespace
 
-Graph recompute(const Graph& graph, const PassContext& context) {
+FittedGraph fit_to_limit(const Graph& graph, const PassContext& context, const PlannedMemory& planned,
+                         double offload_bytes_per_second) {
   const int64_t limit = context.arena_limit_bytes;
-  if (limit <= 0 || !context.plan_memory) return graph;
-  const PlannedMemory planned = context.plan_memory(graph);
-  if (planned.arena_bytes <= limit) return graph;
-  RecomputeBuilder builder(graph, context, planned);
+  RecomputeBuilder builder(graph, context, planned, offload_bytes_per_second);
   std::optional<Graph> best;
   int64_t best_arena = planned.arena_bytes;
   double best_seconds = 0;
@@ -228,7 +268,18 @@ Graph recompute(const Graph& graph, const PassContext& context) {
     const int64_t below = target - (arena - limit) - limit / 500;
     target = !is_met && below > met_by ? below : (met_by + missed_by) / 2;
   }
-  return best ? std::move(*best) : graph;
+  return {best ? std::move(*best) : graph, best_arena};
+}
+
+Graph recompute(const Graph& graph, const PassContext& context) {
+  const int64_t limit = context.arena_limit_bytes;
+  if (limit <= 0 || !context.plan_memory) return graph;
+  const PlannedMemory planned = context.plan_memory(graph);
+  if (planned.arena_bytes <= limit) return graph;
+  FittedGraph fitted = fit_to_limit(graph, context, planned, 0);
+  // Chosen together with what goes to a file, less has to run again.
+  const bool is_left_to_offload = fitted.arena_bytes > limit && context.offload_bytes_per_second > 0;
+  return is_left_to_offload ? graph : std::move(fitted.graph);
 }
 
 }  // namespace weft::passes

@@ -67,6 +67,7 @@ bool RecomputeSimulator::is_available(int32_t buffer, int32_t step) const {
     case Fate::stays:
       return true;
     case Fate::again:
+    case Fate::offloaded:
       return is_remade_[b] || step <= early_end_[b];
     case Fate::again_each_time:
       return is_remade_[b] ? step - touched_[b] <= kWindow : step <= early_end_[b];
@@ -76,6 +77,7 @@ bool RecomputeSimulator::is_available(int32_t buffer, int32_t step) const {
 
 void RecomputeSimulator::require(int32_t buffer, int32_t step) {
   if (is_available(buffer, step)) return;
+  if ((*fates_)[static_cast<size_t>(buffer)] == Fate::offloaded) return load(buffer, step);
   const int32_t maker = writer_[static_cast<size_t>(buffer)];
   for (const int32_t read : problem_.steps[static_cast<size_t>(maker)].reads_again) require(read, step);
   record(maker, step, true);
@@ -104,7 +106,19 @@ void RecomputeSimulator::record(int32_t step, int32_t at_step, bool again) {
     overwrites_.push_back({current_[static_cast<size_t>(read)], event});
   for (const int32_t written : again ? what.writes_again : what.writes) write(written, at_step, again);
   if (again) seconds_ += what.seconds_again;
-  events_.push_back({step, again});
+  events_.push_back({step, again, -1});
+}
+
+/// Adds the event: the buffer is read back for the sake of `at_step`. Writing it, where it was made, takes no memory.
+void RecomputeSimulator::load(int32_t buffer, int32_t at_step) {
+  const auto b = static_cast<size_t>(buffer);
+  const auto event = static_cast<int32_t>(events_.size());
+  current_[b] = static_cast<int32_t>(instances_.size());
+  instances_.push_back({buffer, event, event});
+  touched_[b] = at_step;
+  is_remade_[b] = true;
+  seconds_ += problem_.buffers[b].offload_seconds;
+  events_.push_back({writer_[b], false, buffer});
 }
 
 RecomputeOutcome RecomputeSimulator::run(const std::vector<Fate>& fates, int64_t limit_bytes) {
@@ -145,7 +159,8 @@ RecomputeOutcome RecomputeSimulator::sum_up(int64_t limit_bytes) {
   for (size_t event = 0; event < events; ++event) {
     live += change_[event];
     const RecomputeStep& step = problem_.steps[static_cast<size_t>(events_[event].step)];
-    const int64_t now = live + (events_[event].is_again ? step.workspace_bytes_again : step.workspace_bytes);
+    const int64_t workspace = events_[event].is_again ? step.workspace_bytes_again : step.workspace_bytes;
+    const int64_t now = live + (events_[event].loaded >= 0 ? 0 : workspace);
     outcome.peak_bytes = std::max(outcome.peak_bytes, now);
     outcome.excess += static_cast<double>(std::max<int64_t>(0, now - limit_bytes));
   }

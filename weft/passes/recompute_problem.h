@@ -1,5 +1,5 @@
 // What recomputation decides about, without a graph: steps that read and write buffers, and for each buffer whether it
-// stays from its first use to its last, or is dropped over its longest pause and made again.
+// stays from its first use to its last, or leaves memory over its longest pause, to be made again or read from a file.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@ namespace weft::passes {
 struct RecomputeBuffer {
   int64_t bytes = 0;
   bool outlives_step = false;
+  double offload_seconds = -1;  // of writing it to a file and reading it back; negative: that cannot be
 };
 
 struct RecomputeStep {
@@ -35,18 +36,20 @@ enum class Fate : uint8_t {
   stays,
   again,            // made again before the first use after the pause, then kept
   again_each_time,  // dropped once more wherever it is not used for some steps
+  offloaded,        // written to a file where it is made, read back before the first use after the pause, then kept
 };
 
-/// A step in the longer order that recomputation makes.
+/// A step in the longer order that recomputation makes, or a buffer that is read back.
 struct RecomputeEvent {
   int32_t step = 0;
   bool is_again = false;
+  int32_t loaded = -1;  // a buffer: it is read from the file, which `step` had made it for
 };
 
 struct RecomputeOutcome {
   int64_t peak_bytes = 0;
   double excess = 0;   // bytes above the limit, summed over events
-  double seconds = 0;  // of all that runs again
+  double seconds = 0;  // of all that runs again, and of the file
 };
 
 /// Follows the steps under given fates.
@@ -78,6 +81,7 @@ class RecomputeSimulator {
   bool is_available(int32_t buffer, int32_t step) const;
   void require(int32_t buffer, int32_t step);
   void record(int32_t step, int32_t at_step, bool again);
+  void load(int32_t buffer, int32_t at_step);
   void write(int32_t buffer, int32_t at_step, bool again);
   RecomputeOutcome sum_up(int64_t limit_bytes);
 

@@ -27,12 +27,12 @@ class Search {
     for (const RecomputeBuffer& buffer : problem.buffers) largest = std::max(largest, buffer.bytes);
     for (size_t index = 0; index < problem.buffers.size(); ++index) {
       const auto buffer = static_cast<int32_t>(index);
-      const int32_t writer = simulator_.writer(buffer);
-      if (writer < 0 || !problem.steps[static_cast<size_t>(writer)].is_repeatable) continue;
+      if (simulator_.writer(buffer) < 0) continue;
       if (problem.buffers[index].outlives_step || simulator_.pause(buffer) < kShortestPause) continue;
-      const auto& made = problem.steps[static_cast<size_t>(writer)].writes_again;
-      if (std::find(made.begin(), made.end(), buffer) == made.end()) continue;
-      if (problem.buffers[index].bytes * kSmallestShare >= largest) candidates_.push_back(buffer);
+      if (!may_be(buffer, Fate::again) && !may_be(buffer, Fate::offloaded)) continue;
+      if (problem.buffers[index].bytes * kSmallestShare < largest) continue;
+      candidates_.push_back(buffer);
+      has_file_ = has_file_ || may_be(buffer, Fate::offloaded);
     }
     std::sort(candidates_.begin(), candidates_.end(),
               [&](int32_t a, int32_t b) { return simulator_.writer(a) < simulator_.writer(b); });
@@ -42,7 +42,8 @@ class Search {
   RecomputeChoice run() {
     for (const bool singly : {false, true}) {
       is_single_ = singly;
-      for (const Fate start : {Fate::stays, Fate::again}) descend(all(start));
+      for (const Fate start : {Fate::stays, Fate::again, Fate::offloaded})
+        if (start != Fate::offloaded || has_file_) descend(all(start));
     }
     is_single_ = false;
     // A limit that is hard to meet is met more easily by whoever aims lower first.
@@ -71,17 +72,35 @@ class Search {
   /// What passes by does not stay for the sake of what may be made again.
   std::vector<Fate> all(Fate fate) const {
     std::vector<Fate> fates(problem_.buffers.size(), Fate::stays);
-    for (const int32_t candidate : candidates_)
-      fates[static_cast<size_t>(candidate)] = simulator_.is_passing(candidate) ? Fate::again : fate;
+    for (const int32_t candidate : candidates_) {
+      const Fate wanted = simulator_.is_passing(candidate) ? Fate::again : fate;
+      if (may_be(candidate, wanted)) fates[static_cast<size_t>(candidate)] = wanted;
+    }
     return fates;
+  }
+
+  bool may_be(int32_t buffer, Fate fate) const {
+    if (fate == Fate::stays) return true;
+    if (fate == Fate::offloaded) return problem_.buffers[static_cast<size_t>(buffer)].offload_seconds >= 0;
+    const RecomputeStep& writer = problem_.steps[static_cast<size_t>(simulator_.writer(buffer))];
+    const auto& made = writer.writes_again;
+    return writer.is_repeatable && std::find(made.begin(), made.end(), buffer) != made.end();
+  }
+
+  /// Of one buffer alone.
+  double seconds_of(int32_t buffer, Fate fate) const {
+    if (fate == Fate::offloaded) return problem_.buffers[static_cast<size_t>(buffer)].offload_seconds;
+    return problem_.steps[static_cast<size_t>(simulator_.writer(buffer))].seconds_again;
   }
 
   void list_moves() {
     std::vector<bool> is_candidate(problem_.buffers.size(), false);
     for (const int32_t candidate : candidates_) {
+      keeps_.push_back({{candidate, Fate::stays}});
+      if (may_be(candidate, Fate::offloaded)) drops_.push_back({{candidate, Fate::offloaded}});
+      if (!may_be(candidate, Fate::again)) continue;
       is_candidate[static_cast<size_t>(candidate)] = true;
       drops_.push_back({{candidate, Fate::again}});
-      keeps_.push_back({{candidate, Fate::stays}});
       drops_each_time_.push_back({{candidate, Fate::again_each_time}});
     }
     // All results of a step together: one repetition makes them all. And where a result takes the place of an operand
@@ -191,9 +210,8 @@ class Search {
       std::vector<std::pair<double, int32_t>> dropped;
       for (const int32_t buffer : candidates_) {
         const Fate fate = fates[static_cast<size_t>(buffer)];
-        if (fate == Fate::stays || fate == to) continue;
-        const auto writer = static_cast<size_t>(simulator_.writer(buffer));
-        dropped.emplace_back(-problem_.steps[writer].seconds_again, buffer);
+        if (fate == Fate::stays || fate == to || !may_be(buffer, to)) continue;
+        dropped.emplace_back(-seconds_of(buffer, fate), buffer);
       }
       std::sort(dropped.begin(), dropped.end());
       for (const auto& [seconds, buffer] : dropped) {
@@ -241,11 +259,12 @@ class Search {
     int idle = 0;
     while (!is_spent() && (best_.outcome.excess > 0 || best_.outcome.seconds > 0) && idle < kIdleRounds) {
       std::vector<Fate> fates = best_.fates;
-      const uint32_t way = random_.below(4);
-      if (way < 2) {
+      const uint32_t way = random_.below(has_file_ ? 5 : 4);
+      if (way < 2 || way == 4) {
         const uint32_t length = 1 + random_.below(std::max<uint32_t>(2, count / 3)), begin = random_.below(count);
+        const Fate fate = way == 0 ? Fate::again : way == 1 ? Fate::stays : Fate::offloaded;
         for (uint32_t at = begin; at < std::min(count, begin + length); ++at)
-          fates[static_cast<size_t>(candidates_[at])] = way == 0 ? Fate::again : Fate::stays;
+          if (may_be(candidates_[at], fate)) fates[static_cast<size_t>(candidates_[at])] = fate;
       } else {
         for (uint32_t banned = 1 + random_.below(3); banned-- > 0;)
           if (const int32_t buffer = drawn(fates); buffer >= 0) {
@@ -279,6 +298,7 @@ class Search {
   std::vector<int32_t> candidates_;  // in order of their writers
   std::vector<Move> drops_, keeps_, drops_each_time_;
   bool is_single_ = false;
+  bool has_file_ = false;        // some may be offloaded
   std::vector<bool> is_banned_;  // per buffer: stays for now
   RecomputeChoice best_;
   int64_t budget_ = kEventBudget, events_ = 0;  // simulated so far

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/graph/offloaded.h"
 #include "weft/plan/memory/pack_intervals.h"
 #include "weft/plan/schedule.h"
 #include "weft/plan/storage.h"
@@ -16,6 +17,11 @@ PlannedNode plan_node(const Graph& graph, NodeId id, const Backend& backend) {
   planned.node = id;
   if (signature.op->is_view) {
     planned.kernel = "view";
+    return planned;
+  }
+  if (is_store(graph.node(id)) || is_load(graph.node(id))) {
+    planned.kernel = "file";
+    (is_store(graph.node(id)) ? planned.bytes_read : planned.bytes_written) = signature.inputs[0].bytes();
     return planned;
   }
   KernelChoice choice = backend.choose_kernel(signature);
@@ -61,6 +67,24 @@ Placement place_input(const Graph& graph, int32_t input, int64_t bytes) {
   }
 }
 
+/// Whole blocks, so that what is written replaces whole pages of the system's cache.
+int64_t file_bytes_of(int64_t bytes) { return (bytes + kFileBlockBytes - 1) / kFileBlockBytes * kFileBlockBytes; }
+
+/// Places what lies in the file; sets its offset in each of those lives.
+int64_t pack_file(const StorageMap& storage, std::vector<Interval>& lives) {
+  std::vector<Interval> packed;
+  std::vector<size_t> from;
+  for (size_t index = 0; index < lives.size(); ++index) {
+    if (!storage.in_file[index]) continue;
+    packed.push_back({lives[index].first, lives[index].last, file_bytes_of(lives[index].bytes), 0});
+    from.push_back(index);
+  }
+  if (packed.empty()) return 0;
+  const int64_t bytes = pack_intervals(packed);
+  for (size_t index = 0; index < from.size(); ++index) lives[from[index]].offset = packed[index].offset;
+  return bytes;
+}
+
 }  // namespace
 
 Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
@@ -71,11 +95,12 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
   for (const NodeId id : order) plan.steps.push_back(plan_node(graph, id, backend));
 
   // Arena storages and workspaces are packed together.
-  const std::vector<Interval> lives = find_lives(graph, storage, order);
+  std::vector<Interval> lives = find_lives(graph, storage, order);
+  plan.file_bytes = pack_file(storage, lives);
   std::vector<Interval> packed;
   std::vector<int> position(lives.size(), -1);
   for (size_t index = 0; index < lives.size(); ++index) {
-    if (storage.input[index] >= 0 || lives[index].first < 0) continue;
+    if (storage.input[index] >= 0 || storage.in_file[index] || lives[index].first < 0) continue;
     position[index] = static_cast<int>(packed.size());
     packed.push_back(lives[index]);
     plan.blocks.push_back({.value = storage.root[index],
@@ -104,6 +129,8 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
     const int64_t bytes = graph.values()[index].type.bytes();
     if (storage.input[slot] >= 0)
       plan.placements[index] = place_input(graph, storage.input[slot], bytes);
+    else if (storage.in_file[slot])
+      plan.placements[index] = {Placement::Where::file, lives[slot].offset, bytes};
     else if (position[slot] >= 0)
       plan.placements[index] = {Placement::Where::arena, packed[static_cast<size_t>(position[slot])].offset, bytes};
   }

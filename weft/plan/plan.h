@@ -9,6 +9,8 @@
 
 namespace weft {
 
+inline constexpr int64_t kFileBlockBytes = 4096;  // what lies in the file begins at multiples of this
+
 /// Where a value lives during the step.
 struct Placement {
   enum class Where {
@@ -16,10 +18,11 @@ struct Placement {
     state,   // the buffer of a parameter or state: index into graph.inputs()
     batch,   // the caller's buffer: index into graph.inputs()
     scalar,  // the executor's scalar slot: index into graph.inputs()
+    file,    // offset in the file of what is kept outside memory
     unused,
   };
   Where where = Where::unused;
-  int64_t offset = 0;  // bytes in the arena, or the input's index
+  int64_t offset = 0;  // bytes in the arena or the file, or the input's index
   int64_t bytes = 0;
 };
 
@@ -52,9 +55,10 @@ struct Plan {
   int64_t arena_limit_bytes = 0;      // what was asked for, 0: nothing; the arena is larger where nothing meets it
   int64_t state_bytes = 0;
   int64_t batch_bytes = 0;
-  int peak_step = 0;  // index into steps where live_bytes is largest
+  int64_t file_bytes = 0;  // on disk, not in memory: what lies between stores and loads
+  int peak_step = 0;       // index into steps where live_bytes is largest
   int threads = 1;
-  /// arena + state + batch.
+  /// Of memory: arena + state + batch.
   int64_t total_bytes() const { return arena_bytes + state_bytes + batch_bytes; }
 };
 

@@ -6,7 +6,7 @@ namespace weft {
 
 namespace {
 const char* name_of(Placement::Where where) {
-  constexpr const char* names[] = {"arena", "state", "batch", "scalar", "unused"};
+  constexpr const char* names[] = {"arena", "state", "batch", "scalar", "file", "unused"};
   return names[static_cast<size_t>(where)];
 }
 }  // namespace
@@ -53,6 +53,7 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
       {"arena_limit_bytes", plan.arena_limit_bytes},
       {"state_bytes", plan.state_bytes},
       {"batch_bytes", plan.batch_bytes},
+      {"file_bytes", plan.file_bytes},
       {"total_bytes", plan.total_bytes()},
       {"peak_node", plan.steps.empty() ? "" : graph.node_name(plan.steps[static_cast<size_t>(plan.peak_step)].node)},
       {"steps", std::move(steps)},

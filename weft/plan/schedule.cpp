@@ -4,6 +4,7 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/tensor/tensor.h"
 
@@ -37,9 +38,10 @@ std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const Stor
 
 constexpr int64_t kSmallBytes = 4096;  // results that may as well lie around
 
-/// For each node: is it an update, or does it compute what only updates read? Such a node runs as soon as it can, so
-/// that gradients die early; but not where it would make something large out of inputs alone, which then lay around
-/// until the gradient comes. Convolutions, and what is computed again as late as it may, are left in their place.
+/// For each node: is it an update or a store, or does it compute what only updates read? Such a node runs as soon as it
+/// can, so that gradients die early; but not where it would make something large out of inputs alone, which then lay
+/// around until the gradient comes. Convolutions, and what is computed again or read back as late as it may, are left
+/// in their place.
 std::vector<bool> find_urgent(const Graph& graph) {
   const auto& nodes = graph.nodes();
   std::vector<bool> is_read_elsewhere(graph.values().size(), false), closes(nodes.size(), false);
@@ -47,7 +49,8 @@ std::vector<bool> find_urgent(const Graph& graph) {
   for (const StateUpdate& update : graph.updates()) is_read_elsewhere[static_cast<size_t>(update.value.index)] = true;
   for (size_t index = nodes.size(); index-- > 0;) {
     const Node& node = nodes[index];
-    bool elsewhere = (node.op->layout_rule == LayoutRule::kernel && node.op->flops) || is_recomputed(node);
+    bool elsewhere =
+        (node.op->layout_rule == LayoutRule::kernel && node.op->flops) || is_recomputed(node) || is_load(node);
     for (const ValueId output : node.outputs) elsewhere |= is_read_elsewhere[static_cast<size_t>(output.index)];
     closes[index] = node.op->is_update || !elsewhere;
     if (closes[index]) continue;
@@ -63,7 +66,8 @@ std::vector<bool> find_urgent(const Graph& graph) {
       const auto before = static_cast<size_t>(producer.index);
       if (!closes[before] || follows[before]) follows[index] = true;
     }
-    urgent[index] = nodes[index].op->is_update || (closes[index] && (follows[index] || bytes <= kSmallBytes));
+    urgent[index] = nodes[index].op->is_update || is_store(nodes[index]) ||
+                    (closes[index] && (follows[index] || bytes <= kSmallBytes));
   }
   return urgent;
 }
@@ -73,7 +77,7 @@ class Occupancy {
  public:
   Occupancy(const Graph& graph, const StorageMap& storage) : touched_(graph.nodes().size()) {
     for (size_t index = 0; index < storage.bytes.size(); ++index)
-      bytes_.push_back(storage.input[index] >= 0 ? 0 : align_up(storage.bytes[index]));
+      bytes_.push_back(storage.input[index] >= 0 || storage.in_file[index] ? 0 : align_up(storage.bytes[index]));
     to_come_.assign(bytes_.size(), 0);
     is_there_.assign(bytes_.size(), false);
     for (size_t index = 0; index < touched_.size(); ++index) {

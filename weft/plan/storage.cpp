@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/contents.h"
+#include "weft/graph/offloaded.h"
 
 namespace weft {
 
@@ -107,6 +108,7 @@ StorageMap map_storage(const Graph& graph) {
     map.root.push_back(value);
     map.bytes.push_back(graph.type(value).bytes());
     map.input.push_back(input);
+    map.in_file.push_back(false);
   };
   for (size_t index = 0; index < graph.inputs().size(); ++index)
     start(graph.inputs()[index].value, static_cast<int32_t>(index));
@@ -126,6 +128,11 @@ StorageMap map_storage(const Graph& graph) {
     }
     for (const ValueId output : node.outputs)
       if (map.storage(output) < 0) start(output, -1);
+    if (is_store(node)) map.in_file[static_cast<size_t>(map.storage(node.outputs[0]))] = true;
+    for (const ValueId input : node.inputs)
+      if (map.in_file[static_cast<size_t>(map.storage(input))] && !is_load(node))
+        fail(ErrorKind::usage, "[{}] '{}' reads '{}', which lies in a file; a load brings it back", node.op->name,
+             graph.value(node.outputs[0]).name, graph.value(input).name);
   }
   for (size_t index = 0; index < graph.updates().size(); ++index) {
     const StateUpdate& update = graph.updates()[index];

@@ -1,5 +1,5 @@
 // Which values share one piece of memory: views with their source, in-place results with the operand they replace,
-// state updates with the state.
+// state updates with the state. What lies between a store and a load has a piece of its own, of a file.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct StorageMap {
   std::vector<ValueId> root;            // per storage: the value that came first (a graph input where there is one)
   std::vector<int64_t> bytes;           // per storage: the largest of its values
   std::vector<int32_t> input;           // per storage: index into graph.inputs(), or -1
+  std::vector<bool> in_file;            // per storage: takes no memory
   std::vector<int32_t> copied_updates;  // indices into graph.updates() whose value lies elsewhere than the state
 
   int32_t storage(ValueId value) const { return of_value[static_cast<size_t>(value.index)]; }

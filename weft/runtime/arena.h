@@ -1,5 +1,5 @@
-// Memory for what one step at a time makes: executors that run in turn may share it, since nothing in an arena outlives
-// its step but the outputs, which are read before another executor runs.
+// Memory for what one step at a time makes, and a file for what finds no place there: executors that run in turn may
+// share both, since nothing in an arena outlives its step but the outputs, which are read before another executor runs.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "weft/runtime/offload_file.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -18,6 +19,10 @@ class Arena {
     if (memory_ == nullptr) bytes_ = std::max(bytes_, bytes);
   }
   int64_t bytes() const { return bytes_; }
+  /// Makes the file, empty as yet; Error(io) as OffloadFile gives.
+  void open_file(const std::string& directory) { file_ = std::make_shared<OffloadFile>(directory); }
+  /// Null where none was opened.
+  const std::shared_ptr<OffloadFile>& file() const { return file_; }
   /// Allocated at the first call; Error(io) where the system has none left.
   std::shared_ptr<std::byte> memory() {
     if (memory_ == nullptr) memory_ = allocate_aligned(bytes_);
@@ -27,6 +32,7 @@ class Arena {
  private:
   int64_t bytes_ = 0;
   std::shared_ptr<std::byte> memory_;
+  std::shared_ptr<OffloadFile> file_;
 };
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/runtime/all_kernels.h"
+#include "weft/runtime/transfers.h"
 
 namespace weft {
 
@@ -52,6 +53,7 @@ struct Executor::Impl {
     switch (placement.where) {
       case Placement::Where::arena:
         return arena.get() + placement.offset;
+      case Placement::Where::file:
       case Placement::Where::unused:
         return nullptr;
       default:
@@ -85,7 +87,8 @@ struct Executor::Impl {
 
   void record(ValueId value, size_t step, size_t operand, bool is_output) {
     const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
-    if (placement.where != Placement::Where::arena && placement.where != Placement::Where::unused)
+    const auto where = placement.where;
+    if (where != Placement::Where::arena && where != Placement::Where::file && where != Placement::Where::unused)
       slots[static_cast<size_t>(placement.offset)].push_back({step, operand, is_output});
   }
 
@@ -109,12 +112,16 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
       impl_->scalars[index] = std::make_unique<std::array<std::byte, 8>>();
       impl_->addresses[index] = impl_->scalars[index]->data();
     }
+  std::vector<std::unique_ptr<Kernel>> transfers =
+      make_transfers(graph, plan, arena == nullptr ? nullptr : arena->file());
   impl_->steps.resize(plan.steps.size());
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const PlannedNode& planned = plan.steps[index];
     const Node& node = graph.node(planned.node);
     BoundStep& step = impl_->steps[index];
-    if (!node.op->is_view) {
+    if (transfers[index] != nullptr) {
+      step.kernel = std::move(transfers[index]);
+    } else if (!node.op->is_view) {
       const NodeSignature signature = signature_of(graph, planned.node);
       step.kernel = make_kernel(backend, signature, planned.kernel);
       if (step.kernel == nullptr || step.kernel->workspace_bytes() > planned.workspace_bytes)

@@ -23,7 +23,8 @@ struct Profile {
 class Executor {
  public:
   /// Keeps references to graph and plan: they must outlive it. In `arena`, where it is given and large enough: what it
-  /// computes is then lost when another executor in that arena runs. Else in memory of its own.
+  /// computes is then lost when another executor in that arena runs. Else in memory of its own. A plan that keeps
+  /// values in a file wants an arena with one.
   Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend, Arena* arena = nullptr);
   ~Executor();
 
@@ -37,7 +38,7 @@ class Executor {
   void set_scalar(const std::string& name, double value);
   bool has_scalar(const std::string& name) const;
 
-  /// One step. All batch inputs must be bound. `profile` may be null.
+  /// One step. All batch inputs must be bound. `profile` may be null. Error(io) where the file of the plan fails.
   void run(Profile* profile = nullptr);
 
   /// A graph output after run(), as a plain copy.

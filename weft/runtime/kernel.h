@@ -35,8 +35,8 @@ class Kernel {
   /// Full name for `weft explain`, e.g. "onednn:jit:avx512_core".
   virtual std::string name() const = 0;
   virtual int64_t workspace_bytes() const { return 0; }
-  /// Must not allocate and must not throw, but for Error(internal) on the calling thread where a library below fails.
-  /// Deterministic for a given signature and thread count.
+  /// Must not allocate and must not throw, but for an Error on the calling thread where a library or a disk below
+  /// fails. Deterministic for a given signature and thread count.
   virtual void run(const KernelArguments& arguments) = 0;
 };
 

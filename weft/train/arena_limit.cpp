@@ -55,12 +55,13 @@ void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_b
   if (compiled.plan.arena_bytes <= limit - other_bytes) return;
   const PlannedNode& peak = compiled.plan.steps[static_cast<size_t>(compiled.plan.peak_step)];
   fail(ErrorKind::usage,
-       "memory_limit = {}: '{}' with batch {} needs at least {}, however much is computed twice: {} of parameters, "
+       "memory_limit = {}: '{}' with batch {} needs at least {}, however much is computed twice{}: {} of parameters, "
        "optimiser state and batches, and {} while '{}' runs; {}; choose a batch below {} with "
-       "accumulate = {}, or a higher limit",
+       "accumulate = {}, or a higher limit{}",
        spec.memory_limit, spec.model.name, shape.batch, bytes(other_bytes + compiled.plan.arena_bytes),
-       bytes(other_bytes), bytes(compiled.plan.arena_bytes), compiled.graph.node_name(peak.node),
-       describe_largest_step(compiled), shape.batch, 2 * spec.accumulate);
+       spec.offload.empty() ? "" : " or kept in a file", bytes(other_bytes), bytes(compiled.plan.arena_bytes),
+       compiled.graph.node_name(peak.node), describe_largest_step(compiled), shape.batch, 2 * spec.accumulate,
+       spec.offload.empty() ? ", or let activations lie in a file: offload = DIR" : "");
 }
 
 void require_memory_limit(const RunSpec& spec, int64_t other_bytes, int64_t arena_bytes) {
@@ -74,11 +75,33 @@ void require_memory_limit(const RunSpec& spec, int64_t other_bytes, int64_t aren
 std::string describe_recompute(const CompiledStep& compiled, const RunSpec& spec) {
   const RecomputeReport& report = compiled.recompute;
   if (report.nodes == 0) return "";
-  const auto percent_more = [](double part, double all) { return all > part ? 100 * part / (all - part) : 0.0; };
-  return fmt::format("{} nodes run twice{}: +{:.1f} % flops, about +{:.0f} % time", report.nodes,
-                     spec.memory_limit.empty() ? "" : " to keep within " + spec.memory_limit,
-                     percent_more(static_cast<double>(report.flops), static_cast<double>(report.all_flops)),
-                     percent_more(report.seconds, report.all_seconds));
+  const auto percent_more = [](double part, double own) { return own > 0 ? 100 * part / own : 0.0; };
+  return fmt::format(
+      "{} nodes run twice{}: +{:.1f} % flops, about +{:.0f} % time", report.nodes,
+      spec.memory_limit.empty() ? "" : " to keep within " + spec.memory_limit,
+      percent_more(static_cast<double>(report.flops), static_cast<double>(report.all_flops - report.flops)),
+      percent_more(report.seconds, report.own_seconds()));
+}
+
+std::string describe_offload(const CompiledStep& compiled, const RunSpec& spec) {
+  const RecomputeReport& report = compiled.recompute;
+  if (report.offloaded == 0) return "";
+  return fmt::format(
+      "{} activations, {}, are written to a file in '{}' in each step and read back: about +{:.0f} % time, where the "
+      "disk moves {} per second",
+      report.offloaded, bytes(report.offloaded_bytes), spec.offload,
+      100 * report.offload_seconds / std::max(report.own_seconds(), 1e-9), spec.offload_rate);
+}
+
+void open_offload_file(Arena& arena, const StepCache& steps, const RunSpec& spec,
+                       const std::function<void(const std::string&)>& note) {
+  if (spec.offload.empty()) return;
+  if (arena.file() == nullptr) arena.open_file(spec.offload);
+  arena.file()->reserve(steps.file_bytes());
+  if (arena.file()->is_in_memory() && steps.file_bytes() > 0 && note)
+    note(fmt::format(
+        "offload = '{}' lies in memory itself (tmpfs), so that nothing is saved; give a directory on a disk",
+        spec.offload));
 }
 
 }  // namespace weft::train

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 
 namespace weft::train {
 
@@ -85,7 +86,9 @@ CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
   if (!spec.memory_limit.empty() && spec.precision == "f32") exceptions.passes.push_back("filter_by_tiles");
   return {.passes = {.disabled = std::move(exceptions.passes), .stop_after = {}, .on_graph = {}},
           .precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
-          .threads = static_cast<int>(spec.threads)};
+          .threads = static_cast<int>(spec.threads),
+          .offload_bytes_per_second =
+              spec.offload.empty() ? 0 : static_cast<double>(parse_bytes(spec.offload_rate).value())};
 }
 
 void choose_precision(RunSpec& spec, const std::string& given, const Backend& backend,

@@ -12,7 +12,8 @@
 
 namespace weft::train {
 
-PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning)
+PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning,
+                         const std::function<void(const std::string&)>& note)
     : library(run_library),
       spec(run_spec),
       run_data(open_run_data(library, spec)),
@@ -30,6 +31,7 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
             return build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
           backend, compile_options(spec, backend), arena) {
+  if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
   require_fit(step.graph, spec.model.name, run_data.description.info, shapes.front().batch);
   passes::require_matches(step.graph, compile_options(spec, backend).precision);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
@@ -55,6 +57,7 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
   const int64_t others = std::max(evaluation.arena_bytes(), update ? update->arena_bytes() : 0);
   require_memory_limit(spec, bytes_beside_arena(), others);
   arena->reserve(std::max(training.arena_bytes(), others));
+  open_offload_file(*arena, training, spec, note);
   planned_total_bytes = bytes_to_come();
   require_memory();
   backend.settle();

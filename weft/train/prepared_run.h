@@ -17,8 +17,10 @@ namespace weft::train {
 class PreparedRun {
  public:
   /// Opens the data and compiles every plan that the run will need; the choice of kernels is settled then. Keeps a
-  /// reference to the library. Error(usage) where the machine's memory is too small for them.
-  PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning = {});
+  /// reference to the library. Takes the space of the file that spec.offload asks for. Error(usage) where the machine's
+  /// memory is too small for them, Error(io) where the disk is. `note` takes lines for the user.
+  PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning = {},
+              const std::function<void(const std::string&)>& note = {});
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 

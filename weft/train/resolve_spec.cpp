@@ -144,6 +144,9 @@ void resolve(RunSpec& spec) {
   check_stages(spec);
   if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))
     fail(ErrorKind::usage, "memory_limit = '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB", spec.memory_limit);
+  if (parse_bytes(spec.offload_rate).value_or(0) <= 0)
+    fail(ErrorKind::usage, "offload_rate = '{}' is no amount of bytes (per second); write 1GB or 200MB",
+         spec.offload_rate);
 }
 
 namespace {
@@ -198,6 +201,8 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task tas
     keys.push_back(fmt::format("optimizer.momentum = {} with momentum_schedule.name = '{}'", spec.optimizer.momentum,
                                spec.optimizer.momentum_schedule.name));
   add_unused_batches(spec, keys);
+  if (!spec.offload.empty() && spec.memory_limit.empty())
+    keys.push_back(fmt::format("offload = '{}' without memory_limit", spec.offload));
   for (const Field& field : fields)
     if (!scales_loss(spec) && field.key.starts_with("loss_scaling.") && field.key != "loss_scaling.mode" &&
         literal(field) != value_of(default_fields, field.key))

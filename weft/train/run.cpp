@@ -311,7 +311,7 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   RunSpec resolved = spec;
   resolve(resolved);
   if (spec.precision == "auto") resolved.precision = "auto";  // for the network's own step to decide
-  PreparedRun run(library, resolved, tuning_of(options.autotune, resolved.threads, options.note));
+  PreparedRun run(library, resolved, tuning_of(options.autotune, resolved.threads, options.note), options.note);
   keep_measured(run.backend, options.note);
   if (options.note && run.precision_times) options.note(describe(*run.precision_times));
   if (options.note && run.spec.precision == "f16" && !run.backend.computes_fast(DType::f16))
@@ -326,6 +326,8 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   if (options.note) {
     const std::string twice = describe_recompute(run.training.compiled(run.largest()), run.spec);
     if (!twice.empty()) options.note(twice);
+    const std::string offloaded = describe_offload(run.training.compiled(run.largest()), run.spec);
+    if (!offloaded.empty()) options.note(offloaded);
   }
   if (options.note && ignores_label_smoothing(run))
     options.note(fmt::format("loss.label_smoothing = {} with '{}', which has a loss of its own, has no effect",
@@ -336,6 +338,7 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   FreshDirectoryGuard guard(&directory);  // after the lock: what another run writes there is not taken back
   run.spec.data = data::with_absolute_paths(library.data, spec.data);
   if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
+  if (!spec.offload.empty()) run.spec.offload = fs::absolute(spec.offload).lexically_normal().string();
   write_atomically(directory.spec(), print_recipe(run.spec));
   write_description(directory, run);
   RunInDirectory in_directory(run, directory, options, {});
@@ -367,7 +370,7 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   } else {
     note("no checkpoint yet: starting from the first step");
   }
-  PreparedRun run(library, spec, tuning_of_run(directory, options.note));
+  PreparedRun run(library, spec, tuning_of_run(directory, options.note), options.note);
   require_same_data(directory, run);
   write_description(directory, run);
   return RunInDirectory(run, directory, options, checkpoint_path).train();

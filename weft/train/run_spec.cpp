@@ -182,6 +182,8 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"batch", &spec.batch, 1, 65536, {}, "samples per step"},
       {"accumulate", &spec.accumulate, 1, 65536, {}, "batches per update of the weights"},
       {"memory_limit", &spec.memory_limit, 0, 0, {}, "such as 1.5GB: activations are computed twice to keep to it"},
+      {"offload", &spec.offload, 0, 0, {}, "directory on a disk: there lies what recomputation cannot save"},
+      {"offload_rate", &spec.offload_rate, 0, 0, {}, "what that disk reads or writes in a second, for predictions"},
       {"seed", &spec.seed, 0, 9e15, {}, "of weights, order and augmentation"},
       {"threads", &spec.threads, 0, 1024, {}, "0: all cores this process may use"},
       {"precision",

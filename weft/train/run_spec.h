@@ -186,8 +186,10 @@ struct RunSpec {
   std::string init;   // safetensors file of the weights to start from; empty: the seed draws them
   double epochs = 5;  // of the last one a part, where this is no whole number
   int64_t batch = 128;
-  int64_t accumulate = 1;    // batches per update of the weights
-  std::string memory_limit;  // "1.5GB": of all that is planned; empty: what the machine has
+  int64_t accumulate = 1;            // batches per update of the weights
+  std::string memory_limit;          // "1.5GB": of all that is planned; empty: what the machine has
+  std::string offload;               // directory of a file for what the limit leaves no place for; empty: there is none
+  std::string offload_rate = "1GB";  // of that file per second, each way, as predictions assume
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use
   std::string precision = "f32";

@@ -23,6 +23,7 @@ Executor& StepCache::executor(const StepShape& shape) {
   Entry& entry = entries_[shape];
   if (!entry.executor) {
     arena_->reserve(arena_bytes());
+    if (arena_->file() != nullptr) arena_->file()->reserve(file_bytes());
     entry.executor = std::make_unique<Executor>(step.graph, step.plan, backend_, arena_.get());
   }
   return *entry.executor;
@@ -32,6 +33,13 @@ int64_t StepCache::arena_bytes() const {
   int64_t bytes = 0;
   for (const auto& [shape, entry] : entries_)
     if (entry.compiled) bytes = std::max(bytes, entry.compiled->plan.arena_bytes);
+  return bytes;
+}
+
+int64_t StepCache::file_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [shape, entry] : entries_)
+    if (entry.compiled) bytes = std::max(bytes, entry.compiled->plan.file_bytes);
   return bytes;
 }
 

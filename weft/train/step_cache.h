@@ -27,10 +27,13 @@ class StepCache {
   /// Compiles anew, with this limit, what exceeds it and has no executor yet; what is compiled from now on keeps to it.
   void limit_arena(int64_t bytes);
   /// Made at the first call for a shape. The arena is allocated with the first executor, for all shapes that were
-  /// compiled by then, in all caches that share it; what is larger and comes later gets memory of its own.
+  /// compiled by then, in all caches that share it; what is larger and comes later gets memory of its own. Where plans
+  /// keep values in a file the arena must have one.
   Executor& executor(const StepShape& shape);
   /// The largest arena of the shapes compiled so far.
   int64_t arena_bytes() const;
+  /// The same of their files.
+  int64_t file_bytes() const;
   /// How many shapes have an executor.
   int64_t executors() const;
 

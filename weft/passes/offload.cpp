@@ -1,0 +1,15 @@
+#include "weft/passes/offload.h"
+
+#include "weft/passes/recompute.h"
+
+namespace weft::passes {
+
+Graph offload(const Graph& graph, const PassContext& context) {
+  const int64_t limit = context.arena_limit_bytes;
+  if (limit <= 0 || !context.plan_memory || context.offload_bytes_per_second <= 0) return graph;
+  const PlannedMemory planned = context.plan_memory(graph);
+  if (planned.arena_bytes <= limit) return graph;
+  return fit_to_limit(graph, context, planned, context.offload_bytes_per_second).graph;
+}
+
+}  // namespace weft::passes
