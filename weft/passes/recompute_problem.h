@@ -58,7 +58,8 @@ class RecomputeSimulator {
   /// Keeps a reference to the problem.
   explicit RecomputeSimulator(const RecomputeProblem& problem);
 
-  /// Steps between the last use before the buffer's longest pause and the first use after it; 0 where it has none.
+  /// Steps between the last use before the buffer's longest pause and the first use after it; 0 where it has none. The
+  /// pause of what passes by begins with its last use.
   int32_t pause(int32_t buffer) const;
   /// Is the buffer dead before the step at which most bytes are alive? It then lives on only where something that is
   /// made again reads it, and it stays.
@@ -87,7 +88,7 @@ class RecomputeSimulator {
 
   const RecomputeProblem& problem_;
   std::vector<int32_t> writer_, early_end_, late_start_;  // per buffer: steps
-  std::vector<bool> is_passing_;                              // per buffer
+  std::vector<bool> is_passing_;                          // per buffer
   // Of a run.
   const std::vector<Fate>* fates_ = nullptr;
   std::vector<RecomputeEvent> events_;

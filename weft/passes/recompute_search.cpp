@@ -297,7 +297,7 @@ class Search {
   RandomStream random_;
   std::vector<int32_t> candidates_;  // in order of their writers
   std::vector<Move> drops_, keeps_, drops_each_time_;
-  bool is_single_ = false;
+  bool is_single_ = false;       // only moves of one buffer
   bool has_file_ = false;        // some may be offloaded
   std::vector<bool> is_banned_;  // per buffer: stays for now
   RecomputeChoice best_;
