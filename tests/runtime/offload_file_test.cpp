@@ -89,7 +89,9 @@ TEST_F(OffloadFileTest, ADirectoryThatIsNoneIsNamed) {
 TEST_F(OffloadFileTest, MoreThanTheDiskHasIsRefusedBeforeAnythingIsWritten) {
   OffloadFile file(path(""));
   const std::string message = message_of([&] { file.reserve(int64_t{1} << 50); });
-  EXPECT_NE(message.find("cannot take the 1.13 PB that the step keeps there"), std::string::npos) << message;
+  EXPECT_NE(message.find("cannot take the 1.13 PB that the step keeps there: No space left on device"),
+            std::string::npos)
+      << message;
   EXPECT_EQ(file.bytes(), 0);
 }
 

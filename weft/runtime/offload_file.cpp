@@ -44,16 +44,17 @@ OffloadFile::~OffloadFile() { close(descriptor_); }
 
 void OffloadFile::reserve(int64_t bytes) {
   if (bytes <= bytes_) return;
-  const int code = posix_fallocate(descriptor_, bytes_, bytes - bytes_);
-  if (code != 0) {
-    struct statvfs status {};
-    const bool is_known = fstatvfs(descriptor_, &status) == 0;
-    const auto free_bytes = static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
+  struct statvfs status {};
+  const bool is_known = fstatvfs(descriptor_, &status) == 0;
+  const auto free_bytes = static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
+  // Where a file system cannot take space, it is taken by writing: not to be begun in vain.
+  const bool is_vain = is_known && free_bytes < bytes - bytes_;
+  const int code = is_vain ? ENOSPC : posix_fallocate(descriptor_, bytes_, bytes - bytes_);
+  if (code != 0)
     fail(ErrorKind::io, "offload = '{}': cannot take the {} that the step keeps there: {}{}; {}", directory_,
          human(bytes), std::strerror(code), is_known ? fmt::format(" ({} are free)", human(free_bytes)) : "",
          code == EFBIG ? "raise the limit on the size of files (`ulimit -f`)"
                        : "make room, or give a directory on a disk with more");
-  }
   bytes_ = bytes;
 }
 
