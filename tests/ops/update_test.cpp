@@ -1,5 +1,4 @@
 #include "ops_fixture.h"
-#include "weft/ops/loss_scaling.h"
 
 namespace weft::ops {
 namespace {

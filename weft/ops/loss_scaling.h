@@ -1,5 +1,4 @@
-// Loss scaling: gradients brought back to their own scale, the rule that the scale follows, and updates that happen
-// under a condition.
+// Loss scaling: gradients brought back to their own scale, and the rule that the scale follows.
 #pragma once
 
 #include "weft/ops/ops.h"
@@ -26,16 +25,6 @@ struct LossScaleState {
 };
 LossScaleState loss_scale_update(Graph&, const LossScaleState& state, ValueId finite, const LossScaleOptions& options,
                                  const std::string& name = "");
-
-// The updates of ops.h with a last operand apply[], where it is valid: where it is 0 the states stay as they are,
-// whatever the others hold.
-std::array<ValueId, 2> sgd_update(Graph&, ValueId parameter, ValueId gradient, ValueId velocity, ValueId learning_rate,
-                                  const SgdOptions& options, const std::string& name, ValueId apply);
-std::array<ValueId, 3> adamw_update(Graph&, ValueId parameter, ValueId gradient, ValueId first_moment,
-                                    ValueId second_moment, ValueId learning_rate, ValueId step,
-                                    const AdamWOptions& options, const std::string& name, ValueId apply);
-ValueId blend_update(Graph&, ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name,
-                     ValueId apply);
 
 /// Called by add_update_ops().
 void add_loss_scaling_ops(OpRegistry&);

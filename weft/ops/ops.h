@@ -341,21 +341,24 @@ ValueId attention(Graph&, ValueId q, ValueId k, ValueId v, bool causal, const st
 //          torch.optim.Adam)
 //   blend_update(state, value, keep[], take[]) -> state' = keep * state + take * value. Where keep or take is 0 the
 //          other operand alone counts, whatever the one holds.
+//   All three take a last operand apply[], where it is valid: where it is 0 the states stay as they are, whatever the
+//       others hold.
 //   squared_norm(x) -> [] the sum of squares, summed in double; no update: LayoutRule::channelwise
 struct SgdOptions {
   double momentum = 0.9, weight_decay = 0;
   bool nesterov = false;
 };
 std::array<ValueId, 2> sgd_update(Graph&, ValueId parameter, ValueId gradient, ValueId velocity, ValueId learning_rate,
-                                  const SgdOptions& options, const std::string& name = "");
+                                  const SgdOptions& options, const std::string& name = "", ValueId apply = {});
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
   bool decoupled = true;
 };
 std::array<ValueId, 3> adamw_update(Graph&, ValueId parameter, ValueId gradient, ValueId first_moment,
                                     ValueId second_moment, ValueId learning_rate, ValueId step,
-                                    const AdamWOptions& options, const std::string& name = "");
-ValueId blend_update(Graph&, ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name = "");
+                                    const AdamWOptions& options, const std::string& name = "", ValueId apply = {});
+ValueId blend_update(Graph&, ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name = "",
+                     ValueId apply = {});
 ValueId squared_norm(Graph&, ValueId x, const std::string& name = "");
 
 }  // namespace weft::ops

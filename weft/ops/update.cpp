@@ -216,21 +216,6 @@ ValueId blend_update(Graph& graph, ValueId state, ValueId value, ValueId keep, V
   return graph.add("blend_update", with_condition({state, value, keep, take}, apply), {}, name);
 }
 
-std::array<ValueId, 2> sgd_update(Graph& graph, ValueId parameter, ValueId gradient, ValueId velocity,
-                                  ValueId learning_rate, const SgdOptions& options, const std::string& name) {
-  return sgd_update(graph, parameter, gradient, velocity, learning_rate, options, name, {});
-}
-
-std::array<ValueId, 3> adamw_update(Graph& graph, ValueId parameter, ValueId gradient, ValueId first_moment,
-                                    ValueId second_moment, ValueId learning_rate, ValueId step,
-                                    const AdamWOptions& options, const std::string& name) {
-  return adamw_update(graph, parameter, gradient, first_moment, second_moment, learning_rate, step, options, name, {});
-}
-
-ValueId blend_update(Graph& graph, ValueId state, ValueId value, ValueId keep, ValueId take, const std::string& name) {
-  return blend_update(graph, state, value, keep, take, name, {});
-}
-
 ValueId squared_norm(Graph& graph, ValueId x, const std::string& name) {
   return graph.add("squared_norm", {x}, {}, name);
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/ops/loss_scaling.h"
+#include "weft/ops/ops.h"
 #include "weft/train/optimizers/optimizer.h"
 
 namespace weft::train {
