@@ -7,17 +7,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/parallel.h"
 
 namespace weft {
 
 namespace {
 
 constexpr int64_t kPieceBytes = 8 << 20;  // written before the disk is told to begin
+constexpr int64_t kReadBytes = 1 << 19;   // at least, by each thread
+constexpr int kEndOfFile = -1;
 
 /// A file without a name, or, where the file system knows none, one whose name is removed at once.
 int open_unnamed(const std::string& directory) {
@@ -81,17 +85,27 @@ void OffloadFile::write(int64_t offset, const std::byte* data, int64_t bytes) {
   }
 }
 
-void OffloadFile::read(int64_t offset, std::byte* data, int64_t bytes) {
+void OffloadFile::read(int64_t offset, std::byte* data, int64_t bytes, int threads) {
+  std::atomic<int> failure = 0;
+  parallel_for(threads, bytes, kReadBytes, [&](int64_t begin, int64_t end) {
+    if (const int code = get(offset + begin, data + begin, end - begin); code != 0) failure = code;
+  });
+  if (failure == kEndOfFile)
+    fail(ErrorKind::io, "offload = '{}': the file ends before {} bytes, which were written there; check the disk",
+         directory_, offset + bytes);
+  if (failure != 0) fail_at("reading from", failure);
+  posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_DONTNEED);
+}
+
+/// 0, what the system calls the failure, or kEndOfFile.
+int OffloadFile::get(int64_t offset, std::byte* data, int64_t bytes) const noexcept {
   for (int64_t done = 0; done < bytes;) {
     const ssize_t got = pread(descriptor_, data + done, static_cast<size_t>(bytes - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_at("reading from", errno);
-    if (got == 0)
-      fail(ErrorKind::io, "offload = '{}': the file ends at {} bytes, before what was written there; check the disk",
-           directory_, offset + done);
+    if (got <= 0) return got < 0 ? errno : kEndOfFile;
     done += got;
   }
-  posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_DONTNEED);
+  return 0;
 }
 
 void OffloadFile::read_ahead(int64_t offset, int64_t bytes) {

@@ -34,7 +34,8 @@ class OffloadFile {
 
   /// `offset` is a multiple of kFileBlockBytes; whole blocks are written. Waits only for what exceeds the window.
   void write(int64_t offset, const std::byte* data, int64_t bytes);
-  void read(int64_t offset, std::byte* data, int64_t bytes);
+  /// The copy out of the system's cache is shared by the threads.
+  void read(int64_t offset, std::byte* data, int64_t bytes, int threads = 1);
   /// Asks the system to begin reading; returns at once.
   void read_ahead(int64_t offset, int64_t bytes);
 
@@ -43,6 +44,7 @@ class OffloadFile {
     int64_t offset = 0, bytes = 0;
   };
 
+  int get(int64_t offset, std::byte* data, int64_t bytes) const noexcept;
   void put(int64_t offset, const std::byte* data, int64_t bytes);
   void sync(const Range& range, unsigned flags);
   void settle_oldest();

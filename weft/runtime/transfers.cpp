@@ -26,11 +26,11 @@ class Store : public Kernel {
 
 class Load : public Kernel {
  public:
-  Load(std::shared_ptr<OffloadFile> file, const Slot& slot, std::vector<Slot> ahead)
-      : file_(std::move(file)), slot_(slot), ahead_(std::move(ahead)) {}
+  Load(std::shared_ptr<OffloadFile> file, const Slot& slot, std::vector<Slot> ahead, int threads)
+      : file_(std::move(file)), slot_(slot), ahead_(std::move(ahead)), threads_(threads) {}
   std::string name() const override { return "file"; }
   void run(const KernelArguments& arguments) override {
-    file_->read(slot_.offset, arguments.output<std::byte>(0), slot_.bytes);
+    file_->read(slot_.offset, arguments.output<std::byte>(0), slot_.bytes, threads_);
     for (const Slot& next : ahead_) file_->read_ahead(next.offset, next.bytes);
   }
 
@@ -38,6 +38,7 @@ class Load : public Kernel {
   std::shared_ptr<OffloadFile> file_;
   Slot slot_;
   std::vector<Slot> ahead_;
+  int threads_;
 };
 
 }  // namespace
@@ -79,7 +80,7 @@ std::vector<std::unique_ptr<Kernel>> make_transfers(const Graph& graph, const Pl
       ahead.push_back(next);
       ahead_bytes += next.bytes;
     }
-    kernels[step] = std::make_unique<Load>(file, slot(step), std::move(ahead));
+    kernels[step] = std::make_unique<Load>(file, slot(step), std::move(ahead), plan.threads);
   }
   return kernels;
 }
