@@ -1,7 +1,7 @@
 // Chooses which buffers are dropped and made again, or lie in a file, so that the step fits a limit at the least extra
-// time: greedily by bytes above the limit saved per second, from all ends (nothing dropped, everything dropped, everything
-// in the file), one buffer at a time and all results of a step at once, then by taking back whatever turned out
-// superfluous, then by choosing parts of the order anew (large neighbourhood search).
+// time: greedily by bytes above the limit saved per second, from all ends (nothing dropped, everything dropped,
+// everything in the file), one buffer at a time and all results of a step at once, then by taking back whatever turned
+// out superfluous, then by choosing parts of the order anew (large neighbourhood search).
 #pragma once
 
 #include "weft/passes/recompute_problem.h"
