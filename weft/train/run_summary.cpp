@@ -23,9 +23,10 @@ void add_stages(Summary& summary, const PreparedRun& run) {
     return values.size() > 1 ? values : std::vector<int64_t>();
   };
   summary.batches = list([](const Stage& stage) { return stage.step_samples(); });
-  summary.image_heights = list([&](const Stage& stage) {
-    return stage.image_height > 0 ? stage.image_height : run.run_data.description.info.sample_shape[1];
-  });
+  const Shape& sample = run.run_data.description.info.sample_shape;
+  if (sample.rank() == 3)
+    summary.image_heights =
+        list([&](const Stage& stage) { return stage.image_height > 0 ? stage.image_height : sample[1]; });
 }
 
 }  // namespace
