@@ -35,7 +35,9 @@ class CpuBackendTest : public testing::Test {
 TEST_F(CpuBackendTest, ChoosesTheFirstCandidateThatServes) {
   const KernelChoice choice = backend_.choose_kernel(convolution());
   EXPECT_THAT(choice.kernel, StartsWith("onednn:"));
-  EXPECT_THAT(choice.declined, ElementsAre(StartsWith("native: no, because winograd"), HasSubstr("Winograd")));
+  // Before it comes weft's own, where the build has it.
+  ASSERT_FALSE(choice.declined.empty());
+  EXPECT_THAT(choice.declined.back(), HasSubstr("Winograd"));
 }
 
 TEST_F(CpuBackendTest, MakesTheKernelThatItChose) {
