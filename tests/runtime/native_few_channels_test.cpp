@@ -34,12 +34,14 @@ Case gradient_of_weights(const Convolution& c, const std::string& weights_layout
   return node;
 }
 
-void require_avx512() {
-  if (native::detect_isa() != native::Isa::avx512) GTEST_SKIP() << "this CPU has no AVX-512: the kernel declines";
-}
+class NativeFewChannels : public testing::Test {
+  void SetUp() override {
+    if (native::detect_isa() != native::Isa::avx512)
+      GTEST_SKIP() << "this CPU, or this build, has no AVX-512: the kernel declines";
+  }
+};
 
-TEST(NativeFewChannels, SumsWhatTheReferenceSums) {
-  require_avx512();
+TEST_F(NativeFewChannels, SumsWhatTheReferenceSums) {
   for (const Convolution& c :
        {Convolution{{5, 6, 14, 14}, 16, 5, 1, 0, "aBcd16b"}, Convolution{{3, 6, 9, 7}, 16, 5, 1, 2, "aBcd8b"},
         Convolution{{2, 1, 12, 12}, 6, 5, 1, 2, ""}, Convolution{{4, 3, 11, 13}, 40, 3, 2, 1, ""},
@@ -49,7 +51,7 @@ TEST(NativeFewChannels, SumsWhatTheReferenceSums) {
         expect_matches_reference(gradient_of_weights(c, weights_layout, with_bias));
 }
 
-TEST(NativeFewChannels, DeclinesWhatOneDnnDoesBetter) {
+TEST_F(NativeFewChannels, DeclinesWhatOneDnnDoesBetter) {
   const auto why_not = [](const Case& c) {
     const BareNode node(c);
     std::string reason;
