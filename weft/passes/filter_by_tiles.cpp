@@ -49,6 +49,7 @@ Graph mark(const Graph& graph, const std::map<std::string, int64_t>& workspaces,
   return rewriter.finish();
 }
 
+/// Their names.
 std::set<std::string> candidates(const Graph& graph) {
   std::set<std::string> names;
   for (size_t index = 0; index < graph.nodes().size(); ++index)
@@ -58,9 +59,9 @@ std::set<std::string> candidates(const Graph& graph) {
 
 /// The nodes whose kernels want more than `granted` and have room for it beside what lives while they run: where all
 /// may take what they want, the step's bytes stay below those of its fullest moment without them, and `granted`.
-std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const PassContext& context, int64_t granted) {
+std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const std::set<std::string>& names,
+                                                 const PassContext& context, int64_t granted) {
   const PlannedMemory planned = context.plan_rest(mark(graph, {}, kMostElements), "filter_by_tiles");
-  const std::set<std::string> names = candidates(graph);
   int64_t fullest = 0, largest = 0;
   for (const PlannedMemory::Step& step : planned.steps)
     fullest = std::max(fullest, step.live_bytes - (names.contains(step.node) ? step.workspace_bytes : 0));
@@ -80,8 +81,9 @@ std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const PassC
 
 Graph filter_by_tiles(const Graph& graph, const PassContext& context) {
   const int64_t granted = std::max(kAlwaysBearable, image_bytes(graph) / 8);
-  if (!context.plan_rest || candidates(graph).empty()) return mark(graph, {}, granted);
-  return mark(graph, larger_workspaces(graph, context, granted), granted);
+  const std::set<std::string> names = candidates(graph);
+  if (!context.plan_rest || names.empty()) return mark(graph, {}, granted);
+  return mark(graph, larger_workspaces(graph, names, context, granted), granted);
 }
 
 }  // namespace weft::passes
