@@ -21,7 +21,7 @@ Case unary_case(const std::string& op, const TensorType& type, double low, doubl
   c.low = low;
   c.high = high;
   c.tolerance = 1e-6;
-  if (op == "gelu") c.attributes.set("approximate", false);
+  if (op.starts_with("gelu")) c.attributes.set("approximate", false);
   if (op == "leaky_relu") c.attributes.set("slope", 0.1);
   if (op == "elu") c.attributes.set("alpha", 1.0);
   if (op == "clip") c.attributes = {{"low", -0.5}, {"high", 0.75}};
@@ -66,6 +66,104 @@ TEST(NativeElementwise, TanhFormOfGeluMatchesReference) {
   Case c = unary_case("gelu", f32({5000}), -6, 6);
   c.attributes.set("approximate", true);
   expect_matches(c);
+}
+
+Case gelu_and_slope_case(const TensorType& type, const std::string& program, int64_t value, int64_t slope) {
+  Case c;
+  c.op = "fused_elementwise";
+  c.inputs = {type, f32({})};
+  c.outputs = {type, type};
+  c.low = -6;
+  c.high = 6;
+  c.tolerance = 4e-6;
+  c.attributes = {{"program", program}, {"results", std::vector<int64_t>{value, slope}}};
+  return c;
+}
+
+TEST(NativeElementwise, GeluAndItsSlopeAreComputedTogether) {
+  for (const TensorType& type : {f32({5000}), f32({3, 21, 5, 7}, "aBcd16b")}) {
+    expect_matches_reference(gelu_and_slope_case(type, "gelu_slope(0);gelu(0)", 3, 2));
+    expect_matches_reference(gelu_and_slope_case(type, "add(0,1);gelu_slope(2);gelu(2)", 4, 3));
+    expect_matches_reference(gelu_and_slope_case(type, "add(0,1);gelu_slope(2);gelu(2);multiply(4,1)", 5, 3));
+    expect_matches(gelu_and_slope_case(type, "gelu_slope(0,1);gelu(0,1)", 3, 2));
+    expect_matches(gelu_and_slope_case(type, "gelu_slope(0,1);gelu(0,1);add(2,3)", 4, 2));
+  }
+  expect_matches_reference(unary_case("gelu_slope", f32({5000}), -6, 6));
+}
+
+/// Half a unit in the last place of a bf16 of this size.
+double half_unit(double value) {
+  return std::ldexp(1, std::max(std::ilogb(std::max(std::abs(value), 1e-300)), -126) - 8);
+}
+
+// All 65536 numbers: half a unit is what rounding alone loses.
+TEST(NativeElementwise, GeluAndItsSlopeInBf16AreAccurateForEveryNumber) {
+  Tensor x(DType::bf16, Shape{65536}), zero(DType::bf16, Shape{});
+  for (int64_t i = 0; i < 65536; ++i) x.data_as<uint16_t>()[i] = static_cast<uint16_t>(i);
+  zero.data_as<uint16_t>()[0] = 0;
+  const TensorType numbers{DType::bf16, Shape{65536}, {}};
+  // From f32 in a buffer, from bf16 in memory, and each alone.
+  const Case after_sum = in_bf16(gelu_and_slope_case(numbers, "add(0,1);gelu_slope(2);gelu(2)", 4, 3));
+  const Case at_once = in_bf16(gelu_and_slope_case(numbers, "gelu_slope(0);gelu(0)", 3, 2));
+  const auto expect_accurate = [&](const Tensor& y, const Tensor& slope, const std::string& what) {
+    for (int64_t i = 0; i < 65536; ++i) {
+      const double at = load_element(DType::bf16, x.data(), i), value = load_element(DType::bf16, y.data(), i);
+      const double derivative = load_element(DType::bf16, slope.data(), i);
+      if (std::isnan(at)) {
+        ASSERT_TRUE(std::isnan(value) && std::isnan(derivative)) << what << " of NaN " << i;
+        continue;
+      }
+      const double below = 0.5 * std::erfc(-at / std::sqrt(2.0));
+      const double density = std::exp(-0.5 * at * at) / std::sqrt(2 * 3.14159265358979324);
+      const double exact = std::isinf(at) ? std::max(at, 0.0) : at * below;
+      const double exact_slope = std::isinf(at) ? (at > 0 ? 1 : 0) : below + at * density;
+      const double error = value == exact ? 0 : std::abs(value - exact);  // both may be infinite
+      ASSERT_LE(error, 1.25 * half_unit(exact) + 2e-8) << what << ": gelu(" << at << ")";
+      ASSERT_LE(std::abs(derivative - exact_slope), 1.25 * half_unit(exact_slope) + 3e-5)
+          << what << ": slope at " << at;
+    }
+  };
+  for (const auto isa : available_isas()) {
+    const std::string name(native::name_of(isa));
+    std::string why_not;
+    const auto run = [&](const Case& c, const std::vector<Tensor>& inputs) {
+      const BareNode node(c);
+      const auto kernel = make_native(node.signature, isa, 2, why_not);
+      return run_kernel(*kernel, node.signature, inputs);
+    };
+    for (const Case* c : {&after_sum, &at_once}) {
+      const auto results = run(*c, {x, zero});
+      expect_accurate(results[0], results[1], name + ", together");
+    }
+    expect_accurate(run(in_bf16(unary_case("gelu", f32({65536}), 0, 1)), {x})[0],
+                    run(in_bf16(unary_case("gelu_slope", f32({65536}), 0, 1)), {x})[0], name + ", alone");
+  }
+}
+
+TEST(NativeElementwise, GeluAndItsSlopeMayOverwriteTheirOperand) {
+  for (const bool narrow : {false, true})
+    for (const char* program : {"gelu_slope(0);gelu(0)", "gelu_slope(0,1);gelu(0,1)"}) {
+      const Case wide = gelu_and_slope_case(f32({3000}), program, 3, 2);
+      const Case c = narrow ? in_bf16(wide) : wide;
+      std::vector<Tensor> inputs;
+      for (const Tensor& input : plain_inputs(wide)) inputs.push_back(converted(input, c.inputs[0].dtype));
+      const BareNode node(c);
+      for (const auto isa : available_isas()) {
+        std::string why_not;
+        const auto kernel = make_native(node.signature, isa, 2, why_not);
+        const auto expected = run_kernel(*kernel, node.signature, inputs);
+        for (const size_t overwriting : {0U, 1U}) {
+          Tensor x = inputs[0].clone(), other(c.outputs[0]);
+          const auto workspace = allocate_aligned(std::max<int64_t>(64, kernel->workspace_bytes()));
+          std::vector<void*> to{other.data(), other.data()};
+          to[overwriting] = x.data();
+          kernel->run({std::vector<const void*>{x.data(), inputs[1].data()}, to, workspace.get()});
+          const auto bytes = static_cast<size_t>(x.bytes());
+          EXPECT_EQ(std::memcmp(x.data(), expected[overwriting].data(), bytes), 0) << program;
+          EXPECT_EQ(std::memcmp(other.data(), expected[1 - overwriting].data(), bytes), 0) << program;
+        }
+      }
+    }
 }
 
 TEST(NativeElementwise, BinaryOpsMatchReferenceUnderBroadcasting) {

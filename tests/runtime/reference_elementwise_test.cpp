@@ -17,6 +17,8 @@ TEST(ReferenceElementwise, GeluByErf) {
                 {-5.9195259e-09, -0.015524163, -0.15865525, -0.10032342, 0, 0.14967658, 0.84134475, 2.4844758, 6});
   expect_values(call("gelu_backward", {ones(), gelu_points()})[0],
                 {-3.5468709e-08, -0.037611086, -0.083315471, 0.30462665, 0.5, 0.69537335, 1.0833155, 1.0376111, 1});
+  expect_values(call("gelu_slope", {gelu_points()})[0],
+                {-3.5468709e-08, -0.037611086, -0.083315471, 0.30462665, 0.5, 0.69537335, 1.0833155, 1.0376111, 1});
 }
 
 TEST(ReferenceElementwise, GeluByTanh) {
@@ -24,6 +26,8 @@ TEST(ReferenceElementwise, GeluByTanh) {
   expect_values(call("gelu", {gelu_points()}, tanh_form)[0],
                 {-8.439649e-11, -0.015084266, -0.15880801, -0.10032465, 0, 0.14967535, 0.84119199, 2.4849157, 6});
   expect_values(call("gelu_backward", {ones(), gelu_points()}, tanh_form)[0],
+                {-7.709976e-10, -0.037951576, -0.082964084, 0.3046459, 0.5, 0.6953541, 1.0829641, 1.0379516, 1});
+  expect_values(call("gelu_slope", {gelu_points()}, tanh_form)[0],
                 {-7.709976e-10, -0.037951576, -0.082964084, 0.3046459, 0.5, 0.6953541, 1.0829641, 1.0379516, 1});
 }
 

@@ -93,6 +93,10 @@ void add_smooth(OpRegistry& registry) {
   registry.add(with_attributes(
       backward("gelu_backward", "Gradient of gelu: output_gradient times its derivative at the input.", "input"),
       approximate, forms));
+  // What the pass keep_slopes puts into a step; models and gradient rules have no use for it.
+  OpDef slope = unary("gelu_slope", "Derivative of gelu at x; made by the pass keep_slopes only.", nullptr, {-2, 2});
+  slope.gradient = nullptr;
+  registry.add(with_attributes(std::move(slope), approximate, forms));
   registry.add(unary_with_backward("silu", "x sigmoid(x), also known as swish (Ramachandran et al. 2017).",
                                    "silu_backward", Keeps::input, {-4, 4}));
   registry.add(

@@ -23,6 +23,8 @@ enum class ScalarOp {
   hardswish,
   gelu,
   gelu_tanh,
+  gelu_slope,
+  gelu_tanh_slope,
   silu,
   tanh,
   sigmoid,

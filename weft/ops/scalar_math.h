@@ -93,6 +93,10 @@ T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0), T c = T
       return gelu_value(a);
     case ScalarOp::gelu_tanh:
       return gelu_tanh_value(a);
+    case ScalarOp::gelu_slope:
+      return gelu_slope(a);
+    case ScalarOp::gelu_tanh_slope:
+      return gelu_tanh_slope(a);
     case ScalarOp::tanh:
       return std::tanh(a);
     case ScalarOp::sigmoid:

@@ -72,7 +72,7 @@ class ElementwiseFuser {
   /// The largest group that ends in `root`; nullopt where it would be the root alone.
   std::optional<Group> grow(NodeId root) const {
     const Shape& shape = graph_.shape(output_of(root));
-    std::set<NodeId> members{root};
+    std::set<NodeId> members;
     std::set<ValueId> operands;
     std::vector<ValueId> results{output_of(root)};
     std::priority_queue<NodeId> candidates;  // the latest first: by then all its possible users have been decided
@@ -81,7 +81,16 @@ class ElementwiseFuser {
         if (operands.insert(input).second && graph_.value(input).producer.valid())
           candidates.push(graph_.value(input).producer);
     };
-    add_operands(root);
+    const auto join = [&](NodeId member) {
+      members.insert(member);
+      operands.erase(output_of(member));
+      add_operands(member);
+      const NodeId twin = twin_of(member, root, members);
+      if (!twin.valid() || results.size() == kMostResults || members.size() == kMostInstructions) return;
+      members.insert(twin);  // reads nothing new
+      results.push_back(output_of(twin));
+    };
+    join(root);
     while (!candidates.empty() && members.size() < kMostInstructions) {
       const NodeId candidate = candidates.top();
       candidates.pop();
@@ -99,10 +108,10 @@ class ElementwiseFuser {
       }
       if (operands.size() - 1 + new_operands > kMostOperands) continue;
       if (root.index - candidate.index > kNear && new_full_operands > 1) continue;
-      members.insert(candidate);
-      operands.erase(value);
-      add_operands(candidate);
+      const NodeId next{candidate.index + 1};  // with which it shares a sweep, where it is its twin
+      if (!members.contains(next) && is_twin(candidate, next)) continue;
       if (is_read_outside) results.push_back(value);
+      join(candidate);
     }
     if (members.size() < 2) return std::nullopt;
     Group group{{members.begin(), members.end()}, {}, std::move(results)};
@@ -113,6 +122,25 @@ class ElementwiseFuser {
     if (full == group.operands.end()) return std::nullopt;
     std::rotate(group.operands.begin(), full, full + 1);
     return group;
+  }
+
+  /// The node before a member that reads nothing but what that reads, where it can be computed as late as the root for
+  /// others: two functions of the same numbers. Invalid where there is none.
+  NodeId twin_of(NodeId member, NodeId root, const std::set<NodeId>& members) const {
+    const NodeId twin{member.index - 1};
+    if (!twin.valid() || is_grouped_[index_of(twin)] || !is_twin(twin, member)) return {};
+    const ValueId value = output_of(twin);
+    return reads_outside(value, members) && may_be_result(value, members, root) ? twin : NodeId{};
+  }
+
+  /// Whether both may be in a group, and the first reads nothing but what the second reads.
+  bool is_twin(NodeId first, NodeId second) const {
+    if (index_of(second) >= instructions_.size() || !instructions_[index_of(first)] || !instructions_[index_of(second)])
+      return false;
+    const std::vector<ValueId>& read = graph_.node(second).inputs;
+    for (const ValueId input : graph_.node(first).inputs)
+      if (std::find(read.begin(), read.end(), input) == read.end()) return false;
+    return graph_.type(output_of(first)) == graph_.type(output_of(second));
   }
 
   bool reads_outside(ValueId value, const std::set<NodeId>& members) const {

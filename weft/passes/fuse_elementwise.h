@@ -1,7 +1,8 @@
 // Groups elementwise operations of one shape into fused_elementwise nodes, so that memory is read and written once.
 //
 // A group grows from its last node towards the operands. An intermediate joins it where all its users are inside; or
-// as an additional result where its other users come later and it stands close by. A group has at most 8 operands and
+// as an additional result where its other users come later and it stands close by; so does the neighbour of a member
+// that reads the same operands. A group has at most 8 operands and
 // 24 instructions, and none that would keep more memory alive over a long stretch.
 #pragma once
 

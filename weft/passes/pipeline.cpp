@@ -16,6 +16,7 @@
 #include "weft/passes/fuse_bias.h"
 #include "weft/passes/fuse_elementwise.h"
 #include "weft/passes/join_pads.h"
+#include "weft/passes/keep_slopes.h"
 #include "weft/passes/mark_in_place.h"
 #include "weft/passes/offload.h"
 #include "weft/passes/pool_before_relu.h"
@@ -61,6 +62,9 @@ const std::vector<Pass>& pipeline() {
       {"filter_by_tiles", "Lets convolutions of 3x3 multiply in Winograd's transformed tiles.", filter_by_tiles},
       {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu or relu6 after it, both ways.",
        machine_independent(fuse_batch_norm)},
+      {"keep_slopes",
+       "Lets the forward part compute what the gradient of a gelu multiplies with, in place of its operand.",
+       machine_independent(keep_slopes)},
       {"fuse_elementwise", "Groups elementwise operations of one shape into single sweeps over memory.",
        machine_independent(fuse_elementwise)},
       {"assign_layouts", "Gives every value the memory layout its kernels want, with reorders where they disagree.",

@@ -19,6 +19,7 @@ namespace {
 struct Operands {
   const void *a, *b, *c;
   float literal, second_literal;
+  void* second_out = nullptr;  // where a loop for two instructions puts the second one's result
 };
 using InstructionLoop = void (*)(void* out, const Operands& operands, int64_t count);
 
@@ -30,6 +31,7 @@ struct Ends {
 struct Loops {
   InstructionLoop (*of)(ops::ScalarOp);
   InstructionLoop (*narrow_of)(ops::ScalarOp, Ends);  // null for most
+  InstructionLoop (*gelu_and_slope_of)(ops::ScalarOp slope, Ends);
   InstructionLoop equal_integers, greater_integers, greater_equal_integers;
   void (*fill)(float* out, float value, int64_t count);
   void (*widen)(const Bf16* from, float* to, int64_t count);
@@ -54,8 +56,16 @@ constexpr int64_t kChunksPerThread = 8;  // less is not worth waking a thread
 struct Program {
   std::vector<ops::ScalarInstruction> instructions;
   std::vector<int64_t> results;
-  std::vector<InstructionLoop> loops;  // per instruction, for f32
+  std::vector<InstructionLoop> loops;  // per instruction, for f32; null: the loop before computes it too
 };
+
+/// Whether the instruction and the next one are the slope of a gelu and that gelu, which one loop computes together.
+bool is_slope_before_gelu(const std::vector<ops::ScalarInstruction>& instructions, size_t step) {
+  if (step + 1 >= instructions.size() || instructions[step].a != instructions[step + 1].a) return false;
+  const ops::ScalarOp first = instructions[step].op, second = instructions[step + 1].op;
+  return (first == ops::ScalarOp::gelu_slope && second == ops::ScalarOp::gelu) ||
+         (first == ops::ScalarOp::gelu_tanh_slope && second == ops::ScalarOp::gelu_tanh);
+}
 
 /// How an input lies in memory. Of 4 bytes: f32, or i32 for the comparisons that take it.
 struct Source {
@@ -83,6 +93,8 @@ class Elementwise : public Kernel {
         threads_(threads),
         stored_(storage_elements(node.outputs[0].shape, node.outputs[0].layout)),
         name_("native:" + node.op->name) {
+    for (size_t step = 0; step < program_.instructions.size(); ++step)
+      leads_pair_.push_back(is_slope_before_gelu(program_.instructions, step));
     if (stored_ != node.outputs[0].elements()) padded_ = channel_view(node.outputs[0]);
     choose_loops();
     place_slots();
@@ -133,6 +145,8 @@ class Elementwise : public Kernel {
       ends_[step] = {is_narrow(program_.instructions[step].a), is_narrow(program_.instructions[step].b), false};
   }
 
+  bool ends_pair(size_t step) const { return step > 0 && leads_pair_[step - 1]; }
+
   /// True for an input that is read as bf16.
   bool is_narrow(int slot) const {
     const auto index = static_cast<size_t>(slot);
@@ -151,19 +165,26 @@ class Elementwise : public Kernel {
         if (slot < 0) continue;
         const auto used = static_cast<size_t>(slot);
         last_use[used] = step;
-        if (used < inputs && slots_[used].place == Slot::Place::memory) last_read = step;
+        // The second of a pair is computed by the loop of the first.
+        if (used < inputs && slots_[used].place == Slot::Place::memory && !ends_pair(step)) last_read = step;
       }
+    const auto writes_bf16 = [&](size_t step) {
+      const size_t slot = inputs + step;
+      return results_of(slot) == 1 && last_use[slot] == 0 && narrow_loop(step, {ends_[step].a, ends_[step].b, true});
+    };
     std::vector<size_t> free;
     for (size_t step = 0; step < steps; ++step) {
       const size_t slot = inputs + step;
-      const auto wanted = std::count(program_.results.begin(), program_.results.end(), static_cast<int64_t>(slot));
-      ends_[step].out = narrows_;
-      const bool fits = !narrows_ || (wanted == 1 && last_use[slot] == 0 && narrow_loop(step) != nullptr);
+      const auto wanted = results_of(slot);
+      // Both of a pair are written as bf16 or none.
+      const bool fits =
+          !narrows_ ||
+          (ends_pair(step) ? ends_[step - 1].out : writes_bf16(step) && (!leads_pair_[step] || writes_bf16(step + 1)));
       if (wanted > 0 && step >= last_read && fits) {
+        ends_[step].out = narrows_;
         const auto result = std::find(program_.results.begin(), program_.results.end(), static_cast<int64_t>(slot));
         slots_[slot] = {Slot::Place::memory, static_cast<size_t>(result - program_.results.begin())};
       } else {
-        ends_[step].out = false;
         if (free.empty()) free.push_back(static_cast<size_t>(buffers_++));
         slots_[slot] = {Slot::Place::buffer, free.back()};
         free.pop_back();
@@ -174,11 +195,21 @@ class Elementwise : public Kernel {
           free.push_back(slots_[earlier].index);
     }
     for (size_t step = 0; step < steps; ++step)
-      if (ends_[step].a || ends_[step].b || ends_[step].out) program_.loops[step] = narrow_loop(step);
+      if (leads_pair_[step])
+        program_.loops[step] = loops_.gelu_and_slope_of(program_.instructions[step].op, ends_[step]);
+      else if (ends_pair(step))
+        program_.loops[step] = nullptr;
+      else if (ends_[step].a || ends_[step].b || ends_[step].out)
+        program_.loops[step] = narrow_loop(step, ends_[step]);
   }
 
-  InstructionLoop narrow_loop(size_t step) const {
-    return loops_.narrow_of(program_.instructions[step].op, ends_[step]);
+  /// How many of the results are the slot's value.
+  int64_t results_of(size_t slot) const {
+    return std::count(program_.results.begin(), program_.results.end(), static_cast<int64_t>(slot));
+  }
+
+  InstructionLoop narrow_loop(size_t step, Ends ends) const {
+    return loops_.narrow_of(program_.instructions[step].op, ends);
   }
 
   /// Brings the values of an input for one chunk into its buffer.
@@ -203,6 +234,9 @@ class Elementwise : public Kernel {
     const auto result = [&](size_t k) {
       return static_cast<std::byte*>(arguments.outputs[k]) + begin * (narrows_ ? 2 : 4);
     };
+    const auto out_of = [&](size_t slot) {
+      return slots_[slot].place == Slot::Place::memory ? static_cast<void*>(result(slots_[slot].index)) : buffer(slot);
+    };
     for (size_t i = 0; i < inputs; ++i) {
       const bool in_memory = slots_[i].place == Slot::Place::memory;
       if (!in_memory) read(arguments, i, buffer(i), begin, count);
@@ -212,13 +246,15 @@ class Elementwise : public Kernel {
     for (size_t step = 0; step < program_.instructions.size(); ++step) {
       const auto& instruction = program_.instructions[step];
       const size_t slot = inputs + step;
-      void* out =
-          slots_[slot].place == Slot::Place::memory ? static_cast<void*>(result(slots_[slot].index)) : buffer(slot);
-      at[slot] = out;
+      at[slot] = out_of(slot);
+      if (program_.loops[step] == nullptr) continue;  // computed with the one before
       const void* a = at[static_cast<size_t>(instruction.a)];
       const void* b = instruction.b < 0 ? a : at[static_cast<size_t>(instruction.b)];
       const void* c = instruction.c < 0 ? a : at[static_cast<size_t>(instruction.c)];
-      program_.loops[step](out, {a, b, c, instruction.literal, instruction.second_literal}, count);
+      program_.loops[step](
+          out_of(slot),
+          {a, b, c, instruction.literal, instruction.second_literal, leads_pair_[step] ? out_of(slot + 1) : nullptr},
+          count);
     }
     for (size_t k = 0; k < program_.results.size(); ++k) {
       const auto* values = static_cast<const float*>(at[static_cast<size_t>(program_.results[k])]);
@@ -253,8 +289,9 @@ class Elementwise : public Kernel {
   Program program_;
   const std::vector<Source> sources_;
   const Loops& loops_;
-  const bool narrows_;      // results are bf16
-  std::vector<Ends> ends_;  // per instruction
+  const bool narrows_;            // results are bf16
+  std::vector<Ends> ends_;        // per instruction
+  std::vector<bool> leads_pair_;  // per instruction: it is the slope before its gelu
   const int threads_;
   const int64_t stored_;  // elements, padding included
   const std::string name_;

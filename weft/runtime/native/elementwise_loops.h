@@ -1,21 +1,7 @@
 // One loop per scalar instruction over at most one chunk of numbers; compiled per instruction set (multiversion.h).
 // `out` may be `a` or `b`.
 
-#include "weft/runtime/native/vector_math.h"
-
-WEFT_INLINE float gelu_of(float x) { return 0.5f * x * (1.0f + erf_of(x * 0.707106781186547524f)); }
-WEFT_INLINE float gelu_slope_of(float x) {
-  const float cumulative = 0.5f * (1.0f + erf_of(x * 0.707106781186547524f));
-  return cumulative + x * 0.398942280401432678f * exp_below_zero(-0.5f * x * x);
-}
-WEFT_INLINE float gelu_tanh_of(float x) {
-  return 0.5f * x * (1.0f + tanh_of(0.797884560802865356f * (x + 0.044715f * x * x * x)));
-}
-WEFT_INLINE float gelu_tanh_slope_of(float x) {
-  const float bend = tanh_of(0.797884560802865356f * (x + 0.044715f * x * x * x));
-  const float inner_slope = 0.797884560802865356f * (1.0f + 3 * 0.044715f * x * x);
-  return 0.5f * (1.0f + bend) + 0.5f * x * (1.0f - bend * bend) * inner_slope;
-}
+#include "weft/runtime/native/gelu.h"
 
 /// max(x, 0) + log(1 + e) with e = exp(-|x|): what the rounding of u = 1 + e loses, the last term gives back.
 WEFT_INLINE float softplus_of(float x) {
@@ -70,8 +56,10 @@ WEFT_UNARY(clip, clip_of(x, literal, second_literal))
 WEFT_UNARY(hardswish, x* clip_of(x + 3.0f, 0.0f, 6.0f) * 0.166666667f)
 WEFT_UNARY(silu, x* sigmoid_of(x))
 WEFT_UNARY(softplus, softplus_of(x))
-WEFT_UNARY(gelu, gelu_of(x))
-WEFT_UNARY(gelu_tanh, gelu_tanh_of(x))
+WEFT_UNARY(gelu, gelu_of(x).value)
+WEFT_UNARY(gelu_tanh, gelu_tanh_of(x).value)
+WEFT_UNARY(gelu_slope, gelu_of(x).slope)
+WEFT_UNARY(gelu_tanh_slope, gelu_tanh_of(x).slope)
 WEFT_UNARY(tanh, tanh_of(x))
 WEFT_UNARY(sigmoid, sigmoid_of(x))
 WEFT_UNARY(exp, exp_of(x))
@@ -106,8 +94,8 @@ WEFT_BINARY(elu_backward, y > 0.0f ? x : x * (y + literal))
 WEFT_BINARY(clip_backward, ((y <= literal) | (y >= second_literal)) ? 0.0f : x)
 WEFT_BINARY(hardswish_backward, x* hardswish_slope_of(y))
 WEFT_BINARY(silu_backward, x* silu_slope_of(y))
-WEFT_BINARY(gelu_backward, x* gelu_slope_of(y))
-WEFT_BINARY(gelu_tanh_backward, x* gelu_tanh_slope_of(y))
+WEFT_BINARY(gelu_backward, x* gelu_of(y).slope)
+WEFT_BINARY(gelu_tanh_backward, x* gelu_tanh_of(y).slope)
 // i32 operands, as their bits in float slots.
 WEFT_BINARY(equal_integers, bits_of(x) == bits_of(y) ? 1.0f : 0.0f)
 WEFT_BINARY(greater_integers, static_cast<int32_t>(bits_of(x)) > static_cast<int32_t>(bits_of(y)) ? 1.0f : 0.0f)
@@ -125,6 +113,32 @@ void where(void* result, const Operands& operands, int64_t count) {
     const float chosen = b[i], other = c[i];  // both are read: a selection, not a branch
     out[i] = a[i] != 0.0f ? chosen : other;
   }
+}
+
+template <Gelu (*of)(float), typename A>
+void gelu_and_slope(void* result, const Operands& operands, int64_t count) {
+  const A* a = static_cast<const A*>(operands.a);
+  float *slopes = static_cast<float*>(result), *values = static_cast<float*>(operands.second_out);
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const Gelu gelu = of(load<float>(a + i));
+    slopes[i] = gelu.slope;
+    values[i] = gelu.value;
+  }
+}
+
+/// gelu, its slope or both, for results in bf16: the first of two goes to `result`.
+template <typename A, bool has_slope, bool has_value>
+void gelu_to_bf16(void* result, const Operands& operands, int64_t count) {
+  const A* a = static_cast<const A*>(operands.a);
+  Bf16* slopes = static_cast<Bf16*>(result);
+  Bf16* values = static_cast<Bf16*>(has_slope ? operands.second_out : result);
+  for_each_lane_group(count, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    const auto gelu = short_gelu_of(load<V>(a + at));
+    if constexpr (has_slope) store<V>(slopes + at, gelu.slope);
+    if constexpr (has_value) store<V>(values + at, gelu.value);
+  });
 }
 
 void fill(float* out, float value, int64_t count) {
@@ -163,6 +177,10 @@ InstructionLoop loop_of(ops::ScalarOp op) {
       return gelu<float, float>;
     case ScalarOp::gelu_tanh:
       return gelu_tanh<float, float>;
+    case ScalarOp::gelu_slope:
+      return gelu_slope<float, float>;
+    case ScalarOp::gelu_tanh_slope:
+      return gelu_tanh_slope<float, float>;
     case ScalarOp::silu:
       return silu<float, float>;
     case ScalarOp::tanh:
@@ -240,7 +258,7 @@ InstructionLoop loop_of(ops::ScalarOp op) {
 }
 
 /// Loops that widen and round at those ends that are bf16: for instructions so cheap that a sweep of its own to do so
-/// would show. Null for the others.
+/// would show, and those that take less exact arithmetic for bf16. Null for the others.
 InstructionLoop narrow_loop_of(ops::ScalarOp op, Ends ends) {
 #define WEFT_UNARY(NAME)                                                                  \
   case ops::ScalarOp::NAME: {                                                             \
@@ -268,6 +286,16 @@ InstructionLoop narrow_loop_of(ops::ScalarOp op, Ends ends) {
     WEFT_BINARY(relu_backward)
     WEFT_BINARY(clip_backward)
     WEFT_BINARY(hardswish_backward)
+    case ops::ScalarOp::gelu: {
+      static constexpr InstructionLoop of[2][2] = {{gelu<float, float>, gelu_to_bf16<float, false, true>},
+                                                   {gelu<Bf16, float>, gelu_to_bf16<Bf16, false, true>}};
+      return of[ends.a][ends.out];
+    }
+    case ops::ScalarOp::gelu_slope: {
+      static constexpr InstructionLoop of[2][2] = {{gelu_slope<float, float>, gelu_to_bf16<float, true, false>},
+                                                   {gelu_slope<Bf16, float>, gelu_to_bf16<Bf16, true, false>}};
+      return of[ends.a][ends.out];
+    }
     default:
       return nullptr;
   }
@@ -275,8 +303,16 @@ InstructionLoop narrow_loop_of(ops::ScalarOp op, Ends ends) {
 #undef WEFT_BINARY
 }
 
+/// For both at once. The tanh form is for f32 alone.
+InstructionLoop gelu_and_slope_loop_of(ops::ScalarOp slope, Ends ends) {
+  static constexpr InstructionLoop of[2][2] = {{gelu_and_slope<gelu_of, float>, gelu_to_bf16<float, true, true>},
+                                               {gelu_and_slope<gelu_of, Bf16>, gelu_to_bf16<Bf16, true, true>}};
+  return slope == ops::ScalarOp::gelu_slope ? of[ends.a][ends.out] : gelu_and_slope<gelu_tanh_of, float>;
+}
+
 constexpr Loops loops{loop_of,
                       narrow_loop_of,
+                      gelu_and_slope_loop_of,
                       equal_integers<float, float, float>,
                       greater_integers<float, float, float>,
                       greater_equal_integers<float, float, float>,
