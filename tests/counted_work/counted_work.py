@@ -75,9 +75,10 @@ def cases(program, isa):
 
 def facts_of(work):
     """Each fact by its name, in the order of the file."""
-    facts = {name: value for name, value in work.items() if name != "kernels"}
-    for kernel in sorted(work["kernels"], key=lambda kernel: (kernel["op"], kernel["kernel"])):
-        facts[f"{kernel['op']} by {kernel['kernel']}"] = kernel["nodes"]
+    facts = {name: value for name, value in work.items() if not name.startswith("kernels")}
+    for kernels, when in (("kernels", ""), ("kernels_when_bound", " when bound")):
+        for kernel in sorted(work[kernels], key=lambda kernel: (kernel["op"], kernel["kernel"])):
+            facts[f"{kernel['op']} by {kernel['kernel']}{when}"] = kernel["nodes"]
     return facts
 
 

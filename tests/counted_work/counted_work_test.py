@@ -38,8 +38,10 @@ class CountedWork(unittest.TestCase):
         self.assertEqual(parse(render("AVX2-f32", "2.6.3", KEPT)), ("2.6.3", KEPT))
 
     def test_kernels_are_facts(self):
-        work = {"nodes": 2, "kernels": [{"op": "relu", "kernel": "native:elementwise", "nodes": 2}]}
-        self.assertEqual(facts_of(work), {"nodes": 2, "relu by native:elementwise": 2})
+        work = {"nodes": 2, "kernels": [{"op": "relu", "kernel": "native:elementwise", "nodes": 2}],
+                "kernels_when_bound": [{"op": "cast", "kernel": "native:cast", "nodes": 1}]}
+        self.assertEqual(facts_of(work),
+                         {"nodes": 2, "relu by native:elementwise": 2, "cast by native:cast when bound": 1})
 
 
 if __name__ == "__main__":

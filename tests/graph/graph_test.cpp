@@ -114,6 +114,24 @@ TEST_F(GraphTest, VerifierWantsUpdatesInTheLayoutOfTheirState) {
   EXPECT_THAT(error_of([&] { verify(graph_, "my_pass"); }), HasSubstr("its successor is f32[16,16]@ba"));
 }
 
+TEST_F(GraphTest, VerifierWantsKeptCopiesToShowAState) {
+  const ValueId x = graph_.add_input(InputKind::batch, "x", {DType::f32, {16}, {}});
+  graph_.add("cast", {x}, {{"dtype", "bf16"}, {"kept", true}}, "copy");
+  EXPECT_THAT(error_of([&] { verify(graph_, "my_pass"); }),
+              HasSubstr("'copy' is kept from step to step but no copy of a state"));
+}
+
+TEST_F(GraphTest, VerifierWantsTheCopiesOfUpdatedStatesRenewed) {
+  const ValueId w = graph_.add_input(InputKind::parameter, "w", {DType::f32, {16}, {}});
+  const ValueId copy = graph_.add("cast", {w}, {{"dtype", "bf16"}, {"kept", true}}, "copy");
+  verify(graph_, "my_pass");
+  const ValueId next = graph_.add("multiply_scalar", {w}, {{"value", 0.5}}, "next");
+  graph_.add_update("w", next);
+  graph_.add("renew", {copy, w}, {}, "wrong");
+  EXPECT_THAT(error_of([&] { verify(graph_, "my_pass"); }),
+              HasSubstr("'copy' is kept from step to step but not renewed"));
+}
+
 TEST_F(GraphTest, InputsLargerThanMemoryAreErrors) {
   const int64_t large = int64_t{1} << 32;
   EXPECT_THAT(error_of([&] {

@@ -92,6 +92,7 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"blend_update", {4}},
       {"loss_scale_update", {4}},
       {"running_average", {1}},  // which leaves out what is not finite
+      {"renew", {0}},            // which is only written over
   };
   return operands;
 }

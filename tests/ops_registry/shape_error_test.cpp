@@ -114,8 +114,8 @@ TEST_P(WrongCall, OtherSizes) {
 
 /// Ops that only move elements, or say themselves which types they convert.
 bool takes_any_dtype(const OpDef& op) {
-  static const std::set<std::string> movers{"reshape", "transpose", "broadcast_to", "concat", "slice",
-                                            "pad",     "cast",      "reorder",      "store",  "load"};
+  static const std::set<std::string> movers{"reshape", "transpose", "broadcast_to", "concat", "slice", "pad",
+                                            "cast",    "reorder",   "renew",        "store",  "load"};
   return movers.contains(op.name);
 }
 

@@ -52,6 +52,23 @@ TEST(CountedWork, CountsStatesThatAreCopiedAfterTheStep) {
   EXPECT_EQ(work.state_copy_bytes, 2 * 4096);
 }
 
+TEST(CountedWork, CountsAKeptCopyWhereItIsRenewedNotWhereItIsFirstMade) {
+  const CountedWork work = count(R"(graph "g" {
+    state %s "s" : f32[1024]
+    batch %x "x" : f32[1024]
+    %copy = cast(%s) {dtype="bf16", kept=true} : bf16[1024]
+    %square = square(%copy) : bf16[1024]
+    %next = running_average(%s, %x) : f32[1024]
+    %anew = renew(%copy, %next) : bf16[1024]
+    output "square" %square
+    update "s" %next
+  })");
+  EXPECT_EQ(work.nodes, 3);
+  EXPECT_EQ(work.casts, 1);
+  EXPECT_EQ(work.cast_bytes, 4096 + 2048) << "the old copy is not read";
+  EXPECT_EQ(work.kernels_when_bound.at({"cast", "plain"}), 1);
+}
+
 TEST(CountedWork, AddsBatchesAndTheUpdateInOneArena) {
   CountedWork batch = count(kGraph);
   const CountedWork once = batch;

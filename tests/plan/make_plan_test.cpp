@@ -391,5 +391,51 @@ TEST_F(MakePlan, OnlyALoadReadsWhatLiesInTheFile) {
   }
 }
 
+constexpr const char* kKept = R"(graph "g" {
+    batch %x "x" : f32[2048]
+    parameter %w "w" : f32[2048]
+    %a = exp(%x) : f32[2048]
+    %copy = cast(%w) {dtype="bf16", kept=true} : bf16[2048]
+    %y = cast(%copy) {dtype="f32"} : f32[2048]
+    %gradient = multiply(%a, %y) : f32[2048]
+    %next = running_average(%w, %gradient) : f32[2048]
+    %anew = renew(%copy, %next) : bf16[2048]
+    %b = tanh(%gradient) : f32[2048]
+    output "b" %b
+    update "w" %next
+  })";
+
+TEST_F(MakePlan, AKeptCopyHasItsPlaceInTheArenaDuringTheWholeStep) {
+  const Graph graph = parse(kKept);
+  const Plan plan = make_plan(graph, backend_, 1);
+  const Placement &copy = placement(graph, plan, "copy"), &anew = placement(graph, plan, "anew");
+  EXPECT_EQ(copy.where, Placement::Where::arena);
+  EXPECT_EQ(anew.offset, copy.offset);
+  const auto block = std::find_if(plan.blocks.begin(), plan.blocks.end(),
+                                  [&](const ArenaBlock& one) { return graph.value(one.value).name == "copy"; });
+  ASSERT_NE(block, plan.blocks.end());
+  EXPECT_EQ(block->first_step, 0);
+  EXPECT_EQ(block->last_step, static_cast<int>(plan.steps.size()) - 1);
+}
+
+TEST_F(MakePlan, ARenewalFollowsItsUpdateAtOnce) {
+  const Graph graph = parse(kKept);
+  EXPECT_EQ(order(graph, make_plan(graph, backend_, 1)),
+            (std::vector<std::string>{"a", "copy", "y", "gradient", "next", "anew", "b"}));
+}
+
+TEST_F(MakePlan, ACopyThatIsReadAfterItsRenewalIsRefused) {
+  std::string text = kKept;
+  text.replace(text.find("tanh(%gradient)"), 15, "tanh(%late)");
+  text.insert(text.find("    %b ="), "    %late = cast(%copy) {dtype=\"f32\"} : f32[2048]\n");
+  const Graph graph = parse(text.c_str());
+  try {
+    make_plan(graph, backend_, 1);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "[renew] 'anew' does not lie in 'copy', which is read after it or not kept");
+  }
+}
+
 }  // namespace
 }  // namespace weft

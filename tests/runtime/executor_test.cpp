@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
 #include "weft/graph/text.h"
@@ -157,6 +159,102 @@ TEST_F(ExecutorTest, ProfileCountsEveryStep) {
   executor.run(&profile);
   EXPECT_EQ(profile.runs, 2);
   EXPECT_EQ(profile.seconds.size(), plan_.steps.size());
+}
+
+constexpr const char* kStepWithCopies = R"(graph "step" {
+  batch %x "x" : f32[4,8]
+  parameter %w "w" : f32[8,8]
+  state %v "v" : f32[8,8]
+  scalar %rate "learning_rate" : f32[]
+  %copy = cast(%w) {dtype="bf16", kept=true} : bf16[8,8]@ba
+  %rounded = cast(%copy) {dtype="f32"} : f32[8,8]
+  %y = matmul(%x, %rounded) : f32[4,8]
+  %dw = matmul(%x, %y) {transpose_a=true} : f32[8,8]
+  %next, %next.1 = sgd_update(%w, %dw, %v, %rate) {momentum=0.5} : f32[8,8], f32[8,8]
+  %anew = renew(%copy, %next) : bf16[8,8]@ba
+  output "y" %y
+  update "w" %next
+  update "v" %next.1
+})";
+
+class KeptCopies : public ExecutorTest {
+ protected:
+  /// The same graph where every step casts.
+  static std::string casting() {
+    std::string text = kStepWithCopies;
+    for (const std::string part : {", kept=true", "  %anew = renew(%copy, %next) : bf16[8,8]@ba\n"})
+      text.erase(text.find(part), part.size());
+    return text;
+  }
+  State start() {
+    State state;
+    state.set("w", w_.clone());
+    state.set("v", Tensor(DType::f32, {8, 8}));
+    return state;
+  }
+  void bind(Executor& executor, State& state) {
+    executor.bind_state(state);
+    executor.bind_batch("x", x_.data());
+    executor.set_scalar("learning_rate", 0.1);
+  }
+  /// The weight after two steps, whatever was done between them.
+  std::vector<float> train(const std::string& text, const std::function<void(Executor&, State&)>& between,
+                           Arena* arena = nullptr) {
+    const Graph graph = parse_graph(text, registry_);
+    const Plan plan = make_plan(graph, backend_, 2);
+    if (arena != nullptr) arena->reserve(plan.arena_bytes);
+    Executor executor(graph, plan, backend_, arena);
+    State state = start();
+    bind(executor, state);
+    executor.run();
+    between(executor, state);
+    executor.run();
+    const Tensor weight = state.plain("w");
+    return {weight.data_as<float>(), weight.data_as<float>() + weight.elements()};
+  }
+};
+
+TEST_F(KeptCopies, AreMadeInTheFirstStepAloneAndRenewedInEach) {
+  const Graph graph = parse_graph(kStepWithCopies, registry_);
+  const Plan plan = make_plan(graph, backend_, 2);
+  Executor executor(graph, plan, backend_);
+  State state = start();
+  bind(executor, state);
+  const auto seconds_of = [&](const std::string& name) {
+    Profile profile;
+    executor.run(&profile);
+    for (size_t index = 0; index < plan.steps.size(); ++index)
+      if (graph.node_name(plan.steps[index].node) == name) return profile.seconds[index];
+    return -1.0;
+  };
+  EXPECT_GT(seconds_of("copy"), 0);
+  EXPECT_EQ(seconds_of("copy"), 0) << "it did not run";
+  EXPECT_GT(seconds_of("anew"), 0);
+}
+
+TEST_F(KeptCopies, GiveWhatCastingInEachStepGives) {
+  const auto nothing = [](Executor&, State&) {};
+  EXPECT_EQ(train(kStepWithCopies, nothing), train(casting(), nothing));
+}
+
+TEST_F(KeptCopies, ShowAStateThatWasChangedAndBoundAgain) {
+  const auto change = [&](Executor& executor, State& state) {
+    state.set("w", random_tensor({8, 8}, 7));
+    executor.bind_state(state);
+  };
+  EXPECT_EQ(train(kStepWithCopies, change), train(casting(), change));
+}
+
+TEST_F(KeptCopies, AreMadeAgainWhereAnotherExecutorHasUsedTheArena) {
+  Arena arena;
+  arena.reserve(1 << 16);
+  const auto run_another = [&](Executor&, State&) {
+    Executor other(graph_, plan_, backend_, &arena);
+    State state = start();
+    bind(other, state);
+    other.run();
+  };
+  EXPECT_EQ(train(kStepWithCopies, run_another, &arena), train(casting(), [](Executor&, State&) {}));
 }
 
 TEST_F(ExecutorTest, ScalarsAreStoredInTheirDtype) {

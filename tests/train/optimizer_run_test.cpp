@@ -157,6 +157,34 @@ TEST(OptimizerRun, AccumulatedUpdateConvertsNoLayouts) {
   }
 }
 
+TEST(OptimizerRun, BatchesAndUpdateHaveOneLayoutOfEachStateInBf16) {
+  if (!gradients_share_the_layout_of_weights()) GTEST_SKIP() << "gradients are converted on this processor";
+  if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
+  RunSpec spec = spec_for("resnet9", 1);
+  spec.precision = "bf16";
+  spec.batch = 8;
+  spec.accumulate = 2;
+  Rig rig(spec);
+  const Graph &batch = rig.training.compiled(8).graph, &update = rig.update->compiled(8).graph;
+  for (const GraphInput& input : update.inputs()) {
+    const GraphInput* there = batch.find_input(input.name);
+    if (there == nullptr || input.kind == InputKind::scalar) continue;
+    EXPECT_EQ(to_string(update.type(input.value)), to_string(batch.type(there->value))) << input.name;
+  }
+}
+
+TEST(OptimizerRun, AccumulatedBatchesInBf16TrainTheWeightsThatTheyRead) {
+  if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
+  RunSpec spec = spec_for("resnet9", 3);
+  const auto [in_f32, weight] = trained_with(spec, 8, 4);
+  spec.precision = "bf16";
+  const auto [in_bf16, weight_of_bf16] = trained_with(spec, 8, 4);
+  ASSERT_GE(in_f32.size(), 3U);
+  EXPECT_LT(in_f32.back(), 0.9 * in_f32.front());
+  for (size_t step = 0; step < in_f32.size(); ++step)
+    EXPECT_NEAR(in_bf16[step], in_f32[step], 0.05 * in_f32[0]) << step;
+}
+
 TEST(OptimizerRun, StatesAreReplacedInPlace) {
   for (const char* optimizer : {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"})
     for (const int64_t accumulate : {1, 2}) {

@@ -165,11 +165,9 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   train::open_offload_file(*arena, steps, spec, say);
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
-  executor.bind_state(state);
   const SyntheticBatch batch(compiled.graph, input.classes);
   batch.bind(executor);
-  if (updates_apart) update.executor(spec.batch).bind_state(state);
-  SyntheticStep step(executor, updates_apart ? &update.executor(spec.batch) : nullptr, batches);
+  SyntheticStep step(executor, updates_apart ? &update.executor(spec.batch) : nullptr, state, batches);
   const std::vector<double> times = time_steps(step, options.seconds);
   const double step_seconds = median(times);
   const data::DatasetInfo info = info_of(compiled.graph, input);

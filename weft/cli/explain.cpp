@@ -348,11 +348,9 @@ int explain_command(const train::Library& library, const ExplainOptions& options
                  "explain it with a smaller --batch or on a machine with more");
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
-  executor.bind_state(state);
   const SyntheticBatch batch(compiled.graph, input.classes);
   batch.bind(executor);
-  if (training.update) update.executor(spec.batch).bind_state(state);
-  SyntheticStep step(executor, training.update ? &update.executor(spec.batch) : nullptr, spec.accumulate);
+  SyntheticStep step(executor, training.update ? &update.executor(spec.batch) : nullptr, state, spec.accumulate);
   const MachineRates rates = measure_machine(backend, library.ops.get("matmul"));
   step.run();  // the first step touches all memory for the first time
   std::vector<Profile> profiles(static_cast<size_t>(options.steps)), update_profiles(profiles.size());

@@ -33,6 +33,7 @@ constexpr Class kClasses[] = {
     {"reductions", "cumulative_sum"},
     {"reorders", "reorder"},
     {"casts", "cast"},
+    {"casts", "renew"},
     {"look-ups", "embedding"},
     {"look-ups", "gather"},
     {"look-ups", "one_hot"},

@@ -10,6 +10,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/op_class.h"
+#include "weft/graph/kept.h"
 
 namespace weft::cli {
 
@@ -95,7 +96,7 @@ std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const PlannedNode& planned = plan.steps[index];
     const Node& node = graph.node(planned.node);
-    if (node.op->is_view) continue;
+    if (node.op->is_view || is_kept(node)) continue;
     const double runs = static_cast<double>(std::max<int64_t>(1, profile.runs));
     const DType dtype = computes_in(graph, node);
     const int64_t bytes = planned.bytes_read + planned.bytes_written;

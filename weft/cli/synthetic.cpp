@@ -40,8 +40,9 @@ void SyntheticBatch::bind(Executor& executor) const {
   set_scalars(executor);
 }
 
-SyntheticStep::SyntheticStep(Executor& batch, Executor* update, int64_t batches)
-    : batch_(batch), update_(update), batches_(batches) {
+SyntheticStep::SyntheticStep(Executor& batch, Executor* update, State& state, int64_t batches)
+    : batch_(batch), update_(update), state_(state), batches_(batches) {
+  batch.bind_state(state);
   if (update == nullptr) return;
   set_scalars(*update);
   batch_.set_scalar("share", 1 / static_cast<double>(batches));
@@ -52,7 +53,10 @@ void SyntheticStep::run(Profile* of_batches, Profile* of_update) {
     if (update_ != nullptr) batch_.set_scalar("accumulated", part == 0 ? 0 : 1);
     batch_.run(of_batches);
   }
-  if (update_ != nullptr) update_->run(of_update);
+  if (update_ == nullptr) return;
+  update_->bind_state(state_);
+  update_->run(of_update);
+  batch_.bind_state(state_);
 }
 
 }  // namespace weft::cli

@@ -23,13 +23,14 @@ class SyntheticBatch {
 /// A whole training step: as many batches as are accumulated, then, where it has a graph of its own, the update.
 class SyntheticStep {
  public:
-  /// `update` may be null. Both are bound to one state, `batch` by SyntheticBatch too.
-  SyntheticStep(Executor& batch, Executor* update, int64_t batches);
+  /// `update` may be null. Binds both to the state, which has to live on; `batch` is bound by SyntheticBatch too.
+  SyntheticStep(Executor& batch, Executor* update, State& state, int64_t batches);
   void run(Profile* of_batches = nullptr, Profile* of_update = nullptr);
 
  private:
   Executor& batch_;
   Executor* update_;
+  State& state_;
   int64_t batches_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <vector>
 
 #include "weft/base/format.h"
@@ -25,13 +26,20 @@ std::string work_table(const CountedWork& work) {
   std::stable_sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   Table table({{"nodes", Align::right}, {"op"}, {"kernel"}});
   for (const auto& [names, count] : kernels) table.add_row({std::to_string(count), names.first, names.second});
-  return text + table.text();
+  const int64_t kept = std::accumulate(work.kernels_when_bound.begin(), work.kernels_when_bound.end(), int64_t{0},
+                                       [](int64_t sum, const auto& entry) { return sum + entry.second; });
+  text += table.text();
+  if (kept > 0) text += fmt::format("\nand {} copies of weights, made once and kept from step to step\n", kept);
+  return text;
 }
 
 nlohmann::ordered_json work_json(const CountedWork& work) {
-  auto kernels = nlohmann::ordered_json::array();
-  for (const auto& [names, count] : work.kernels)
-    kernels.push_back({{"op", names.first}, {"kernel", names.second}, {"nodes", count}});
+  const auto list = [](const auto& kernels) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const auto& [names, count] : kernels)
+      rows.push_back({{"op", names.first}, {"kernel", names.second}, {"nodes", count}});
+    return rows;
+  };
   return {{"nodes", work.nodes},
           {"flops", work.flops},
           {"bytes", work.bytes},
@@ -44,7 +52,8 @@ nlohmann::ordered_json work_json(const CountedWork& work) {
           {"arena_bytes", work.arena_bytes},
           {"workspace_bytes", work.workspace_bytes},
           {"state_bytes", work.state_bytes},
-          {"kernels", kernels}};
+          {"kernels", list(work.kernels)},
+          {"kernels_when_bound", list(work.kernels_when_bound)}};
 }
 
 }  // namespace weft::cli

@@ -106,7 +106,8 @@ Attributes complete_attributes(const OpDef& op, const std::string& node_name, co
       complete.set(name, value);
       continue;
     }
-    if (name == "recomputed" && std::holds_alternative<bool>(value)) {  // of the copies that passes/recompute adds
+    // Of the copies that passes/recompute adds, and of those that passes/keep_copies keeps.
+    if ((name == "recomputed" || name == "kept") && std::holds_alternative<bool>(value)) {
       complete.set(name, value);
       continue;
     }

@@ -1,8 +1,10 @@
 #include "weft/graph/verify.h"
 
+#include <unordered_map>
 #include <unordered_set>
 
 #include "weft/base/error.h"
+#include "weft/graph/kept.h"
 
 namespace weft {
 
@@ -47,6 +49,29 @@ void verify_node(const Graph& graph, NodeId id, const std::vector<bool>& defined
   }
 }
 
+/// What outlives the step must show states alone, and as they are after it.
+void verify_kept(const Graph& graph, const std::string& stage) {
+  std::unordered_map<std::string, ValueId> successors;
+  for (const StateUpdate& update : graph.updates()) successors.emplace(update.state, update.value);
+  std::unordered_map<int32_t, ValueId> renewed;  // by the copy
+  for (const Node& node : graph.nodes())
+    if (is_renewal(node)) renewed.emplace(node.inputs[0].index, node.inputs[1]);
+  std::unordered_map<int32_t, const GraphInput*> states;
+  for (const GraphInput& input : graph.inputs())
+    if (input.kind == InputKind::parameter || input.kind == InputKind::state) states.emplace(input.value.index, &input);
+  for (const Node& node : graph.nodes()) {
+    if (!is_kept(node)) continue;
+    const std::string& name = graph.value(node.outputs[0]).name;
+    const auto state = node.inputs.size() == 1 ? states.find(node.inputs[0].index) : states.end();
+    if (state == states.end()) broken(stage, name, "is kept from step to step but no copy of a state");
+    const auto successor = successors.find(state->second->name);
+    if (successor == successors.end() || successor->second == node.inputs[0]) continue;
+    const auto renewal = renewed.find(node.outputs[0].index);
+    if (renewal == renewed.end() || renewal->second != successor->second)
+      broken(stage, name, "is kept from step to step but not renewed from the successor of its state");
+  }
+}
+
 }  // namespace
 
 void verify(const Graph& graph, const std::string& stage) {
@@ -78,6 +103,7 @@ void verify(const Graph& graph, const std::string& stage) {
     const TensorType &from = graph.type(input->value), &to = graph.type(update.value);
     if (from != to) broken(stage, update.state, "is " + to_string(from) + " but its successor is " + to_string(to));
   }
+  verify_kept(graph, stage);
 }
 
 }  // namespace weft

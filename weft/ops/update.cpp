@@ -1,8 +1,10 @@
 // Optimiser steps: each reads a parameter, its gradient and the optimiser's state, and writes their successors. With
-// them the one reduction that optimisers need over whole tensors, in whatever layout these have.
+// them the one reduction that optimisers need over whole tensors, in whatever layout these have, and the renewal of
+// copies of states that a plan keeps.
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/graph/kept.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
 #include "weft/ops/loss_scaling.h"
@@ -157,6 +159,23 @@ void add_update_ops(OpRegistry& registry) {
   blend.examples = {blend_example("matrix", {5, 7}), blend_example("convolution weight", {16, 3, 3, 3}),
                     blend_example("vector", {33}), with_apply(blend_example("matrix", {5, 7}))};
   registry.add(std::move(blend));
+
+  OpDef renew;
+  renew.name = kRenew;
+  renew.summary = "The copy of a state in another type or layout, made anew from the state's successor.";
+  renew.inputs = {"copy", "source"};
+  renew.outputs = {"copy"};
+  renew.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    context.require_same_shape(1, 0);
+    return {{context.dtype(0), context.shape(0), {}}};
+  };
+  renew.layout_rule = LayoutRule::kernel;
+  renew.in_place = {{0, 0}};
+  renew.is_update = true;
+  for (const DType dtype : {DType::bf16, DType::f16})
+    renew.examples.push_back({"in " + std::string(name_of(dtype)), {typed(dtype, {5, 7}), f32({5, 7})}, {}, {}});
+  renew.examples.push_back({"in the source's type", {f32({4, 3, 3, 3}), f32({4, 3, 3, 3})}, {}, {}});
+  registry.add(std::move(renew));
 
   OpDef norm;
   norm.name = "squared_norm";

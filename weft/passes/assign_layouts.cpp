@@ -204,8 +204,25 @@ class LayoutAssigner {
     return signature;
   }
 
+  /// A parameter that nothing but casts reads, for its gradient goes elsewhere than into an update of its own: it
+  /// takes the layout of a state that is named after it, such as the sum of its gradients.
+  void follow_slots() {
+    for (const GraphInput& input : graph_.inputs()) {
+      if (!is_free(input.value) || !casts_of_.contains(input.value)) continue;
+      for (const GraphInput& slot : graph_.inputs()) {
+        const Layout& layout = type(slot.value).layout;
+        if (slot.kind != InputKind::state || layout.is_plain() || !slot.name.ends_with("/" + input.name) ||
+            type(slot.value).shape != type(input.value).shape)
+          continue;
+        choose(input.value, layout);
+        break;
+      }
+    }
+  }
+
   /// Outputs become plain, successors take the layout of their state.
   Graph finish() {
+    follow_slots();
     for (const GraphOutput& output : graph_.outputs())
       result().add_output(output.name, in_layout(rewriter_.map(output.value), {}));
     for (const StateUpdate& update : graph_.updates()) {

@@ -72,14 +72,7 @@ std::vector<int64_t> choose_pairs(const Graph& graph, size_t index, const Buffer
 /// Updates and what depends on them come after all other nodes: so an update finds the readers of its state before it,
 /// and may overwrite it.
 Graph with_updates_last(const Graph& graph) {
-  std::vector<bool> is_late(graph.nodes().size(), false);
-  for (size_t index = 0; index < graph.nodes().size(); ++index) {
-    const Node& node = graph.nodes()[index];
-    is_late[index] = node.op->is_update;
-    for (const ValueId input : node.inputs)
-      if (const NodeId producer = graph.value(input).producer; producer.valid() && is_late[index_of(producer)])
-        is_late[index] = true;
-  }
+  const std::vector<bool> is_late = find_late_nodes(graph);
   Rewriter rewriter(graph);
   for (const bool late : {false, true})
     for (size_t index = 0; index < graph.nodes().size(); ++index)

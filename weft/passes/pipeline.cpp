@@ -16,6 +16,7 @@
 #include "weft/passes/fuse_bias.h"
 #include "weft/passes/fuse_elementwise.h"
 #include "weft/passes/join_pads.h"
+#include "weft/passes/keep_copies.h"
 #include "weft/passes/keep_slopes.h"
 #include "weft/passes/mark_in_place.h"
 #include "weft/passes/offload.h"
@@ -74,6 +75,7 @@ const std::vector<Pass>& pipeline() {
       {"recompute", "Computes activations again in the backward part where the memory limit asks for it.", recompute},
       {"offload", "Keeps activations in a file between forward and backward part where recomputation is not enough.",
        offload},
+      {"keep_copies", "Keeps narrow copies of weights from step to step, which updates renew.", keep_copies},
       {"mark_in_place",
        "Lets results overwrite operands that die; puts updates last, so that they may overwrite states.",
        machine_independent(mark_in_place)},

@@ -29,7 +29,7 @@ struct PassContext {
   PrecisionPolicy precision = {};
   int threads = 1;
   int64_t arena_limit_bytes = 0;                                // 0: none
-  std::function<PlannedMemory(const Graph&)> plan_memory = {};  // wanted where there is a limit
+  std::function<PlannedMemory(const Graph&)> plan_memory = {};  // wanted where there is a limit; to keep copies
   /// Of a graph that has been through the passes up to the named one, once the others have run, without a limit.
   std::function<PlannedMemory(const Graph&, const std::string& after)> plan_rest = {};
   double offload_bytes_per_second = 0;  // of a file for what finds no place; 0: there is none

@@ -9,6 +9,18 @@ std::vector<bool> find_results(const Graph& graph) {
   return results;
 }
 
+std::vector<bool> find_late_nodes(const Graph& graph) {
+  std::vector<bool> is_late(graph.nodes().size(), false);
+  for (size_t index = 0; index < graph.nodes().size(); ++index) {
+    const Node& node = graph.nodes()[index];
+    is_late[index] = node.op->is_update;
+    for (const ValueId input : node.inputs)
+      if (const NodeId producer = graph.value(input).producer; producer.valid() && is_late[index_of(producer)])
+        is_late[index] = true;
+  }
+  return is_late;
+}
+
 void copy_with(Rewriter& rewriter, NodeId id, const std::vector<ValueId>& inputs, const Attributes& attributes) {
   const Graph& source = rewriter.source();
   const Node& node = source.node(id);

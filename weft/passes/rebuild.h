@@ -14,6 +14,9 @@ inline NodeId node_at(size_t index) { return NodeId{static_cast<int32_t>(index)}
 /// For each value: true where the caller reads it after the step, as a graph output or as the successor of a state.
 std::vector<bool> find_results(const Graph& graph);
 
+/// For each node: is it an update, or does it depend on one?
+std::vector<bool> find_late_nodes(const Graph& graph);
+
 /// Adds a node of the same op and name as `node` of the source, with the same layouts, but with other operands (values
 /// of the result) and attributes; maps its outputs.
 void copy_with(Rewriter& rewriter, NodeId node, const std::vector<ValueId>& inputs, const Attributes& attributes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/graph/kept.h"
 #include "weft/plan/storage.h"
 
 namespace weft {
@@ -20,6 +21,7 @@ void CountedWork::add(const CountedWork& other, int64_t times) {
   workspace_bytes = std::max(workspace_bytes, other.workspace_bytes);
   state_bytes = std::max(state_bytes, other.state_bytes);
   for (const auto& [kernel, count] : other.kernels) kernels[kernel] += times * count;
+  for (const auto& [kernel, count] : other.kernels_when_bound) kernels_when_bound[kernel] += count;
 }
 
 CountedWork count_work(const Graph& graph, const Plan& plan) {
@@ -27,8 +29,13 @@ CountedWork count_work(const Graph& graph, const Plan& plan) {
   work.arena_bytes = plan.arena_bytes;
   work.state_bytes = plan.state_bytes;
   for (const PlannedNode& step : plan.steps) {
-    const OpDef& op = *graph.node(step.node).op;
+    const Node& node = graph.node(step.node);
+    const OpDef& op = *node.op;
     if (op.is_view) continue;
+    if (is_kept(node)) {
+      ++work.kernels_when_bound[{op.name, step.kernel}];
+      continue;
+    }
     const int64_t bytes = step.bytes_read + step.bytes_written;
     ++work.nodes;
     work.flops += step.flops;
@@ -38,7 +45,7 @@ CountedWork count_work(const Graph& graph, const Plan& plan) {
     if (op.name == "reorder") {
       ++work.reorders;
       work.reorder_bytes += bytes;
-    } else if (op.name == "cast") {
+    } else if (op.name == "cast" || op.name == kRenew) {
       ++work.casts;
       work.cast_bytes += bytes;
     }

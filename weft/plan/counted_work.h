@@ -22,9 +22,11 @@ struct CountedWork {
   int64_t workspace_bytes = 0;  // the largest
   int64_t state_bytes = 0;
   std::map<std::pair<std::string, std::string>, int64_t> kernels;  // nodes per (op, kernel)
+  /// The same of nodes that run only after the states were bound (graph/kept.h), and are counted nowhere else.
+  std::map<std::pair<std::string, std::string>, int64_t> kernels_when_bound;
 
   /// As if the plan that `other` was counted from ran as well, `times` in a row, in the same arena and on the same
-  /// states.
+  /// states, which were bound before.
   void add(const CountedWork& other, int64_t times);
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/graph/kept.h"
 #include "weft/graph/offloaded.h"
 #include "weft/plan/memory/pack_intervals.h"
 #include "weft/plan/schedule.h"
@@ -31,6 +32,7 @@ PlannedNode plan_node(const Graph& graph, NodeId id, const Backend& backend) {
   if (signature.op->flops)
     planned.flops = signature.op->flops(signature.inputs, signature.outputs, signature.attributes);
   for (const TensorType& type : signature.inputs) planned.bytes_read += type.bytes();
+  if (is_renewal(graph.node(id))) planned.bytes_read -= signature.inputs[0].bytes();  // only written over
   for (const TensorType& type : signature.outputs) planned.bytes_written += type.bytes();
   return planned;
 }
@@ -52,7 +54,12 @@ std::vector<Interval> find_lives(const Graph& graph, const StorageMap& storage, 
   const auto keep = [&](ValueId value) { lives[static_cast<size_t>(storage.storage(value))].last = end; };
   for (const GraphOutput& output : graph.outputs()) keep(output.value);
   for (const int32_t update : storage.copied_updates) keep(graph.updates()[static_cast<size_t>(update)].value);
-  for (size_t index = 0; index < lives.size(); ++index) lives[index].bytes = storage.bytes[index];
+  for (size_t index = 0; index < lives.size(); ++index) {
+    lives[index].bytes = storage.bytes[index];
+    if (!storage.is_kept[index]) continue;
+    lives[index].first = 0;
+    lives[index].last = end;
+  }
   return lives;
 }
 

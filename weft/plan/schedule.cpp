@@ -77,7 +77,7 @@ class Occupancy {
  public:
   Occupancy(const Graph& graph, const StorageMap& storage) : touched_(graph.nodes().size()) {
     for (size_t index = 0; index < storage.bytes.size(); ++index)
-      bytes_.push_back(storage.input[index] >= 0 || storage.in_file[index] ? 0 : align_up(storage.bytes[index]));
+      bytes_.push_back(comes_and_goes(storage, index) ? align_up(storage.bytes[index]) : 0);
     to_come_.assign(bytes_.size(), 0);
     is_there_.assign(bytes_.size(), false);
     for (size_t index = 0; index < touched_.size(); ++index) {
@@ -116,12 +116,16 @@ class Occupancy {
   int64_t peak() const { return peak_; }
 
  private:
+  static bool comes_and_goes(const StorageMap& storage, size_t index) {
+    return storage.input[index] < 0 && !storage.in_file[index] && !storage.is_kept[index];
+  }
+
   static void touch(std::vector<int32_t>& slots, int32_t slot) {
     if (std::find(slots.begin(), slots.end(), slot) == slots.end()) slots.push_back(slot);
   }
 
   std::vector<std::vector<int32_t>> touched_;  // per node: storages that it reads or writes
-  std::vector<int64_t> bytes_;                 // per storage; 0: outside the arena
+  std::vector<int64_t> bytes_;                 // per storage; 0: outside the arena, or there all the time
   std::vector<int32_t> to_come_;               // per storage: nodes that have yet to touch it
   std::vector<bool> is_there_;
   int64_t live_ = 0, peak_ = 0;

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/contents.h"
+#include "weft/graph/kept.h"
 #include "weft/graph/offloaded.h"
 
 namespace weft {
@@ -63,6 +64,8 @@ class UpdatesInPlace {
     const Node& node = graph_.nodes()[static_cast<size_t>(node_index)];
     const ValueId state = node.inputs[static_cast<size_t>(input)];
     const int32_t storage = map.storage(state);
+    if (map.is_kept[static_cast<size_t>(storage)])
+      return last_reader_[static_cast<size_t>(content(state).index)] <= node_index;
     if (map.input[static_cast<size_t>(storage)] < 0) return false;
     if (!replaced_[static_cast<size_t>(map.root[static_cast<size_t>(storage)].index)]) return false;
     for (size_t other = 0; other < node.inputs.size(); ++other)
@@ -109,6 +112,7 @@ StorageMap map_storage(const Graph& graph) {
     map.bytes.push_back(graph.type(value).bytes());
     map.input.push_back(input);
     map.in_file.push_back(false);
+    map.is_kept.push_back(false);
   };
   for (size_t index = 0; index < graph.inputs().size(); ++index)
     start(graph.inputs()[index].value, static_cast<int32_t>(index));
@@ -128,6 +132,10 @@ StorageMap map_storage(const Graph& graph) {
     }
     for (const ValueId output : node.outputs)
       if (map.storage(output) < 0) start(output, -1);
+    if (is_kept(node)) map.is_kept[static_cast<size_t>(map.storage(node.outputs[0]))] = true;
+    if (is_renewal(node) && !map.is_kept[static_cast<size_t>(map.storage(node.outputs[0]))])
+      fail(ErrorKind::usage, "[renew] '{}' does not lie in '{}', which is read after it or not kept",
+           graph.value(node.outputs[0]).name, graph.value(node.inputs[0]).name);
     if (is_store(node)) map.in_file[static_cast<size_t>(map.storage(node.outputs[0]))] = true;
     for (const ValueId input : node.inputs)
       if (map.in_file[static_cast<size_t>(map.storage(input))] && !is_load(node))

@@ -15,6 +15,7 @@ struct StorageMap {
   std::vector<int64_t> bytes;           // per storage: the largest of its values
   std::vector<int32_t> input;           // per storage: index into graph.inputs(), or -1
   std::vector<bool> in_file;            // per storage: takes no memory
+  std::vector<bool> is_kept;            // per storage: lasts from one step to the next (graph/kept.h)
   std::vector<int32_t> copied_updates;  // indices into graph.updates() whose value lies elsewhere than the state
 
   int32_t storage(ValueId value) const { return of_value[static_cast<size_t>(value.index)]; }
@@ -23,7 +24,7 @@ struct StorageMap {
 /// Reads OpDef::is_view, the "in_place" attributes that passes/mark_in_place set, and OpDef::is_update with in_place:
 /// an update shares the state's memory where all that reads the old state stands before it. Error(usage) where an
 /// output or the successor of another state lies in a state that the step replaces: passes/copy_states gives them a
-/// copy.
+/// copy. A renewal shares the memory of the copy that it renews; Error(usage) where something reads that after it.
 StorageMap map_storage(const Graph& graph);
 
 }  // namespace weft

@@ -1,11 +1,13 @@
 // Memory for what one step at a time makes, and a file for what finds no place there: executors that run in turn may
-// share both, since nothing in an arena outlives its step but the outputs, which are read before another executor runs.
+// share both, since nothing in an arena outlives its step but the outputs, which are read before another executor runs,
+// and kept copies (graph/kept.h), which an executor makes again where another has run in between.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "weft/runtime/offload_file.h"
 #include "weft/tensor/tensor.h"
@@ -28,8 +30,11 @@ class Arena {
     if (memory_ == nullptr) memory_ = allocate_aligned(bytes_);
     return memory_;
   }
+  /// Says who runs in the memory now; whether the same was the last to say so.
+  bool take(const void* user) { return std::exchange(user_, user) == user; }
 
  private:
+  const void* user_ = nullptr;
   int64_t bytes_ = 0;
   std::shared_ptr<std::byte> memory_;
   std::shared_ptr<OffloadFile> file_;

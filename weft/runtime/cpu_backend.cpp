@@ -9,6 +9,7 @@
 #include "weft/runtime/native/through_f32.h"
 #include "weft/runtime/onednn/convolution.h"
 #include "weft/runtime/onednn/isa.h"
+#include "weft/runtime/renewal.h"
 
 namespace weft {
 
@@ -66,6 +67,7 @@ KernelTable standard_kernels() {
   add_onednn_kernels(table);
   native::add_weight_tiles(table, native::detect_isa());
   native::add_through_f32(table, ops::make_registry(), native::detect_isa());
+  add_renewals(table, ops::make_registry());
   add_reference_kernels(table);
   return table;
 }

@@ -3,9 +3,11 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/graph/kept.h"
 #include "weft/runtime/all_kernels.h"
 #include "weft/runtime/transfers.h"
 
@@ -19,6 +21,7 @@ struct BoundStep {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   void* workspace = nullptr;
+  bool is_kept = false;
 };
 
 /// A place where the address of a graph input stands, to be rewritten when the input is bound.
@@ -40,6 +43,8 @@ struct Executor::Impl {
   const Graph& graph;
   const Plan& plan;
   std::shared_ptr<std::byte> arena;
+  Arena* shared_arena = nullptr;  // null: the arena's memory is the executor's alone
+  bool has_copies = false;        // kept ones, of the states as they are
   std::vector<BoundStep> steps;
   std::vector<std::vector<AddressSlot>> slots;                     // per graph input
   std::vector<void*> addresses;                                    // per graph input, null: not bound
@@ -103,6 +108,7 @@ struct Executor::Impl {
 Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend, Arena* arena)
     : impl_(std::make_unique<Impl>(graph, plan)) {
   const bool shares = arena != nullptr && arena->bytes() >= plan.arena_bytes;
+  if (shares) impl_->shared_arena = arena;
   impl_->arena = shares ? arena->memory() : allocate_aligned(plan.arena_bytes);
   impl_->slots.resize(graph.inputs().size());
   impl_->addresses.resize(graph.inputs().size(), nullptr);
@@ -128,6 +134,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
         fail(ErrorKind::internal, "the plan runs '{}' with {}, this machine offers {}; plan again on this machine",
              graph.node_name(planned.node), planned.kernel, backend.choose_kernel(signature).kernel);
     }
+    step.is_kept = is_kept(node);
     step.workspace = impl_->arena.get() + planned.workspace_offset;
     for (size_t operand = 0; operand < node.inputs.size(); ++operand) {
       step.inputs.push_back(impl_->address(node.inputs[operand]));
@@ -154,6 +161,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
 Executor::~Executor() = default;
 
 void Executor::bind_state(State& state) {
+  impl_->has_copies = false;
   for (size_t index = 0; index < impl_->graph.inputs().size(); ++index) {
     const GraphInput& input = impl_->graph.inputs()[index];
     if (input.kind == InputKind::parameter || input.kind == InputKind::state)
@@ -192,9 +200,11 @@ void Executor::run(Profile* profile) {
     if (impl_->addresses[index] == nullptr)
       fail(ErrorKind::internal, "input '{}' is not bound", impl_->graph.inputs()[index].name);
   if (profile != nullptr) profile->seconds.resize(impl_->steps.size());
+  const bool has_arena = impl_->shared_arena == nullptr || impl_->shared_arena->take(this);
+  const bool has_copies = std::exchange(impl_->has_copies, false) && has_arena;
   for (size_t index = 0; index < impl_->steps.size(); ++index) {
     BoundStep& step = impl_->steps[index];
-    if (!step.kernel) continue;
+    if (!step.kernel || (step.is_kept && has_copies)) continue;
     if (profile == nullptr) {
       step.kernel->run({step.inputs, step.outputs, step.workspace});
       continue;
@@ -204,6 +214,7 @@ void Executor::run(Profile* profile) {
     profile->seconds[index] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   for (const CopyBack& copy : impl_->copies) std::memcpy(impl_->addresses[copy.input], copy.source, copy.bytes);
+  impl_->has_copies = true;
   if (profile != nullptr) ++profile->runs;
 }
 

@@ -29,7 +29,8 @@ class Executor {
   ~Executor();
 
   /// Points the step at the state's buffers, converting layouts where they differ. Call again after another executor
-  /// has run on the same state. Error(usage) where the graph wants a state that is absent.
+  /// has run on the same state, or where its numbers were changed otherwise. Error(usage) where the graph wants a state
+  /// that is absent.
   void bind_state(State& state);
   /// The caller's plain tensor data for a batch input; stays bound until changed. Error(usage) for an unknown name.
   void bind_batch(const std::string& name, const void* data);

@@ -67,7 +67,6 @@ class Loop {
     Executor& executor = in_.training.executor(stage.shape());
     Executor* update = in_.update != nullptr ? &in_.update->executor(stage.shape()) : nullptr;
     executor.bind_state(in_.state);
-    if (update != nullptr) update->bind_state(in_.state);
     scalars_.bind(executor, update);
     const LossScale loss_scale(in_.state);
     StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
@@ -87,7 +86,11 @@ class Loop {
         if (has_classes_) result.correct += static_cast<double>(executor.scalar_output("correct"));
         result.samples += batch.count;
       }
-      if (update != nullptr) update->run();
+      if (update != nullptr) {
+        update->bind_state(in_.state);
+        update->run();
+        executor.bind_state(in_.state);
+      }
       if (has_norm)
         result.gradient_norm =
             static_cast<double>((update != nullptr ? *update : executor).scalar_output("gradient_norm"));

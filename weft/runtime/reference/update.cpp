@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "weft/graph/kept.h"
 #include "weft/runtime/reference/reference.h"
 
 namespace weft::reference {
@@ -133,10 +134,19 @@ Body prepare_scale_update(const NodeSignature& node) {
   };
 }
 
+/// The first operand is what the result replaces.
+Body prepare_renew(const NodeSignature& node) {
+  return [from = node.inputs[1].dtype, to = node.outputs[0].dtype,
+          count = node.outputs[0].elements()](const KernelArguments& call) {
+    for (int64_t i = 0; i < count; ++i) store_element(to, call.outputs[0], i, load_element(from, call.inputs[1], i));
+  };
+}
+
 }  // namespace
 
 void add_update(KernelTable& table) {
   add_plain(table, "sgd_update", prepare_sgd);
+  add_plain(table, kRenew, prepare_renew, Accepts::any_dtype);
   add_plain(table, "adamw_update", prepare_adamw);
   add_plain(table, "blend_update", prepare_blend);
   add_plain(table, "squared_norm", prepare_squared_norm);
