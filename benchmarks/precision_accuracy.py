@@ -30,7 +30,7 @@ CASES = {
         "--model", "resnet9", "--set", "model.width=16", "--set", "optimizer.learning_rate=0.2", "--set", "optimizer.nesterov=true",
         "--set", "schedule.name=one_cycle", "--set", "loss.label_smoothing=0.1", "--set", "augment.flip=random"]},
     "cifar10": {"data": "cifar10:{}", "epochs": 6, "batch": 256, "options": [
-        "--model", "resnet9", "--set", "model.width=32", "--set", "optimizer.learning_rate=0.2", "--set", "optimizer.nesterov=true",
+        "--model", "resnet9", "--set", "model.width=16", "--set", "optimizer.learning_rate=0.2", "--set", "optimizer.nesterov=true",
         "--set", "schedule.name=one_cycle", "--set", "loss.label_smoothing=0.1", "--set", "augment.flip=random",
         "--set", "augment.crop_padding=4", "--set", "augment.padding=reflect"]},
 }
