@@ -152,22 +152,24 @@ def limit_to_keep(limits, arguments):
             least = refused
 
 
-def recompute_row(arguments):
-    """Memory within the limit that the aim asks for, or the least, and what that takes in time."""
-    name, theirs, lacking = least_memory(arguments)
-    free = weft_step(LARGE_RESNET50, arguments, "bf16")
-    outside_the_plan = max(0, free["rss_growth_bytes"] - free["planned_total_bytes"])
-    wanted = ROWS["recompute"]
-    limit = limit_to_keep([share * theirs - outside_the_plan for share in (wanted.aim, wanted.not_done)], arguments)
-    rounds = in_turn(arguments.rounds, {"free": lambda: weft_step(LARGE_RESNET50, arguments, "bf16"),
-                                        "limited": lambda: step_within(limit, arguments)})
-    costs = [r["limited"]["median_step_seconds"] / r["free"]["median_step_seconds"] - 1 for r in rounds]
-    ours = statistics.median(r["limited"]["rss_growth_bytes"] for r in rounds)
-    cost = statistics.median(costs)
-    return {"weft": ours / 1e6, "pytorch": theirs / 1e6, "ratios": [r["limited"]["rss_growth_bytes"] / theirs for r in rounds],
-            "value": ours / theirs, "time_cost": cost, "time_costs": costs, "limit_bytes": limit,
-            "settings": {"PyTorch": f"bf16 {name}"}, "lacking": lacking,
-            "note": f"--memory-limit {limit / 1e6:.0f}MB takes {100 * cost:+.0f} % time (wanted +35 %, aim +25 %)"}
+def within_row(shares, wanted):
+    """Memory within the first of these shares of PyTorch's that can be kept to, or the least, and what it takes in time."""
+    def measure(arguments):
+        name, theirs, lacking = least_memory(arguments)
+        free = weft_step(LARGE_RESNET50, arguments, "bf16")
+        outside_the_plan = max(0, free["rss_growth_bytes"] - free["planned_total_bytes"])
+        limit = limit_to_keep([share * theirs - outside_the_plan for share in shares], arguments)
+        rounds = in_turn(arguments.rounds, {"free": lambda: weft_step(LARGE_RESNET50, arguments, "bf16"),
+                                            "limited": lambda: step_within(limit, arguments)})
+        costs = [r["limited"]["median_step_seconds"] / r["free"]["median_step_seconds"] - 1 for r in rounds]
+        growths = [r["limited"]["rss_growth_bytes"] for r in rounds]
+        ours, cost = statistics.median(growths), statistics.median(costs)
+        return {"weft": ours / 1e6, "pytorch": theirs / 1e6, "ratios": [growth / theirs for growth in growths],
+                "value": ours / theirs, "time_cost": cost, "time_costs": costs, "limit_bytes": limit,
+                "settings": {"PyTorch": f"bf16 {name}"}, "lacking": lacking,
+                "note": f"--memory-limit {limit / 1e6:.0f}MB takes {100 * cost:+.0f} % time{wanted}"}
+
+    return measure
 
 
 def compile_row(arguments):
@@ -213,7 +215,9 @@ ROWS = {
                   3, 8),
     "cifar10": Row("CIFAR-10 speed run, time", cifar10_row, 0.5, 0.33, min, "s"),
     "memory": Row("memory, ResNet-50 224x224 batch 32 bf16", memory_row, 0.6, 0.4, min, "MB"),
-    "recompute": Row("the same, activations computed twice", recompute_row, 0.3, 0.2, min, "MB", (0.35, 0.25)),
+    "memory-cheap": Row("the same, some normalisations computed twice", within_row((0.595,), ""), 0.6, 0.4, min, "MB"),
+    "recompute": Row("the same, activations computed twice", within_row((0.2, 0.3), " (wanted +35 %, aim +25 %)"), 0.3, 0.2,
+                     min, "MB", (0.35, 0.25)),
     "compile": Row("plan of ResNet-50 128x128, cold", compile_row, 2, 0.5, min, "s"),
 }
 
