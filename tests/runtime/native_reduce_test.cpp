@@ -158,6 +158,51 @@ TEST(NativeSoftmax, SurvivesMaskedScores) {
   expect_matches_rounded_reference(in_bf16(c));
 }
 
+TEST(NativeSoftmax, InBf16IsAsAccurateAsItsRounding) {
+  for (const int64_t width : {3, 16, 65, 131}) {
+    Case c;
+    c.op = "softmax";
+    c.inputs = c.outputs = {f32({200, width})};
+    c.attributes = {{"axis", int64_t{-1}}};
+    c.low = -12;
+    c.high = 12;
+    const Tensor x = converted(plain_inputs(c)[0], DType::bf16);
+    const BareNode node(in_bf16(c));
+    for (const auto isa : available_isas()) {
+      std::string why_not;
+      const auto y = run_kernel(*make_native(node.signature, isa, 2, why_not), node.signature, {x})[0];
+      for (int64_t row = 0; row < 200; ++row) {
+        double sum = 0;
+        for (int64_t i = row * width; i < (row + 1) * width; ++i)
+          sum += std::exp(load_element(DType::bf16, x.data(), i));
+        for (int64_t i = row * width; i < (row + 1) * width; ++i) {
+          const double exact = std::exp(load_element(DType::bf16, x.data(), i)) / sum;
+          const double half_unit = std::ldexp(1, std::ilogb(exact) - 8);
+          ASSERT_NEAR(load_element(DType::bf16, y.data(), i), exact, 1.15 * half_unit)
+              << native::name_of(isa) << ", width " << width;
+        }
+      }
+    }
+  }
+}
+
+TEST(NativeSoftmax, MasksAreZerosInBf16) {
+  Case c;
+  c.op = "softmax";
+  c.inputs = c.outputs = {{DType::bf16, {2, 40}, {}}};
+  c.attributes = {{"axis", int64_t{-1}}};
+  Tensor x(c.inputs[0]);
+  for (int64_t i = 0; i < 80; ++i) store_element(DType::bf16, x.data(), i, i % 40 < 7 ? 100.0 : -INFINITY);
+  store_element(DType::bf16, x.data(), 60, -90.0);
+  const BareNode node(c);
+  for (const auto isa : available_isas()) {
+    std::string why_not;
+    const auto y = run_kernel(*make_native(node.signature, isa, 1, why_not), node.signature, {x})[0];
+    for (int64_t i = 0; i < 80; ++i)
+      EXPECT_EQ(load_element(DType::bf16, y.data(), i), i % 40 < 7 ? 0.142578125 : 0) << native::name_of(isa);
+  }
+}
+
 TEST(NativeSoftmax, DeclinesOtherAxes) {
   Case c;
   c.op = "softmax";

@@ -49,6 +49,33 @@ WEFT_INLINE float silu_slope_of(float x) {
     }                                                                                                  \
   }
 
+// Plain arithmetic, by vectors: in bf16 gcc 12 takes twice the steps for a loop over numbers. Programs with a result in
+// bf16 have no operands but those in bf16.
+#define WEFT_UNARY_LANES(NAME, EXPRESSION)                           \
+  template <typename A, typename Out>                                \
+  void NAME(void* result, const Operands& operands, int64_t count) { \
+    const A* a = static_cast<const A*>(operands.a);                  \
+    Out* out = static_cast<Out*>(result);                            \
+    const float literal = operands.literal;                          \
+    for_each_lane_group(count, [&](auto lane, int64_t at) {          \
+      using V = decltype(lane);                                      \
+      const V x = load<V>(a + at);                                   \
+      store_from_bf16<V>(out + at, EXPRESSION);                      \
+    });                                                              \
+  }
+#define WEFT_BINARY_LANES(NAME, EXPRESSION)                          \
+  template <typename A, typename B, typename Out>                    \
+  void NAME(void* result, const Operands& operands, int64_t count) { \
+    const A* a = static_cast<const A*>(operands.a);                  \
+    const B* b = static_cast<const B*>(operands.b);                  \
+    Out* out = static_cast<Out*>(result);                            \
+    for_each_lane_group(count, [&](auto lane, int64_t at) {          \
+      using V = decltype(lane);                                      \
+      const V x = load<V>(a + at), y = load<V>(b + at);              \
+      store_from_bf16<V>(out + at, EXPRESSION);                      \
+    });                                                              \
+  }
+
 WEFT_UNARY(relu, x < 0.0f ? 0.0f : x)
 WEFT_UNARY(leaky_relu, x < 0.0f ? literal * x : x)
 WEFT_UNARY(elu, x < 0.0f ? literal * expm1_below_zero(x) : x)
@@ -75,11 +102,11 @@ WEFT_UNARY(floor, __builtin_floorf(x))
 // The C library's: exact in all its special cases, and quick enough for what is seldom used.
 WEFT_UNARY(pow_scalar, __builtin_powf(x, literal))
 WEFT_BINARY(pow, __builtin_powf(x, y))
-WEFT_UNARY(add_scalar, x + literal)
-WEFT_UNARY(multiply_scalar, x* literal)
-WEFT_BINARY(add, x + y)
-WEFT_BINARY(subtract, x - y)
-WEFT_BINARY(multiply, x* y)
+WEFT_UNARY_LANES(add_scalar, x + literal)
+WEFT_UNARY_LANES(multiply_scalar, x* literal)
+WEFT_BINARY_LANES(add, x + y)
+WEFT_BINARY_LANES(subtract, x - y)
+WEFT_BINARY_LANES(multiply, x* y)
 WEFT_BINARY(divide, x / y)
 // NaN wins, so that it shows in the loss.
 WEFT_BINARY(maximum, ((x > y) | (x != x)) ? x : y)
@@ -103,6 +130,8 @@ WEFT_BINARY(greater_equal_integers, static_cast<int32_t>(bits_of(x)) >= static_c
 
 #undef WEFT_UNARY
 #undef WEFT_BINARY
+#undef WEFT_UNARY_LANES
+#undef WEFT_BINARY_LANES
 
 void where(void* result, const Operands& operands, int64_t count) {
   const float *a = static_cast<const float*>(operands.a), *b = static_cast<const float*>(operands.b),
@@ -136,8 +165,8 @@ void gelu_to_bf16(void* result, const Operands& operands, int64_t count) {
   for_each_lane_group(count, [&](auto lane, int64_t at) {
     using V = decltype(lane);
     const auto gelu = short_gelu_of(load<V>(a + at));
-    if constexpr (has_slope) store<V>(slopes + at, gelu.slope);
-    if constexpr (has_value) store<V>(values + at, gelu.value);
+    if constexpr (has_slope) store_from_bf16<V>(slopes + at, gelu.slope);
+    if constexpr (has_value) store_from_bf16<V>(values + at, gelu.value);
   });
 }
 
@@ -156,7 +185,7 @@ void widen(const Bf16* from, float* to, int64_t count) {
 void narrow(const float* from, Bf16* to, int64_t count) {
   for_each_lane_group(count, [&](auto lane, int64_t at) {
     using V = decltype(lane);
-    store<V>(to + at, load<V>(from + at));
+    store_from_bf16<V>(to + at, load<V>(from + at));
   });
 }
 

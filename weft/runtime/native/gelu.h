@@ -1,6 +1,7 @@
 // GELU and its derivative, which share nearly all of their arithmetic. Included by loop headers inside an instruction
 // set's namespace (multiversion.h).
 
+#include "weft/runtime/native/short_power.h"
 #include "weft/runtime/native/vector_math.h"
 
 struct Gelu {
@@ -26,20 +27,15 @@ struct ShortGelu {
 
 /// For results that bf16 will hold, of one float or a vector of them. With a = |x|, Phi(-a) = exp(-a^2 / 2) q(a), where
 /// q is smooth: a polynomial of degree 8, whose relative error is below 2^-13 up to 5 and which exp outweighs beyond;
-/// exp's own is below 2^-13.7. Both are minimax fits. No quotient, and one exp for both results. Relative error of gelu
+/// a minimax fit. No quotient, and one exp for both results. Relative error of gelu
 /// below 2^-12 to x = -5, absolute error of both below 4e-5.
 template <typename V>
 WEFT_INLINE ShortGelu<V> short_gelu_of(V x) {
   using Wide = typename Bits<lanes_of<V>>::Wide;
   V a = __builtin_bit_cast(V, __builtin_bit_cast(Wide, x) & 0x7fffffffu);
   a = a > 13.0f ? V{} + 13.0f : a;  // exp(-13^2 / 2) is still a normal number
-  const V exponent = a * a * -0.721347520444481704f;
-  const V shifted = exponent + 12582912.0f;  // 1.5 * 2^23: rounds to an integer in the low bits
-  const V r = exponent - (shifted - 12582912.0f);
-  V p = r * 0.05517166721771008f + 0.2426111220523291f;
-  p = p * r + 0.6932609858003186f;
-  p = p * r + 0.9999280735567426f;
-  const V power = __builtin_bit_cast(V, __builtin_bit_cast(Wide, p) + (__builtin_bit_cast(Wide, shifted) << 23));
+  const ShortPower<V> parts = short_power_of_two(a * a * -0.721347520444481704f);
+  const V power = __builtin_bit_cast(V, __builtin_bit_cast(Wide, parts.mantissa) + (parts.k << 23));
   V q = a * 5.79044256147791e-06f - 0.00014531563670575168f;
   q = q * a + 0.0015831078876925209f;
   q = q * a - 0.00992157262581447f;

@@ -15,11 +15,10 @@ struct Loops {
   float (*exponentials)(const float* x, float shift, float* y, int64_t count);
   float (*exponential_sum)(const float* x, float shift, int64_t count);
   double (*sum)(const float* x, int64_t count);
-  void (*softmax)(const T* x, float* powers, T* y, int64_t width);
+  void (*softmax)(const T* x, float* powers, T* y, int64_t width, int64_t rows);
   void (*scale)(const float* x, float factor, float offset, T* y, int64_t count);
   void (*shift)(const float* x, float first, float second, T* y, int64_t count);
-  float (*dot)(const T* x, const T* y, int64_t count);
-  void (*backward)(const T* dy, const T* y, float sum, T* dx, int64_t count);
+  void (*backward)(const T* dy, const T* y, T* dx, int64_t width, int64_t rows);
   void (*widen)(const T* from, float* to, int64_t count);
 };
 
@@ -49,12 +48,18 @@ class RowKernel : public Kernel {
 
  protected:
   int parts() const { return static_cast<int>(std::clamp<int64_t>(rows_ * width_ / 8192, 1, threads_)); }
-  /// Calls body(row, part), each of the parts() on a thread of its own.
+  /// Calls body(first row, rows, part) for each of the parts(), each on a thread of its own.
   template <typename Body>
-  void for_each_row(Body&& body) const {
+  void for_each_part(Body&& body) const {
     parallel_run(threads_, parts(), [&](int part, int total) {
       const auto [begin, end] = split_range(rows_, part, total);
-      for (int64_t row = begin; row < end; ++row) body(row, part);
+      body(begin, end - begin, part);
+    });
+  }
+  template <typename Body>
+  void for_each_row(Body&& body) const {
+    for_each_part([&](int64_t first, int64_t rows, int) {
+      for (int64_t row = first; row < first + rows; ++row) body(row);
     });
   }
   const Loops<T>& loops_;
@@ -75,23 +80,22 @@ class Softmax : public RowKernel<T> {
   void run(const KernelArguments& a) override {
     const auto& loops = this->loops_;
     const int64_t width = this->width_;
-    this->for_each_row([&](int64_t row, int part) {
-      const T* x = a.input<T>(0) + row * width;
-      T* y = a.output<T>(0) + row * width;
-      float* wide;  // a row in f32: it is rounded only when all is done
-      if constexpr (kIsWide)
-        wide = y;
-      else
-        wide = reinterpret_cast<float*>(static_cast<char*>(a.workspace) + part * row_bytes());
-      if (!logarithm_) return loops.softmax(x, wide, y, width);
-      const float* logits = wide;
-      if constexpr (kIsWide)
-        logits = x;
-      else
-        loops.widen(x, wide, width);
-      // logit - top first: both are large where the logits are, their difference is exact enough.
-      const float top = loops.largest(logits, width);
-      loops.shift(logits, top, std::log(loops.exponential_sum(logits, top, width)), y, width);
+    this->for_each_part([&](int64_t first, int64_t rows, int part) {
+      const T* x = a.input<T>(0) + first * width;
+      T* y = a.output<T>(0) + first * width;
+      // A row in f32, where it is stored in bf16: it is rounded only when all is done.
+      auto* wide = reinterpret_cast<float*>(static_cast<char*>(a.workspace) + (kIsWide ? 0 : part * row_bytes()));
+      if (!logarithm_) return loops.softmax(x, wide, y, width, rows);
+      for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
+        const float* logits = wide;
+        if constexpr (kIsWide)
+          logits = x;
+        else
+          loops.widen(x, wide, width);
+        // logit - top first: both are large where the logits are, their difference is exact enough.
+        const float top = loops.largest(logits, width);
+        loops.shift(logits, top, std::log(loops.exponential_sum(logits, top, width)), y, width);
+      }
     });
   }
 
@@ -107,10 +111,9 @@ class SoftmaxBackward : public RowKernel<T> {
   SoftmaxBackward(const NodeSignature& node, int threads, const Loops<T>& loops)
       : RowKernel<T>(node, node.inputs[0], threads, loops) {}
   void run(const KernelArguments& a) override {
-    this->for_each_row([&](int64_t row, int) {
-      const int64_t first = row * this->width_;
-      const T *dy = a.input<T>(0) + first, *y = a.input<T>(1) + first;
-      this->loops_.backward(dy, y, this->loops_.dot(dy, y, this->width_), a.output<T>(0) + first, this->width_);
+    this->for_each_part([&](int64_t first, int64_t rows, int) {
+      const int64_t at = first * this->width_;
+      this->loops_.backward(a.input<T>(0) + at, a.input<T>(1) + at, a.output<T>(0) + at, this->width_, rows);
     });
   }
 };
@@ -122,7 +125,7 @@ class CrossEntropy : public RowKernel<float> {
         smoothing_(node.attributes.real("label_smoothing")),
         ignored_(node.attributes.integer("ignore_index")) {}
   void run(const KernelArguments& a) override {
-    for_each_row([&](int64_t row, int) {
+    for_each_row([&](int64_t row) {
       const float* x = static_cast<const float*>(a.inputs[0]) + row * width_;
       const int32_t label = static_cast<const int32_t*>(a.inputs[1])[row];
       float& loss = static_cast<float*>(a.outputs[0])[row];
@@ -155,7 +158,7 @@ class CrossEntropyBackward : public RowKernel<float> {
         smoothing_(node.attributes.real("label_smoothing")),
         ignored_(node.attributes.integer("ignore_index")) {}
   void run(const KernelArguments& a) override {
-    for_each_row([&](int64_t row, int) {
+    for_each_row([&](int64_t row) {
       const auto weight = static_cast<double>(static_cast<const float*>(a.inputs[0])[row]);
       const float* x = static_cast<const float*>(a.inputs[1]) + row * width_;
       const int32_t label = static_cast<const int32_t*>(a.inputs[2])[row];

@@ -1,5 +1,6 @@
 // Loops over one row of logits; compiled per instruction set (multiversion.h).
 
+#include "weft/runtime/native/short_power.h"
 #include "weft/runtime/native/vector_math.h"
 
 float largest(const float* x, int64_t count) {
@@ -66,14 +67,13 @@ WEFT_INLINE FloatVector exponentials_of(FloatVector x) {
          __builtin_bit_cast(FloatVector, (exponent - half + 127) << 23);
 }
 
-/// combine() of all lanes, in pairs: a chain of them would take longer than the row.
-template <typename Combine>
-WEFT_INLINE float across_lanes(FloatVector vector, Combine&& combine) {
-  float lanes[kLanes];
-  store(lanes, vector);
-  for (int64_t half = kLanes / 2; half > 0; half /= 2)
-    for (int64_t i = 0; i < half; ++i) lanes[i] = combine(lanes[i], lanes[i + half]);
-  return lanes[0];
+/// exp of numbers that are not above 0: for results in bf16 with a relative error below 2^-13.
+template <typename T>
+WEFT_INLINE FloatVector powers_of(FloatVector x) {
+  if constexpr (std::is_same_v<T, Bf16>)
+    return short_exp_below_zero(x);
+  else
+    return exponentials_of(x);
 }
 
 /// y[i] = exp(x[i]) / sum(exp(x)) of at least kLanes numbers; `powers` holds as many in between, x and y and, of f32,
@@ -87,34 +87,46 @@ WEFT_INLINE void softmax_vectors(const T* x, float* powers, T* y, int64_t width)
     const FloatVector next = load<FloatVector>(x + i);
     best = next > best ? next : best;
   }
-  const float top = across_lanes(best, [](float a, float b) { return a > b ? a : b; });
+  const float top = across_lanes(best, [](auto a, auto b) { return a > b ? a : b; });
   FloatVector sums{};
   for (int64_t i = 0; i < whole; i += kLanes) {
-    const FloatVector power = exponentials_of(load<FloatVector>(x + i) - top);
+    const FloatVector power = powers_of<T>(load<FloatVector>(x + i) - top);
     store(powers + i, power);
     sums += power;
   }
   if (tail > 0) {
-    const FloatVector power = exponentials_of(last_x - top);
+    const FloatVector power = powers_of<T>(last_x - top);
     store(powers + last, power);
     IntVector lane;
     for (int i = 0; i < WEFT_LANES; ++i) lane[i] = i;
     sums += lane >= static_cast<int32_t>(kLanes - tail) ? power : FloatVector{};
   }
-  const float factor = 1.0f / across_lanes(sums, [](float a, float b) { return a + b; });
+  const float factor = 1.0f / sum_across_lanes(sums);
   const FloatVector last_power = load<FloatVector>(powers + last);
-  for (int64_t i = 0; i < whole; i += kLanes) store<FloatVector>(y + i, load<FloatVector>(powers + i) * factor);
-  if (tail > 0) store<FloatVector>(y + last, last_power * factor);
+  for (int64_t i = 0; i < whole; i += kLanes)
+    store_from_bf16<FloatVector>(y + i, load<FloatVector>(powers + i) * factor);
+  if (tail > 0) store_from_bf16<FloatVector>(y + last, last_power * factor);
 }
 
-/// The same of any number of them.
+/// The same of fewer.
 template <typename T>
-void softmax(const T* x, float* powers, T* y, int64_t width) {
-  if (width >= kLanes) return softmax_vectors(x, powers, y, width);
+void softmax_narrow(const T* x, float* powers, T* y, int64_t width) {
   float top = load<float>(x), sum = 0;
   for (int64_t i = 1; i < width; ++i) top = load<float>(x + i) > top ? load<float>(x + i) : top;
   for (int64_t i = 0; i < width; ++i) sum += powers[i] = exp_of(load<float>(x + i) - top);
   for (int64_t i = 0; i < width; ++i) store<float>(y + i, powers[i] * (1.0f / sum));
+}
+
+/// The same of rows of any width, with one buffer `powers` for all where they are not f32.
+template <typename T>
+void softmax(const T* x, float* powers, T* y, int64_t width, int64_t rows) {
+  for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
+    if constexpr (std::is_same_v<T, float>) powers = y;
+    if (width >= kLanes)
+      softmax_vectors(x, powers, y, width);
+    else
+      softmax_narrow(x, powers, y, width);
+  }
 }
 
 /// y[i] = x[i] * factor + offset
@@ -131,20 +143,19 @@ void shift(const float* x, float first, float second, T* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) store<float>(y + i, (x[i] - first) - second);
 }
 
-/// sum(x y)
+/// dx[i] = y[i] * (dy[i] - sum(dy y)) in each row
 template <typename T>
-float dot(const T* x, const T* y, int64_t count) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < count; ++i) sum += load<float>(x + i) * load<float>(y + i);
-  return sum;
-}
-
-/// dx[i] = y[i] * (dy[i] - sum)
-template <typename T>
-void backward(const T* dy, const T* y, float sum, T* dx, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) store<float>(dx + i, load<float>(y + i) * (load<float>(dy + i) - sum));
+void backward(const T* dy, const T* y, T* dx, int64_t width, int64_t rows) {
+  for (int64_t row = 0; row < rows; ++row, dy += width, y += width, dx += width) {
+    LaneSum products;
+    for_each_lane_group(
+        width, [&](auto lane, int64_t i) { products.add(load<decltype(lane)>(dy + i) * load<decltype(lane)>(y + i)); });
+    const float sum = products.total();
+    for_each_lane_group(width, [&](auto lane, int64_t i) {
+      using V = decltype(lane);
+      store_from_bf16<V>(dx + i, load<V>(y + i) * (load<V>(dy + i) - sum));
+    });
+  }
 }
 
 template <typename T>
@@ -156,5 +167,5 @@ void widen(const T* from, float* to, int64_t count) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{largest,  exponentials, exponential_sum, sum,         softmax<T>,
-                         scale<T>, shift<T>,     dot<T>,          backward<T>, widen<T>};
+constexpr Loops<T> loops{largest,  exponentials, exponential_sum, sum,     softmax<T>,
+                         scale<T>, shift<T>,     backward<T>,     widen<T>};

@@ -69,10 +69,9 @@ WEFT_INLINE typename Bits<lanes_of<V>>::Wide rounded_above(V value) {
 }
 
 template <typename V>
-WEFT_INLINE void store(Bf16* to, V value) {
+WEFT_INLINE void store_upper_halves(Bf16* to, typename Bits<lanes_of<V>>::Wide chosen) {
   constexpr int64_t kCount = lanes_of<V>;
   using Narrow = typename Bits<kCount>::Narrow;
-  const auto chosen = rounded_above(value);
   Narrow narrow;
   if constexpr (kCount == 1)
     narrow = static_cast<Narrow>(chosen >> 16);
@@ -82,6 +81,46 @@ WEFT_INLINE void store(Bf16* to, V value) {
     narrow = upper_halves<kCount>(__builtin_bit_cast(typename Bits<kCount>::Halves, chosen),
                                   std::make_index_sequence<kCount>{});
   __builtin_memcpy(to, &narrow, sizeof narrow);
+}
+
+template <typename V>
+WEFT_INLINE void store(Bf16* to, V value) {
+  store_upper_halves<V>(to, rounded_above(value));
+}
+
+/// The same of what is computed from numbers in bf16 alone, without looking for NaN: one that comes from bf16 or from
+/// the processor has zeros in its lower half, so that rounding cannot carry into the upper one.
+template <typename V>
+WEFT_INLINE void store_from_bf16(Bf16* to, V value) {
+  const auto bits = __builtin_bit_cast(typename Bits<lanes_of<V>>::Wide, value);
+  store_upper_halves<V>(to, bits + 0x7fffu + ((bits >> 16) & 1u));
+}
+template <typename V>
+WEFT_INLINE void store_from_bf16(float* to, V value) {
+  store<V>(to, value);
+}
+
+/// Some of a vector's lanes: those from `first` on, as many as there are indices.
+template <int64_t first, typename Vector, size_t... I>
+WEFT_INLINE auto lanes_from(Vector vector, std::index_sequence<I...>) {
+  return __builtin_shufflevector(vector, vector, (static_cast<int>(first + static_cast<int64_t>(I)))...);
+}
+
+/// combine(a, b) of all lanes, the first half with the last, down to one number.
+template <typename Vector, typename Combine>
+WEFT_INLINE float across_lanes(Vector vector, Combine&& combine) {
+  constexpr int64_t kHalf = lanes_of<Vector> / 2;
+  if constexpr (kHalf == 2) {
+    const Vector pairs = combine(vector, __builtin_shufflevector(vector, vector, 2, 3, 0, 1));
+    return combine(pairs, __builtin_shufflevector(pairs, pairs, 1, 0, 3, 2))[0];
+  } else {
+    constexpr auto kIndices = std::make_index_sequence<static_cast<size_t>(kHalf)>{};
+    return across_lanes(combine(lanes_from<0>(vector, kIndices), lanes_from<kHalf>(vector, kIndices)), combine);
+  }
+}
+/// The sum of all lanes, in f32.
+WEFT_INLINE float sum_across_lanes(FloatVector vector) {
+  return across_lanes(vector, [](auto a, auto b) { return a + b; });
 }
 
 /// Asks for the line that a loop over rows of `stride` numbers reads a little later: 24 rows or cache lines on. The
@@ -113,6 +152,24 @@ WEFT_INLINE double sum_lanes(V value) {
   for (const float lane : lanes) sum += static_cast<double>(lane);
   return sum;
 }
+
+/// Sums what for_each_lane_group() gives, in f32.
+class LaneSum {
+ public:
+  WEFT_INLINE void add(FloatVector values) { vectors_ += values; }
+  template <typename V>
+  WEFT_INLINE void add(V values) {
+    if constexpr (lanes_of<V> == 1)
+      rest_ += values;
+    else
+      rest_ += across_lanes(values, [](auto a, auto b) { return a + b; });
+  }
+  WEFT_INLINE float total() const { return sum_across_lanes(vectors_) + rest_; }
+
+ private:
+  FloatVector vectors_{};
+  float rest_ = 0;
+};
 
 /// Calls body(V{}, first) for pieces of `count` adjacent channels: whole vectors, then quarters, then single floats.
 template <typename Body>
