@@ -12,9 +12,8 @@ struct RowSums {
 
 template <typename T>
 struct Loops {
-  double (*sum)(const T* x, int64_t width);
-  float (*squares)(const T* x, float center, int64_t width);
-  void (*normalise)(const T* x, float mean, float inverse, const float* scale, const float* shift, T* y, int64_t width);
+  void (*normalise)(const T* x, const float* scale, const float* shift, T* y, float* mean, float* inverse,
+                    int64_t width, int64_t rows, double epsilon);
   RowSums (*backward_sums)(const T* dy, const T* x, float mean, float inverse, const float* scale,
                            float* scale_gradient, float* shift_gradient, int64_t width);
   void (*backward)(const T* dy, const T* x, float mean, float inverse, const float* scale, RowSums means, T* dx,
@@ -50,16 +49,8 @@ class LayerNorm : public Kernel {
   std::string name() const override { return "native:layer_norm"; }
   void run(const KernelArguments& a) override {
     parallel_for(threads_, rows_, std::max<int64_t>(1, kGrain / width_), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* x = a.input<T>(0) + row * width_;
-        const auto count = static_cast<double>(width_);
-        const auto mean = static_cast<float>(loops_.sum(x, width_) / count);
-        const double variance = static_cast<double>(loops_.squares(x, mean, width_)) / count;
-        const auto inverse = static_cast<float>(1 / std::sqrt(variance + epsilon_));
-        loops_.normalise(x, mean, inverse, a.input(1), a.input(2), a.output<T>(0) + row * width_, width_);
-        a.output(1)[row] = mean;
-        a.output(2)[row] = inverse;
-      }
+      loops_.normalise(a.input<T>(0) + begin * width_, a.input(1), a.input(2), a.output<T>(0) + begin * width_,
+                       a.output(1) + begin, a.output(2) + begin, width_, end - begin, epsilon_);
     });
   }
 

@@ -1,64 +1,83 @@
-// Loops of layer_norm over one row; compiled per instruction set (multiversion.h).
+// Loops of layer_norm over rows; compiled per instruction set (multiversion.h).
 
 /// In vectors over short runs, then in double.
 template <typename T>
-double sum_row(const T* x, int64_t width) {
+WEFT_INLINE double sum_row(const T* x, int64_t width) {
   constexpr int64_t kRun = 64 * kLanes;
   double total = 0;
-  int64_t d = 0;
-  while (d + 2 * kLanes <= width) {
-    FloatVector a{}, b{};
-    for (const int64_t end = std::min(width, d + kRun); d + 2 * kLanes <= end; d += 2 * kLanes) {
-      a += load<FloatVector>(x + d);
-      b += load<FloatVector>(x + d + kLanes);
-    }
-    total += sum_lanes<FloatVector>(a + b);
+  for (int64_t d = 0; d < width; d += kRun) {
+    LaneSum sum;
+    for_each_lane_group(std::min(width - d, kRun),
+                        [&](auto lane, int64_t i) { sum.add(load<decltype(lane)>(x + d + i)); });
+    total += static_cast<double>(sum.total());
   }
-  for (; d < width; ++d) total += static_cast<double>(load<float>(x + d));
   return total;
 }
 
 /// sum((x - center)^2)
 template <typename T>
-float squares_row(const T* x, float center, int64_t width) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t d = 0; d < width; ++d) {
-    const float deviation = load<float>(x + d) - center;
-    sum += deviation * deviation;
-  }
-  return sum;
+WEFT_INLINE float squares_row(const T* x, float center, int64_t width) {
+  LaneSum sum;
+  for_each_lane_group(width, [&](auto lane, int64_t d) {
+    const auto deviation = load<decltype(lane)>(x + d) - center;
+    sum.add(deviation * deviation);
+  });
+  return sum.total();
 }
 
 template <typename T>
-void normalise_row(const T* x, float mean, float inverse, const float* scale, const float* shift, T* y, int64_t width) {
-#pragma omp simd
-  for (int64_t d = 0; d < width; ++d) store<float>(y + d, (load<float>(x + d) - mean) * inverse * scale[d] + shift[d]);
+WEFT_INLINE void normalise_row(const T* x, float mean, float inverse, const float* scale, const float* shift, T* y,
+                               int64_t width) {
+  for_each_lane_group(width, [&](auto lane, int64_t d) {
+    using V = decltype(lane);
+    const V normalised = (load<V>(x + d) - mean) * inverse;
+    store<V>(y + d, normalised * load<V>(scale + d) + load<V>(shift + d));
+  });
+}
+
+/// Each step for some rows, which need not wait for each other, before the next.
+template <typename T>
+void normalise(const T* x, const float* scale, const float* shift, T* y, float* mean, float* inverse, int64_t width,
+               int64_t rows, double epsilon) {
+  constexpr int64_t kMostRows = 8, kMostNumbers = 8192;  // that stay in the first-level cache
+  const int64_t block = std::clamp<int64_t>(kMostNumbers / width, 1, kMostRows);
+  const auto count = static_cast<double>(width);
+  for (int64_t first = 0; first < rows; first += block) {
+    const int64_t end = std::min(first + block, rows);
+    for (int64_t row = first; row < end; ++row) mean[row] = static_cast<float>(sum_row(x + row * width, width) / count);
+    for (int64_t row = first; row < end; ++row) inverse[row] = squares_row(x + row * width, mean[row], width);
+    for (int64_t row = first; row < end; ++row)
+      inverse[row] = static_cast<float>(1 / __builtin_sqrt(static_cast<double>(inverse[row]) / count + epsilon));
+    for (int64_t row = first; row < end; ++row)
+      normalise_row(x + row * width, mean[row], inverse[row], scale, shift, y + row * width, width);
+  }
 }
 
 /// Adds the row to the column sums, returns the row's own two sums.
 template <typename T>
 RowSums backward_sums(const T* dy, const T* x, float mean, float inverse, const float* scale, float* scale_gradient,
                       float* shift_gradient, int64_t width) {
-  float sum = 0, product = 0;
-#pragma omp simd reduction(+ : sum, product)
-  for (int64_t d = 0; d < width; ++d) {
-    const float g = load<float>(dy + d), normalised = (load<float>(x + d) - mean) * inverse;
-    shift_gradient[d] += g;
-    scale_gradient[d] += g * normalised;
-    sum += g * scale[d];
-    product += g * scale[d] * normalised;
-  }
-  return {sum, product};
+  LaneSum sum, product;
+  for_each_lane_group(width, [&](auto lane, int64_t d) {
+    using V = decltype(lane);
+    const V g = load<V>(dy + d), normalised = (load<V>(x + d) - mean) * inverse;
+    store<V>(shift_gradient + d, load<V>(shift_gradient + d) + g);
+    store<V>(scale_gradient + d, load<V>(scale_gradient + d) + g * normalised);
+    const V scaled = g * load<V>(scale + d);
+    sum.add(scaled);
+    product.add(scaled * normalised);
+  });
+  return {sum.total(), product.total()};
 }
 
 template <typename T>
 void backward_row(const T* dy, const T* x, float mean, float inverse, const float* scale, RowSums means, T* dx,
                   int64_t width) {
-#pragma omp simd
-  for (int64_t d = 0; d < width; ++d)
-    store<float>(dx + d, inverse * (load<float>(dy + d) * scale[d] - means.sum -
-                                    (load<float>(x + d) - mean) * inverse * means.product));
+  for_each_lane_group(width, [&](auto lane, int64_t d) {
+    using V = decltype(lane);
+    const V normalised = (load<V>(x + d) - mean) * inverse;
+    store<V>(dx + d, inverse * (load<V>(dy + d) * load<V>(scale + d) - means.sum - normalised * means.product));
+  });
 }
 
 /// totals += part; part = 0
@@ -71,4 +90,4 @@ void flush(double* totals, float* part, int64_t width) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{sum_row<T>, squares_row<T>, normalise_row<T>, backward_sums<T>, backward_row<T>, flush};
+constexpr Loops<T> loops{normalise<T>, backward_sums<T>, backward_row<T>, flush};
