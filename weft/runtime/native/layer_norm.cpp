@@ -14,10 +14,8 @@ template <typename T>
 struct Loops {
   void (*normalise)(const T* x, const float* scale, const float* shift, T* y, float* mean, float* inverse,
                     int64_t width, int64_t rows, double epsilon);
-  RowSums (*backward_sums)(const T* dy, const T* x, float mean, float inverse, const float* scale,
-                           float* scale_gradient, float* shift_gradient, int64_t width);
-  void (*backward)(const T* dy, const T* x, float mean, float inverse, const float* scale, RowSums means, T* dx,
-                   int64_t width);
+  void (*backward)(const T* dy, const T* x, const float* mean, const float* inverse, const float* scale,
+                   float* scale_gradient, float* shift_gradient, T* dx, int64_t width, int64_t rows);
   void (*flush)(double* totals, float* part, int64_t width);
 };
 
@@ -102,15 +100,11 @@ class LayerNormBackward : public Kernel {
     std::fill(total, total + 2 * width_, 0.0);
     std::fill(latest, latest + 2 * width_, 0.0f);
     const auto [begin, end] = split_range(rows_, part, parts_);
-    const auto width = static_cast<float>(width_);
-    for (int64_t row = begin; row < end; ++row) {
-      const T* dy = a.input<T>(0) + row * width_;
-      const T* x = a.input<T>(1) + row * width_;
-      const float mean = a.input(3)[row], inverse = a.input(4)[row];
-      const RowSums sums = loops_.backward_sums(dy, x, mean, inverse, a.input(2), latest, latest + width_, width_);
-      loops_.backward(dy, x, mean, inverse, a.input(2), {sums.sum / width, sums.product / width},
-                      a.output<T>(0) + row * width_, width_);
-      if ((row - begin + 1) % kRowsInSingle == 0 || row + 1 == end) loops_.flush(total, latest, 2 * width_);
+    for (int64_t row = begin; row < end; row += kRowsInSingle) {
+      const int64_t at = row * width_;
+      loops_.backward(a.input<T>(0) + at, a.input<T>(1) + at, a.input(3) + row, a.input(4) + row, a.input(2), latest,
+                      latest + width_, a.output<T>(0) + at, width_, std::min(kRowsInSingle, end - row));
+      loops_.flush(total, latest, 2 * width_);
     }
   }
 

@@ -1,5 +1,7 @@
 // Loops of layer_norm over rows; compiled per instruction set (multiversion.h).
 
+constexpr int64_t kMostRowsAtOnce = 8;
+
 /// In vectors over short runs, then in double.
 template <typename T>
 WEFT_INLINE double sum_row(const T* x, int64_t width) {
@@ -35,12 +37,16 @@ WEFT_INLINE void normalise_row(const T* x, float mean, float inverse, const floa
   });
 }
 
-/// Each step for some rows, which need not wait for each other, before the next.
+/// Rows that go through each step together: they need not wait for each other, and stay in the first-level cache.
+int64_t rows_at_once(int64_t width) {
+  constexpr int64_t kNumbers = 8192;
+  return std::clamp<int64_t>(kNumbers / width, 1, kMostRowsAtOnce);
+}
+
 template <typename T>
 void normalise(const T* x, const float* scale, const float* shift, T* y, float* mean, float* inverse, int64_t width,
                int64_t rows, double epsilon) {
-  constexpr int64_t kMostRows = 8, kMostNumbers = 8192;  // that stay in the first-level cache
-  const int64_t block = std::clamp<int64_t>(kMostNumbers / width, 1, kMostRows);
+  const int64_t block = rows_at_once(width);
   const auto count = static_cast<double>(width);
   for (int64_t first = 0; first < rows; first += block) {
     const int64_t end = std::min(first + block, rows);
@@ -55,8 +61,8 @@ void normalise(const T* x, const float* scale, const float* shift, T* y, float* 
 
 /// Adds the row to the column sums, returns the row's own two sums.
 template <typename T>
-RowSums backward_sums(const T* dy, const T* x, float mean, float inverse, const float* scale, float* scale_gradient,
-                      float* shift_gradient, int64_t width) {
+WEFT_INLINE RowSums backward_sums(const T* dy, const T* x, float mean, float inverse, const float* scale,
+                                  float* scale_gradient, float* shift_gradient, int64_t width) {
   LaneSum sum, product;
   for_each_lane_group(width, [&](auto lane, int64_t d) {
     using V = decltype(lane);
@@ -71,13 +77,33 @@ RowSums backward_sums(const T* dy, const T* x, float mean, float inverse, const 
 }
 
 template <typename T>
-void backward_row(const T* dy, const T* x, float mean, float inverse, const float* scale, RowSums means, T* dx,
-                  int64_t width) {
+WEFT_INLINE void backward_row(const T* dy, const T* x, float mean, float inverse, const float* scale, RowSums means,
+                              T* dx, int64_t width) {
   for_each_lane_group(width, [&](auto lane, int64_t d) {
     using V = decltype(lane);
     const V normalised = (load<V>(x + d) - mean) * inverse;
     store<V>(dx + d, inverse * (load<V>(dy + d) * load<V>(scale + d) - means.sum - normalised * means.product));
   });
+}
+
+/// The gradients of some rows; adds them to those of scale and shift.
+template <typename T>
+void backward(const T* dy, const T* x, const float* mean, const float* inverse, const float* scale,
+              float* scale_gradient, float* shift_gradient, T* dx, int64_t width, int64_t rows) {
+  const int64_t block = rows_at_once(width);
+  const auto count = static_cast<float>(width);
+  for (int64_t first = 0; first < rows; first += block) {
+    const int64_t end = std::min(first + block, rows);
+    RowSums means[kMostRowsAtOnce];
+    for (int64_t row = first; row < end; ++row) {
+      const RowSums sums = backward_sums(dy + row * width, x + row * width, mean[row], inverse[row], scale,
+                                         scale_gradient, shift_gradient, width);
+      means[row - first] = {sums.sum / count, sums.product / count};
+    }
+    for (int64_t row = first; row < end; ++row)
+      backward_row(dy + row * width, x + row * width, mean[row], inverse[row], scale, means[row - first],
+                   dx + row * width, width);
+  }
 }
 
 /// totals += part; part = 0
@@ -90,4 +116,4 @@ void flush(double* totals, float* part, int64_t width) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{normalise<T>, backward_sums<T>, backward_row<T>, flush};
+constexpr Loops<T> loops{normalise<T>, backward<T>, flush};
