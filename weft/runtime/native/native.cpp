@@ -31,6 +31,7 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_elementwise(table, isa);
   add_update(table, isa);
   add_few_channels(table, isa);
+  add_few_channels_data(table, isa);
   add_winograd(table, isa);
   add_pool(table, isa);
   add_resample(table, isa);

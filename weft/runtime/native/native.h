@@ -14,24 +14,25 @@ namespace weft::native {
 void add_batch_norm(KernelTable&, Isa);           // batch_norm, batch_norm_inference
 void add_batch_norm_backward(KernelTable&, Isa);  // batch_norm_backward
 void add_elementwise(KernelTable&, Isa);          // unary, binary and scalar ops, fused_elementwise
-void add_update(KernelTable&, Isa);            // sgd_update, adamw_update, running_average, blend_update, squared_norm
-void add_few_channels(KernelTable&, Isa);      // conv2d_backward_weights of images of few channels
-void add_winograd(KernelTable&, Isa);          // conv2d and its gradients of 3x3 on bf16
-void add_winograd_weights(KernelTable&, Isa);  // the weights' of them, called by add_winograd
-void add_pool(KernelTable&, Isa);              // max_pool2d, avg_pool2d and their gradients
-void add_resample(KernelTable&, Isa);          // resize, adaptive_avg_pool2d and their gradients
-void add_reduce(KernelTable&, Isa);            // reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min
-void add_softmax(KernelTable&, Isa);           // softmax, softmax_backward, log_softmax
-void add_losses(KernelTable&, Isa);            // cross_entropy, cross_entropy_backward
-void add_argmax(KernelTable&, Isa);            // argmax, count_correct
-void add_ctc(KernelTable&, Isa);               // ctc_loss, ctc_loss_backward
-void add_layer_norm(KernelTable&, Isa);        // layer_norm, layer_norm_backward
-void add_embedding(KernelTable&, Isa);         // embedding, embedding_backward, causal_mask
-void add_dropout(KernelTable&, Isa);           // dropout
-void add_copies(KernelTable&, Isa);            // constant, broadcast_to, slice, concat, pad
-void add_transpose(KernelTable&, Isa);         // transpose
-void add_cast(KernelTable&, Isa);              // cast
-void add_reorder(KernelTable&, Isa);           // reorder
+void add_update(KernelTable&, Isa);             // sgd_update, adamw_update, running_average, blend_update, squared_norm
+void add_few_channels(KernelTable&, Isa);       // conv2d_backward_weights of images of few channels
+void add_few_channels_data(KernelTable&, Isa);  // conv2d_backward_data of images of few channels
+void add_winograd(KernelTable&, Isa);           // conv2d and its gradients of 3x3 on bf16
+void add_winograd_weights(KernelTable&, Isa);   // the weights' of them, called by add_winograd
+void add_pool(KernelTable&, Isa);               // max_pool2d, avg_pool2d and their gradients
+void add_resample(KernelTable&, Isa);           // resize, adaptive_avg_pool2d and their gradients
+void add_reduce(KernelTable&, Isa);             // reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min
+void add_softmax(KernelTable&, Isa);            // softmax, softmax_backward, log_softmax
+void add_losses(KernelTable&, Isa);             // cross_entropy, cross_entropy_backward
+void add_argmax(KernelTable&, Isa);             // argmax, count_correct
+void add_ctc(KernelTable&, Isa);                // ctc_loss, ctc_loss_backward
+void add_layer_norm(KernelTable&, Isa);         // layer_norm, layer_norm_backward
+void add_embedding(KernelTable&, Isa);          // embedding, embedding_backward, causal_mask
+void add_dropout(KernelTable&, Isa);            // dropout
+void add_copies(KernelTable&, Isa);             // constant, broadcast_to, slice, concat, pad
+void add_transpose(KernelTable&, Isa);          // transpose
+void add_cast(KernelTable&, Isa);               // cast
+void add_reorder(KernelTable&, Isa);            // reorder
 void add_weight_tiles(KernelTable&, Isa);  // cast and reorder of weights in tiles: before all other kernels of theirs
 
 /// Registers every family for one instruction set.
