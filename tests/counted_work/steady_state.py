@@ -2,7 +2,8 @@
 """oneDNN reorders in the steps of a training what the plan lists, and nothing else.
 
 Counts what oneDNN itself says that it executes (ONEDNN_VERBOSE) while `weft bench` runs: as many reorders as there are
-nodes in the plan that are one, times the steps, and those that make the copies of weights which are kept. A kernel that reordered on the quiet, or a conversion of states between steps,
+nodes in the plan that are one, times the steps, and those that make the copies of weights which are kept. A kernel that
+reordered on the quiet, or a conversion of states between steps,
 would be one too many. Exits 77 where oneDNN was built without its verbose mode.
 """
 
@@ -57,8 +58,7 @@ def main():
                                   if kernel["op"] in REORDERING and kernel["kernel"].startswith("onednn"))
                               for kernels in ("kernels", "kernels_when_bound"))
             steps = WARM_UP_STEPS + report["steps"]
-            # An update of several batches is another plan on the same states, which are bound again after it.
-            expected = steps * planned + first * (steps if "accumulate=2" in more else 1)
+            expected = steps * planned + first
             reorders = sum(",reorder," in line for line in executed)
             failures += reorders != expected
             print(f"{model} {precision}: {planned} reorders by oneDNN in the plan, {first} of kept weights, "

@@ -132,6 +132,17 @@ TEST_F(GraphTest, VerifierWantsTheCopiesOfUpdatedStatesRenewed) {
               HasSubstr("'copy' is kept from step to step but not renewed"));
 }
 
+TEST_F(GraphTest, VerifierWantsARenewalInTheLayoutOfItsCopy) {
+  const ValueId w = graph_.add_input(InputKind::parameter, "w", {DType::f32, {16, 16}, {}});
+  const ValueId copy = graph_.add("cast", {w}, {{"dtype", "bf16"}, {"kept", true}}, "copy");
+  graph_.set_layout(copy, parse_layout("ba", 2));
+  const ValueId next = graph_.add("multiply_scalar", {w}, {{"value", 0.5}}, "next");
+  graph_.add_update("w", next);
+  graph_.add("renew", {copy, next}, {}, "anew");
+  EXPECT_THAT(error_of([&] { verify(graph_, "my_pass"); }),
+              HasSubstr("'anew' is bf16[16,16], what it renews is bf16[16,16]@ba"));
+}
+
 TEST_F(GraphTest, InputsLargerThanMemoryAreErrors) {
   const int64_t large = int64_t{1} << 32;
   EXPECT_THAT(error_of([&] {

@@ -235,7 +235,7 @@ TEST_P(Semantics, EachPassKeepsWhatTheStepComputes) {
     expect_close(expected, evaluate_graph(after, inputs, has_layouts ? backend_ : reference_), pass);
     if (HasFailure()) ADD_FAILURE() << print_graph(step.graph()) << print_graph(after);
   };
-  passes::run_pipeline(step.graph(), {backend_}, {.disabled = {}, .stop_after = {}, .on_graph = check});
+  passes::run_pipeline(step.graph(), pass_context(backend_, {}), {.disabled = {}, .stop_after = {}, .on_graph = check});
 }
 
 // Lowering is what changes numbers; the passes behind it keep them.
@@ -256,7 +256,8 @@ TEST_P(Semantics, EachPassKeepsWhatAStepInBf16Computes) {
     expect_close(lowered, evaluate_graph(after, inputs, has_layouts ? backend_ : reference_), pass, kBf16Tolerance);
     if (HasFailure()) ADD_FAILURE() << print_graph(after);
   };
-  passes::run_pipeline(step.graph(), {backend_, {DType::bf16, {}}},
+  const CompileOptions options{.passes = {}, .precision = {DType::bf16, {}}};
+  passes::run_pipeline(step.graph(), pass_context(backend_, options),
                        {.disabled = {}, .stop_after = {}, .on_graph = check});
 }
 

@@ -92,10 +92,10 @@ Case gradient_of_data(const Spread& c, const std::string& image_layout, const st
 }
 
 TEST_F(NativeFewChannels, GradientsOfDataAreThoseOfTheReference) {
-  for (const Spread& c : {Spread{{5, 6, 14, 14}, 16, 5, 5, {0, 0}}, Spread{{3, 6, 9, 7}, 16, 5, 5, {2, 2}},
-                          Spread{{2, 1, 12, 13}, 6, 5, 3, {2, 0}}, Spread{{4, 3, 11, 6}, 40, 3, 3, {1, 1}},
-                          Spread{{2, 8, 6, 6}, 32, 3, 8, {1, 3}}, Spread{{1, 2, 5, 5}, 17, 1, 1, {0, 0}},
-                          Spread{{2, 7, 7, 9}, 16, 7, 7, {3, 3}}})
+  for (const Spread& c : {Spread{{5, 6, 14, 14}, 16, 5, 5, {0, 0}}, Spread{{4, 6, 9, 7}, 16, 5, 5, {2, 2}},
+                          Spread{{6, 1, 12, 13}, 6, 5, 3, {2, 0}}, Spread{{4, 3, 11, 6}, 40, 3, 3, {1, 1}},
+                          Spread{{4, 8, 6, 6}, 32, 3, 8, {1, 3}}, Spread{{5, 2, 5, 5}, 17, 1, 1, {0, 0}},
+                          Spread{{4, 7, 7, 9}, 16, 7, 7, {3, 3}}})
     for (const std::string image_layout : {"", "acdb", "aBcd16b"})
       for (const std::string weights_layout : {"", "Acdb16a"})
         expect_matches_reference(gradient_of_data(c, image_layout, weights_layout));
@@ -112,6 +112,10 @@ TEST_F(NativeFewChannels, ADataGradientDeclinesWhatOneDnnDoesBetter) {
               testing::HasSubstr("more than 8 channels"));
   EXPECT_THAT(why_not(gradient_of_data({{2, 8, 6, 12}, 16, 3, 9, {1, 4}}, "", "")),
               testing::HasSubstr("a kernel of 9 columns of 8 channels"));
+  EXPECT_THAT(why_not(gradient_of_data({{2, 8, 32, 32}, 16, 3, 3, {1, 1}}, "", "")),
+              testing::HasSubstr("the first-level cache does not hold"));
+  EXPECT_THAT(why_not(gradient_of_data({{1, 3, 9, 9}, 16, 3, 3, {1, 1}}, "", "")),
+              testing::HasSubstr("fewer images than threads"));
   Case strided = gradient_of_data({{2, 3, 9, 9}, 16, 3, 3, {1, 1}}, "", "");
   strided.attributes.set("stride", std::vector<int64_t>{2, 2});
   EXPECT_THAT(why_not(strided), testing::HasSubstr("stride"));

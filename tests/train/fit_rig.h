@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/train/compile_options.h"
 #include "weft/train/fit.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
@@ -27,10 +28,11 @@ inline data::MemoryDataset make_data(int64_t samples) {
 /// Everything that a loop needs, over one model.
 class Rig {
  public:
-  explicit Rig(RunSpec run_spec, int64_t samples = 100)
+  explicit Rig(RunSpec run_spec, int64_t samples = 100, const std::vector<std::string>& disabled_passes = {})
       : spec(std::move(run_spec)),
         library(standard_library()),
         backend(static_cast<int>(spec.threads)),
+        options(compile_options(spec, backend)),
         training_set(make_data(samples)),
         test_set(make_data(40)),
         description{training_set.info(), data::channel_statistics(training_set)},
@@ -40,18 +42,18 @@ class Rig {
               ++builds;
               return build_training_step(library, spec, model_input(description, shape)).graph;
             },
-            backend, {.passes = {}, .threads = backend.threads()}),
+            backend, without(options, disabled_passes)),
         evaluation(
             [this](const StepShape& shape) {
               return build_evaluation_step(library, spec, model_input(description, shape));
             },
-            backend, {.passes = {}, .threads = backend.threads()}),
+            backend, without(options, disabled_passes)),
         state(initial_state(step, static_cast<uint64_t>(spec.seed))),
         training_loader(training_set, training_loader_options(spec, description)),
         test_loader(test_set, evaluation_loader_options(spec, description)) {
     if (step.update)
       update.emplace([this](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
-                     backend, CompileOptions{.passes = {}, .threads = backend.threads()});
+                     backend, without(options, disabled_passes));
   }
 
   FitResult fit_from(const Position& position, const Hooks& hooks) {
@@ -67,9 +69,15 @@ class Rig {
     return all;
   }
 
+  static CompileOptions without(CompileOptions all, const std::vector<std::string>& disabled_passes) {
+    all.passes.disabled.insert(all.passes.disabled.end(), disabled_passes.begin(), disabled_passes.end());
+    return all;
+  }
+
   RunSpec spec;
   Library library;
   CpuBackend backend;
+  CompileOptions options;
   data::MemoryDataset training_set, test_set;
   DataDescription description;
   TrainingStep step;

@@ -156,7 +156,11 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   const int64_t batches = options.forward ? 1 : spec.accumulate;
   Benched benched{.spec = spec, .input = input, .compiled = compiled, .batches = batches, .forward = options.forward};
   benched.work.add(count_work(compiled.graph, compiled.plan), batches);
-  if (updates_apart) benched.work.add(count_work(compiled_update->graph, compiled_update->plan), 1);
+  if (updates_apart) {  // after which the states are bound again, once in each step
+    benched.work.add(count_work(compiled_update->graph, compiled_update->plan), 1);
+    benched.work.add(count_work_when_bound(compiled.graph, compiled.plan), 1);
+    benched.work.kernels_when_bound.clear();
+  }
   benched.total_bytes =
       compiled.plan.total_bytes() - compiled.plan.arena_bytes + std::max(steps.arena_bytes(), update.arena_bytes());
   if (options.plan_only) return print_plan(benched, options.json);

@@ -96,26 +96,28 @@ std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const PlannedNode& planned = plan.steps[index];
     const Node& node = graph.node(planned.node);
-    if (node.op->is_view || is_kept(node)) continue;
+    const double seconds = profile.seconds.empty() ? 0 : profile.seconds[index];
+    // What is kept ran before, or, where the states are bound again after an update apart, once for all its batches.
+    if (node.op->is_view || (is_kept(node) && seconds == 0)) continue;
+    const int64_t times = is_kept(node) ? 1 : calls;
     const double runs = static_cast<double>(std::max<int64_t>(1, profile.runs));
     const DType dtype = computes_in(graph, node);
     const int64_t bytes = planned.bytes_read + planned.bytes_written;
     const bool narrow = node.op->precision == PrecisionRule::reduced && dtype == DType::bf16;
     const Floor floor = rates.floor(planned.flops, bytes, narrow);
-    const double floor_seconds = static_cast<double>(calls) * floor.seconds;
-    entries.push_back(
-        {.name = graph.node_name(planned.node),
-         .op_class = std::string(class_of(*node.op)),
-         .op = node.op->name,
-         .kernel = planned.kernel,
-         .dtype = std::string(name_of(dtype)),
-         .declined = planned.declined,
-         .calls = calls,
-         .seconds = profile.seconds.empty() ? 0 : static_cast<double>(calls) * profile.seconds[index] / runs,
-         .flops = calls * planned.flops,
-         .bytes = calls * bytes,
-         .floor_seconds = floor_seconds,
-         .memory_floor_seconds = floor.is_memory ? floor_seconds : 0});
+    const double floor_seconds = static_cast<double>(times) * floor.seconds;
+    entries.push_back({.name = graph.node_name(planned.node),
+                       .op_class = std::string(class_of(*node.op)),
+                       .op = node.op->name,
+                       .kernel = planned.kernel,
+                       .dtype = std::string(name_of(dtype)),
+                       .declined = planned.declined,
+                       .calls = times,
+                       .seconds = static_cast<double>(calls) * seconds / runs,
+                       .flops = times * planned.flops,
+                       .bytes = times * bytes,
+                       .floor_seconds = floor_seconds,
+                       .memory_floor_seconds = floor.is_memory ? floor_seconds : 0});
   }
   sort_by_distance(entries);
   return entries;

@@ -10,7 +10,7 @@ namespace weft {
 inline constexpr const char* kKept = "kept";  // = true
 inline constexpr const char* kRenew = "renew";
 
-inline bool is_kept(const Node& node) { return node.attributes.has(kKept); }
+inline bool is_kept(const Node& node) { return node.attributes.has(kKept) && node.attributes.boolean(kKept); }
 inline bool is_renewal(const Node& node) { return node.op->name == kRenew; }
 
 }  // namespace weft

@@ -54,15 +54,23 @@ void verify_kept(const Graph& graph, const std::string& stage) {
   std::unordered_map<std::string, ValueId> successors;
   for (const StateUpdate& update : graph.updates()) successors.emplace(update.state, update.value);
   std::unordered_map<int32_t, ValueId> renewed;  // by the copy
-  for (const Node& node : graph.nodes())
-    if (is_renewal(node)) renewed.emplace(node.inputs[0].index, node.inputs[1]);
+  for (const Node& node : graph.nodes()) {
+    if (!is_renewal(node)) continue;
+    const Value& anew = graph.value(node.outputs[0]);
+    if (!renewed.emplace(node.inputs[0].index, node.inputs[1]).second)
+      broken(stage, anew.name, "renews what was renewed before it");
+    if (anew.type != graph.type(node.inputs[0]))
+      broken(stage, anew.name,
+             "is " + to_string(anew.type) + ", what it renews is " + to_string(graph.type(node.inputs[0])));
+  }
   std::unordered_map<int32_t, const GraphInput*> states;
   for (const GraphInput& input : graph.inputs())
     if (input.kind == InputKind::parameter || input.kind == InputKind::state) states.emplace(input.value.index, &input);
   for (const Node& node : graph.nodes()) {
     if (!is_kept(node)) continue;
     const std::string& name = graph.value(node.outputs[0]).name;
-    const auto state = node.inputs.size() == 1 ? states.find(node.inputs[0].index) : states.end();
+    const bool is_copy = node.inputs.size() == 1 && node.outputs.size() == 1 && !node.op->is_view;
+    const auto state = is_copy ? states.find(node.inputs[0].index) : states.end();
     if (state == states.end()) broken(stage, name, "is kept from step to step but no copy of a state");
     const auto successor = successors.find(state->second->name);
     if (successor == successors.end() || successor->second == node.inputs[0]) continue;

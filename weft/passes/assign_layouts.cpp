@@ -8,6 +8,7 @@
 #include <string>
 
 #include "weft/base/error.h"
+#include "weft/graph/kept.h"
 #include "weft/passes/rebuild.h"
 
 namespace weft::passes {
@@ -114,6 +115,7 @@ class LayoutAssigner {
       return;
     }
     if (node.op->name == "cast") return assign_cast(id);
+    if (is_renewal(node)) return emit_renewal(id);
     NodeSignature plain = signature(id);
     const std::vector<TensorType> now = plain.inputs;
     for (TensorType& input : plain.inputs) input.layout = {};
@@ -154,6 +156,13 @@ class LayoutAssigner {
     if (!stays_free) return;
     free_[index_of(source)] = true;
     casts_of_.emplace(source, value);
+  }
+
+  /// From an earlier run: it reads its source in whatever layout that has, and has its copy's.
+  void emit_renewal(NodeId id) {
+    NodeSignature renewal = signature(id);
+    renewal.outputs[0].layout = renewal.inputs[0].layout;
+    emit(id, renewal);
   }
 
   template <typename Predicate>

@@ -109,7 +109,7 @@ class ElementwiseFuser {
       if (operands.size() - 1 + new_operands > kMostOperands) continue;
       if (root.index - candidate.index > kNear && new_full_operands > 1) continue;
       const NodeId next{candidate.index + 1};  // with which it shares a sweep, where it is its twin
-      if (!members.contains(next) && is_twin(candidate, next)) continue;
+      if (!members.contains(next) && is_twin(candidate, next) && !is_grouped_[index_of(next)]) continue;
       if (is_read_outside) results.push_back(value);
       join(candidate);
     }

@@ -31,7 +31,7 @@ class CopiesToKeep {
 
   bool contains(size_t index) const {
     const Node& node = graph_.nodes()[index];
-    if (node.op->name != "cast" || is_kept(node) || input_[index_of(node.inputs[0])] == nullptr) return false;
+    if (node.op->name != "cast" || input_[index_of(node.inputs[0])] == nullptr) return false;
     const ValueId copy = node.outputs[0];
     if (graph_.type(copy).bytes() >= graph_.type(node.inputs[0]).bytes() || is_result_[index_of(copy)]) return false;
     // The renewal must find all readers before it.
@@ -81,6 +81,7 @@ Graph keep(const Graph& graph, const CopiesToKeep& copies, std::span<const size_
 
 Graph keep_copies(const Graph& graph, const PassContext& context) {
   if (graph.updates().empty() || context.arena_limit_bytes > 0 || !context.plan_memory) return graph;
+  if (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_kept)) return graph;
   const CopiesToKeep copies(graph);
   std::vector<size_t> casts;  // the smallest first
   for (size_t index = 0; index < graph.nodes().size(); ++index)

@@ -40,7 +40,7 @@ class Finder {
     std::optional<Pair> pair;
     for (const NodeId user : users_[content]) {
       const Node& reader = graph_.node(user);
-      if (reader.op->name == "gelu" && reader.inputs[0] == gradient.inputs[1] &&
+      if (reader.op->name == "gelu" && user < id && reader.inputs[0] == gradient.inputs[1] &&
           reader.attributes == gradient.attributes)
         pair = Pair{user, id};
     }

@@ -24,36 +24,48 @@ void CountedWork::add(const CountedWork& other, int64_t times) {
   for (const auto& [kernel, count] : other.kernels_when_bound) kernels_when_bound[kernel] += count;
 }
 
+namespace {
+
+void count_node(CountedWork& work, const OpDef& op, const PlannedNode& step) {
+  const int64_t bytes = step.bytes_read + step.bytes_written;
+  ++work.nodes;
+  work.flops += step.flops;
+  work.bytes += bytes;
+  work.workspace_bytes = std::max(work.workspace_bytes, step.workspace_bytes);
+  ++work.kernels[{op.name, step.kernel}];
+  if (op.name == "reorder") {
+    ++work.reorders;
+    work.reorder_bytes += bytes;
+  } else if (op.name == "cast" || op.name == kRenew) {
+    ++work.casts;
+    work.cast_bytes += bytes;
+  }
+}
+
+}  // namespace
+
 CountedWork count_work(const Graph& graph, const Plan& plan) {
   CountedWork work;
   work.arena_bytes = plan.arena_bytes;
   work.state_bytes = plan.state_bytes;
   for (const PlannedNode& step : plan.steps) {
     const Node& node = graph.node(step.node);
-    const OpDef& op = *node.op;
-    if (op.is_view) continue;
-    if (is_kept(node)) {
-      ++work.kernels_when_bound[{op.name, step.kernel}];
-      continue;
-    }
-    const int64_t bytes = step.bytes_read + step.bytes_written;
-    ++work.nodes;
-    work.flops += step.flops;
-    work.bytes += bytes;
-    work.workspace_bytes = std::max(work.workspace_bytes, step.workspace_bytes);
-    ++work.kernels[{op.name, step.kernel}];
-    if (op.name == "reorder") {
-      ++work.reorders;
-      work.reorder_bytes += bytes;
-    } else if (op.name == "cast" || op.name == kRenew) {
-      ++work.casts;
-      work.cast_bytes += bytes;
-    }
+    if (is_kept(node))
+      ++work.kernels_when_bound[{node.op->name, step.kernel}];
+    else if (!node.op->is_view)
+      count_node(work, *node.op, step);
   }
   for (const int32_t update : map_storage(graph).copied_updates) {
     ++work.state_copies;
     work.state_copy_bytes += 2 * graph.type(graph.updates()[static_cast<size_t>(update)].value).bytes();
   }
+  return work;
+}
+
+CountedWork count_work_when_bound(const Graph& graph, const Plan& plan) {
+  CountedWork work;
+  for (const PlannedNode& step : plan.steps)
+    if (const Node& node = graph.node(step.node); is_kept(node)) count_node(work, *node.op, step);
   return work;
 }
 

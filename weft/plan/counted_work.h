@@ -31,5 +31,7 @@ struct CountedWork {
 };
 
 CountedWork count_work(const Graph& graph, const Plan& plan);
+/// Of the nodes that run only after the states were bound, as if they ran in each step.
+CountedWork count_work_when_bound(const Graph& graph, const Plan& plan);
 
 }  // namespace weft

@@ -126,6 +126,9 @@ StorageMap map_storage(const Graph& graph) {
       if (owner >= 0 && !node.op->is_view && !node.op->is_update)
         fail(ErrorKind::internal, "internal error: '{}' would overwrite the input '{}'", graph.value(to).name,
              graph.inputs()[static_cast<size_t>(owner)].name);
+      if (map.is_kept[static_cast<size_t>(storage)] && !node.op->is_view && !is_renewal(node))
+        fail(ErrorKind::internal, "internal error: '{}' would overwrite '{}', which is kept from step to step",
+             graph.value(to).name, graph.value(from).name);
       map.of_value[static_cast<size_t>(to.index)] = storage;
       map.bytes[static_cast<size_t>(storage)] =
           std::max(map.bytes[static_cast<size_t>(storage)], graph.type(to).bytes());

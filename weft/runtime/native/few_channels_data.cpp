@@ -44,7 +44,8 @@ namespace weft::native {
 
 namespace {
 
-constexpr int64_t kMostChannels = 8;  // with 16, oneDNN's vectors are full
+constexpr int64_t kMostChannels = 8;         // with 16, oneDNN's vectors are full
+constexpr int64_t kMostPaddedBytes = 32768;  // of a first-level cache
 
 class FewChannelsBackwardData : public Kernel {
  public:
@@ -154,6 +155,11 @@ std::unique_ptr<Kernel> make_backward_data(const NodeSignature& node, int thread
   const std::vector<int64_t> ones{1, 1};
   if (node.attributes.integers("dilation") != ones || node.attributes.integers("stride") != ones)
     return declined(why_not, "stride or dilation");
+  const std::vector<int64_t>& padding = node.attributes.integers("padding");
+  const int64_t padded_bytes =
+      4 * image.shape[1] * (image.shape[2] + 2 * padding[0]) * (image.shape[3] + 2 * padding[1]);
+  if (padded_bytes > kMostPaddedBytes) return declined(why_not, "an image that the first-level cache does not hold");
+  if (image.shape[0] < threads) return declined(why_not, "fewer images than threads");
   const bool has_blocks = to_string(image.layout) == fmt::format("aBcd{}b", loops.lanes);
   if (to_string(gradient.layout) != fmt::format("aBcd{}b", loops.lanes) ||
       (!has_blocks && !image.layout.blocks.empty()))
