@@ -26,8 +26,6 @@ endif()
 if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
-  # Function multiversioning runs resolvers before a sanitizer has started.
-  add_compile_definitions(WEFT_NO_MULTIVERSION)
 endif()
 if(WEFT_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)

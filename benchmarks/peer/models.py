@@ -847,7 +847,7 @@ MODELS = {
     "resnet18": resnet(BasicBlock, 2, 2, 2, 2),
     "resnet34": resnet(BasicBlock, 3, 4, 6, 3),
     "resnet50": resnet(Bottleneck, 3, 4, 6, 3),
-    "resnet50_128": resnet(Bottleneck, 3, 4, 6, 3, stem="deep", shortcut="average_pool", last_stride=1),
+    "resnet50_128": resnet(Bottleneck, 3, 4, 6, 3, stem="deep", shortcut="average_pool"),
     "resnet101": resnet(Bottleneck, 3, 4, 23, 3),
     "wide_resnet": WideResnet,
     "wide_resnet50_2": resnet(WideBottleneck, 3, 4, 6, 3),

@@ -234,8 +234,8 @@ ModelEntry resnet50_entry() {
 
 /// At 128x128 the last maps of resnet50 are 4x4; here they are 8x8, as they are 7x7 at 224x224.
 ModelEntry resnet50_128_entry() {
-  return entry("resnet50_128", "resnet50 for photos of 128x128: ResNet-D, whose last maps are as large as at 224x224",
-               {{3, 4, 6, 3}, true}, {.stem = "deep", .shortcut = "average_pool", .last_stride = 1}, 128);
+  return entry("resnet50_128", "resnet50 for photos of 128x128: ResNet-D, whose stem and shortcuts leave out less",
+               {{3, 4, 6, 3}, true}, {.stem = "deep", .shortcut = "average_pool"}, 128);
 }
 
 ModelEntry resnet101_entry() {

@@ -1,6 +1,6 @@
 #include "weft/runtime/native/bf16_weight_gradient_loops.h"
 
-#if defined(__x86_64__) && !defined(WEFT_NO_MULTIVERSION)
+#if defined(__x86_64__)
 
 #include <immintrin.h>
 

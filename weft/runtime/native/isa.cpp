@@ -9,7 +9,7 @@ namespace weft::native {
 namespace {
 
 Isa supported_isa() {
-#if defined(__x86_64__) && !defined(WEFT_NO_MULTIVERSION)
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
     return Isa::avx512;
@@ -39,7 +39,7 @@ Isa allowed_isa() {
 Isa detect_isa() { return std::min(supported_isa(), allowed_isa()); }
 
 bool multiplies_bf16() {
-#if defined(__x86_64__) && !defined(WEFT_NO_MULTIVERSION)
+#if defined(__x86_64__)
   const std::string name = limit();
   for (const char* without : {"AVX512_MIC", "AVX512_MIC_4OPS", "AVX512_CORE", "AVX512_CORE_VNNI"})
     if (name == without) return false;

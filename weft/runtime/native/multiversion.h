@@ -38,7 +38,7 @@ namespace baseline {
 }  // namespace weft::native
 #undef WEFT_LANES
 
-#if defined(__x86_64__) && !defined(WEFT_NO_MULTIVERSION)
+#if defined(__x86_64__)
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#if defined(__x86_64__) && !defined(WEFT_NO_MULTIVERSION)
+#if defined(__x86_64__)
 #define WEFT_WINOGRAD  // the loops are compiled
 #endif
 
