@@ -64,10 +64,9 @@ class UpdatesInPlace {
     const Node& node = graph_.nodes()[static_cast<size_t>(node_index)];
     const ValueId state = node.inputs[static_cast<size_t>(input)];
     const int32_t storage = map.storage(state);
-    if (map.is_kept[static_cast<size_t>(storage)])
-      return last_reader_[static_cast<size_t>(content(state).index)] <= node_index;
-    if (map.input[static_cast<size_t>(storage)] < 0) return false;
-    if (!replaced_[static_cast<size_t>(map.root[static_cast<size_t>(storage)].index)]) return false;
+    const bool is_replaced = map.input[static_cast<size_t>(storage)] >= 0 &&
+                             replaced_[static_cast<size_t>(map.root[static_cast<size_t>(storage)].index)];
+    if (!is_replaced && !map.is_kept[static_cast<size_t>(storage)]) return false;
     for (size_t other = 0; other < node.inputs.size(); ++other)
       if (other != static_cast<size_t>(input) && map.storage(node.inputs[other]) == storage) return false;
     return last_reader_[static_cast<size_t>(content(state).index)] <= node_index;
