@@ -18,7 +18,8 @@ graph <- autodiff
 graph, ops <- passes
 graph <- plan
 passes, plan, ops <- compile
-graph, plan, ops <- runtime
+tensor <- comm
+graph, plan, ops, comm <- runtime
 tensor <- data
 ops <- models
 ops <- interchange
@@ -27,7 +28,11 @@ train, plot <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.
-CONFINED = {re.compile(r"dnnl"): "weft/runtime/onednn", re.compile(r"cairo"): "weft/plot"}
+CONFINED = {
+    re.compile(r"dnnl"): "weft/runtime/onednn",
+    re.compile(r"cairo"): "weft/plot",
+    re.compile(r"mpi"): "weft/comm/mpi",
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

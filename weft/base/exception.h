@@ -8,12 +8,13 @@
 namespace weft {
 
 enum class ErrorKind {
-  usage,     // the command line, a recipe key, an unknown name
-  shape,     // tensors that do not fit together
-  data,      // content of a file that is not what it should be
-  io,        // the system refused: missing file, full disk, no permission
-  numeric,   // NaN or infinity where a number is needed
-  internal,  // weft broke its own rule: a bug
+  usage,          // the command line, a recipe key, an unknown name
+  shape,          // tensors that do not fit together
+  data,           // content of a file that is not what it should be
+  io,             // the system refused: missing file, full disk, no permission
+  numeric,        // NaN or infinity where a number is needed
+  communication,  // another rank is gone, stopped, unreachable or does something else
+  internal,       // weft broke its own rule: a bug
 };
 
 class Error : public std::runtime_error {

@@ -1,0 +1,70 @@
+// The collectives of one rank: chosen by cost and prepared once, started where their operands are ready, awaited where
+// their results are read. Between the two the rank computes. Every wait is bounded and says who was waited for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/comm/communicator.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft::comm {
+
+enum class Reduction { sum, mean };
+
+/// Tensors that are reduced together, elementwise over all ranks; every rank has the same.
+struct ReductionSpec {
+  std::string name;          // for messages and reports: the tensors' names
+  DType dtype = DType::f32;  // f32 or bf16, which is summed in f32
+  Reduction reduction = Reduction::sum;
+  std::vector<int64_t> elements;  // per tensor
+  friend bool operator==(const ReductionSpec&, const ReductionSpec&) = default;
+};
+
+/// A collective that has been prepared.
+struct CollectiveId {
+  int32_t index = -1;
+};
+
+struct CollectivesOptions {
+  double silence_seconds = 5;  // of a peer, after which it counts as lost
+  double wait_seconds = 600;   // of any one wait for peers that live
+  int threads = 1;             // for sums in memory that ranks share
+};
+
+class Collectives {
+ public:
+  /// Keeps a reference to the communicator, which is used by nobody else meanwhile but through run_alone().
+  Collectives(Communicator& communicator, const CollectivesOptions& options);
+  ~Collectives();
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  int rank() const;
+  int size() const;
+
+  /// Memory for operands that the ranks of this host can read of each other without copies; every rank calls it with
+  /// the same number of bytes. Freed with its last owner.
+  std::shared_ptr<std::byte> allocate(int64_t bytes);
+
+  /// Chooses an algorithm and allocates what it needs. The same for an equal spec: such collectives run in turn.
+  CollectiveId prepare(const ReductionSpec& spec);
+  /// Begins to reduce the tensors in place: `tensors[i]` has spec.elements[i] elements, which nobody else reads or
+  /// writes until wait() has returned. All ranks start the same collectives in the same order.
+  void start(CollectiveId id, std::span<void* const> tensors);
+  /// Returns when this rank's tensors hold the result. Error(communication) naming rank, host and tensors where a peer
+  /// is silent, late beyond the limit, or does another collective.
+  void wait(CollectiveId id);
+
+  /// For messages: "step 12 of epoch 3".
+  void set_position(const std::string& position);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft::comm

@@ -1,0 +1,64 @@
+// One rank's view of the group of ranks that train together: who they are, messages between any two, memory that those
+// of one host share, and whether each still lives. What is built on it - collectives, their choice, their waits - knows
+// neither MPI nor threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weft::comm {
+
+struct Member {
+  std::string host;
+  int host_index = 0;  // hosts are numbered by their first rank
+  int local_rank = 0;  // among the ranks of the host
+  int64_t process = 0;
+};
+
+/// Memory of the ranks of one host, each of which has a part that the others see too.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  virtual int64_t bytes() const = 0;
+  /// The part of the rank of this host with that local rank; aligned to kAlignment, zero at first.
+  virtual std::byte* part(int local_rank) const = 0;
+};
+
+/// A message under way.
+struct Ticket {
+  int64_t id = -1;
+};
+
+/// Used by one thread at a time.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  /// Per rank; their number is the size of the group.
+  virtual const std::vector<Member>& members() const = 0;
+  int size() const { return static_cast<int>(members().size()); }
+
+  /// Begins to send; the bytes must stay as they are until the ticket is done. What one rank sends another under one
+  /// tag (0 to 32767) arrives in the order in which it was sent. Neither blocks nor, after the first messages,
+  /// allocates.
+  virtual Ticket send(int peer, int tag, std::span<const std::byte> bytes) = 0;
+  /// Begins to receive a message of exactly so many bytes.
+  virtual Ticket receive(int peer, int tag, std::span<std::byte> bytes) = 0;
+  /// Whether the message is through; makes all others progress too. The ticket is void after it was true.
+  virtual bool is_done(Ticket ticket) = 0;
+
+  /// Memory that the ranks of this host see of each other. Every rank of the host calls it with the same number of
+  /// bytes, in the same order. Error(io) where the system has none left, Error(communication) where a rank does not
+  /// come.
+  virtual std::shared_ptr<SharedMemory> share(int64_t bytes) = 0;
+
+  /// Seconds since the rank gave a sign of life, which it does several times per second by itself, whatever it
+  /// computes or writes; grows without end where it is dead or stopped or the link to it is cut.
+  virtual double seconds_silent(int peer) const = 0;
+};
+
+}  // namespace weft::comm
