@@ -37,7 +37,7 @@ struct CollectivesOptions {
 
 class Collectives {
  public:
-  /// Keeps a reference to the communicator, which is used by nobody else meanwhile but through run_alone().
+  /// Keeps a reference to the communicator, over which small exchanges (exchange.h) may run at any time.
   Collectives(Communicator& communicator, const CollectivesOptions& options);
   ~Collectives();
   Collectives(const Collectives&) = delete;

@@ -33,7 +33,8 @@ struct Ticket {
   int64_t id = -1;
 };
 
-/// Used by one thread at a time.
+/// May be called by several threads at once, as collectives on a thread of their own run beside small exchanges; what
+/// keeps their messages apart is the tag.
 class Communicator {
  public:
   virtual ~Communicator() = default;

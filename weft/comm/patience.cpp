@@ -1,0 +1,90 @@
+#include "weft/comm/patience.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "weft/base/error.h"
+
+namespace weft::comm {
+
+namespace {
+
+constexpr int kSpins = 200;  // some tens of microseconds, in which most answers come
+constexpr int kYields = 50;
+constexpr double kCheckSeconds = 0.05;
+
+void relax() {
+#if defined(__x86_64__)
+  for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+std::string name_of_rank(const Communicator& communicator, int rank) {
+  return fmt::format("rank {} on host '{}'", rank, communicator.members()[static_cast<size_t>(rank)].host);
+}
+
+std::string name_of(const Purpose& purpose) {
+  std::string text = fmt::format("[{}]", purpose.what);
+  if (!purpose.subject.empty()) text += fmt::format(" '{}'", purpose.subject);
+  if (!purpose.position.empty()) text += fmt::format(" at {}", purpose.position);
+  return text;
+}
+
+double Patience::seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+void Patience::require_signs_of_life() const {
+  int lost = -1;
+  double longest = limits_.silence_seconds;
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    if (rank == communicator_.rank()) continue;
+    const double silent = communicator_.seconds_silent(rank);
+    if (silent > longest) {
+      longest = silent;
+      lost = rank;
+    }
+  }
+  if (lost < 0) return;
+  fail(ErrorKind::communication,
+       "{}: {} has given no sign of life for {:.1f} s: it died, was stopped, or its network is cut; look there, then "
+       "start again from the last checkpoint with --resume",
+       name_of(purpose_), name_of_rank(communicator_, lost), longest);
+}
+
+void Patience::check(int awaited) {
+  const Clock::time_point now = Clock::now();
+  if (std::chrono::duration<double>(now - last_check_).count() < std::min(kCheckSeconds, limits_.silence_seconds / 4))
+    return;
+  last_check_ = now;
+  require_signs_of_life();
+  if (seconds() < limits_.wait_seconds) return;
+  const std::string who = awaited < 0 ? "the other ranks" : name_of_rank(communicator_, awaited);
+  fail(ErrorKind::communication,
+       "{}: {} gave signs of life but did not come within {:.0f} s; see what that process does", name_of(purpose_), who,
+       limits_.wait_seconds);
+}
+
+void Patience::pause(int awaited) {
+  ++looks_;
+  if (looks_ <= kSpins) {
+    relax();
+    return;
+  }
+  if (looks_ <= kSpins + kYields) {
+    std::this_thread::yield();
+    return;
+  }
+  // Longer waits may be less exact: a thousandth of what they took already.
+  const double sleep = std::clamp(seconds() / 1000, 20e-6, 2e-3);
+  std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+  check(awaited);
+}
+
+void await(Communicator& communicator, Ticket ticket, int peer, const WaitLimits& limits, const Purpose& purpose) {
+  for (Patience patience(communicator, limits, purpose); !communicator.is_done(ticket);) patience.pause(peer);
+}
+
+}  // namespace weft::comm

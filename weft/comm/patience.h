@@ -1,0 +1,54 @@
+// Waiting for other ranks: bounded, without burning a core, and with an error that says who was waited for.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "weft/comm/communicator.h"
+
+namespace weft::comm {
+
+struct WaitLimits {
+  double silence_seconds = 5;  // of a rank, after which it counts as lost
+  double wait_seconds = 600;   // for ranks that live: one may be writing a checkpoint
+};
+
+/// What a wait is for, as its error says it: "[all_reduce] 'conv1.weight' at step 12 of epoch 3".
+struct Purpose {
+  std::string_view what;      // "all_reduce"
+  std::string_view subject;   // "conv1.weight", or empty
+  std::string_view position;  // "step 12 of epoch 3", or empty
+};
+
+/// "rank 3 on host 'node2'"
+std::string name_of_rank(const Communicator& communicator, int rank);
+/// "[all_reduce] 'conv1.weight' at step 12 of epoch 3"
+std::string name_of(const Purpose& purpose);
+
+/// One wait. Call pause() after each look that found nothing: it spins at first, sleeps later, and throws
+/// Error(communication) where any rank of the group is lost, or `awaited` (-1: nobody in particular) is late.
+class Patience {
+ public:
+  Patience(const Communicator& communicator, const WaitLimits& limits, const Purpose& purpose)
+      : communicator_(communicator), limits_(limits), purpose_(purpose) {}
+  void pause(int awaited);
+  /// Only the check, now and then, for those who sleep otherwise.
+  void check(int awaited);
+  double seconds() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void require_signs_of_life() const;
+
+  const Communicator& communicator_;
+  const WaitLimits limits_;
+  const Purpose purpose_;
+  Clock::time_point begin_ = Clock::now(), last_check_ = begin_;
+  int looks_ = 0;
+};
+
+/// Waits until the message is through.
+void await(Communicator& communicator, Ticket ticket, int peer, const WaitLimits& limits, const Purpose& purpose);
+
+}  // namespace weft::comm
