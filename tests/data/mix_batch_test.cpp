@@ -22,8 +22,8 @@ const std::vector<int32_t> kLabels{0, 1, 2, 2};
 
 void mix(Tensor& batch, std::span<const int32_t> labels, const MixOptions& options, uint64_t seed, int64_t epoch,
          int64_t step, Tensor& targets) {
-  mix_batch({batch.data_as<float>(), static_cast<size_t>(batch.elements())}, Shape{1, kSize, kSize}, labels, options,
-            seed, epoch, step, {targets.data_as<float>(), static_cast<size_t>(targets.elements())});
+  mix_batch({batch.data_as<float>(), static_cast<size_t>(batch.elements())}, Shape{1, kSize, kSize}, labels, {},
+            options, seed, epoch, step, {targets.data_as<float>(), static_cast<size_t>(targets.elements())});
 }
 
 TEST(MixBatch, MixupAddsShares) {
@@ -78,6 +78,21 @@ TEST(MixBatch, IsAPureFunctionOfSeedEpochAndStep) {
   EXPECT_NE(kept(1, 2, 3), kept(2, 2, 3));
   EXPECT_NE(kept(1, 2, 3), kept(1, 3, 3));
   EXPECT_NE(kept(1, 2, 3), kept(1, 2, 4));
+}
+
+TEST(MixBatch, APieceWithTheImageBeforeItBecomesWhatTheBatchBecomes) {
+  for (int64_t step = 0; step < 6; ++step) {
+    const MixOptions options{.mixup = 1, .cutmix = 1};
+    Tensor batch = images(4), targets(DType::f32, Shape{4, 3}), as_it_was = images(4);
+    mix(batch, kLabels, options, 7, 0, step, targets);
+    constexpr size_t kPixels = kSize * kSize;
+    std::vector<float> piece(as_it_was.data_as<float>() + 2 * kPixels, as_it_was.data_as<float>() + 4 * kPixels);
+    std::vector<float> shares(6);
+    const MixNeighbour before{{as_it_was.data_as<float>() + kPixels, kPixels}, kLabels[1]};
+    mix_batch(piece, Shape{1, kSize, kSize}, std::span(kLabels).subspan(2), before, options, 7, 0, step, shares);
+    EXPECT_TRUE(std::equal(piece.begin(), piece.end(), batch.data_as<float>() + 2 * kPixels));
+    EXPECT_TRUE(std::equal(shares.begin(), shares.end(), targets.data_as<float>() + 6));
+  }
 }
 
 }  // namespace

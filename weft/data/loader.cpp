@@ -38,10 +38,10 @@ struct Part {
 constexpr double kNewShare = 0.1;  // of a new measurement in what is known
 
 /// So many that workers share a batch, and so few that claiming them takes no time. Of a smaller batch some are empty.
-int parts_of(const DatasetInfo& info, int64_t batch) {
+int parts_of(const DatasetInfo& info, int64_t rows) {
   constexpr int64_t kMostParts = 16, kElementsOfPart = 1 << 16;
-  const int64_t by_size = batch * info.sample_shape.elements() / kElementsOfPart;
-  return static_cast<int>(std::clamp<int64_t>(info.decoded ? batch : by_size, 1, std::min(batch, kMostParts)));
+  const int64_t by_size = rows * info.sample_shape.elements() / kElementsOfPart;
+  return static_cast<int>(std::clamp<int64_t>(info.decoded ? rows : by_size, 1, std::min(rows, kMostParts)));
 }
 
 double now_seconds() {
@@ -54,7 +54,7 @@ struct Loader::Impl {
   Impl(const Dataset& dataset, LoaderOptions given)
       : make(dataset, std::move(given)),
         options(make.options()),
-        parts(parts_of(dataset.info(), make.largest_batch())),
+        parts(parts_of(dataset.info(), make.most_rows())),
         active(options.workers) {}
   ~Impl() {
     {
@@ -158,7 +158,7 @@ void Loader::Impl::ask_ahead(int64_t ticket, const Part& rows) const {
 
 void Loader::Impl::make_whole(Slot& slot, int64_t at, BatchMaker::Scratch& scratch) const {
   begin(slot, at);
-  fill(slot, {0, slot.batch.count}, scratch);
+  fill(slot, {0, slot.rows}, scratch);
   finish(slot);
 }
 
@@ -171,7 +171,7 @@ void Loader::Impl::work(int worker) {
     const int64_t ticket = claimed;
     Slot& slot = slots[static_cast<size_t>(ticket) % slots.size()];
     if (part_claimed == 0) begin(slot, first + ticket);
-    const Part rows = part(part_claimed, slot.batch.count);
+    const Part rows = part(part_claimed, slot.rows);
     if (++part_claimed == parts) {
       part_claimed = 0;
       ++claimed;

@@ -2,12 +2,14 @@
 // samples decoded, augmented and laid into the batch, part by part, so that all workers make the batch that is needed
 // next. Images become normalised f32; other samples are copied as they are. The content of a batch is a pure function
 // of (data set, options, epoch, step): the number of workers, the timing and the step at which a run begins change
-// nothing.
+// nothing. Several loaders may share the batches: each makes other rows of what one alone would make.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "weft/data/augment.h"
 #include "weft/data/batch_course.h"
@@ -18,7 +20,8 @@
 namespace weft::data {
 
 struct LoaderOptions {
-  int64_t batch = 128;
+  int64_t batch = 128;        // of all shares together, as are those of the stages
+  int share = 0, shares = 1;  // of the n rows of a batch those from share * n / shares on, as far as the next share's
   uint64_t seed = 0;
   int workers = 1;         // threads; 0: batches are made inside next()
   bool automatic = false;  // no more of them work at a time than the steps need, by what both are measured to take
@@ -36,12 +39,16 @@ struct LoaderOptions {
 /// Those of the options, or the one of all epochs.
 std::vector<LoaderStage> stages_of(const LoaderOptions& options);
 
+/// Rows of a batch of `count` samples that one of several shares has.
+std::pair<int64_t, int64_t> rows_of_share(int64_t count, int share, int shares);
+
 /// Where stages differ, next() hands out tensors that hold the largest batch of all: of another one the rows, without
 /// gaps, stand at the beginning, and what follows them has no meaning.
 struct Batch {
-  Tensor samples;     // (batch, sample shape): f32, or i32 where samples are tokens; zeros from row `count` on
-  Tensor targets;     // (batch, target shape) in the targets' type
-  int64_t count = 0;  // samples in it; below `batch` only at the end of an epoch without drop_last
+  Tensor samples;     // (rows, sample shape): f32, or i32 where samples are tokens; zeros from row `count` on
+  Tensor targets;     // (rows, target shape) in the targets' type
+  int64_t count = 0;  // samples in it; below the share of a whole batch only at the end of an epoch without drop_last,
+                      // where it may be 0
   int64_t epoch = 0, step = 0;
 };
 

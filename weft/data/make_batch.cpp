@@ -30,10 +30,16 @@ AugmentOptions scaled_augmentation(AugmentOptions options, const Shape& sample, 
 void check_loader_options(const Dataset& dataset, const LoaderOptions& options) {
   check_info(dataset.info());
   const std::string& name = dataset.info().name;
+  check(options.shares >= 1 && options.share >= 0 && options.share < options.shares, "a share of several");
   for (const LoaderStage& stage : stages_of(options)) {
     if (stage.batch < 1) fail(ErrorKind::usage, "[loader] batch {} is too small; at least 1", stage.batch);
     if (stage.batch > (int64_t{1} << 24))
       fail(ErrorKind::usage, "[loader] batch {} is absurdly large; at most {}", stage.batch, int64_t{1} << 24);
+    if (options.drop_last && stage.batch % options.shares != 0) {
+      const int64_t below = stage.batch - stage.batch % options.shares, above = below + options.shares;
+      fail(ErrorKind::usage, "[loader] batch {} cannot be divided into {} equal shares; choose {}{}", stage.batch,
+           options.shares, below > 0 ? fmt::format("{} or ", below) : "", above);
+    }
     if (options.drop_last && dataset.size() < stage.batch)
       fail(ErrorKind::usage, "[loader] '{}' has {} samples, fewer than one batch of {}; choose a smaller batch", name,
            dataset.size(), stage.batch);
@@ -70,6 +76,10 @@ std::vector<LoaderStage> stages_of(const LoaderOptions& options) {
   return options.stages;
 }
 
+std::pair<int64_t, int64_t> rows_of_share(int64_t count, int share, int shares) {
+  return {count * share / shares, count * (share + 1) / shares};
+}
+
 BatchMaker::BatchMaker(const Dataset& dataset, LoaderOptions options)
     : dataset_(dataset),
       options_(checked(dataset, std::move(options))),
@@ -81,10 +91,33 @@ BatchMaker::BatchMaker(const Dataset& dataset, LoaderOptions options)
                        scaled_augmentation(options_.augment, info.sample_shape, stage.image_height)});
 }
 
-int64_t BatchMaker::largest_batch() const {
-  int64_t largest = 0;
-  for (const Stage& stage : stages_) largest = std::max(largest, stage.batch);
-  return largest;
+/// A batch that is not whole may leave a share one row more than a whole one does, but never more than the largest
+/// share.
+int64_t BatchMaker::rows_of(const Stage& stage) const {
+  if (!options_.drop_last) return (stage.batch + options_.shares - 1) / options_.shares;
+  const auto [begin, end] = rows_of_share(stage.batch, options_.share, options_.shares);
+  return end - begin;
+}
+
+int64_t BatchMaker::most_rows() const {
+  int64_t most = 1;
+  for (const Stage& stage : stages_) most = std::max(most, rows_of(stage));
+  return most;
+}
+
+int64_t BatchMaker::count_of(int64_t epoch, int64_t step) const {
+  const int64_t size = stage_of(epoch).batch;
+  return std::min(size, dataset_.size() - step * size);
+}
+
+/// The row before the first of all is the last one.
+int64_t BatchMaker::position_of(const UnfinishedBatch& unfinished, int64_t row) const {
+  const Batch& batch = unfinished.batch;
+  const int64_t count = count_of(batch.epoch, batch.step);
+  const int64_t first = rows_of_share(count, options_.share, options_.shares).first;
+  const bool is_before = row == batch.count;
+  const int64_t at = is_before ? (first == 0 ? count : first) - 1 : first + row;
+  return batch.step * stage_of(batch.epoch).batch + at;
 }
 
 Permutation BatchMaker::order_of(int64_t epoch) const {
@@ -95,32 +128,39 @@ uint64_t BatchMaker::pass_of(int64_t epoch) const {
   return mix(mix(options_.seed, hash_name("pass")), static_cast<uint64_t>(epoch));
 }
 
-UnfinishedBatch BatchMaker::allocate(int64_t batch, const Shape& sample) const {
+UnfinishedBatch BatchMaker::allocate(int64_t rows, const Shape& sample) const {
   const DatasetInfo& info = dataset_.info();
   const auto batched = [&](const Shape& shape) {
     std::vector<int64_t> dims = shape.dims();
-    dims.insert(dims.begin(), batch);
+    dims.insert(dims.begin(), rows);
     return Shape(std::move(dims));
   };
   UnfinishedBatch result;
   result.batch.samples = Tensor(batch_dtype(info), batched(sample));
-  result.batch.targets = options_.mix.on() ? Tensor(DType::f32, Shape{batch, info.classes})
+  result.batch.targets = options_.mix.on() ? Tensor(DType::f32, Shape{rows, info.classes})
                                            : Tensor(info.target_dtype, batched(info.target_shape));
-  if (options_.mix.on()) result.labels.resize(static_cast<size_t>(batch));
+  if (options_.mix.on()) result.labels.resize(static_cast<size_t>(rows) + 1);
   return result;
 }
 
 UnfinishedBatch BatchMaker::allocate(int64_t epoch) const {
-  return allocate(stage_of(epoch).batch, stage_of(epoch).sample);
+  UnfinishedBatch result = allocate(rows_of(stage_of(epoch)), stage_of(epoch).sample);
+  if (mixes_a_share()) result.before = Tensor(DType::f32, stage_of(epoch).sample);
+  return result;
 }
 
 /// As many samples of the first stage's shape as hold the batch of any stage: small batches of large images too.
 UnfinishedBatch BatchMaker::allocate_largest() const {
   const Shape& sample = stages_.front().sample;
-  int64_t elements = 0;
-  for (const Stage& stage : stages_) elements = std::max(elements, stage.batch * stage.sample.elements());
+  int64_t elements = 0, largest_sample = 0;
+  for (const Stage& stage : stages_) {
+    elements = std::max(elements, rows_of(stage) * stage.sample.elements());
+    largest_sample = std::max(largest_sample, stage.sample.elements());
+  }
   const int64_t samples = (elements + sample.elements() - 1) / sample.elements();
-  return allocate(std::max(samples, largest_batch()), sample);
+  UnfinishedBatch result = allocate(std::max(samples, most_rows()), sample);
+  if (mixes_a_share()) result.before = Tensor(DType::f32, Shape{largest_sample});
+  return result;
 }
 
 BatchMaker::Scratch BatchMaker::make_scratch() const {
@@ -170,18 +210,21 @@ void BatchMaker::begin(UnfinishedBatch& unfinished, int64_t epoch, int64_t step)
   Batch& batch = unfinished.batch;
   batch.epoch = epoch;
   batch.step = step;
-  const int64_t size = stage_of(epoch).batch;
-  batch.count = std::min(size, dataset_.size() - step * size);
+  const auto [first, last] = rows_of_share(count_of(epoch, step), options_.share, options_.shares);
+  batch.count = last - first;
+  unfinished.rows = batch.count + (mixes_a_share() ? 1 : 0);
 }
 
 void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permutation& order, Scratch& scratch) const {
   Batch& batch = unfinished.batch;
   const DatasetInfo& info = dataset_.info();
   const Stage& stage = stage_of(batch.epoch);
-  const int64_t at = batch.step * stage.batch + row;
+  const int64_t at = position_of(unfinished, row);
+  const bool is_before = row == batch.count;  // the first one of a share
   const SampleKey key{options_.shuffle ? order[at] : at, pass_of(batch.epoch)};
   const auto sample_bytes = static_cast<size_t>(stage.sample.elements() * size_of(batch.samples.dtype()));
-  auto* sample = batch.samples.data_as<uint8_t>() + static_cast<size_t>(row) * sample_bytes;
+  auto* sample = is_before ? unfinished.before.data_as<uint8_t>()
+                           : batch.samples.data_as<uint8_t>() + static_cast<size_t>(row) * sample_bytes;
   if (normalization_)
     fill_image(scratch, key.index, batch.epoch, {reinterpret_cast<float*>(sample), sample_bytes / sizeof(float)});
   else
@@ -200,12 +243,15 @@ void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permut
 void BatchMaker::finish(UnfinishedBatch& unfinished) const {
   Batch& batch = unfinished.batch;
   const Stage& stage = stage_of(batch.epoch);
-  const auto rows = static_cast<size_t>(stage.batch), count = static_cast<size_t>(batch.count);
+  const auto rows = static_cast<size_t>(rows_of(stage)), count = static_cast<size_t>(batch.count);
   const auto sample_elements = static_cast<size_t>(stage.sample.elements());
-  if (options_.mix.on())
+  if (options_.mix.on()) {
+    std::optional<MixNeighbour> before;
+    if (mixes_a_share()) before = {{unfinished.before.data_as<float>(), sample_elements}, unfinished.labels[count]};
     return mix_batch({batch.samples.data_as<float>(), rows * sample_elements}, stage.sample,
-                     {unfinished.labels.data(), rows}, options_.mix, options_.seed, batch.epoch, batch.step,
+                     {unfinished.labels.data(), rows}, before, options_.mix, options_.seed, batch.epoch, batch.step,
                      {batch.targets.data_as<float>(), rows * static_cast<size_t>(dataset_.info().classes)});
+  }
   const size_t sample_bytes = sample_elements * static_cast<size_t>(size_of(batch.samples.dtype()));
   const auto target_bytes = static_cast<size_t>(dataset_.info().target_bytes());
   std::memset(batch.samples.data_as<uint8_t>() + count * sample_bytes, 0, (rows - count) * sample_bytes);
@@ -226,8 +272,10 @@ Tensor BatchMaker::sample(int64_t index, int64_t epoch) const {
 void BatchMaker::will_need(int64_t epoch, int64_t step, int64_t first_row, int64_t last_row) const {
   if (!dataset_.info().decoded) return;
   const Permutation order = order_of(epoch);
-  const int64_t begin = step * stage_of(epoch).batch, end = std::min(begin + last_row, dataset_.size());
-  for (int64_t at = begin + first_row; at < end; ++at) dataset_.will_need(options_.shuffle ? order[at] : at);
+  const auto [first, last] = rows_of_share(count_of(epoch, step), options_.share, options_.shares);
+  const int64_t begin = step * stage_of(epoch).batch + first;
+  for (int64_t row = first_row; row < std::min(last_row, last - first); ++row)
+    dataset_.will_need(options_.shuffle ? order[begin + row] : begin + row);
 }
 
 }  // namespace weft::data

@@ -13,7 +13,9 @@ namespace weft::data {
 /// A batch with what must be known of all its rows to end it.
 struct UnfinishedBatch {
   Batch batch;
-  std::vector<int32_t> labels;  // of one that is mixed
+  int64_t rows = 0;  // to make: those of the batch, and behind them, where a share is mixed, that before its first
+  std::vector<int32_t> labels;  // of rows that are mixed
+  Tensor before;                // the sample of such a row
 };
 
 class BatchMaker {
@@ -48,19 +50,27 @@ class BatchMaker {
   /// The samples of an epoch, in the order of its rows.
   Permutation order_of(int64_t epoch) const;
   const BatchCourse& course() const { return course_; }
-  int64_t largest_batch() const;
+  /// Of any batch, at least 1.
+  int64_t most_rows() const;
   const Dataset& dataset() const { return dataset_; }
   const LoaderOptions& options() const { return options_; }
 
  private:
   /// Images as an epoch has them.
   struct Stage {
-    int64_t batch = 0;
+    int64_t batch = 0;  // of all shares
     Shape sample;
     AugmentOptions augment;
   };
   const Stage& stage_of(int64_t epoch) const { return stages_[course_.stage_of(epoch)]; }
-  UnfinishedBatch allocate(int64_t batch, const Shape& sample) const;
+  UnfinishedBatch allocate(int64_t rows, const Shape& sample) const;
+  /// Of a batch of this stage that is whole.
+  int64_t rows_of(const Stage& stage) const;
+  /// Those of all shares in this batch.
+  int64_t count_of(int64_t epoch, int64_t step) const;
+  /// Where a row of the share stands among the samples of the epoch.
+  int64_t position_of(const UnfinishedBatch& unfinished, int64_t row) const;
+  bool mixes_a_share() const { return options_.mix.on() && options_.shares > 1; }
   void fill_target(Scratch& scratch, const SampleKey& key, int64_t epoch, std::span<uint8_t> target) const;
   void fill_image(Scratch& scratch, int64_t index, int64_t epoch, std::span<float> target) const;
   uint64_t pass_of(int64_t epoch) const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "weft/tensor/tensor.h"
@@ -15,9 +16,18 @@ struct MixOptions {
   bool on() const { return mixup > 0 || cutmix > 0; }
 };
 
-/// Mixes `images` of shape (C,H,W), one per label, in place, each with the one before it (the first with the last), and
-/// writes the shares of the classes to `targets` (N,classes). A pure function of seed, epoch and step.
-void mix_batch(std::span<float> images, const Shape& shape, std::span<const int32_t> labels, const MixOptions& options,
-               uint64_t seed, int64_t epoch, int64_t step, std::span<float> targets);
+/// The image before the first of those that are mixed, and its label.
+struct MixNeighbour {
+  std::span<const float> image;
+  int32_t label = 0;
+};
+
+/// Mixes `images` of shape (C,H,W), one per label, in place, each with the one before it (the first with `before`,
+/// where that is given, else with the last), and writes the shares of the classes to `targets` (N,classes). A pure
+/// function of seed, epoch and step: consecutive pieces of a batch, each with the image before it, become what the
+/// batch becomes.
+void mix_batch(std::span<float> images, const Shape& shape, std::span<const int32_t> labels,
+               const std::optional<MixNeighbour>& before, const MixOptions& options, uint64_t seed, int64_t epoch,
+               int64_t step, std::span<float> targets);
 
 }  // namespace weft::data

@@ -1,0 +1,158 @@
+// The shares of several loaders, one after the other, are the batches of one alone, bit for bit.
+#include <cstring>
+
+#include "tests/data/idx_bytes.h"
+#include "weft/data/loader.h"
+
+namespace weft::data {
+namespace {
+
+constexpr int64_t kClasses = 7;
+
+/// Images of 3x4 pixels in one channel, no two alike.
+MemoryDataset images(int64_t count) {
+  std::vector<uint8_t> pixels, labels;
+  for (int64_t sample = 0; sample < count; ++sample) {
+    labels.push_back(static_cast<uint8_t>(sample % kClasses));
+    for (int64_t pixel = 0; pixel < 12; ++pixel)
+      pixels.push_back(static_cast<uint8_t>((sample * 31 + pixel * 17 + sample * pixel) % 251));
+  }
+  return MemoryDataset({"images", Shape{1, 3, 4}, kClasses, {}}, std::move(pixels), std::move(labels));
+}
+
+LoaderOptions options_for(int64_t batch) {
+  LoaderOptions options;
+  options.batch = batch;
+  options.seed = 5;
+  options.workers = 2;
+  options.prefetch = 2;
+  options.shuffle = options.drop_last = true;
+  options.statistics = {{0.4f}, {0.2f}};
+  return options;
+}
+
+LoaderOptions augmented(int64_t batch) {
+  LoaderOptions options = options_for(batch);
+  options.augment.crop_padding = 1;
+  options.augment.flip = Flip::random;
+  options.augment.erasing = 0.5;
+  options.augment.rotate = 20;
+  return options;
+}
+
+/// Of both tensors the rows that count, one behind the other.
+struct Rows {
+  std::string samples, targets;
+  int64_t count = 0;
+  void add(const Batch& batch, int64_t sample_bytes, int64_t target_bytes) {
+    samples.append(static_cast<const char*>(batch.samples.data()), static_cast<size_t>(batch.count * sample_bytes));
+    targets.append(static_cast<const char*>(batch.targets.data()), static_cast<size_t>(batch.count * target_bytes));
+    count += batch.count;
+  }
+};
+
+/// Compares so many batches from a place on.
+void expect_shares_make_whole(const Dataset& dataset, const LoaderOptions& options, int shares, int64_t epoch = 0,
+                              int64_t step = 0, int batches = 12) {
+  Loader whole(dataset, options);
+  std::vector<std::unique_ptr<Loader>> parts;
+  for (int share = 0; share < shares; ++share) {
+    LoaderOptions own = options;
+    own.share = share;
+    own.shares = shares;
+    own.workers = share % 3;
+    parts.push_back(std::make_unique<Loader>(dataset, own));
+    ASSERT_EQ(parts.back()->steps_per_epoch(), whole.steps_per_epoch());
+    parts.back()->start(epoch, step);
+  }
+  whole.start(epoch, step);
+  for (int number = 0; number < batches; ++number) {
+    const Batch& wanted = whole.next();
+    const BatchCourse course(dataset.size(), options.drop_last, stages_of(options));
+    const Shape sample =
+        scaled_shape(dataset.info().sample_shape, stages_of(options)[course.stage_of(wanted.epoch)].image_height);
+    const int64_t sample_bytes = sample.elements() * size_of(wanted.samples.dtype());
+    const int64_t target_bytes = options.mix.on() ? kClasses * size_of(DType::f32) : dataset.info().target_bytes();
+    Rows all, together, directly;
+    all.add(wanted, sample_bytes, target_bytes);
+    for (const std::unique_ptr<Loader>& part : parts) {
+      const Batch& batch = part->next();
+      ASSERT_EQ(batch.epoch, wanted.epoch);
+      ASSERT_EQ(batch.step, wanted.step);
+      if (options.drop_last) {
+        ASSERT_EQ(batch.count * shares, wanted.count);
+      }
+      together.add(batch, sample_bytes, target_bytes);
+      directly.add(part->load_batch(batch.epoch, batch.step), sample_bytes, target_bytes);
+    }
+    ASSERT_EQ(together.count, wanted.count);
+    ASSERT_TRUE(together.samples == all.samples && together.targets == all.targets) << shares << " at " << number;
+    ASSERT_TRUE(directly.samples == all.samples && directly.targets == all.targets) << shares << " at " << number;
+  }
+}
+
+TEST(LoaderShares, OfPlainBatches) {
+  const MemoryDataset dataset = images(50);
+  for (const int shares : {1, 2, 3, 4, 12}) expect_shares_make_whole(dataset, options_for(12), shares);
+}
+
+TEST(LoaderShares, OfAugmentedBatches) {
+  const MemoryDataset dataset = images(50);
+  for (const int shares : {2, 4, 12}) expect_shares_make_whole(dataset, augmented(12), shares);
+}
+
+TEST(LoaderShares, OfMixedBatchesWhoseNeighboursLieInOtherShares) {
+  const MemoryDataset dataset = images(50);
+  for (const MixOptions mix : {MixOptions{.mixup = 0.8, .cutmix = 0}, {.mixup = 0, .cutmix = 1}, {0.4, 1}})
+    for (const int shares : {1, 2, 3, 12}) {
+      LoaderOptions options = augmented(12);
+      options.mix = mix;
+      expect_shares_make_whole(dataset, options, shares);
+    }
+}
+
+TEST(LoaderShares, OfBatchesAndImagesThatChangeBetweenEpochs) {
+  const MemoryDataset dataset = images(50);
+  for (const double mixup : {0.0, 0.8}) {
+    LoaderOptions options = augmented(1);
+    options.mix.mixup = mixup;
+    options.stages = {{0, 12, 0}, {1, 24, 6}, {2, 6, 2}};
+    for (const int shares : {2, 6}) expect_shares_make_whole(dataset, options, shares, 0, 0, 20);
+  }
+}
+
+TEST(LoaderShares, FromTheMiddleOfAnEpoch) {
+  const MemoryDataset dataset = images(50);
+  LoaderOptions options = augmented(12);
+  options.mix.cutmix = 1;
+  for (const int shares : {2, 4}) expect_shares_make_whole(dataset, options, shares, 3, 2);
+}
+
+TEST(LoaderShares, OfIncompleteBatchesInEvaluation) {
+  const MemoryDataset dataset = images(50);
+  for (const int64_t batch : {4, 7, 16, 49, 60})
+    for (const int shares : {2, 3, 5}) {
+      LoaderOptions options = options_for(batch);
+      options.shuffle = options.drop_last = false;
+      expect_shares_make_whole(dataset, options, shares, 0, 0, 14);
+    }
+}
+
+TEST(LoaderShares, MoreOfThemThanSamplesLeaveSomeWithNone) {
+  const MemoryDataset dataset = images(3);
+  LoaderOptions options = options_for(8);
+  options.shuffle = options.drop_last = false;
+  expect_shares_make_whole(dataset, options, 5, 0, 0, 3);
+}
+
+TEST(LoaderSharesErrors, ABatchThatCannotBeDividedNamesTheNearest) {
+  const MemoryDataset dataset = images(50);
+  LoaderOptions options = options_for(10);
+  options.shares = 4;
+  expect_error([&] { Loader(dataset, options); }, ErrorKind::usage, {"batch 10", "4 equal shares", "8 or 12"});
+  options.batch = 3;
+  expect_error([&] { Loader(dataset, options); }, ErrorKind::usage, {"batch 3", "choose 4"});
+}
+
+}  // namespace
+}  // namespace weft::data
