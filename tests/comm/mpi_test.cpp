@@ -1,0 +1,192 @@
+// The communicator over MPI. A test whose name begins with Ranks runs itself again under mpirun, once per rank; the
+// bodies, InMpi.*, are skipped elsewhere.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "weft/base/error.h"
+#include "weft/comm/collectives.h"
+#include "weft/comm/exchange.h"
+#include "weft/comm/mpi/launcher.h"
+#include "weft/comm/mpi/session.h"
+
+namespace weft::comm {
+namespace {
+
+struct Outcome {
+  int exit_code = 0;
+  std::string output;
+  double seconds = 0;
+};
+
+Outcome mpirun(int ranks, const std::string& test, const std::string& environment = "") {
+  std::array<char, 4096> self{};
+  if (readlink("/proc/self/exe", self.data(), self.size() - 1) < 0) return {1, "no /proc", 0};
+  const std::string command = fmt::format(
+      "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "
+      "OMPI_MCA_plm_rsh_agent=/bin/false {} timeout 60 mpirun -n {} {} --gtest_color=no --gtest_filter=InMpi.{} 2>&1",
+      environment, ranks, self.data(), test);
+  const auto begin = std::chrono::steady_clock::now();
+  FILE* pipe = popen(command.c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> buffer{};
+  while (const size_t got = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.output.append(buffer.data(), got);
+  const int status = pclose(pipe);
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outcome;
+}
+
+void expect_all_pass(const Outcome& outcome, int ranks) {
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  int passed = 0;
+  for (size_t at = 0; (at = outcome.output.find("[  PASSED  ] 1 test", at)) != std::string::npos; ++at) ++passed;
+  EXPECT_EQ(passed, ranks) << outcome.output;
+}
+
+class InMpi : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!started_by_launcher()) GTEST_SKIP() << "runs under mpirun, by the tests Ranks.*";
+  }
+};
+
+TEST_F(InMpi, Exchange) {
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  double sum = ranks.rank() + 1;
+  all_reduce_sum(ranks, std::span(&sum, 1), "sum");
+  EXPECT_EQ(sum, ranks.size() * (ranks.size() + 1) / 2.0);
+  const auto names = all_gather(ranks, "rank " + std::to_string(ranks.rank()), "names");
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    EXPECT_EQ(names[static_cast<size_t>(rank)], "rank " + std::to_string(rank));
+  const std::string large(70'000'000, 'x');  // more than one message
+  if (ranks.size() == 2) {
+    EXPECT_EQ(broadcast(ranks, 1, ranks.rank() == 1 ? large : "", "large").size(), large.size());
+  }
+  session.finish();
+}
+
+TEST_F(InMpi, SharedMemory) {
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  const Member& me = ranks.members()[static_cast<size_t>(ranks.rank())];
+  for (const int64_t bytes : {int64_t{64}, int64_t{5'000'000}}) {
+    const auto memory = ranks.share(bytes);
+    EXPECT_EQ(memory->part(me.local_rank)[bytes - 1], std::byte{0});
+    barrier(ranks, "before writing");
+    memory->part(me.local_rank)[bytes - 1] = static_cast<std::byte>(ranks.rank() + 1);
+    barrier(ranks, "after writing");
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      const Member& other = ranks.members()[static_cast<size_t>(rank)];
+      if (other.host_index != me.host_index) continue;
+      EXPECT_EQ(memory->part(other.local_rank)[bytes - 1], static_cast<std::byte>(rank + 1));
+    }
+  }
+  session.finish();
+}
+
+TEST_F(InMpi, HostsOfTwo) {
+  MpiSession session;
+  const auto& members = session.communicator().members();
+  for (int rank = 0; rank < session.communicator().size(); ++rank) {
+    EXPECT_EQ(members[static_cast<size_t>(rank)].host_index, rank / 2);
+    EXPECT_EQ(members[static_cast<size_t>(rank)].local_rank, rank % 2);
+  }
+  session.finish();
+}
+
+TEST_F(InMpi, AllReduce) {
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  {
+    Collectives collectives(ranks, {});
+    for (const int64_t elements : {int64_t{10}, int64_t{300'000}}) {
+      const CollectiveId id = collectives.prepare({"x", DType::f32, Reduction::sum, {elements}});
+      const auto memory = collectives.allocate(elements * 4);
+      void* const tensor = memory.get();
+      for (int step = 0; step < 4; ++step) {
+        for (int64_t i = 0; i < elements; ++i)
+          static_cast<float*>(tensor)[i] = static_cast<float>(ranks.rank() + step + i % 3);
+        collectives.start(id, std::span(&tensor, 1));
+        collectives.wait(id);
+        const int size = ranks.size();
+        for (int64_t i = 0; i < elements; ++i)
+          ASSERT_EQ(static_cast<float*>(tensor)[i], static_cast<float>(size * (size - 1) / 2 + size * (step + i % 3)));
+      }
+    }
+  }
+  session.finish();
+}
+
+/// Ends as a program would.
+void report_and_abort(MpiSession& session, const Error& error) {
+  if (session.claims_report()) fmt::print("REPORT {}\n", error.what());
+  std::fflush(stdout);
+  session.abort(3);
+}
+
+void lose_rank_1(int signal_number) {
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  try {
+    barrier(ranks, "the first step");
+    if (ranks.rank() == 1) raise(signal_number);
+    barrier(ranks, "the second step", {.silence_seconds = 1});
+  } catch (const Error& error) {
+    report_and_abort(session, error);
+  }
+  FAIL() << "the barrier passed";
+}
+
+TEST_F(InMpi, StoppedRank) { lose_rank_1(SIGSTOP); }
+
+TEST_F(InMpi, FailingRank) {
+  MpiSession session;
+  try {
+    if (session.communicator().rank() == 1) fail(ErrorKind::numeric, "the loss is NaN");
+    barrier(session.communicator(), "the second step");
+  } catch (const Error& error) {
+    report_and_abort(session, error);
+  }
+}
+
+TEST(Ranks, ExchangeOverMpi) { expect_all_pass(mpirun(3, "Exchange"), 3); }
+TEST(Ranks, ExchangeLargeMessages) { expect_all_pass(mpirun(2, "Exchange"), 2); }
+TEST(Ranks, SeeEachOthersMemory) { expect_all_pass(mpirun(3, "SharedMemory"), 3); }
+TEST(Ranks, SeeTheMemoryOfTheirOwnHostOnly) { expect_all_pass(mpirun(4, "SharedMemory", "WEFT_RANKS_PER_HOST=2"), 4); }
+TEST(Ranks, CountAsHostsOnDemand) { expect_all_pass(mpirun(5, "HostsOfTwo", "WEFT_RANKS_PER_HOST=2"), 5); }
+TEST(Ranks, ReduceOnOneHost) { expect_all_pass(mpirun(2, "AllReduce"), 2); }
+TEST(Ranks, ReduceOnThreeHosts) { expect_all_pass(mpirun(3, "AllReduce", "WEFT_RANKS_PER_HOST=1"), 3); }
+TEST(Ranks, ReduceOnTwoHostsOfTwo) { expect_all_pass(mpirun(4, "AllReduce", "WEFT_RANKS_PER_HOST=2"), 4); }
+TEST(Ranks, ReduceOnAnUnevenLastHost) { expect_all_pass(mpirun(3, "AllReduce", "WEFT_RANKS_PER_HOST=2"), 3); }
+
+class RanksLose : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Hosts, RanksLose, testing::Values("", "WEFT_RANKS_PER_HOST=1"));
+
+TEST_P(RanksLose, AStoppedRankWithinBoundedTimeAndNameIt) {
+  const Outcome outcome = mpirun(3, "StoppedRank", GetParam());
+  EXPECT_NE(outcome.output.find("REPORT [the second step]: rank 1 on host"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("no sign of life"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_LT(outcome.seconds, 20);
+}
+
+TEST(Ranks, LoseARankThatFailsAndAllEnd) {
+  const Outcome outcome = mpirun(3, "FailingRank");
+  EXPECT_NE(outcome.output.find("REPORT the loss is NaN"), std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find("REPORT ["), std::string::npos) << "a rank reports what follows: " << outcome.output;
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_LT(outcome.seconds, 20);
+}
+
+}  // namespace
+}  // namespace weft::comm

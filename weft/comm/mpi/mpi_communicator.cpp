@@ -1,0 +1,294 @@
+#include "weft/comm/mpi/mpi_communicator.h"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "weft/base/error.h"
+#include "weft/comm/mpi/memory_file.h"
+#include "weft/comm/mpi/signs_of_life.h"
+#include "weft/comm/patience.h"
+#include "weft/comm/tags.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft::comm {
+
+namespace {
+
+void require(int code, const char* what) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  fail(ErrorKind::communication, "MPI cannot {}: {}", what, text.data());
+}
+
+/// What the ranks of a host see of each other before anything else.
+struct HostBoard {
+  SignsOfLife::Counter signs_of_life;
+  std::atomic<uint32_t> is_reported;  // of the host's first rank
+};
+
+class Parts final : public SharedMemory {
+ public:
+  Parts(int64_t bytes, std::vector<std::shared_ptr<std::byte>> parts) : bytes_(bytes), parts_(std::move(parts)) {}
+  int64_t bytes() const override { return bytes_; }
+  std::byte* part(int local_rank) const override { return parts_[static_cast<size_t>(local_rank)].get(); }
+
+ private:
+  int64_t bytes_;
+  std::vector<std::shared_ptr<std::byte>> parts_;
+};
+
+/// How a rank describes itself to all others.
+struct Card {
+  std::array<char, 128> host{};
+  int32_t first_of_host = 0;  // the lowest rank of its host
+  int64_t process = 0;
+};
+
+int ranks_per_host() {
+  const char* text = std::getenv("WEFT_RANKS_PER_HOST");
+  return text == nullptr ? 0 : std::max(0, std::atoi(text));
+}
+
+}  // namespace
+
+struct MpiCommunicator::Impl {
+  MPI_Comm world = MPI_COMM_NULL;  // a duplicate, so that nobody else's messages meet ours
+  int rank = 0;
+  std::vector<Member> members;
+  std::vector<int> peers_on_host;                  // all ranks of this host by local rank, this one among them
+  std::vector<std::shared_ptr<std::byte>> boards;  // of those ranks
+
+  std::mutex mutex;  // of all calls to MPI, and of what follows
+  std::vector<MPI_Request> requests;
+  std::vector<int64_t> unused_requests;
+
+  std::vector<int> remote_peers;
+  std::vector<MPI_Request> signs_received, signs_sent;  // per remote peer
+  std::vector<uint64_t> received_signs;
+  uint64_t sent_sign = 0;
+  std::unique_ptr<SignsOfLife> signs_of_life;
+  bool is_open = true;
+
+  HostBoard& board(size_t local_rank) { return *reinterpret_cast<HostBoard*>(boards[local_rank].get()); }
+
+  /// Groups the ranks into hosts whose ranks can share memory; sets `boards` where there is such a host.
+  Card introduce();
+  void set_members(const Card& mine);
+  void exchange_signs(std::vector<char>& heard);
+
+  int64_t take_request() {
+    if (unused_requests.empty()) {
+      requests.push_back(MPI_REQUEST_NULL);
+      unused_requests.push_back(static_cast<int64_t>(requests.size()) - 1);
+    }
+    const int64_t index = unused_requests.back();
+    unused_requests.pop_back();
+    return index;
+  }
+};
+
+Card MpiCommunicator::Impl::introduce() {
+  Card card;
+  card.process = getpid();
+  std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
+  int length = 0;
+  require(MPI_Get_processor_name(name.data(), &length), "tell the name of this host");
+  std::string host(name.data());
+  MPI_Comm neighbours = MPI_COMM_NULL;
+  require(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &neighbours), "tell hosts apart");
+  if (const int each = ranks_per_host(); each > 0) {
+    MPI_Comm pretended = MPI_COMM_NULL;
+    require(MPI_Comm_split(neighbours, rank / each, rank, &pretended), "split ranks into hosts");
+    MPI_Comm_free(&neighbours);
+    neighbours = pretended;
+    host += fmt::format("#{}", rank / each);
+  }
+  host.copy(card.host.data(), card.host.size() - 1);
+  require(MPI_Allreduce(&rank, &card.first_of_host, 1, MPI_INT32_T, MPI_MIN, neighbours), "number hosts");
+
+  int count = 0;
+  MPI_Comm_size(neighbours, &count);
+  MemoryFile own(sizeof(HostBoard));
+  std::vector<MemoryFileAddress> addresses(static_cast<size_t>(count));
+  const MemoryFileAddress mine = own.address();
+  require(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, addresses.data(), sizeof mine, MPI_BYTE, neighbours),
+          "gather addresses on this host");
+  int can_share = 1;
+  try {
+    for (const MemoryFileAddress& address : addresses)
+      boards.push_back(address.process == mine.process ? own.map() : map_memory_file(address));
+  } catch (const Error&) {
+    can_share = 0;
+  }
+  int all_can = 0;  // it is also the moment after which all have opened all
+  require(MPI_Allreduce(&can_share, &all_can, 1, MPI_INT, MPI_MIN, neighbours), "agree on shared memory");
+  MPI_Comm_free(&neighbours);
+  if (all_can == 0) {
+    card.first_of_host = rank;
+    boards = {own.map()};
+  }
+  return card;
+}
+
+void MpiCommunicator::Impl::set_members(const Card& mine) {
+  int size = 0;
+  MPI_Comm_size(world, &size);
+  std::vector<Card> cards(static_cast<size_t>(size));
+  require(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, cards.data(), sizeof mine, MPI_BYTE, world), "gather hosts");
+  std::vector<int> firsts;
+  for (int other = 0; other < size; ++other) {
+    const Card& card = cards[static_cast<size_t>(other)];
+    Member member{.host = card.host.data(), .host_index = 0, .local_rank = 0, .process = card.process};
+    const auto found = std::find(firsts.begin(), firsts.end(), card.first_of_host);
+    member.host_index = static_cast<int>(found - firsts.begin());
+    if (found == firsts.end()) firsts.push_back(card.first_of_host);
+    for (const Member& before : members) member.local_rank += before.host_index == member.host_index ? 1 : 0;
+    members.push_back(member);
+    (card.first_of_host == mine.first_of_host ? peers_on_host : remote_peers).push_back(other);
+  }
+}
+
+void MpiCommunicator::Impl::exchange_signs(std::vector<char>& heard) {
+  const std::lock_guard lock(mutex);
+  if (!is_open) return;
+  for (size_t i = 0; i < remote_peers.size(); ++i) {
+    const int peer = remote_peers[i];
+    int done = 0;
+    // Several may have come while this rank slept.
+    while (MPI_Test(&signs_received[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0) {
+      heard[static_cast<size_t>(peer)] = 1;
+      if (MPI_Irecv(&received_signs[i], 1, MPI_UINT64_T, peer, kSignOfLifeTag, world, &signs_received[i]) !=
+          MPI_SUCCESS)
+        break;
+    }
+    // No second one before the first has gone: they would pile up before a rank that is stopped.
+    if (MPI_Test(&signs_sent[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0)
+      MPI_Isend(&sent_sign, 1, MPI_UINT64_T, peer, kSignOfLifeTag, world, &signs_sent[i]);
+  }
+}
+
+MpiCommunicator::MpiCommunicator() : impl_(std::make_unique<Impl>()) {
+  Impl& impl = *impl_;
+  require(MPI_Comm_dup(MPI_COMM_WORLD, &impl.world), "duplicate its communicator");
+  MPI_Comm_set_errhandler(impl.world, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(impl.world, &impl.rank);
+  impl.set_members(impl.introduce());
+  std::vector<SignsOfLife::Counter*> counters(impl.members.size(), nullptr);
+  for (size_t i = 0; i < impl.peers_on_host.size(); ++i)
+    counters[static_cast<size_t>(impl.peers_on_host[i])] = &impl.board(i).signs_of_life;
+  impl.signs_received.resize(impl.remote_peers.size(), MPI_REQUEST_NULL);
+  impl.signs_sent.resize(impl.remote_peers.size(), MPI_REQUEST_NULL);
+  impl.received_signs.resize(impl.remote_peers.size(), 0);
+  impl.sent_sign = 1;
+  for (size_t i = 0; i < impl.remote_peers.size(); ++i)
+    require(MPI_Irecv(&impl.received_signs[i], 1, MPI_UINT64_T, impl.remote_peers[i], kSignOfLifeTag, impl.world,
+                      &impl.signs_received[i]),
+            "receive");
+  impl.signs_of_life = std::make_unique<SignsOfLife>(impl.rank, std::move(counters),
+                                                     [&impl](std::vector<char>& heard) { impl.exchange_signs(heard); });
+}
+
+MpiCommunicator::~MpiCommunicator() { close(); }
+
+void MpiCommunicator::close() {
+  if (!impl_->is_open) return;
+  impl_->signs_of_life->stop();
+  const std::lock_guard lock(impl_->mutex);
+  impl_->is_open = false;
+  for (MPI_Request& request : impl_->signs_received) {
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+  }
+  for (MPI_Request& request : impl_->signs_sent)
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+}
+
+int MpiCommunicator::rank() const { return impl_->rank; }
+const std::vector<Member>& MpiCommunicator::members() const { return impl_->members; }
+
+Ticket MpiCommunicator::send(int peer, int tag, std::span<const std::byte> bytes) {
+  weft::check(bytes.size() <= INT_MAX, "a message of more than 2 GB");
+  const std::lock_guard lock(impl_->mutex);
+  const int64_t index = impl_->take_request();
+  require(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world,
+                    &impl_->requests[static_cast<size_t>(index)]),
+          "send");
+  return {index};
+}
+
+Ticket MpiCommunicator::receive(int peer, int tag, std::span<std::byte> bytes) {
+  weft::check(bytes.size() <= INT_MAX, "a message of more than 2 GB");
+  const std::lock_guard lock(impl_->mutex);
+  const int64_t index = impl_->take_request();
+  require(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world,
+                    &impl_->requests[static_cast<size_t>(index)]),
+          "receive");
+  return {index};
+}
+
+bool MpiCommunicator::is_done(Ticket ticket) {
+  const std::lock_guard lock(impl_->mutex);
+  int done = 0;
+  require(MPI_Test(&impl_->requests[static_cast<size_t>(ticket.id)], &done, MPI_STATUS_IGNORE), "finish a message");
+  if (done != 0) impl_->unused_requests.push_back(ticket.id);
+  return done != 0;
+}
+
+std::shared_ptr<SharedMemory> MpiCommunicator::share(int64_t bytes) {
+  const auto& peers = impl_->peers_on_host;
+  const MemoryFile own(bytes);
+  std::vector<std::shared_ptr<std::byte>> parts;
+  if (peers.size() == 1) return std::make_shared<Parts>(bytes, std::vector{own.map()});
+  const WaitLimits limits;
+  const Purpose purpose{"share memory", {}, {}};
+  // Twice around: the second time when all peers' files are open, or after a peer's failure.
+  const auto exchange = [&](const MemoryFileAddress& mine) {
+    std::vector<MemoryFileAddress> theirs(peers.size());
+    std::vector<Ticket> tickets;
+    for (size_t i = 0; i < peers.size(); ++i) {
+      if (peers[i] == impl_->rank) continue;
+      tickets.push_back(receive(peers[i], kSharedMemoryTag, std::as_writable_bytes(std::span(&theirs[i], 1))));
+      tickets.push_back(send(peers[i], kSharedMemoryTag, std::as_bytes(std::span(&mine, 1))));
+    }
+    for (size_t i = 0, next = 0; i < peers.size(); ++i)
+      for (int k = 0; k < 2 && peers[i] != impl_->rank; ++k) await(*this, tickets[next++], peers[i], limits, purpose);
+    return theirs;
+  };
+  MemoryFileAddress mine = own.address();
+  const std::vector<MemoryFileAddress> addresses = exchange(mine);
+  std::string problem;
+  for (size_t i = 0; i < peers.size() && problem.empty(); ++i) {
+    try {
+      if (peers[i] != impl_->rank && addresses[i].bytes != mine.bytes)
+        fail(ErrorKind::communication, "[share memory] {} shares {} bytes where this rank shares {}",
+             name_of_rank(*this, peers[i]), addresses[i].bytes, mine.bytes);
+      parts.push_back(peers[i] == impl_->rank ? own.map() : map_memory_file(addresses[i]));
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+  mine.descriptor = problem.empty() ? mine.descriptor : -1;
+  const std::vector<MemoryFileAddress> ends = exchange(mine);
+  if (!problem.empty()) throw Error(ErrorKind::communication, problem);
+  for (size_t i = 0; i < peers.size(); ++i)
+    if (peers[i] != impl_->rank && ends[i].descriptor < 0)
+      fail(ErrorKind::communication, "[share memory] {} could not share {} bytes", name_of_rank(*this, peers[i]),
+           bytes);
+  return std::make_shared<Parts>(bytes, std::move(parts));
+}
+
+double MpiCommunicator::seconds_silent(int peer) const { return impl_->signs_of_life->seconds_silent(peer); }
+
+bool MpiCommunicator::claims_report() { return impl_->board(0).is_reported.exchange(1) == 0; }
+
+}  // namespace weft::comm

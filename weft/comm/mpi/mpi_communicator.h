@@ -1,0 +1,37 @@
+// The seam over Open MPI, or any MPI from version 3 on.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "weft/comm/communicator.h"
+
+namespace weft::comm {
+
+class MpiCommunicator final : public Communicator {
+ public:
+  /// Of all ranks that MPI started, all of which construct it. MPI must have been initialised for calls from several
+  /// threads, one at a time.
+  MpiCommunicator();
+  ~MpiCommunicator() override;
+
+  int rank() const override;
+  const std::vector<Member>& members() const override;
+  Ticket send(int peer, int tag, std::span<const std::byte> bytes) override;
+  Ticket receive(int peer, int tag, std::span<std::byte> bytes) override;
+  bool is_done(Ticket ticket) override;
+  std::shared_ptr<SharedMemory> share(int64_t bytes) override;
+  double seconds_silent(int peer) const override;
+
+  /// See MpiSession.
+  bool claims_report();
+  /// No more signs of life, no more messages.
+  void close();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft::comm
