@@ -201,6 +201,12 @@ void choose_images(Chooser& choose, const Facts& facts) {
         "model.name", std::string(facts.samples < 200'000 ? "resnet18" : "resnet50"),
         "The usual first choice for photos. With few of them, or to be better in less time, start from weights that "
         "were trained on many: init = \"FILE\" (tools/pytorch_to_safetensors.py makes it).");
+    if (side < 160) {
+      choose.set("model.stem", std::string("deep"),
+                 "With the shortcut below ResNet-D, better by some points where photos are small; leave both out for "
+                 "weights of the usual ResNet.");
+      choose.set("model.shortcut", std::string("average_pool"), "Leaves no pixel out where maps become smaller.");
+    }
   }
   choose.set("optimizer.name", std::string("sgd"), "Generalises best for convolutions, once the rate is right.");
   choose.set("optimizer.learning_rate", std::max(0.05, 0.2 * static_cast<double>(batch) / 256),
