@@ -1,6 +1,8 @@
 // Random training steps compute the same before and after each pass, and when the planned result runs in one arena.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +16,7 @@
 #include "weft/ops/ops.h"
 #include "weft/runtime/evaluate.h"
 #include "weft/runtime/executor.h"
+#include "weft/runtime/function_kernel.h"
 
 namespace weft {
 namespace {
@@ -24,7 +27,11 @@ using Tensors = std::map<std::string, Tensor>;
 /// convolutions, batch norms with their running statistics, residual sums, chains of elementwise ops, dead ends.
 class RandomStep {
  public:
-  RandomStep(const OpRegistry& registry, uint64_t seed) : graph_(registry, "random"), random_(seed) {
+  /// Of a rank of several, gradients and statistics are reduced over all of them.
+  enum class Ranks { one, several };
+
+  RandomStep(const OpRegistry& registry, uint64_t seed, Ranks ranks = Ranks::one)
+      : graph_(registry, "random"), random_(seed), ranks_(ranks) {
     images_.push_back(graph_.add_input(InputKind::batch, "x", {DType::f32, kShape, {}}));
     images_.push_back(graph_.add_input(InputKind::batch, "z", {DType::f32, kShape, {}}));
     learning_rate_ = graph_.add_input(InputKind::scalar, "learning_rate", {DType::f32, {}, {}});
@@ -53,11 +60,13 @@ class RandomStep {
     return parameters_.back();
   }
 
+  ValueId over_ranks(ValueId own) { return ranks_ == Ranks::one ? own : ops::all_reduce(graph_, own); }
+
   ValueId batch_norm(ValueId x) {
     const auto norm = ops::batch_norm(graph_, x, parameter({16}), parameter({16}));
     const std::string name = "mean" + std::to_string(parameters_.size());
     const ValueId running = graph_.add_input(InputKind::state, name, {DType::f32, {16}, {}});
-    graph_.add_update(name, ops::running_average(graph_, running, norm.mean, 0.1, 1));
+    graph_.add_update(name, ops::running_average(graph_, running, over_ranks(norm.mean), 0.1, 1));
     return norm.output;
   }
 
@@ -123,8 +132,8 @@ class RandomStep {
     for (size_t index = 0; index < parameters_.size(); ++index) {
       const std::string name = graph_.value(parameters_[index]).name;
       const ValueId velocity = graph_.add_input(InputKind::state, name + ".velocity", graph_.type(parameters_[index]));
-      const auto next = ops::sgd_update(graph_, parameters_[index], gradients[index], velocity, learning_rate_,
-                                        {.momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
+      const auto next = ops::sgd_update(graph_, parameters_[index], over_ranks(gradients[index]), velocity,
+                                        learning_rate_, {.momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
       graph_.add_update(name + ".velocity", next[1]);
       add_readers_of_states(index, next[0]);
     }
@@ -160,6 +169,7 @@ class RandomStep {
 
   Graph graph_;
   RandomStream random_;
+  Ranks ranks_;
   std::vector<ValueId> images_, parameters_;
   ValueId learning_rate_;
 };
@@ -223,6 +233,56 @@ Tensors run_planned(const Graph& step, const CompiledStep& compiled, const Tenso
   for (const GraphOutput& output : step.outputs()) results[output.name] = executor.output(output.name);
   for (const StateUpdate& update : step.updates()) results[update.state] = state.plain(update.state);
   return results;
+}
+
+/// Collectives of a rank that is alone, which take their tensors away while they are under way.
+void add_hiding_collectives(KernelTable& table) {
+  using Saved = std::map<int64_t, std::vector<std::vector<std::byte>>>;  // by the collective's number
+  const auto saved = std::make_shared<Saved>();
+  const auto bytes_of = [](const TensorType& type) { return static_cast<size_t>(type.bytes()); };
+  const auto start = [=](const NodeSignature& node, const KernelOptions&) -> KernelBody {
+    return [=](const KernelArguments& arguments) {
+      auto& tensors = (*saved)[node.attributes.integer("number")];
+      tensors.clear();
+      for (size_t index = 0; index < node.inputs.size(); ++index) {
+        const auto* from = arguments.input<std::byte>(index);
+        tensors.emplace_back(from, from + bytes_of(node.inputs[index]));
+        std::memset(arguments.outputs[index], 0xff, tensors.back().size());  // NaN
+      }
+    };
+  };
+  const auto wait = [=](const NodeSignature& node, const KernelOptions&) -> KernelBody {
+    return [=](const KernelArguments& arguments) {
+      const auto& tensors = saved->at(node.attributes.integer("number"));
+      for (size_t index = 0; index < tensors.size(); ++index) {
+        const auto* under_way = arguments.input<std::byte>(index);
+        for (size_t at = 0; at < tensors[index].size(); ++at)
+          ASSERT_EQ(under_way[at], std::byte{0xff}) << node.name << ": somebody wrote into tensor " << index;
+        std::memcpy(arguments.outputs[index], tensors[index].data(), tensors[index].size());
+      }
+    };
+  };
+  table.add_first("all_reduce_start", {"hiding", function_kernel("hiding", start, {.any_layout = true})});
+  table.add_first("all_reduce_wait", {"hiding", function_kernel("hiding", wait, {.any_layout = true})});
+}
+
+TEST_P(Semantics, NobodyTouchesTensorsThatAreUnderWay) {
+  const RandomStep alone(registry_, GetParam()), step(registry_, GetParam(), RandomStep::Ranks::several);
+  const Tensors inputs = random_inputs(alone.graph(), GetParam());
+  KernelTable kernels = standard_kernels();
+  add_hiding_collectives(kernels);
+  const CpuBackend backend(1, std::move(kernels));
+  const CompiledStep expected = compile(alone.graph(), backend, {.threads = 1});
+  for (const double latency : {1e-7, 1e-5, 1e-3}) {
+    const CompiledStep compiled =
+        compile(step.graph(), backend,
+                {.threads = 1, .ranks = {.count = 2, .latency_seconds = latency, .bytes_per_second = 1e9}});
+    const auto is_start = [](const Node& node) { return node.op->name == "all_reduce_start"; };
+    EXPECT_TRUE(std::any_of(compiled.graph.nodes().begin(), compiled.graph.nodes().end(), is_start));
+    expect_close(run_planned(alone.graph(), expected, inputs, backend),
+                 run_planned(step.graph(), compiled, inputs, backend), fmt::format("latency {}", latency));
+    if (HasFailure()) ADD_FAILURE() << print_graph(compiled.graph);
+  }
 }
 
 TEST_P(Semantics, EachPassKeepsWhatTheStepComputes) {

@@ -7,7 +7,7 @@
 //   graph "g" { ... }
 //
 // Before the passes may stand precision=TYPE, and PATTERN=TYPE for exceptions; limit=BYTES of the arena, and
-// disk=BYTES of a file that takes so many in a second.
+// disk=BYTES of a file that takes so many in a second; ranks=N, with latency=SECONDS and link=BYTES per second.
 #include "weft/graph/text.h"
 
 #include <gtest/gtest.h>
@@ -42,6 +42,12 @@ void add_word(TextCase& text_case, const std::string& word) {
     text_case.options.arena_limit_bytes = std::stoll(value);
   else if (name == "disk")
     text_case.options.offload_bytes_per_second = std::stod(value);
+  else if (name == "ranks")
+    text_case.options.ranks.count = std::stoi(value);
+  else if (name == "latency")
+    text_case.options.ranks.latency_seconds = std::stod(value);
+  else if (name == "link")
+    text_case.options.ranks.bytes_per_second = std::stod(value);
   else if (name == "precision")
     text_case.options.precision.dtype = parse_dtype(value).value();
   else

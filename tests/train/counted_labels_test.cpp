@@ -60,8 +60,8 @@ TEST_F(CountedLabels, ASequenceIsRightAsAWhole) {
 
 TEST_F(CountedLabels, ScalesToAll) {
   const ValueId correct = ops::count_correct(graph_, logits_, labels_);
-  EXPECT_NEAR(value(scale_to_all(graph_, correct, labels_, "all"), {2, 1, 0, 0, 0, 0}, {2, 1, -100, 1, -100, -100}),
-              6 * 2.0f / 3, 1e-6);
+  const ValueId scaled = scale_to_all(graph_, correct, count_labels(graph_, labels_), 6, "all");
+  EXPECT_NEAR(value(scaled, {2, 1, 0, 0, 0, 0}, {2, 1, -100, 1, -100, -100}), 6 * 2.0f / 3, 1e-6);
 }
 
 TEST_F(CountedLabels, OverlapsLeaveOutWhatIsIgnored) {

@@ -55,7 +55,8 @@ passes::PassContext pass_context(const Backend& backend, const CompileOptions& o
     return planned_memory(passes::mark_in_place(graph), backend, threads);
   };
   const auto plan_rest = [&backend, options](const Graph& graph, const std::string& after) {
-    const passes::PassContext context{.backend = backend, .precision = options.precision, .threads = options.threads};
+    const passes::PassContext context{
+        .backend = backend, .precision = options.precision, .threads = options.threads, .ranks = options.ranks};
     const passes::PipelineOptions rest = {options.passes.disabled, {}, {}, after};
     return planned_memory(passes::run_pipeline(graph, context, rest), backend, options.threads);
   };
@@ -67,7 +68,8 @@ passes::PassContext pass_context(const Backend& backend, const CompileOptions& o
           .arena_limit_bytes = options.arena_limit_bytes,
           .plan_memory = plan_memory,
           .plan_rest = plan_rest,
-          .offload_bytes_per_second = may_offload ? options.offload_bytes_per_second : 0};
+          .offload_bytes_per_second = may_offload ? options.offload_bytes_per_second : 0,
+          .ranks = options.ranks};
 }
 
 CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {

@@ -17,6 +17,7 @@ struct CompileOptions {
   int64_t arena_limit_bytes = 0;  // 0: none; otherwise activations are computed again where it is exceeded
   /// Of a file, each way: where recomputation is not enough activations lie there. 0: there is none.
   double offload_bytes_per_second = 0;
+  passes::Ranks ranks = {};
 };
 
 /// What is computed a second time or kept in a file to save memory; predictions are rough (passes/node_seconds.h).

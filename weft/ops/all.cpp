@@ -22,6 +22,7 @@ OpRegistry make_registry() {
   add_attention_ops(registry);
   add_update_ops(registry);
   add_offload_ops(registry);
+  add_collective_ops(registry);
   return registry;
 }
 

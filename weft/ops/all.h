@@ -27,5 +27,6 @@ void add_random_ops(OpRegistry&);
 void add_attention_ops(OpRegistry&);
 void add_update_ops(OpRegistry&);
 void add_offload_ops(OpRegistry&);
+void add_collective_ops(OpRegistry&);
 
 }  // namespace weft::ops

@@ -361,4 +361,9 @@ ValueId blend_update(Graph&, ValueId state, ValueId value, ValueId keep, ValueId
                      ValueId apply = {});
 ValueId squared_norm(Graph&, ValueId x, const std::string& name = "");
 
+// --- collectives (collective.cpp) -----------------------------------------------------------------------------------
+//   all_reduce(x) {reduction="mean"|"sum"} -> y, of x's shape: over all ranks, on each of them. f32 or bf16.
+//   all_reduce_start, all_reduce_wait: its halves, made by passes/overlap_all_reduces.
+ValueId all_reduce(Graph&, ValueId x, const std::string& reduction = "mean", const std::string& name = "");
+
 }  // namespace weft::ops

@@ -20,6 +20,7 @@
 #include "weft/passes/keep_slopes.h"
 #include "weft/passes/mark_in_place.h"
 #include "weft/passes/offload.h"
+#include "weft/passes/overlap_all_reduces.h"
 #include "weft/passes/pool_before_relu.h"
 #include "weft/passes/recompute.h"
 
@@ -72,6 +73,8 @@ const std::vector<Pass>& pipeline() {
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
        machine_independent(copy_states)},
+      {"overlap_all_reduces", "Lets the step compute while gradients are reduced over the ranks, several at a time.",
+       overlap_all_reduces},
       {"recompute", "Computes activations again in the backward part where the memory limit asks for it.", recompute},
       {"offload", "Keeps activations in a file between forward and backward part where recomputation is not enough.",
        offload},

@@ -23,6 +23,13 @@ struct PlannedMemory {
   int64_t arena_bytes = 0;
 };
 
+/// Who takes part in the step, and what an all-reduce of some bytes is predicted to cost.
+struct Ranks {
+  int count = 1;
+  double latency_seconds = 5e-5;
+  double bytes_per_second = 5e9;
+};
+
 /// What a pass may ask; a pass changes nothing but the graph it returns.
 struct PassContext {
   const Backend& backend;
@@ -33,6 +40,7 @@ struct PassContext {
   /// Of a graph that has been through the passes up to the named one, once the others have run, without a limit.
   std::function<PlannedMemory(const Graph&, const std::string& after)> plan_rest = {};
   double offload_bytes_per_second = 0;  // of a file for what finds no place; 0: there is none
+  Ranks ranks = {};
 };
 
 struct Pass {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "weft/base/error.h"
+#include "weft/graph/collective.h"
 #include "weft/graph/contents.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
@@ -123,7 +124,7 @@ class RecomputeBuilder {
         step.in_place.emplace_back(written, read);
     }
     step.workspace_bytes = align_up(workspace_bytes);
-    step.is_repeatable = !node.op->is_update;
+    step.is_repeatable = !node.op->is_update && !is_collective(node);
     repetitions_.push_back(step.is_repeatable ? repetition_of(id) : Repetition{});
     const Repetition& again = repetitions_.back();
     step.reads_again = buffers_of(again.inputs);

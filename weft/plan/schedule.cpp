@@ -4,6 +4,7 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/graph/collective.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/tensor/tensor.h"
@@ -40,8 +41,8 @@ constexpr int64_t kSmallBytes = 4096;  // results that may as well lie around
 
 /// For each node: is it an update or a store, or does it compute what only updates read? Such a node runs as soon as it
 /// can, so that gradients die early; but not where it would make something large out of inputs alone, which then lay
-/// around until the gradient comes. Convolutions, and what is computed again or read back as late as it may, are left
-/// in their place.
+/// around until the gradient comes. Convolutions, collectives, and what is computed again or read back as late as it
+/// may, are left in their place.
 std::vector<bool> find_urgent(const Graph& graph) {
   const auto& nodes = graph.nodes();
   std::vector<bool> is_read_elsewhere(graph.values().size(), false), closes(nodes.size(), false);
@@ -49,8 +50,8 @@ std::vector<bool> find_urgent(const Graph& graph) {
   for (const StateUpdate& update : graph.updates()) is_read_elsewhere[static_cast<size_t>(update.value.index)] = true;
   for (size_t index = nodes.size(); index-- > 0;) {
     const Node& node = nodes[index];
-    bool elsewhere =
-        (node.op->layout_rule == LayoutRule::kernel && node.op->flops) || is_recomputed(node) || is_load(node);
+    bool elsewhere = (node.op->layout_rule == LayoutRule::kernel && node.op->flops) || is_recomputed(node) ||
+                     is_load(node) || is_collective(node);
     for (const ValueId output : node.outputs) elsewhere |= is_read_elsewhere[static_cast<size_t>(output.index)];
     closes[index] = node.op->is_update || !elsewhere;
     if (closes[index]) continue;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,10 @@ namespace weft {
 
 class Arena {
  public:
+  /// Of so many bytes, aligned to kAlignment.
+  using Allocate = std::function<std::shared_ptr<std::byte>(int64_t bytes)>;
+
+  explicit Arena(Allocate allocate = allocate_aligned) : allocate_(std::move(allocate)) {}
   /// It will have at least so many bytes. Nothing happens once the memory is there.
   void reserve(int64_t bytes) {
     if (memory_ == nullptr) bytes_ = std::max(bytes_, bytes);
@@ -27,13 +32,14 @@ class Arena {
   const std::shared_ptr<OffloadFile>& file() const { return file_; }
   /// Allocated at the first call; Error(io) where the system has none left.
   std::shared_ptr<std::byte> memory() {
-    if (memory_ == nullptr) memory_ = allocate_aligned(bytes_);
+    if (memory_ == nullptr) memory_ = allocate_(bytes_);
     return memory_;
   }
   /// Says who runs in the memory now; whether the same was the last to say so.
   bool take(const void* user) { return std::exchange(user_, user) == user; }
 
  private:
+  Allocate allocate_;
   const void* user_ = nullptr;
   int64_t bytes_ = 0;
   std::shared_ptr<std::byte> memory_;

@@ -33,10 +33,9 @@ ValueId mean_of_counted(Graph& graph, ValueId losses, ValueId counted, const std
   return ops::divide(graph, sum, at_least_one(graph, counted), name);
 }
 
-ValueId scale_to_all(Graph& graph, ValueId correct, ValueId labels, const std::string& name) {
-  const auto rows = static_cast<double>(graph.type(labels).elements());
-  const ValueId share = ops::divide(graph, correct, at_least_one(graph, count_labels(graph, labels)), name + ".share");
-  return ops::multiply_scalar(graph, share, rows, name);
+ValueId scale_to_all(Graph& graph, ValueId correct, ValueId counted, double all, const std::string& name) {
+  const ValueId share = ops::divide(graph, correct, at_least_one(graph, counted), name + ".share");
+  return ops::multiply_scalar(graph, share, all, name);
 }
 
 ValueId count_right_sequences(Graph& graph, ValueId logits, ValueId labels, int64_t samples, const std::string& name) {

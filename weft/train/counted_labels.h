@@ -13,8 +13,8 @@ ValueId count_labels(Graph& graph, ValueId labels);
 /// f32[]: the sum of the losses [rows], which are 0 where the label does not count, over how many count, or over 1.
 ValueId mean_of_counted(Graph& graph, ValueId losses, ValueId counted, const std::string& name);
 
-/// f32[]: `correct` times all labels over those that count.
-ValueId scale_to_all(Graph& graph, ValueId correct, ValueId labels, const std::string& name);
+/// f32[]: `correct` times `all` labels over those that count.
+ValueId scale_to_all(Graph& graph, ValueId correct, ValueId counted, double all, const std::string& name);
 
 /// f32[]: of `samples` sequences, those whose every label that counts is the largest logit of its row. So many does
 /// greedy decoding get right too: as long as it makes no mistake, it reads the very tokens that the labels say.

@@ -9,6 +9,7 @@
 #include "weft/ops/ops.h"
 #include "weft/train/counted_labels.h"
 #include "weft/train/course.h"
+#include "weft/train/data_parallel.h"
 #include "weft/train/optimizers/hidden_weights.h"
 #include "weft/train/optimizers/loss_scaling.h"
 #include "weft/train/test_time_views.h"
@@ -75,19 +76,27 @@ std::vector<SlotSpec> accumulate_gradients(Graph& graph, const std::vector<Train
 
 /// The update in a graph of its own, whose gradients are the sums that were collected.
 Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedParameter> trained,
-                   const std::vector<std::string>& statistics, std::vector<SlotSpec>& slots) {
+                   const std::vector<std::string>& statistics, int ranks, std::vector<SlotSpec>& slots) {
   Graph graph(step.registry(), spec.model.name + " update");
   for (TrainedParameter& parameter : trained) {
     const TensorType type = step.type(parameter.value);
     parameter.value = graph.add_input(InputKind::parameter, parameter.name, type);
     parameter.gradient = graph.add_input(InputKind::state, slot_name(kGradientSumSlot, parameter.name), type);
   }
+  if (ranks > 1) average_gradients(graph, trained);
   if (spec.ema.decay > 0)
     for (const std::string& name : statistics)
       graph.add_input(InputKind::state, name, step.type(step.find_input(name)->value));
   const std::vector<SlotSpec> more = add_update(graph, spec, trained, statistics, "update");
   slots.insert(slots.end(), more.begin(), more.end());
   return graph;
+}
+
+/// Of all ranks together.
+ValueId mean_over_counted(Graph& graph, ValueId losses, ValueId counted, int ranks) {
+  if (ranks == 1) return mean_of_counted(graph, losses, counted, "loss");
+  const ValueId own_share = mean_of_counted(graph, losses, counted, "loss.share");
+  return ops::multiply_scalar(graph, own_share, ranks, "loss");  // the mean over the ranks divides by their number
 }
 
 }  // namespace
@@ -103,16 +112,27 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   graph.set_name(spec.model.name + " training");
   const double smoothing = spec.loss.label_smoothing;
   const ValueId losses = mixed ? soft_losses(model, smoothing) : row_losses(model, smoothing);
-  const ValueId loss = input.has_ignored ? mean_of_counted(graph, losses, count_labels(graph, model.labels), "loss")
+  const int ranks = options.ranks;
+  const auto over_ranks = [&](ValueId own, const char* reduction) {
+    return ranks == 1 ? own : ops::all_reduce(graph, own, reduction, graph.value(own).name + ".of_ranks");
+  };
+  const ValueId counted = input.has_ignored ? over_ranks(count_labels(graph, model.labels), "sum") : ValueId{};
+  const ValueId loss = input.has_ignored ? mean_over_counted(graph, losses, counted, ranks)
                                          : ops::reduce_mean(graph, losses, {}, false, "loss");
-  graph.add_output("loss", loss);
+  graph.add_output("loss", over_ranks(loss, "mean"));
   if (mixed) {
     const ValueId labels = ops::argmax(graph, model.labels, 1, false, "labels.largest");
-    graph.add_output("correct", ops::count_correct(graph, model.logits, labels, "correct"));
+    graph.add_output("correct", over_ranks(ops::count_correct(graph, model.logits, labels, "correct"), "sum"));
   } else if (!predicts_values(model)) {
-    const ValueId correct = count_correct(model, input);
-    const bool some_rows = input.has_ignored && input.source == 0;
-    graph.add_output("correct", some_rows ? scale_to_all(graph, correct, model.labels, "correct.of_all") : correct);
+    ValueId correct = count_correct(model, input);
+    const auto labels = static_cast<double>(graph.type(model.labels).elements());
+    if (input.has_ignored && input.source == 0)
+      correct = scale_to_all(graph, correct, counted, labels * ranks, "correct.of_all");
+    graph.add_output("correct", over_ranks(correct, "sum"));
+  }
+  if (ranks > 1) {
+    graph.add_output(kOwnLoss, loss);
+    add_stop(graph);
   }
 
   std::vector<TrainedParameter> trained;
@@ -128,18 +148,20 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   targets.clear();
   for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
   const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets);
+  for (size_t index = 0; index < trained.size(); ++index) trained[index].gradient = gradients[index];
+  if (ranks > 1 && !accumulates(spec)) average_gradients(graph, trained);
   for (size_t index = 0; index < trained.size(); ++index) {
-    trained[index].gradient = gradients[index];
-    if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, gradients[index]);
+    if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
   }
   const std::vector<std::string> statistics = statistics_of(model.parameters);
+  const auto finished = [&] { return ranks > 1 ? average_statistics(graph) : std::move(graph); };
   if (!accumulates(spec)) {
     std::vector<SlotSpec> slots = add_update(graph, spec, trained, statistics, "step");
-    return {std::move(graph), std::move(model.parameters), std::move(slots)};
+    return {finished(), std::move(model.parameters), std::move(slots)};
   }
   std::vector<SlotSpec> slots = accumulate_gradients(graph, trained);
-  Graph update = build_update(graph, spec, trained, statistics, slots);
-  return {std::move(graph), std::move(model.parameters), std::move(slots), std::move(update)};
+  Graph update = build_update(graph, spec, trained, statistics, ranks, slots);
+  return {finished(), std::move(model.parameters), std::move(slots), std::move(update)};
 }
 
 Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {

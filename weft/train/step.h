@@ -28,6 +28,7 @@ struct TrainingStep {
 struct TrainingStepOptions {
   bool gradient_outputs = false;  // also outputs "gradient.NAME" (of the scaled loss, where the spec scales it), for
                                   // comparison with other programs
+  int ranks = 1;                  // that train together, each on a part of every batch
 };
 
 /// Batch inputs as the model has them. The loss is cross-entropy where the labels are classes or tokens, the mean
@@ -37,7 +38,9 @@ struct TrainingStepOptions {
 /// begins a new sum, and 1 in the others, and "share" is 1/N. Where the spec scales the loss the gradients are those of
 /// the scaled one until the update divides them, and counters leave out the steps that it skips. Outputs "loss" (mean
 /// over the labels of the batch that count) and, where there are classes, "correct": rows whose largest logit is the
-/// label (as many as there would be if all rows counted), or sequences that are right as a whole.
+/// label (as many as there would be if all rows counted), or sequences that are right as a whole. On one of several
+/// ranks the batch is its part, and the outputs and what the step makes of the state are those of all parts together;
+/// kStop and kOwnLoss (data_parallel.h) come with it.
 TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 

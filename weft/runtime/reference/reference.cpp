@@ -63,6 +63,7 @@ void add_reference_kernels(KernelTable& table) {
   reference::add_random(table);
   reference::add_attention(table);
   reference::add_update(table);
+  reference::add_collective(table);
 }
 
 }  // namespace weft

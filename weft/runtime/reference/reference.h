@@ -80,5 +80,6 @@ void add_ctc(KernelTable&);
 void add_random(KernelTable&);
 void add_attention(KernelTable&);
 void add_update(KernelTable&);
+void add_collective(KernelTable&);
 
 }  // namespace weft::reference

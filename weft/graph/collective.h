@@ -1,0 +1,21 @@
+// The ops by which the ranks of a run exchange tensors, as passes and plans know them. `all_reduce` is complete in
+// itself; in its place may stand `all_reduce_start`, after which the results are under way, and `all_reduce_wait`,
+// after which they are there. Both carry the number of the collective, so that what one began the other ends.
+#pragma once
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+inline constexpr const char* kAllReduce = "all_reduce";
+inline constexpr const char* kAllReduceStart = "all_reduce_start";
+inline constexpr const char* kAllReduceWait = "all_reduce_wait";
+inline constexpr int kMostTensorsInCollective = 256;
+
+inline bool is_all_reduce(const Node& node) { return node.op->name == kAllReduce; }
+/// Of all ranks at once: not to be repeated, left out or moved on one of them alone.
+inline bool is_collective(const Node& node) {
+  return is_all_reduce(node) || node.op->name == kAllReduceStart || node.op->name == kAllReduceWait;
+}
+
+}  // namespace weft

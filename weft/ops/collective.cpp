@@ -1,0 +1,90 @@
+// Collectives: what all ranks of a run compute together. A rank that is alone gets back what it gave.
+#include "weft/graph/collective.h"
+
+#include "weft/base/error.h"
+#include "weft/ops/all.h"
+#include "weft/ops/define.h"
+
+namespace weft::ops {
+
+namespace {
+
+void require_reduction(const InferContext& context) {
+  const std::string& reduction = context.attributes.text("reduction");
+  if (reduction != "sum" && reduction != "mean")
+    context.fail("reduction \"" + reduction + "\" is not known; give \"sum\" or \"mean\"");
+}
+
+std::vector<TensorType> same_types(const InferContext& context) {
+  require_reduction(context);
+  if (context.input_count() > kMostTensorsInCollective)
+    context.fail(
+        fmt::format("takes {} tensors, at most {} go together", context.input_count(), kMostTensorsInCollective));
+  std::vector<TensorType> types;
+  for (int operand = 0; operand < context.input_count(); ++operand) {
+    const DType dtype = context.dtype(operand);
+    if (dtype != DType::f32 && dtype != DType::bf16)
+      context.fail(fmt::format("reduces f32 and bf16, got {}", context.describe(operand)));
+    if (dtype != context.dtype(0))
+      context.fail(fmt::format("reduces tensors of one type together, got {} and {}", context.describe(0),
+                               context.describe(operand)));
+    types.push_back(typed(dtype, context.shape(operand)));
+  }
+  return types;
+}
+
+AttributeSpec reduction_attribute() { return attribute("reduction", "mean", "over the ranks: mean, or sum"); }
+
+OpDef all_reduce_op() {
+  OpDef op;
+  op.name = kAllReduce;
+  op.summary = "The mean, or the sum, of a tensor over all ranks, on each of them.";
+  op.inputs = {"x"};
+  op.outputs = {"y"};
+  op.attributes = {reduction_attribute()};
+  op.infer = same_types;
+  // What each rank does with its result, all of them do to the operand of each.
+  op.gradient = [](GradContext& context) -> std::vector<ValueId> {
+    return {context.graph.add(kAllReduce, {context.output_gradients[0]}, attributes_of(context),
+                              gradient_name(context, "x"))};
+  };
+  op.layout_rule = LayoutRule::elementwise;
+  op.in_place = {{0, 0}};
+  op.examples = {{"mean of a matrix", {f32({3, 5})}},
+                 {"sum of an image", {f32({2, 3, 3, 2})}, {{"reduction", "sum"}}},
+                 {"scalar", {f32({})}}};
+  return op;
+}
+
+/// Both halves of all_reduce, of any number of tensors of one type.
+OpDef half_op(const char* name, std::string summary, std::string from, std::string to) {
+  OpDef op;
+  op.name = name;
+  op.summary = std::move(summary);
+  op.inputs = {std::move(from)};
+  op.outputs = {std::move(to)};
+  op.attributes = {required_attribute("number", int64_t{0}, "of the collective in its graph"),
+                   required_attribute("tensors", "", "what is reduced, for messages"), reduction_attribute()};
+  op.infer = same_types;
+  for (int tensor = 0; tensor < kMostTensorsInCollective; ++tensor) op.in_place.emplace_back(tensor, tensor);
+  const Attributes attributes{{"number", int64_t{3}}, {"tensors", "conv.weight"}};
+  op.examples = {{"one tensor", {f32({3, 5})}, attributes},
+                 {"three tensors", {f32({2, 3, 3, 2}), f32({7}), f32({})}, attributes}};
+  return op;
+}
+
+}  // namespace
+
+void add_collective_ops(OpRegistry& registry) {
+  registry.add(all_reduce_op());
+  registry.add(
+      half_op(kAllReduceStart, "Begins to reduce tensors over all ranks; made by a pass only.", "x...", "pending..."));
+  registry.add(half_op(kAllReduceWait, "Waits for tensors that are reduced over all ranks; made by a pass only.",
+                       "pending...", "y..."));
+}
+
+ValueId all_reduce(Graph& graph, ValueId x, const std::string& reduction, const std::string& name) {
+  return graph.add(kAllReduce, {x}, {{"reduction", reduction}}, name);
+}
+
+}  // namespace weft::ops

@@ -1,0 +1,202 @@
+#include "weft/passes/overlap_all_reduces.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "weft/graph/collective.h"
+#include "weft/passes/node_seconds.h"
+#include "weft/passes/rebuild.h"
+
+namespace weft::passes {
+
+namespace {
+
+constexpr double kLatencyShare = 0.05;  // of a bucket's time, at which it is large enough
+constexpr double kSlackShare = 0.02;    // of a step: ranks are not exactly as far as each other
+
+/// An all-reduce of the graph, on the time axis of the nodes that run before the updates.
+struct Request {
+  NodeId node;
+  int64_t bytes = 0;
+  size_t ready = 0;   // may start before the node at this place
+  size_t needed = 0;  // and is waited for before the node at this one
+};
+
+struct Bucket {
+  std::vector<NodeId> nodes;
+  size_t start = 0, wait = 0;  // before the nodes at these places
+};
+
+class Overlap {
+ public:
+  Overlap(const Graph& graph, const PassContext& context)
+      : graph_(graph), costs_(context.ranks), is_late_(find_late_nodes(graph)), users_(find_users(graph)) {
+    for (size_t index = 0; index < graph.nodes().size(); ++index) {
+      const Node& node = graph.nodes()[index];
+      const NodeId producer = graph.value(node.inputs.empty() ? node.outputs[0] : node.inputs[0]).producer;
+      const bool follows_another = producer.valid() && index_of(producer) < index && is_split_[index_of(producer)];
+      is_split_.push_back(is_all_reduce(node) && !is_late_[index] && !follows_another);
+    }
+    for (size_t index = 0; index < graph.nodes().size(); ++index)
+      if (!is_late_[index] && !is_split_[index]) order_.push_back(index);
+    first_late_ = order_.size();
+    for (size_t index = 0; index < graph.nodes().size(); ++index)
+      if (is_late_[index]) order_.push_back(index);
+    place_.assign(graph.nodes().size(), 0);
+    for (size_t place = 0; place < order_.size(); ++place) place_[order_[place]] = place;
+    begins_.push_back(0);
+    for (const size_t index : order_)
+      begins_.push_back(begins_.back() +
+                        (is_late_[index] ? 0 : node_seconds(signature_of(graph, node_at(index)), context.threads)));
+  }
+
+  Graph run() {
+    std::map<std::tuple<DType, std::string>, std::vector<Request>> requests;
+    for (size_t index = 0; index < graph_.nodes().size(); ++index)
+      if (const Node& node = graph_.nodes()[index]; is_split_[index])
+        requests[{graph_.type(node.inputs[0]).dtype, node.attributes.text("reduction")}].push_back(request_of(index));
+    std::vector<Bucket> buckets;
+    for (auto& [kind, list] : requests)
+      for (Bucket& bucket : choose_buckets(std::move(list))) buckets.push_back(std::move(bucket));
+    std::stable_sort(buckets.begin(), buckets.end(),
+                     [](const Bucket& a, const Bucket& b) { return a.start < b.start; });
+    return rebuild(buckets);
+  }
+
+ private:
+  Request request_of(size_t index) const {
+    const Node& node = graph_.nodes()[index];
+    const NodeId producer = graph_.value(node.inputs[0]).producer;
+    Request request{node_at(index), graph_.type(node.inputs[0]).bytes(),
+                    producer.valid() ? place_[index_of(producer)] + 1 : 0, first_late_};
+    for (const NodeId reader : users_[index_of(node.outputs[0])])
+      request.needed = std::min(request.needed, place_[index_of(reader)]);
+    return request;
+  }
+
+  double seconds(int64_t bytes) const {
+    return costs_.latency_seconds + static_cast<double>(bytes) / costs_.bytes_per_second;
+  }
+
+  /// Of requests of one kind: neighbours in time go together.
+  std::vector<Bucket> choose_buckets(std::vector<Request> requests) const {
+    std::stable_sort(requests.begin(), requests.end(),
+                     [](const Request& a, const Request& b) { return a.ready < b.ready; });
+    const auto enough_bytes = static_cast<int64_t>(costs_.latency_seconds / kLatencyShare * costs_.bytes_per_second);
+    struct Best {
+      double end = 0;    // of the last collective
+      double value = 0;  // the same and what the collectives cost the rank itself
+      size_t first = 0;  // request of the last bucket
+    };
+    std::vector<Best> best(requests.size() + 1);
+    for (size_t last = 0; last < requests.size(); ++last) {
+      best[last + 1].value = std::numeric_limits<double>::infinity();
+      int64_t bytes = 0;
+      size_t needed = std::numeric_limits<size_t>::max();
+      for (size_t first = last + 1; first-- > 0;) {
+        bytes += requests[first].bytes;
+        needed = std::min(needed, requests[first].needed);
+        const bool is_one = first == last;
+        if (!is_one &&
+            (bytes > enough_bytes || needed < requests[last].ready || last - first >= kMostTensorsInCollective))
+          break;
+        const Best& before = best[first];
+        const double end = std::max(before.end, begins_[requests[last].ready]) + seconds(bytes);
+        const double value = end + (before.value - before.end) + costs_.latency_seconds;
+        if (value <= best[last + 1].value) best[last + 1] = {end, value, first};
+      }
+    }
+    std::vector<Bucket> buckets;
+    for (size_t end = requests.size(); end > 0; end = best[end].first) {
+      Bucket bucket;
+      size_t needed = order_.size();
+      for (size_t index = best[end].first; index < end; ++index) {
+        bucket.nodes.push_back(requests[index].node);
+        needed = std::min(needed, requests[index].needed);
+      }
+      bucket.start = requests[end - 1].ready;
+      const double there = best[end].end + costs_.latency_seconds + kSlackShare * begins_.back();
+      const auto arrives = std::lower_bound(begins_.begin(), begins_.end(), there) - begins_.begin();
+      bucket.wait = std::clamp(static_cast<size_t>(arrives), bucket.start, needed);
+      buckets.push_back(std::move(bucket));
+    }
+    std::reverse(buckets.begin(), buckets.end());
+    return buckets;
+  }
+
+  Graph rebuild(const std::vector<Bucket>& buckets) const {
+    Rewriter rewriter(graph_);
+    std::vector<std::vector<ValueId>> pending(buckets.size());
+    for (size_t place = 0; place <= order_.size(); ++place) {
+      // What has arrived first may free what the next one needs.
+      for (size_t index = 0; index < buckets.size(); ++index)
+        if (buckets[index].wait == place && buckets[index].start < place)
+          wait(rewriter, buckets[index], pending[index]);
+      for (size_t index = 0; index < buckets.size(); ++index)
+        if (buckets[index].start == place) pending[index] = start(rewriter, buckets[index], index);
+      for (size_t index = 0; index < buckets.size(); ++index)
+        if (buckets[index].wait == place && buckets[index].start == place)
+          wait(rewriter, buckets[index], pending[index]);
+      if (place < order_.size()) rewriter.copy(node_at(order_[place]));
+    }
+    return rewriter.finish();
+  }
+
+  Attributes attributes_of(const Bucket& bucket, int64_t number) const {
+    const std::string &first = graph_.node_name(bucket.nodes.front()), &last = graph_.node_name(bucket.nodes.back());
+    const std::string tensors =
+        bucket.nodes.size() == 1 ? first : fmt::format("{} to {}, {} tensors", first, last, bucket.nodes.size());
+    return {{"number", number},
+            {"tensors", tensors},
+            {"reduction", graph_.node(bucket.nodes.front()).attributes.text("reduction")}};
+  }
+
+  std::vector<ValueId> start(Rewriter& rewriter, const Bucket& bucket, size_t number) const {
+    std::vector<ValueId> operands;
+    for (const NodeId node : bucket.nodes) operands.push_back(rewriter.map(graph_.node(node).inputs[0]));
+    const std::vector<ValueId> pending =
+        rewriter.result().add_node(kAllReduceStart, operands, attributes_of(bucket, static_cast<int64_t>(number)),
+                                   fmt::format("{}.start", graph_.node_name(bucket.nodes.front())));
+    for (size_t index = 0; index < pending.size(); ++index)
+      rewriter.result().set_layout(pending[index], graph_.type(graph_.node(bucket.nodes[index]).inputs[0]).layout);
+    return pending;
+  }
+
+  void wait(Rewriter& rewriter, const Bucket& bucket, const std::vector<ValueId>& pending) const {
+    Graph& result = rewriter.result();
+    const NodeId producer = result.value(pending[0]).producer;
+    const Attributes attributes = result.node(producer).attributes;
+    const std::vector<ValueId> there =
+        result.add_node(kAllReduceWait, pending, attributes, graph_.node_name(bucket.nodes.front()));
+    for (size_t index = 0; index < there.size(); ++index) {
+      const ValueId source = graph_.node(bucket.nodes[index]).outputs[0];
+      result.set_layout(there[index], graph_.type(source).layout);
+      result.rename(there[index], graph_.value(source).name);
+      rewriter.replace(source, there[index]);
+    }
+  }
+
+  const Graph& graph_;
+  const Ranks& costs_;
+  const std::vector<bool> is_late_;
+  const std::vector<std::vector<NodeId>> users_;
+  std::vector<bool> is_split_;  // per node: an all-reduce that becomes two; one of another's result stays as it is
+  std::vector<size_t> order_;   // the other nodes, updates and what depends on them last
+  size_t first_late_ = 0;       // place of the first of those
+  std::vector<size_t> place_;   // per node: where it stands there
+  std::vector<double> begins_;  // per place: the predicted time; one more for the end
+};
+
+}  // namespace
+
+Graph overlap_all_reduces(const Graph& graph, const PassContext& context) {
+  if (context.ranks.count <= 1) return graph;
+  return Overlap(graph, context).run();
+}
+
+}  // namespace weft::passes

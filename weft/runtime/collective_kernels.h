@@ -1,0 +1,15 @@
+// Kernels of the collectives for a rank of several. Without them a process is alone, and the reference kernels give it
+// back what it gave.
+#pragma once
+
+#include <memory>
+
+#include "weft/comm/collectives.h"
+#include "weft/runtime/kernel.h"
+
+namespace weft {
+
+/// Puts them before all others. Tensors are reduced in the layout that they have, padding included.
+void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives);
+
+}  // namespace weft

@@ -1,0 +1,35 @@
+#include "weft/train/data_parallel.h"
+
+#include "weft/graph/rewrite.h"
+#include "weft/ops/ops.h"
+
+namespace weft::train {
+
+void average_gradients(Graph& graph, std::vector<TrainedParameter>& parameters) {
+  for (TrainedParameter& parameter : parameters)
+    parameter.gradient = ops::all_reduce(graph, parameter.gradient, "mean", "all_reduce/" + parameter.name);
+}
+
+Graph average_statistics(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (size_t index = 0; index < graph.nodes().size(); ++index) {
+    const NodeId id{static_cast<int32_t>(index)};
+    const Node& node = graph.node(id);
+    if (node.op->name != "running_average") {
+      rewriter.copy(id);
+      continue;
+    }
+    std::vector<ValueId> operands = rewriter.map(node.inputs);
+    operands[1] = ops::all_reduce(rewriter.result(), operands[1], "mean", "all_reduce/" + graph.node_name(id));
+    rewriter.replace(node.outputs[0],
+                     rewriter.result().add(node.op->name, operands, node.attributes, graph.node_name(id)));
+  }
+  return rewriter.finish();
+}
+
+void add_stop(Graph& graph) {
+  const ValueId wish = graph.add_input(InputKind::scalar, kStop, {DType::f32, {}, {}});
+  graph.add_output(kStop, ops::all_reduce(graph, wish, "sum", "stop.ranks"));
+}
+
+}  // namespace weft::train

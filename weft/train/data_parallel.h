@@ -1,0 +1,26 @@
+// What a training step on one rank of several shares with the others: each computes the gradients of its part of the
+// batch, and all of them go on with the means, so that their states stay equal.
+#pragma once
+
+#include <vector>
+
+#include "weft/graph/graph.h"
+#include "weft/train/optimizers/optimizer.h"
+
+namespace weft::train {
+
+/// The scalar input and the output by which ranks agree to stop: the output counts the ranks whose input is 1.
+inline constexpr const char* kStop = "stop";
+/// Output: the loss of this rank's part of the batch alone.
+inline constexpr const char* kOwnLoss = "own_loss";
+
+/// Each gradient becomes the mean over the ranks.
+void average_gradients(Graph& graph, std::vector<TrainedParameter>& parameters);
+
+/// The graph with running averages of what is averaged over the ranks first.
+Graph average_statistics(const Graph& graph);
+
+/// Adds the input and the output kStop.
+void add_stop(Graph& graph);
+
+}  // namespace weft::train
