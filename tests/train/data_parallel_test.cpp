@@ -9,9 +9,8 @@
 
 #include "tests/train/fit_rig.h"
 #include "weft/base/rng.h"
-#include "weft/comm/collectives.h"
 #include "weft/comm/local/local_group.h"
-#include "weft/runtime/collective_kernels.h"
+#include "weft/train/distributed/rank_runtime.h"
 
 namespace weft::train {
 namespace {
@@ -45,15 +44,9 @@ Result train_on(RunSpec spec, comm::Communicator* communicator) {
   const int ranks = communicator == nullptr ? 1 : communicator->size();
   const int rank = communicator == nullptr ? 0 : communicator->rank();
   const Library library = standard_library();
-  KernelTable kernels = library.kernels;
-  std::shared_ptr<comm::Collectives> collectives;
-  auto arena = std::make_shared<Arena>();
-  if (communicator != nullptr) {
-    collectives = std::make_shared<comm::Collectives>(*communicator, comm::CollectivesOptions{});
-    add_collective_kernels(kernels, collectives);
-    arena = std::make_shared<Arena>([&](int64_t bytes) { return collectives->allocate(bytes); });
-  }
-  const CpuBackend backend(1, std::move(kernels));
+  const RankRuntime runtime(communicator, 1);
+  const std::shared_ptr<Arena> arena = runtime.make_arena();
+  const CpuBackend backend(1, runtime.kernels(library.kernels));
   const int64_t own = spec.batch / ranks;
   const models::ModelInput input{.batch = own, .shape = {1, kSize, kSize}, .classes = 3};
   const TrainingStep step = build_training_step(library, spec, input, {.ranks = ranks});
