@@ -41,7 +41,7 @@ struct Outcome {
 class Process {
  public:
   /// `file_size_limit` in bytes; negative: none. A full disk looks like a reached limit. `environment` holds further
-  /// variables: NAME=VALUE, without spaces.
+  /// variables: NAME=VALUE, without spaces; behind them may stand a launcher with its options.
   Process(const std::vector<std::string>& arguments, const fs::path& directory, int64_t file_size_limit = -1,
           const std::vector<std::string>& environment = {})
       : out_(directory / ".stdout"), err_(directory / ".stderr") {
@@ -79,6 +79,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void send(int signal) const { kill(pid_, signal); }
+  pid_t pid() const { return pid_; }
   bool has_ended() {
     if (pid_ > 0 && waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = -1;
     return pid_ <= 0;

@@ -11,9 +11,11 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
+#include "weft/cli/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
+#include "weft/train/distributed/together.h"
 #include "weft/train/interrupt.h"
 #include "weft/train/run.h"
 
@@ -153,7 +155,8 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
   if (!s.image_heights.empty())
     table.add_row({"images", fmt::format("of height {}", fmt::join(s.image_heights, ", then "))});
   add_results(table, s);
-  table.add_row({"time", fmt::format("{} on {} threads", human_duration(s.train_seconds), s.threads)});
+  const std::string ranks = s.ranks > 1 ? fmt::format("{} ranks of ", s.ranks) : "";
+  table.add_row({"time", fmt::format("{} on {}{} threads", human_duration(s.train_seconds), ranks, s.threads)});
   if (s.input_wait_seconds > 0.01 * s.step_seconds)
     table.add_row({"waited", fmt::format("{} for data ({:.1f} % of the steps)", human_duration(s.input_wait_seconds),
                                          100 * s.input_wait_seconds / s.step_seconds)});
@@ -172,20 +175,28 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
              table.text(), run, program, file);
 }
 
-train::RunOutcome train_or_resume(const train::Library& library, const TrainOptions& options) {
+train::RunOutcome train_or_resume(const train::Library& library, const TrainOptions& options,
+                                  comm::Communicator* ranks) {
   const train::InterruptGuard interrupt;
   const train::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
                                       .note = say,
                                       .stop_requested = [&] { return interrupt.requested(); },
                                       .tensorboard = options.tensorboard,
-                                      .autotune = train::parse_autotune(options.autotune.value_or("off"))};
-  if (options.resume.empty()) return train::start_run(library, spec_from(options), options.run, run_options);
-  refuse_with_resume(options);
+                                      .autotune = train::parse_autotune(options.autotune.value_or("off")),
+                                      .ranks = ranks};
+  if (options.resume.empty()) {
+    train::RunSpec spec;
+    train::together(ranks, "recipe", [&] { spec = spec_from(options); });
+    return train::start_run(library, spec, options.run, run_options);
+  }
+  train::together(ranks, "options", [&] { refuse_with_resume(options); });
   return train::resume_run(library, options.resume, options.threads.value_or(0), run_options);
 }
 
-int train_command(const train::Library& library, const TrainOptions& options, const std::string& program) {
-  const train::RunOutcome outcome = train_or_resume(library, options);
+int train_command(const train::Library& library, const TrainOptions& options, const std::string& program,
+                  comm::Communicator* ranks) {
+  const train::RunOutcome outcome = train_or_resume(library, options, ranks);
+  if (!train::is_first(ranks)) return outcome.finished ? 0 : train::kInterruptedExitCode;
   if (!outcome.finished) {
     say(fmt::format("interrupted after step {}; go on with `{} train --resume {}`", outcome.steps_done, program,
                     outcome.directory.string()));
@@ -203,6 +214,7 @@ int train_command(const train::Library& library, const TrainOptions& options, co
 void add_train(CLI::App& app, Action& action, const train::Library& library, const std::string& program) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
+  command->footer("Several processes train as one under `mpirun -n 4 weft train ...` or `srun weft train ...`.");
   command->add_option("RECIPE", options->recipe,
                       "TOML file, or a name from `weft recipes`; what it leaves out has defaults");
   command->add_option("--model", options->model, "Model (see `weft models`)");
@@ -217,7 +229,8 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
                       "Such as 1.5GB: activations are computed twice to keep to it; default: what the machine has");
   command->add_option("--offload", options->offload, kOffloadHelp);
   command->add_option("--seed", options->seed, "Of weights, order and augmentation");
-  command->add_option("--threads", options->threads, "Default: all cores this process may use");
+  command->add_option("--threads", options->threads,
+                      "Default: all cores this process may use; of each rank, where there are several");
   command->add_option("--workers", options->workers,
                       "Threads that make batches; default auto: as many as the steps need, by measurement");
   command->add_option("--cache-limit", options->cache_limit,
@@ -242,7 +255,10 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->add_flag("--json", options->json, "Print summary.json instead of the table");
   command->callback([options, program, &action, &library] {
-    action = [options, program, &library] { return train_command(library, *options, program); };
+    action = [options, program, &library] {
+      return on_launched_ranks(
+          [&](comm::Communicator* ranks) { return train_command(library, *options, program, ranks); });
+    };
   });
 }
 

@@ -27,11 +27,10 @@ std::string name_of_rank(const Communicator& communicator, int rank);
 std::string name_of(const Purpose& purpose);
 
 /// One wait. Call pause() after each look that found nothing: it spins at first, sleeps later, and throws
-/// Error(communication) where any rank of the group is lost, or `awaited` (-1: nobody in particular) is late; then the
-/// communicator has been given up.
+/// Error(communication) where any rank of the group is lost, or `awaited` (-1: nobody in particular) is late.
 class Patience {
  public:
-  Patience(Communicator& communicator, const WaitLimits& limits, const Purpose& purpose)
+  Patience(const Communicator& communicator, const WaitLimits& limits, const Purpose& purpose)
       : communicator_(communicator), limits_(limits), purpose_(purpose) {}
   void pause(int awaited);
   /// Only the check, now and then, for those who sleep otherwise.
@@ -40,9 +39,9 @@ class Patience {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void require_signs_of_life();
+  void require_signs_of_life() const;
 
-  Communicator& communicator_;
+  const Communicator& communicator_;
   const WaitLimits limits_;
   const Purpose purpose_;
   Clock::time_point begin_ = Clock::now(), last_check_ = begin_;

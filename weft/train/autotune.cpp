@@ -20,14 +20,6 @@ void tell(const Note& note, const std::string& line) {
   if (note) note(line);
 }
 
-KernelTimes times_from(const json& nodes) {
-  KernelTimes times;
-  for (const auto& [node, kernels] : nodes.items())
-    for (const json& kernel : kernels)
-      times[node].push_back({kernel.at("kernel").get<std::string>(), kernel.at("seconds").get<double>()});
-  return times;
-}
-
 }  // namespace
 
 Autotune parse_autotune(const std::string& text) {
@@ -59,6 +51,14 @@ void keep_measured(const TunedBackend& backend, const Note& note) {
                          human_duration(backend.measuring_seconds()), kept));
 }
 
+KernelTimes kernel_times_from(const json& nodes) {
+  KernelTimes times;
+  for (const auto& [node, kernels] : nodes.items())
+    for (const json& kernel : kernels)
+      times[node].push_back({kernel.at("kernel").get<std::string>(), kernel.at("seconds").get<double>()});
+  return times;
+}
+
 json chosen_kernels_json(const TunedBackend& backend) {
   json nodes = json::object();
   for (const auto& [node, kernels] : backend.chosen())
@@ -71,7 +71,7 @@ Tuning tuning_of_run(const RunDirectory& directory, const Note& note) {
   if (!std::filesystem::exists(directory.plan(), code)) return {};
   try {
     const json plan = json::parse(read_text(directory.plan()));
-    return {.known = times_from(plan.value(kKey, json::object()))};
+    return {.known = kernel_times_from(plan.value(kKey, json::object()))};
   } catch (const json::exception&) {
     tell(note, fmt::format("'{}' is damaged: kernels are chosen without what the run had measured",
                            directory.plan().string()));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "weft/comm/communicator.h"
 #include "weft/data/loader.h"
 #include "weft/runtime/state.h"
 #include "weft/train/confusion_matrix.h"
@@ -29,9 +30,13 @@ struct EvaluateOptions {
   std::function<bool()> stop_requested = {};  // asked before each batch; may be empty
   ConfusionMatrix* confusion = nullptr;       // counts what the step's output "predicted" says; may be null
   std::string tta = "none";                   // as the steps are built: evaluation.tta
+  /// Of several ranks, each of which has a loader of its share: the result is that of all together, the same on all.
+  /// What one of them is asked to stop, all take for stopped. Without `confusion`.
+  comm::Communicator* ranks = nullptr;
 };
 
-/// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size. The state's
+/// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size, none where this
+/// rank has nothing of it. The state's
 /// values stay as they are, its layouts may change: bind another executor again afterwards.
 Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options = {});
 

@@ -5,6 +5,8 @@
 
 #include "weft/base/error.h"
 #include "weft/train/course.h"
+#include "weft/train/distributed/consensus.h"
+#include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/optimizers/ema.h"
 #include "weft/train/optimizers/loss_scaling.h"
@@ -43,7 +45,8 @@ class Loop {
         at_(position),
         save_clock_(inputs.spec.checkpoint),
         course_(in_.spec, in_.training_data.dataset().size()),
-        scalars_(in_.spec, course_) {
+        scalars_(in_.spec, course_, rank_of(in_.ranks)),
+        consensus_(in_.ranks, hooks.stop_requested) {
     has_classes_ = has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
@@ -68,6 +71,7 @@ class Loop {
     Executor* update = in_.update != nullptr ? &in_.update->executor(stage.shape()) : nullptr;
     executor.bind_state(in_.state);
     scalars_.bind(executor, update);
+    consensus_.bind(executor, in_.training.compiled(stage.shape()).graph);
     const LossScale loss_scale(in_.state);
     StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
     const bool has_norm = has_output(last.compiled(stage.shape()).graph, "gradient_norm");
@@ -81,10 +85,12 @@ class Loop {
         const data::Batch& batch = in_.training_data.next();
         bind_batch(executor, batch);
         scalars_.set({at_.step, part, parts, at_.plateau.factor * rate_factor});
+        consensus_.before_batch();
         executor.run();
+        consensus_.after_batch();
         result.loss += static_cast<double>(executor.scalar_output("loss")) / static_cast<double>(parts);
         if (has_classes_) result.correct += static_cast<double>(executor.scalar_output("correct"));
-        result.samples += batch.count;
+        result.samples += number_of(in_.ranks) * batch.count;
       }
       if (update != nullptr) {
         update->bind_state(in_.state);
@@ -103,7 +109,7 @@ class Loop {
         result.skipped_steps = loss_scale.skipped();
       }
       record(result, stage);
-      const bool stop = hooks_.stop_requested && hooks_.stop_requested();
+      const bool stop = consensus_.stops();
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
       if (stop || (!ends_epoch && save_clock_.due(at_))) save();
       if (stop) return false;
@@ -126,21 +132,26 @@ class Loop {
 
   void require_patience(const LossScale& loss_scale) const {
     if (loss_scale.skipped_in_a_row() < in_.spec.loss_scaling.patience) return;
-    fail(ErrorKind::numeric,
-         "the gradients were not finite in {} steps in a row, the last one step {} (epoch {}, learning rate {:.3g}), "
-         "down to a loss scale of {:g}; lower the rate with --set optimizer.learning_rate=..., rise slowly with --set "
-         "schedule.warmup_epochs=1, or compute in a wider type with --precision",
-         loss_scale.skipped_in_a_row(), at_.step + 1, at_.epoch + 1, scalars_.learning_rate(), loss_scale.scale());
+    throw SharedError(ErrorKind::numeric,
+                      fmt::format("the gradients were not finite in {} steps in a row, the last one step {} (epoch {}, "
+                                  "learning rate {:.3g}), "
+                                  "down to a loss scale of {:g}; lower the rate with --set "
+                                  "optimizer.learning_rate=..., rise slowly with --set "
+                                  "schedule.warmup_epochs=1, or compute in a wider type with --precision",
+                                  loss_scale.skipped_in_a_row(), at_.step + 1, at_.epoch + 1, scalars_.learning_rate(),
+                                  loss_scale.scale()));
   }
 
   void record(const StepResult& result, const Stage& stage) {
     const double loss = result.loss, learning_rate = scalars_.learning_rate();
     const bool is_finite = std::isfinite(loss);
     if (!is_finite && !result.is_skipped)
-      fail(ErrorKind::numeric,
-           "the loss became {} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
-           "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
-           std::isnan(loss) ? "NaN" : "infinite", at_.step + 1, at_.epoch + 1, learning_rate);
+      throw SharedError(
+          ErrorKind::numeric,
+          fmt::format("the loss became {}{} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
+                      "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
+                      std::isnan(loss) ? "NaN" : "infinite", consensus_.where_not_finite(), at_.step + 1, at_.epoch + 1,
+                      learning_rate));
     if (is_finite) {
       at_.loss_sum += loss * static_cast<double>(result.samples);
       at_.correct += result.correct;
@@ -216,7 +227,8 @@ class Loop {
   }
 
   Evaluation evaluate_state() {
-    const EvaluateOptions options{.stop_requested = hooks_.stop_requested, .tta = in_.spec.evaluation.tta};
+    const EvaluateOptions options{
+        .stop_requested = hooks_.stop_requested, .tta = in_.spec.evaluation.tta, .ranks = in_.ranks};
     if (in_.spec.ema.decay == 0) return evaluate(in_.evaluation, in_.state, *in_.evaluation_data, options);
     State averaged = averaged_state(in_.state);
     return evaluate(in_.evaluation, averaged, *in_.evaluation_data, options);
@@ -240,6 +252,7 @@ class Loop {
   bool has_classes_ = false;  // something to be right about
   const Course course_;
   StepScalars scalars_;
+  Consensus consensus_;
   double seconds_before_ = 0, begin_ = 0;
 };
 

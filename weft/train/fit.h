@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "weft/comm/communicator.h"
 #include "weft/data/loader.h"
 #include "weft/runtime/state.h"
 #include "weft/train/metrics.h"
@@ -30,6 +31,9 @@ struct FitInputs {
   data::Loader& training_data;
   data::Loader* evaluation_data;  // null: nothing to evaluate on
   StepCache* update = nullptr;    // of an accumulated step (TrainingStep::update); else null
+  /// Of several ranks, each of which has loaders of its share, and steps for that, which its caches know by the batch
+  /// of all ranks together. Null: alone.
+  comm::Communicator* ranks = nullptr;
 };
 
 struct FitResult {
@@ -40,6 +44,8 @@ struct FitResult {
 /// Goes from `position` to the end of the last epoch. Error(numeric) naming step and learning rate where the loss is no
 /// finite number; where it is scaled, such a step is left out and counted, and only many in a row are an error. After
 /// the first step of each plan the loop allocates nothing.
+/// Several ranks do the same steps: their metrics are those of all, and what one of them is asked to stop ends all
+/// after the same step. A loss that is not finite is a SharedError, which names the ranks that it comes from.
 FitResult fit(const FitInputs& inputs, const Position& position, const Hooks& hooks);
 
 }  // namespace weft::train

@@ -4,8 +4,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/memory.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/distributed/together.h"
 #include "weft/train/image_sizes.h"
 #include "weft/train/process_memory.h"
 #include "weft/train/test_time_views.h"
@@ -13,26 +15,30 @@
 namespace weft::train {
 
 PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning,
-                         const std::function<void(const std::string&)>& note)
+                         const std::function<void(const std::string&)>& note, comm::Communicator* communicator)
     : library(run_library),
+      ranks(communicator),
+      share{rank_of(ranks), number_of(ranks)},
       spec(run_spec),
-      run_data(open_run_data(library, spec)),
+      run_data(open_run_data(library, spec, share.shares)),
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
-      backend(static_cast<int>(spec.threads), library.kernels, std::move(tuning)),
-      precision_times(
-          choose_automatic_precision(library, spec, model_input(run_data.description, shapes.front()), backend)),
-      step(build_training_step(library, spec, model_input(run_data.description, shapes.front()))),
-      arena(std::make_shared<Arena>()),
-      training([this](const StepShape& shape) { return build_training(shape); }, backend,
-               compile_options(spec, backend), arena),
+      runtime(ranks, static_cast<int>(spec.threads)),
+      backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels), std::move(tuning)),
+      precision_times(choose_automatic_precision(library, spec,
+                                                 model_input(run_data.description, own_part(shapes.front())), backend)),
+      step(build_training(shapes.front())),
+      arena(runtime.make_arena()),
+      training(
+          [this](const StepShape& shape) { return shape == shapes.front() ? step.graph : build_training(shape).graph; },
+          backend, training_options(), arena),
       evaluation(
           [this](const StepShape& shape) {
             return build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
           backend, compile_options(spec, backend), arena) {
   if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
-  require_fit(step.graph, spec.model.name, run_data.description.info, shapes.front().batch);
+  require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
   passes::require_matches(step.graph, compile_options(spec, backend).precision);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' has no test data; set schedule.monitor=train_loss",
@@ -43,12 +49,14 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
          spec.schedule.monitor, spec.data);
   if (step.update)
     update.emplace([this](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
-                   backend, compile_options(spec, backend), arena);
+                   backend, training_options(), arena);
   compile_training();
   if (run_data.test) {
     const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
-    if (samples >= batch) compile_seconds += evaluation.compiled(batch).compile_seconds;
-    if (samples % batch != 0) compile_seconds += evaluation.compiled(samples % batch).compile_seconds;
+    for (const int64_t count : {samples >= batch ? batch : 0, samples % batch}) {
+      const auto [begin, end] = data::rows_of_share(count, share.share, share.shares);
+      if (end > begin) compile_seconds += evaluation.compiled(end - begin).compile_seconds;
+    }
   }
   limit_caches();
   const int64_t unlimited = training.arena_bytes();
@@ -72,10 +80,22 @@ void PreparedRun::compile_training() {
   }
 }
 
-Graph PreparedRun::build_training(const StepShape& shape) const {
-  if (shape == shapes.front()) return step.graph;
-  return build_training_step(library, spec, model_input(run_data.description, shape)).graph;
+StepShape PreparedRun::own_part(const StepShape& shape) const {
+  return {shape.batch / share.shares, shape.image_height};
 }
+
+TrainingStep PreparedRun::build_training(const StepShape& shape) const {
+  return build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
+                             {.ranks = share.shares});
+}
+
+CompileOptions PreparedRun::training_options() const {
+  CompileOptions options = compile_options(spec, backend);
+  options.ranks = runtime.costs();
+  return options;
+}
+
+int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / ranks_of_host(ranks); }
 
 StepShape PreparedRun::largest() {
   return *std::max_element(shapes.begin(), shapes.end(), [&](const StepShape& a, const StepShape& b) {
@@ -90,9 +110,14 @@ void PreparedRun::make_executors() {
   }
 }
 
-/// What the arena leaves is for decoded pictures.
+/// What the arena leaves is for decoded pictures. Each of several ranks has looked at all the memory that is free.
 void PreparedRun::limit_caches() {
-  int64_t rest = std::min(memory_limit_bytes(), memory_limit_of(spec)) - bytes_to_come();
+  if (const int on_host = ranks_of_host(ranks); on_host > 1) {
+    const int64_t affordable = available_memory_bytes() / on_host;
+    run_data.training->limit_cache(std::min(run_data.training->cache_bytes_to_come(), affordable / 2));
+    if (run_data.test) run_data.test->limit_cache(std::min(run_data.test->cache_bytes_to_come(), affordable / 8));
+  }
+  int64_t rest = std::min(memory_of_rank(), memory_limit_of(spec)) - bytes_to_come();
   if (rest >= 0) return;
   for (data::Dataset* dataset : {run_data.test.get(), run_data.training.get()}) {
     if (dataset == nullptr) continue;
@@ -109,23 +134,26 @@ int64_t PreparedRun::bytes_to_come() const {
 
 int64_t PreparedRun::bytes_beside_arena() const {
   int64_t bytes = state_bytes(step);
-  bytes += loader_bytes(training_loader_options(spec, run_data.description), run_data.description);
+  bytes += loader_bytes(training_loader_options(spec, run_data.description, share), run_data.description);
   bytes += run_data.training->cache_bytes_to_come() + (run_data.test ? run_data.test->cache_bytes_to_come() : 0);
   if (run_data.test) {
-    bytes += loader_bytes(evaluation_loader_options(spec, run_data.description), run_data.description);
-    bytes += ViewedBatch::bytes(spec.evaluation.tta, run_data.description.info,
-                                std::min(spec.evaluation.batch, run_data.test->size()));
+    bytes += loader_bytes(evaluation_loader_options(spec, run_data.description, share), run_data.description);
+    bytes +=
+        ViewedBatch::bytes(spec.evaluation.tta, run_data.description.info,
+                           (std::min(spec.evaluation.batch, run_data.test->size()) + share.shares - 1) / share.shares);
   }
   return bytes;
 }
 
 void PreparedRun::require_memory() const {
-  const int64_t planned = planned_total_bytes, limit = memory_limit_bytes();
+  const int64_t planned = planned_total_bytes, limit = memory_of_rank();
   if (planned <= limit) return;
   int64_t batch = 0;
   for (const StepShape& shape : shapes) batch = std::max(batch, shape.batch);
-  fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}; choose a smaller batch",
-       spec.model.name, batch, human_bytes(static_cast<double>(planned)), human_bytes(static_cast<double>(limit)));
+  const int on_host = ranks_of_host(ranks);
+  fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}{}; choose a smaller batch",
+       spec.model.name, batch, human_bytes(static_cast<double>(planned)), human_bytes(static_cast<double>(limit)),
+       on_host > 1 ? fmt::format(" for each of {} ranks", on_host) : "");
 }
 
 }  // namespace weft::train

@@ -3,9 +3,11 @@
 
 #include <optional>
 
+#include "weft/comm/communicator.h"
 #include "weft/runtime/tuned_backend.h"
 #include "weft/train/automatic_precision.h"
 #include "weft/train/course.h"
+#include "weft/train/distributed/rank_runtime.h"
 #include "weft/train/library.h"
 #include "weft/train/run_data.h"
 #include "weft/train/run_spec.h"
@@ -18,37 +20,47 @@ class PreparedRun {
  public:
   /// Opens the data and compiles every plan that the run will need; the choice of kernels is settled then. Keeps a
   /// reference to the library. Takes the space of the file that spec.offload asks for. Error(usage) where the machine's
-  /// memory is too small for them, Error(io) where the disk is. `note` takes lines for the user.
+  /// memory is too small for them, Error(io) where the disk is. `note` takes lines for the user. As one of several
+  /// ranks it takes its share of each batch and of the host's memory; it exchanges nothing with the others yet.
   PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning = {},
-              const std::function<void(const std::string&)>& note = {});
+              const std::function<void(const std::string&)>& note = {}, comm::Communicator* communicator = nullptr);
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 
   /// The training step that takes the most memory.
   StepShape largest();
-  /// Of every training step and its update: what does not fit fails here.
+  /// Of every training step and its update: what does not fit fails here. All ranks call it at the same time.
   void make_executors();
+  /// The shape of what this rank computes of a step of this shape.
+  StepShape own_part(const StepShape& shape) const;
 
   const Library& library;
+  comm::Communicator* const ranks;  // null: alone
+  const BatchShare share;
   RunSpec spec;
   RunData run_data;
   Course course;
-  std::vector<StepShape> shapes;  // of the training step, over the run
+  std::vector<StepShape> shapes;  // of the training step, over the run, of all ranks together
+  const RankRuntime runtime;
   TunedBackend backend;
   const std::optional<PrecisionTimes> precision_times;  // where spec.precision was auto and had to be measured
   TrainingStep step;                                    // of the first shape
   std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
-  StepCache training, evaluation;
-  std::optional<StepCache> update;  // of an accumulated step
+  StepCache training;                                   // by the shape of all ranks' batches together
+  StepCache evaluation;                                 // by the samples of this rank's own
+  std::optional<StepCache> update;                      // of an accumulated step
   double compile_seconds = 0;
   int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arena, state, buffers, caches
 
  private:
   int64_t bytes_beside_arena() const;
   int64_t bytes_to_come() const;
-  Graph build_training(const StepShape& shape) const;
+  TrainingStep build_training(const StepShape& shape) const;
+  CompileOptions training_options() const;
   void compile_training();
   void limit_caches();
+  /// Of all memory that the ranks of this host have.
+  int64_t memory_of_rank() const;
   void require_memory() const;
 };
 

@@ -18,11 +18,15 @@ data::ChannelStatistics no_normalisation(int64_t channels) {
   return {std::vector<float>(count, 0.0f), std::vector<float>(count, 1.0f)};
 }
 
-/// Error(usage) where an epoch holds no whole step.
-void require_whole_steps(const RunSpec& spec, const data::Dataset& training) {
+/// Error(usage) where an epoch holds no whole step, or the ranks cannot divide it.
+void require_whole_steps(const RunSpec& spec, const data::Dataset& training, int shares) {
   const std::string& name = training.info().name;
   const std::string_view section = spec.batch_schedule.batches.empty() ? "" : "batch_schedule.batches: ";
   for (const Stage& stage : stages_of(spec)) {
+    if (const int64_t over = stage.batch % shares; over != 0)
+      fail(ErrorKind::usage, "{}batch = {} cannot be divided among {} ranks; choose {}{}, or another number of ranks",
+           section, stage.batch, shares, stage.batch > over ? fmt::format("{} or ", stage.batch - over) : "",
+           stage.batch - over + shares);
     if (training.size() < stage.batch)
       fail(ErrorKind::usage, "{}batch = {} is larger than the training data '{}' of {} samples; choose a smaller batch",
            section, stage.batch, name, training.size());
@@ -42,14 +46,14 @@ void require_equal_targets(const data::DatasetInfo& trained, const data::Dataset
        weft::name_of(trained.target_dtype));
 }
 
-RunData open_run_data(const Library& library, const RunSpec& spec) {
+RunData open_run_data(const Library& library, const RunSpec& spec, int shares) {
   RunData run_data;
   run_data.training = data::open_dataset(library.data, spec.data, data::Split::train);
   const data::DatasetInfo& info = run_data.training->info();
   data::check_info(info);
   if (data::has_test_split(library.data, spec.data))
     run_data.test = data::open_dataset(library.data, spec.data, data::Split::test, info.encoding);
-  require_whole_steps(spec, *run_data.training);
+  require_whole_steps(spec, *run_data.training, shares);
   if (!spec.image_schedule.sizes.empty() && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
     fail(ErrorKind::usage, "image_schedule is for images in classes, '{}' holds {} for {}; leave it away", info.name,
          info.item(), data::name_of(info.task));
@@ -133,22 +137,26 @@ models::ModelInput model_input(const DataDescription& description, const StepSha
 
 namespace {
 
-/// The largest of all stages.
+/// This share of the largest of all stages.
 int64_t bytes_of_batch(const data::LoaderOptions& options, const data::DatasetInfo& info) {
   const int64_t target = options.mix.on() ? info.classes * size_of(DType::f32) : info.target_bytes();
   int64_t samples_bytes = 0, targets_bytes = 0;
   for (const data::LoaderStage& stage : data::stages_of(options)) {
     const int64_t elements = data::scaled_shape(info.sample_shape, stage.image_height).elements();
-    samples_bytes = std::max(samples_bytes, stage.batch * elements * size_of(data::batch_dtype(info)));
-    targets_bytes = std::max(targets_bytes, stage.batch * target);
+    const int64_t rows = (stage.batch + options.shares - 1) / options.shares;
+    samples_bytes = std::max(samples_bytes, rows * elements * size_of(data::batch_dtype(info)));
+    targets_bytes = std::max(targets_bytes, rows * target);
   }
   return align_up(samples_bytes) + align_up(targets_bytes);
 }
 
 /// As many workers as there are cores, of which the loader uses those that the steps need. Small batches are made
 /// further ahead: their steps are over before a worker wakes up.
-void set_workers(data::LoaderOptions& options, const RunSpec& spec, const data::DatasetInfo& info) {
+void set_workers(data::LoaderOptions& options, const RunSpec& spec, const data::DatasetInfo& info,
+                 const BatchShare& share) {
   constexpr int64_t kAhead = 16 << 20, kFewest = 2, kMost = 16;
+  options.share = share.share;
+  options.shares = share.shares;
   options.automatic = spec.loader.workers == 0;
   options.workers = static_cast<int>(options.automatic ? available_cores() : spec.loader.workers);
   const int64_t automatic = std::clamp(kAhead / std::max<int64_t>(1, bytes_of_batch(options, info)), kFewest, kMost);
@@ -157,7 +165,8 @@ void set_workers(data::LoaderOptions& options, const RunSpec& spec, const data::
 
 }  // namespace
 
-data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description) {
+data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description,
+                                            const BatchShare& share) {
   const std::vector<Stage> stages = stages_of(spec);
   data::LoaderOptions options{.batch = stages.front().batch,
                               .seed = static_cast<uint64_t>(spec.seed),
@@ -183,17 +192,18 @@ data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescr
   options.augment.flip = augment.flip == "random"        ? data::Flip::random
                          : augment.flip == "alternating" ? data::Flip::alternating
                                                          : data::Flip::none;
-  set_workers(options, spec, description.info);
+  set_workers(options, spec, description.info, share);
   return options;
 }
 
-data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description) {
+data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description,
+                                              const BatchShare& share) {
   data::LoaderOptions options{.batch = spec.evaluation.batch,
                               .seed = static_cast<uint64_t>(spec.seed),
                               .augment = {},
                               .mix = {},
                               .statistics = description.statistics};
-  set_workers(options, spec, description.info);
+  set_workers(options, spec, description.info, share);
   return options;
 }
 

@@ -21,8 +21,14 @@ struct RunData {
   DataDescription description;
 };
 
-/// Opens what the spec names. Error(usage) where a batch is larger than the training set.
-RunData open_run_data(const Library& library, const RunSpec& spec);
+/// Which part of each batch a process takes: one of several ranks.
+struct BatchShare {
+  int share = 0, shares = 1;
+};
+
+/// Opens what the spec names. Error(usage) where a batch is larger than the training set, or cannot be divided into so
+/// many equal shares.
+RunData open_run_data(const Library& library, const RunSpec& spec, int shares = 1);
 
 /// Error(data) where targets of `data` are not what those of the training data are, each as a loader gives them.
 void require_equal_targets(const data::DatasetInfo& trained, const data::DatasetInfo& data);
@@ -46,9 +52,11 @@ models::ModelInput model_input(const DataDescription& description, const StepSha
 Stage largest_stage(const RunSpec& spec, const DataDescription& description);
 
 /// Shuffled, augmented, whole batches only; in the stages of the spec.
-data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description);
+data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description,
+                                            const BatchShare& share = {});
 /// In order, as it is, to the last sample.
-data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description);
+data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description,
+                                              const BatchShare& share = {});
 
 /// What a loader's batches take in memory.
 int64_t loader_bytes(const data::LoaderOptions& options, const DataDescription& description);

@@ -42,6 +42,7 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .precision = run.spec.precision,
       .task = info.task,
       .item = std::string(info.item()),
+      .ranks = run.share.shares,
       .threads = run.spec.threads,
       .parameters = parameter_count(run.step.parameters),
       .epochs = run.spec.epochs,

@@ -20,8 +20,8 @@ struct StepPart {
 
 class StepScalars {
  public:
-  /// Keeps references to both.
-  StepScalars(const RunSpec& spec, const Course& course);
+  /// Keeps references to both. What is drawn in the step differs between ranks.
+  StepScalars(const RunSpec& spec, const Course& course, int rank = 0);
 
   /// From now on set() sets the inputs of these executors; `update` may be null: then `batch` does the whole step.
   void bind(Executor& batch, Executor* update);
@@ -39,6 +39,7 @@ class StepScalars {
   };
   const RunSpec& spec_;
   const Course& course_;
+  const int rank_;
   std::function<double(int64_t)> rate_, momentum_schedule_;
   std::vector<std::pair<std::string, std::function<double(int64_t)>>> group_rates_;  // by input
   std::vector<Input> inputs_;

@@ -1,0 +1,110 @@
+// Several processes under mpirun train as one.
+#include <cmath>
+
+#include "tests/cli/run_files.h"
+
+namespace weft::testing {
+namespace {
+
+class Ranks : public RunTest {
+ protected:
+  void SetUp() override {
+    if (std::system("mpirun --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no mpirun";
+    RunTest::SetUp();
+  }
+  void TearDown() override {
+    if (!directory_.empty()) RunTest::TearDown();
+  }
+
+  static std::vector<std::string> mpirun(int ranks) {
+    return {"OMPI_ALLOW_RUN_AS_ROOT=1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+            "OMPI_MCA_odls_base_sigkill_timeout=3",  // for the checkpoint of a job that is told to end
+            "mpirun",
+            "--oversubscribe",
+            "-n",
+            std::to_string(ranks)};
+  }
+  static std::vector<std::string> lenet(const std::string& run, const std::string& epochs) {
+    return {"train",   "--model", "lenet5",   "--data", data(),      "--run", run,
+            "--batch", "64",      "--epochs", epochs,   "--threads", "1",     "--quiet"};
+  }
+  Outcome weft_on(int ranks, const std::vector<std::string>& arguments) {
+    return Process(arguments, directory_, -1, mpirun(ranks)).wait();
+  }
+  static int count_of(const std::string& text, const std::string& part) {
+    int count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+    return count;
+  }
+  std::vector<double> losses(const std::string& run) const {
+    std::istringstream lines(read_all(path(run) / "metrics.jsonl"));
+    std::vector<double> found;
+    for (std::string line; std::getline(lines, line);) {
+      const auto record = nlohmann::json::parse(line);
+      if (record["kind"] == "step") found.push_back(record["loss"]);
+    }
+    return found;
+  }
+  void expect_same_losses(const std::string& run, const std::string& wanted) const {
+    const std::vector<double> a = losses(run), b = losses(wanted);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t step = 0; step < a.size(); ++step) EXPECT_NEAR(a[step], b[step], 1e-5 * b[step] + 1e-7) << step;
+  }
+};
+
+TEST_F(Ranks, TheLossCurveIsThatOfOneProcess) {
+  write_idx("train", 320, 16);
+  write_idx("test", 72, 16);
+  ASSERT_EQ(weft(lenet("one", "10")).code, 0);
+  for (const int ranks : {2, 4}) {
+    const Outcome outcome = weft_on(ranks, lenet(std::to_string(ranks), "10"));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(count_of(outcome.out, "run directory: "), 1) << outcome.out;
+    expect_same_losses(std::to_string(ranks), "one");
+    const auto summary = json_of(std::to_string(ranks) + "/summary.json"), alone = json_of("one/summary.json");
+    EXPECT_EQ(summary["ranks"], ranks);
+    EXPECT_EQ(summary["steps"], 50);
+    EXPECT_NEAR(summary["test_loss"].get<double>(), alone["test_loss"].get<double>(), 1e-4);
+    EXPECT_EQ(summary["test_accuracy"], alone["test_accuracy"]);
+  }
+}
+
+TEST_F(Ranks, AnInterruptedRunGoesOnWithAnotherNumberOfThem) {
+  ASSERT_EQ(weft(tiny_run("whole", {"--epochs", "200"})).code, 0);
+  Process process(tiny_run("cut", {"--epochs", "200"}), directory_, -1, mpirun(2));
+  while (!process.has_ended() && !fs::exists(path("cut/checkpoints/best")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  process.send(SIGTERM);
+  const Outcome outcome = process.wait();
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_EQ(count_of(outcome.err, "weft: interrupted after step "), 1) << outcome.err;
+  EXPECT_FALSE(fs::exists(path("cut/summary.json")));
+  const Outcome resumed = weft({"train", "--resume", "cut", "--quiet"});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  expect_same_losses("cut", "whole");
+}
+
+TEST_F(Ranks, AUsersErrorIsSaidOnce) {
+  const Outcome outcome = weft_on(3, tiny_run("r"));
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "weft: "), 1) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "batch = 32 cannot be divided among 3 ranks; choose 30 or 33"), 1) << outcome.err;
+  EXPECT_FALSE(fs::exists(path("r")));
+}
+
+TEST_F(Ranks, WhatFailsOnOneOfThemNamesItAndEndsAll) {
+  std::vector<std::string> arguments = tiny_run("r"), other = arguments;
+  *std::find(other.begin(), other.end(), data()) = "idx:missing,train-labels";
+  arguments.insert(arguments.end(), {":", "-n", "1", WEFT_PROGRAM});
+  arguments.insert(arguments.end(), other.begin(), other.end());
+  const Outcome outcome = weft_on(1, arguments);
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "weft: "), 1) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "weft: rank 1 on host '"), 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("missing"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(path("r")));
+}
+
+}  // namespace
+}  // namespace weft::testing

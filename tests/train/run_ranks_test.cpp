@@ -1,0 +1,228 @@
+// Whole runs on several ranks, which here are threads: they are the run of one process.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/files_for_tests.h"
+#include "tests/train/drawn_data.h"
+#include "weft/base/files.h"
+#include "weft/comm/local/local_group.h"
+#include "weft/train/checkpoint/store.h"
+#include "weft/train/distributed/together.h"
+#include "weft/train/run.h"
+
+namespace weft::train {
+namespace {
+
+constexpr int64_t kTraining = 320, kTest = 70;
+
+/// weft's library with data of that description.
+Library library_of(const data::DatasetInfo& info, int64_t training = kTraining, int64_t spoiled = -1) {
+  Library library = standard_library();
+  library.add_data({.name = "drawn",
+                    .form = "drawn:",
+                    .summary = "",
+                    .open = [=](const data::DataSpec&, data::Split split, const std::string&) {
+                      const bool trains = split == data::Split::train;
+                      return std::make_unique<DrawnData>(info, trains ? training : kTest, trains ? spoiled : -1);
+                    }});
+  return library;
+}
+
+data::DatasetInfo images() { return {.name = "drawn", .sample_shape = {1, 16, 16}, .classes = 3}; }
+data::DatasetInfo values() {
+  return {.name = "drawn",
+          .sample_shape = {5},
+          .classes = 1,
+          .task = data::Task::regression,
+          .sample_dtype = DType::f32,
+          .target_dtype = DType::f32,
+          .target_shape = {1}};
+}
+
+class RunOnRanks : public FilesTest {
+ protected:
+  RunSpec spec(const std::string& model, double epochs) const {
+    RunSpec spec;
+    spec.model.name = model;
+    spec.data = "drawn:";
+    spec.epochs = epochs;
+    spec.batch = 64;  // 5 steps an epoch
+    spec.threads = 1;
+    spec.loader.workers = 1;
+    spec.optimizer.learning_rate = 0.01;
+    resolve(spec);
+    return spec;
+  }
+
+  using Body = std::function<RunOutcome(const RunOptions& options)>;
+  /// The outcome of the first rank; what the ranks throw is thrown.
+  RunOutcome on_ranks(int count, const Body& body) const {
+    if (count == 1) return body({});
+    RunOutcome first;
+    comm::run_ranks(std::vector<std::string>(static_cast<size_t>(count), "host"), [&](comm::Communicator& ranks) {
+      const RunOutcome outcome = body({.ranks = &ranks});
+      if (ranks.rank() == 0) first = outcome;
+    });
+    return first;
+  }
+  /// What the ranks throw, each.
+  std::vector<std::string> errors_on_ranks(const std::vector<std::string>& hosts, const Body& body) const {
+    std::vector<std::string> messages(hosts.size());
+    comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
+      try {
+        body({.ranks = &ranks});
+      } catch (const SharedError& error) {
+        messages[static_cast<size_t>(ranks.rank())] = error.what();
+      }
+    });
+    return messages;
+  }
+
+  /// Records of a kind: "step" or "epoch".
+  std::vector<nlohmann::json> records(const std::string& run, const std::string& kind) const {
+    std::ifstream lines(path(run + "/metrics.jsonl"));
+    std::vector<nlohmann::json> found;
+    for (std::string line; std::getline(lines, line);) {
+      nlohmann::json record = nlohmann::json::parse(line);
+      if (record.at("kind") == kind) found.push_back(std::move(record));
+    }
+    return found;
+  }
+
+  void expect_same_curves(const std::string& run, const std::string& wanted) const {
+    for (const char* kind : {"step", "epoch"}) {
+      const auto a = records(run, kind), b = records(wanted, kind);
+      ASSERT_EQ(a.size(), b.size()) << kind;
+      for (size_t at = 0; at < a.size(); ++at)
+        for (const char* key : {"loss", "train_loss", "test_loss", "test_accuracy", "test_rmse"}) {
+          if (!b[at].contains(key) || b[at][key].is_null()) continue;
+          const double value = b[at][key];
+          EXPECT_NEAR(a[at].at(key).get<double>(), value, 1e-5 * std::abs(value) + 1e-12) << kind << " " << at << key;
+        }
+    }
+  }
+};
+
+TEST_F(RunOnRanks, TheLossCurveIsThatOfOneProcess) {
+  const Library library = library_of(images());
+  for (const int count : {1, 2, 4})
+    on_ranks(count, [&](const RunOptions& options) {
+      return start_run(library, spec("lenet5", 10), path(std::to_string(count)), options);
+    });
+  EXPECT_EQ(records("1", "epoch").back().at("step"), 50);
+  expect_same_curves("2", "1");
+  expect_same_curves("4", "1");
+}
+
+TEST_F(RunOnRanks, AccumulatedAndAugmentedBatchesToo) {
+  const Library library = library_of(images());
+  RunSpec run = spec("lenet5", 3);
+  run.batch = 32;
+  run.accumulate = 2;
+  run.augment.crop_padding = 2;
+  run.augment.mixup = 0.4;
+  run.ema.decay = 0.9;
+  run.clip.norm = 1;
+  for (const int count : {1, 2})
+    on_ranks(count,
+             [&](const RunOptions& options) { return start_run(library, run, path(std::to_string(count)), options); });
+  expect_same_curves("2", "1");
+}
+
+TEST_F(RunOnRanks, MetricsAndSummaryAreGlobal) {
+  const Library library = library_of(images());
+  const RunOutcome outcome = on_ranks(
+      2, [&](const RunOptions& options) { return start_run(library, spec("lenet5", 2), path("run"), options); });
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_EQ(outcome.summary.ranks, 2);
+  EXPECT_EQ(outcome.summary.batch, 64);
+  EXPECT_EQ(outcome.summary.steps, 10);
+  EXPECT_NEAR(outcome.summary.items_per_second * outcome.summary.step_seconds, 640, 1);
+  EXPECT_EQ(parse_summary(read_text(path("run/summary.json")))->ranks, 2);
+}
+
+TEST_F(RunOnRanks, AStopOnOneRankIsThatOfAllAndARunGoesOnOnAnotherNumberOfRanks) {
+  const Library library = library_of(images());
+  start_run(library, spec("lenet5", 4), path("whole"), {});
+  const auto cut = [&](const RunOptions& given) {
+    RunOptions options = given;
+    int asked = 0;
+    if (given.ranks->rank() == 1) options.stop_requested = [asked]() mutable { return ++asked > 7; };
+    const RunOutcome outcome = start_run(library, spec("lenet5", 4), path("cut"), options);
+    EXPECT_FALSE(outcome.finished);
+    EXPECT_LT(outcome.steps_done, 12);
+    return outcome;
+  };
+  on_ranks(2, cut);
+  const auto go_on = [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); };
+  EXPECT_TRUE(on_ranks(4, go_on).finished);
+  expect_same_curves("cut", "whole");
+  EXPECT_TRUE(on_ranks(2, go_on).finished) << "of a finished run all get the summary";
+}
+
+TEST_F(RunOnRanks, NotANumberNamesItsRank) {
+  const Library library = library_of(values(), kTraining, 100);
+  const std::vector<std::string> errors = errors_on_ranks({"a", "a", "b", "b"}, [&](const RunOptions& options) {
+    return start_run(library, spec("mlp", 1), path("run"), options);
+  });
+  EXPECT_NE(errors[0].find("the loss became NaN on rank "), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find(" on host '"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("no checkpoint had been made yet"), std::string::npos) << errors[0];
+  for (const std::string& error : errors) EXPECT_EQ(error.substr(0, 40), errors[0].substr(0, 40));
+}
+
+TEST_F(RunOnRanks, ABatchThatCannotBeDividedIsAUsersError) {
+  const Library library = library_of(images());
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b", "c"}, [&](const RunOptions& options) {
+    return start_run(library, spec("lenet5", 1), path("run"), options);
+  });
+  EXPECT_EQ(errors[2], "batch = 64 cannot be divided among 3 ranks; choose 63 or 66, or another number of ranks");
+  EXPECT_EQ(errors[0], errors[2]) << "of all alike, so that no rank is named";
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
+TEST_F(RunOnRanks, OtherDataOnOneRankAreNamed) {
+  const Library library = library_of(images()), other = library_of(images(), kTraining - 1);
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
+    return start_run(options.ranks->rank() == 1 ? other : library, spec("lenet5", 1), path("run"), options);
+  });
+  EXPECT_EQ(errors[0],
+            "the number of samples of the training data is 319 on rank 1 on host 'b', but 320 on rank 0; give all "
+            "hosts the same files, in the same order");
+  EXPECT_EQ(errors[1], errors[0]);
+  EXPECT_FALSE(std::filesystem::exists(path("run"))) << "nothing is left behind";
+}
+
+TEST_F(RunOnRanks, DataMissingOnOneRankEndAll) {
+  const Library library = library_of(images()), without = standard_library();
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
+    return start_run(options.ranks->rank() == 1 ? without : library, spec("lenet5", 1), path("run"), options);
+  });
+  EXPECT_EQ(errors[0].find("rank 1 on host 'b': unknown data 'drawn"), 0u) << errors[0];
+  EXPECT_EQ(errors[1], errors[0]);
+}
+
+TEST_F(RunOnRanks, AnotherRecipeOnOneRankIsNamed) {
+  const Library library = library_of(images());
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
+    RunSpec own = spec("lenet5", 1);
+    own.seed = 1 + options.ranks->rank();
+    return start_run(library, own, path("run"), options);
+  });
+  EXPECT_EQ(errors[0].substr(0, 14), "the recipe is ") << errors[0];
+}
+
+TEST_F(RunOnRanks, WhatIsDecidedByMeasuringIsTheSameOnAll) {
+  const Library library = library_of(images());
+  RunSpec automatic = spec("lenet5", 1);
+  automatic.precision = "auto";
+  const RunOutcome outcome =
+      on_ranks(2, [&](const RunOptions& given) { return start_run(library, automatic, path("run"), given); });
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_NE(outcome.summary.precision, "auto");
+}
+
+}  // namespace
+}  // namespace weft::train

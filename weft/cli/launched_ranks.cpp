@@ -1,0 +1,59 @@
+#include "weft/cli/launched_ranks.h"
+
+#include <cstdio>
+
+#include "weft/base/error.h"
+#include "weft/cli/options.h"
+#include "weft/comm/mpi/launcher.h"
+#include "weft/comm/mpi/session.h"
+#include "weft/comm/patience.h"
+#include "weft/train/distributed/host_share.h"
+#include "weft/train/distributed/together.h"
+
+namespace weft::cli {
+
+namespace {
+
+void report(const std::string& message) {
+  std::fflush(stdout);
+  say(message);
+}
+
+int run_ranks(comm::MpiSession& session, const std::function<int(comm::Communicator* ranks)>& work) {
+  comm::Communicator& ranks = session.communicator();
+  try {
+    train::take_cores(&ranks);
+    return work(&ranks);
+  } catch (const train::SharedError& error) {
+    if (train::is_first(&ranks)) report(error.what());
+    return error.exit_code();
+  } catch (...) {
+    const Error error = train::error_of(std::current_exception());
+    // That a rank is lost is found by all others; what else goes wrong is known here alone.
+    if (error.kind() != ErrorKind::communication || session.claims_report())
+      report(fmt::format("{}: {}", comm::name_of_rank(ranks, ranks.rank()), error.what()));
+    session.abort(error.exit_code());
+  }
+}
+
+}  // namespace
+
+int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work) {
+  if (!comm::started_by_launcher()) return work(nullptr);
+  comm::MpiSession session;
+  if (session.communicator().size() > 1) {
+    const int code = run_ranks(session, work);
+    session.finish();
+    return code;
+  }
+  try {
+    const int code = work(nullptr);
+    session.finish();
+    return code;
+  } catch (...) {
+    session.finish();
+    throw;
+  }
+}
+
+}  // namespace weft::cli
