@@ -64,10 +64,11 @@ float get(const ReductionSpec& spec, const void* tensor, int64_t element) {
                                    : static_cast<const float*>(tensor)[element];
 }
 
-void expect_reduces(const std::vector<std::string>& group, const ReductionSpec& spec, bool shared) {
+void expect_reduces(const std::vector<std::string>& group, const ReductionSpec& spec, bool shared,
+                    const CollectivesOptions& options = {}) {
   const int size = static_cast<int>(group.size());
   run_ranks(group, [&](Communicator& ranks) {
-    Collectives collectives(ranks, {});
+    Collectives collectives(ranks, options);
     const CollectiveId id = collectives.prepare(spec);
     const Operands operands = make_operands(collectives, spec, shared);
     for (int step = 0; step < 3; ++step) {
@@ -183,6 +184,79 @@ TEST(Collectives, SumsBf16InF32) {
     collectives.start(id, operands.tensors);
     collectives.wait(id);
     EXPECT_EQ(get(spec, operands.tensors[0], 0), 260.0f);
+  });
+}
+
+class Algorithms : public testing::TestWithParam<Algorithm> {};
+INSTANTIATE_TEST_SUITE_P(All, Algorithms, testing::ValuesIn(all_algorithms()));
+
+TEST_P(Algorithms, ReduceBetweenHosts) {
+  for (const auto& group : {kGroups[2], kGroups[4], kGroups[6], kGroups[9], kGroups[10]})
+    for (const DType dtype : {DType::f32, DType::bf16})
+      expect_reduces(group, {"x", dtype, Reduction::sum, {50'000, 3, 777}}, true, {.algorithm = GetParam()});
+}
+
+TEST(Collectives, DoNotWaitForEverWhereAnotherHostStartsSomethingElse) {
+  LocalGroup group({"a", "b"});
+  const auto errors = errors_of_ranks(group, [](Communicator& ranks) {
+    Collectives collectives(ranks, {.silence_seconds = 0.3, .wait_seconds = 1});
+    std::vector<CollectiveId> ids;
+    for (const char* name : {"first", "second"})
+      ids.push_back(collectives.prepare({name, DType::f32, Reduction::sum, {100}}));
+    const auto memory = collectives.allocate(400);
+    void* const tensor = memory.get();
+    const CollectiveId id = ids[static_cast<size_t>(ranks.rank())];
+    collectives.start(id, std::span(&tensor, 1));
+    collectives.wait(id);
+  });
+  EXPECT_NE((errors[0] + errors[1]).find("did not come within"), std::string::npos) << errors[0] << errors[1];
+}
+
+TEST(Collectives, NameTheCollectiveThatAPeerOfTheHostStartedInstead) {
+  LocalGroup group({"a", "a"});
+  const auto errors = errors_of_ranks(group, [](Communicator& ranks) {
+    Collectives collectives(ranks, {.silence_seconds = 0.3});
+    std::vector<CollectiveId> ids;
+    for (const char* name : {"first", "second"})
+      ids.push_back(collectives.prepare({name, DType::f32, Reduction::sum, {100}}));
+    const auto memory = collectives.allocate(400);
+    void* const tensor = memory.get();
+    const CollectiveId id = ids[static_cast<size_t>(ranks.rank())];
+    collectives.start(id, std::span(&tensor, 1));
+    collectives.wait(id);
+  });
+  const bool first_named = errors[0].find("[all_reduce] 'first': rank 1 on host 'a' started 'second'") == 0;
+  const bool second_named = errors[1].find("[all_reduce] 'second': rank 0 on host 'a' started 'first'") == 0;
+  EXPECT_TRUE(first_named || second_named) << errors[0] << "\n" << errors[1];
+}
+
+TEST(Collectives, AddNeighboursFirstWhateverTheirMemory) {
+  // From the left, or in pairs of another kind, 1e8 would swallow the ones: (1e8 + 1) + (-1e8 + 1) is 0 in f32.
+  for (const bool shared : {true, false})
+    for (const int64_t elements : {1, 100'000})
+      run_ranks({"a", "a", "a", "a"}, [&](Communicator& ranks) {
+        Collectives collectives(ranks, {});
+        const ReductionSpec spec{"x", DType::f32, Reduction::sum, {elements}};
+        const CollectiveId id = collectives.prepare(spec);
+        const Operands operands = make_operands(collectives, spec, shared);
+        const float of_rank[] = {1e8f, 1, -1e8f, 1};
+        for (int64_t i = 0; i < elements; ++i) set(spec, operands.tensors[0], i, of_rank[ranks.rank()]);
+        collectives.start(id, operands.tensors);
+        collectives.wait(id);
+        EXPECT_EQ(get(spec, operands.tensors[0], elements - 1), (1e8f + 1) + (-1e8f + 1));
+      });
+}
+
+TEST(Collectives, ReportHowTheyAreDone) {
+  run_ranks({"a", "a", "b", "b", "b"}, [](Communicator& ranks) {
+    Collectives collectives(ranks, {});
+    const auto report = collectives.report(collectives.prepare({"x", DType::f32, Reduction::sum, {1 << 20}}));
+    EXPECT_EQ(report.hosts, 2);
+    EXPECT_EQ(report.lanes, 2);
+    EXPECT_EQ(report.ranks_on_host, ranks.rank() < 2 ? 2 : 3);
+    // Half of 4 MB each way over half of the link: at least as long as 4 MB at its full speed.
+    EXPECT_GT(report.between.seconds, 4.0 * (1 << 20) / 1.2e9);
+    EXPECT_GT(report.predicted_seconds, report.between.seconds);
   });
 }
 

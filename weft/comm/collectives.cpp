@@ -1,129 +1,197 @@
-// For now over messages alone: the operands go up a binomial tree to rank 0, which adds neighbours first, and the
-// result comes down.
+// Chooses, starts and awaits; what one collective does is in collective.cpp.
 #include "weft/comm/collectives.h"
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "weft/base/error.h"
+#include "weft/comm/collective.h"
 #include "weft/comm/patience.h"
-#include "weft/comm/tags.h"
 
 namespace weft::comm {
 
 namespace {
 
-struct Prepared {
-  ReductionSpec spec;
-  std::vector<void*> tensors;  // of the run under way
-  bool is_under_way = false;
-  std::vector<float> sum, theirs;  // all tensors, one after the other
-};
+constexpr int kSpins = 2000;  // of about 20 ns, before a waiting rank sleeps
+constexpr double kSleepSeconds = 0.02;
 
-void widen(const Prepared& prepared, std::vector<float>& to) {
-  size_t at = 0;
-  for (size_t t = 0; t < prepared.tensors.size(); ++t)
-    for (int64_t i = 0; i < prepared.spec.elements[t]; ++i)
-      to[at++] = prepared.spec.dtype == DType::bf16 ? bf16_to_f32(static_cast<const uint16_t*>(prepared.tensors[t])[i])
-                                                    : static_cast<const float*>(prepared.tensors[t])[i];
-}
-
-void narrow(const Prepared& prepared, const std::vector<float>& from, float factor) {
-  size_t at = 0;
-  for (size_t t = 0; t < prepared.tensors.size(); ++t)
-    for (int64_t i = 0; i < prepared.spec.elements[t]; ++i) {
-      const float value = from[at++] * factor;
-      if (prepared.spec.dtype == DType::bf16)
-        static_cast<uint16_t*>(prepared.tensors[t])[i] = f32_to_bf16(value);
-      else
-        static_cast<float*>(prepared.tensors[t])[i] = value;
-    }
+/// Ranks of each host, by host and then by local rank.
+std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members) {
+  std::vector<std::vector<int>> hosts;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    const auto host = static_cast<size_t>(members[rank].host_index);
+    if (host >= hosts.size()) hosts.resize(host + 1);
+    hosts[host].push_back(static_cast<int>(rank));
+  }
+  return hosts;
 }
 
 }  // namespace
 
 struct Collectives::Impl {
   Communicator& communicator;
-  CollectivesOptions options;
-  std::vector<std::unique_ptr<Prepared>> prepared;
+  const CollectivesOptions options;
+  const std::vector<std::vector<int>> hosts;
+  HostGroup host;
+  int lanes = 0;
   std::string position;
+  int next_tag = 0;
+  std::vector<std::unique_ptr<Collective>> collectives;
+  std::vector<Choice> choices;
+  std::vector<Collective*> working;         // started, with this rank's share not summed, in the order of their starts
+  std::unique_ptr<MessageThread> messages;  // where there are other hosts; the last member: it uses the others
 
-  Prepared& at(CollectiveId id) { return *prepared[static_cast<size_t>(id.index)]; }
+  Impl(Communicator& of, const CollectivesOptions& chosen)
+      : communicator(of), options(chosen), hosts(ranks_by_host(of.members())), host(of) {
+    lanes = communicator.size();
+    for (const auto& ranks : hosts) lanes = std::min(lanes, static_cast<int>(ranks.size()));
+    if (hosts.size() > 1) messages = std::make_unique<MessageThread>([this] { host.ring_all(); });
+  }
 
-  void run(int32_t index, Prepared& collective) {
-    const int size = communicator.size(), rank = communicator.rank();
-    const int tag = kFirstCollectiveTag + index % kCollectiveTags;
-    const WaitLimits limits{options.silence_seconds, options.wait_seconds};
-    const Purpose purpose{"all_reduce", collective.spec.name, position};
-    const auto send = [&](int peer) {
-      await(communicator, communicator.send(peer, tag, std::as_bytes(std::span(collective.sum))), peer, limits,
-            purpose);
-    };
-    const auto receive = [&](int peer, std::vector<float>& to) {
-      await(communicator, communicator.receive(peer, tag, std::as_writable_bytes(std::span(to))), peer, limits,
-            purpose);
-    };
-    widen(collective, collective.sum);
-    int mask = 1;
-    for (; mask < size && (rank & mask) == 0; mask <<= 1) {
-      if (rank + mask >= size) continue;
-      receive(rank + mask, collective.theirs);
-      for (size_t i = 0; i < collective.sum.size(); ++i) collective.sum[i] += collective.theirs[i];
+  ~Impl() {
+    const bool is_broken = std::any_of(collectives.begin(), collectives.end(),
+                                       [](const auto& collective) { return collective->is_under_way(); });
+    // Messages may still come into memory that goes now.
+    if (is_broken && communicator.size() > 1) communicator.give_up();
+    messages.reset();
+  }
+
+  Collective& at(CollectiveId id) { return *collectives[static_cast<size_t>(id.index)]; }
+  int host_index() const { return communicator.members()[static_cast<size_t>(communicator.rank())].host_index; }
+
+  /// Sums whatever can be summed now.
+  bool work() {
+    bool did = false;
+    for (size_t i = 0; i < working.size();) {
+      did = working[i]->work(options.threads, messages.get()) || did;
+      if (working[i]->has_work())
+        ++i;
+      else
+        working.erase(working.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    if (rank != 0) {
-      send(rank - mask);
-      receive(rank - mask, collective.sum);
+    return did;
+  }
+
+  void require_same_order(const Collective& collective, int32_t index) {
+    for (int local = 0; local < host.size(); ++local) {
+      if (local == host.self()) continue;
+      const int32_t theirs = host.started(local, collective.start_number());
+      if (theirs < 0 || theirs == index) continue;
+      const bool is_known = static_cast<size_t>(theirs) < collectives.size();
+      communicator.give_up();
+      fail(ErrorKind::communication,
+           "[all_reduce] '{}'{}{}: {} started '{}' in its place: all ranks must run the same plan",
+           collective.spec().name, position.empty() ? "" : " at ", position,
+           name_of_rank(communicator, host.rank_of(local)),
+           is_known ? collectives[static_cast<size_t>(theirs)]->spec().name : "another collective");
     }
-    for (mask >>= 1; mask > 0; mask >>= 1)
-      if (rank + mask < size) send(rank + mask);
-    narrow(collective, collective.sum,
-           collective.spec.reduction == Reduction::mean ? 1.0f / static_cast<float>(size) : 1.0f);
+  }
+
+  void wait(CollectiveId id) {
+    Collective& collective = at(id);
+    const Purpose purpose{"all_reduce", collective.spec().name, position};
+    Patience patience(communicator, {options.silence_seconds, options.wait_seconds}, purpose);
+    const double sleep = std::min(kSleepSeconds, options.silence_seconds / 4);
+    for (int looks = 0;; ++looks) {
+      const uint32_t heard = host.own_doorbell().listen();
+      if (work()) looks = 0;
+      if (collective.collect()) return;
+      if (messages != nullptr) messages->rethrow();
+      if (looks < kSpins) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+        if (looks % 64 == 63) std::this_thread::yield();
+        continue;
+      }
+      host.own_doorbell().sleep(heard, sleep);
+      patience.check(collective.awaited_rank());
+      if (!host_is_alone()) require_same_order(collective, id.index);
+    }
+  }
+
+  bool host_is_alone() const { return host.size() == 1; }
+
+  /// The job that carries this rank's share to the other hosts.
+  void prepare_lane(Collective& collective, Choice& choice) {
+    // All lanes choose alike: by the largest share, with the link of a host divided among its lanes.
+    const auto [first, last] = collective.map().share(0, lanes);
+    LinkCosts link = options.costs.between_hosts;
+    link.bytes_per_second /= lanes;
+    choice = choose_algorithm(static_cast<int>(hosts.size()), last - first, size_of(collective.spec().dtype), link,
+                              options.costs.summed_bytes_per_second, options.algorithm);
+    if (host.self() >= lanes) return;
+    const auto [begin, end] = collective.own_share();
+    std::vector<int> ranks;
+    for (const auto& of_host : hosts) ranks.push_back(of_host[static_cast<size_t>(host.self())]);
+    Schedule schedule = make_schedule(choice.algorithm, host_index(), static_cast<int>(hosts.size()), end - begin,
+                                      std::max<int64_t>(choice.chunk, 1));
+    // As many tags as the longest schedule of any lane has slots, so that they agree on all ranks.
+    const Schedule longest = make_schedule(choice.algorithm, 0, static_cast<int>(hosts.size()), last - first,
+                                           std::max<int64_t>(choice.chunk, 1));
+    const int tag = next_tag;
+    next_tag += longest.slots;
+    collective.lane_buffer = allocate_aligned((end - begin) * static_cast<int64_t>(sizeof(float)));
+    collective.job = std::make_unique<MessageThread::Job>();
+    collective.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(schedule), std::move(ranks),
+                                                              collective.spec().dtype, tag);
+    collective.job->buffer = reinterpret_cast<float*>(collective.lane_buffer.get());
+    collective.job->deliver = [&collective] { collective.deliver(); };
+    messages->reserve(collectives.size() + 1);
   }
 };
 
 Collectives::Collectives(Communicator& communicator, const CollectivesOptions& options)
-    : impl_(new Impl{communicator, options, {}, {}}) {}
+    : impl_(std::make_unique<Impl>(communicator, options)) {}
 Collectives::~Collectives() = default;
 
 int Collectives::rank() const { return impl_->communicator.rank(); }
 int Collectives::size() const { return impl_->communicator.size(); }
 
-std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) {
-  const std::shared_ptr<SharedMemory> memory = impl_->communicator.share(bytes);
-  const Member& me = impl_->communicator.members()[static_cast<size_t>(rank())];
-  return {memory, memory->part(me.local_rank)};
-}
+std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) { return impl_->host.allocate(bytes); }
 
 CollectiveId Collectives::prepare(const ReductionSpec& spec) {
   check(spec.dtype == DType::f32 || spec.dtype == DType::bf16, "only f32 and bf16 are reduced");
-  auto& all = impl_->prepared;
-  const auto known = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->spec == spec; });
+  auto& all = impl_->collectives;
+  const auto known = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->spec() == spec; });
   if (known != all.end()) return {static_cast<int32_t>(known - all.begin())};
-  auto prepared = std::make_unique<Prepared>();
-  prepared->spec = spec;
-  int64_t elements = 0;
-  for (const int64_t count : spec.elements) elements += count;
-  prepared->sum.resize(static_cast<size_t>(elements));
-  prepared->theirs.resize(static_cast<size_t>(elements));
-  prepared->tensors.resize(spec.elements.size());
-  all.push_back(std::move(prepared));
-  return {static_cast<int32_t>(all.size()) - 1};
+  const auto index = static_cast<int32_t>(all.size());
+  auto collective = std::make_unique<Collective>(impl_->host, impl_->communicator, spec, index, impl_->lanes);
+  Choice choice;
+  if (impl_->messages != nullptr) impl_->prepare_lane(*collective, choice);
+  all.push_back(std::move(collective));
+  impl_->choices.push_back(choice);
+  impl_->working.reserve(all.size());
+  return {index};
+}
+
+CollectiveReport Collectives::report(CollectiveId id) const {
+  const Collective& collective = *impl_->collectives[static_cast<size_t>(id.index)];
+  CollectiveReport report{.hosts = static_cast<int>(impl_->hosts.size()),
+                          .ranks_on_host = impl_->host.size(),
+                          .lanes = impl_->lanes,
+                          .between = impl_->choices[static_cast<size_t>(id.index)],
+                          .predicted_seconds = 0};
+  const auto bytes = static_cast<double>(collective.map().size() * size_of(collective.spec().dtype));
+  if (report.ranks_on_host > 1) report.predicted_seconds = bytes / impl_->options.costs.shared_bytes_per_second;
+  report.predicted_seconds += report.between.seconds;
+  return report;
 }
 
 void Collectives::start(CollectiveId id, std::span<void* const> tensors) {
-  Prepared& collective = impl_->at(id);
-  check(!collective.is_under_way, "a collective is started anew before it was awaited");
-  check(tensors.size() == collective.tensors.size(), "a collective is started with another number of tensors");
-  std::copy(tensors.begin(), tensors.end(), collective.tensors.begin());
-  collective.is_under_way = true;
+  Collective& collective = impl_->at(id);
+  check(!collective.is_under_way(), "a collective is started anew before it was awaited");
+  check(tensors.size() == collective.spec().elements.size(), "a collective is started with another number of tensors");
+  collective.announce(tensors);
+  if (collective.has_work()) impl_->working.push_back(&collective);
+  impl_->work();
 }
 
 void Collectives::wait(CollectiveId id) {
-  Prepared& collective = impl_->at(id);
-  check(collective.is_under_way, "a collective is awaited that was not started");
-  impl_->run(id.index, collective);
-  collective.is_under_way = false;
+  check(impl_->at(id).is_under_way(), "a collective is awaited that was not started");
+  impl_->wait(id);
 }
 
 void Collectives::set_position(const std::string& position) { impl_->position = position; }

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "weft/comm/communicator.h"
+#include "weft/comm/cost.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::comm {
@@ -30,9 +32,19 @@ struct CollectiveId {
 };
 
 struct CollectivesOptions {
-  double silence_seconds = 5;  // of a peer, after which it counts as lost
-  double wait_seconds = 600;   // of any one wait for peers that live
-  int threads = 1;             // for sums in memory that ranks share
+  double silence_seconds = 5;               // of a peer, after which it counts as lost
+  double wait_seconds = 600;                // of any one wait for peers that live
+  int threads = 1;                          // for sums in memory that ranks share
+  ClusterCosts costs = {};                  // by which algorithms are chosen; the same on all ranks
+  std::optional<Algorithm> algorithm = {};  // between hosts, instead of the cheapest; the same on all ranks
+};
+
+/// How a collective is done.
+struct CollectiveReport {
+  int hosts = 1, ranks_on_host = 1;
+  int lanes = 1;   // ranks of each host that carry a share of the elements to the other hosts
+  Choice between;  // of each lane's share; seconds 0 on one host
+  double predicted_seconds = 0;
 };
 
 class Collectives {
@@ -52,8 +64,10 @@ class Collectives {
 
   /// Chooses an algorithm and allocates what it needs. The same for an equal spec: such collectives run in turn.
   CollectiveId prepare(const ReductionSpec& spec);
+  CollectiveReport report(CollectiveId id) const;
   /// Begins to reduce the tensors in place: `tensors[i]` has spec.elements[i] elements, which nobody else reads or
-  /// writes until wait() has returned. All ranks start the same collectives in the same order.
+  /// writes until wait() has returned. All ranks prepare and start the same collectives in the same order. Also lends
+  /// a hand to those under way, as wait() does: on a host the ranks' own threads sum, each its share.
   void start(CollectiveId id, std::span<void* const> tensors);
   /// Returns when this rank's tensors hold the result. Error(communication) naming rank, host and tensors where a peer
   /// is silent, late beyond the limit, or does another collective.

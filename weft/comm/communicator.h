@@ -60,6 +60,10 @@ class Communicator {
   /// Seconds since the rank gave a sign of life, which it does several times per second by itself, whatever it
   /// computes or writes; grows without end where it is dead or stopped or the link to it is cut.
   virtual double seconds_silent(int peer) const = 0;
+
+  /// After a wait that failed: no message of this rank moves any more, so that buffers may go, and it falls silent.
+  /// Whatever is called afterwards throws Error(communication).
+  virtual void give_up() = 0;
 };
 
 }  // namespace weft::comm

@@ -36,7 +36,7 @@ std::string name_of(const Purpose& purpose) {
 
 double Patience::seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
-void Patience::require_signs_of_life() const {
+void Patience::require_signs_of_life() {
   int lost = -1;
   double longest = limits_.silence_seconds;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
@@ -48,6 +48,7 @@ void Patience::require_signs_of_life() const {
     }
   }
   if (lost < 0) return;
+  communicator_.give_up();
   fail(ErrorKind::communication,
        "{}: {} has given no sign of life for {:.1f} s: it died, was stopped, or its network is cut; look there, then "
        "start again from the last checkpoint with --resume",
@@ -61,6 +62,7 @@ void Patience::check(int awaited) {
   last_check_ = now;
   require_signs_of_life();
   if (seconds() < limits_.wait_seconds) return;
+  communicator_.give_up();
   const std::string who = awaited < 0 ? "the other ranks" : name_of_rank(communicator_, awaited);
   fail(ErrorKind::communication,
        "{}: {} gave signs of life but did not come within {:.0f} s; see what that process does", name_of(purpose_), who,

@@ -27,10 +27,11 @@ std::string name_of_rank(const Communicator& communicator, int rank);
 std::string name_of(const Purpose& purpose);
 
 /// One wait. Call pause() after each look that found nothing: it spins at first, sleeps later, and throws
-/// Error(communication) where any rank of the group is lost, or `awaited` (-1: nobody in particular) is late.
+/// Error(communication) where any rank of the group is lost, or `awaited` (-1: nobody in particular) is late; then the
+/// communicator has been given up.
 class Patience {
  public:
-  Patience(const Communicator& communicator, const WaitLimits& limits, const Purpose& purpose)
+  Patience(Communicator& communicator, const WaitLimits& limits, const Purpose& purpose)
       : communicator_(communicator), limits_(limits), purpose_(purpose) {}
   void pause(int awaited);
   /// Only the check, now and then, for those who sleep otherwise.
@@ -39,9 +40,9 @@ class Patience {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void require_signs_of_life() const;
+  void require_signs_of_life();
 
-  const Communicator& communicator_;
+  Communicator& communicator_;
   const WaitLimits limits_;
   const Purpose purpose_;
   Clock::time_point begin_ = Clock::now(), last_check_ = begin_;

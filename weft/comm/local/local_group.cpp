@@ -98,6 +98,16 @@ struct LocalGroup::Impl {
 
   void finish(int rank, int64_t ticket) { state(rank).tickets[static_cast<size_t>(ticket)] = TicketState::done; }
 
+  void silence(int rank) {
+    const std::lock_guard lock(mutex);
+    if (state(rank).silent_since) return;
+    state(rank).silent_since = Clock::now();
+    for (int peer = 0; peer < static_cast<int>(members.size()); ++peer) {
+      channel(rank, peer).sends.clear();
+      channel(peer, rank).receives.clear();
+    }
+  }
+
   /// Joins the message with the first of the other side that has its tag, or queues it.
   void meet(int from, int to, Pending message, std::vector<Pending>& own_side, std::vector<Pending>& other_side) {
     const auto match = std::find_if(other_side.begin(), other_side.end(),
@@ -170,6 +180,8 @@ class LocalGroup::Rank final : public Communicator {
     return parts;
   }
 
+  void give_up() override { group_.silence(rank_); }
+
   double seconds_silent(int peer) const override {
     const std::lock_guard lock(group_.mutex);
     const auto& since = group_.state(peer).silent_since;
@@ -205,15 +217,7 @@ int LocalGroup::size() const { return static_cast<int>(impl_->members.size()); }
 
 Communicator& LocalGroup::communicator(int rank) { return *impl_->communicators[static_cast<size_t>(rank)]; }
 
-void LocalGroup::silence(int rank) {
-  const std::lock_guard lock(impl_->mutex);
-  if (impl_->state(rank).silent_since) return;
-  impl_->state(rank).silent_since = Clock::now();
-  for (int peer = 0; peer < size(); ++peer) {
-    impl_->channel(rank, peer).sends.clear();
-    impl_->channel(peer, rank).receives.clear();
-  }
-}
+void LocalGroup::silence(int rank) { impl_->silence(rank); }
 
 namespace {
 

@@ -77,7 +77,7 @@ struct MpiCommunicator::Impl {
   std::vector<uint64_t> received_signs;
   uint64_t sent_sign = 0;
   std::unique_ptr<SignsOfLife> signs_of_life;
-  bool is_open = true;
+  bool is_open = true, is_given_up = false;
 
   HostBoard& board(size_t local_rank) { return *reinterpret_cast<HostBoard*>(boards[local_rank].get()); }
 
@@ -86,7 +86,12 @@ struct MpiCommunicator::Impl {
   void set_members(const Card& mine);
   void exchange_signs(std::vector<char>& heard);
 
+  void require_not_given_up() const {
+    if (is_given_up) fail(ErrorKind::communication, "this rank has given up its messages after a wait that failed");
+  }
+
   int64_t take_request() {
+    require_not_given_up();
     if (unused_requests.empty()) {
       requests.push_back(MPI_REQUEST_NULL);
       unused_requests.push_back(static_cast<int64_t>(requests.size()) - 1);
@@ -160,7 +165,7 @@ void MpiCommunicator::Impl::set_members(const Card& mine) {
 
 void MpiCommunicator::Impl::exchange_signs(std::vector<char>& heard) {
   const std::lock_guard lock(mutex);
-  if (!is_open) return;
+  if (!is_open || is_given_up) return;
   for (size_t i = 0; i < remote_peers.size(); ++i) {
     const int peer = remote_peers[i];
     int done = 0;
@@ -205,6 +210,7 @@ void MpiCommunicator::close() {
   impl_->signs_of_life->stop();
   const std::lock_guard lock(impl_->mutex);
   impl_->is_open = false;
+  if (impl_->is_given_up) return;
   for (MPI_Request& request : impl_->signs_received) {
     MPI_Cancel(&request);
     MPI_Request_free(&request);
@@ -238,6 +244,7 @@ Ticket MpiCommunicator::receive(int peer, int tag, std::span<std::byte> bytes) {
 
 bool MpiCommunicator::is_done(Ticket ticket) {
   const std::lock_guard lock(impl_->mutex);
+  impl_->require_not_given_up();
   int done = 0;
   require(MPI_Test(&impl_->requests[static_cast<size_t>(ticket.id)], &done, MPI_STATUS_IGNORE), "finish a message");
   if (done != 0) impl_->unused_requests.push_back(ticket.id);
@@ -288,6 +295,15 @@ std::shared_ptr<SharedMemory> MpiCommunicator::share(int64_t bytes) {
 }
 
 double MpiCommunicator::seconds_silent(int peer) const { return impl_->signs_of_life->seconds_silent(peer); }
+
+void MpiCommunicator::give_up() {
+  {
+    // Messages move within calls to MPI only, of which there will be none.
+    const std::lock_guard lock(impl_->mutex);
+    impl_->is_given_up = true;
+  }
+  impl_->signs_of_life->stop();
+}
 
 bool MpiCommunicator::claims_report() { return impl_->board(0).is_reported.exchange(1) == 0; }
 

@@ -23,6 +23,7 @@ class MpiCommunicator final : public Communicator {
   bool is_done(Ticket ticket) override;
   std::shared_ptr<SharedMemory> share(int64_t bytes) override;
   double seconds_silent(int peer) const override;
+  void give_up() override;
 
   /// See MpiSession.
   bool claims_report();

@@ -1,0 +1,219 @@
+// Schedules, checked without running them: whatever the order in which messages come, every member ends with every
+// member's number exactly once, and nothing is overwritten before it was sent.
+#include "weft/comm/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "weft/base/rng.h"
+#include "weft/comm/cost.h"
+#include "weft/comm/schedules/schedules.h"
+
+namespace weft::comm {
+namespace {
+
+/// Per element how often each member's number is in it.
+using Counts = std::vector<std::map<int, int>>;
+
+/// Executes the schedules symbolically; among what can happen next a draw decides.
+class SymbolicRun {
+ public:
+  explicit SymbolicRun(std::vector<Schedule> schedules, uint64_t seed) : schedules_(std::move(schedules)), seed_(seed) {
+    for (size_t m = 0; m < schedules_.size(); ++m) {
+      buffers_.emplace_back(static_cast<size_t>(schedules_[m].elements), std::map<int, int>{{static_cast<int>(m), 1}});
+      is_over_.emplace_back(schedules_[m].actions.size(), false);
+    }
+  }
+
+  /// Empty, or what went wrong.
+  std::string run() {
+    for (;;) {
+      std::vector<std::pair<size_t, size_t>> possible;
+      bool all_over = true;
+      for (size_t m = 0; m < schedules_.size(); ++m)
+        for (size_t a = 0; a < schedules_[m].actions.size(); ++a) {
+          if (is_over_[m][a]) continue;
+          all_over = false;
+          if (can_happen(m, a)) possible.emplace_back(m, a);
+        }
+      if (all_over) return messages_.empty() ? "" : "a message that nobody received";
+      if (possible.empty()) return "all wait for each other";
+      seed_ = seed_ * 6364136223846793005u + 1442695040888963407u;
+      const auto [m, a] = possible[(seed_ >> 33) % possible.size()];
+      if (std::string problem = happen(m, a); !problem.empty()) return problem;
+    }
+  }
+
+  const std::vector<Counts>& buffers() const { return buffers_; }
+
+ private:
+  using Key = std::tuple<int, int, int32_t>;  // from, to, slot
+
+  Key key(size_t m, const Action& action) const {
+    const int self = static_cast<int>(m);
+    return action.kind == ActionKind::send ? Key{self, action.peer, action.slot} : Key{action.peer, self, action.slot};
+  }
+  bool can_happen(size_t m, size_t a) const {
+    const Action& action = schedules_[m].actions[a];
+    for (const int32_t earlier : action.after)
+      if (!is_over_[m][static_cast<size_t>(earlier)]) return false;
+    return action.kind == ActionKind::send || messages_.contains(key(m, action));
+  }
+  std::string happen(size_t m, size_t a) {
+    const Action& action = schedules_[m].actions[a];
+    is_over_[m][a] = true;
+    const auto begin = static_cast<size_t>(action.begin), end = static_cast<size_t>(action.end);
+    Counts& buffer = buffers_[m];
+    if (action.kind == ActionKind::send) {
+      if (!used_.insert(key(m, action)).second) return "a slot is used twice";
+      messages_[key(m, action)] = Counts(buffer.begin() + action.begin, buffer.begin() + action.end);
+      return "";
+    }
+    const Counts message = messages_.at(key(m, action));
+    messages_.erase(key(m, action));
+    if (message.size() != end - begin) return "a message of another size";
+    for (size_t i = begin; i < end; ++i) {
+      if (action.kind == ActionKind::receive_copy) buffer[i].clear();
+      for (const auto& [member, count] : message[i - begin]) buffer[i][member] += count;
+    }
+    return "";
+  }
+
+  std::vector<Schedule> schedules_;
+  uint64_t seed_;
+  std::vector<Counts> buffers_;
+  std::vector<std::vector<bool>> is_over_;
+  std::map<Key, Counts> messages_;
+  std::set<Key> used_;
+};
+
+std::vector<Schedule> schedules_of(Algorithm algorithm, int size, int64_t elements, int64_t chunk) {
+  std::vector<Schedule> schedules;
+  for (int member = 0; member < size; ++member)
+    schedules.push_back(make_schedule(algorithm, member, size, elements, chunk));
+  return schedules;
+}
+
+class Schedules : public testing::TestWithParam<std::tuple<Algorithm, int>> {};
+INSTANTIATE_TEST_SUITE_P(AlgorithmsAndSizes, Schedules,
+                         testing::Combine(testing::ValuesIn(all_algorithms()),
+                                          testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9)));
+
+TEST_P(Schedules, GiveEveryMemberEveryNumberOnce) {
+  const auto [algorithm, size] = GetParam();
+  std::map<int, int> once;
+  for (int member = 0; member < size; ++member) once[member] = 1;
+  for (const int64_t elements : {0, 1, 2, 5, 8, 37, 64})
+    for (const int64_t chunk : {1, 3, 1000})
+      for (uint64_t seed = 1; seed <= 3; ++seed) {
+        SymbolicRun run(schedules_of(algorithm, size, elements, chunk), seed);
+        ASSERT_EQ(run.run(), "") << elements << " elements in chunks of " << chunk;
+        for (const Counts& buffer : run.buffers())
+          for (const auto& counts : buffer) ASSERT_EQ(counts, once) << elements << " elements in chunks of " << chunk;
+      }
+}
+
+TEST_P(Schedules, ActionsWaitForEarlierOnesOnly) {
+  const auto [algorithm, size] = GetParam();
+  for (const Schedule& schedule : schedules_of(algorithm, size, 50, 4))
+    for (size_t a = 0; a < schedule.actions.size(); ++a) {
+      EXPECT_EQ(schedule.slots, make_schedule(algorithm, 0, size, 50, 4).slots);
+      EXPECT_LT(schedule.actions[a].slot, schedule.slots);
+      for (const int32_t earlier : schedule.actions[a].after) EXPECT_LT(earlier, static_cast<int32_t>(a));
+    }
+}
+
+/// A send that is still under way must not be overwritten: whatever changes its elements later waits for it.
+TEST_P(Schedules, NothingIsOverwrittenBeforeItWasSent) {
+  const auto [algorithm, size] = GetParam();
+  for (const Schedule& schedule : schedules_of(algorithm, size, 41, 3)) {
+    const auto& actions = schedule.actions;
+    std::vector<std::set<size_t>> before(actions.size());  // all that an action waits for, also through others
+    for (size_t a = 0; a < actions.size(); ++a)
+      for (const int32_t earlier : actions[a].after) {
+        const auto e = static_cast<size_t>(earlier);
+        before[a].insert(e);
+        before[a].insert(before[e].begin(), before[e].end());
+      }
+    for (size_t w = 0; w < actions.size(); ++w) {
+      if (actions[w].kind == ActionKind::send) continue;
+      for (size_t s = 0; s < actions.size(); ++s) {
+        const bool meet = actions[s].begin < actions[w].end && actions[w].begin < actions[s].end;
+        if (s == w || !meet) continue;
+        EXPECT_TRUE(before[w].contains(s) || before[s].contains(w))
+            << name_of(algorithm) << " of " << size << ": actions " << s << " and " << w << " touch the same elements";
+      }
+    }
+  }
+}
+
+int64_t sent_elements(const Schedule& schedule) {
+  int64_t sent = 0;
+  for (const Action& action : schedule.actions)
+    if (action.kind == ActionKind::send) sent += action.end - action.begin;
+  return sent;
+}
+
+TEST(Traffic, OfRingHalvingAndDirectExchangeIsTheLeastPossible) {
+  for (const int size : {2, 4, 8})
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling, Algorithm::direct_exchange})
+      for (const Schedule& schedule : schedules_of(algorithm, size, 6400, 100))
+        EXPECT_EQ(sent_elements(schedule), 2 * (size - 1) * 6400 / size) << name_of(algorithm);
+}
+
+TEST(Traffic, OfTheDoubleTreeIsAboutTwiceTheElementsForAnyMember) {
+  for (const int size : {4, 8, 9, 16})
+    for (const Schedule& schedule : schedules_of(Algorithm::double_binary_tree, size, 6400, 100))
+      EXPECT_LE(sent_elements(schedule), 2 * 6400 + 6400 / 2) << size;
+}
+
+constexpr LinkCosts kLink{.latency_seconds = 1e-3, .bytes_per_second = 1e6};
+constexpr double kFree = 1e30;  // sums per second
+
+TEST(Simulation, OfTwoMembersIsTheFormula) {
+  // 2 (a + b V / 2): each sends half, gets the other half, sends the sum of its half.
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling, Algorithm::direct_exchange})
+    EXPECT_NEAR(simulate(schedules_of(algorithm, 2, 1000, 1000), kLink, kFree, 4), 2 * (1e-3 + 2e-3), 1e-9)
+        << name_of(algorithm);
+}
+
+TEST(Simulation, OfARingIsTheFormula) {
+  for (const int size : {3, 4, 8}) {
+    const double steps = 2.0 * (size - 1);
+    EXPECT_NEAR(simulate(schedules_of(Algorithm::ring, size, size * 1000, 1000), kLink, kFree, 4),
+                steps * (1e-3 + 4e-3), 1e-9);
+  }
+}
+
+TEST(Simulation, CountsSums) {
+  const auto schedules = schedules_of(Algorithm::ring, 2, 1000, 1000);
+  EXPECT_NEAR(simulate(schedules, kLink, 1e6, 4) - simulate(schedules, kLink, kFree, 4), 500 / 1e6, 1e-9);
+}
+
+TEST(Simulation, ChunksHideTheLatencyOfARing) {
+  const auto seconds = [](int64_t chunk) {
+    return simulate(schedules_of(Algorithm::ring, 4, 400'000, chunk),
+                    {.latency_seconds = 20e-3, .bytes_per_second = 1e7}, 1e7, 4);
+  };
+  EXPECT_LT(seconds(25'000), 0.9 * seconds(100'000));
+}
+
+TEST(Choice, IsOfFewMessagesForSmallAndOfLittleTrafficForLargeTensors) {
+  const LinkCosts link{.latency_seconds = 50e-6, .bytes_per_second = 1e9};
+  const Choice small = choose_algorithm(8, 64, 4, link, 1e10);
+  EXPECT_LT(small.seconds, 8 * 50e-6);  // a ring would take 14 latencies
+  const Choice large = choose_algorithm(8, 1 << 24, 4, link, 1e10);
+  EXPECT_LT(large.seconds, 1.15 * 2 * 7 / 8.0 * 4 * (1 << 24) / 1e9);
+  EXPECT_NE(large.algorithm, Algorithm::double_binary_tree);
+}
+
+TEST(Choice, TakesTheAlgorithmThatIsAskedFor) {
+  for (const Algorithm algorithm : all_algorithms())
+    EXPECT_EQ(choose_algorithm(4, 1000, 4, kLink, 1e9, algorithm).algorithm, algorithm);
+}
+
+}  // namespace
+}  // namespace weft::comm

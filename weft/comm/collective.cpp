@@ -1,0 +1,207 @@
+#include "weft/comm/collective.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/base/parallel.h"
+#include "weft/comm/patience.h"
+#include "weft/comm/sum.h"
+
+namespace weft::comm {
+
+namespace {
+
+constexpr int64_t kLittleBytes = 32 << 10;  // below, one rank sums faster than several agree on it
+constexpr int64_t kBytesPerThread = 256 << 10;
+
+uint64_t hash_of(const ReductionSpec& spec) {
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  const auto mix = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
+  for (const char letter : spec.name) mix(static_cast<unsigned char>(letter));
+  mix(static_cast<uint64_t>(spec.dtype));
+  mix(static_cast<uint64_t>(spec.reduction));
+  for (const int64_t count : spec.elements) mix(static_cast<uint64_t>(count));
+  return hash;
+}
+
+std::byte* advance(void* data, DType dtype, int64_t elements) {
+  return static_cast<std::byte*>(data) + elements * size_of(dtype);
+}
+
+}  // namespace
+
+Collective::Collective(HostGroup& host, Communicator& communicator, const ReductionSpec& spec, int32_t index, int lanes)
+    : host_(host),
+      communicator_(communicator),
+      spec_(spec),
+      map_(spec.elements),
+      index_(index),
+      lanes_(lanes),
+      factor_(spec.reduction == Reduction::mean ? 1.0f / static_cast<float>(communicator.size()) : 1.0f),
+      share_(host.self() < lanes ? map_.share(host.self(), lanes) : std::pair<int64_t, int64_t>{0, 0}),
+      last_one_sums_(host.size() == communicator.size() && map_.size() * size_of(spec.dtype) <= kLittleBytes),
+      tensors_(spec.elements.size()),
+      is_staged_(spec.elements.size()),
+      operands_(spec.elements.size() * static_cast<size_t>(host.size())),
+      sources_(operands_.size()) {
+  if (is_alone()) return;
+  staging_offset_ = align_up(static_cast<int64_t>(sizeof(Record) + spec.elements.size() * sizeof(Location)));
+  // Pages that are never touched take no memory.
+  memory_ = communicator.share(staging_offset_ + map_.size() * size_of(spec.dtype));
+  record(host.self()).spec_hash = hash_of(spec);
+}
+
+void Collective::announce(std::span<void* const> tensors) {
+  std::copy(tensors.begin(), tensors.end(), tensors_.begin());
+  ++run_;
+  is_under_way_ = true;
+  has_work_ = host_.self() < lanes_;
+  if (is_alone()) return;
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    const int64_t bytes = spec_.elements[t] * size_of(spec_.dtype);
+    const Location location = bytes == 0 ? Location{} : host_.locate(tensors_[t], bytes);
+    is_staged_[t] = location.region < 0 ? 1 : 0;
+    locations(host_.self())[t] = location;
+  }
+  copy_staged(/*in=*/true);
+  start_number_ = host_.note_start(index_);
+  record(host_.self()).announced.store(run_, std::memory_order_release);
+  if (last_one_sums_) {
+    const uint32_t arrivals = record(0).arrivals.fetch_add(1, std::memory_order_acq_rel) + 1;
+    has_work_ = arrivals == run_ * static_cast<uint32_t>(host_.size());
+  }
+  // Who comes last finds all others, and sums before they need to know.
+  host_.ring_all();
+}
+
+/// Operands that peers cannot see are copied to where they can, and the results back: all but what this rank sums.
+void Collective::copy_staged(bool in) {
+  const auto copy = [&](int64_t begin, int64_t end) {
+    map_.for_each_piece(begin, end, [&](size_t tensor, int64_t first, int64_t last, int64_t) {
+      if (is_staged_[tensor] == 0) return;
+      std::byte* const own = advance(tensors_[tensor], spec_.dtype, first);
+      std::byte* const shared = advance(staging(host_.self(), tensor), spec_.dtype, first);
+      std::memcpy(in ? shared : own, in ? own : shared, static_cast<size_t>((last - first) * size_of(spec_.dtype)));
+    });
+  };
+  if (last_one_sums_) {
+    copy(0, map_.size());
+    return;
+  }
+  copy(0, share_.first);
+  copy(share_.second, map_.size());
+}
+
+void Collective::resolve() {
+  const auto ranks = static_cast<size_t>(host_.size());
+  for (int local = 0; local < host_.size(); ++local) {
+    const bool is_own = local == host_.self();
+    if (!is_own && record(local).spec_hash != record(host_.self()).spec_hash)
+      fail(ErrorKind::communication,
+           "[all_reduce] '{}': {} prepared another collective in its place: all ranks must run the same plan",
+           spec_.name, name_of_rank(communicator_, host_.rank_of(local)));
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      std::byte* data = nullptr;
+      if (is_alone() || (is_own && !last_one_sums_)) {
+        data = static_cast<std::byte*>(tensors_[t]);
+      } else if (const Location& location = locations(local)[t]; location.region < 0) {
+        data = staging(local, t);
+      } else {
+        data = host_.resolve(local, location);
+        check(data != nullptr, "memory of operands was given back while a peer reduces it");
+      }
+      operands_[t * ranks + static_cast<size_t>(local)] = data;
+      sources_[t * ranks + static_cast<size_t>(local)] = data;
+    }
+  }
+}
+
+void Collective::sum(int64_t begin, int64_t end) {
+  const auto ranks = static_cast<size_t>(host_.size());
+  map_.for_each_piece(begin, end, [&](size_t tensor, int64_t first, int64_t last, int64_t) {
+    sum_to_all(spec_.dtype, std::span(sources_).subspan(tensor * ranks, ranks),
+               std::span(operands_).subspan(tensor * ranks, ranks), first, last, factor_);
+  });
+}
+
+void Collective::sum_to_lane() {
+  const auto ranks = static_cast<size_t>(host_.size());
+  auto* const lane = reinterpret_cast<float*>(lane_buffer.get());
+  map_.for_each_piece(share_.first, share_.second, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
+    sum_to_f32(spec_.dtype, std::span(sources_).subspan(tensor * ranks, ranks), lane + (at - share_.first), first,
+               last);
+  });
+}
+
+bool Collective::work(int threads, MessageThread* messages) {
+  if (!has_work_) return false;
+  if (!is_alone())
+    for (int local = 0; local < host_.size(); ++local)
+      if (record(local).announced.load(std::memory_order_acquire) != run_) return false;
+  has_work_ = false;
+  if (communicator_.size() == 1) return true;
+  if (last_one_sums_) {
+    resolve();
+    sum(0, map_.size());
+    for (int local = 0; local < lanes_; ++local) finish_lane(local);
+    host_.ring_all();
+    return true;
+  }
+  const auto [begin, end] = share_;
+  resolve();
+  if (job != nullptr) {
+    sum_to_lane();
+    messages->submit(*job);
+    return true;
+  }
+  const int64_t units = (end - begin) / ElementMap::kUnit;
+  parallel_for(
+      threads, units, kBytesPerThread / (ElementMap::kUnit * size_of(spec_.dtype)),
+      [&](int64_t first, int64_t last) { sum(begin + first * ElementMap::kUnit, begin + last * ElementMap::kUnit); });
+  finish_lane(host_.self());
+  host_.ring_all();
+  return true;
+}
+
+void Collective::finish_lane(int local) {
+  if (!is_alone()) record(local).finished.store(run_, std::memory_order_release);
+}
+
+bool Collective::collect() {
+  if (has_work_) return false;
+  if (communicator_.size() > 1 && is_alone()) {
+    if (lane_finished_.load(std::memory_order_acquire) != run_) return false;
+  } else if (!is_alone()) {
+    for (int local = 0; local < lanes_; ++local)
+      if (record(local).finished.load(std::memory_order_acquire) != run_) return false;
+    copy_staged(/*in=*/false);
+  }
+  is_under_way_ = false;
+  return true;
+}
+
+void Collective::deliver() {
+  const auto ranks = static_cast<size_t>(host_.size());
+  const auto* const lane = reinterpret_cast<const float*>(lane_buffer.get());
+  map_.for_each_piece(share_.first, share_.second, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
+    scale_to_all(spec_.dtype, lane + (at - share_.first), std::span(operands_).subspan(tensor * ranks, ranks), first,
+                 last, factor_);
+  });
+  if (is_alone())
+    lane_finished_.store(run_, std::memory_order_release);
+  else
+    finish_lane(host_.self());
+}
+
+int Collective::awaited_rank() const {
+  if (is_alone()) return -1;
+  for (int local = 0; local < host_.size(); ++local)
+    if (record(local).announced.load(std::memory_order_acquire) != run_) return host_.rank_of(local);
+  for (int local = 0; local < lanes_; ++local)
+    if (local != host_.self() && record(local).finished.load(std::memory_order_acquire) != run_)
+      return host_.rank_of(local);
+  return -1;
+}
+
+}  // namespace weft::comm

@@ -1,0 +1,90 @@
+// One prepared collective on one rank: how its elements are shared out among the ranks of the host, where everybody's
+// operands lie, and what of the run under way is done. Used by collectives.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/comm/collectives.h"
+#include "weft/comm/element_map.h"
+#include "weft/comm/host_group.h"
+#include "weft/comm/message_thread.h"
+
+namespace weft::comm {
+
+/// A run on a host: all announce where their operands are; each lane sums its share over the host; with other hosts the
+/// lane's share then travels; the results are written to all ranks of the host; the lane has finished.
+class Collective {
+ public:
+  /// Called by all ranks of the host. `lanes`: how many of its ranks have a share.
+  Collective(HostGroup& host, Communicator& communicator, const ReductionSpec& spec, int32_t index, int lanes);
+
+  const ReductionSpec& spec() const { return spec_; }
+  const ElementMap& map() const { return map_; }
+  /// The part of the row that this rank sums, or an empty one.
+  std::pair<int64_t, int64_t> own_share() const { return share_; }
+  /// With other hosts: what moves this rank's share; null where it has none. Fill it before the first run.
+  std::unique_ptr<MessageThread::Job> job;
+  std::shared_ptr<std::byte> lane_buffer;  // of f32, as many as the share
+  /// What the job does in the end.
+  void deliver();
+
+  void announce(std::span<void* const> tensors);
+  bool is_under_way() const { return is_under_way_; }
+  uint64_t start_number() const { return start_number_; }
+  /// Whether this rank's part of the sum is still to be done.
+  bool has_work() const { return has_work_; }
+  /// Sums this rank's share if all have announced; returns whether it did. Error(communication) where a peer announced
+  /// another collective under the same number.
+  bool work(int threads, MessageThread* messages);
+  /// Whether this rank's tensors hold the result; if so the run is over.
+  bool collect();
+  /// Of this host, someone who has not come yet: his rank; -1 where it is another host that is waited for.
+  int awaited_rank() const;
+
+ private:
+  /// Of one rank, in memory that all see; followed by its Locations and its copies of operands that lie elsewhere.
+  struct alignas(64) Record {
+    std::atomic<uint32_t> announced, finished;  // the run
+    std::atomic<uint32_t> arrivals;             // of local rank 0: of all ranks, in all runs
+    uint64_t spec_hash;
+  };
+
+  Record& record(int local) const { return *reinterpret_cast<Record*>(memory_->part(local)); }
+  Location* locations(int local) const { return reinterpret_cast<Location*>(memory_->part(local) + sizeof(Record)); }
+  std::byte* staging(int local, size_t tensor) const {
+    return memory_->part(local) + staging_offset_ + map_.begin_of(tensor) * size_of(spec_.dtype);
+  }
+  void copy_staged(bool in);
+  void resolve();
+  void sum(int64_t begin, int64_t end);
+  void sum_to_lane();
+  void finish_lane(int local);
+  bool is_alone() const { return host_.size() == 1; }
+
+  HostGroup& host_;
+  const Communicator& communicator_;
+  const ReductionSpec spec_;
+  const ElementMap map_;
+  const int32_t index_;
+  const int lanes_;
+  const float factor_;
+  const std::pair<int64_t, int64_t> share_;
+  const bool last_one_sums_;  // so little that whoever comes last does it all
+  int64_t staging_offset_ = 0;
+  std::shared_ptr<SharedMemory> memory_;
+
+  uint32_t run_ = 0;
+  std::atomic<uint32_t> lane_finished_ = 0;  // the run, where this rank is alone on its host
+  uint64_t start_number_ = 0;
+  bool is_under_way_ = false, has_work_ = false;
+  std::vector<void*> tensors_;
+  std::vector<char> is_staged_;
+  std::vector<void*> operands_;       // tensor by tensor, of all ranks of the host
+  std::vector<const void*> sources_;  // the same, as sums take them
+};
+
+}  // namespace weft::comm

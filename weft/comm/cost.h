@@ -1,0 +1,44 @@
+// What a collective will cost, before it runs: schedules are simulated over links of known latency and bandwidth, and
+// the cheapest algorithm is taken.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "weft/comm/schedules/schedules.h"
+
+namespace weft::comm {
+
+/// Of a message between two ranks: latency_seconds + bytes / bytes_per_second.
+struct LinkCosts {
+  double latency_seconds = 30e-6;  // Ethernet with TCP; `weft cluster probe` measures
+  double bytes_per_second = 1.2e9;
+};
+
+struct ClusterCosts {
+  LinkCosts between_hosts;                // of one host, in each direction, whatever its peers
+  LinkCosts in_host{1e-6, 10e9};          // through shared memory
+  double summed_bytes_per_second = 8e9;   // of operands that one thread adds to others in f32
+  double shared_bytes_per_second = 10e9;  // all-reduced in shared memory: bytes of one rank's operands
+  friend bool operator==(const ClusterCosts&, const ClusterCosts&) = default;
+};
+bool operator==(const LinkCosts& a, const LinkCosts& b);
+
+/// Seconds until the last member has its result. `schedules`: one per member, which all start at once. A member sends
+/// one message at a time and receives one at a time (both at once); an element takes `element_bytes` on the way.
+double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, double summed_elements_per_second,
+                int64_t element_bytes);
+
+struct Choice {
+  Algorithm algorithm = Algorithm::direct_exchange;
+  int64_t chunk = 0;  // elements; 0 where the algorithm has none
+  double seconds = 0;
+};
+
+/// The cheapest for `size` members; `only` that algorithm where it is given.
+Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
+                        double summed_bytes_per_second, std::optional<Algorithm> only = std::nullopt);
+
+}  // namespace weft::comm

@@ -1,0 +1,57 @@
+#include "weft/comm/host_group.h"
+
+namespace weft::comm {
+
+HostGroup::HostGroup(Communicator& communicator) : communicator_(communicator) {
+  const auto& members = communicator.members();
+  const Member& me = members[static_cast<size_t>(communicator.rank())];
+  self_ = me.local_rank;
+  for (int rank = 0; rank < communicator.size(); ++rank)
+    if (members[static_cast<size_t>(rank)].host_index == me.host_index) ranks_.push_back(rank);
+  boards_ = communicator.share(sizeof(Board));
+}
+
+std::shared_ptr<std::byte> HostGroup::allocate(int64_t bytes) {
+  const std::shared_ptr<SharedMemory> memory = communicator_.share(bytes);
+  std::byte* const begin = memory->part(self_);
+  regions_.push_back({memory, begin, bytes});
+  return {memory, begin};
+}
+
+Location HostGroup::locate(const void* data, int64_t bytes) const {
+  const auto* const at = static_cast<const std::byte*>(data);
+  for (size_t region = regions_.size(); region-- > 0;) {
+    const Region& candidate = regions_[region];
+    // A region that was given back may lie where new memory is now.
+    if (at < candidate.begin || at + bytes > candidate.begin + candidate.bytes || candidate.memory.expired()) continue;
+    return {static_cast<int64_t>(region), at - candidate.begin};
+  }
+  return {};
+}
+
+std::byte* HostGroup::resolve(int local, const Location& location) const {
+  const std::shared_ptr<SharedMemory> memory = regions_[static_cast<size_t>(location.region)].memory.lock();
+  return memory == nullptr ? nullptr : memory->part(local) + location.offset;
+}
+
+void HostGroup::ring_all() {
+  for (int local = 0; local < size(); ++local) board(local).doorbell.ring();
+}
+
+uint64_t HostGroup::note_start(int32_t index) {
+  Board& mine = board(self_);
+  const uint64_t number = mine.starts.load(std::memory_order_relaxed);
+  mine.order[number % kRemembered].store(index, std::memory_order_relaxed);
+  mine.starts.store(number + 1, std::memory_order_release);
+  return number;
+}
+
+int32_t HostGroup::started(int local, uint64_t number) const {
+  const Board& other = board(local);
+  const uint64_t starts = other.starts.load(std::memory_order_acquire);
+  // Half of what is remembered, as the peer may be writing on.
+  if (number >= starts || starts - number > kRemembered / 2) return -1;
+  return other.order[number % kRemembered].load(std::memory_order_relaxed);
+}
+
+}  // namespace weft::comm

@@ -1,0 +1,101 @@
+#include "weft/comm/runner.h"
+
+#include <utility>
+
+#include "weft/comm/sum.h"
+#include "weft/comm/tags.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft::comm {
+
+ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, std::vector<int> ranks, DType wire,
+                               int first_tag)
+    : communicator_(communicator),
+      schedule_(std::move(schedule)),
+      ranks_(std::move(ranks)),
+      wire_(wire),
+      first_tag_(first_tag),
+      successors_(schedule_.actions.size()),
+      states_(schedule_.actions.size()) {
+  int64_t bytes = 0;
+  for (size_t a = 0; a < schedule_.actions.size(); ++a) {
+    const Action& action = schedule_.actions[a];
+    for (const int32_t earlier : action.after)
+      successors_[static_cast<size_t>(earlier)].push_back(static_cast<int32_t>(a));
+    const bool is_direct = wire_ == DType::f32 && action.kind != ActionKind::receive_add;
+    scratch_offset_.push_back(is_direct ? -1 : bytes);
+    if (!is_direct) bytes += align_up((action.end - action.begin) * size_of(wire_));
+  }
+  scratch_ = allocate_aligned(bytes);
+  under_way_.reserve(schedule_.actions.size());
+  finished_.reserve(schedule_.actions.size());
+}
+
+void ScheduleRunner::begin(float* buffer) {
+  buffer_ = buffer;
+  missing_ = schedule_.actions.size();
+  under_way_.clear();
+  for (size_t a = 0; a < states_.size(); ++a)
+    states_[a] = {
+        .missing = static_cast<int32_t>(schedule_.actions[a].after.size()), .has_arrived = false, .ticket = {}};
+  for (size_t a = 0; a < states_.size(); ++a)
+    if (states_[a].missing == 0 || schedule_.actions[a].kind == ActionKind::receive_add) start(a);
+}
+
+void ScheduleRunner::start(size_t a) {
+  const Action& action = schedule_.actions[a];
+  const int64_t count = action.end - action.begin;
+  const bool is_direct = scratch_offset_[a] < 0;
+  std::byte* const data = is_direct ? reinterpret_cast<std::byte*>(buffer_ + action.begin) : scratch(a);
+  const size_t bytes = static_cast<size_t>(count * size_of(wire_));
+  const int rank = ranks_[static_cast<size_t>(action.peer)];
+  const int tag = kFirstCollectiveTag + (first_tag_ + action.slot) % kCollectiveTags;
+  if (action.kind == ActionKind::send) {
+    if (!is_direct) narrow_from_f32(wire_, buffer_ + action.begin, data, count);
+    states_[a].ticket = communicator_.send(rank, tag, {data, bytes});
+  } else {
+    states_[a].ticket = communicator_.receive(rank, tag, {data, bytes});
+  }
+  under_way_.push_back(static_cast<int32_t>(a));
+}
+
+void ScheduleRunner::finish(size_t first) {
+  finished_.push_back(static_cast<int32_t>(first));
+  while (!finished_.empty()) {
+    const auto a = static_cast<size_t>(finished_.back());
+    finished_.pop_back();
+    const Action& action = schedule_.actions[a];
+    const int64_t count = action.end - action.begin;
+    if (action.kind == ActionKind::receive_add)
+      add_to_f32(wire_, scratch(a), buffer_ + action.begin, count);
+    else if (action.kind == ActionKind::receive_copy && scratch_offset_[a] >= 0)
+      widen_to_f32(wire_, scratch(a), buffer_ + action.begin, count);
+    --missing_;
+    for (const int32_t successor : successors_[a]) {
+      State& next = states_[static_cast<size_t>(successor)];
+      if (--next.missing > 0) continue;
+      if (schedule_.actions[static_cast<size_t>(successor)].kind != ActionKind::receive_add)
+        start(static_cast<size_t>(successor));
+      else if (next.has_arrived)
+        finished_.push_back(successor);
+    }
+  }
+}
+
+bool ScheduleRunner::advance() {
+  for (size_t i = 0; i < under_way_.size();) {
+    const auto a = static_cast<size_t>(under_way_[i]);
+    State& state = states_[a];
+    if (!communicator_.is_done(state.ticket)) {
+      ++i;
+      continue;
+    }
+    under_way_[i] = under_way_.back();
+    under_way_.pop_back();
+    state.has_arrived = true;
+    if (state.missing == 0) finish(a);
+  }
+  return missing_ == 0;
+}
+
+}  // namespace weft::comm

@@ -1,0 +1,53 @@
+// Executes one member's schedule over a communicator, step by step, without blocking and without allocating.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/comm/communicator.h"
+#include "weft/comm/schedule.h"
+#include "weft/tensor/dtype.h"
+
+namespace weft::comm {
+
+/// Sums are kept in f32; messages travel in `wire`, f32 or bf16.
+class ScheduleRunner {
+ public:
+  /// `ranks`: of each member. `first_tag`: of the schedule's slots, which take the tags that follow.
+  ScheduleRunner(Communicator& communicator, Schedule schedule, std::vector<int> ranks, DType wire, int first_tag);
+
+  /// The buffer holds schedule.elements numbers, and must stay until advance() was true.
+  void begin(float* buffer);
+  /// Does what can be done now; true when everything is over.
+  bool advance();
+  /// Actions that are not over.
+  size_t missing() const { return missing_; }
+
+ private:
+  struct State {
+    int32_t missing = 0;  // of what it waits for
+    bool has_arrived = false;
+    Ticket ticket;
+  };
+
+  std::byte* scratch(size_t action) const { return scratch_.get() + scratch_offset_[action]; }
+  void start(size_t action);
+  void finish(size_t action);
+
+  Communicator& communicator_;
+  const Schedule schedule_;
+  const std::vector<int> ranks_;
+  const DType wire_;
+  const int first_tag_;
+  std::vector<std::vector<int32_t>> successors_;
+  std::vector<int64_t> scratch_offset_;  // per action; -1: the buffer itself is sent or received
+  std::shared_ptr<std::byte> scratch_;
+  float* buffer_ = nullptr;
+  std::vector<State> states_;
+  std::vector<int32_t> under_way_;  // actions whose messages are
+  std::vector<int32_t> finished_;   // whose successors have not been told yet
+  size_t missing_ = 0;              // actions
+};
+
+}  // namespace weft::comm

@@ -1,0 +1,52 @@
+#include "weft/comm/schedules/schedules.h"
+
+#include <algorithm>
+
+namespace weft::comm {
+
+int32_t add_action(Schedule& schedule, ActionKind kind, int peer, int32_t slot, int64_t begin, int64_t end,
+                   const std::vector<int32_t>& after) {
+  if (begin >= end) return -1;
+  Action action{.kind = kind, .peer = peer, .slot = slot, .begin = begin, .end = end, .after = {}};
+  for (const int32_t earlier : after)
+    if (earlier >= 0) action.after.push_back(earlier);
+  schedule.actions.push_back(std::move(action));
+  return static_cast<int32_t>(schedule.actions.size()) - 1;
+}
+
+bool is_chunked(Algorithm algorithm) {
+  return algorithm == Algorithm::ring || algorithm == Algorithm::double_binary_tree;
+}
+
+Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elements, int64_t chunk) {
+  switch (algorithm) {
+    case Algorithm::ring:
+      return make_ring(member, size, elements, chunk);
+    case Algorithm::halving_doubling:
+      return make_halving_doubling(member, size, elements);
+    case Algorithm::double_binary_tree:
+      return make_double_binary_tree(member, size, elements, chunk);
+    case Algorithm::direct_exchange:
+      break;
+  }
+  return make_direct_exchange(member, size, elements);
+}
+
+std::string_view name_of(Algorithm algorithm) {
+  constexpr std::string_view names[] = {"ring", "halving-doubling", "double-tree", "direct"};
+  return names[static_cast<size_t>(algorithm)];
+}
+
+std::optional<Algorithm> parse_algorithm(std::string_view name) {
+  for (const Algorithm algorithm : all_algorithms())
+    if (name_of(algorithm) == name) return algorithm;
+  return std::nullopt;
+}
+
+const std::vector<Algorithm>& all_algorithms() {
+  static const std::vector<Algorithm> all = {Algorithm::ring, Algorithm::halving_doubling,
+                                             Algorithm::double_binary_tree, Algorithm::direct_exchange};
+  return all;
+}
+
+}  // namespace weft::comm
