@@ -30,6 +30,7 @@ void add_graph(CLI::App& app, Action& action, const train::Library& library);
 void add_models(CLI::App& app, Action& action, const train::Library& library);
 void add_recipes(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action, const train::Library& library);
+void add_cluster(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action, const train::Library& library);
 /// For developers: runs the same steps as another program, from the same weights and batches. Not listed in --help.
 void add_check_steps(CLI::App& app, Action& action, const train::Library& library);

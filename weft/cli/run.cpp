@@ -83,6 +83,7 @@ int run(int argc, char** argv, const train::Library& library) {
   add_plot(app, action);
   add_compare(app, action);
   add_bench(app, action, library);
+  add_cluster(app, action);
   add_graph(app, action, library);
   add_models(app, action, library);
   add_recipes(app, action);

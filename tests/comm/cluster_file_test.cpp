@@ -1,0 +1,54 @@
+// cluster.toml: written, read, and refused where something is missing.
+#include <gtest/gtest.h>
+
+#include "tests/support/files_for_tests.h"
+#include "weft/base/files.h"
+#include "weft/comm/local/local_group.h"
+#include "weft/comm/measure.h"
+
+namespace weft::comm {
+namespace {
+
+class ClusterFile : public FilesTest {};
+
+TEST_F(ClusterFile, HoldsWhatWasMeasured) {
+  LocalGroup group({"left", "right", "right"});
+  const ClusterCosts costs{.between_hosts = {25e-6, 1.25e9},
+                           .in_host = {0.5e-6, 8e9},
+                           .summed_bytes_per_second = 9e9,
+                           .shared_bytes_per_second = 7e9};
+  const std::string text = cluster_text(group.communicator(0), costs);
+  EXPECT_NE(text.find("name = \"right\"\nranks = 2"), std::string::npos) << text;
+  write_atomically(path("cluster.toml"), text);
+  const ClusterCosts read = read_cluster_file(path("cluster.toml"));
+  EXPECT_NEAR(read.between_hosts.latency_seconds, 25e-6, 1e-12);
+  EXPECT_NEAR(read.between_hosts.bytes_per_second, 1.25e9, 1);
+  EXPECT_NEAR(read.in_host.latency_seconds, 0.5e-6, 1e-12);
+  EXPECT_NEAR(read.summed_bytes_per_second, 9e9, 1);
+  EXPECT_NEAR(read.shared_bytes_per_second, 7e9, 1);
+}
+
+TEST_F(ClusterFile, NamesTheKeyThatIsMissing) {
+  write_atomically(path("cluster.toml"), "[between_hosts]\nlatency_us = 30\nmegabytes_per_second = 0\n");
+  expect_error([&] { read_cluster_file(path("cluster.toml")); }, ErrorKind::data,
+               {"between_hosts.megabytes_per_second", "above 0", "weft cluster probe"});
+}
+
+TEST_F(ClusterFile, NamesTheLineThatIsNoToml) {
+  write_atomically(path("cluster.toml"), "[between_hosts]\nlatency_us 30\n");
+  expect_error([&] { read_cluster_file(path("cluster.toml")); }, ErrorKind::data, {"cluster.toml", "line 2"});
+}
+
+TEST(MeasureCluster, GivesAllRanksTheSame) {
+  std::vector<ClusterCosts> costs(3);
+  run_ranks({"left", "left", "right"},
+            [&](Communicator& ranks) { costs[static_cast<size_t>(ranks.rank())] = measure_cluster(ranks); });
+  EXPECT_EQ(costs[0], costs[1]);
+  EXPECT_EQ(costs[0], costs[2]);
+  EXPECT_GT(costs[0].between_hosts.bytes_per_second, 1e6);
+  EXPECT_GT(costs[0].between_hosts.latency_seconds, 1e-9);
+  EXPECT_GT(costs[0].shared_bytes_per_second, 1e7);
+}
+
+}  // namespace
+}  // namespace weft::comm

@@ -1,0 +1,86 @@
+// weft cluster: what the links between ranks can do, and how fast all-reduce is over them. Runs under a launcher:
+// mpirun -n 4 weft cluster probe.
+#include "weft/cli/cluster.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/comm/measure.h"
+#include "weft/comm/mpi/launcher.h"
+#include "weft/comm/mpi/session.h"
+
+namespace weft::cli {
+
+namespace {
+
+int cluster_probe(comm::Communicator& ranks, const std::string& file) {
+  const comm::ClusterCosts costs = comm::measure_cluster(ranks);
+  if (ranks.rank() != 0) return 0;
+  const std::string text = comm::cluster_text(ranks, costs);
+  if (!file.empty()) write_atomically(file, text);
+  fmt::print("{}", text);
+  if (!file.empty()) say(fmt::format("written to {}", file));
+  return 0;
+}
+
+/// On all ranks of the launcher. An error is printed once and ends all of them.
+template <typename Work>
+int on_all_ranks(const char* what, Work&& work) {
+  if (!comm::started_by_launcher())
+    fail(ErrorKind::usage, "`weft cluster {}` measures between ranks: run it as `mpirun -n 2 weft cluster {}`", what,
+         what);
+  comm::MpiSession session;
+  try {
+    const int code = work(session.communicator());
+    session.finish();
+    return code;
+  } catch (const Error& error) {
+    if (session.claims_report()) {
+      std::fflush(stdout);
+      say(error.what());
+    }
+    session.abort(error.exit_code());
+  }
+}
+
+}  // namespace
+
+void add_cluster(CLI::App& app, Action& action) {
+  CLI::App* cluster = app.add_subcommand("cluster", "Measure the links between ranks; run it under mpirun or srun");
+  cluster->require_subcommand(1);
+
+  auto file = std::make_shared<std::string>("cluster.toml");
+  CLI::App* probe = cluster->add_subcommand("probe", "Measure latency, bandwidth and memory; write cluster.toml");
+  probe->add_option("--output", *file, "The file to write; empty: none")->capture_default_str();
+  probe->callback([file, &action] {
+    action = [file] {
+      return on_all_ranks("probe", [&](comm::Communicator& ranks) { return cluster_probe(ranks, *file); });
+    };
+  });
+
+  auto options = std::make_shared<ClusterBenchOptions>();
+  auto largest = std::make_shared<std::string>("256MiB");
+  CLI::App* bench = cluster->add_subcommand("bench", "Time all-reduce from 1 KB on, each algorithm, beside MPI's own");
+  bench->add_option("--costs", options->costs, "A cluster.toml by which algorithms are chosen");
+  bench->add_option("--largest", *largest, "Bytes of the largest tensor")->capture_default_str();
+  bench->add_option("--rounds", options->rounds, "Of which medians are taken")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  bench->add_flag("--json", options->json, "Print JSON");
+  bench->callback([options, largest, &action] {
+    action = [options, largest] {
+      const std::optional<int64_t> bytes = parse_bytes(*largest);
+      if (!bytes || *bytes < 1024) fail(ErrorKind::usage, "--largest {}: no number of bytes from 1024 on", *largest);
+      options->largest_bytes = *bytes;
+      return on_all_ranks("bench", [&](comm::Communicator& ranks) { return cluster_bench(ranks, *options); });
+    };
+  });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,22 @@
+// What `weft cluster bench` measures; see cluster.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/comm/communicator.h"
+#include "weft/comm/cost.h"
+
+namespace weft::cli {
+
+struct ClusterBenchOptions {
+  std::string costs;  // a cluster.toml; empty: the defaults
+  int64_t largest_bytes = 256 << 20;
+  int rounds = 7;
+  bool json = false;
+};
+
+int cluster_bench(comm::Communicator& ranks, const ClusterBenchOptions& options);
+
+}  // namespace weft::cli

@@ -1,0 +1,154 @@
+// weft cluster bench: all-reduce of f32 over tensor sizes: chosen algorithm, each algorithm, foreign memory, MPI's.
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/base/table.h"
+#include "weft/cli/cluster.h"
+#include "weft/comm/collectives.h"
+#include "weft/comm/exchange.h"
+#include "weft/comm/measure.h"
+#include "weft/comm/mpi/mpi_all_reduce.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kBatchSeconds = 2e-3;  // what is shorter is repeated within a round
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// A way to all-reduce the first bytes of some memory in place.
+struct Way {
+  std::string name;
+  float* memory = nullptr;
+  std::function<void(int64_t bytes)> run;
+  std::vector<double> seconds = {};  // of each round, of the rank that took the longest
+};
+
+/// The group of collectives with one algorithm, and the operands.
+class Reducer {
+ public:
+  Reducer(comm::Communicator& ranks, const comm::CollectivesOptions& options, std::shared_ptr<std::byte> memory,
+          int64_t largest)
+      : collectives_(ranks, options), memory_(memory ? memory : collectives_.allocate(largest)) {
+    std::fill_n(reinterpret_cast<float*>(memory_.get()), largest / 4, 0.0f);
+  }
+  void run(int64_t bytes) {
+    const comm::CollectiveId id = prepare(bytes);
+    void* const tensor = memory_.get();
+    collectives_.start(id, std::span(&tensor, 1));
+    collectives_.wait(id);
+  }
+  comm::CollectiveId prepare(int64_t bytes) {
+    return collectives_.prepare({"bench", DType::f32, comm::Reduction::sum, {bytes / 4}});
+  }
+  float* memory() const { return reinterpret_cast<float*>(memory_.get()); }
+  comm::CollectiveReport report(int64_t bytes) { return collectives_.report(prepare(bytes)); }
+
+ private:
+  comm::Collectives collectives_;
+  std::shared_ptr<std::byte> memory_;
+};
+
+/// Seconds per run, of the slowest rank. Each writes its operand before, as a step does, so that no rank finds in its
+/// own cache what another one has to send it; that is not timed.
+double time_round(comm::Communicator& ranks, const Way& way, int64_t bytes, int repeats) {
+  double seconds = 0;
+  for (int i = 0; i < repeats; ++i) {
+    std::fill_n(way.memory, bytes / 4, 1.0f);
+    comm::barrier(ranks, "bench");
+    const auto begin = Clock::now();
+    way.run(bytes);
+    seconds += std::chrono::duration<double>(Clock::now() - begin).count() / repeats;
+  }
+  comm::all_reduce_max(ranks, std::span(&seconds, 1), "bench");
+  return seconds;
+}
+
+void time_ways(comm::Communicator& ranks, std::vector<Way>& ways, int64_t bytes, int rounds) {
+  std::vector<int> repeats;
+  for (Way& way : ways) {
+    way.seconds.clear();
+    time_round(ranks, way, bytes, 2);
+    const double once = time_round(ranks, way, bytes, 2);
+    repeats.push_back(static_cast<int>(std::clamp(kBatchSeconds / once, 1.0, 200.0)));
+  }
+  for (int round = 0; round < rounds; ++round)
+    for (size_t w = 0; w < ways.size(); ++w) ways[w].seconds.push_back(time_round(ranks, ways[w], bytes, repeats[w]));
+}
+
+}  // namespace
+
+int cluster_bench(comm::Communicator& ranks, const ClusterBenchOptions& options) {
+  comm::CollectivesOptions chosen;
+  if (!options.costs.empty()) chosen.costs = comm::read_cluster_file(options.costs);
+  const int64_t largest = options.largest_bytes / 4 * 4;
+  Reducer shared(ranks, chosen, nullptr, largest), foreign(ranks, chosen, allocate_aligned(largest), largest);
+  const auto of_mpi = allocate_aligned(largest);
+  std::vector<Way> ways;
+  ways.push_back({"weft", shared.memory(), [&](int64_t bytes) { shared.run(bytes); }});
+  ways.push_back({"weft, foreign memory", foreign.memory(), [&](int64_t bytes) { foreign.run(bytes); }});
+  std::vector<std::unique_ptr<Reducer>> of_algorithms;
+  int hosts = 1;
+  for (const comm::Member& member : ranks.members()) hosts = std::max(hosts, member.host_index + 1);
+  if (hosts > 1)
+    for (const comm::Algorithm algorithm : comm::all_algorithms()) {
+      comm::CollectivesOptions fixed = chosen;
+      fixed.algorithm = algorithm;
+      of_algorithms.push_back(std::make_unique<Reducer>(ranks, fixed, nullptr, largest));
+      ways.push_back({std::string(comm::name_of(algorithm)), of_algorithms.back()->memory(),
+                      [reducer = of_algorithms.back().get()](int64_t bytes) { reducer->run(bytes); }});
+    }
+  ways.push_back({comm::mpi_version(), reinterpret_cast<float*>(of_mpi.get()), [&](int64_t bytes) {
+                    comm::mpi_all_reduce_sum({reinterpret_cast<float*>(of_mpi.get()), static_cast<size_t>(bytes / 4)});
+                  }});
+
+  std::vector<Column> columns{{"bytes", Align::right}};
+  for (const Way& way : ways) columns.push_back({way.name, Align::right});
+  columns.push_back({"over MPI", Align::right});
+  columns.push_back({"how"});
+  columns.push_back({"predicted", Align::right});
+  Table table(columns);
+  auto rows = nlohmann::ordered_json::array();
+  for (int64_t bytes = 1024; bytes <= largest; bytes *= 4) {
+    time_ways(ranks, ways, bytes, options.rounds);
+    const comm::CollectiveReport report = shared.report(bytes);
+    std::string how = report.hosts == 1 ? "shared memory" : std::string(comm::name_of(report.between.algorithm));
+    if (report.between.chunk > 0)
+      how += fmt::format(", {} chunks", human_bytes(4.0 * static_cast<double>(report.between.chunk)));
+    std::vector<std::string> cells{human_bytes(static_cast<double>(bytes))};
+    nlohmann::ordered_json row{{"bytes", bytes}, {"how", how}, {"predicted_seconds", report.predicted_seconds}};
+    for (const Way& way : ways) {
+      cells.push_back(human_duration(median(way.seconds)));
+      row["seconds"][way.name] = way.seconds;
+    }
+    cells.push_back(fmt::format("{:.2f}", median(ways.back().seconds) / median(ways.front().seconds)));
+    cells.push_back(how);
+    cells.push_back(human_duration(report.predicted_seconds));
+    table.add_row(std::move(cells));
+    rows.push_back(std::move(row));
+  }
+  if (ranks.rank() != 0) return 0;
+  if (options.json)
+    fmt::print(
+        "{}\n",
+        nlohmann::ordered_json{{"ranks", ranks.size()}, {"hosts", hosts}, {"mpi", comm::mpi_version()}, {"rows", rows}}
+            .dump(2));
+  else
+    fmt::print("all-reduce of f32 in place, {} ranks, medians of {} rounds\n{}", ranks.size(), options.rounds,
+               table.text());
+  return 0;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,78 @@
+// cluster.toml: what `weft cluster probe` measured, as people read it.
+#include <toml++/toml.h>
+
+#include <optional>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/comm/measure.h"
+
+namespace weft::comm {
+
+namespace {
+
+std::string link_text(const char* name, const LinkCosts& link) {
+  return fmt::format("[{}]\nlatency_us = {:.3f}\nmegabytes_per_second = {:.1f}\n\n", name, link.latency_seconds * 1e6,
+                     link.bytes_per_second / 1e6);
+}
+
+double positive(const toml::table& file, const std::string& path, const char* section, const char* key) {
+  const std::optional<double> value = file[section][key].value<double>();
+  if (!value || !(*value > 0))
+    fail(ErrorKind::data, "'{}': {}.{} has to be a number above 0; `weft cluster probe` writes such a file", path,
+         section, key);
+  return *value;
+}
+
+LinkCosts link_of(const toml::table& file, const std::string& path, const char* section) {
+  return {.latency_seconds = positive(file, path, section, "latency_us") * 1e-6,
+          .bytes_per_second = positive(file, path, section, "megabytes_per_second") * 1e6};
+}
+
+}  // namespace
+
+std::string cluster_text(const Communicator& communicator, const ClusterCosts& costs) {
+  std::string text =
+      "# What collectives cost here, as `weft cluster probe` measured it. All may be changed by hand.\n\n";
+  text += "# A message between hosts; the slowest link of the first host.\n" +
+          link_text("between_hosts", costs.between_hosts);
+  text += "# A message within a host.\n" + link_text("in_host", costs.in_host);
+  text += fmt::format(
+      "[memory]\n# All-reduced in memory that ranks share, all ranks of a host at once: bytes of one rank's operands.\n"
+      "shared_megabytes_per_second = {:.1f}\n# Summed by one thread, in a near cache.\nsummed_megabytes_per_second = "
+      "{:.1f}\n",
+      costs.shared_bytes_per_second / 1e6, costs.summed_bytes_per_second / 1e6);
+  int host = -1, ranks = 0;
+  std::string name;
+  const auto close = [&] {
+    if (host >= 0) text += fmt::format("\n[[hosts]]\nname = \"{}\"\nranks = {}\n", name, ranks);
+  };
+  for (int index = 0; index < communicator.size(); ++index) {
+    close();
+    host = -1;
+    ranks = 0;
+    for (const Member& member : communicator.members()) {
+      if (member.host_index != index) continue;
+      host = index;
+      name = member.host;
+      ++ranks;
+    }
+  }
+  close();
+  return text;
+}
+
+ClusterCosts read_cluster_file(const std::string& path) {
+  toml::table file;
+  try {
+    file = toml::parse(read_text(path), path);
+  } catch (const toml::parse_error& error) {
+    fail(ErrorKind::data, "'{}', line {}: {}", path, error.source().begin.line, std::string(error.description()));
+  }
+  return {.between_hosts = link_of(file, path, "between_hosts"),
+          .in_host = link_of(file, path, "in_host"),
+          .summed_bytes_per_second = positive(file, path, "memory", "summed_megabytes_per_second") * 1e6,
+          .shared_bytes_per_second = positive(file, path, "memory", "shared_megabytes_per_second") * 1e6};
+}
+
+}  // namespace weft::comm

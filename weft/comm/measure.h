@@ -1,0 +1,19 @@
+// Measures what the costs of collectives follow from: links between hosts, memory within one, sums.
+#pragma once
+
+#include <string>
+
+#include "weft/comm/communicator.h"
+#include "weft/comm/cost.h"
+
+namespace weft::comm {
+
+/// All ranks call it; all get the same, in a second or two. What a group of one host cannot tell keeps its default.
+ClusterCosts measure_cluster(Communicator& communicator);
+
+/// As a TOML file, with what it was measured on. Read by read_cluster_file().
+std::string cluster_text(const Communicator& communicator, const ClusterCosts& costs);
+/// Error(io) where it cannot be read, Error(data) naming the line or the key where it is no such file.
+ClusterCosts read_cluster_file(const std::string& path);
+
+}  // namespace weft::comm
