@@ -26,6 +26,10 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=10, help="to measure, at least")
     parser.add_argument("--seconds", type=float, default=0, help="to measure, at least")
     parser.add_argument("--warm-up", type=int, default=3, help="steps before the measured ones")
+    parser.add_argument("--rank", type=int, default=0, help="of --ranks processes that train together; the first one prints")
+    parser.add_argument("--ranks", type=int, default=1, help="DistributedDataParallel over Gloo; --batch is each one's own")
+    parser.add_argument("--meet", help="a file that is not there yet, by which the ranks find each other")
+    parser.add_argument("--compress", choices=["none", "f16"], default="none", help="gradients on their way to other ranks")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the model")
     return parser.parse_args()
 
@@ -33,6 +37,20 @@ def parse_arguments():
 def parse_options(settings):
     pairs = (setting.split("=", 1) for setting in settings)
     return {key: int(value) if value.isdigit() else value for key, value in pairs}
+
+
+def distribute(model, arguments):
+    """The model as one of several ranks. Buckets as views of the gradients spare DDP a copy of each."""
+    import torch.distributed
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.distributed.init_process_group("gloo", init_method=f"file://{os.path.abspath(arguments.meet)}",
+                                         rank=arguments.rank, world_size=arguments.ranks)
+    model = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    if arguments.compress == "f16":
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    return model
 
 
 def status_bytes(key):
@@ -77,7 +95,9 @@ def main():
                 frozen(x)
 
     else:
-        labels = torch.randint(arguments.classes, (arguments.batch * models.label_count(model, shape),))
+        if arguments.ranks > 1:
+            model = distribute(model, arguments)
+        labels = torch.randint(arguments.classes, (arguments.batch * models.label_count(getattr(model, "module", model), shape),))
         optimizer = models.make_sgd(model, 0.01, momentum=0.9, weight_decay=5e-4, foreach=True)
 
         def step():
@@ -94,12 +114,15 @@ def main():
         start = time.perf_counter()
         step()
         seconds.append(time.perf_counter() - start)
+    if arguments.rank > 0:
+        return
     median = statistics.median(seconds)
     result = {
         "framework": f"pytorch {torch.__version__}",
         "model": arguments.model,
         "input": shape,
-        "batch": arguments.batch,
+        "batch": arguments.batch * arguments.ranks,
+        "ranks": arguments.ranks,
         "threads": arguments.threads,
         "channels_last": arguments.channels_last,
         "bf16": arguments.bf16,
@@ -107,7 +130,7 @@ def main():
         "parameters": sum(p.numel() for p in model.parameters()),
         "steps": len(seconds),
         "step_seconds": median,
-        "images_per_second": arguments.batch / median,
+        "images_per_second": arguments.batch * arguments.ranks / median,
         "resident_bytes_after_import": resident_bytes,
         "rss_growth_bytes": status_bytes("VmHWM") - resident_bytes,
     }

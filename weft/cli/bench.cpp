@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
+#include "weft/cli/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
 #include "weft/cli/work_report.h"
@@ -16,6 +17,8 @@
 #include "weft/train/arena_limit.h"
 #include "weft/train/autotune.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/data_parallel.h"
+#include "weft/train/distributed/rank_runtime.h"
 #include "weft/train/process_memory.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
@@ -41,14 +44,21 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// At least kFewestSteps steps, then as many as fit into `seconds`.
-std::vector<double> time_steps(SyntheticStep& step, double seconds) {
+/// At least kFewestSteps steps, then as many as fit into `seconds`. Ranks end with the step in which the first of them
+/// wants to, which the step tells all of them.
+std::vector<double> time_steps(SyntheticStep& step, Executor& executor, double seconds) {
+  const bool agrees = executor.has_scalar(train::kStop);
   for (int warmup = 0; warmup < kWarmupSteps; ++warmup) step.run();
   std::vector<double> times;
-  for (double spent = 0; spent < seconds || times.size() < kFewestSteps; spent += times.back()) {
+  double spent = 0;
+  for (bool stops = false; !stops;) {
+    const bool is_enough = spent >= seconds && times.size() + 1 >= kFewestSteps;
+    if (agrees) executor.set_scalar(train::kStop, is_enough ? 1 : 0);
     const auto begin = std::chrono::steady_clock::now();
     step.run();
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    spent += times.back();
+    stops = agrees ? executor.scalar_output(train::kStop) > 0 : spent >= seconds && times.size() >= kFewestSteps;
   }
   return times;
 }
@@ -69,14 +79,15 @@ struct Benched {
   const models::ModelInput& input;
   const CompiledStep& compiled;
   int64_t batches = 1;  // per step
+  int ranks = 1;
   bool forward = false;
   CountedWork work = {};
   int64_t total_bytes = 0;
 
   std::string title() const {
-    return fmt::format("{} {} {}, {}batch {}, {}, {} threads", spec.model.name, to_string(Shape(input.shape)),
+    return fmt::format("{} {} {}, {}batch {}, {}, {}{} threads", spec.model.name, to_string(Shape(input.shape)),
                        forward ? "forward" : "training", batches > 1 ? fmt::format("{} times ", batches) : "",
-                       spec.batch, spec.precision, spec.threads);
+                       spec.batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", spec.threads);
   }
   nlohmann::ordered_json json() const {
     auto passes = nlohmann::ordered_json::array();
@@ -90,6 +101,7 @@ struct Benched {
             {"batch", spec.batch},
             {"batches_per_step", batches},
             {"precision", spec.precision},
+            {"ranks", ranks},
             {"threads", spec.threads},
             {"mode", forward ? "forward" : "training"},
             {"isa", onednn::effective_isa()},
@@ -124,21 +136,31 @@ int print_plan(const Benched& benched, bool json) {
   return 0;
 }
 
-int bench_command(const train::Library& library, const BenchOptions& options) {
+int bench_command(const train::Library& library, const BenchOptions& options, comm::Communicator* communicator) {
+  const bool is_first = communicator == nullptr || communicator->rank() == 0;
+  const auto note = [is_first](const std::string& line) {
+    if (is_first) say(line);
+  };
   const int64_t resident_before = train::resident_bytes();
   train::reset_peak_resident_bytes();
   const train::RunSpec spec = spec_of(library, options.choice, 16);
   ModelChoice of_model = options.choice;
   of_model.model = spec.model.name;
-  const models::ModelInput input = input_of(library, of_model, spec.batch);
-  const TunedBackend backend(static_cast<int>(spec.threads), library.kernels,
-                             train::tuning_of(train::parse_autotune(options.autotune), spec.threads, say));
-  const train::TrainingStep training = train::build_training_step(library, spec, input);
+  const int ranks = communicator == nullptr ? 1 : communicator->size();
+  if (spec.batch % ranks != 0)
+    fail(ErrorKind::usage, "--batch {} cannot be shared by {} ranks alike; try --batch {}", spec.batch, ranks,
+         (spec.batch / ranks + 1) * ranks);
+  const models::ModelInput input = input_of(library, of_model, spec.batch / ranks);
+  const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads));
+  const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),
+                             train::tuning_of(train::parse_autotune(options.autotune), spec.threads, note));
+  const train::TrainingStep training = train::build_training_step(library, spec, input, {.ranks = ranks});
   CompileOptions compile_options = train::compile_options(spec, backend);
+  compile_options.ranks = runtime.costs();
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   passes::require_matches(training.graph, compile_options.precision);
-  const auto arena = std::make_shared<Arena>();
+  const std::shared_ptr<Arena> arena = runtime.make_arena();
   train::StepCache steps(
       [&](const train::StepShape&) {
         return options.forward ? train::build_prediction_step(library, spec, input) : training.graph;
@@ -152,9 +174,14 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   const Plan& unlimited = steps.compiled(spec.batch).plan;
   train::keep_to_memory_limit(steps, spec, unlimited.total_bytes() - unlimited.arena_bytes);
   const CompiledStep& compiled = steps.compiled(spec.batch);
-  train::keep_measured(backend, say);
+  train::keep_measured(backend, note);
   const int64_t batches = options.forward ? 1 : spec.accumulate;
-  Benched benched{.spec = spec, .input = input, .compiled = compiled, .batches = batches, .forward = options.forward};
+  Benched benched{.spec = spec,
+                  .input = input,
+                  .compiled = compiled,
+                  .batches = batches,
+                  .ranks = ranks,
+                  .forward = options.forward};
   benched.work.add(count_work(compiled.graph, compiled.plan), batches);
   if (updates_apart) {  // after which the states are bound again, once in each step
     benched.work.add(count_work(compiled_update->graph, compiled_update->plan), 1);
@@ -163,16 +190,17 @@ int bench_command(const train::Library& library, const BenchOptions& options) {
   }
   benched.total_bytes =
       compiled.plan.total_bytes() - compiled.plan.arena_bytes + std::max(steps.arena_bytes(), update.arena_bytes());
-  if (options.plan_only) return print_plan(benched, options.json);
+  if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;
   require_memory(spec.model.name, spec.batch, benched.total_bytes, "choose a smaller --batch or --input");
   arena->reserve(std::max(steps.arena_bytes(), update.arena_bytes()));
-  train::open_offload_file(*arena, steps, spec, say);
+  train::open_offload_file(*arena, steps, spec, note);
   State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
   Executor& executor = steps.executor(spec.batch);
   const SyntheticBatch batch(compiled.graph, input.classes);
   batch.bind(executor);
   SyntheticStep step(executor, updates_apart ? &update.executor(spec.batch) : nullptr, state, batches);
-  const std::vector<double> times = time_steps(step, options.seconds);
+  const std::vector<double> times = time_steps(step, executor, options.seconds);
+  if (!is_first) return 0;
   const double step_seconds = median(times);
   const data::DatasetInfo info = info_of(compiled.graph, input);
   const double samples_per_second = static_cast<double>(batches * spec.batch) / step_seconds;
@@ -222,8 +250,11 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   command->add_flag("--forward", options->forward, "Inference instead of training");
   command->add_flag("--plan-only", options->plan_only, "Only the counted work of the plan; runs no step");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback(
-      [options, &action, &library] { action = [options, &library] { return bench_command(library, *options); }; });
+  command->callback([options, &action, &library] {
+    action = [options, &library] {
+      return on_launched_ranks([&](comm::Communicator* ranks) { return bench_command(library, *options, ranks); });
+    };
+  });
 }
 
 }  // namespace weft::cli

@@ -11,7 +11,9 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/table.h"
+#include "weft/cli/comm_report.h"
 #include "weft/cli/command.h"
+#include "weft/cli/launched_ranks.h"
 #include "weft/cli/memory_timeline.h"
 #include "weft/cli/op_profile.h"
 #include "weft/cli/options.h"
@@ -22,6 +24,7 @@
 #include "weft/train/arena_limit.h"
 #include "weft/train/autotune.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/distributed/rank_runtime.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
@@ -40,7 +43,7 @@ struct ExplainOptions {
   std::optional<std::string> memory_limit, offload, autotune;
   int64_t steps = 10, rows = 20, batch = 0, threads = 0;
   std::vector<std::string> without;
-  bool passes = false, memory = false, json = false;
+  bool passes = false, memory = false, comm = false, json = false;
 };
 
 /// By the names of nodes whose kernel was measured beside others: the times, that of the chosen kernel first.
@@ -56,6 +59,7 @@ struct Explained {
   double step_seconds = 0, floor_seconds = 0;
   std::vector<LiveTensor> at_peak = {};
   Measured measured = {};
+  std::vector<CollectiveProfile> collectives = {};  // of one rank of several
 };
 
 void add_measured(const CompiledStep& compiled, const TunedBackend& backend, Measured& measured) {
@@ -158,6 +162,19 @@ ordered_json memory_json(const Explained& explained) {
           {"timeline", timeline}};
 }
 
+ordered_json collectives_json(const std::vector<CollectiveProfile>& collectives) {
+  auto rows = ordered_json::array();
+  for (const CollectiveProfile& one : collectives)
+    rows.push_back({{"tensors", one.tensors},
+                    {"bytes", one.bytes},
+                    {"starts_at_seconds", one.starts_at},
+                    {"predicted_seconds", one.predicted_seconds},
+                    {"start_seconds", one.start_seconds},
+                    {"hidden_seconds", one.hidden_seconds},
+                    {"wait_seconds", one.wait_seconds}});
+  return rows;
+}
+
 void print_json(const Explained& explained) {
   auto passes = ordered_json::array();
   for (const auto& pass : explained.compiled->passes)
@@ -172,6 +189,7 @@ void print_json(const Explained& explained) {
                              {"classes", entries_json(sum_by_class(explained.nodes))},
                              {"nodes", entries_json(explained.nodes, explained.measured)},
                              {"kernels", entries_json(sum_by_kernel(explained.nodes))},
+                             {"collectives", collectives_json(explained.collectives)},
                              {"memory", memory_json(explained)},
                              {"passes", passes}};
   fmt::print("{}\n", root.dump(2));
@@ -298,7 +316,29 @@ void explain_memory(Explained explained, const ExplainOptions& options, const tr
   say(fmt::format("wrote '{}'", options.svg));
 }
 
-int explain_command(const train::Library& library, const ExplainOptions& options) {
+/// Graph, plan and times of the step's collectives, and of the update's where that has a graph of its own.
+std::vector<CollectiveProfile> collectives_of(const Explained& explained, const Profile& profile,
+                                              const Profile& update_profile, const passes::Ranks& ranks) {
+  std::vector<CollectiveProfile> all =
+      profile_collectives(explained.compiled->graph, explained.compiled->plan, profile, ranks);
+  if (explained.update == nullptr) return all;
+  for (CollectiveProfile& one :
+       profile_collectives(explained.update->graph, explained.update->plan, update_profile, ranks))
+    all.push_back(std::move(one));
+  return all;
+}
+
+int explain_command(const train::Library& library, const ExplainOptions& options, comm::Communicator* communicator) {
+  const int ranks = communicator == nullptr ? 1 : communicator->size();
+  const bool is_first = communicator == nullptr || communicator->rank() == 0;
+  if (options.comm && ranks == 1)
+    fail(ErrorKind::usage,
+         "--comm explains what several ranks exchange; start them with `mpirun -n 2 weft explain {} "
+         "--comm`",
+         options.run);
+  const auto note = [is_first](const std::string& line) {
+    if (is_first) say(line);
+  };
   const train::RunDirectory run = train::RunDirectory::open(options.run);
   train::RunSpec spec = run.read_spec();
   train::choose_threads(spec, options.threads);
@@ -310,19 +350,24 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const train::DataDescription data = run.read_data();
   train::Stage stage = train::largest_stage(spec, data);
   if (options.batch > 0) stage = {.batch = options.batch, .accumulate = spec.accumulate};
-  spec.batch = stage.batch;
+  if (stage.batch % ranks != 0)
+    fail(ErrorKind::usage, "batch {} cannot be shared by {} ranks alike; try --batch {}", stage.batch, ranks,
+         (stage.batch / ranks + 1) * ranks);
+  spec.batch = stage.batch = stage.batch / ranks;
   spec.accumulate = stage.accumulate;
   const models::ModelInput input = train::model_input(data, stage.shape());
-  const TunedBackend backend(static_cast<int>(spec.threads), library.kernels,
+  const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads));
+  const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),
                              options.autotune
-                                 ? train::tuning_of(train::parse_autotune(*options.autotune), spec.threads, say)
-                                 : train::tuning_of_run(run, say));
-  const train::TrainingStep training = train::build_training_step(library, spec, input);
-  train::choose_precision(spec, options.precision, backend, say);
+                                 ? train::tuning_of(train::parse_autotune(*options.autotune), spec.threads, note)
+                                 : train::tuning_of_run(run, note));
+  const train::TrainingStep training = train::build_training_step(library, spec, input, {.ranks = ranks});
+  train::choose_precision(spec, options.precision, backend, note);
   CompileOptions compile_options = train::compile_options(spec, backend);
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
-  const auto arena = std::make_shared<Arena>();
+  compile_options.ranks = runtime.costs();
+  const std::shared_ptr<Arena> arena = runtime.make_arena();
   train::StepCache steps([&](const train::StepShape&) { return training.graph; }, backend, compile_options, arena);
   train::StepCache update(
       [&](const train::StepShape& shape) { return train::update_graph_for(training, steps.compiled(shape).graph); },
@@ -330,7 +375,8 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const CompiledStep* compiled_update = training.update ? &update.compiled(spec.batch) : nullptr;
   keep_to_limit(steps, spec, options, run);
   const CompiledStep& compiled = steps.compiled(spec.batch);
-  train::keep_measured(backend, say);
+  train::keep_measured(backend, note);
+  if ((options.passes || options.memory || !options.svg.empty()) && !is_first) return 0;
   if (options.passes) {
     print_passes(compiled);
     if (compiled_update != nullptr) fmt::print("\nthe update after {} batches:\n", spec.accumulate);
@@ -342,7 +388,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
     return 0;
   }
   arena->reserve(std::max(steps.arena_bytes(), update.arena_bytes()));
-  train::open_offload_file(*arena, steps, spec, say);
+  train::open_offload_file(*arena, steps, spec, note);
   const int64_t total_bytes = compiled.plan.total_bytes() - compiled.plan.arena_bytes + arena->bytes();
   require_memory(spec.model.name, spec.batch, total_bytes,
                  "explain it with a smaller --batch or on a machine with more");
@@ -372,16 +418,22 @@ int explain_command(const train::Library& library, const ExplainOptions& options
     explained.step_seconds += node.seconds;
     explained.floor_seconds += node.floor_seconds;
   }
+  if (!is_first) return 0;
+  if (ranks > 1) explained.collectives = collectives_of(explained, profile, update_profile, compile_options.ranks);
   if (options.json) {
     print_json(explained);
     return 0;
   }
-  const int64_t samples = spec.accumulate * spec.batch;
+  if (options.comm) {
+    fmt::print("{}", collectives_table(explained.collectives, explained.step_seconds));
+    return 0;
+  }
+  const int64_t samples = ranks * spec.accumulate * spec.batch;
   const double rate = static_cast<double>(samples * data.info.items_per_sample()) / explained.step_seconds;
-  fmt::print("{}: {} {}batch {}, {}, {} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n\n",
+  fmt::print("{}: {} {}batch {}, {}, {}{} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n\n",
              options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
-             spec.batch, spec.precision, spec.threads, human_duration(explained.step_seconds), rate, data.info.item(),
-             options.steps);
+             ranks * spec.batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", spec.threads,
+             human_duration(explained.step_seconds), rate, data.info.item(), options.steps);
   fmt::print("{}\nfloors, of what each node computes or moves at these rates, add up to {}: {:.0f} % of the step\n\n",
              describe(explained.rates), human_duration(explained.floor_seconds),
              100 * explained.floor_seconds / explained.step_seconds);
@@ -420,9 +472,15 @@ void add_explain(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--offload", options->offload,
                       "Directory for the file of activations that the limit leaves no place for; default: as in "
                       "training");
+  command->add_flag("--comm", options->comm, "Only what several ranks exchange: mpirun -n 2 weft explain RUN --comm")
+      ->excludes(passes)
+      ->excludes(memory);
   command->add_flag("--json", options->json, "Print JSON, every node and pass included")->excludes(passes);
-  command->callback(
-      [options, &action, &library] { action = [options, &library] { return explain_command(library, *options); }; });
+  command->callback([options, &action, &library] {
+    action = [options, &library] {
+      return on_launched_ranks([&](comm::Communicator* ranks) { return explain_command(library, *options, ranks); });
+    };
+  });
 }
 
 }  // namespace weft::cli

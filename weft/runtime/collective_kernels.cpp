@@ -30,16 +30,15 @@ class AllReduce : public Kernel {
   enum class Part { start, wait, both };
 
   AllReduce(Part part, std::shared_ptr<comm::Collectives> collectives, const NodeSignature& node, int threads)
-      : part_(part),
-        collectives_(std::move(collectives)),
-        id_(collectives_->prepare(spec_of(node))),
-        threads_(threads) {
+      : part_(part), collectives_(std::move(collectives)), spec_(spec_of(node)), threads_(threads) {
     for (const TensorType& type : node.inputs) bytes_.push_back(type.bytes());
   }
 
   std::string name() const override { return "comm"; }
 
   void run(const KernelArguments& arguments) override {
+    // Here and not before: planning makes kernels that never run, and ranks prepare together.
+    if (id_.index < 0) id_ = collectives_->prepare(spec_);
     if (part_ == Part::wait) collectives_->wait(id_);
     for (size_t tensor = 0; tensor < bytes_.size(); ++tensor) copy(arguments, tensor);
     if (part_ != Part::wait) collectives_->start(id_, arguments.outputs);
@@ -59,7 +58,8 @@ class AllReduce : public Kernel {
 
   const Part part_;
   const std::shared_ptr<comm::Collectives> collectives_;
-  const comm::CollectiveId id_;
+  const comm::ReductionSpec spec_;
+  comm::CollectiveId id_;
   const int threads_;
   std::vector<int64_t> bytes_;  // per tensor
 };

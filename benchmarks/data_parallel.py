@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Training on several ranks of this host, weft's and PyTorch's DistributedDataParallel over Gloo, as a Markdown table.
+
+Each round runs one process and then several, weft's and then PyTorch's, each rank on cores of its own, with the same
+model, input, batch per rank and threads per rank on synthetic data. "of linear" is the images/s of all ranks over those
+of one process times their number; the ratio is weft's images/s on all ranks over PyTorch's. Both are medians over the
+rounds, with the lowest and the highest.
+
+  /usr/bin/python3 benchmarks/data_parallel.py --rounds 5
+  /usr/bin/python3 benchmarks/data_parallel.py --only resnet50 --precision bf16 --ranks 2 --threads 1
+
+PyTorch is Debian's python3-torch in channels-last, gradients as views of its buckets of 25 MB; --compress f16 sends them
+in half precision. mpirun and PyTorch's ranks are started on this host alone.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from sides import PYTHON, ROOT, Case, SideFailed, run_json
+
+CASES = {case.model: case for case in (
+    Case("resnet50", "3,128,128", 16, 1000),
+    Case("mobilenet_v2", "3,128,128", 16, 1000),
+    Case("alexnet", "3,128,128", 16, 1000),
+    Case("vgg16", "3,128,128", 8, 1000),
+    Case("vit_tiny", "3,128,128", 16, 1000),
+)}
+
+
+def cores_of(rank, arguments):
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < arguments.ranks * arguments.threads:
+        return cores
+    return cores[rank * arguments.threads:(rank + 1) * arguments.threads]
+
+
+def weft_speed(case, ranks, precision, arguments):
+    """Images per second of all ranks."""
+    of_all = case._replace(batch=case.batch * ranks)
+    command = [arguments.weft, "bench", *of_all.options(arguments.threads), "--precision", precision,
+               "--seconds", arguments.seconds, "--json"]
+    if ranks > 1:
+        command = ["mpirun", "-n", ranks, "--bind-to", "none", *command]
+    else:
+        command = ["taskset", "-c", ",".join(map(str, cores_of(0, arguments))), *command]
+    return run_json(command, arguments.threads)["samples_per_second"]
+
+
+def pytorch_speed(case, ranks, precision, arguments):
+    flags = ["--channels-last", *(["--bf16"] if precision == "bf16" else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        commands = [
+            ["taskset", "-c", ",".join(map(str, cores_of(rank, arguments))), PYTHON,
+             str(ROOT / "benchmarks/peer/train_speed.py"), *case.options(arguments.threads), *flags,
+             "--steps", str(arguments.peer_steps), "--rank", str(rank), "--ranks", str(ranks),
+             "--meet", os.path.join(folder, "meet"), "--compress", arguments.compress]
+            for rank in range(ranks)]
+        environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads),
+                           OPENBLAS_NUM_THREADS=str(arguments.threads))
+        others = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                  for command in commands[1:]]
+        try:
+            speed = run_json(commands[0], arguments.threads)["images_per_second"]
+        finally:
+            for other in others:
+                other.wait(60) if sys.exc_info()[0] is None else other.kill()
+    return speed
+
+
+def run_round(case, precision, arguments):
+    speeds = {}
+    for side, speed in (("weft", weft_speed), ("pytorch", pytorch_speed)):
+        for ranks in (1, arguments.ranks):
+            speeds[f"{side} {ranks}"] = speed(case, ranks, precision, arguments)
+    return speeds
+
+
+def spread(values):
+    return f"**{statistics.median(values):.2f}** ({min(values):.2f}-{max(values):.2f})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=CASES, help="a case; repeatable; default: resnet50")
+    parser.add_argument("--precision", action="append", choices=["f32", "bf16"], help="repeatable; default: both")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="of each rank")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=6, help="how long weft measures in a round")
+    parser.add_argument("--peer-steps", type=int, default=10, help="steps that PyTorch measures in a round")
+    parser.add_argument("--compress", choices=["none", "f16"], default="none", help="PyTorch's gradients")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    parser.add_argument("--json", help="write the figures here")
+    arguments = parser.parse_args()
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    ranks, report = arguments.ranks, []
+    print(f"{ranks} ranks of {arguments.threads} threads on one host, {arguments.rounds} rounds, medians of images/s\n")
+    print(f"| model | precision | weft, 1 | weft, {ranks} | of linear | PyTorch, 1 | DDP, {ranks} | of linear | weft / DDP |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    for name in arguments.only or ["resnet50"]:
+        for precision in arguments.precision or ["f32", "bf16"]:
+            rounds = [run_round(CASES[name], precision, arguments) for _ in range(arguments.rounds)]
+
+            def median(key):
+                return f"{statistics.median(r[key] for r in rounds):.1f}"
+
+            linear = {side: [r[f"{side} {ranks}"] / r[f"{side} 1"] / ranks for r in rounds]
+                      for side in ("weft", "pytorch")}
+            ratios = [r[f"weft {ranks}"] / r[f"pytorch {ranks}"] for r in rounds]
+            print(f"| {name} | {precision} | {median('weft 1')} | {median(f'weft {ranks}')} | {spread(linear['weft'])} | "
+                  f"{median('pytorch 1')} | {median(f'pytorch {ranks}')} | {spread(linear['pytorch'])} | "
+                  f"{spread(ratios)} |", flush=True)
+            report.append({"case": name, "precision": precision, "ranks": ranks, "threads": arguments.threads,
+                           "rounds": rounds, "of_linear": linear, "ratios": ratios})
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SideFailed as failure:
+        sys.exit(f"data_parallel: {failure}")

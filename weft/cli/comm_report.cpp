@@ -1,0 +1,65 @@
+#include "weft/cli/comm_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "weft/base/format.h"
+#include "weft/base/table.h"
+#include "weft/graph/collective.h"
+
+namespace weft::cli {
+
+std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
+                                                   const passes::Ranks& ranks) {
+  std::vector<CollectiveProfile> collectives;
+  std::map<int64_t, size_t> under_way;  // by number
+  double now = 0;
+  for (size_t index = 0; index < plan.steps.size(); ++index) {
+    const Node& node = graph.node(plan.steps[index].node);
+    const double seconds = profile.seconds[index];
+    if (node.op->name == kAllReduceWait) {
+      CollectiveProfile& ended = collectives[under_way.at(node.attributes.integer("number"))];
+      ended.hidden_seconds = std::max(0.0, now - ended.starts_at - ended.start_seconds);
+      ended.wait_seconds = seconds;
+    } else if (is_collective(node)) {
+      CollectiveProfile begun{
+          .tensors = is_all_reduce(node) ? graph.node_name(plan.steps[index].node) : node.attributes.text("tensors"),
+          .starts_at = now};
+      for (const ValueId input : node.inputs) begun.bytes += graph.type(input).bytes();
+      begun.predicted_seconds = ranks.latency_seconds + static_cast<double>(begun.bytes) / ranks.bytes_per_second;
+      (is_all_reduce(node) ? begun.wait_seconds : begun.start_seconds) = seconds;
+      if (!is_all_reduce(node)) under_way[node.attributes.integer("number")] = collectives.size();
+      collectives.push_back(std::move(begun));
+    }
+    now += seconds;
+  }
+  return collectives;
+}
+
+std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds) {
+  const auto milliseconds = [](double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); };
+  Table table({{"reduced over the ranks"},
+               {"bytes", Align::right},
+               {"starts at ms", Align::right},
+               {"predicted", Align::right},
+               {"starting", Align::right},
+               {"computing", Align::right},
+               {"waiting", Align::right}});
+  int64_t bytes = 0;
+  double spent = 0;
+  for (const CollectiveProfile& one : collectives) {
+    table.add_row({one.tensors, human_bytes(static_cast<double>(one.bytes)), milliseconds(one.starts_at),
+                   milliseconds(one.predicted_seconds), milliseconds(one.start_seconds),
+                   milliseconds(one.hidden_seconds), milliseconds(one.wait_seconds)});
+    bytes += one.bytes;
+    spent += one.start_seconds + one.wait_seconds;
+  }
+  return fmt::format(
+      "{}\n{} collectives of {} in each step; starting them and waiting for them takes {}, {:.1f} % of it\n",
+      table.text(), collectives.size(), human_bytes(static_cast<double>(bytes)), human_duration(spent),
+      step_seconds > 0 ? 100 * spent / step_seconds : 0);
+}
+
+}  // namespace weft::cli
