@@ -32,6 +32,19 @@ class Ranks : public RunTest {
   Outcome weft_on(int ranks, const std::vector<std::string>& arguments) {
     return Process(arguments, directory_, -1, mpirun(ranks)).wait();
   }
+  /// Those that train in this test's directory.
+  std::vector<pid_t> training_processes() const {
+    std::vector<pid_t> found;
+    std::error_code code;
+    for (const auto& entry : fs::directory_iterator("/proc", code)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      if (fs::read_symlink(entry.path() / "cwd", code) != fs::canonical(directory_) || code) continue;
+      const std::string words = read_all(entry.path() / "cmdline");
+      if (words.starts_with(std::string(WEFT_PROGRAM) + '\0' + "train")) found.push_back(std::stoi(name));
+    }
+    return found;
+  }
   static int count_of(const std::string& text, const std::string& part) {
     int count = 0;
     for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -71,8 +84,9 @@ TEST_F(Ranks, TheLossCurveIsThatOfOneProcess) {
 }
 
 TEST_F(Ranks, AnInterruptedRunGoesOnWithAnotherNumberOfThem) {
-  ASSERT_EQ(weft(tiny_run("whole", {"--epochs", "200"})).code, 0);
-  Process process(tiny_run("cut", {"--epochs", "200"}), directory_, -1, mpirun(2));
+  ASSERT_EQ(weft(tiny_run("whole", {"--epochs", "200", "--set", "checkpoint.every_epochs=10"})).code, 0);
+  Process process(tiny_run("cut", {"--epochs", "200", "--set", "checkpoint.every_epochs=10"}), directory_, -1,
+                  mpirun(2));
   while (!process.has_ended() && !fs::exists(path("cut/checkpoints/best")))
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   process.send(SIGTERM);
@@ -104,6 +118,43 @@ TEST_F(Ranks, WhatFailsOnOneOfThemNamesItAndEndsAll) {
   EXPECT_EQ(count_of(outcome.err, "weft: rank 1 on host '"), 1) << outcome.err;
   EXPECT_NE(outcome.err.find("missing"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(path("r")));
+}
+
+TEST_F(Ranks, ALaunchedRunGoesOnWithoutARankThatWasKilled) {
+  const std::vector<std::string> train = tiny_run("r", {"--epochs", "300", "--set", "checkpoint.every_epochs=10"});
+  ASSERT_EQ(weft(tiny_run("whole", {"--epochs", "300", "--set", "checkpoint.every_epochs=10"})).code, 0);
+  std::vector<std::string> arguments = {"launch", "-n", "2", "--restarts", "1", "--"};
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  Process process(arguments, directory_);
+  while (!process.has_ended() && !fs::exists(path("r/checkpoints/best")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::vector<pid_t> ranks = training_processes();
+  ASSERT_EQ(ranks.size(), 2u);
+  kill(ranks.back(), SIGKILL);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("start 2 of at most 2, on 1 rank: `weft train --resume r --quiet --threads 1`"),
+            std::string::npos)
+      << outcome.err;
+  expect_same_losses("r", "whole");
+}
+
+TEST_F(Ranks, LaunchHandsARequestToStopToTheRanks) {
+  std::vector<std::string> arguments = {"launch", "-n", "2", "--"};
+  const std::vector<std::string> train = tiny_run("r", {"--epochs", "3000", "--set", "checkpoint.every_epochs=10"});
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  Process process(arguments, directory_);
+  while (!process.has_ended() && !fs::exists(path("r/checkpoints/best")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  process.send(SIGINT);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "weft: interrupted after step "), 1) << outcome.err;
+}
+
+TEST_F(Ranks, LaunchErrors) {
+  expect_error(weft({"launch", "-n", "2", "--", "eval", "r"}), 2, "weft launch starts `weft train`");
+  expect_error(weft({"launch", "-n", "2", "--restarts", "1", "--", "train", "demo"}), 2, "add --run DIR");
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ using Action = std::function<int()>;
 
 /// `library` must outlive the action. `program`: how this program was called, for the commands it recommends.
 void add_train(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
+/// Trains on several ranks through mpirun.
+void add_launch(CLI::App& app, Action& action, const std::string& program);
 void add_init(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
 void add_data(CLI::App& app, Action& action, const train::Library& library);
 void add_pack(CLI::App& app, Action& action, const train::Library& library, const std::string& program);

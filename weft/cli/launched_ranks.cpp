@@ -1,6 +1,7 @@
 #include "weft/cli/launched_ranks.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "weft/base/error.h"
 #include "weft/cli/options.h"
@@ -13,6 +14,16 @@
 namespace weft::cli {
 
 namespace {
+
+/// Each would train by itself, all in the same run directory.
+void require_no_lone_tasks() {
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");  // srun's alone
+  if (tasks != nullptr && std::atoi(tasks) > 1)
+    fail(ErrorKind::usage,
+         "srun has started {} tasks that know nothing of each other; add --mpi=pmix (`srun --mpi=list` shows what this "
+         "Slurm has)",
+         tasks);
+}
 
 void report(const std::string& message) {
   std::fflush(stdout);
@@ -30,16 +41,20 @@ int run_ranks(comm::MpiSession& session, const std::function<int(comm::Communica
   } catch (...) {
     const Error error = train::error_of(std::current_exception());
     // That a rank is lost is found by all others; what else goes wrong is known here alone.
-    if (error.kind() != ErrorKind::communication || session.claims_report())
+    const bool is_lost = error.kind() == ErrorKind::communication;
+    if (!is_lost || session.claims_report())
       report(fmt::format("{}: {}", comm::name_of_rank(ranks, ranks.rank()), error.what()));
-    session.abort(error.exit_code());
+    session.abort(is_lost ? kLostRankExitCode : error.exit_code());
   }
 }
 
 }  // namespace
 
 int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work) {
-  if (!comm::started_by_launcher()) return work(nullptr);
+  if (!comm::started_by_launcher()) {
+    require_no_lone_tasks();
+    return work(nullptr);
+  }
   comm::MpiSession session;
   if (session.communicator().size() > 1) {
     const int code = run_ranks(session, work);
@@ -54,6 +69,12 @@ int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work)
     session.finish();
     throw;
   }
+}
+
+bool speaks_for_launched_ranks() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const char* rank = std::getenv(name)) return std::atoi(rank) == 0;
+  return true;
 }
 
 }  // namespace weft::cli

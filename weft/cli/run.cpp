@@ -15,6 +15,7 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/cli/command.h"
+#include "weft/cli/launched_ranks.h"
 #include "weft/cli/options.h"
 
 namespace weft::cli {
@@ -45,6 +46,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
 }
 
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  if (!speaks_for_launched_ranks()) return 2;  // all ranks have the same words
   const std::vector<CLI::App*> used = app.get_subcommands();
   const std::string help = used.empty() ? "weft --help" : "weft " + used.front()->get_name() + " --help";
   std::string message = error.what();
@@ -73,6 +75,7 @@ int run(int argc, char** argv, const train::Library& library) {
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   Action action;
   add_train(app, action, library, program);
+  add_launch(app, action, program);
   add_init(app, action, library, program);
   add_data(app, action, library);
   add_pack(app, action, library, program);

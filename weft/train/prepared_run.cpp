@@ -15,7 +15,8 @@
 namespace weft::train {
 
 PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning,
-                         const std::function<void(const std::string&)>& note, comm::Communicator* communicator)
+                         const std::function<void(const std::string&)>& note, comm::Communicator* communicator,
+                         RankRuntime rank_runtime)
     : library(run_library),
       ranks(communicator),
       share{rank_of(ranks), number_of(ranks)},
@@ -23,7 +24,7 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
       run_data(open_run_data(library, spec, share.shares)),
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
-      runtime(ranks, static_cast<int>(spec.threads)),
+      runtime(std::move(rank_runtime)),
       backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels), std::move(tuning)),
       precision_times(choose_automatic_precision(library, spec,
                                                  model_input(run_data.description, own_part(shapes.front())), backend)),

@@ -21,9 +21,11 @@ class PreparedRun {
   /// Opens the data and compiles every plan that the run will need; the choice of kernels is settled then. Keeps a
   /// reference to the library. Takes the space of the file that spec.offload asks for. Error(usage) where the machine's
   /// memory is too small for them, Error(io) where the disk is. `note` takes lines for the user. As one of several
-  /// ranks it takes its share of each batch and of the host's memory; it exchanges nothing with the others yet.
+  /// ranks it takes its share of each batch and of the host's memory, and exchanges nothing with the others yet: all
+  /// that takes part in collectives is made before, by all of them, and given as `rank_runtime`.
   PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning = {},
-              const std::function<void(const std::string&)>& note = {}, comm::Communicator* communicator = nullptr);
+              const std::function<void(const std::string&)>& note = {}, comm::Communicator* communicator = nullptr,
+              RankRuntime rank_runtime = RankRuntime(nullptr, 1));
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 

@@ -12,9 +12,10 @@ using nlohmann::json;
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note,
                                          comm::Communicator* ranks) {
+  const RankRuntime runtime(ranks, static_cast<int>(spec.threads));
   std::unique_ptr<PreparedRun> run;
   const auto prepare = [&](const RunSpec& decided, const Tuning& known) {
-    run = std::make_unique<PreparedRun>(library, decided, known, note, ranks);
+    run = std::make_unique<PreparedRun>(library, decided, known, note, ranks, runtime);
   };
   const bool measures = spec.precision == "auto" || tuning.budget_seconds > 0 || !tuning.known.empty();
   if (ranks == nullptr) {
