@@ -151,7 +151,8 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
     fail(ErrorKind::usage, "--batch {} cannot be shared by {} ranks alike; try --batch {}", spec.batch, ranks,
          (spec.batch / ranks + 1) * ranks);
   const models::ModelInput input = input_of(library, of_model, spec.batch / ranks);
-  const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads));
+  const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads),
+                                   train::agreed_costs(communicator, spec.cluster));
   const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),
                              train::tuning_of(train::parse_autotune(options.autotune), spec.threads, note));
   const train::TrainingStep training = train::build_training_step(library, spec, input, {.ranks = ranks});

@@ -26,6 +26,7 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
     } else if (is_collective(node)) {
       CollectiveProfile begun{
           .tensors = is_all_reduce(node) ? graph.node_name(plan.steps[index].node) : node.attributes.text("tensors"),
+          .dtype = graph.type(node.inputs[0]).dtype,
           .starts_at = now};
       for (const ValueId input : node.inputs) begun.bytes += graph.type(input).bytes();
       begun.predicted_seconds = ranks.latency_seconds + static_cast<double>(begun.bytes) / ranks.bytes_per_second;
@@ -41,6 +42,7 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
 std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds) {
   const auto milliseconds = [](double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); };
   Table table({{"reduced over the ranks"},
+               {"by"},
                {"bytes", Align::right},
                {"starts at ms", Align::right},
                {"predicted", Align::right},
@@ -50,7 +52,7 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
   int64_t bytes = 0;
   double spent = 0;
   for (const CollectiveProfile& one : collectives) {
-    table.add_row({one.tensors, human_bytes(static_cast<double>(one.bytes)), milliseconds(one.starts_at),
+    table.add_row({one.tensors, one.algorithm, human_bytes(static_cast<double>(one.bytes)), milliseconds(one.starts_at),
                    milliseconds(one.predicted_seconds), milliseconds(one.start_seconds),
                    milliseconds(one.hidden_seconds), milliseconds(one.wait_seconds)});
     bytes += one.bytes;

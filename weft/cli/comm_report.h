@@ -13,6 +13,8 @@ namespace weft::cli {
 
 struct CollectiveProfile {
   std::string tensors;
+  std::string algorithm = {};
+  DType dtype = DType::f32;
   int64_t bytes = 0;             // of one rank's operands
   double starts_at = 0;          // seconds from the beginning of the step
   double start_seconds = 0;      // that the step spends on beginning it,

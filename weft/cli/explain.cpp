@@ -166,6 +166,7 @@ ordered_json collectives_json(const std::vector<CollectiveProfile>& collectives)
   auto rows = ordered_json::array();
   for (const CollectiveProfile& one : collectives)
     rows.push_back({{"tensors", one.tensors},
+                    {"algorithm", one.algorithm},
                     {"bytes", one.bytes},
                     {"starts_at_seconds", one.starts_at},
                     {"predicted_seconds", one.predicted_seconds},
@@ -356,7 +357,8 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   spec.batch = stage.batch = stage.batch / ranks;
   spec.accumulate = stage.accumulate;
   const models::ModelInput input = train::model_input(data, stage.shape());
-  const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads));
+  const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads),
+                                   train::agreed_costs(communicator, spec.cluster));
   const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),
                              options.autotune
                                  ? train::tuning_of(train::parse_autotune(*options.autotune), spec.threads, note)
@@ -420,6 +422,8 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   }
   if (!is_first) return 0;
   if (ranks > 1) explained.collectives = collectives_of(explained, profile, update_profile, compile_options.ranks);
+  for (CollectiveProfile& one : explained.collectives)
+    one.algorithm = runtime.collectives()->describe(one.dtype, one.bytes / static_cast<int64_t>(size_of(one.dtype)));
   if (options.json) {
     print_json(explained);
     return 0;

@@ -25,7 +25,7 @@ namespace {
 
 struct TrainOptions {
   std::string recipe, run, resume;
-  std::optional<std::string> model, data, init, precision, loss_scaling, memory_limit, offload, autotune;
+  std::optional<std::string> model, data, init, precision, loss_scaling, memory_limit, offload, cluster, autotune;
   std::optional<std::string> workers, cache_limit, max_bad_records;
   std::vector<std::string> precision_of;
   std::optional<double> epochs;
@@ -85,6 +85,7 @@ train::RunSpec spec_from(const TrainOptions& options) {
   if (options.batch) train::set_field(spec, "batch", *options.batch, "--batch");
   if (options.memory_limit) train::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
   if (options.offload) train::set_field(spec, "offload", *options.offload, "--offload");
+  if (options.cluster) train::set_field(spec, "cluster", *options.cluster, "--cluster");
   if (options.seed) train::set_field(spec, "seed", *options.seed, "--seed");
   if (options.threads) train::set_field(spec, "threads", *options.threads, "--threads");
   if (options.workers) train::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers");
@@ -103,10 +104,10 @@ train::RunSpec spec_from(const TrainOptions& options) {
 
 void refuse_with_resume(const TrainOptions& options) {
   const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
-                      options.init || options.memory_limit || options.offload || options.epochs || options.batch ||
-                      options.seed || options.workers || options.cache_limit || options.max_bad_records ||
-                      options.precision || !options.precision_of.empty() || options.loss_scaling || options.autotune ||
-                      !options.set.empty();
+                      options.init || options.memory_limit || options.offload || options.cluster || options.epochs ||
+                      options.batch || options.seed || options.workers || options.cache_limit ||
+                      options.max_bad_records || options.precision || !options.precision_of.empty() ||
+                      options.loss_scaling || options.autotune || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
          "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet, "
@@ -228,6 +229,8 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
   command->add_option("--memory-limit", options->memory_limit,
                       "Such as 1.5GB: activations are computed twice to keep to it; default: what the machine has");
   command->add_option("--offload", options->offload, kOffloadHelp);
+  command->add_option("--cluster", options->cluster,
+                      "What `weft cluster probe` wrote, by which several ranks plan what they exchange");
   command->add_option("--seed", options->seed, "Of weights, order and augmentation");
   command->add_option("--threads", options->threads,
                       "Default: all cores this process may use; of each rank, where there are several");

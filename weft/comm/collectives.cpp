@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/comm/collective.h"
 #include "weft/comm/patience.h"
 
@@ -114,14 +115,23 @@ struct Collectives::Impl {
 
   bool host_is_alone() const { return host.size() == 1; }
 
-  /// The job that carries this rank's share to the other hosts.
-  void prepare_lane(Collective& collective, Choice& choice) {
-    // All lanes choose alike: by the largest share, with the link of a host divided among its lanes.
-    const auto [first, last] = collective.map().share(0, lanes);
+  /// Of a lane's share, with the link of a host divided among its lanes.
+  Choice choose(DType dtype, int64_t elements) const {
     LinkCosts link = options.costs.between_hosts;
     link.bytes_per_second /= lanes;
-    choice = choose_algorithm(static_cast<int>(hosts.size()), last - first, size_of(collective.spec().dtype), link,
-                              options.costs.summed_bytes_per_second, options.algorithm);
+    return choose_algorithm(static_cast<int>(hosts.size()), elements, size_of(dtype), link,
+                            options.costs.summed_bytes_per_second, options.algorithm);
+  }
+
+  double predicted_in_host(int64_t bytes) const {
+    return host_is_alone() ? 0 : static_cast<double>(bytes) / options.costs.shared_bytes_per_second;
+  }
+
+  /// The job that carries this rank's share to the other hosts.
+  void prepare_lane(Collective& collective, Choice& choice) {
+    // All lanes choose alike: by the largest share.
+    const auto [first, last] = collective.map().share(0, lanes);
+    choice = choose(collective.spec().dtype, last - first);
     if (host.self() >= lanes) return;
     const auto [begin, end] = collective.own_share();
     std::vector<int> ranks;
@@ -174,10 +184,27 @@ CollectiveReport Collectives::report(CollectiveId id) const {
                           .lanes = impl_->lanes,
                           .between = impl_->choices[static_cast<size_t>(id.index)],
                           .predicted_seconds = 0};
-  const auto bytes = static_cast<double>(collective.map().size() * size_of(collective.spec().dtype));
-  if (report.ranks_on_host > 1) report.predicted_seconds = bytes / impl_->options.costs.shared_bytes_per_second;
-  report.predicted_seconds += report.between.seconds;
+  report.predicted_seconds =
+      impl_->predicted_in_host(collective.map().size() * size_of(collective.spec().dtype)) + report.between.seconds;
   return report;
+}
+
+double Collectives::predict_seconds(DType dtype, int64_t elements) const {
+  return impl_->predicted_in_host(elements * size_of(dtype)) +
+         (impl_->messages == nullptr ? 0 : impl_->choose(dtype, (elements + impl_->lanes - 1) / impl_->lanes).seconds);
+}
+
+std::string Collectives::describe(DType dtype, int64_t elements) const {
+  const std::string in_host = impl_->host_is_alone() ? "" : fmt::format("{} ranks in memory", impl_->host.size());
+  if (impl_->messages == nullptr) return in_host;
+  const Choice choice = impl_->choose(dtype, (elements + impl_->lanes - 1) / impl_->lanes);
+  const std::string chunk =
+      choice.chunk > 0
+          ? fmt::format(" by {}", human_bytes(static_cast<double>(choice.chunk * static_cast<int64_t>(size_of(dtype)))))
+          : "";
+  return fmt::format("{}{}{}: {} hosts", in_host, in_host.empty() ? "" : ", then ", name_of(choice.algorithm),
+                     impl_->hosts.size()) +
+         chunk;
 }
 
 void Collectives::start(CollectiveId id, std::span<void* const> tensors) {

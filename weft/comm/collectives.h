@@ -65,6 +65,10 @@ class Collectives {
   /// Chooses an algorithm and allocates what it needs. The same for an equal spec: such collectives run in turn.
   CollectiveId prepare(const ReductionSpec& spec);
   CollectiveReport report(CollectiveId id) const;
+  /// Of an all-reduce of so many elements, as it would be chosen.
+  double predict_seconds(DType dtype, int64_t elements) const;
+  /// "2 ranks in memory, then ring: 4 hosts by 64 kB"
+  std::string describe(DType dtype, int64_t elements) const;
   /// Begins to reduce the tensors in place: `tensors[i]` has spec.elements[i] elements, which nobody else reads or
   /// writes until wait() has returned. All ranks prepare and start the same collectives in the same order. Also lends
   /// a hand to those under way, as wait() does: on a host the ranks' own threads sum, each its share.

@@ -270,7 +270,8 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   PreparedRun& run = *prepared;
   run.spec.data = data::with_absolute_paths(library.data, spec.data);
   if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
-  if (!spec.offload.empty()) run.spec.offload = fs::absolute(spec.offload).lexically_normal().string();
+  for (std::string* file : {&run.spec.offload, &run.spec.cluster})
+    if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
   HeldDirectory held;
   std::optional<FreshDirectoryGuard> guard;
   together(ranks, "run directory", [&] {

@@ -190,6 +190,7 @@ struct RunSpec {
   std::string memory_limit;          // "1.5GB": of all that is planned; empty: what the machine has
   std::string offload;               // directory of a file for what the limit leaves no place for; empty: there is none
   std::string offload_rate = "1GB";  // of that file per second, each way, as predictions assume
+  std::string cluster;  // file of `weft cluster probe`, by which several ranks plan; empty: defaults, or measured
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use
   std::string precision = "f32";

@@ -92,7 +92,8 @@ std::optional<Summary> parse_summary(std::string_view text) {
     if (root.contains("image_heights")) load(root["image_heights"], summary.image_heights);
     if (root.contains("loss_scale")) summary.loss_scale = 0;
     visit_fields(summary, [&](std::string_view key, auto& field) {
-      const bool newer = key == "ranks" || key == "step_seconds" || key == "input_wait_seconds" || key == "damaged_samples";
+      const bool newer =
+          key == "ranks" || key == "step_seconds" || key == "input_wait_seconds" || key == "damaged_samples";
       if (newer && !root.contains(key)) return;  // runs of weft 0.1 before it measured them
       load(root.at(std::string(key)), field);
     });

@@ -1,15 +1,41 @@
 #include "weft/train/distributed/rank_runtime.h"
 
+#include <algorithm>
+#include <span>
+#include <type_traits>
 #include <utility>
 
+#include "weft/comm/exchange.h"
+#include "weft/comm/measure.h"
 #include "weft/runtime/collective_kernels.h"
+#include "weft/train/distributed/together.h"
 
 namespace weft::train {
 
-RankRuntime::RankRuntime(comm::Communicator* ranks, int threads) {
+namespace {
+
+constexpr double kSharedLatencySeconds = 2e-5;  // of a small all-reduce on one host: two wake-ups of a thread
+constexpr int64_t kSmallElements = 16, kLargeElements = 16 << 20;
+
+}  // namespace
+
+comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file) {
+  comm::ClusterCosts costs;
+  if (ranks == nullptr) return costs;
+  if (file.empty()) return ranks->members().back().host_index > 0 ? comm::measure_cluster(*ranks) : costs;
+  together(ranks, "costs of collectives", [&] {
+    if (is_first(ranks)) costs = comm::read_cluster_file(file);
+  });
+  static_assert(std::is_trivially_copyable_v<comm::ClusterCosts>);
+  comm::broadcast(*ranks, 0, std::as_writable_bytes(std::span(&costs, 1)), "costs of collectives");
+  return costs;
+}
+
+RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs) {
   if (ranks == nullptr) return;
   comm::CollectivesOptions options;
   options.threads = threads;
+  options.costs = costs;
   collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
 }
 
@@ -25,7 +51,12 @@ std::shared_ptr<Arena> RankRuntime::make_arena() const {
 
 passes::Ranks RankRuntime::costs() const {
   if (collectives_ == nullptr) return {};
-  return {.count = collectives_->size()};
+  const double small = collectives_->predict_seconds(DType::f32, kSmallElements);
+  const double large = collectives_->predict_seconds(DType::f32, kLargeElements);
+  const double bytes = static_cast<double>(kLargeElements - kSmallElements) * size_of(DType::f32);
+  return {.count = collectives_->size(),
+          .latency_seconds = std::max(small, kSharedLatencySeconds),
+          .bytes_per_second = bytes / (large - small)};
 }
 
 }  // namespace weft::train

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
@@ -12,15 +13,22 @@
 
 namespace weft::train {
 
+/// By what collectives are planned: as the first rank reads it in `file`, which `weft cluster probe` writes; where that
+/// is empty, measured now, in a second or two, where there are several hosts, else weft's defaults. The same on all
+/// ranks; Error as read_cluster_file() gives, on all of them alike.
+comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file);
+
 class RankRuntime {
  public:
-  /// Keeps the communicator, null where the process is alone. `threads` of a step.
-  RankRuntime(comm::Communicator* ranks, int threads);
+  /// Keeps the communicator, null where the process is alone. `threads` of a step. All ranks construct it together,
+  /// with the same costs.
+  RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {});
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
   /// For steps whose tensors are exchanged. All ranks reserve and allocate as much.
   std::shared_ptr<Arena> make_arena() const;
+  /// As the planner sees them: the latency of a small all-reduce, and the rate of a large one.
   passes::Ranks costs() const;
 
   /// Null where the process is alone.
