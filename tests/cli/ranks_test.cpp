@@ -17,12 +17,7 @@ class Ranks : public RunTest {
   }
 
   static std::vector<std::string> mpirun(int ranks) {
-    return {"OMPI_ALLOW_RUN_AS_ROOT=1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-            "OMPI_MCA_odls_base_sigkill_timeout=3",  // for the checkpoint of a job that is told to end
-            "mpirun",
-            "--oversubscribe",
-            "-n",
+    return {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--oversubscribe", "-n",
             std::to_string(ranks)};
   }
   static std::vector<std::string> lenet(const std::string& run, const std::string& epochs) {
@@ -89,7 +84,9 @@ TEST_F(Ranks, AnInterruptedRunGoesOnWithAnotherNumberOfThem) {
                   mpirun(2));
   while (!process.has_ended() && !fs::exists(path("cut/checkpoints/best")))
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  process.send(SIGTERM);
+  const std::vector<pid_t> ranks = training_processes();
+  ASSERT_EQ(ranks.size(), 2u);
+  kill(ranks.back(), SIGTERM);  // which tells the other
   const Outcome outcome = process.wait();
   EXPECT_NE(outcome.code, 0);
   EXPECT_EQ(count_of(outcome.err, "weft: interrupted after step "), 1) << outcome.err;
