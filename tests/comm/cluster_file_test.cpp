@@ -13,8 +13,8 @@ class ClusterFile : public FilesTest {};
 
 TEST_F(ClusterFile, HoldsWhatWasMeasured) {
   LocalGroup group({"left", "right", "right"});
-  const ClusterCosts costs{.between_hosts = {25e-6, 1.25e9},
-                           .in_host = {0.5e-6, 8e9},
+  const ClusterCosts costs{.between_hosts = {25e-6, 1.25e9, 2e-6},
+                           .in_host = {0.5e-6, 8e9, 0.2e-6},
                            .summed_bytes_per_second = 9e9,
                            .shared_bytes_per_second = 7e9};
   const std::string text = cluster_text(group.communicator(0), costs);
@@ -23,6 +23,7 @@ TEST_F(ClusterFile, HoldsWhatWasMeasured) {
   const ClusterCosts read = read_cluster_file(path("cluster.toml"));
   EXPECT_NEAR(read.between_hosts.latency_seconds, 25e-6, 1e-12);
   EXPECT_NEAR(read.between_hosts.bytes_per_second, 1.25e9, 1);
+  EXPECT_NEAR(read.between_hosts.message_seconds, 2e-6, 1e-12);
   EXPECT_NEAR(read.in_host.latency_seconds, 0.5e-6, 1e-12);
   EXPECT_NEAR(read.summed_bytes_per_second, 9e9, 1);
   EXPECT_NEAR(read.shared_bytes_per_second, 7e9, 1);

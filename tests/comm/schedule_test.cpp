@@ -170,7 +170,7 @@ TEST(Traffic, OfTheDoubleTreeIsAboutTwiceTheElementsForAnyMember) {
       EXPECT_LE(sent_elements(schedule), 2 * 6400 + 6400 / 2) << size;
 }
 
-constexpr LinkCosts kLink{.latency_seconds = 1e-3, .bytes_per_second = 1e6};
+constexpr LinkCosts kLink{.latency_seconds = 1e-3, .bytes_per_second = 1e6, .message_seconds = 0};
 constexpr double kFree = 1e30;  // sums per second
 
 TEST(Simulation, OfTwoMembersIsTheFormula) {
@@ -196,18 +196,33 @@ TEST(Simulation, CountsSums) {
 TEST(Simulation, ChunksHideTheLatencyOfARing) {
   const auto seconds = [](int64_t chunk) {
     return simulate(schedules_of(Algorithm::ring, 4, 400'000, chunk),
-                    {.latency_seconds = 20e-3, .bytes_per_second = 1e7}, 1e7, 4);
+                    {.latency_seconds = 20e-3, .bytes_per_second = 1e7, .message_seconds = 0}, 1e7, 4);
   };
   EXPECT_LT(seconds(25'000), 0.9 * seconds(100'000));
 }
 
 TEST(Choice, IsOfFewMessagesForSmallAndOfLittleTrafficForLargeTensors) {
-  const LinkCosts link{.latency_seconds = 50e-6, .bytes_per_second = 1e9};
+  const LinkCosts link{.latency_seconds = 50e-6, .bytes_per_second = 1e9, .message_seconds = 1e-6};
   const Choice small = choose_algorithm(8, 64, 4, link, 1e10);
   EXPECT_LT(small.seconds, 8 * 50e-6);  // a ring would take 14 latencies
   const Choice large = choose_algorithm(8, 1 << 24, 4, link, 1e10);
   EXPECT_LT(large.seconds, 1.15 * 2 * 7 / 8.0 * 4 * (1 << 24) / 1e9);
   EXPECT_NE(large.algorithm, Algorithm::double_binary_tree);
+}
+
+TEST(Simulation, CountsMessages) {
+  const auto schedules = schedules_of(Algorithm::ring, 2, 1000, 100);  // five messages there, and five with the sums
+  LinkCosts link = kLink;
+  link.message_seconds = 1e-3;
+  // 400 bytes take 0.4 ms, but no message less than 1 ms.
+  EXPECT_NEAR(simulate(schedules, link, kFree, 4) - simulate(schedules, kLink, kFree, 4), 10 * 0.6e-3, 1e-9);
+}
+
+TEST(Choice, OfDoublingIsForSumsThatTravelInF32) {
+  EXPECT_EQ(choose_algorithm(4, 16, 4, kLink, 1e9).algorithm, Algorithm::recursive_doubling);
+  EXPECT_NE(choose_algorithm(4, 16, 2, kLink, 1e9).algorithm, Algorithm::recursive_doubling);
+  EXPECT_NE(choose_algorithm(4, 16, 2, kLink, 1e9, Algorithm::recursive_doubling).algorithm,
+            Algorithm::recursive_doubling);
 }
 
 TEST(Choice, TakesTheAlgorithmThatIsAskedFor) {

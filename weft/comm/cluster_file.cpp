@@ -12,8 +12,8 @@ namespace weft::comm {
 namespace {
 
 std::string link_text(const char* name, const LinkCosts& link) {
-  return fmt::format("[{}]\nlatency_us = {:.3f}\nmegabytes_per_second = {:.1f}\n\n", name, link.latency_seconds * 1e6,
-                     link.bytes_per_second / 1e6);
+  return fmt::format("[{}]\nlatency_us = {:.3f}\nmessage_us = {:.3f}\nmegabytes_per_second = {:.1f}\n\n", name,
+                     link.latency_seconds * 1e6, link.message_seconds * 1e6, link.bytes_per_second / 1e6);
 }
 
 double positive(const toml::table& file, const std::string& path, const char* section, const char* key) {
@@ -26,7 +26,8 @@ double positive(const toml::table& file, const std::string& path, const char* se
 
 LinkCosts link_of(const toml::table& file, const std::string& path, const char* section) {
   return {.latency_seconds = positive(file, path, section, "latency_us") * 1e-6,
-          .bytes_per_second = positive(file, path, section, "megabytes_per_second") * 1e6};
+          .bytes_per_second = positive(file, path, section, "megabytes_per_second") * 1e6,
+          .message_seconds = positive(file, path, section, "message_us") * 1e-6};
 }
 
 }  // namespace
@@ -34,8 +35,10 @@ LinkCosts link_of(const toml::table& file, const std::string& path, const char* 
 std::string cluster_text(const Communicator& communicator, const ClusterCosts& costs) {
   std::string text =
       "# What collectives cost here, as `weft cluster probe` measured it. All may be changed by hand.\n\n";
-  text += "# A message between hosts; the slowest link of the first host.\n" +
-          link_text("between_hosts", costs.between_hosts);
+  text +=
+      "# A message between hosts: a link is busy for its bytes, at least message_us; latency_us later it is there.\n"
+      "# Of the slowest link of the first host.\n" +
+      link_text("between_hosts", costs.between_hosts);
   text += "# A message within a host.\n" + link_text("in_host", costs.in_host);
   text += fmt::format(
       "[memory]\n# All-reduced in memory that ranks share, all ranks of a host at once: bytes of one rank's operands.\n"

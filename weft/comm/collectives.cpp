@@ -15,7 +15,9 @@ namespace weft::comm {
 
 namespace {
 
-constexpr int kSpins = 2000;  // of about 20 ns, before a waiting rank sleeps
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::microseconds kSpin{100};  // before a waiting rank sleeps
 constexpr double kSleepSeconds = 0.02;
 
 /// Ranks of each host, by host and then by local rank.
@@ -95,16 +97,20 @@ struct Collectives::Impl {
     const Purpose purpose{"all_reduce", collective.spec().name, position};
     Patience patience(communicator, {options.silence_seconds, options.wait_seconds}, purpose);
     const double sleep = std::min(kSleepSeconds, options.silence_seconds / 4);
-    for (int looks = 0;; ++looks) {
+    Clock::time_point idle_since = Clock::now();
+    for (int looks = 1;; ++looks) {
       const uint32_t heard = host.own_doorbell().listen();
-      if (work()) looks = 0;
+      if (work()) idle_since = Clock::now();
       if (collective.collect()) return;
-      if (messages != nullptr) messages->rethrow();
-      if (looks < kSpins) {
+      if (messages != nullptr) {
+        messages->help();
+        messages->rethrow();
+      }
+      if (Clock::now() - idle_since < kSpin) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
-        if (looks % 64 == 63) std::this_thread::yield();
+        if (looks % 64 == 0) std::this_thread::yield();
         continue;
       }
       host.own_doorbell().sleep(heard, sleep);

@@ -10,7 +10,8 @@
 namespace weft::comm {
 
 bool operator==(const LinkCosts& a, const LinkCosts& b) {
-  return a.latency_seconds == b.latency_seconds && a.bytes_per_second == b.bytes_per_second;
+  return a.latency_seconds == b.latency_seconds && a.bytes_per_second == b.bytes_per_second &&
+         a.message_seconds == b.message_seconds;
 }
 
 namespace {
@@ -108,7 +109,8 @@ class Simulation {
     const Action& send = schedules_[static_cast<size_t>(message.from)].actions[static_cast<size_t>(message.send)];
     const Action& receive = schedules_[static_cast<size_t>(message.to)].actions[static_cast<size_t>(message.receive)];
     const double start = std::max({seconds, sender.sends_until, receiver.receives_until});
-    const double through = start + static_cast<double>(send.end - send.begin) * element_bytes_ / link_.bytes_per_second;
+    const double bytes = static_cast<double>(send.end - send.begin) * element_bytes_;
+    const double through = start + std::max(link_.message_seconds, bytes / link_.bytes_per_second);
     sender.sends_until = receiver.receives_until = through;
     const double arrives = through + link_.latency_seconds;
     events_.push({through, Event::ends, static_cast<size_t>(message.send), message.from});
@@ -177,9 +179,13 @@ double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, d
 
 Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
                         double summed_bytes_per_second, std::optional<Algorithm> only) {
+  // Sums that are rounded on their way, but not where they stay, would differ between members.
+  const bool doubling_is_exact = element_bytes == 4 || size <= 2;
+  if (only == Algorithm::recursive_doubling && !doubling_is_exact) only = Algorithm::halving_doubling;
   Choice best{.algorithm = only.value_or(Algorithm::direct_exchange), .chunk = 0, .seconds = -1};
   for (const Algorithm algorithm : all_algorithms()) {
     if (only && algorithm != *only) continue;
+    if (algorithm == Algorithm::recursive_doubling && !doubling_is_exact) continue;
     for (const int64_t chunk : chunks_of(algorithm, size, elements, element_bytes)) {
       std::vector<Schedule> schedules;
       for (int member = 0; member < size; ++member)

@@ -11,15 +11,17 @@
 
 namespace weft::comm {
 
-/// Of a message between two ranks: latency_seconds + bytes / bytes_per_second.
+/// Of a message between two ranks. The link is busy for bytes / bytes_per_second, at least message_seconds; the message
+/// is there latency_seconds later. Ethernet with TCP; `weft cluster probe` measures.
 struct LinkCosts {
-  double latency_seconds = 30e-6;  // Ethernet with TCP; `weft cluster probe` measures
+  double latency_seconds = 30e-6;
   double bytes_per_second = 1.2e9;
+  double message_seconds = 3e-6;
 };
 
 struct ClusterCosts {
   LinkCosts between_hosts;                // of one host, in each direction, whatever its peers
-  LinkCosts in_host{1e-6, 10e9};          // through shared memory
+  LinkCosts in_host{1e-6, 10e9, 0.3e-6};  // through shared memory
   double summed_bytes_per_second = 8e9;   // of operands that one thread adds to others in f32
   double shared_bytes_per_second = 10e9;  // all-reduced in shared memory: bytes of one rank's operands
   friend bool operator==(const ClusterCosts&, const ClusterCosts&) = default;

@@ -48,9 +48,25 @@ void ping_pong(Communicator& communicator, int peer, bool is_first, std::span<st
   }
 }
 
+/// Many small messages one after the other, and one back.
+void stream(Communicator& communicator, int peer, bool is_first, int count) {
+  const Purpose purpose{"measure a link", {}, {}};
+  std::vector<std::byte> bytes(static_cast<size_t>(count));
+  std::vector<Ticket> tickets;
+  for (std::byte& byte : bytes)
+    tickets.push_back(is_first ? communicator.send(peer, kExchangeTag, std::span(&byte, 1))
+                               : communicator.receive(peer, kExchangeTag, std::span(&byte, 1)));
+  for (const Ticket ticket : tickets)
+    for (Patience patience(communicator, {}, purpose); !communicator.is_done(ticket);) patience.check(peer);
+  std::byte answer{};
+  const Ticket ticket = is_first ? communicator.receive(peer, kExchangeTag, std::span(&answer, 1))
+                                 : communicator.send(peer, kExchangeTag, std::span(&answer, 1));
+  for (Patience patience(communicator, {}, purpose); !communicator.is_done(ticket);) patience.check(peer);
+}
+
 /// Between two ranks, of which `first` measures. The other one's result is 0.
 LinkCosts measure_link(Communicator& communicator, int first, int second) {
-  LinkCosts link{.latency_seconds = 0, .bytes_per_second = 0};
+  LinkCosts link{.latency_seconds = 0, .bytes_per_second = 0, .message_seconds = 0};
   const int rank = communicator.rank();
   if (rank != first && rank != second) return link;
   const int peer = rank == first ? second : first;
@@ -73,7 +89,12 @@ LinkCosts measure_link(Communicator& communicator, int first, int second) {
           {"measure a link", {}, {}});
   buffer.resize(static_cast<size_t>(bytes));
   const double large = least_seconds(kRounds, round_trip);
-  if (rank == first) link = {small / 2, static_cast<double>(buffer.size()) / std::max(large - small, 1e-9)};
+  constexpr int kMany = 100;
+  const double many = least_seconds(kRounds, [&] { stream(communicator, peer, rank == first, kMany); });
+  if (rank == first)
+    link = {.latency_seconds = small / 2,
+            .bytes_per_second = static_cast<double>(buffer.size()) / std::max(large - small, 1e-9),
+            .message_seconds = std::max(many - small, 1e-9) / kMany};
   return link;
 }
 
@@ -115,10 +136,12 @@ ClusterCosts measure_cluster(Communicator& communicator) {
     if (member.host_index == 0 && member.local_rank == 1) second_of_host = rank;
   }
   // The slowest of the links from the first host: a schedule waits for its slowest.
-  LinkCosts slowest{.latency_seconds = 0, .bytes_per_second = std::numeric_limits<double>::infinity()};
+  LinkCosts slowest{
+      .latency_seconds = 0, .bytes_per_second = std::numeric_limits<double>::infinity(), .message_seconds = 0};
   for (size_t host = 1; host < first_of_hosts.size(); ++host) {
     const LinkCosts link = measure_link(communicator, 0, first_of_hosts[host]);
     slowest.latency_seconds = std::max(slowest.latency_seconds, link.latency_seconds);
+    slowest.message_seconds = std::max(slowest.message_seconds, link.message_seconds);
     slowest.bytes_per_second = std::min(slowest.bytes_per_second, link.bytes_per_second);
     barrier(communicator, "measure links");
   }

@@ -41,23 +41,26 @@ MessageThread::~MessageThread() {
 }
 
 void MessageThread::reserve(size_t jobs) {
-  const std::lock_guard lock(mutex_);
-  submitted_.reserve(jobs);
-  reserved_ = jobs;
+  const std::lock_guard lock(work_mutex_);
+  jobs_.reserve(jobs);
 }
 
 void MessageThread::submit(Job& job) {
   {
     const std::lock_guard lock(mutex_);
-    submitted_.push_back(&job);
     ++under_way_;
+  }
+  {
+    const std::lock_guard lock(work_mutex_);
+    job.runner->begin(job.buffer);
+    jobs_.push_back(&job);
   }
   bell_.notify_one();
 }
 
-bool MessageThread::is_idle() const {
-  const std::lock_guard lock(mutex_);
-  return under_way_ == 0;
+void MessageThread::help() {
+  const std::unique_lock lock(work_mutex_, std::try_to_lock);
+  if (lock.owns_lock()) move_messages();
 }
 
 void MessageThread::rethrow() const {
@@ -78,44 +81,45 @@ void MessageThread::run(const std::stop_token& stopped) {
 }
 
 void MessageThread::work(const std::stop_token& stopped) {
-  std::vector<Job*> jobs, fresh;
   Idleness idleness;
   while (!stopped.stop_requested()) {
     {
       std::unique_lock lock(mutex_);
-      if (jobs.empty()) bell_.wait(lock, stopped, [this] { return !submitted_.empty(); });
-      jobs.reserve(reserved_);
-      fresh.reserve(reserved_);
-      std::swap(fresh, submitted_);
+      bell_.wait(lock, stopped, [this] { return under_way_ > 0; });
     }
-    for (Job* job : fresh) {
-      job->runner->begin(job->buffer);
-      jobs.push_back(job);
-    }
-    bool has_moved = !fresh.empty();
-    fresh.clear();
-    for (size_t i = 0; i < jobs.size();) {
-      Job& job = *jobs[i];
-      const size_t missing = job.runner->missing();
-      const bool is_over = job.runner->advance();
-      has_moved = has_moved || job.runner->missing() != missing;
-      if (!is_over) {
-        ++i;
-        continue;
-      }
-      jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(i));
-      job.deliver();
-      {
-        const std::lock_guard lock(mutex_);
-        --under_way_;
-      }
-      wake_();
+    bool has_moved = false;
+    {
+      const std::lock_guard lock(work_mutex_);
+      has_moved = move_messages();
     }
     if (has_moved)
       idleness.reset();
     else
       idleness.pause();
   }
+}
+
+/// Whether anything did.
+bool MessageThread::move_messages() {
+  bool has_moved = false;
+  for (size_t i = 0; i < jobs_.size();) {
+    Job& job = *jobs_[i];
+    const size_t missing = job.runner->missing();
+    const bool is_over = job.runner->advance();
+    has_moved = has_moved || is_over || job.runner->missing() != missing;
+    if (!is_over) {
+      ++i;
+      continue;
+    }
+    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
+    job.deliver();
+    {
+      const std::lock_guard lock(mutex_);
+      --under_way_;
+    }
+    wake_();
+  }
+  return has_moved;
 }
 
 }  // namespace weft::comm

@@ -1,5 +1,6 @@
 // The thread that moves messages between hosts while the rank computes. It runs any number of schedules at once, sleeps
-// while none does, and keeps what goes wrong for the thread that waits for the result.
+// while none does, and keeps what goes wrong for the thread that waits for the result. Who has nothing else to do
+// helps: so small collectives do not wait for a thread to wake up.
 #pragma once
 
 #include <condition_variable>
@@ -28,23 +29,26 @@ class MessageThread {
 
   /// Before a job is submitted for the first time: so many may be under way.
   void reserve(size_t jobs);
-  /// The job stays until it was delivered.
+  /// Begins to send, then leaves the job to the thread. It stays until it was delivered.
   void submit(Job& job);
-  bool is_idle() const;
+  /// Moves what can be moved now, unless the thread is at it.
+  void help();
   /// Throws what went wrong on the thread.
   void rethrow() const;
 
  private:
   void run(const std::stop_token& stopped);
   void work(const std::stop_token& stopped);
+  bool move_messages();
 
   const std::function<void()> wake_;
+  std::mutex work_mutex_;  // guards the jobs under way; taken before the other one
+  std::vector<Job*> jobs_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any bell_;
-  std::vector<Job*> submitted_;
-  size_t under_way_ = 0, reserved_ = 0;
+  size_t under_way_ = 0;
   std::exception_ptr error_;
-  std::jthread thread_;
+  std::jthread thread_;  // the last member: it uses the others
 };
 
 }  // namespace weft::comm

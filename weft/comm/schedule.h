@@ -23,8 +23,8 @@ struct Action {
   std::vector<int32_t> after;
 };
 
-/// Of one member. Its buffer holds its own numbers at first and the sum over all members in the end. Every element's
-/// sum is made by one member only, so that all get the same bits.
+/// Of one member. Its buffer holds its own numbers at first and the sum over all members in the end: the same bits on
+/// all of them.
 struct Schedule {
   int64_t elements = 0;
   int32_t slots = 0;  // all slots are below; the same for all members

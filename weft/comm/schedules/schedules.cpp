@@ -24,6 +24,8 @@ Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elemen
       return make_ring(member, size, elements, chunk);
     case Algorithm::halving_doubling:
       return make_halving_doubling(member, size, elements);
+    case Algorithm::recursive_doubling:
+      return make_recursive_doubling(member, size, elements);
     case Algorithm::double_binary_tree:
       return make_double_binary_tree(member, size, elements, chunk);
     case Algorithm::direct_exchange:
@@ -33,7 +35,7 @@ Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elemen
 }
 
 std::string_view name_of(Algorithm algorithm) {
-  constexpr std::string_view names[] = {"ring", "halving-doubling", "double-tree", "direct"};
+  constexpr std::string_view names[] = {"ring", "halving-doubling", "doubling", "double-tree", "direct"};
   return names[static_cast<size_t>(algorithm)];
 }
 
@@ -45,7 +47,8 @@ std::optional<Algorithm> parse_algorithm(std::string_view name) {
 
 const std::vector<Algorithm>& all_algorithms() {
   static const std::vector<Algorithm> all = {Algorithm::ring, Algorithm::halving_doubling,
-                                             Algorithm::double_binary_tree, Algorithm::direct_exchange};
+                                             Algorithm::recursive_doubling, Algorithm::double_binary_tree,
+                                             Algorithm::direct_exchange};
   return all;
 }
 

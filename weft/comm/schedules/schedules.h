@@ -11,7 +11,7 @@
 
 namespace weft::comm {
 
-enum class Algorithm : uint8_t { ring, halving_doubling, double_binary_tree, direct_exchange };
+enum class Algorithm : uint8_t { ring, halving_doubling, recursive_doubling, double_binary_tree, direct_exchange };
 
 /// Pieces travel around a ring, in the reduce-scatter and in the all-gather: 2(n-1)(a + bV/n), which is the least
 /// possible traffic (Thakur, Rabenseifner, Gropp 2005, 4.4; Patarasuk, Yuan 2009). Pieces are cut into chunks, so that
@@ -22,6 +22,11 @@ Schedule make_ring(int member, int size, int64_t elements, int64_t chunk);
 /// of two. Of other sizes the members beyond first give all they have to a neighbour, and get the result at the end.
 /// Sums neighbours first: (m0 + m1) + (m2 + m3).
 Schedule make_halving_doubling(int member, int size, int64_t elements);
+
+/// Everything is exchanged with a neighbour at distance 1, 2, 4...: log2(n)(a + bV), the fewest steps for few elements
+/// (Thakur, Rabenseifner, Gropp 2005, 4.2). Each element is summed by several members, in the same order but for the
+/// two sides of an addition: the same bits, as long as sums travel in f32.
+Schedule make_recursive_doubling(int member, int size, int64_t elements);
 
 /// Two binary trees, each for half of the elements, arranged such that a leaf of one is an inner node of the other
 /// (Sanders, Speck, Träff 2009): about 2 log2(n) a + 2bV with chunks that flow up and down at once.
@@ -35,7 +40,7 @@ Schedule make_direct_exchange(int member, int size, int64_t elements);
 bool is_chunked(Algorithm algorithm);
 Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elements, int64_t chunk);
 
-/// "ring", "halving-doubling", "double-tree", "direct"
+/// "ring", "halving-doubling", "doubling", "double-tree", "direct"
 std::string_view name_of(Algorithm algorithm);
 std::optional<Algorithm> parse_algorithm(std::string_view name);
 const std::vector<Algorithm>& all_algorithms();
