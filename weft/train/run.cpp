@@ -268,16 +268,16 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
   resolved.threads = common_threads(ranks, resolved.threads);
   const std::unique_ptr<PreparedRun> prepared = prepare_run(library, resolved, tuning, options.note, ranks);
   PreparedRun& run = *prepared;
-  run.spec.data = data::with_absolute_paths(library.data, spec.data);
-  if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
-  for (std::string* file : {&run.spec.offload, &run.spec.cluster})
-    if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
   HeldDirectory held;
   std::optional<FreshDirectoryGuard> guard;
   together(ranks, "run directory", [&] {
-    if (!is_first(ranks)) return;
-    keep_measured(run.backend, options.note);
+    if (is_first(ranks)) keep_measured(run.backend, options.note);
     note_beginning(run, options);
+    run.spec.data = data::with_absolute_paths(library.data, spec.data);
+    if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
+    for (std::string* file : {&run.spec.offload, &run.spec.cluster})
+      if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
+    if (!is_first(ranks)) return;
     held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
     write_atomically(held.directory->spec(), print_recipe(run.spec));
