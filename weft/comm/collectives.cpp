@@ -227,6 +227,6 @@ void Collectives::wait(CollectiveId id) {
   impl_->wait(id);
 }
 
-void Collectives::set_position(const std::string& position) { impl_->position = position; }
+void Collectives::set_position(std::string_view position) { impl_->position.assign(position); }
 
 }  // namespace weft::comm

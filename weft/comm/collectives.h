@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/comm/communicator.h"
@@ -78,7 +79,7 @@ class Collectives {
   void wait(CollectiveId id);
 
   /// For messages: "step 12 of epoch 3".
-  void set_position(const std::string& position);
+  void set_position(std::string_view position);
 
  private:
   struct Impl;

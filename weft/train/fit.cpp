@@ -1,5 +1,9 @@
 #include "weft/train/fit.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -78,6 +82,7 @@ class Loop {
     const int64_t steps = course_.steps_of(at_.epoch), parts = stage.accumulate;
     const double rate_factor = scaled_rate(in_.spec, stage);
     while (at_.step_in_epoch < steps) {
+      tell_position();
       const double begin = now(), waited = in_.training_data.wait_seconds();
       const int64_t skipped = loss_scale.is_used() ? loss_scale.skipped() : 0;
       StepResult result;
@@ -118,6 +123,14 @@ class Loop {
     // Batches that do not fill another step are left out.
     for (int64_t left = course_.batches_of(at_.epoch) % parts; left > 0; --left) in_.training_data.next();
     return true;
+  }
+
+  /// For what waits of ranks have to say.
+  void tell_position() const {
+    if (in_.collectives == nullptr) return;
+    std::array<char, 64> text{};
+    const auto written = fmt::format_to_n(text.data(), text.size(), "step {} of epoch {}", at_.step + 1, at_.epoch + 1);
+    in_.collectives->set_position({text.data(), std::min(written.size, text.size())});
   }
 
   /// What came of the batches of one step.

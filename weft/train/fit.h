@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
 #include "weft/data/loader.h"
 #include "weft/runtime/state.h"
@@ -34,6 +35,7 @@ struct FitInputs {
   /// Of several ranks, each of which has loaders of its share, and steps for that, which its caches know by the batch
   /// of all ranks together. Null: alone.
   comm::Communicator* ranks = nullptr;
+  comm::Collectives* collectives = nullptr;  // of the steps, to be told where the run is; null: alone
 };
 
 struct FitResult {

@@ -116,7 +116,8 @@ class RunLoop {
                            *training_data_,
                            evaluation_data_.get(),
                            run_.update ? &*run_.update : nullptr,
-                           run_.ranks};
+                           run_.ranks,
+                           run_.runtime.collectives().get()};
     RunOutcome outcome;
     try {
       Hooks hooks = records_ ? records_->hooks() : Hooks();
