@@ -16,8 +16,8 @@ struct Summary {
   std::string model, data, precision;
   data::Task task = data::Task::classification;
   std::string item = "images";  // what the rate counts: images, rows or tokens
-  int64_t ranks = 1;    // processes that trained as one
-  int64_t threads = 0;  // of each of them
+  int64_t ranks = 1;            // processes that trained as one
+  int64_t threads = 0;          // of each of them
   int64_t parameters = 0;
   double epochs = 0;
   int64_t steps = 0, batch = 0, seed = 0;
