@@ -15,7 +15,8 @@ class ClusterCommand : public ProgramTest {
   int on_two_ranks(const std::string& arguments) const {
     const std::string command =
         "cd " + directory_.string() +
-        " && ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+        " && ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=report_bugs=0 OMPI_ALLOW_RUN_AS_ROOT=1 "
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
         "OMPI_MCA_plm_rsh_agent=/bin/false timeout 100 mpirun --oversubscribe -n 2 " WEFT_PROGRAM " cluster " +
         arguments + " >out 2>err";
     return std::system(command.c_str());
