@@ -12,6 +12,7 @@
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
 #include "weft/cli/work_report.h"
+#include "weft/graph/collective.h"
 #include "weft/plan/counted_work.h"
 #include "weft/runtime/onednn/isa.h"
 #include "weft/train/arena_limit.h"
@@ -73,6 +74,14 @@ data::DatasetInfo info_of(const Graph& graph, const models::ModelInput& input) {
   return info;
 }
 
+int64_t reduced_bytes_of(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const Node& node : graph.nodes())
+    if (is_collective(node) && node.op->name != kAllReduceWait)
+      for (const ValueId input : node.inputs) bytes += graph.type(input).bytes();
+  return bytes;
+}
+
 /// What a report is about, whether steps ran or not.
 struct Benched {
   const train::RunSpec& spec;
@@ -83,6 +92,7 @@ struct Benched {
   bool forward = false;
   CountedWork work = {};
   int64_t total_bytes = 0;
+  int64_t reduced_bytes = 0;  // over the ranks, in each step, of this one's operands
 
   std::string title() const {
     return fmt::format("{} {} {}, {}batch {}, {}, {}{} threads", spec.model.name, to_string(Shape(input.shape)),
@@ -107,6 +117,7 @@ struct Benched {
             {"isa", onednn::effective_isa()},
             {"onednn", onednn::library_version()},
             {"flops_per_step", work.flops},
+            {"reduced_bytes", reduced_bytes},
             {"planned_peak_bytes", compiled.plan.arena_bytes},
             {"planned_total_bytes", total_bytes},
             {"recomputed_nodes", compiled.recompute.nodes},
@@ -189,6 +200,8 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
     benched.work.add(count_work_when_bound(compiled.graph, compiled.plan), 1);
     benched.work.kernels_when_bound.clear();
   }
+  benched.reduced_bytes =
+      batches * reduced_bytes_of(compiled.graph) + (updates_apart ? reduced_bytes_of(compiled_update->graph) : 0);
   benched.total_bytes =
       compiled.plan.total_bytes() - compiled.plan.arena_bytes + std::max(steps.arena_bytes(), update.arena_bytes());
   if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;

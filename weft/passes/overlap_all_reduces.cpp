@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -16,8 +15,9 @@ namespace weft::passes {
 
 namespace {
 
-constexpr double kLatencyShare = 0.05;  // of a bucket's time, at which it is large enough
-constexpr double kSlackShare = 0.02;    // of a step: ranks are not exactly as far as each other
+constexpr double kLatencyShare = 0.05;      // of a bucket's time, at which it is large enough
+constexpr int64_t kSmallBytes = 256 << 10;  // never too large
+constexpr double kSlackShare = 0.02;        // of a step: ranks are not exactly as far as each other
 
 /// An all-reduce of the graph, on the time axis of the nodes that run before the updates.
 struct Request {
@@ -83,49 +83,65 @@ class Overlap {
     return costs_.latency_seconds + static_cast<double>(bytes) / costs_.bytes_per_second;
   }
 
-  /// Of requests of one kind: neighbours in time go together.
+  /// Requests that go together: neighbours in time.
+  struct Group {
+    size_t first = 0, end = 0;  // of the requests
+    int64_t bytes = 0;
+    size_t ready = 0, needed = 0;
+  };
+
+  /// When each of them has arrived, one after the other.
+  std::vector<double> arrivals(const std::vector<Group>& groups) const {
+    std::vector<double> all;
+    double end = 0;
+    for (const Group& group : groups) all.push_back(end = std::max(end, begins_[group.ready]) + seconds(group.bytes));
+    return all;
+  }
+
+  /// When the last one has arrived, and what collectives cost the rank itself.
+  double cost(const std::vector<Group>& groups) const {
+    return arrivals(groups).back() + static_cast<double>(groups.size()) * costs_.latency_seconds;
+  }
+
+  /// Merges neighbours as long as that makes nothing later on the whole.
+  std::vector<Group> choose_groups(const std::vector<Request>& requests) const {
+    const auto enough_bytes =
+        std::max(kSmallBytes, static_cast<int64_t>(costs_.latency_seconds / kLatencyShare * costs_.bytes_per_second));
+    std::vector<Group> groups;
+    for (size_t index = 0; index < requests.size(); ++index)
+      groups.push_back({index, index + 1, requests[index].bytes, requests[index].ready, requests[index].needed});
+    for (size_t index = 0; index + 1 < groups.size();) {
+      const Group &one = groups[index], &next = groups[index + 1];
+      const Group both{one.first, next.end, one.bytes + next.bytes, next.ready, std::min(one.needed, next.needed)};
+      std::vector<Group> merged = groups;
+      merged[index] = both;
+      merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(index) + 1);
+      const bool fits = both.bytes <= enough_bytes && both.needed >= both.ready &&
+                        both.end - both.first <= static_cast<size_t>(kMostTensorsInCollective);
+      if (fits && cost(merged) <= cost(groups))
+        groups = std::move(merged);
+      else
+        ++index;
+    }
+    return groups;
+  }
+
+  /// Of requests of one kind.
   std::vector<Bucket> choose_buckets(std::vector<Request> requests) const {
     std::stable_sort(requests.begin(), requests.end(),
                      [](const Request& a, const Request& b) { return a.ready < b.ready; });
-    const auto enough_bytes = static_cast<int64_t>(costs_.latency_seconds / kLatencyShare * costs_.bytes_per_second);
-    struct Best {
-      double end = 0;    // of the last collective
-      double value = 0;  // the same and what the collectives cost the rank itself
-      size_t first = 0;  // request of the last bucket
-    };
-    std::vector<Best> best(requests.size() + 1);
-    for (size_t last = 0; last < requests.size(); ++last) {
-      best[last + 1].value = std::numeric_limits<double>::infinity();
-      int64_t bytes = 0;
-      size_t needed = std::numeric_limits<size_t>::max();
-      for (size_t first = last + 1; first-- > 0;) {
-        bytes += requests[first].bytes;
-        needed = std::min(needed, requests[first].needed);
-        const bool is_one = first == last;
-        if (!is_one &&
-            (bytes > enough_bytes || needed < requests[last].ready || last - first >= kMostTensorsInCollective))
-          break;
-        const Best& before = best[first];
-        const double end = std::max(before.end, begins_[requests[last].ready]) + seconds(bytes);
-        const double value = end + (before.value - before.end) + costs_.latency_seconds;
-        if (value <= best[last + 1].value) best[last + 1] = {end, value, first};
-      }
-    }
+    const std::vector<Group> groups = choose_groups(requests);
+    const std::vector<double> arrives = arrivals(groups);
     std::vector<Bucket> buckets;
-    for (size_t end = requests.size(); end > 0; end = best[end].first) {
-      Bucket bucket;
-      size_t needed = order_.size();
-      for (size_t index = best[end].first; index < end; ++index) {
-        bucket.nodes.push_back(requests[index].node);
-        needed = std::min(needed, requests[index].needed);
-      }
-      bucket.start = requests[end - 1].ready;
-      const double there = best[end].end + costs_.latency_seconds + kSlackShare * begins_.back();
-      const auto arrives = std::lower_bound(begins_.begin(), begins_.end(), there) - begins_.begin();
-      bucket.wait = std::clamp(static_cast<size_t>(arrives), bucket.start, needed);
+    for (size_t index = 0; index < groups.size(); ++index) {
+      const Group& group = groups[index];
+      Bucket bucket{.nodes = {}, .start = group.ready};
+      for (size_t request = group.first; request < group.end; ++request) bucket.nodes.push_back(requests[request].node);
+      const double there = arrives[index] + costs_.latency_seconds + kSlackShare * begins_.back();
+      const auto place = std::lower_bound(begins_.begin(), begins_.end(), there) - begins_.begin();
+      bucket.wait = std::clamp(static_cast<size_t>(place), group.ready, group.needed);
       buckets.push_back(std::move(bucket));
     }
-    std::reverse(buckets.begin(), buckets.end());
     return buckets;
   }
 

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Training over slow links, weft's and PyTorch's DistributedDataParallel over Gloo, as a Markdown table.
+
+Hosts are network namespaces of this machine whose links tools/shaped_links.sh shapes; a rank in each, all with the same
+model, input, batch per rank and threads. "bound" is the larger of what one rank takes alone and of what its link takes
+for the gradients in f32, 2 (n - 1) / n of their bytes each way; a column "over bound" is the step's time over that.
+Medians over the rounds. As root.
+
+  /usr/bin/python3 benchmarks/shaped_links.py --rate 1gbit --rounds 3
+  /usr/bin/python3 benchmarks/shaped_links.py --rate 100mbit --only resnet50 --precision bf16
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from sides import PYTHON, ROOT, Case, SideFailed, run_json
+
+CASES = {case.model: case for case in (
+    Case("resnet50", "3,128,128", 16, 1000),
+    Case("alexnet", "3,128,128", 16, 1000),
+    Case("vgg16", "3,128,128", 8, 1000),
+)}
+LINKS = str(ROOT / "tools/shaped_links.sh")
+UNITS = {"gbit": 1e9, "mbit": 1e6}
+
+
+def bytes_per_second(rate):
+    for unit, bits in UNITS.items():
+        if rate.endswith(unit):
+            return float(rate[:-len(unit)]) * bits / 8
+    raise SideFailed(f"--rate {rate}: write it as 100mbit or 1gbit")
+
+
+def weft_step(case, ranks, arguments):
+    """What `weft bench` says: alone, or on that many hosts."""
+    of_all = case._replace(batch=case.batch * ranks)
+    command = [arguments.weft, "bench", *of_all.options(arguments.threads), "--precision", arguments.precision,
+               "--seconds", arguments.seconds, "--json"]
+    return run_json([LINKS, "run", *command] if ranks > 1 else command, arguments.threads)
+
+
+def pytorch_seconds(case, arguments):
+    """Per step, on all hosts."""
+    flags = ["--channels-last", *(["--bf16"] if arguments.precision == "bf16" else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        commands = [
+            ["ip", "netns", "exec", f"weft{rank}", PYTHON, str(ROOT / "benchmarks/peer/train_speed.py"),
+             *case.options(arguments.threads), *flags, "--steps", str(arguments.peer_steps), "--warm-up", "2",
+             "--rank", str(rank), "--ranks", str(arguments.hosts), "--meet", os.path.join(folder, "meet")]
+            for rank in range(arguments.hosts)]
+        others = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                  for command in commands[1:]]
+        try:
+            return run_json(commands[0], arguments.threads)["step_seconds"]
+        finally:
+            for other in others:
+                other.wait(120) if sys.exc_info()[0] is None else other.kill()
+
+
+def run_round(case, arguments):
+    alone = weft_step(case, 1, arguments)["median_step_seconds"]
+    together = weft_step(case, arguments.hosts, arguments)
+    share = 2 * (arguments.hosts - 1) / arguments.hosts
+    link = share * together["reduced_bytes"] / bytes_per_second(arguments.rate)
+    return {"alone": alone, "link": link, "bound": max(alone, link), "weft": together["median_step_seconds"],
+            "pytorch": pytorch_seconds(case, arguments)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=CASES, help="a case; repeatable; default: all")
+    parser.add_argument("--rate", default="1gbit", help="of each host's link, such as 100mbit")
+    parser.add_argument("--hosts", type=int, default=2)
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--threads", type=int, default=1, help="of each rank")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4, help="how long weft measures in a round, at least")
+    parser.add_argument("--peer-steps", type=int, default=4, help="steps that PyTorch measures in a round")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    parser.add_argument("--json", help="write the figures here")
+    arguments = parser.parse_args()
+    bytes_per_second(arguments.rate)
+    os.environ.update(GLOO_SOCKET_IFNAME="eth0", OMP_NUM_THREADS=str(arguments.threads),
+                      OPENBLAS_NUM_THREADS=str(arguments.threads))
+    report = []
+    subprocess.run([LINKS, "up", str(arguments.hosts), arguments.rate], check=True)
+    try:
+        print(f"{arguments.hosts} hosts with links of {arguments.rate}, {arguments.precision}, {arguments.threads} threads per "
+              f"rank, {arguments.rounds} rounds, medians of seconds per step\n")
+        print("| model | alone | link | weft | over bound | PyTorch DDP | over bound | DDP / weft |")
+        print("|---|---|---|---|---|---|---|---|", flush=True)
+        for name in arguments.only or CASES:
+            rounds = [run_round(CASES[name], arguments) for _ in range(arguments.rounds)]
+            medians = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
+            over = {side: statistics.median(r[side] / r["bound"] for r in rounds) for side in ("weft", "pytorch")}
+            faster = statistics.median(r["pytorch"] / r["weft"] for r in rounds)
+            print(f"| {name} | {medians['alone']:.3f} | {medians['link']:.3f} | {medians['weft']:.3f} | "
+                  f"**{over['weft']:.2f}** | {medians['pytorch']:.3f} | {over['pytorch']:.2f} | **{faster:.2f}** |", flush=True)
+            report.append({"case": name, "rate": arguments.rate, "hosts": arguments.hosts,
+                           "precision": arguments.precision, "threads": arguments.threads, "rounds": rounds})
+    finally:
+        subprocess.run([LINKS, "down"], check=False)
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (SideFailed, subprocess.CalledProcessError) as failure:
+        sys.exit(f"shaped_links: {failure}")
