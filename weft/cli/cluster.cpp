@@ -37,7 +37,7 @@ int on_all_ranks(const char* what, Work&& work) {
          what);
   comm::MpiSession session;
   try {
-    const int code = work(session.communicator());
+    const int code = work(session);
     session.finish();
     return code;
   } catch (const Error& error) {
@@ -60,7 +60,8 @@ void add_cluster(CLI::App& app, Action& action) {
   probe->add_option("--output", *file, "The file to write; empty: none")->capture_default_str();
   probe->callback([file, &action] {
     action = [file] {
-      return on_all_ranks("probe", [&](comm::Communicator& ranks) { return cluster_probe(ranks, *file); });
+      return on_all_ranks("probe",
+                          [&](comm::MpiSession& session) { return cluster_probe(session.communicator(), *file); });
     };
   });
 
@@ -78,7 +79,7 @@ void add_cluster(CLI::App& app, Action& action) {
       const std::optional<int64_t> bytes = parse_bytes(*largest);
       if (!bytes || *bytes < 1024) fail(ErrorKind::usage, "--largest {}: no number of bytes from 1024 on", *largest);
       options->largest_bytes = *bytes;
-      return on_all_ranks("bench", [&](comm::Communicator& ranks) { return cluster_bench(ranks, *options); });
+      return on_all_ranks("bench", [&](comm::MpiSession& session) { return cluster_bench(session, *options); });
     };
   });
 }

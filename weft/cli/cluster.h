@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/comm/communicator.h"
-#include "weft/comm/cost.h"
+#include "weft/comm/mpi/session.h"
 
 namespace weft::cli {
 
@@ -17,6 +16,6 @@ struct ClusterBenchOptions {
   bool json = false;
 };
 
-int cluster_bench(comm::Communicator& ranks, const ClusterBenchOptions& options);
+int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options);
 
 }  // namespace weft::cli

@@ -12,7 +12,6 @@
 #include "weft/comm/collectives.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/measure.h"
-#include "weft/comm/mpi/mpi_all_reduce.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::cli {
@@ -90,7 +89,8 @@ void time_ways(comm::Communicator& ranks, std::vector<Way>& ways, int64_t bytes,
 
 }  // namespace
 
-int cluster_bench(comm::Communicator& ranks, const ClusterBenchOptions& options) {
+int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options) {
+  comm::Communicator& ranks = session.communicator();
   comm::CollectivesOptions chosen;
   if (!options.costs.empty()) chosen.costs = comm::read_cluster_file(options.costs);
   const int64_t largest = options.largest_bytes / 4 * 4;
@@ -110,8 +110,8 @@ int cluster_bench(comm::Communicator& ranks, const ClusterBenchOptions& options)
       ways.push_back({std::string(comm::name_of(algorithm)), of_algorithms.back()->memory(),
                       [reducer = of_algorithms.back().get()](int64_t bytes) { reducer->run(bytes); }});
     }
-  ways.push_back({comm::mpi_version(), reinterpret_cast<float*>(of_mpi.get()), [&](int64_t bytes) {
-                    comm::mpi_all_reduce_sum({reinterpret_cast<float*>(of_mpi.get()), static_cast<size_t>(bytes / 4)});
+  ways.push_back({session.version(), reinterpret_cast<float*>(of_mpi.get()), [&](int64_t bytes) {
+                    session.all_reduce_sum({reinterpret_cast<float*>(of_mpi.get()), static_cast<size_t>(bytes / 4)});
                   }});
 
   std::vector<Column> columns{{"bytes", Align::right}};
@@ -143,7 +143,7 @@ int cluster_bench(comm::Communicator& ranks, const ClusterBenchOptions& options)
   if (options.json)
     fmt::print(
         "{}\n",
-        nlohmann::ordered_json{{"ranks", ranks.size()}, {"hosts", hosts}, {"mpi", comm::mpi_version()}, {"rows", rows}}
+        nlohmann::ordered_json{{"ranks", ranks.size()}, {"hosts", hosts}, {"mpi", session.version()}, {"rows", rows}}
             .dump(2));
   else
     fmt::print("all-reduce of f32 in place, {} ranks, medians of {} rounds\n{}", ranks.size(), options.rounds,

@@ -305,6 +305,12 @@ void MpiCommunicator::give_up() {
   impl_->signs_of_life->stop();
 }
 
+void MpiCommunicator::all_reduce_sum(std::span<float> values) {
+  const std::lock_guard lock(impl_->mutex);
+  require(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT, MPI_SUM, impl_->world),
+          "reduce");
+}
+
 bool MpiCommunicator::claims_report() { return impl_->board(0).is_reported.exchange(1) == 0; }
 
 }  // namespace weft::comm

@@ -27,6 +27,7 @@ class MpiCommunicator final : public Communicator {
 
   /// See MpiSession.
   bool claims_report();
+  void all_reduce_sum(std::span<float> values);
   /// No more signs of life, no more messages.
   void close();
 

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -32,6 +33,16 @@ MpiSession::~MpiSession() {
 }
 
 Communicator& MpiSession::communicator() { return *impl_->communicator; }
+
+void MpiSession::all_reduce_sum(std::span<float> values) { impl_->communicator->all_reduce_sum(values); }
+
+std::string MpiSession::version() const {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string whole(text.data());
+  return whole.substr(0, whole.find_first_of(",\n"));
+}
 
 void MpiSession::finish() {
   // Some may be writing a last checkpoint for long.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 
 #include "weft/comm/communicator.h"
 
@@ -20,6 +22,11 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
 
   Communicator& communicator();
+
+  /// MPI's own all-reduce, in place, to be compared with; blocks without a bound.
+  void all_reduce_sum(std::span<float> values);
+  /// "Open MPI v4.1.4"
+  std::string version() const;
 
   /// The ordinary end: waits for all ranks, then leaves MPI. Error(communication) naming a rank that was lost.
   void finish();
