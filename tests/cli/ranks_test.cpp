@@ -117,6 +117,20 @@ TEST_F(Ranks, WhatFailsOnOneOfThemNamesItAndEndsAll) {
   EXPECT_FALSE(fs::exists(path("r")));
 }
 
+// As where the link to another host is cut: this host's ranks end, and mpirun waits for the others for ever.
+TEST_F(Ranks, ALaunchEndsWhereMpirunWaitsForNobody) {
+  fs::create_directory(path("bin"));
+  write_all(path("bin/mpirun"), "#!/bin/bash\nshift 4\n\"$@\"\nwhile :; do sleep 0.1; done\n");
+  fs::permissions(path("bin/mpirun"), fs::perms::owner_all);
+  std::vector<std::string> arguments = {"launch", "-n", "2", "--"};
+  const std::vector<std::string> train = tiny_run("r", {"--epochs", "50"});
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  const std::string search = "PATH=" + path("bin").string() + ":/usr/bin:/bin";
+  Process process(arguments, directory_, -1, {search});
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 128 + SIGKILL) << outcome.err;
+}
+
 TEST_F(Ranks, ALaunchedRunGoesOnWithoutARankThatWasKilled) {
   const std::vector<std::string> train = tiny_run("r", {"--epochs", "300", "--set", "checkpoint.every_epochs=10"});
   ASSERT_EQ(weft(tiny_run("whole", {"--epochs", "300", "--set", "checkpoint.every_epochs=10"})).code, 0);

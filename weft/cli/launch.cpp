@@ -68,12 +68,41 @@ std::vector<std::string> mpirun_words(const LaunchOptions& options, int ranks, c
   return all;
 }
 
+/// Tells when the ranks of this host have ended while mpirun goes on waiting, as for a host that cannot be reached.
+class DesertedLauncher {
+ public:
+  explicit DesertedLauncher(std::string program) : program_(std::move(program)) {}
+
+  bool is_found(const ChildProcess& mpirun) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::vector<pid_t> children = mpirun.children();
+    const bool has_ranks = std::any_of(children.begin(), children.end(), [&](pid_t child) { return is_rank(child); });
+    had_ranks_ = had_ranks_ || has_ranks;
+    if (has_ranks || !had_ranks_) since_ = now;
+    return now - since_ > kPatience;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPatience{5};  // mpirun itself ends what is left of a job within one or two
+
+  bool is_rank(pid_t process) const {
+    std::error_code code;
+    return std::filesystem::equivalent(fmt::format("/proc/{}/exe", process), program_, code);
+  }
+
+  const std::string program_;
+  bool had_ranks_ = false;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
 /// Waits for the ranks. What asks this program to stop is handed to one of them, which tells the others: they end after
 /// the same step with a checkpoint. A second time ends all at once.
 int wait_for(ChildProcess& mpirun, const train::InterruptGuard& interrupt) {
   bool told = false;
-  while (!mpirun.has_ended()) {
+  DesertedLauncher deserted("/proc/self/exe");
+  for (int looks = 0; !mpirun.has_ended(); ++looks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (looks % 50 == 49 && deserted.is_found(mpirun)) mpirun.send(SIGKILL);
     if (told || !interrupt.requested()) continue;
     told = true;
     const std::vector<pid_t> ranks = mpirun.children();
