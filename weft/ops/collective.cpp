@@ -69,6 +69,7 @@ OpDef half_op(const char* name, std::string summary, std::string from, std::stri
   for (int tensor = 0; tensor < kMostTensorsInCollective; ++tensor) op.in_place.emplace_back(tensor, tensor);
   const Attributes attributes{{"number", int64_t{3}}, {"tensors", "conv.weight"}};
   op.examples = {{"one tensor", {f32({3, 5})}, attributes},
+                 {"vector", {f32({17})}, attributes},
                  {"three tensors", {f32({2, 3, 3, 2}), f32({7}), f32({})}, attributes}};
   return op;
 }
