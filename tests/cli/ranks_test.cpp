@@ -123,7 +123,7 @@ TEST_F(Ranks, ALaunchEndsWhereMpirunWaitsForNobody) {
   write_all(path("bin/mpirun"), "#!/bin/bash\nshift 4\n\"$@\"\nwhile :; do sleep 0.1; done\n");
   fs::permissions(path("bin/mpirun"), fs::perms::owner_all);
   std::vector<std::string> arguments = {"launch", "-n", "2", "--"};
-  const std::vector<std::string> train = tiny_run("r", {"--epochs", "50"});
+  const std::vector<std::string> train = tiny_run("r", {"--epochs", "300"});
   arguments.insert(arguments.end(), train.begin(), train.end());
   const std::string search = "PATH=" + path("bin").string() + ":/usr/bin:/bin";
   Process process(arguments, directory_, -1, {search});

@@ -102,7 +102,7 @@ int wait_for(ChildProcess& mpirun, const train::InterruptGuard& interrupt) {
   DesertedLauncher deserted("/proc/self/exe");
   for (int looks = 0; !mpirun.has_ended(); ++looks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (looks % 50 == 49 && deserted.is_found(mpirun)) mpirun.send(SIGKILL);
+    if (looks % 5 == 4 && deserted.is_found(mpirun)) mpirun.send(SIGKILL);
     if (told || !interrupt.requested()) continue;
     told = true;
     const std::vector<pid_t> ranks = mpirun.children();
