@@ -15,9 +15,9 @@ namespace weft::passes {
 
 namespace {
 
-constexpr double kLatencyShare = 0.05;      // of a bucket's time, at which it is large enough
+constexpr double kLatencyShare = 0.05;    // of a bucket's time, at which it is large enough
 constexpr int64_t kSmallBytes = 1 << 20;  // never too large
-constexpr double kSlackShare = 0.02;        // of a step: ranks are not exactly as far as each other
+constexpr double kSlackShare = 0.02;      // of a step: ranks are not exactly as far as each other
 
 /// An all-reduce of the graph, on the time axis of the nodes that run before the updates.
 struct Request {
