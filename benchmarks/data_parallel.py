@@ -17,11 +17,10 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from sides import PYTHON, ROOT, Case, SideFailed, run_json
+from sides import PYTHON, ROOT, Case, SideFailed, run_json, run_ranks_json
 
 CASES = {case.model: case for case in (
     Case("resnet50", "3,128,128", 16, 1000),
@@ -60,16 +59,7 @@ def pytorch_speed(case, ranks, precision, arguments):
              "--steps", str(arguments.peer_steps), "--rank", str(rank), "--ranks", str(ranks),
              "--meet", os.path.join(folder, "meet"), "--compress", arguments.compress]
             for rank in range(ranks)]
-        environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads),
-                           OPENBLAS_NUM_THREADS=str(arguments.threads))
-        others = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                  for command in commands[1:]]
-        try:
-            speed = run_json(commands[0], arguments.threads)["images_per_second"]
-        finally:
-            for other in others:
-                other.wait(60) if sys.exc_info()[0] is None else other.kill()
-    return speed
+        return run_ranks_json(commands, arguments.threads)["images_per_second"]
 
 
 def run_round(case, precision, arguments):

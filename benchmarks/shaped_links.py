@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from sides import PYTHON, ROOT, Case, SideFailed, run_json
+from sides import PYTHON, ROOT, Case, SideFailed, run_json, run_ranks_json
 
 CASES = {case.model: case for case in (
     Case("resnet50", "3,128,128", 16, 1000),
@@ -53,13 +53,7 @@ def pytorch_seconds(case, arguments):
              *case.options(arguments.threads), *flags, "--steps", str(arguments.peer_steps), "--warm-up", "2",
              "--rank", str(rank), "--ranks", str(arguments.hosts), "--meet", os.path.join(folder, "meet")]
             for rank in range(arguments.hosts)]
-        others = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                  for command in commands[1:]]
-        try:
-            return run_json(commands[0], arguments.threads)["step_seconds"]
-        finally:
-            for other in others:
-                other.wait(120) if sys.exc_info()[0] is None else other.kill()
+        return run_ranks_json(commands, arguments.threads)["step_seconds"]
 
 
 def run_round(case, arguments):

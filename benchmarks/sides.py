@@ -69,6 +69,21 @@ def run_json(command, threads=None):
         raise SideFailed(f"{' '.join(command)} printed no JSON:\n{result.stdout[-500:]}") from None
 
 
+def run_ranks_json(commands, threads):
+    """What the first of programs that work together prints, read as JSON; the others end with it."""
+    variables = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    others = [subprocess.Popen([str(word) for word in command], env=dict(os.environ, **variables),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands[1:]]
+    try:
+        result = run_json(commands[0], threads)
+        for other in others:
+            other.wait(120)
+    finally:
+        for other in others:
+            other.kill()
+    return result
+
+
 def weft_step(case, arguments, precision="f32", extra=()):
     """What `weft bench` says of a training step."""
     return run_json([arguments.weft, "bench", *case.options(arguments.threads), "--precision", precision,

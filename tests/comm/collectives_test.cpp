@@ -196,10 +196,10 @@ TEST_P(Algorithms, ReduceBetweenHosts) {
       expect_reduces(group, {"x", dtype, Reduction::sum, {50'000, 3, 777}}, true, {.algorithm = GetParam()});
 }
 
-TEST(Collectives, DoNotWaitForEverWhereAnotherHostStartsSomethingElse) {
-  LocalGroup group({"a", "b"});
-  const auto errors = errors_of_ranks(group, [](Communicator& ranks) {
-    Collectives collectives(ranks, {.silence_seconds = 0.3, .wait_seconds = 1});
+/// Two ranks, of which each starts and awaits another collective: what they threw.
+std::vector<std::string> start_different_ones(LocalGroup& group, const CollectivesOptions& options) {
+  return errors_of_ranks(group, [&](Communicator& ranks) {
+    Collectives collectives(ranks, options);
     std::vector<CollectiveId> ids;
     for (const char* name : {"first", "second"})
       ids.push_back(collectives.prepare({name, DType::f32, Reduction::sum, {100}}));
@@ -209,22 +209,17 @@ TEST(Collectives, DoNotWaitForEverWhereAnotherHostStartsSomethingElse) {
     collectives.start(id, std::span(&tensor, 1));
     collectives.wait(id);
   });
+}
+
+TEST(Collectives, DoNotWaitForEverWhereAnotherHostStartsSomethingElse) {
+  LocalGroup group({"a", "b"});
+  const auto errors = start_different_ones(group, {.silence_seconds = 0.3, .wait_seconds = 1});
   EXPECT_NE((errors[0] + errors[1]).find("did not come within"), std::string::npos) << errors[0] << errors[1];
 }
 
 TEST(Collectives, NameTheCollectiveThatAPeerOfTheHostStartedInstead) {
   LocalGroup group({"a", "a"});
-  const auto errors = errors_of_ranks(group, [](Communicator& ranks) {
-    Collectives collectives(ranks, {.silence_seconds = 0.3});
-    std::vector<CollectiveId> ids;
-    for (const char* name : {"first", "second"})
-      ids.push_back(collectives.prepare({name, DType::f32, Reduction::sum, {100}}));
-    const auto memory = collectives.allocate(400);
-    void* const tensor = memory.get();
-    const CollectiveId id = ids[static_cast<size_t>(ranks.rank())];
-    collectives.start(id, std::span(&tensor, 1));
-    collectives.wait(id);
-  });
+  const auto errors = start_different_ones(group, {.silence_seconds = 0.3});
   const bool first_named = errors[0].find("[all_reduce] 'first': rank 1 on host 'a' started 'second'") == 0;
   const bool second_named = errors[1].find("[all_reduce] 'second': rank 0 on host 'a' started 'first'") == 0;
   EXPECT_TRUE(first_named || second_named) << errors[0] << "\n" << errors[1];

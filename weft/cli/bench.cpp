@@ -20,6 +20,7 @@
 #include "weft/train/compile_options.h"
 #include "weft/train/data_parallel.h"
 #include "weft/train/distributed/rank_runtime.h"
+#include "weft/train/distributed/together.h"
 #include "weft/train/process_memory.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
@@ -148,20 +149,15 @@ int print_plan(const Benched& benched, bool json) {
 }
 
 int bench_command(const train::Library& library, const BenchOptions& options, comm::Communicator* communicator) {
-  const bool is_first = communicator == nullptr || communicator->rank() == 0;
-  const auto note = [is_first](const std::string& line) {
-    if (is_first) say(line);
-  };
+  const bool is_first = train::is_first(communicator);
+  const auto note = note_of(communicator);
   const int64_t resident_before = train::resident_bytes();
   train::reset_peak_resident_bytes();
   const train::RunSpec spec = spec_of(library, options.choice, 16);
   ModelChoice of_model = options.choice;
   of_model.model = spec.model.name;
-  const int ranks = communicator == nullptr ? 1 : communicator->size();
-  if (spec.batch % ranks != 0)
-    fail(ErrorKind::usage, "--batch {} cannot be shared by {} ranks alike; try --batch {}", spec.batch, ranks,
-         (spec.batch / ranks + 1) * ranks);
-  const models::ModelInput input = input_of(library, of_model, spec.batch / ranks);
+  const int ranks = train::number_of(communicator);
+  const models::ModelInput input = input_of(library, of_model, batch_of_rank(spec.batch, ranks, "--batch"));
   const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads),
                                    train::agreed_costs(communicator, spec.cluster));
   const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),

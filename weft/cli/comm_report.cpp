@@ -8,6 +8,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/graph/collective.h"
+#include "weft/passes/overlap_all_reduces.h"
 
 namespace weft::cli {
 
@@ -29,7 +30,7 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
           .dtype = graph.type(node.inputs[0]).dtype,
           .starts_at = now};
       for (const ValueId input : node.inputs) begun.bytes += graph.type(input).bytes();
-      begun.predicted_seconds = ranks.latency_seconds + static_cast<double>(begun.bytes) / ranks.bytes_per_second;
+      begun.predicted_seconds = passes::predicted_seconds(ranks, begun.bytes);
       (is_all_reduce(node) ? begun.wait_seconds : begun.start_seconds) = seconds;
       if (!is_all_reduce(node)) under_way[node.attributes.integer("number")] = collectives.size();
       collectives.push_back(std::move(begun));

@@ -25,6 +25,7 @@
 #include "weft/train/autotune.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/distributed/rank_runtime.h"
+#include "weft/train/distributed/together.h"
 #include "weft/train/run_data.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
@@ -330,16 +331,14 @@ std::vector<CollectiveProfile> collectives_of(const Explained& explained, const 
 }
 
 int explain_command(const train::Library& library, const ExplainOptions& options, comm::Communicator* communicator) {
-  const int ranks = communicator == nullptr ? 1 : communicator->size();
-  const bool is_first = communicator == nullptr || communicator->rank() == 0;
+  const int ranks = train::number_of(communicator);
+  const bool is_first = train::is_first(communicator);
   if (options.comm && ranks == 1)
     fail(ErrorKind::usage,
          "--comm explains what several ranks exchange; start them with `mpirun -n 2 weft explain {} "
          "--comm`",
          options.run);
-  const auto note = [is_first](const std::string& line) {
-    if (is_first) say(line);
-  };
+  const auto note = note_of(communicator);
   const train::RunDirectory run = train::RunDirectory::open(options.run);
   train::RunSpec spec = run.read_spec();
   train::choose_threads(spec, options.threads);
@@ -351,10 +350,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const train::DataDescription data = run.read_data();
   train::Stage stage = train::largest_stage(spec, data);
   if (options.batch > 0) stage = {.batch = options.batch, .accumulate = spec.accumulate};
-  if (stage.batch % ranks != 0)
-    fail(ErrorKind::usage, "batch {} cannot be shared by {} ranks alike; try --batch {}", stage.batch, ranks,
-         (stage.batch / ranks + 1) * ranks);
-  spec.batch = stage.batch = stage.batch / ranks;
+  spec.batch = stage.batch = batch_of_rank(stage.batch, ranks, "batch");
   spec.accumulate = stage.accumulate;
   const models::ModelInput input = train::model_input(data, stage.shape());
   const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads),

@@ -77,4 +77,17 @@ bool speaks_for_launched_ranks() {
   return true;
 }
 
+std::function<void(const std::string& line)> note_of(const comm::Communicator* ranks) {
+  return [is_first = train::is_first(ranks)](const std::string& line) {
+    if (is_first) say(line);
+  };
+}
+
+int64_t batch_of_rank(int64_t batch, int ranks, std::string_view name) {
+  if (batch % ranks != 0)
+    fail(ErrorKind::usage, "{} {} cannot be shared by {} ranks alike; try --batch {}", name, batch, ranks,
+         (batch / ranks + 1) * ranks);
+  return batch / ranks;
+}
+
 }  // namespace weft::cli

@@ -1,7 +1,10 @@
 // A command on the ranks that a launcher such as mpirun or srun has started, or in a process that is alone.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
 
 #include "weft/comm/communicator.h"
 
@@ -19,5 +22,11 @@ int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work)
 /// False in all but the first of the processes that a launcher has started: for messages from before they know each
 /// other.
 bool speaks_for_launched_ranks();
+
+/// For lines to the user: the first rank says them, the others nothing.
+std::function<void(const std::string& line)> note_of(const comm::Communicator* ranks);
+
+/// Of a batch the samples of one of so many ranks. Error(usage), where they cannot share it alike, calls it `name`.
+int64_t batch_of_rank(int64_t batch, int ranks, std::string_view name);
 
 }  // namespace weft::cli

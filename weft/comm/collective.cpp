@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
+#include "weft/base/rng.h"
 #include "weft/comm/patience.h"
 #include "weft/comm/sum.h"
 
@@ -16,12 +17,9 @@ constexpr int64_t kLittleBytes = 32 << 10;  // below, one rank sums faster than 
 constexpr int64_t kBytesPerThread = 256 << 10;
 
 uint64_t hash_of(const ReductionSpec& spec) {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  const auto mix = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
-  for (const char letter : spec.name) mix(static_cast<unsigned char>(letter));
-  mix(static_cast<uint64_t>(spec.dtype));
-  mix(static_cast<uint64_t>(spec.reduction));
-  for (const int64_t count : spec.elements) mix(static_cast<uint64_t>(count));
+  uint64_t hash = mix(hash_name(spec.name), static_cast<uint64_t>(spec.dtype));
+  hash = mix(hash, static_cast<uint64_t>(spec.reduction));
+  for (const int64_t count : spec.elements) hash = mix(hash, static_cast<uint64_t>(count));
   return hash;
 }
 

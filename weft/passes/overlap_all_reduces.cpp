@@ -79,10 +79,6 @@ class Overlap {
     return request;
   }
 
-  double seconds(int64_t bytes) const {
-    return costs_.latency_seconds + static_cast<double>(bytes) / costs_.bytes_per_second;
-  }
-
   /// Requests that go together: neighbours in time.
   struct Group {
     size_t first = 0, end = 0;  // of the requests
@@ -94,7 +90,8 @@ class Overlap {
   std::vector<double> arrivals(const std::vector<Group>& groups) const {
     std::vector<double> all;
     double end = 0;
-    for (const Group& group : groups) all.push_back(end = std::max(end, begins_[group.ready]) + seconds(group.bytes));
+    for (const Group& group : groups)
+      all.push_back(end = std::max(end, begins_[group.ready]) + predicted_seconds(costs_, group.bytes));
     return all;
   }
 
@@ -110,6 +107,7 @@ class Overlap {
     std::vector<Group> groups;
     for (size_t index = 0; index < requests.size(); ++index)
       groups.push_back({index, index + 1, requests[index].bytes, requests[index].ready, requests[index].needed});
+    double least = groups.empty() ? 0 : cost(groups);
     for (size_t index = 0; index + 1 < groups.size();) {
       const Group &one = groups[index], &next = groups[index + 1];
       const Group both{one.first, next.end, one.bytes + next.bytes, next.ready, std::min(one.needed, next.needed)};
@@ -118,10 +116,13 @@ class Overlap {
       merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(index) + 1);
       const bool fits = both.bytes <= enough_bytes && both.needed >= both.ready &&
                         both.end - both.first <= static_cast<size_t>(kMostTensorsInCollective);
-      if (fits && cost(merged) <= cost(groups))
-        groups = std::move(merged);
-      else
+      const double costs = fits ? cost(merged) : 0;
+      if (!fits || costs > least) {
         ++index;
+        continue;
+      }
+      groups = std::move(merged);
+      least = costs;
     }
     return groups;
   }
@@ -209,6 +210,10 @@ class Overlap {
 };
 
 }  // namespace
+
+double predicted_seconds(const Ranks& ranks, int64_t bytes) {
+  return ranks.latency_seconds + static_cast<double>(bytes) / ranks.bytes_per_second;
+}
 
 Graph overlap_all_reduces(const Graph& graph, const PassContext& context) {
   if (context.ranks.count <= 1) return graph;

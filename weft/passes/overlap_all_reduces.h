@@ -11,6 +11,9 @@
 
 namespace weft::passes {
 
+/// From the start of an all-reduce of so many bytes to its end.
+double predicted_seconds(const Ranks& ranks, int64_t bytes);
+
 Graph overlap_all_reduces(const Graph& graph, const PassContext& context);
 
 }  // namespace weft::passes

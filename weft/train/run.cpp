@@ -127,14 +127,12 @@ class RunLoop {
       outcome.steps_done = result.position.step;
       outcome.summary = summary_of(run_, result.position, standing_.manifest, standing_.state, rss_before_);
       outcome.summary.damaged_samples = damaged_samples();
-    } catch (const SharedError& error) {
-      if (records_) records_->end_line();
-      if (error.kind() != ErrorKind::numeric || !records_) throw;
-      throw SharedError(error.kind(), error.what() + records_->last_good());
     } catch (const Error& error) {
       if (records_) records_->end_line();
       if (error.kind() != ErrorKind::numeric || !records_) throw;
-      throw Error(error.kind(), error.what() + records_->last_good());
+      const std::string message = error.what() + records_->last_good();
+      if (dynamic_cast<const SharedError*>(&error) != nullptr) throw SharedError(error.kind(), message);
+      throw Error(error.kind(), message);
     }
     if (!records_) return outcome;
     records_->end_line();

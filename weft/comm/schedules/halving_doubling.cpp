@@ -1,24 +1,18 @@
-#include <bit>
-
+#include "weft/comm/schedules/power_of_two.h"
 #include "weft/comm/schedules/schedules.h"
 
 namespace weft::comm {
 
 Schedule make_halving_doubling(int member, int size, int64_t elements) {
   Schedule schedule{.elements = elements, .slots = 66, .actions = {}};
-  const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
-  const int beyond = size - core;  // of the first 2 * beyond members each second one stands aside
-  constexpr int32_t kGather = 32, kGive = 64, kGiveBack = 65;
-  if (member < 2 * beyond && member % 2 == 1) {
-    const int32_t given = add_action(schedule, ActionKind::send, member - 1, kGive, 0, elements);
-    add_action(schedule, ActionKind::receive_copy, member - 1, kGiveBack, 0, elements, {given});
+  const PowerOfTwo group(member, size);
+  constexpr int32_t kGather = 32, kGive = 64;
+  if (group.stands_aside()) {
+    group.add_aside(schedule, kGive);
     return schedule;
   }
-  const bool has_partner = member < 2 * beyond;
-  const int place = has_partner ? member / 2 : member - beyond;
-  const auto member_at = [&](int at) { return at < beyond ? 2 * at : at + beyond; };
-  int32_t summed = -1;
-  if (has_partner) summed = add_action(schedule, ActionKind::receive_add, member + 1, kGive, 0, elements);
+  const int place = group.place();
+  int32_t summed = group.take(schedule, kGive);
 
   struct Exchange {
     int peer;
@@ -28,10 +22,10 @@ Schedule make_halving_doubling(int member, int size, int64_t elements) {
   std::vector<Exchange> exchanges;
   int64_t begin = 0, end = elements;
   int32_t slot = 0;
-  for (int distance = 1; distance < core; distance *= 2, ++slot) {
+  for (int distance = 1; distance < group.core(); distance *= 2, ++slot) {
     const int64_t middle = begin + (end - begin) / 2;
     const bool keeps_first = (place & distance) == 0;
-    Exchange exchange{.peer = member_at(place ^ distance),
+    Exchange exchange{.peer = group.member_at(place ^ distance),
                       .sent_begin = keeps_first ? middle : begin,
                       .sent_end = keeps_first ? end : middle,
                       .kept_begin = keeps_first ? begin : middle,
@@ -55,7 +49,7 @@ Schedule make_halving_doubling(int member, int size, int64_t elements) {
     have.push_back(add_action(schedule, ActionKind::receive_copy, exchange.peer, gather, exchange.sent_begin,
                               exchange.sent_end, {exchange.sent}));
   }
-  if (has_partner) add_action(schedule, ActionKind::send, member + 1, kGiveBack, 0, elements, have);
+  group.give_back(schedule, kGive, have);
   return schedule;
 }
 
