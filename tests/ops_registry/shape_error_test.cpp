@@ -73,7 +73,9 @@ bool takes_any_rank(const OpDef& op, const OpExample& call) {
                                             "reorder",          "embedding",
                                             "concat",           "dropout",
                                             "causal_mask",      "squared_norm",
-                                            "all_reduce_start", "all_reduce_wait"};
+                                            "all_reduce_start", "all_reduce_wait",
+                                            "all_gather",       "all_gather_start",
+                                            "all_gather_wait"};
   if (op.name == "reshape") {  // with an open dimension
     const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
     return std::count(dims.begin(), dims.end(), -1) > 0;
@@ -116,7 +118,7 @@ TEST_P(WrongCall, OtherSizes) {
 /// Ops that only move elements, or say themselves which types they convert.
 bool takes_any_dtype(const OpDef& op) {
   static const std::set<std::string> movers{"reshape", "transpose", "broadcast_to", "concat", "slice", "pad",
-                                            "cast",    "reorder",   "renew",        "store",  "load"};
+                                            "cast",    "reorder",   "renew",        "store",  "load",  "all_gather"};
   return movers.contains(op.name);
 }
 

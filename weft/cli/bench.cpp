@@ -78,8 +78,16 @@ data::DatasetInfo info_of(const Graph& graph, const models::ModelInput& input) {
 int64_t reduced_bytes_of(const Graph& graph) {
   int64_t bytes = 0;
   for (const Node& node : graph.nodes())
-    if (is_collective(node) && node.op->name != kAllReduceWait)
+    if (is_collective(node) && !is_collective_wait(node) && !is_gather(node))
       for (const ValueId input : node.inputs) bytes += graph.type(input).bytes();
+  return bytes;
+}
+
+int64_t gathered_bytes_of(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const Node& node : graph.nodes())
+    if (is_gather(node) && !is_collective_wait(node))
+      for (const ValueId operand : node.inputs) bytes += graph.type(operand).bytes();
   return bytes;
 }
 
@@ -93,7 +101,8 @@ struct Benched {
   bool forward = false;
   CountedWork work = {};
   int64_t total_bytes = 0;
-  int64_t reduced_bytes = 0;  // over the ranks, in each step, of this one's operands
+  int64_t reduced_bytes = 0;   // over the ranks, in each step, of this one's operands
+  int64_t gathered_bytes = 0;  // from the ranks, likewise
 
   std::string title() const {
     return fmt::format("{} {} {}, {}batch {}, {}, {}{} threads", spec.model.name, to_string(Shape(input.shape)),
@@ -119,6 +128,7 @@ struct Benched {
             {"onednn", onednn::library_version()},
             {"flops_per_step", work.flops},
             {"reduced_bytes", reduced_bytes},
+            {"gathered_bytes", gathered_bytes},
             {"planned_peak_bytes", compiled.plan.arena_bytes},
             {"planned_total_bytes", total_bytes},
             {"recomputed_nodes", compiled.recompute.nodes},
@@ -196,6 +206,8 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
     benched.work.add(count_work_when_bound(compiled.graph, compiled.plan), 1);
     benched.work.kernels_when_bound.clear();
   }
+  benched.gathered_bytes =
+      batches * gathered_bytes_of(compiled.graph) + (updates_apart ? gathered_bytes_of(compiled_update->graph) : 0);
   benched.reduced_bytes =
       batches * reduced_bytes_of(compiled.graph) + (updates_apart ? reduced_bytes_of(compiled_update->graph) : 0);
   benched.total_bytes =

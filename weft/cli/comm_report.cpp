@@ -8,6 +8,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/graph/collective.h"
+#include "weft/passes/overlap_all_gathers.h"
 #include "weft/passes/overlap_all_reduces.h"
 
 namespace weft::cli {
@@ -15,24 +16,28 @@ namespace weft::cli {
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
                                                    const passes::Ranks& ranks) {
   std::vector<CollectiveProfile> collectives;
-  std::map<int64_t, size_t> under_way;  // by number
+  std::map<std::pair<bool, int64_t>, size_t> under_way;  // by kind and number
   double now = 0;
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const Node& node = graph.node(plan.steps[index].node);
     const double seconds = profile.seconds[index];
-    if (node.op->name == kAllReduceWait) {
-      CollectiveProfile& ended = collectives[under_way.at(node.attributes.integer("number"))];
+    const bool gathers = is_gather(node);
+    if (is_collective_wait(node)) {
+      CollectiveProfile& ended = collectives[under_way.at({gathers, node.attributes.integer("number")})];
       ended.hidden_seconds = std::max(0.0, now - ended.starts_at - ended.start_seconds);
       ended.wait_seconds = seconds;
     } else if (is_collective(node)) {
+      const bool is_half = is_collective_start(node);
       CollectiveProfile begun{
-          .tensors = is_all_reduce(node) ? graph.node_name(plan.steps[index].node) : node.attributes.text("tensors"),
+          .tensors = is_half ? node.attributes.text("tensors") : graph.node_name(plan.steps[index].node),
+          .gathers = gathers,
           .dtype = graph.type(node.inputs[0]).dtype,
           .starts_at = now};
       for (const ValueId input : node.inputs) begun.bytes += graph.type(input).bytes();
-      begun.predicted_seconds = passes::predicted_seconds(ranks, begun.bytes);
-      (is_all_reduce(node) ? begun.wait_seconds : begun.start_seconds) = seconds;
-      if (!is_all_reduce(node)) under_way[node.attributes.integer("number")] = collectives.size();
+      begun.predicted_seconds = gathers ? passes::predicted_gather_seconds(ranks, begun.bytes * ranks.count)
+                                        : passes::predicted_seconds(ranks, begun.bytes);
+      (is_half ? begun.start_seconds : begun.wait_seconds) = seconds;
+      if (is_half) under_way[{gathers, node.attributes.integer("number")}] = collectives.size();
       collectives.push_back(std::move(begun));
     }
     now += seconds;
@@ -42,7 +47,7 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
 
 std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds) {
   const auto milliseconds = [](double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); };
-  Table table({{"reduced over the ranks"},
+  Table table({{"reduced over the ranks, or gathered"},
                {"by"},
                {"bytes", Align::right},
                {"starts at ms", Align::right},

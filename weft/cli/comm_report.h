@@ -14,6 +14,7 @@ namespace weft::cli {
 struct CollectiveProfile {
   std::string tensors;
   std::string algorithm = {};
+  bool gathers = false;  // the parts of all ranks; else they are reduced
   DType dtype = DType::f32;
   int64_t bytes = 0;             // of one rank's operands
   double starts_at = 0;          // seconds from the beginning of the step

@@ -167,6 +167,7 @@ ordered_json collectives_json(const std::vector<CollectiveProfile>& collectives)
   auto rows = ordered_json::array();
   for (const CollectiveProfile& one : collectives)
     rows.push_back({{"tensors", one.tensors},
+                    {"kind", one.gathers ? "all_gather" : "all_reduce"},
                     {"algorithm", one.algorithm},
                     {"bytes", one.bytes},
                     {"starts_at_seconds", one.starts_at},
@@ -418,8 +419,11 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   }
   if (!is_first) return 0;
   if (ranks > 1) explained.collectives = collectives_of(explained, profile, update_profile, compile_options.ranks);
-  for (CollectiveProfile& one : explained.collectives)
-    one.algorithm = runtime.collectives()->describe(one.dtype, one.bytes / static_cast<int64_t>(size_of(one.dtype)));
+  for (CollectiveProfile& one : explained.collectives) {
+    const int64_t elements = one.bytes / size_of(one.dtype);
+    one.algorithm = one.gathers ? runtime.collectives()->describe_gather(one.dtype, elements)
+                                : runtime.collectives()->describe(one.dtype, elements);
+  }
   if (options.json) {
     print_json(explained);
     return 0;

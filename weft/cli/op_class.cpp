@@ -14,6 +14,7 @@ struct Class {
 
 constexpr Class kClasses[] = {
     {"communication", "all_reduce"},
+    {"communication", "all_gather"},
     {"convolutions, gradient of the data", "conv2d_backward_data"},
     {"convolutions, gradient of the weights", "conv2d_backward_weights"},
     {"convolutions, forward", "conv2d"},

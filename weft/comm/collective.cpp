@@ -19,6 +19,7 @@ constexpr int64_t kBytesPerThread = 256 << 10;
 uint64_t hash_of(const ReductionSpec& spec) {
   uint64_t hash = mix(hash_name(spec.name), static_cast<uint64_t>(spec.dtype));
   hash = mix(hash, static_cast<uint64_t>(spec.reduction));
+  hash = mix(hash, static_cast<uint64_t>(spec.kind));
   for (const int64_t count : spec.elements) hash = mix(hash, static_cast<uint64_t>(count));
   return hash;
 }
@@ -27,18 +28,37 @@ std::byte* advance(void* data, DType dtype, int64_t elements) {
   return static_cast<std::byte*>(data) + elements * size_of(dtype);
 }
 
+std::vector<int64_t> whole_elements(const ReductionSpec& spec, int ranks) {
+  std::vector<int64_t> elements = spec.elements;
+  if (spec.kind == CollectiveKind::all_gather)
+    for (int64_t& count : elements) count *= ranks;
+  return elements;
+}
+
+std::pair<int64_t, int64_t> share_of(int local, int lanes, int host, const ElementMap& map, const GatherMap* gather) {
+  if (local >= lanes) return {0, 0};
+  return gather != nullptr ? gather->share(host, local, lanes) : map.share(local, lanes);
+}
+
 }  // namespace
 
 Collective::Collective(HostGroup& host, Communicator& communicator, const ReductionSpec& spec, int32_t index, int lanes)
     : host_(host),
       communicator_(communicator),
       spec_(spec),
-      map_(spec.elements),
+      elements_(whole_elements(spec, communicator.size())),
+      map_(elements_),
+      gather_(spec.kind == CollectiveKind::all_gather
+                  ? std::make_unique<GatherMap>(spec.elements, communicator.members(), spec.dtype)
+                  : nullptr),
+      lane_begins_(gather_ != nullptr && host.self() < lanes ? gather_->begins_in_lane(host.self(), lanes)
+                                                             : std::vector<int64_t>{}),
       index_(index),
       lanes_(lanes),
       factor_(spec.reduction == Reduction::mean ? 1.0f / static_cast<float>(communicator.size()) : 1.0f),
-      share_(host.self() < lanes ? map_.share(host.self(), lanes) : std::pair<int64_t, int64_t>{0, 0}),
+      share_(share_of(host.self(), lanes, host_index(), map_, gather_.get())),
       last_one_sums_(host.size() == communicator.size() && map_.size() * size_of(spec.dtype) <= kLittleBytes),
+      writes_staged_(last_one_sums_ || gather_ != nullptr),
       tensors_(spec.elements.size()),
       is_staged_(spec.elements.size()),
       operands_(spec.elements.size() * static_cast<size_t>(host.size())),
@@ -57,7 +77,7 @@ void Collective::announce(std::span<void* const> tensors) {
   has_work_ = host_.self() < lanes_;
   if (is_alone()) return;
   for (size_t t = 0; t < tensors_.size(); ++t) {
-    const int64_t bytes = spec_.elements[t] * size_of(spec_.dtype);
+    const int64_t bytes = elements_[t] * size_of(spec_.dtype);
     const Location location = bytes == 0 ? Location{} : host_.locate(tensors_[t], bytes);
     is_staged_[t] = location.region < 0 ? 1 : 0;
     locations(host_.self())[t] = location;
@@ -83,7 +103,11 @@ void Collective::copy_staged(bool in) {
       std::memcpy(in ? shared : own, in ? own : shared, static_cast<size_t>((last - first) * size_of(spec_.dtype)));
     });
   };
-  if (last_one_sums_) {
+  for (size_t t = 0; in && gather_ != nullptr && t < tensors_.size(); ++t)
+    copy(map_.begin_of(t) + communicator_.rank() * spec_.elements[t],
+         map_.begin_of(t) + (communicator_.rank() + 1) * spec_.elements[t]);
+  if (in && gather_ != nullptr) return;
+  if (writes_staged_) {
     copy(0, map_.size());
     return;
   }
@@ -97,11 +121,11 @@ void Collective::resolve() {
     const bool is_own = local == host_.self();
     if (!is_own && record(local).spec_hash != record(host_.self()).spec_hash)
       fail(ErrorKind::communication,
-           "[all_reduce] '{}': {} prepared another collective in its place: all ranks must run the same plan",
-           spec_.name, name_of_rank(communicator_, host_.rank_of(local)));
+           "[{}] '{}': {} prepared another collective in its place: all ranks must run the same plan",
+           name_of(spec_.kind), spec_.name, name_of_rank(communicator_, host_.rank_of(local)));
     for (size_t t = 0; t < tensors_.size(); ++t) {
       std::byte* data = nullptr;
-      if (is_alone() || (is_own && !last_one_sums_)) {
+      if (is_alone() || (is_own && !writes_staged_)) {
         data = static_cast<std::byte*>(tensors_[t]);
       } else if (const Location& location = locations(local)[t]; location.region < 0) {
         data = staging(local, t);
@@ -115,7 +139,12 @@ void Collective::resolve() {
   }
 }
 
+int Collective::host_index() const {
+  return communicator_.members()[static_cast<size_t>(communicator_.rank())].host_index;
+}
+
 void Collective::sum(int64_t begin, int64_t end) {
+  if (gather_ != nullptr) return gather_->spread(host_index(), begin, end, operands_);
   const auto ranks = static_cast<size_t>(host_.size());
   map_.for_each_piece(begin, end, [&](size_t tensor, int64_t first, int64_t last, int64_t) {
     sum_to_all(spec_.dtype, std::span(sources_).subspan(tensor * ranks, ranks),
@@ -126,6 +155,11 @@ void Collective::sum(int64_t begin, int64_t end) {
 void Collective::sum_to_lane() {
   const auto ranks = static_cast<size_t>(host_.size());
   auto* const lane = reinterpret_cast<float*>(lane_buffer.get());
+  if (gather_ != nullptr) {
+    const int64_t own = lane_begins_[static_cast<size_t>(host_index())];
+    gather_->pack(host_index(), share_.first, share_.second, operands_, lane + own);
+    return;
+  }
   map_.for_each_piece(share_.first, share_.second, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
     sum_to_f32(spec_.dtype, std::span(sources_).subspan(tensor * ranks, ranks), lane + (at - share_.first), first,
                last);
@@ -141,7 +175,7 @@ bool Collective::work(int threads, MessageThread* messages) {
   if (communicator_.size() == 1) return true;
   if (last_one_sums_) {
     resolve();
-    sum(0, map_.size());
+    sum(0, gather_ != nullptr ? gather_->elements_of(host_index()) : map_.size());
     for (int local = 0; local < lanes_; ++local) finish_lane(local);
     host_.ring_all();
     return true;
@@ -150,6 +184,7 @@ bool Collective::work(int threads, MessageThread* messages) {
   resolve();
   if (job != nullptr) {
     sum_to_lane();
+    if (gather_ != nullptr) sum(begin, end);  // other hosts' parts come later
     messages->submit(*job);
     return true;
   }
@@ -182,10 +217,16 @@ bool Collective::collect() {
 void Collective::deliver() {
   const auto ranks = static_cast<size_t>(host_.size());
   const auto* const lane = reinterpret_cast<const float*>(lane_buffer.get());
-  map_.for_each_piece(share_.first, share_.second, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
-    scale_to_all(spec_.dtype, lane + (at - share_.first), std::span(operands_).subspan(tensor * ranks, ranks), first,
-                 last, factor_);
-  });
+  for (int from = 0; gather_ != nullptr && from < gather_->hosts(); ++from) {
+    const auto [begin, end] = gather_->share(from, host_.self(), lanes_);
+    const float* const part = lane + lane_begins_[static_cast<size_t>(from)];
+    if (from != host_index()) gather_->unpack(from, begin, end, part, operands_, ranks);
+  }
+  if (gather_ == nullptr)
+    map_.for_each_piece(share_.first, share_.second, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
+      scale_to_all(spec_.dtype, lane + (at - share_.first), std::span(operands_).subspan(tensor * ranks, ranks), first,
+                   last, factor_);
+    });
   if (is_alone())
     lane_finished_.store(run_, std::memory_order_release);
   else

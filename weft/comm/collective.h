@@ -10,6 +10,7 @@
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/element_map.h"
+#include "weft/comm/gather_map.h"
 #include "weft/comm/host_group.h"
 #include "weft/comm/message_thread.h"
 
@@ -26,6 +27,8 @@ class Collective {
   const ElementMap& map() const { return map_; }
   /// The part of the row that this rank sums, or an empty one.
   std::pair<int64_t, int64_t> own_share() const { return share_; }
+  /// Of an all-gather; null where tensors are reduced. The share is of the row of this host's parts.
+  const GatherMap* gather() const { return gather_.get(); }
   /// With other hosts: what moves this rank's share; null where it has none. Fill it before the first run.
   std::unique_ptr<MessageThread::Job> job;
   std::shared_ptr<std::byte> lane_buffer;  // of f32, as many as the share
@@ -62,18 +65,23 @@ class Collective {
   void resolve();
   void sum(int64_t begin, int64_t end);
   void sum_to_lane();
+  int host_index() const;
   void finish_lane(int local);
   bool is_alone() const { return host_.size() == 1; }
 
   HostGroup& host_;
   const Communicator& communicator_;
   const ReductionSpec spec_;
+  const std::vector<int64_t> elements_;  // per tensor, whole
   const ElementMap map_;
+  const std::unique_ptr<const GatherMap> gather_;
+  const std::vector<int64_t> lane_begins_;  // of the hosts' parts in the lane's buffer, where tensors are gathered
   const int32_t index_;
   const int lanes_;
   const float factor_;
   const std::pair<int64_t, int64_t> share_;
   const bool last_one_sums_;  // so little that whoever comes last does it all
+  const bool writes_staged_;  // this rank too, where its operands are staged
   int64_t staging_offset_ = 0;
   std::shared_ptr<SharedMemory> memory_;
 

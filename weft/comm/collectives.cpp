@@ -10,6 +10,7 @@
 #include "weft/base/format.h"
 #include "weft/comm/collective.h"
 #include "weft/comm/patience.h"
+#include "weft/comm/schedules/all_gather.h"
 
 namespace weft::comm {
 
@@ -32,6 +33,10 @@ std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members) 
 }
 
 }  // namespace
+
+std::string_view name_of(CollectiveKind kind) {
+  return kind == CollectiveKind::all_gather ? "all_gather" : "all_reduce";
+}
 
 struct Collectives::Impl {
   Communicator& communicator;
@@ -84,9 +89,8 @@ struct Collectives::Impl {
       if (theirs < 0 || theirs == index) continue;
       const bool is_known = static_cast<size_t>(theirs) < collectives.size();
       communicator.give_up();
-      fail(ErrorKind::communication,
-           "[all_reduce] '{}'{}{}: {} started '{}' in its place: all ranks must run the same plan",
-           collective.spec().name, position.empty() ? "" : " at ", position,
+      fail(ErrorKind::communication, "[{}] '{}'{}{}: {} started '{}' in its place: all ranks must run the same plan",
+           name_of(collective.spec().kind), collective.spec().name, position.empty() ? "" : " at ", position,
            name_of_rank(communicator, host.rank_of(local)),
            is_known ? collectives[static_cast<size_t>(theirs)]->spec().name : "another collective");
     }
@@ -94,7 +98,7 @@ struct Collectives::Impl {
 
   void wait(CollectiveId id) {
     Collective& collective = at(id);
-    const Purpose purpose{"all_reduce", collective.spec().name, position};
+    const Purpose purpose{name_of(collective.spec().kind), collective.spec().name, position};
     Patience patience(communicator, {options.silence_seconds, options.wait_seconds}, purpose);
     const double sleep = std::min(kSleepSeconds, options.silence_seconds / 4);
     Clock::time_point idle_since = Clock::now();
@@ -123,11 +127,22 @@ struct Collectives::Impl {
 
   /// Of a lane's share, with the link of a host divided among its lanes.
   Choice choose(DType dtype, int64_t elements) const {
-    LinkCosts link = options.costs.between_hosts;
-    link.bytes_per_second /= lanes;
-    return choose_algorithm(static_cast<int>(hosts.size()), elements, size_of(dtype), link,
+    return choose_algorithm(static_cast<int>(hosts.size()), elements, size_of(dtype), link_of_lane(),
                             options.costs.summed_bytes_per_second, options.algorithm);
   }
+
+  LinkCosts link_of_lane() const {
+    LinkCosts link = options.costs.between_hosts;
+    link.bytes_per_second /= lanes;
+    return link;
+  }
+
+  /// The lanes choose alike, by the first one's, which has the largest shares.
+  Choice choose_gather(DType dtype, const GatherMap& map) const {
+    return comm::choose_gather(map.begins_in_lane(0, lanes), size_of(dtype), link_of_lane(), options.algorithm);
+  }
+
+  GatherMap gather_of(DType dtype, int64_t elements) const { return {{elements}, communicator.members(), dtype}; }
 
   double predicted_in_host(int64_t bytes) const {
     return host_is_alone() ? 0 : static_cast<double>(bytes) / options.costs.shared_bytes_per_second;
@@ -135,24 +150,31 @@ struct Collectives::Impl {
 
   /// The job that carries this rank's share to the other hosts.
   void prepare_lane(Collective& collective, Choice& choice) {
+    const DType dtype = collective.spec().dtype;
+    const GatherMap* const gather = collective.gather();
     // All lanes choose alike: by the largest share.
     const auto [first, last] = collective.map().share(0, lanes);
-    choice = choose(collective.spec().dtype, last - first);
+    choice = gather != nullptr ? choose_gather(dtype, *gather) : choose(dtype, last - first);
     if (host.self() >= lanes) return;
     const auto [begin, end] = collective.own_share();
     std::vector<int> ranks;
     for (const auto& of_host : hosts) ranks.push_back(of_host[static_cast<size_t>(host.self())]);
-    Schedule schedule = make_schedule(choice.algorithm, host_index(), static_cast<int>(hosts.size()), end - begin,
-                                      std::max<int64_t>(choice.chunk, 1));
+    const auto schedule_of = [&](int member, int lane, int64_t elements) {
+      return gather != nullptr ? make_gather_schedule(choice.algorithm, member, gather->begins_in_lane(lane, lanes))
+                               : make_schedule(choice.algorithm, member, static_cast<int>(hosts.size()), elements,
+                                               std::max<int64_t>(choice.chunk, 1));
+    };
+    Schedule schedule = schedule_of(host_index(), host.self(), end - begin);
     // As many tags as the longest schedule of any lane has slots, so that they agree on all ranks.
-    const Schedule longest = make_schedule(choice.algorithm, 0, static_cast<int>(hosts.size()), last - first,
-                                           std::max<int64_t>(choice.chunk, 1));
+    const Schedule longest = schedule_of(0, 0, last - first);
     const int tag = next_tag;
     next_tag += longest.slots;
-    collective.lane_buffer = allocate_aligned((end - begin) * static_cast<int64_t>(sizeof(float)));
+    collective.lane_buffer = allocate_aligned(schedule.elements * static_cast<int64_t>(sizeof(float)));
+    // Parts that are gathered travel as they are.
+    const DType wire = gather == nullptr ? dtype : size_of(dtype) == 4 ? DType::f32 : DType::bf16;
     collective.job = std::make_unique<MessageThread::Job>();
-    collective.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(schedule), std::move(ranks),
-                                                              collective.spec().dtype, tag);
+    collective.job->runner =
+        std::make_unique<ScheduleRunner>(communicator, std::move(schedule), std::move(ranks), wire, tag);
     collective.job->buffer = reinterpret_cast<float*>(collective.lane_buffer.get());
     collective.job->deliver = [&collective] { collective.deliver(); };
     messages->reserve(collectives.size() + 1);
@@ -169,7 +191,9 @@ int Collectives::size() const { return impl_->communicator.size(); }
 std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) { return impl_->host.allocate(bytes); }
 
 CollectiveId Collectives::prepare(const ReductionSpec& spec) {
-  check(spec.dtype == DType::f32 || spec.dtype == DType::bf16, "only f32 and bf16 are reduced");
+  check(spec.kind == CollectiveKind::all_gather ? size_of(spec.dtype) == 2 || size_of(spec.dtype) == 4
+                                                : spec.dtype == DType::f32 || spec.dtype == DType::bf16,
+        "only f32 and bf16 are reduced, and only what has 2 or 4 bytes is gathered");
   auto& all = impl_->collectives;
   const auto known = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->spec() == spec; });
   if (known != all.end()) return {static_cast<int32_t>(known - all.begin())};
@@ -198,6 +222,20 @@ CollectiveReport Collectives::report(CollectiveId id) const {
 double Collectives::predict_seconds(DType dtype, int64_t elements) const {
   return impl_->predicted_in_host(elements * size_of(dtype)) +
          (impl_->messages == nullptr ? 0 : impl_->choose(dtype, (elements + impl_->lanes - 1) / impl_->lanes).seconds);
+}
+
+double Collectives::predict_gather_seconds(DType dtype, int64_t elements) const {
+  // A byte is read once and written n-1 times, not n times each.
+  return impl_->predicted_in_host(elements * impl_->host.size() * size_of(dtype)) / 2 +
+         (impl_->messages == nullptr ? 0 : impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).seconds);
+}
+
+std::string Collectives::describe_gather(DType dtype, int64_t elements) const {
+  const std::string in_host = impl_->host_is_alone() ? "" : fmt::format("{} ranks in memory", impl_->host.size());
+  if (impl_->messages == nullptr) return in_host;
+  return fmt::format("{}{}{} gather: {} hosts", in_host, in_host.empty() ? "" : ", then ",
+                     name_of(impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).algorithm),
+                     impl_->hosts.size());
 }
 
 std::string Collectives::describe(DType dtype, int64_t elements) const {

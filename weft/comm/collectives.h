@@ -17,13 +17,18 @@
 namespace weft::comm {
 
 enum class Reduction { sum, mean };
+enum class CollectiveKind { all_reduce, all_gather };
+/// "all_reduce"
+std::string_view name_of(CollectiveKind kind);
 
-/// Tensors that are reduced together, elementwise over all ranks; every rank has the same.
+/// Tensors that are reduced together, elementwise over all ranks; every rank has the same. Or tensors of which every
+/// rank has a part and gets all parts, in the order of the ranks.
 struct ReductionSpec {
   std::string name;          // for messages and reports: the tensors' names
-  DType dtype = DType::f32;  // f32 or bf16, which is summed in f32
+  DType dtype = DType::f32;  // f32 or bf16, which is summed in f32; any of 2 or 4 bytes where it is gathered
   Reduction reduction = Reduction::sum;
-  std::vector<int64_t> elements;  // per tensor
+  std::vector<int64_t> elements;  // per tensor; of one rank's part, where tensors are gathered
+  CollectiveKind kind = CollectiveKind::all_reduce;
   friend bool operator==(const ReductionSpec&, const ReductionSpec&) = default;
 };
 
@@ -68,11 +73,15 @@ class Collectives {
   CollectiveReport report(CollectiveId id) const;
   /// Of an all-reduce of so many elements, as it would be chosen.
   double predict_seconds(DType dtype, int64_t elements) const;
+  /// Of an all-gather of so many elements of each rank.
+  double predict_gather_seconds(DType dtype, int64_t elements) const;
   /// "2 ranks in memory, then ring: 4 hosts by 64 kB"
   std::string describe(DType dtype, int64_t elements) const;
+  std::string describe_gather(DType dtype, int64_t elements) const;
   /// Begins to reduce the tensors in place: `tensors[i]` has spec.elements[i] elements, which nobody else reads or
-  /// writes until wait() has returned. All ranks prepare and start the same collectives in the same order. Also lends
-  /// a hand to those under way, as wait() does: on a host the ranks' own threads sum, each its share.
+  /// writes until wait() has returned. What is gathered has room for the parts of all ranks, and holds this one's. All
+  /// ranks prepare and start the same collectives in the same order. Also lends a hand to those under way, as wait()
+  /// does: on a host the ranks' own threads sum, each its share.
   void start(CollectiveId id, std::span<void* const> tensors);
   /// Returns when this rank's tensors hold the result. Error(communication) naming rank, host and tensors where a peer
   /// is silent, late beyond the limit, or does another collective.

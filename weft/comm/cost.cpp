@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "weft/base/error.h"
+#include "weft/comm/schedules/all_gather.h"
 
 namespace weft::comm {
 
@@ -193,6 +194,22 @@ Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const
       const double seconds = simulate(schedules, link, summed_bytes_per_second / 4, element_bytes);
       if (best.seconds < 0 || seconds < best.seconds) best = {algorithm, chunk, seconds};
     }
+  }
+  return best;
+}
+
+Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
+                     std::optional<Algorithm> only) {
+  const auto& candidates = all_gather_algorithms();
+  if (only && std::find(candidates.begin(), candidates.end(), *only) == candidates.end()) only.reset();
+  Choice best{.algorithm = candidates.front(), .chunk = 0, .seconds = -1};
+  for (const Algorithm algorithm : candidates) {
+    if (only && algorithm != *only) continue;
+    std::vector<Schedule> schedules;
+    for (int member = 0; member + 1 < static_cast<int>(begins.size()); ++member)
+      schedules.push_back(make_gather_schedule(algorithm, member, begins));
+    const double seconds = simulate(schedules, link, /*summed_elements_per_second=*/1, element_bytes);
+    if (best.seconds < 0 || seconds < best.seconds) best = {algorithm, 0, seconds};
   }
   return best;
 }

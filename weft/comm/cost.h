@@ -43,4 +43,8 @@ struct Choice {
 Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
                         double summed_bytes_per_second, std::optional<Algorithm> only = std::nullopt);
 
+/// The same of an all-gather; `begins` as in schedules/all_gather.h. An algorithm that does not gather counts as none.
+Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
+                     std::optional<Algorithm> only = std::nullopt);
+
 }  // namespace weft::comm

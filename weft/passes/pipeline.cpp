@@ -18,8 +18,10 @@
 #include "weft/passes/join_pads.h"
 #include "weft/passes/keep_copies.h"
 #include "weft/passes/keep_slopes.h"
+#include "weft/passes/late_multiply.h"
 #include "weft/passes/mark_in_place.h"
 #include "weft/passes/offload.h"
+#include "weft/passes/overlap_all_gathers.h"
 #include "weft/passes/overlap_all_reduces.h"
 #include "weft/passes/pool_before_relu.h"
 #include "weft/passes/recompute.h"
@@ -58,6 +60,9 @@ const std::vector<Pass>& pipeline() {
        machine_independent(pool_before_relu)},
       {"fuse_bias", "Lets convolutions add their bias, and their weights' gradient sum up the bias's.",
        machine_independent(fuse_bias)},
+      {"late_multiply",
+       "Gathers the rows of large fully connected layers from the ranks where reducing their gradients costs more.",
+       late_multiply},
       {"lower_precision",
        "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
        [](const Graph& graph, const PassContext& context) { return lower_precision(graph, context.precision); }},
@@ -73,6 +78,7 @@ const std::vector<Pass>& pipeline() {
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
        machine_independent(copy_states)},
+      {"overlap_all_gathers", "Lets the step compute while rows are gathered from the ranks.", overlap_all_gathers},
       {"overlap_all_reduces", "Lets the step compute while gradients are reduced over the ranks, several at a time.",
        overlap_all_reduces},
       {"recompute", "Computes activations again in the backward part where the memory limit asks for it.", recompute},

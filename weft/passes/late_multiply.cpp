@@ -1,0 +1,117 @@
+#include "weft/passes/late_multiply.h"
+
+#include <unordered_map>
+
+#include "weft/graph/collective.h"
+#include "weft/passes/node_seconds.h"
+#include "weft/passes/overlap_all_gathers.h"
+#include "weft/passes/overlap_all_reduces.h"
+#include "weft/passes/rebuild.h"
+
+namespace weft::passes {
+
+namespace {
+
+/// Of so many ranks' rows, in the type in which it will be computed, and travel.
+NodeSignature product_of_rows(const Graph& graph, const Node& product, int64_t ranks, DType dtype) {
+  NodeSignature node{product.op, "", {}, {}, product.attributes};
+  for (const ValueId input : product.inputs) {
+    std::vector<int64_t> dims = graph.shape(input).dims();
+    dims[0] *= ranks;
+    node.inputs.push_back({dtype, Shape(dims), {}});
+  }
+  node.outputs = {{graph.type(product.outputs[0]).dtype, graph.shape(product.outputs[0]), {}}};
+  return node;
+}
+
+class LateMultiply {
+ public:
+  LateMultiply(const Graph& graph, const PassContext& context)
+      : graph_(graph),
+        context_(context),
+        users_(find_users(graph)),
+        is_result_(find_results(graph)),
+        rewriter_(graph) {}
+
+  Graph run() {
+    std::vector<bool> is_late(graph_.nodes().size(), false), is_gone(graph_.nodes().size(), false);
+    for (size_t index = 0; index < graph_.nodes().size(); ++index) {
+      if (!pays(node_at(index))) continue;
+      is_late[index] = true;
+      is_gone[index_of(graph_.value(graph_.nodes()[index].inputs[0]).producer)] = true;
+    }
+    for (size_t index = 0; index < graph_.nodes().size(); ++index) {
+      if (is_gone[index]) continue;
+      if (is_late[index])
+        emit(node_at(index));
+      else
+        rewriter_.copy(node_at(index));
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  bool pays(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (!is_all_reduce(node)) return false;
+    const ValueId gradient = node.inputs[0];
+    if (users_[index_of(gradient)].size() != 1 || is_result_[index_of(gradient)]) return false;
+    const auto seconds =
+        late_multiply_seconds(graph_, gradient, context_.ranks, context_.precision.dtype, context_.threads);
+    return seconds && *seconds < predicted_seconds(context_.ranks, graph_.type(gradient).bytes());
+  }
+
+  ValueId gathered(ValueId source, const std::string& name) {
+    const auto [known, is_new] = gathered_.try_emplace(source);
+    if (is_new)
+      known->second =
+          rewriter_.result().add(kAllGather, {rewriter_.map(source)}, {{"ranks", int64_t{context_.ranks.count}}}, name);
+    return known->second;
+  }
+
+  void emit(NodeId id) {
+    const Node& node = graph_.node(id);
+    const Node& product = *graph_.producer(node.inputs[0]);
+    Graph& result = rewriter_.result();
+    const std::string& name = graph_.node_name(id);
+    const ValueId b = gathered(product.inputs[1], name + ".rows");
+    ValueId a{};
+    if (node.attributes.text("reduction") == "mean") {  // which divides here, where there are the fewest numbers
+      a = result.add("multiply_scalar", {rewriter_.map(product.inputs[0])}, {{"value", 1.0 / context_.ranks.count}},
+                     name + ".share");
+      a = result.add(kAllGather, {a}, {{"ranks", int64_t{context_.ranks.count}}}, name + ".shares");
+    } else {
+      a = gathered(product.inputs[0], name + ".shares");
+    }
+    rewriter_.replace(node.outputs[0], result.add("matmul", {a, b}, product.attributes, name));
+  }
+
+  const Graph& graph_;
+  const PassContext& context_;
+  const std::vector<std::vector<NodeId>> users_;
+  const std::vector<bool> is_result_;
+  Rewriter rewriter_;
+  std::unordered_map<ValueId, ValueId> gathered_;  // by the value of the source
+};
+
+}  // namespace
+
+Graph late_multiply(const Graph& graph, const PassContext& context) {
+  if (context.ranks.count <= 1) return graph;
+  return LateMultiply(graph, context).run();
+}
+
+std::optional<double> late_multiply_seconds(const Graph& graph, ValueId gradient, const Ranks& ranks, DType dtype,
+                                            int threads) {
+  const Node* const product = graph.producer(gradient);
+  if (product == nullptr || product->op->name != "matmul") return std::nullopt;
+  if (!product->attributes.boolean("transpose_a") || product->attributes.boolean("transpose_b")) return std::nullopt;
+  for (const ValueId input : product->inputs)
+    if (graph.shape(input).rank() != 2 || graph.type(input).dtype != DType::f32) return std::nullopt;
+  const NodeSignature all = product_of_rows(graph, *product, ranks.count, dtype);
+  double seconds = node_seconds(all, threads) - node_seconds(product_of_rows(graph, *product, 1, dtype), threads);
+  for (const TensorType& gathered : all.inputs) seconds += predicted_gather_seconds(ranks, gathered.bytes());
+  return seconds;
+}
+
+}  // namespace weft::passes

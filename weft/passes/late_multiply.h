@@ -1,0 +1,22 @@
+// The gradient of a fully connected layer's weights is a product over the rows of the batch, dY^T X: its mean over the
+// ranks is the product of all ranks' rows. Where a layer has many weights and a rank few rows, gathering rows moves
+// far fewer bytes than reducing gradients: (n-1) b (in + out) elements leave a rank in place of 2 (n-1)/n in out. Each
+// rank then multiplies all rows itself. Done where the communication saved is predicted to take longer than that.
+#pragma once
+
+#include <optional>
+
+#include "weft/graph/graph.h"
+#include "weft/passes/pipeline.h"
+
+namespace weft::passes {
+
+/// all_reduce(matmul(a, b, transpose_a)) becomes matmul(all_gather(a), all_gather(b), transpose_a).
+Graph late_multiply(const Graph& graph, const PassContext& context);
+
+/// How long the mean of a gradient takes that way, computed in `dtype`: gathering, and multiplying the rows of the
+/// other ranks. Nothing where the gradient is no such product.
+std::optional<double> late_multiply_seconds(const Graph& graph, ValueId gradient, const Ranks& ranks, DType dtype,
+                                            int threads);
+
+}  // namespace weft::passes

@@ -1,0 +1,15 @@
+// Splits all-gathers in a start, as soon as the operand is there, and a wait, before what reads the parts; what depends
+// on them and leads to updates alone is computed behind the rest of the backward part, so that nothing waits early.
+#pragma once
+
+#include "weft/graph/graph.h"
+#include "weft/passes/pipeline.h"
+
+namespace weft::passes {
+
+/// From the start of an all-gather to its end; `bytes`: of all parts together.
+double predicted_gather_seconds(const Ranks& ranks, int64_t bytes);
+
+Graph overlap_all_gathers(const Graph& graph, const PassContext& context);
+
+}  // namespace weft::passes
