@@ -105,6 +105,22 @@ TEST_P(AllReduce, AveragesBf16) {
 TEST_P(AllReduce, HasNothingToDoWithoutElements) {
   expect_reduces(kGroups[GetParam()], {"x", DType::f32, Reduction::sum, {0}}, true);
 }
+/// So slow that a message of 64 KB holds the link for long.
+CollectivesOptions over_slow_links() {
+  CollectivesOptions options;
+  options.costs.between_hosts.bytes_per_second = 1e6;
+  return options;
+}
+
+TEST_P(AllReduce, TravelsInPartsOverSlowLinks) {
+  // Small tensors that share a part, one that makes several, small ones again.
+  const std::vector<int64_t> elements = {7, 40001, 0, 300001, 64, 20000, 1};
+  for (const bool shared : {true, false}) {
+    expect_reduces(kGroups[GetParam()], {"x", DType::f32, Reduction::mean, elements}, shared, over_slow_links());
+    expect_reduces(kGroups[GetParam()], {"x", DType::bf16, Reduction::sum, elements}, shared, over_slow_links());
+  }
+}
+
 TEST_P(AllReduce, IsLargerThanAnyChunk) {
   expect_reduces(kGroups[GetParam()], {"x", DType::f32, Reduction::sum, {300001, 70001}}, true);
 }

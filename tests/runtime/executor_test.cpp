@@ -274,5 +274,92 @@ TEST_F(ExecutorTest, ScalarsAreStoredInTheirDtype) {
   EXPECT_EQ(executor.scalar_output("sum"), 40.25f);
 }
 
+constexpr const char* kTwoLayers = R"(graph "step" {
+  batch %x "x" : f32[4,8]
+  parameter %w "w" : f32[4,8]
+  parameter %u "u" : f32[4,8]
+  scalar %rate "rate" : f32[]
+  %a = multiply(%x, %w) : f32[4,8]
+  %b = multiply(%a, %u) : f32[4,8]
+  %loss = reduce_mean(%b) : f32[]
+  %du = multiply(%a, %b) : f32[4,8]
+  %du.start = all_reduce_start(%du) {number=0, tensors="du", in_place=[0,0]} : f32[4,8]
+  %da = multiply(%u, %b) : f32[4,8]
+  %dw = multiply(%x, %da) : f32[4,8]
+  %dw.start = all_reduce_start(%dw) {number=1, tensors="dw", in_place=[0,0]} : f32[4,8]
+  %du.mean = all_reduce_wait(%du.start) {number=0, tensors="du", in_place=[0,0]DEFERRED} : f32[4,8]
+  %dw.mean = all_reduce_wait(%dw.start) {number=1, tensors="dw", in_place=[0,0]DEFERRED} : f32[4,8]
+  %u2 = blend_update(%u, %du.mean, %rate, %rate) : f32[4,8]
+  %w2 = blend_update(%w, %dw.mean, %rate, %rate) : f32[4,8]
+  output "loss" %loss
+  update "u" %u2
+  update "w" %w2
+})";
+
+class DeferredSteps : public ExecutorTest {
+ protected:
+  struct Trained {
+    State state;
+    std::vector<float> losses;
+  };
+  /// Four steps, each with another batch and rate; finished after every `finish_every` of them and in the end.
+  Trained train(const std::string& deferred, int finish_every) {
+    std::string text = kTwoLayers;
+    for (size_t at = 0; (at = text.find("DEFERRED")) != std::string::npos;) text.replace(at, 8, deferred);
+    const Graph graph = parse_graph(text, registry_);
+    const Plan plan = make_plan(graph, backend_, 1);
+    EXPECT_EQ(plan.deferred_from < static_cast<int>(plan.steps.size()), !deferred.empty());
+    Executor executor(graph, plan, backend_);
+    Trained trained;
+    trained.state.set("w", random_tensor({4, 8}, 3));
+    trained.state.set("u", random_tensor({4, 8}, 4));
+    executor.bind_state(trained.state);
+    std::vector<Tensor> batches;
+    for (int step = 0; step < 4; ++step) {
+      batches.push_back(random_tensor({4, 8}, static_cast<uint64_t>(10 + step)));
+      executor.bind_batch("x", batches.back().data());
+      executor.set_scalar("rate", 0.1 * (step + 1));
+      executor.run();
+      trained.losses.push_back(executor.scalar_output("loss"));
+      if ((step + 1) % finish_every == 0) executor.finish();
+    }
+    executor.finish();
+    return trained;
+  }
+  void expect_same(const Trained& a, const Trained& b) {
+    EXPECT_EQ(a.losses, b.losses);
+    for (const char* name : {"w", "u"}) {
+      const Tensor &one = a.state.get(name), &other = b.state.get(name);
+      for (int64_t i = 0; i < one.elements(); ++i)
+        ASSERT_EQ(one.data_as<float>()[i], other.data_as<float>()[i]) << name << " " << i;
+    }
+  }
+};
+
+TEST_F(DeferredSteps, GiveWhatStepsGiveThatFinishAtOnce) { expect_same(train(", deferred=true", 100), train("", 1)); }
+
+TEST_F(DeferredSteps, MayBeFinishedAtAnyTime) {
+  expect_same(train(", deferred=true", 2), train("", 1));
+  expect_same(train(", deferred=true", 1), train("", 1));
+}
+
+TEST_F(DeferredSteps, StatesAreNotBoundBeforeTheyAreFinished) {
+  std::string text = kTwoLayers;
+  for (size_t at = 0; (at = text.find("DEFERRED")) != std::string::npos;) text.replace(at, 8, ", deferred=true");
+  const Graph graph = parse_graph(text, registry_);
+  const Plan plan = make_plan(graph, backend_, 1);
+  Executor executor(graph, plan, backend_);
+  State state;
+  state.set("w", random_tensor({4, 8}, 3));
+  state.set("u", random_tensor({4, 8}, 4));
+  executor.bind_state(state);
+  const Tensor x = random_tensor({4, 8}, 5);
+  executor.bind_batch("x", x.data());
+  executor.run();
+  EXPECT_THROW(executor.bind_state(state), Error);
+  executor.finish();
+  executor.bind_state(state);
+}
+
 }  // namespace
 }  // namespace weft

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/files_for_tests.h"
 #include "tests/train/drawn_data.h"
 #include "weft/base/files.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/comm/measure.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/run.h"
@@ -160,6 +162,71 @@ TEST_F(RunOnRanks, AStopOnOneRankIsThatOfAllAndARunGoesOnOnAnotherNumberOfRanks)
   EXPECT_TRUE(on_ranks(4, go_on).finished);
   expect_same_curves("cut", "whole");
   EXPECT_TRUE(on_ranks(2, go_on).finished) << "of a finished run all get the summary";
+}
+
+/// Between two hosts, over links that take that long for what a step exchanges.
+class RunOnSlowLinks : public RunOnRanks {
+ protected:
+  RunSpec spec_over(double bytes_per_second, const std::string& model) {
+    RunSpec run = spec(model, 3);
+    run.optimizer.name = "adamw";
+    run.ema.decay = 0.9;
+    run.checkpoint.every_steps = 4;
+    run.cluster = path(fmt::format("{:g}.toml", bytes_per_second));
+    comm::LocalGroup group({"a", "b"});
+    comm::ClusterCosts costs;
+    costs.between_hosts.bytes_per_second = bytes_per_second;
+    write_atomically(run.cluster, comm::cluster_text(group.communicator(0), costs));
+    return run;
+  }
+  void train(const RunSpec& run, const std::string& name, int stop_after = 1000) {
+    const Library library = library_of(images());
+    comm::run_ranks({"a", "b"}, [&](comm::Communicator& ranks) {
+      int asked = 0;
+      const RunOptions options{.stop_requested = [=]() mutable { return ++asked > stop_after; }, .ranks = &ranks};
+      start_run(library, run, path(name), options);
+    });
+  }
+  bool defers(const std::string& name) {
+    return read_text(path(name + "/plan.json")).find("deferred_before") != std::string::npos;
+  }
+  void expect_same_bits(const std::string& name, const std::string& wanted) {
+    const auto newest = [&](const std::string& run) {
+      return *CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {});
+    };
+    const Checkpoint one = newest(name), other = newest(wanted);
+    EXPECT_EQ(one.manifest.position.step, 15);
+    ASSERT_EQ(one.state.names(), other.state.names());
+    for (const std::string& tensor : one.state.names()) {
+      const Tensor a = one.state.plain(tensor), b = other.state.plain(tensor);
+      ASSERT_EQ(std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())), 0) << tensor;
+    }
+    const auto a = records(name, "epoch"), b = records(wanted, "epoch");
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t at = 0; at < a.size(); ++at)
+      for (const char* key : {"train_loss", "test_loss", "test_accuracy"}) EXPECT_EQ(a[at].at(key), b[at].at(key));
+  }
+};
+
+TEST_F(RunOnSlowLinks, UpdatesThatTheNextStepDoesGiveTheSameBits) {
+  for (const char* model : {"lenet5", "resnet9"}) {
+    train(spec_over(1e14, model), std::string(model) + " fast");
+    train(spec_over(1e6, model), std::string(model) + " slow");
+    EXPECT_FALSE(defers(std::string(model) + " fast"));
+    EXPECT_TRUE(defers(std::string(model) + " slow"));
+    expect_same_bits(std::string(model) + " slow", std::string(model) + " fast");
+  }
+}
+
+TEST_F(RunOnSlowLinks, ARunThatWasStoppedGoesOnWithTheSameBits) {
+  const RunSpec run = spec_over(1e6, "lenet5");
+  train(run, "whole");
+  train(run, "cut", 7);
+  const Library library = library_of(images());
+  comm::run_ranks({"a", "b"},
+                  [&](comm::Communicator& ranks) { resume_run(library, path("cut"), 1, {.ranks = &ranks}); });
+  EXPECT_TRUE(defers("cut"));
+  expect_same_bits("cut", "whole");
 }
 
 TEST_F(RunOnRanks, NotANumberNamesItsRank) {

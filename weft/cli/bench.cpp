@@ -62,6 +62,7 @@ std::vector<double> time_steps(SyntheticStep& step, Executor& executor, double s
     spent += times.back();
     stops = agrees ? executor.scalar_output(train::kStop) > 0 : spent >= seconds && times.size() >= kFewestSteps;
   }
+  executor.finish();
   return times;
 }
 
@@ -175,6 +176,7 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
   const train::TrainingStep training = train::build_training_step(library, spec, input, {.ranks = ranks});
   CompileOptions compile_options = train::compile_options(spec, backend);
   compile_options.ranks = runtime.costs();
+  compile_options.ranks.may_defer = train::may_defer_updates(spec);
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   passes::require_matches(training.graph, compile_options.precision);

@@ -46,8 +46,7 @@ class Reducer {
   void run(int64_t bytes) {
     const comm::CollectiveId id = prepare(bytes);
     void* const tensor = memory_.get();
-    collectives_.start(id, std::span(&tensor, 1));
-    collectives_.wait(id);
+    collectives_.reduce(id, std::span(&tensor, 1));
   }
   comm::CollectiveId prepare(int64_t bytes) {
     return collectives_.prepare({"bench", DType::f32, comm::Reduction::sum, {bytes / 4}});

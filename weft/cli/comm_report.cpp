@@ -10,29 +10,37 @@
 #include "weft/graph/collective.h"
 #include "weft/passes/overlap_all_gathers.h"
 #include "weft/passes/overlap_all_reduces.h"
+#include "weft/plan/deferral.h"
 
 namespace weft::cli {
 
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
                                                    const passes::Ranks& ranks) {
+  std::vector<double> begins(plan.steps.size());
+  double whole = 0;
+  for (const size_t index : order_of_run(plan)) {
+    begins[index] = whole;
+    whole += profile.seconds[index];
+  }
   std::vector<CollectiveProfile> collectives;
   std::map<std::pair<bool, int64_t>, size_t> under_way;  // by kind and number
-  double now = 0;
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const Node& node = graph.node(plan.steps[index].node);
     const double seconds = profile.seconds[index];
     const bool gathers = is_gather(node);
     if (is_collective_wait(node)) {
       CollectiveProfile& ended = collectives[under_way.at({gathers, node.attributes.integer("number")})];
-      ended.hidden_seconds = std::max(0.0, now - ended.starts_at - ended.start_seconds);
+      const double computing = begins[index] - ended.starts_at - ended.start_seconds;
+      ended.hidden_seconds = std::max(0.0, plan.steps[index].before < 0 ? computing : computing + whole);
       ended.wait_seconds = seconds;
     } else if (is_collective(node)) {
       const bool is_half = is_collective_start(node);
       CollectiveProfile begun{
+          .node = plan.steps[index].node,
           .tensors = is_half ? node.attributes.text("tensors") : graph.node_name(plan.steps[index].node),
           .gathers = gathers,
           .dtype = graph.type(node.inputs[0]).dtype,
-          .starts_at = now};
+          .starts_at = begins[index]};
       for (const ValueId input : node.inputs) begun.bytes += graph.type(input).bytes();
       begun.predicted_seconds = gathers ? passes::predicted_gather_seconds(ranks, begun.bytes * ranks.count)
                                         : passes::predicted_seconds(ranks, begun.bytes);
@@ -40,18 +48,19 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
       if (is_half) under_way[{gathers, node.attributes.integer("number")}] = collectives.size();
       collectives.push_back(std::move(begun));
     }
-    now += seconds;
   }
   return collectives;
 }
 
-std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds) {
+std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
+                              const passes::Ranks& ranks) {
   const auto milliseconds = [](double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); };
   Table table({{"reduced over the ranks, or gathered"},
                {"by"},
                {"bytes", Align::right},
                {"starts at ms", Align::right},
                {"predicted", Align::right},
+               {"took", Align::right},
                {"starting", Align::right},
                {"computing", Align::right},
                {"waiting", Align::right}});
@@ -59,15 +68,23 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
   double spent = 0;
   for (const CollectiveProfile& one : collectives) {
     table.add_row({one.tensors, one.algorithm, human_bytes(static_cast<double>(one.bytes)), milliseconds(one.starts_at),
-                   milliseconds(one.predicted_seconds), milliseconds(one.start_seconds),
+                   milliseconds(one.predicted_seconds), milliseconds(one.took_seconds), milliseconds(one.start_seconds),
                    milliseconds(one.hidden_seconds), milliseconds(one.wait_seconds)});
     bytes += one.bytes;
     spent += one.start_seconds + one.wait_seconds;
   }
+  const double computing = step_seconds - spent, links = static_cast<double>(bytes) / ranks.bytes_per_second;
+  const std::string bound = links > computing
+                                ? fmt::format("the exchange bounds the step: it takes {} longer than computing does",
+                                              human_duration(links - computing))
+                                : fmt::format("computing bounds the step: the exchange needs {:.0f} % of its time",
+                                              computing > 0 ? 100 * links / computing : 0);
   return fmt::format(
-      "{}\n{} collectives of {} in each step; starting them and waiting for them takes {}, {:.1f} % of it\n",
+      "{}\n{} collectives of {} in each step; starting them and waiting for them takes {}, {:.1f} % of it\n"
+      "of {} per step {} are computing; all bytes, one after the other, are predicted to take {}: {}\n",
       table.text(), collectives.size(), human_bytes(static_cast<double>(bytes)), human_duration(spent),
-      step_seconds > 0 ? 100 * spent / step_seconds : 0);
+      step_seconds > 0 ? 100 * spent / step_seconds : 0, human_duration(step_seconds), human_duration(computing),
+      human_duration(links), bound);
 }
 
 }  // namespace weft::cli

@@ -12,6 +12,7 @@
 namespace weft::cli {
 
 struct CollectiveProfile {
+  NodeId node;
   std::string tensors;
   std::string algorithm = {};
   bool gathers = false;  // the parts of all ranks; else they are reduced
@@ -19,9 +20,10 @@ struct CollectiveProfile {
   int64_t bytes = 0;             // of one rank's operands
   double starts_at = 0;          // seconds from the beginning of the step
   double start_seconds = 0;      // that the step spends on beginning it,
-  double hidden_seconds = 0;     // on other nodes until it waits,
+  double hidden_seconds = 0;     // on other nodes until it waits, be it in the next step,
   double wait_seconds = 0;       // and on waiting
-  double predicted_seconds = 0;  // from start to end, as the planner assumed
+  double predicted_seconds = 0;  // from start to end, as the planner assumed,
+  double took_seconds = 0;       // and as it was in the last step
 };
 
 /// In the order in which they start. `profile` of one run of the plan. An all-reduce that the planner has left whole
@@ -29,7 +31,9 @@ struct CollectiveProfile {
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
                                                    const passes::Ranks& ranks);
 
-/// One row each, and a line with what the step spent on all of them.
-std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds);
+/// One row each, and lines with what the step spent on all of them, and with what bounds it: computing, or what the
+/// links take for all their bytes.
+std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
+                              const passes::Ranks& ranks);
 
 }  // namespace weft::cli

@@ -21,9 +21,11 @@
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/graph/signature_key.h"
+#include "weft/runtime/collective_kernels.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/autotune.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/data_parallel.h"
 #include "weft/train/distributed/rank_runtime.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/run_data.h"
@@ -172,6 +174,7 @@ ordered_json collectives_json(const std::vector<CollectiveProfile>& collectives)
                     {"bytes", one.bytes},
                     {"starts_at_seconds", one.starts_at},
                     {"predicted_seconds", one.predicted_seconds},
+                    {"took_seconds", one.took_seconds},
                     {"start_seconds", one.start_seconds},
                     {"hidden_seconds", one.hidden_seconds},
                     {"wait_seconds", one.wait_seconds}});
@@ -319,15 +322,23 @@ void explain_memory(Explained explained, const ExplainOptions& options, const tr
   say(fmt::format("wrote '{}'", options.svg));
 }
 
-/// Graph, plan and times of the step's collectives, and of the update's where that has a graph of its own.
+/// What the step exchanges, and its update where that has a graph of its own.
 std::vector<CollectiveProfile> collectives_of(const Explained& explained, const Profile& profile,
-                                              const Profile& update_profile, const passes::Ranks& ranks) {
-  std::vector<CollectiveProfile> all =
-      profile_collectives(explained.compiled->graph, explained.compiled->plan, profile, ranks);
-  if (explained.update == nullptr) return all;
-  for (CollectiveProfile& one :
-       profile_collectives(explained.update->graph, explained.update->plan, update_profile, ranks))
-    all.push_back(std::move(one));
+                                              const Profile& update_profile, const passes::Ranks& ranks,
+                                              comm::Collectives& collectives) {
+  std::vector<CollectiveProfile> all;
+  const auto add = [&](const CompiledStep& step, const Profile& of_step) {
+    for (CollectiveProfile& one : profile_collectives(step.graph, step.plan, of_step, ranks)) {
+      const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
+      const int64_t elements = one.bytes / size_of(one.dtype);
+      one.algorithm =
+          one.gathers ? collectives.describe_gather(one.dtype, elements) : collectives.describe(one.dtype, elements);
+      one.took_seconds = collectives.last_seconds(id);
+      all.push_back(std::move(one));
+    }
+  };
+  add(*explained.compiled, profile);
+  if (explained.update != nullptr) add(*explained.update, update_profile);
   return all;
 }
 
@@ -366,6 +377,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   compile_options.ranks = runtime.costs();
+  compile_options.ranks.may_defer = train::may_defer_updates(spec);
   const std::shared_ptr<Arena> arena = runtime.make_arena();
   train::StepCache steps([&](const train::StepShape&) { return training.graph; }, backend, compile_options, arena);
   train::StepCache update(
@@ -400,6 +412,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   step.run();  // the first step touches all memory for the first time
   std::vector<Profile> profiles(static_cast<size_t>(options.steps)), update_profiles(profiles.size());
   for (size_t count = 0; count < profiles.size(); ++count) step.run(&profiles[count], &update_profiles[count]);
+  executor.finish();
   const Profile profile = median_profile(profiles), update_profile = median_profile(update_profiles);
 
   Explained explained{.compiled = &compiled,
@@ -418,18 +431,15 @@ int explain_command(const train::Library& library, const ExplainOptions& options
     explained.floor_seconds += node.floor_seconds;
   }
   if (!is_first) return 0;
-  if (ranks > 1) explained.collectives = collectives_of(explained, profile, update_profile, compile_options.ranks);
-  for (CollectiveProfile& one : explained.collectives) {
-    const int64_t elements = one.bytes / size_of(one.dtype);
-    one.algorithm = one.gathers ? runtime.collectives()->describe_gather(one.dtype, elements)
-                                : runtime.collectives()->describe(one.dtype, elements);
-  }
+  if (ranks > 1)
+    explained.collectives =
+        collectives_of(explained, profile, update_profile, compile_options.ranks, *runtime.collectives());
   if (options.json) {
     print_json(explained);
     return 0;
   }
   if (options.comm) {
-    fmt::print("{}", collectives_table(explained.collectives, explained.step_seconds));
+    fmt::print("{}", collectives_table(explained.collectives, explained.step_seconds, compile_options.ranks));
     return 0;
   }
   const int64_t samples = ranks * spec.accumulate * spec.batch;

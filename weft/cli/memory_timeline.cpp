@@ -69,8 +69,9 @@ std::vector<MemoryBytes> memory_by_use(const Graph& graph, const Plan& plan) {
   std::vector<MemoryBytes> timeline(plan.steps.size(), MemoryBytes{});
   const std::vector<MemoryUse> uses = uses_of_blocks(graph, plan);
   for (size_t index = 0; index < plan.blocks.size(); ++index)
-    for (int step = plan.blocks[index].first_step; step <= plan.blocks[index].last_step; ++step)
-      timeline[static_cast<size_t>(step)][static_cast<size_t>(uses[index])] += plan.blocks[index].bytes;
+    for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step)
+      if (lives_at(plan.blocks[index], step))
+        timeline[static_cast<size_t>(step)][static_cast<size_t>(uses[index])] += plan.blocks[index].bytes;
   for (size_t step = 0; step < plan.steps.size(); ++step) {
     timeline[step][static_cast<size_t>(MemoryUse::state)] = plan.state_bytes + plan.batch_bytes;
     timeline[step][static_cast<size_t>(MemoryUse::workspace)] = align_up(plan.steps[step].workspace_bytes);
@@ -83,7 +84,7 @@ std::vector<LiveTensor> live_tensors(const Graph& graph, const Plan& plan, int s
   const std::vector<MemoryUse> uses = uses_of_blocks(graph, plan);
   for (size_t index = 0; index < plan.blocks.size(); ++index) {
     const ArenaBlock& block = plan.blocks[index];
-    if (block.first_step > step || block.last_step < step) continue;
+    if (!lives_at(block, step)) continue;
     const Value& value = graph.values()[static_cast<size_t>(block.value.index)];
     result.push_back({value.name, to_string(value.type), uses[index], block.bytes,
                       name_of_step(graph, plan, block.first_step), name_of_step(graph, plan, block.last_step),

@@ -73,6 +73,8 @@ Collective::Collective(HostGroup& host, Communicator& communicator, const Reduct
 void Collective::announce(std::span<void* const> tensors) {
   std::copy(tensors.begin(), tensors.end(), tensors_.begin());
   ++run_;
+  announced_at_ = std::chrono::steady_clock::now();
+  delivered_ = 0;
   is_under_way_ = true;
   has_work_ = host_.self() < lanes_;
   if (is_alone()) return;
@@ -152,17 +154,58 @@ void Collective::sum(int64_t begin, int64_t end) {
   });
 }
 
-void Collective::sum_to_lane() {
+std::vector<Collective::Part> Collective::split_share(int64_t most_elements) const {
+  std::vector<Part> parts;
+  Part small{.begin = share_.first, .end = share_.first};  // of what comes before the tensor
+  const auto close = [&](int64_t at) {
+    small.end = at;
+    if (small.begin < small.end) parts.push_back({.begin = small.begin, .end = small.end});
+  };
+  map_.for_each_piece(share_.first, share_.second, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
+    if (last - first < most_elements) {
+      if (at + (last - first) - small.begin > most_elements) {
+        close(at);
+        small.begin = at;
+      }
+      return;
+    }
+    close(at);
+    const int64_t units = (last - first + ElementMap::kUnit - 1) / ElementMap::kUnit;
+    const int64_t count = (last - first + most_elements - 1) / most_elements;
+    for (int64_t part = 0; part < count; ++part) {
+      const auto [begin, end] = split_range(units, static_cast<int>(part), static_cast<int>(count));
+      const int64_t from = begin * ElementMap::kUnit, to = std::min(end * ElementMap::kUnit, last - first);
+      parts.push_back(
+          {.begin = at + from, .end = at + to, .tensor = static_cast<int32_t>(tensor), .first = first + from});
+    }
+    small.begin = at + (last - first);
+  });
+  close(share_.second);
+  return parts;
+}
+
+void Collective::set_parts(std::vector<Part> parts, int64_t lane_elements) {
+  parts_ = std::move(parts);
+  bool needs_lane = false;
+  for (Part& part : parts_) {
+    if (!is_alone() || spec_.dtype != DType::f32) part.tensor = -1;
+    needs_lane = needs_lane || part.tensor < 0;
+  }
+  // Pages that are never touched take no memory.
+  if (needs_lane) lane_buffer_ = allocate_aligned(lane_elements * static_cast<int64_t>(sizeof(float)));
+}
+
+/// With the sum over the host, or with what the host gives to an all-gather.
+void Collective::fill_lane(const Part& part) {
   const auto ranks = static_cast<size_t>(host_.size());
-  auto* const lane = reinterpret_cast<float*>(lane_buffer.get());
+  float* const to = lane(part);
   if (gather_ != nullptr) {
     const int64_t own = lane_begins_[static_cast<size_t>(host_index())];
-    gather_->pack(host_index(), share_.first, share_.second, operands_, lane + own);
+    gather_->pack(host_index(), part.begin, part.end, operands_, to + own);
     return;
   }
-  map_.for_each_piece(share_.first, share_.second, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
-    sum_to_f32(spec_.dtype, std::span(sources_).subspan(tensor * ranks, ranks), lane + (at - share_.first), first,
-               last);
+  map_.for_each_piece(part.begin, part.end, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
+    sum_to_f32(spec_.dtype, std::span(sources_).subspan(tensor * ranks, ranks), to + (at - part.begin), first, last);
   });
 }
 
@@ -182,10 +225,17 @@ bool Collective::work(int threads, MessageThread* messages) {
   }
   const auto [begin, end] = share_;
   resolve();
-  if (job != nullptr) {
-    sum_to_lane();
+  if (!parts_.empty()) {
+    for (Part& part : parts_) {
+      if (part.tensor >= 0) {
+        part.job->buffer = static_cast<float*>(tensors_[static_cast<size_t>(part.tensor)]) + part.first;
+      } else {
+        fill_lane(part);
+        part.job->buffer = lane(part);
+      }
+    }
     if (gather_ != nullptr) sum(begin, end);  // other hosts' parts come later
-    messages->submit(*job);
+    for (Part& part : parts_) messages->submit(*part.job);
     return true;
   }
   const int64_t units = (end - begin) / ElementMap::kUnit;
@@ -198,7 +248,7 @@ bool Collective::work(int threads, MessageThread* messages) {
 }
 
 void Collective::finish_lane(int local) {
-  if (!is_alone()) record(local).finished.store(run_, std::memory_order_release);
+  (is_alone() ? lane_finished_ : record(local).finished).store(run_, std::memory_order_release);
 }
 
 bool Collective::collect() {
@@ -210,27 +260,31 @@ bool Collective::collect() {
       if (record(local).finished.load(std::memory_order_acquire) != run_) return false;
     copy_staged(/*in=*/false);
   }
+  if (parts_.empty()) note_time();
   is_under_way_ = false;
   return true;
 }
 
-void Collective::deliver() {
+void Collective::deliver(const Part& part) {
   const auto ranks = static_cast<size_t>(host_.size());
-  const auto* const lane = reinterpret_cast<const float*>(lane_buffer.get());
-  for (int from = 0; gather_ != nullptr && from < gather_->hosts(); ++from) {
-    const auto [begin, end] = gather_->share(from, host_.self(), lanes_);
-    const float* const part = lane + lane_begins_[static_cast<size_t>(from)];
-    if (from != host_index()) gather_->unpack(from, begin, end, part, operands_, ranks);
-  }
-  if (gather_ == nullptr)
-    map_.for_each_piece(share_.first, share_.second, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
-      scale_to_all(spec_.dtype, lane + (at - share_.first), std::span(operands_).subspan(tensor * ranks, ranks), first,
+  if (gather_ != nullptr) {
+    for (int from = 0; from < gather_->hosts(); ++from) {
+      const auto [begin, end] = gather_->share(from, host_.self(), lanes_);
+      const float* const parts = lane(part) + lane_begins_[static_cast<size_t>(from)];
+      if (from != host_index()) gather_->unpack(from, begin, end, parts, operands_, ranks);
+    }
+  } else if (part.tensor >= 0) {
+    if (factor_ != 1.0f) scale_f32(part.job->buffer, part.end - part.begin, factor_);
+  } else {
+    const float* const from = lane(part);
+    map_.for_each_piece(part.begin, part.end, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
+      scale_to_all(spec_.dtype, from + (at - part.begin), std::span(operands_).subspan(tensor * ranks, ranks), first,
                    last, factor_);
     });
-  if (is_alone())
-    lane_finished_.store(run_, std::memory_order_release);
-  else
-    finish_lane(host_.self());
+  }
+  if (++delivered_ < parts_.size()) return;
+  note_time();
+  finish_lane(host_.self());
 }
 
 int Collective::awaited_rank() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,13 +30,28 @@ class Collective {
   std::pair<int64_t, int64_t> own_share() const { return share_; }
   /// Of an all-gather; null where tensors are reduced. The share is of the row of this host's parts.
   const GatherMap* gather() const { return gather_.get(); }
-  /// With other hosts: what moves this rank's share; null where it has none. Fill it before the first run.
-  std::unique_ptr<MessageThread::Job> job;
-  std::shared_ptr<std::byte> lane_buffer;  // of f32, as many as the share
-  /// What the job does in the end.
-  void deliver();
+  /// With other hosts: a part of this rank's share, which travels by itself.
+  struct Part {
+    int64_t begin = 0, end = 0;  // of the row
+    /// Where the rank is alone on its host and a part lies in one tensor of f32, that is summed in its place: then the
+    /// tensor and where in it the part begins. Else -1.
+    int32_t tensor = -1;
+    int64_t first = 0;
+    std::unique_ptr<MessageThread::Job> job = {};
+  };
+  /// The parts of a share that have at most about `most_elements`: the same on the other hosts, whatever ranks they
+  /// have.
+  std::vector<Part> split_share(int64_t most_elements) const;
+  /// Before the first run. Allocates what they need, of all their buffers together `lane_elements`; their jobs are
+  /// filled by the caller.
+  void set_parts(std::vector<Part> parts, int64_t lane_elements);
+  std::vector<Part>& parts() { return parts_; }
+  /// What the job of a part does in the end.
+  void deliver(const Part& part);
 
   void announce(std::span<void* const> tensors);
+  /// From the announcement of the last run to when the result was there, or noticed where peers write it.
+  double last_seconds() const { return static_cast<double>(nanoseconds_.load()) * 1e-9; }
   bool is_under_way() const { return is_under_way_; }
   uint64_t start_number() const { return start_number_; }
   /// Whether this rank's part of the sum is still to be done.
@@ -64,9 +80,13 @@ class Collective {
   void copy_staged(bool in);
   void resolve();
   void sum(int64_t begin, int64_t end);
-  void sum_to_lane();
+  void fill_lane(const Part& part);
+  float* lane(const Part& part) const {
+    return reinterpret_cast<float*>(lane_buffer_.get()) + (part.begin - share_.first);
+  }
   int host_index() const;
   void finish_lane(int local);
+  void note_time() { nanoseconds_ = (std::chrono::steady_clock::now() - announced_at_).count(); }
   bool is_alone() const { return host_.size() == 1; }
 
   HostGroup& host_;
@@ -85,8 +105,15 @@ class Collective {
   int64_t staging_offset_ = 0;
   std::shared_ptr<SharedMemory> memory_;
 
+  std::vector<Part> parts_;
+  std::shared_ptr<std::byte>
+      lane_buffer_;  // of f32, as many as the share; null where all parts are summed in their places
+
+  std::chrono::steady_clock::time_point announced_at_;
+  std::atomic<int64_t> nanoseconds_ = 0;
   uint32_t run_ = 0;
   std::atomic<uint32_t> lane_finished_ = 0;  // the run, where this rank is alone on its host
+  size_t delivered_ = 0;                     // parts of the run
   uint64_t start_number_ = 0;
   bool is_under_way_ = false, has_work_ = false;
   std::vector<void*> tensors_;

@@ -21,6 +21,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kSpin{100};  // before a waiting rank sleeps
 constexpr double kSleepSeconds = 0.02;
 
+constexpr double kMessageSeconds = 2e-3;    // for which a message may hold the link,
+constexpr double kMessageCostShare = 0.02;  // unless what it costs besides is a larger part of that
+constexpr double kFewestMessageBytes = 64 << 10, kMostMessageBytes = 2 << 20;
+constexpr double kSecondsAhead = 10e-3;  // of the link, handed over to the system
+
 /// Ranks of each host, by host and then by local rank.
 std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members) {
   std::vector<std::vector<int>> hosts;
@@ -55,7 +60,8 @@ struct Collectives::Impl {
       : communicator(of), options(chosen), hosts(ranks_by_host(of.members())), host(of) {
     lanes = communicator.size();
     for (const auto& ranks : hosts) lanes = std::min(lanes, static_cast<int>(ranks.size()));
-    if (hosts.size() > 1) messages = std::make_unique<MessageThread>([this] { host.ring_all(); });
+    if (hosts.size() > 1)
+      messages = std::make_unique<MessageThread>(communicator, most_bytes_at_once(), [this] { host.ring_all(); });
   }
 
   ~Impl() {
@@ -96,6 +102,17 @@ struct Collectives::Impl {
     }
   }
 
+  void start(CollectiveId id, std::span<void* const> tensors, int64_t priority) {
+    Collective& collective = at(id);
+    check(!collective.is_under_way(), "a collective is started anew before it was awaited");
+    check(tensors.size() == collective.spec().elements.size(),
+          "a collective is started with another number of tensors");
+    for (Collective::Part& part : collective.parts()) part.job->priority = priority;
+    collective.announce(tensors);
+    if (collective.has_work()) working.push_back(&collective);
+    work();
+  }
+
   void wait(CollectiveId id) {
     Collective& collective = at(id);
     const Purpose purpose{name_of(collective.spec().kind), collective.spec().name, position};
@@ -117,6 +134,7 @@ struct Collectives::Impl {
         if (looks % 64 == 0) std::this_thread::yield();
         continue;
       }
+      if (messages != nullptr) messages->wake();
       host.own_doorbell().sleep(heard, sleep);
       patience.check(collective.awaited_rank());
       if (!host_is_alone()) require_same_order(collective, id.index);
@@ -125,10 +143,25 @@ struct Collectives::Impl {
 
   bool host_is_alone() const { return host.size() == 1; }
 
+  int64_t most_bytes_at_once() const {
+    const double bytes = kSecondsAhead * link_of_lane().bytes_per_second;
+    return static_cast<int64_t>(std::clamp(bytes, 4 * kFewestMessageBytes, 8 * kMostMessageBytes));
+  }
+
+  /// Elements of a part: of which each host sends the others messages that hold the link for a while that something
+  /// more urgent can wait, but long enough beside what a message costs.
+  int64_t most_elements(DType dtype) const {
+    const LinkCosts link = link_of_lane();
+    const double seconds = std::max(kMessageSeconds, link.message_seconds / kMessageCostShare);
+    const double bytes = std::clamp(seconds * link.bytes_per_second, kFewestMessageBytes, kMostMessageBytes);
+    return align_up(static_cast<int64_t>(bytes) * static_cast<int64_t>(hosts.size())) / size_of(dtype);
+  }
+
   /// Of a lane's share, with the link of a host divided among its lanes.
   Choice choose(DType dtype, int64_t elements) const {
-    return choose_algorithm(static_cast<int>(hosts.size()), elements, size_of(dtype), link_of_lane(),
-                            options.costs.summed_bytes_per_second, options.algorithm);
+    const int64_t most = most_elements(dtype);
+    return choose_algorithm(static_cast<int>(hosts.size()), std::min(elements, most), size_of(dtype), link_of_lane(),
+                            options.costs.summed_bytes_per_second, options.algorithm, (elements + most - 1) / most);
   }
 
   LinkCosts link_of_lane() const {
@@ -156,28 +189,34 @@ struct Collectives::Impl {
     const auto [first, last] = collective.map().share(0, lanes);
     choice = gather != nullptr ? choose_gather(dtype, *gather) : choose(dtype, last - first);
     if (host.self() >= lanes) return;
-    const auto [begin, end] = collective.own_share();
     std::vector<int> ranks;
     for (const auto& of_host : hosts) ranks.push_back(of_host[static_cast<size_t>(host.self())]);
-    const auto schedule_of = [&](int member, int lane, int64_t elements) {
-      return gather != nullptr ? make_gather_schedule(choice.algorithm, member, gather->begins_in_lane(lane, lanes))
-                               : make_schedule(choice.algorithm, member, static_cast<int>(hosts.size()), elements,
-                                               std::max<int64_t>(choice.chunk, 1));
+    std::vector<Collective::Part> parts;
+    if (gather != nullptr)
+      parts.push_back({.begin = collective.own_share().first, .end = collective.own_share().second});
+    else
+      parts = collective.split_share(most_elements(dtype));
+    const auto schedule_of = [&](const Collective::Part& part) {
+      return gather != nullptr
+                 ? make_gather_schedule(choice.algorithm, host_index(), gather->begins_in_lane(host.self(), lanes))
+                 : make_schedule(choice.algorithm, host_index(), static_cast<int>(hosts.size()), part.end - part.begin,
+                                 std::max<int64_t>(choice.chunk, 1));
     };
-    Schedule schedule = schedule_of(host_index(), host.self(), end - begin);
-    // As many tags as the longest schedule of any lane has slots, so that they agree on all ranks.
-    const Schedule longest = schedule_of(0, 0, last - first);
-    const int tag = next_tag;
-    next_tag += longest.slots;
-    collective.lane_buffer = allocate_aligned(schedule.elements * static_cast<int64_t>(sizeof(float)));
     // Parts that are gathered travel as they are.
     const DType wire = gather == nullptr ? dtype : size_of(dtype) == 4 ? DType::f32 : DType::bf16;
-    collective.job = std::make_unique<MessageThread::Job>();
-    collective.job->runner =
-        std::make_unique<ScheduleRunner>(communicator, std::move(schedule), std::move(ranks), wire, tag);
-    collective.job->buffer = reinterpret_cast<float*>(collective.lane_buffer.get());
-    collective.job->deliver = [&collective] { collective.deliver(); };
-    messages->reserve(collectives.size() + 1);
+    int64_t lane_elements = 0;
+    for (Collective::Part& part : parts) {
+      Schedule schedule = schedule_of(part);
+      const int slots = schedule.slots;
+      lane_elements = std::max(lane_elements, part.begin - collective.own_share().first + schedule.elements);
+      part.job = std::make_unique<MessageThread::Job>();
+      part.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(schedule), ranks, wire, next_tag);
+      next_tag += slots;  // members of a lane, who alone exchange messages, count alike
+    }
+    messages->reserve(parts.size());
+    collective.set_parts(std::move(parts), lane_elements);
+    for (Collective::Part& part : collective.parts())
+      part.job->deliver = [&collective, &part] { collective.deliver(part); };
   }
 };
 
@@ -214,10 +253,16 @@ CollectiveReport Collectives::report(CollectiveId id) const {
                           .lanes = impl_->lanes,
                           .between = impl_->choices[static_cast<size_t>(id.index)],
                           .predicted_seconds = 0};
+  if (impl_->messages != nullptr) {
+    const int64_t most = impl_->most_elements(collective.spec().dtype);
+    report.parts = (collective.map().share(0, impl_->lanes).second + most - 1) / most;
+  }
   report.predicted_seconds =
       impl_->predicted_in_host(collective.map().size() * size_of(collective.spec().dtype)) + report.between.seconds;
   return report;
 }
+
+double Collectives::last_seconds(CollectiveId id) const { return impl_->at(id).last_seconds(); }
 
 double Collectives::predict_seconds(DType dtype, int64_t elements) const {
   return impl_->predicted_in_host(elements * size_of(dtype)) +
@@ -246,18 +291,21 @@ std::string Collectives::describe(DType dtype, int64_t elements) const {
       choice.chunk > 0
           ? fmt::format(" by {}", human_bytes(static_cast<double>(choice.chunk * static_cast<int64_t>(size_of(dtype)))))
           : "";
+  const int64_t most = impl_->most_elements(dtype), share = (elements + impl_->lanes - 1) / impl_->lanes;
+  const std::string parts = share > most ? fmt::format(", in {} parts", (share + most - 1) / most) : "";
   return fmt::format("{}{}{}: {} hosts", in_host, in_host.empty() ? "" : ", then ", name_of(choice.algorithm),
                      impl_->hosts.size()) +
-         chunk;
+         chunk + parts;
 }
 
-void Collectives::start(CollectiveId id, std::span<void* const> tensors) {
-  Collective& collective = impl_->at(id);
-  check(!collective.is_under_way(), "a collective is started anew before it was awaited");
-  check(tensors.size() == collective.spec().elements.size(), "a collective is started with another number of tensors");
-  collective.announce(tensors);
-  if (collective.has_work()) impl_->working.push_back(&collective);
-  impl_->work();
+void Collectives::start(CollectiveId id, std::span<void* const> tensors, int64_t priority) {
+  impl_->start(id, tensors, priority);
+  if (impl_->messages != nullptr) impl_->messages->wake();
+}
+
+void Collectives::reduce(CollectiveId id, std::span<void* const> tensors) {
+  impl_->start(id, tensors, 0);
+  impl_->wait(id);
 }
 
 void Collectives::wait(CollectiveId id) {

@@ -48,8 +48,9 @@ struct CollectivesOptions {
 /// How a collective is done.
 struct CollectiveReport {
   int hosts = 1, ranks_on_host = 1;
-  int lanes = 1;   // ranks of each host that carry a share of the elements to the other hosts
-  Choice between;  // of each lane's share; seconds 0 on one host
+  int lanes = 1;      // ranks of each host that carry a share of the elements to the other hosts
+  int64_t parts = 1;  // in which a share travels, one after the other
+  Choice between;     // of each lane's share; seconds 0 on one host
   double predicted_seconds = 0;
 };
 
@@ -71,6 +72,8 @@ class Collectives {
   /// Chooses an algorithm and allocates what it needs. The same for an equal spec: such collectives run in turn.
   CollectiveId prepare(const ReductionSpec& spec);
   CollectiveReport report(CollectiveId id) const;
+  /// Of its last run: from its start on this rank to when the result was there, whoever noticed.
+  double last_seconds(CollectiveId id) const;
   /// Of an all-reduce of so many elements, as it would be chosen.
   double predict_seconds(DType dtype, int64_t elements) const;
   /// Of an all-gather of so many elements of each rank.
@@ -81,11 +84,15 @@ class Collectives {
   /// Begins to reduce the tensors in place: `tensors[i]` has spec.elements[i] elements, which nobody else reads or
   /// writes until wait() has returned. What is gathered has room for the parts of all ranks, and holds this one's. All
   /// ranks prepare and start the same collectives in the same order. Also lends a hand to those under way, as wait()
-  /// does: on a host the ranks' own threads sum, each its share.
-  void start(CollectiveId id, std::span<void* const> tensors);
+  /// does: on a host the ranks' own threads sum, each its share. `priority`: between hosts what has a lower one goes
+  /// first; the same on all ranks.
+  void start(CollectiveId id, std::span<void* const> tensors, int64_t priority = 0);
   /// Returns when this rank's tensors hold the result. Error(communication) naming rank, host and tensors where a peer
   /// is silent, late beyond the limit, or does another collective.
   void wait(CollectiveId id);
+
+  /// Both at once, without waking a thread where messages are through soon.
+  void reduce(CollectiveId id, std::span<void* const> tensors);
 
   /// For messages: "step 12 of epoch 3".
   void set_position(std::string_view position);

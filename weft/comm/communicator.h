@@ -44,13 +44,20 @@ class Communicator {
   int size() const { return static_cast<int>(members().size()); }
 
   /// Begins to send; the bytes must stay as they are until the ticket is done. What one rank sends another under one
-  /// tag (0 to 32767) arrives in the order in which it was sent. Neither blocks nor, after the first messages,
-  /// allocates.
+  /// tag (0 to kTags - 1, tags.h) arrives in the order in which it was sent. Neither blocks nor, after the first
+  /// messages, allocates.
   virtual Ticket send(int peer, int tag, std::span<const std::byte> bytes) = 0;
   /// Begins to receive a message of exactly so many bytes.
   virtual Ticket receive(int peer, int tag, std::span<std::byte> bytes) = 0;
-  /// Whether the message is through; makes all others progress too. The ticket is void after it was true.
+  /// Lets messages move; they do within calls of this class only.
+  virtual void progress() = 0;
+  /// Whether progress() has found the message to be through. The ticket is void after it was true.
   virtual bool is_done(Ticket ticket) = 0;
+  /// The same, after progress().
+  bool test(Ticket ticket) {
+    progress();
+    return is_done(ticket);
+  }
 
   /// Memory that the ranks of this host see of each other. Every rank of the host calls it with the same number of
   /// bytes, in the same order. Error(io) where the system has none left, Error(communication) where a rank does not

@@ -155,6 +155,7 @@ class Simulation {
 };
 
 constexpr int64_t kSmallestChunkBytes = 16 << 10, kLargestChunkBytes = 4 << 20;
+constexpr double kNearEnough = 1.02;
 constexpr int64_t kMostActions = 200'000;  // simulated per candidate, of all members
 
 std::vector<int64_t> chunks_of(Algorithm algorithm, int size, int64_t elements, int64_t element_bytes) {
@@ -171,6 +172,21 @@ std::vector<int64_t> chunks_of(Algorithm algorithm, int size, int64_t elements, 
   return chunks;
 }
 
+/// Seconds for which the busiest member sends, or receives.
+double busiest(const std::vector<Schedule>& schedules, const LinkCosts& link, int64_t element_bytes) {
+  double most = 0;
+  for (const Schedule& schedule : schedules) {
+    double sends = 0, receives = 0;
+    for (const Action& action : schedule.actions) {
+      const double bytes = static_cast<double>((action.end - action.begin) * element_bytes);
+      (action.kind == ActionKind::send ? sends : receives) +=
+          std::max(link.message_seconds, bytes / link.bytes_per_second);
+    }
+    most = std::max({most, sends, receives});
+  }
+  return most;
+}
+
 }  // namespace
 
 double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, double summed_elements_per_second,
@@ -179,7 +195,7 @@ double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, d
 }
 
 Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
-                        double summed_bytes_per_second, std::optional<Algorithm> only) {
+                        double summed_bytes_per_second, std::optional<Algorithm> only, int64_t count) {
   // Sums that are rounded on their way, but not where they stay, would differ between members.
   const bool doubling_is_exact = element_bytes == 4 || size <= 2;
   if (only == Algorithm::recursive_doubling && !doubling_is_exact) only = Algorithm::halving_doubling;
@@ -191,8 +207,12 @@ Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const
       std::vector<Schedule> schedules;
       for (int member = 0; member < size; ++member)
         schedules.push_back(make_schedule(algorithm, member, size, elements, chunk));
-      const double seconds = simulate(schedules, link, summed_bytes_per_second / 4, element_bytes);
-      if (best.seconds < 0 || seconds < best.seconds) best = {algorithm, chunk, seconds};
+      double seconds = simulate(schedules, link, summed_bytes_per_second / 4, element_bytes);
+      if (count > 1) seconds += static_cast<double>(count - 1) * busiest(schedules, link, element_bytes);
+      // Larger chunks are fewer messages, which cost more than the link's time.
+      const double enough =
+          best.algorithm == algorithm && chunk > best.chunk ? kNearEnough * best.seconds : best.seconds;
+      if (best.seconds < 0 || seconds < enough) best = {algorithm, chunk, seconds};
     }
   }
   return best;

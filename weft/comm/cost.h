@@ -39,9 +39,11 @@ struct Choice {
   double seconds = 0;
 };
 
-/// The cheapest for `size` members; `only` that algorithm where it is given.
+/// The cheapest for `size` members; `only` that algorithm where it is given. Of `count` all-reduces one after the
+/// other, each of so many elements, whose messages may overlap: the seconds are those of all.
 Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
-                        double summed_bytes_per_second, std::optional<Algorithm> only = std::nullopt);
+                        double summed_bytes_per_second, std::optional<Algorithm> only = std::nullopt,
+                        int64_t count = 1);
 
 /// The same of an all-gather; `begins` as in schedules/all_gather.h. An algorithm that does not gather counts as none.
 Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,

@@ -37,7 +37,7 @@ void ping_pong(Communicator& communicator, int peer, bool is_first, std::span<st
   const Purpose purpose{"measure a link", {}, {}};
   std::byte answer{};
   const auto wait = [&](Ticket ticket) {  // without sleeping: some links take less time
-    for (Patience patience(communicator, {}, purpose); !communicator.is_done(ticket);) patience.check(peer);
+    for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(peer);
   };
   if (is_first) {
     wait(communicator.send(peer, kExchangeTag, bytes));
@@ -57,11 +57,11 @@ void stream(Communicator& communicator, int peer, bool is_first, int count) {
     tickets.push_back(is_first ? communicator.send(peer, kExchangeTag, std::span(&byte, 1))
                                : communicator.receive(peer, kExchangeTag, std::span(&byte, 1)));
   for (const Ticket ticket : tickets)
-    for (Patience patience(communicator, {}, purpose); !communicator.is_done(ticket);) patience.check(peer);
+    for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(peer);
   std::byte answer{};
   const Ticket ticket = is_first ? communicator.receive(peer, kExchangeTag, std::span(&answer, 1))
                                  : communicator.send(peer, kExchangeTag, std::span(&answer, 1));
-  for (Patience patience(communicator, {}, purpose); !communicator.is_done(ticket);) patience.check(peer);
+  for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(peer);
 }
 
 /// Between two ranks, of which `first` measures. The other one's result is 0.

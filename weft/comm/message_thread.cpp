@@ -1,5 +1,7 @@
 #include "weft/comm/message_thread.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -32,8 +34,11 @@ class Idleness {
 
 }  // namespace
 
-MessageThread::MessageThread(std::function<void()> wake)
-    : wake_(std::move(wake)), thread_([this](const std::stop_token& stopped) { run(stopped); }) {}
+MessageThread::MessageThread(Communicator& communicator, int64_t most_bytes, std::function<void()> tell)
+    : communicator_(communicator),
+      most_bytes_(most_bytes),
+      tell_(std::move(tell)),
+      thread_([this](const std::stop_token& stopped) { run(stopped); }) {}
 
 MessageThread::~MessageThread() {
   thread_.request_stop();
@@ -41,19 +46,27 @@ MessageThread::~MessageThread() {
 }
 
 void MessageThread::reserve(size_t jobs) {
-  const std::lock_guard lock(work_mutex_);
-  jobs_.reserve(jobs);
+  const std::lock_guard work_lock(work_mutex_);
+  const std::lock_guard lock(mutex_);
+  reserved_ += jobs;
+  jobs_.reserve(reserved_);
+  submitted_.reserve(reserved_);
+  taken_.reserve(reserved_);
 }
 
 void MessageThread::submit(Job& job) {
   {
     const std::lock_guard lock(mutex_);
     ++under_way_;
+    submitted_.push_back(&job);
   }
+}
+
+void MessageThread::wake() {
   {
-    const std::lock_guard lock(work_mutex_);
-    job.runner->begin(job.buffer);
-    jobs_.push_back(&job);
+    const std::lock_guard lock(mutex_);
+    if (is_awake_ || under_way_ == 0) return;
+    is_awake_ = true;
   }
   bell_.notify_one();
 }
@@ -69,6 +82,7 @@ void MessageThread::rethrow() const {
 }
 
 void MessageThread::run(const std::stop_token& stopped) {
+  pthread_setname_np(pthread_self(), "weft messages");
   try {
     work(stopped);
   } catch (...) {
@@ -76,7 +90,7 @@ void MessageThread::run(const std::stop_token& stopped) {
       const std::lock_guard lock(mutex_);
       error_ = std::current_exception();
     }
-    wake_();
+    tell_();
   }
 }
 
@@ -85,7 +99,8 @@ void MessageThread::work(const std::stop_token& stopped) {
   while (!stopped.stop_requested()) {
     {
       std::unique_lock lock(mutex_);
-      bell_.wait(lock, stopped, [this] { return under_way_ > 0; });
+      if (under_way_ == 0) is_awake_ = false;
+      bell_.wait(lock, stopped, [this] { return is_awake_; });
     }
     bool has_moved = false;
     {
@@ -99,27 +114,62 @@ void MessageThread::work(const std::stop_token& stopped) {
   }
 }
 
+void MessageThread::take_submitted() {
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(submitted_, taken_);
+  }
+  for (Job* const job : taken_) {
+    job->runner->begin(job->buffer);
+    const auto place = std::upper_bound(jobs_.begin(), jobs_.end(), job->priority,
+                                        [](int64_t priority, const Job* other) { return priority < other->priority; });
+    jobs_.insert(place, job);
+  }
+  taken_.clear();
+}
+
 /// Whether anything did.
 bool MessageThread::move_messages() {
+  take_submitted();
+  send();
+  if (!jobs_.empty()) communicator_.progress();
   bool has_moved = false;
-  for (size_t i = 0; i < jobs_.size();) {
+  size_t kept = 0, delivered = 0;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
     Job& job = *jobs_[i];
     const size_t missing = job.runner->missing();
     const bool is_over = job.runner->advance();
     has_moved = has_moved || is_over || job.runner->missing() != missing;
-    if (!is_over) {
-      ++i;
-      continue;
+    if (is_over) {
+      job.deliver();
+      ++delivered;
+    } else {
+      jobs_[kept++] = &job;
     }
-    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
-    job.deliver();
+  }
+  jobs_.resize(kept);
+  if (has_moved) send();
+  if (delivered > 0) {
     {
       const std::lock_guard lock(mutex_);
-      --under_way_;
+      under_way_ -= delivered;
     }
-    wake_();
+    tell_();
   }
   return has_moved;
+}
+
+void MessageThread::send() {
+  int64_t bytes = 0;
+  for (const Job* const job : jobs_) bytes += job->runner->bytes_under_way();
+  for (Job* const job : jobs_) {
+    while (job->runner->can_send()) {
+      if (bytes >= most_bytes_) return;
+      const int64_t before = job->runner->bytes_under_way();
+      job->runner->send_next();
+      bytes += job->runner->bytes_under_way() - before;
+    }
+  }
 }
 
 }  // namespace weft::comm

@@ -1,9 +1,16 @@
 // The thread that moves messages between hosts while the rank computes. It runs any number of schedules at once, sleeps
 // while none does, and keeps what goes wrong for the thread that waits for the result. Who has nothing else to do
 // helps: so small collectives do not wait for a thread to wake up.
+//
+// The link is one, and what is handed to the system can no longer be overtaken: so no more bytes are handed over than
+// keep the link busy, and of the jobs that have something to send the most urgent goes first (Peng et al. 2019,
+// "ByteScheduler", section 4: credits). Ranks never wait for each other in a circle: all that a peer may send is
+// received as soon as a job was submitted, and a job is over only when all of it was sent, so that what a rank awaits
+// before it submits the next job is not held up by those that have submitted that one.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -20,18 +27,21 @@ class MessageThread {
   struct Job {
     std::unique_ptr<ScheduleRunner> runner;
     float* buffer = nullptr;
+    int64_t priority = 0;           // lower goes first; among equals who was submitted first
     std::function<void()> deliver;  // called on the thread when the buffer holds the sums
   };
 
-  /// `wake`: called after each delivery, and after an error.
-  explicit MessageThread(std::function<void()> wake);
+  /// Keeps the communicator, over which all schedules run. `most_bytes`: sent at once. `tell`: called after the
+  /// delivery of one job or more, and after an error.
+  MessageThread(Communicator& communicator, int64_t most_bytes, std::function<void()> tell);
   ~MessageThread();
 
-  /// Before a job is submitted for the first time: so many may be under way.
+  /// Before jobs are submitted for the first time: so many more may be under way.
   void reserve(size_t jobs);
-  /// Begins to send, then leaves the job to the thread. It stays until it was delivered.
+  /// Leaves the job to the thread, once that is woken. It stays until it was delivered.
   void submit(Job& job);
-  /// Moves what can be moved now, unless the thread is at it.
+  void wake();
+  /// Moves what can be moved now, unless the thread is at it; it need not be awake.
   void help();
   /// Throws what went wrong on the thread.
   void rethrow() const;
@@ -40,13 +50,20 @@ class MessageThread {
   void run(const std::stop_token& stopped);
   void work(const std::stop_token& stopped);
   bool move_messages();
+  void take_submitted();
+  void send();
 
-  const std::function<void()> wake_;
-  std::mutex work_mutex_;  // guards the jobs under way; taken before the other one
-  std::vector<Job*> jobs_;
+  Communicator& communicator_;
+  const int64_t most_bytes_;
+  const std::function<void()> tell_;
+  std::mutex work_mutex_;     // guards the jobs under way; taken before the other one
+  std::vector<Job*> taken_;   // just now
+  std::vector<Job*> jobs_;    // the most urgent first
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any bell_;
-  size_t under_way_ = 0;
+  std::vector<Job*> submitted_;
+  size_t reserved_ = 0, under_way_ = 0;
+  bool is_awake_ = false;
   std::exception_ptr error_;
   std::jthread thread_;  // the last member: it uses the others
 };

@@ -86,7 +86,7 @@ void Patience::pause(int awaited) {
 }
 
 void await(Communicator& communicator, Ticket ticket, int peer, const WaitLimits& limits, const Purpose& purpose) {
-  for (Patience patience(communicator, limits, purpose); !communicator.is_done(ticket);) patience.pause(peer);
+  for (Patience patience(communicator, limits, purpose); !communicator.test(ticket);) patience.pause(peer);
 }
 
 }  // namespace weft::comm

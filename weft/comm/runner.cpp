@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/comm/sum.h"
 #include "weft/comm/tags.h"
 #include "weft/tensor/tensor.h"
@@ -17,6 +18,7 @@ ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, st
       first_tag_(first_tag),
       successors_(schedule_.actions.size()),
       states_(schedule_.actions.size()) {
+  check(kFirstCollectiveTag + first_tag_ + schedule_.slots <= kTags, "more messages in a step than there are tags");
   int64_t bytes = 0;
   for (size_t a = 0; a < schedule_.actions.size(); ++a) {
     const Action& action = schedule_.actions[a];
@@ -29,12 +31,16 @@ ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, st
   scratch_ = allocate_aligned(bytes);
   under_way_.reserve(schedule_.actions.size());
   finished_.reserve(schedule_.actions.size());
+  sends_.reserve(schedule_.actions.size());
 }
 
 void ScheduleRunner::begin(float* buffer) {
   buffer_ = buffer;
   missing_ = schedule_.actions.size();
   under_way_.clear();
+  sends_.clear();
+  next_send_ = 0;
+  bytes_under_way_ = 0;
   for (size_t a = 0; a < states_.size(); ++a)
     states_[a] = {
         .missing = static_cast<int32_t>(schedule_.actions[a].after.size()), .has_arrived = false, .ticket = {}};
@@ -42,20 +48,36 @@ void ScheduleRunner::begin(float* buffer) {
     if (states_[a].missing == 0 || schedule_.actions[a].kind == ActionKind::receive_add) start(a);
 }
 
+int64_t ScheduleRunner::bytes_of(size_t a) const {
+  const Action& action = schedule_.actions[a];
+  return (action.end - action.begin) * size_of(wire_);
+}
+
+std::byte* ScheduleRunner::data_of(size_t a) const {
+  const bool is_direct = scratch_offset_[a] < 0;
+  return is_direct ? reinterpret_cast<std::byte*>(buffer_ + schedule_.actions[a].begin) : scratch(a);
+}
+
+int ScheduleRunner::tag_of(size_t a) const { return kFirstCollectiveTag + first_tag_ + schedule_.actions[a].slot; }
+
 void ScheduleRunner::start(size_t a) {
   const Action& action = schedule_.actions[a];
-  const int64_t count = action.end - action.begin;
-  const bool is_direct = scratch_offset_[a] < 0;
-  std::byte* const data = is_direct ? reinterpret_cast<std::byte*>(buffer_ + action.begin) : scratch(a);
-  const size_t bytes = static_cast<size_t>(count * size_of(wire_));
-  const int rank = ranks_[static_cast<size_t>(action.peer)];
-  const int tag = kFirstCollectiveTag + (first_tag_ + action.slot) % kCollectiveTags;
   if (action.kind == ActionKind::send) {
-    if (!is_direct) narrow_from_f32(wire_, buffer_ + action.begin, data, count);
-    states_[a].ticket = communicator_.send(rank, tag, {data, bytes});
-  } else {
-    states_[a].ticket = communicator_.receive(rank, tag, {data, bytes});
+    sends_.push_back(static_cast<int32_t>(a));
+    return;
   }
+  states_[a].ticket = communicator_.receive(ranks_[static_cast<size_t>(action.peer)], tag_of(a),
+                                            {data_of(a), static_cast<size_t>(bytes_of(a))});
+  under_way_.push_back(static_cast<int32_t>(a));
+}
+
+void ScheduleRunner::send_next() {
+  const auto a = static_cast<size_t>(sends_[next_send_++]);
+  const Action& action = schedule_.actions[a];
+  if (scratch_offset_[a] >= 0) narrow_from_f32(wire_, buffer_ + action.begin, scratch(a), action.end - action.begin);
+  states_[a].ticket = communicator_.send(ranks_[static_cast<size_t>(action.peer)], tag_of(a),
+                                         {data_of(a), static_cast<size_t>(bytes_of(a))});
+  bytes_under_way_ += bytes_of(a);
   under_way_.push_back(static_cast<int32_t>(a));
 }
 
@@ -93,6 +115,7 @@ bool ScheduleRunner::advance() {
     under_way_[i] = under_way_.back();
     under_way_.pop_back();
     state.has_arrived = true;
+    if (schedule_.actions[a].kind == ActionKind::send) bytes_under_way_ -= bytes_of(a);
     if (state.missing == 0) finish(a);
   }
   return missing_ == 0;

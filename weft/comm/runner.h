@@ -1,4 +1,5 @@
-// Executes one member's schedule over a communicator, step by step, without blocking and without allocating.
+// Executes one member's schedule over a communicator, step by step, without blocking and without allocating. Receives
+// begin as soon as they can; when a message is sent decides the caller, who has others that wait for the same link.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,14 @@ class ScheduleRunner {
 
   /// The buffer holds schedule.elements numbers, and must stay until advance() was true.
   void begin(float* buffer);
-  /// Does what can be done now; true when everything is over.
+  /// Does what can be done now, but for sending; true when everything is over.
   bool advance();
+  /// Whether there is a message to be sent now.
+  bool can_send() const { return next_send_ < sends_.size(); }
+  /// Begins to send the first of them.
+  void send_next();
+  /// Bytes of messages that are being sent.
+  int64_t bytes_under_way() const { return bytes_under_way_; }
   /// Actions that are not over.
   size_t missing() const { return missing_; }
 
@@ -32,6 +39,9 @@ class ScheduleRunner {
   };
 
   std::byte* scratch(size_t action) const { return scratch_.get() + scratch_offset_[action]; }
+  int64_t bytes_of(size_t action) const;
+  std::byte* data_of(size_t action) const;
+  int tag_of(size_t action) const;
   void start(size_t action);
   void finish(size_t action);
 
@@ -45,6 +55,9 @@ class ScheduleRunner {
   std::shared_ptr<std::byte> scratch_;
   float* buffer_ = nullptr;
   std::vector<State> states_;
+  std::vector<int32_t> sends_;  // that could begin so far, in this order
+  size_t next_send_ = 0;        // the first of them that has not begun
+  int64_t bytes_under_way_ = 0;
   std::vector<int32_t> under_way_;  // actions whose messages are
   std::vector<int32_t> finished_;   // whose successors have not been told yet
   size_t missing_ = 0;              // actions

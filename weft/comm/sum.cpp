@@ -153,6 +153,8 @@ void scale_to_all(DType dtype, const float* from, std::span<void* const> targets
   }
 }
 
+void scale_f32(float* values, int64_t count, float factor) { loops().scale(values, count, factor); }
+
 void add_to_f32(DType dtype, const void* from, float* to, int64_t count) {
   if (dtype == DType::f32)
     loops().add(f32(from), to, count);

@@ -20,6 +20,9 @@ void sum_to_f32(DType dtype, std::span<const void* const> sources, float* to, in
 void scale_to_all(DType dtype, const float* from, std::span<void* const> targets, int64_t begin, int64_t end,
                   float factor);
 
+/// values[i] *= factor
+void scale_f32(float* values, int64_t count, float factor);
+
 /// to[i] += from[i], which is of the dtype.
 void add_to_f32(DType dtype, const void* from, float* to, int64_t count);
 

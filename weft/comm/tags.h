@@ -6,8 +6,8 @@ namespace weft::comm {
 inline constexpr int kExchangeTag = 1;
 inline constexpr int kSharedMemoryTag = 2;
 inline constexpr int kSignOfLifeTag = 3;
-/// Of the collective with index i: kFirstCollectiveTag + i % kCollectiveTags, times the parts that are under way.
+/// From here on each message of each collective has its own, so that they may overtake each other.
 inline constexpr int kFirstCollectiveTag = 64;
-inline constexpr int kCollectiveTags = 32768 - kFirstCollectiveTag;
+inline constexpr int kTags = 1 << 23;  // what all implementations of MPI in use offer
 
 }  // namespace weft::comm

@@ -14,9 +14,14 @@ inline constexpr const char* kAllReduceWait = "all_reduce_wait";
 inline constexpr const char* kAllGather = "all_gather";
 inline constexpr const char* kAllGatherStart = "all_gather_start";
 inline constexpr const char* kAllGatherWait = "all_gather_wait";
+inline constexpr const char* kDeferred = "deferred";  // = true, of a wait: it may wait in the next run
+inline constexpr const char* kPriority = "priority";  // of a start: an integer, the most urgent 0
 inline constexpr int kMostTensorsInCollective = 256;
 
 inline bool is_all_reduce(const Node& node) { return node.op->name == kAllReduce; }
+inline bool is_deferred(const Node& node) {
+  return node.attributes.has(kDeferred) && node.attributes.boolean(kDeferred);
+}
 inline bool is_collective_start(const Node& node) {
   return node.op->name == kAllReduceStart || node.op->name == kAllGatherStart;
 }

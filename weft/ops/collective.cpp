@@ -57,14 +57,14 @@ OpDef all_reduce_op() {
 }
 
 /// Both halves of all_reduce, of any number of tensors of one type.
-OpDef half_op(const char* name, std::string summary, std::string from, std::string to) {
+OpDef half_op(const char* name, std::string summary, std::string from, std::string to, const AttributeSpec& own) {
   OpDef op;
   op.name = name;
   op.summary = std::move(summary);
   op.inputs = {std::move(from)};
   op.outputs = {std::move(to)};
   op.attributes = {required_attribute("number", int64_t{0}, "of the collective in its graph"),
-                   required_attribute("tensors", "", "what is reduced, for messages"), reduction_attribute()};
+                   required_attribute("tensors", "", "what is reduced, for messages"), reduction_attribute(), own};
   op.infer = same_types;
   for (int tensor = 0; tensor < kMostTensorsInCollective; ++tensor) op.in_place.emplace_back(tensor, tensor);
   const Attributes attributes{{"number", int64_t{3}}, {"tensors", "conv.weight"}};
@@ -162,10 +162,12 @@ void add_collective_ops(OpRegistry& registry) {
   registry.add(half_of_gather(kAllGatherWait, "Waits for the parts of all ranks; made by a pass only.", "pending...",
                               "y...", /*is_start=*/false));
   registry.add(all_reduce_op());
-  registry.add(
-      half_op(kAllReduceStart, "Begins to reduce tensors over all ranks; made by a pass only.", "x...", "pending..."));
+  registry.add(half_op(
+      kAllReduceStart, "Begins to reduce tensors over all ranks; made by a pass only.", "x...", "pending...",
+      attribute(kPriority, int64_t{0}, "between hosts: what has a lower one goes first, else what began first")));
   registry.add(half_op(kAllReduceWait, "Waits for tensors that are reduced over all ranks; made by a pass only.",
-                       "pending...", "y..."));
+                       "pending...", "y...",
+                       attribute(kDeferred, false, "the plan may wait in the next run, where what follows is needed")));
 }
 
 ValueId all_reduce(Graph& graph, ValueId x, const std::string& reduction, const std::string& name) {

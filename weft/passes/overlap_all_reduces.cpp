@@ -23,13 +23,18 @@ constexpr double kSlackShare = 0.02;      // of a step: ranks are not exactly as
 struct Request {
   NodeId node;
   int64_t bytes = 0;
-  size_t ready = 0;   // may start before the node at this place
-  size_t needed = 0;  // and is waited for before the node at this one
+  size_t ready = 0;              // may start before the node at this place
+  size_t needed = 0;             // and is waited for before the node at this one
+  bool only_for_states = false;  // nothing but states of the next run comes of it,
+  size_t read_next = 0;          // which the node at this place reads first
 };
 
 struct Bucket {
   std::vector<NodeId> nodes;
   size_t start = 0, wait = 0;  // before the nodes at these places
+  bool is_deferred = false;
+  size_t read_next = 0;
+  int64_t priority = 0;
 };
 
 class Overlap {
@@ -61,10 +66,12 @@ class Overlap {
       if (const Node& node = graph_.nodes()[index]; is_split_[index])
         requests[{graph_.type(node.inputs[0]).dtype, node.attributes.text("reduction")}].push_back(request_of(index));
     std::vector<Bucket> buckets;
+    const bool defers = pays_to_defer(requests);
     for (auto& [kind, list] : requests)
-      for (Bucket& bucket : choose_buckets(std::move(list))) buckets.push_back(std::move(bucket));
+      for (Bucket& bucket : choose_buckets(std::move(list), defers)) buckets.push_back(std::move(bucket));
     std::stable_sort(buckets.begin(), buckets.end(),
                      [](const Bucket& a, const Bucket& b) { return a.start < b.start; });
+    if (defers) set_priorities(buckets);
     return rebuild(buckets);
   }
 
@@ -76,7 +83,57 @@ class Overlap {
                     producer.valid() ? place_[index_of(producer)] + 1 : 0, first_late_};
     for (const NodeId reader : users_[index_of(node.outputs[0])])
       request.needed = std::min(request.needed, place_[index_of(reader)]);
+    look_behind(index, request);
     return request;
+  }
+
+  /// What comes of the result.
+  void look_behind(size_t index, Request& request) const {
+    std::vector<bool> follows(graph_.nodes().size(), false);
+    std::vector<bool> is_of_it(graph_.values().size(), false);
+    follows[index] = true;
+    request.only_for_states = true;
+    for (size_t later = index; later < graph_.nodes().size(); ++later) {
+      const Node& node = graph_.nodes()[later];
+      if (!follows[later]) continue;
+      if (later != index && is_collective(node)) request.only_for_states = false;
+      for (const ValueId output : node.outputs) {
+        is_of_it[index_of(output)] = true;
+        for (const NodeId reader : users_[index_of(output)]) follows[index_of(reader)] = true;
+      }
+    }
+    for (const GraphOutput& output : graph_.outputs())
+      if (is_of_it[index_of(output.value)]) request.only_for_states = false;
+    request.read_next = first_late_;
+    for (const StateUpdate& update : graph_.updates()) {
+      if (!is_of_it[index_of(update.value)]) continue;
+      for (const NodeId reader : users_[index_of(graph_.find_input(update.state)->value)])
+        request.read_next = std::min(request.read_next, place_[index_of(reader)]);
+    }
+  }
+
+  /// Whether the rank would have to wait for gradients after the backward part.
+  bool pays_to_defer(const std::map<std::tuple<DType, std::string>, std::vector<Request>>& requests) const {
+    if (!costs_.may_defer) return false;
+    double arrival = 0;
+    std::vector<Request> all;
+    for (const auto& [kind, list] : requests) all.insert(all.end(), list.begin(), list.end());
+    std::stable_sort(all.begin(), all.end(), [](const Request& a, const Request& b) { return a.ready < b.ready; });
+    for (const Request& request : all)
+      arrival =
+          std::max(arrival, begins_[request.ready]) + static_cast<double>(request.bytes) / costs_.bytes_per_second;
+    return arrival > (1 + kSlackShare) * begins_.back();
+  }
+
+  /// What the next run reads first goes first, but nothing before what this one waits for.
+  static void set_priorities(std::vector<Bucket>& buckets) {
+    std::vector<Bucket*> deferred;
+    for (Bucket& bucket : buckets)
+      if (bucket.is_deferred) deferred.push_back(&bucket);
+    std::stable_sort(deferred.begin(), deferred.end(),
+                     [](const Bucket* a, const Bucket* b) { return a->read_next < b->read_next; });
+    for (size_t index = 0; index < deferred.size(); ++index)
+      deferred[index]->priority = static_cast<int64_t>(index) + 1;
   }
 
   /// Requests that go together: neighbours in time.
@@ -84,6 +141,8 @@ class Overlap {
     size_t first = 0, end = 0;  // of the requests
     int64_t bytes = 0;
     size_t ready = 0, needed = 0;
+    bool only_for_states = false;
+    size_t read_next = 0;
   };
 
   /// When each of them has arrived, one after the other.
@@ -106,15 +165,23 @@ class Overlap {
         std::max(kSmallBytes, static_cast<int64_t>(costs_.latency_seconds / kLatencyShare * costs_.bytes_per_second));
     std::vector<Group> groups;
     for (size_t index = 0; index < requests.size(); ++index)
-      groups.push_back({index, index + 1, requests[index].bytes, requests[index].ready, requests[index].needed});
+      groups.push_back({index, index + 1, requests[index].bytes, requests[index].ready, requests[index].needed,
+                        requests[index].only_for_states, requests[index].read_next});
     double least = groups.empty() ? 0 : cost(groups);
     for (size_t index = 0; index + 1 < groups.size();) {
       const Group &one = groups[index], &next = groups[index + 1];
-      const Group both{one.first, next.end, one.bytes + next.bytes, next.ready, std::min(one.needed, next.needed)};
+      const Group both{one.first,
+                       next.end,
+                       one.bytes + next.bytes,
+                       next.ready,
+                       std::min(one.needed, next.needed),
+                       one.only_for_states,
+                       std::min(one.read_next, next.read_next)};
       std::vector<Group> merged = groups;
       merged[index] = both;
       merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(index) + 1);
-      const bool fits = both.bytes <= enough_bytes && both.needed >= both.ready &&
+      const bool fits = one.only_for_states == next.only_for_states && both.bytes <= enough_bytes &&
+                        both.needed >= both.ready &&
                         both.end - both.first <= static_cast<size_t>(kMostTensorsInCollective);
       const double costs = fits ? cost(merged) : 0;
       if (!fits || costs > least) {
@@ -128,7 +195,7 @@ class Overlap {
   }
 
   /// Of requests of one kind.
-  std::vector<Bucket> choose_buckets(std::vector<Request> requests) const {
+  std::vector<Bucket> choose_buckets(std::vector<Request> requests, bool defers) const {
     std::stable_sort(requests.begin(), requests.end(),
                      [](const Request& a, const Request& b) { return a.ready < b.ready; });
     const std::vector<Group> groups = choose_groups(requests);
@@ -140,7 +207,10 @@ class Overlap {
       for (size_t request = group.first; request < group.end; ++request) bucket.nodes.push_back(requests[request].node);
       const double there = arrives[index] + costs_.latency_seconds + kSlackShare * begins_.back();
       const auto place = std::lower_bound(begins_.begin(), begins_.end(), there) - begins_.begin();
-      bucket.wait = std::clamp(static_cast<size_t>(place), group.ready, group.needed);
+      bucket.is_deferred = defers && group.only_for_states;
+      bucket.read_next = group.read_next;
+      bucket.wait =
+          bucket.is_deferred ? group.needed : std::clamp(static_cast<size_t>(place), group.ready, group.needed);
       buckets.push_back(std::move(bucket));
     }
     return buckets;
@@ -164,20 +234,21 @@ class Overlap {
     return rewriter.finish();
   }
 
-  Attributes attributes_of(const Bucket& bucket, int64_t number) const {
+  Attributes start_attributes(const Bucket& bucket, int64_t number) const {
     const std::string &first = graph_.node_name(bucket.nodes.front()), &last = graph_.node_name(bucket.nodes.back());
     const std::string tensors =
         bucket.nodes.size() == 1 ? first : fmt::format("{} to {}, {} tensors", first, last, bucket.nodes.size());
     return {{"number", number},
             {"tensors", tensors},
-            {"reduction", graph_.node(bucket.nodes.front()).attributes.text("reduction")}};
+            {"reduction", graph_.node(bucket.nodes.front()).attributes.text("reduction")},
+            {kPriority, bucket.priority}};
   }
 
   std::vector<ValueId> start(Rewriter& rewriter, const Bucket& bucket, size_t number) const {
     std::vector<ValueId> operands;
     for (const NodeId node : bucket.nodes) operands.push_back(rewriter.map(graph_.node(node).inputs[0]));
     const std::vector<ValueId> pending =
-        rewriter.result().add_node(kAllReduceStart, operands, attributes_of(bucket, static_cast<int64_t>(number)),
+        rewriter.result().add_node(kAllReduceStart, operands, start_attributes(bucket, static_cast<int64_t>(number)),
                                    fmt::format("{}.start", graph_.node_name(bucket.nodes.front())));
     for (size_t index = 0; index < pending.size(); ++index)
       rewriter.result().set_layout(pending[index], graph_.type(graph_.node(bucket.nodes[index]).inputs[0]).layout);
@@ -187,7 +258,11 @@ class Overlap {
   void wait(Rewriter& rewriter, const Bucket& bucket, const std::vector<ValueId>& pending) const {
     Graph& result = rewriter.result();
     const NodeId producer = result.value(pending[0]).producer;
-    const Attributes attributes = result.node(producer).attributes;
+    const Attributes& begun = result.node(producer).attributes;
+    const Attributes attributes{{"number", begun.integer("number")},
+                                {"tensors", begun.text("tensors")},
+                                {"reduction", begun.text("reduction")},
+                                {kDeferred, bucket.is_deferred}};
     const std::vector<ValueId> there =
         result.add_node(kAllReduceWait, pending, attributes, graph_.node_name(bucket.nodes.front()));
     for (size_t index = 0; index < there.size(); ++index) {

@@ -3,7 +3,8 @@
 // one of several tensors begins only when the last of them is there (merged-gradient wait-free backpropagation: Shi et
 // al. 2019, "MG-WFBP"). Neighbours in time are merged as long as the last gradient is predicted to arrive no later for
 // it, and until latency is small beside their bytes, so that updates can begin while others travel. A wait stands where
-// its tensors are predicted to have arrived.
+// its tensors are predicted to have arrived. Where they cannot all have arrived when the backward part is over, and the
+// caller agrees, waits for gradients are left to the next run (plan/deferral.h), and what that reads first goes first.
 #pragma once
 
 #include "weft/graph/graph.h"

@@ -28,6 +28,7 @@ struct Ranks {
   int count = 1;
   double latency_seconds = 5e-5;
   double bytes_per_second = 5e9;
+  bool may_defer = false;  // whoever runs the plan finishes it before the states are read (Executor::finish)
 };
 
 /// What a pass may ask; a pass changes nothing but the graph it returns.

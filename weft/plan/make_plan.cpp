@@ -4,6 +4,7 @@
 
 #include "weft/graph/kept.h"
 #include "weft/graph/offloaded.h"
+#include "weft/plan/deferral.h"
 #include "weft/plan/memory/pack_intervals.h"
 #include "weft/plan/schedule.h"
 #include "weft/plan/storage.h"
@@ -37,15 +38,22 @@ PlannedNode plan_node(const Graph& graph, NodeId id, const Backend& backend) {
   return planned;
 }
 
-/// The life of each storage in steps; storages of graph inputs live outside the arena.
-std::vector<Interval> find_lives(const Graph& graph, const StorageMap& storage, const std::vector<NodeId>& order) {
-  std::vector<Interval> lives(storage.root.size(), Interval{-1, -1, 0, 0});
+/// The life of each storage in steps, in the next run too where deferred ones touch it; storages of graph inputs live
+/// outside the arena.
+std::vector<Interval> find_lives(const Graph& graph, const StorageMap& storage, const DeferredOrder& deferred) {
+  const std::vector<NodeId>& order = deferred.order;
+  std::vector<Interval> lives(storage.root.size(), Interval{.first = -1, .last = -1});
   for (size_t step = 0; step < order.size(); ++step) {
     const Node& node = graph.node(order[step]);
     const auto touch = [&](ValueId value) {
       Interval& life = lives[static_cast<size_t>(storage.storage(value))];
-      if (life.first < 0) life.first = static_cast<int>(step);
+      const int before = deferred.before[step];
+      if (life.first < 0) {
+        life.first = static_cast<int>(step);
+        life.again_first = std::max(before, 0);  // what is there before lives on into the next run
+      }
       life.last = static_cast<int>(step);
+      life.again_last = std::max(life.again_last, before);
     };
     for (const ValueId output : node.outputs) touch(output);
     for (const ValueId input : node.inputs) touch(input);
@@ -59,6 +67,7 @@ std::vector<Interval> find_lives(const Graph& graph, const StorageMap& storage, 
     if (!storage.is_kept[index]) continue;
     lives[index].first = 0;
     lives[index].last = end;
+    lives[index].again_last = -1;
   }
   return lives;
 }
@@ -98,11 +107,15 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
   Plan plan;
   plan.threads = threads;
   const StorageMap storage = map_storage(graph);
-  const std::vector<NodeId> order = schedule(graph, storage);
-  for (const NodeId id : order) plan.steps.push_back(plan_node(graph, id, backend));
+  const DeferredOrder ordered = defer(graph, storage, schedule(graph, storage));
+  for (size_t step = 0; step < ordered.order.size(); ++step) {
+    plan.steps.push_back(plan_node(graph, ordered.order[step], backend));
+    plan.steps.back().before = ordered.before[step];
+    plan.deferred_from += ordered.before[step] < 0 ? 1 : 0;
+  }
 
   // Arena storages and workspaces are packed together.
-  std::vector<Interval> lives = find_lives(graph, storage, order);
+  std::vector<Interval> lives = find_lives(graph, storage, ordered);
   plan.file_bytes = pack_file(storage, lives);
   std::vector<Interval> packed;
   std::vector<int> position(lives.size(), -1);
@@ -113,11 +126,17 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
     plan.blocks.push_back({.value = storage.root[index],
                            .bytes = align_up(lives[index].bytes),
                            .first_step = lives[index].first,
-                           .last_step = lives[index].last});
+                           .last_step = lives[index].last,
+                           .again_first = lives[index].again_first,
+                           .again_last = lives[index].again_last});
   }
   const size_t first_workspace = packed.size();
   for (size_t step = 0; step < plan.steps.size(); ++step)
-    packed.push_back({static_cast<int>(step), static_cast<int>(step), plan.steps[step].workspace_bytes, 0});
+    packed.push_back({.first = static_cast<int>(step),
+                      .last = static_cast<int>(step),
+                      .bytes = plan.steps[step].workspace_bytes,
+                      .again_first = std::max(plan.steps[step].before, 0),
+                      .again_last = plan.steps[step].before});
   plan.arena_bytes = pack_intervals(packed);
   for (size_t block = 0; block < plan.blocks.size(); ++block) plan.blocks[block].offset = packed[block].offset;
   const std::vector<int64_t> live = live_bytes(packed, static_cast<int>(plan.steps.size()));

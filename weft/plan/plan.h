@@ -30,9 +30,15 @@ struct Placement {
 struct ArenaBlock {
   ValueId value;  // the first of them
   int64_t offset = 0;
-  int64_t bytes = 0;                  // rounded up to kAlignment
-  int first_step = 0, last_step = 0;  // indices into Plan::steps, both included
+  int64_t bytes = 0;                     // rounded up to kAlignment
+  int first_step = 0, last_step = 0;     // indices into Plan::steps, both included
+  int again_first = 0, again_last = -1;  // the same in the next run, where deferred steps touch it
 };
+
+inline bool lives_at(const ArenaBlock& block, int step) {
+  return (block.first_step <= step && step <= block.last_step) ||
+         (block.again_first <= step && step <= block.again_last);
+}
 
 struct PlannedNode {
   NodeId node;
@@ -44,10 +50,13 @@ struct PlannedNode {
   int64_t bytes_read = 0;
   int64_t bytes_written = 0;
   int64_t live_bytes = 0;  // arena bytes alive while this node runs, its workspace included
+  /// Deferred where it is no longer negative: this step runs in the next run, before the step of that index (of
+  /// deferred_from: after all that are not deferred), or when the executor is told to finish.
+  int before = -1;
 };
 
 struct Plan {
-  std::vector<PlannedNode> steps;     // in order of execution
+  std::vector<PlannedNode> steps;     // in order of execution; those that are deferred last, by `before`
   std::vector<Placement> placements;  // per value of the graph
   std::vector<ArenaBlock> blocks;     // what the arena holds besides workspaces
   int64_t arena_bytes = 0;            // what the executor allocates
@@ -57,6 +66,7 @@ struct Plan {
   int64_t batch_bytes = 0;
   int64_t file_bytes = 0;  // on disk, not in memory: what lies between stores and loads
   int peak_step = 0;       // index into steps where live_bytes is largest
+  int deferred_from = 0;   // index into steps of the first that is deferred; their number where none is
   int threads = 1;
   /// Of memory: arena + state + batch.
   int64_t total_bytes() const { return arena_bytes + state_bytes + batch_bytes; }

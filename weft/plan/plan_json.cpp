@@ -26,6 +26,7 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
       row["workspace_offset"] = step.workspace_offset;
       row["workspace_bytes"] = step.workspace_bytes;
     }
+    if (step.before >= 0) row["deferred_before"] = step.before;
     if (!step.declined.empty()) row["declined"] = step.declined;
     steps.push_back(std::move(row));
   }
@@ -39,12 +40,18 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
                                           {"bytes", placement.bytes}};
   }
   json blocks = json::array();
-  for (const ArenaBlock& block : plan.blocks)
-    blocks.push_back({{"value", graph.values()[static_cast<size_t>(block.value.index)].name},
-                      {"offset", block.offset},
-                      {"bytes", block.bytes},
-                      {"first_step", block.first_step},
-                      {"last_step", block.last_step}});
+  for (const ArenaBlock& block : plan.blocks) {
+    json row = {{"value", graph.values()[static_cast<size_t>(block.value.index)].name},
+                {"offset", block.offset},
+                {"bytes", block.bytes},
+                {"first_step", block.first_step},
+                {"last_step", block.last_step}};
+    if (block.again_last >= 0) {
+      row["again_first"] = block.again_first;
+      row["again_last"] = block.again_last;
+    }
+    blocks.push_back(std::move(row));
+  }
   return {
       {"graph", graph.name()},
       {"threads", plan.threads},

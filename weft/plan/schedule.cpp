@@ -13,30 +13,6 @@ namespace weft {
 
 namespace {
 
-/// For each node those that must wait for it: readers of its results, and nodes that overwrite what it reads. What
-/// shares memory was chosen so that the graph's order keeps to this: readers of the old content come before, of the new
-/// after.
-std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const StorageMap& storage) {
-  const auto& nodes = graph.nodes();
-  std::vector<std::vector<int32_t>> successors(nodes.size());
-  std::vector<std::vector<int32_t>> readers(storage.root.size());  // so far
-  for (size_t index = 0; index < nodes.size(); ++index) {
-    for (const ValueId input : nodes[index].inputs)
-      if (graph.value(input).producer.valid())
-        successors[static_cast<size_t>(graph.value(input).producer.index)].push_back(static_cast<int32_t>(index));
-    if (!nodes[index].op->is_view)
-      for (const ValueId output : nodes[index].outputs) {
-        const int32_t written = storage.storage(output);
-        if (storage.root[static_cast<size_t>(written)] == output) continue;
-        for (const int32_t reader : readers[static_cast<size_t>(written)])
-          successors[static_cast<size_t>(reader)].push_back(static_cast<int32_t>(index));
-      }
-    for (const ValueId input : nodes[index].inputs)
-      readers[static_cast<size_t>(storage.storage(input))].push_back(static_cast<int32_t>(index));
-  }
-  return successors;
-}
-
 constexpr int64_t kSmallBytes = 4096;  // results that may as well lie around
 
 /// For each node: is it an update or a store, or does it compute what only updates read? Such a node runs as soon as it
@@ -172,6 +148,27 @@ std::vector<NodeId> order_nodes(const Graph& graph, const std::vector<std::vecto
 }
 
 }  // namespace
+
+std::vector<std::vector<int32_t>> find_successors(const Graph& graph, const StorageMap& storage) {
+  const auto& nodes = graph.nodes();
+  std::vector<std::vector<int32_t>> successors(nodes.size());
+  std::vector<std::vector<int32_t>> readers(storage.root.size());  // so far
+  for (size_t index = 0; index < nodes.size(); ++index) {
+    for (const ValueId input : nodes[index].inputs)
+      if (graph.value(input).producer.valid())
+        successors[static_cast<size_t>(graph.value(input).producer.index)].push_back(static_cast<int32_t>(index));
+    if (!nodes[index].op->is_view)
+      for (const ValueId output : nodes[index].outputs) {
+        const int32_t written = storage.storage(output);
+        if (storage.root[static_cast<size_t>(written)] == output) continue;
+        for (const int32_t reader : readers[static_cast<size_t>(written)])
+          successors[static_cast<size_t>(reader)].push_back(static_cast<int32_t>(index));
+      }
+    for (const ValueId input : nodes[index].inputs)
+      readers[static_cast<size_t>(storage.storage(input))].push_back(static_cast<int32_t>(index));
+  }
+  return successors;
+}
 
 std::vector<NodeId> schedule(const Graph& graph, const StorageMap& storage) {
   const auto successors = find_successors(graph, storage);

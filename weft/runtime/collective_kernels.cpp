@@ -17,31 +17,14 @@ bool gathers(const NodeSignature& node) {
   return node.op->name == kAllGather || node.op->name == kAllGatherStart || node.op->name == kAllGatherWait;
 }
 
-comm::ReductionSpec spec_of(const NodeSignature& node) {
-  comm::ReductionSpec spec;
-  const bool is_half = node.op->name != kAllReduce && node.op->name != kAllGather;
-  spec.name =
-      is_half ? fmt::format("collective {} ({})", node.attributes.integer("number"), node.attributes.text("tensors"))
-              : fmt::format("'{}'", node.name);
-  spec.dtype = node.inputs[0].dtype;
-  if (gathers(node)) {
-    spec.kind = comm::CollectiveKind::all_gather;
-    const int64_t ranks = node.attributes.integer("ranks");
-    for (const TensorType& type : node.outputs) spec.elements.push_back(type.bytes() / size_of(type.dtype) / ranks);
-    return spec;
-  }
-  spec.reduction = node.attributes.text("reduction") == "sum" ? comm::Reduction::sum : comm::Reduction::mean;
-  for (const TensorType& type : node.inputs) spec.elements.push_back(type.bytes() / size_of(type.dtype));
-  return spec;
-}
-
 class CollectiveKernel : public Kernel {
  public:
   enum class Part { start, wait, both };
 
   CollectiveKernel(Part part, std::shared_ptr<comm::Collectives> collectives, const NodeSignature& node, int threads)
-      : part_(part), collectives_(std::move(collectives)), spec_(spec_of(node)), threads_(threads) {
+      : part_(part), collectives_(std::move(collectives)), spec_(reduction_of(node)), threads_(threads) {
     for (const TensorType& type : node.inputs) bytes_.push_back(type.bytes());
+    if (node.op->name == kAllReduceStart) priority_ = node.attributes.integer(kPriority);
   }
 
   std::string name() const override { return "comm"; }
@@ -51,8 +34,8 @@ class CollectiveKernel : public Kernel {
     if (id_.index < 0) id_ = collectives_->prepare(spec_);
     if (part_ == Part::wait) collectives_->wait(id_);
     for (size_t tensor = 0; tensor < bytes_.size(); ++tensor) copy(arguments, tensor);
-    if (part_ != Part::wait) collectives_->start(id_, arguments.outputs);
-    if (part_ == Part::both) collectives_->wait(id_);
+    if (part_ == Part::start) collectives_->start(id_, arguments.outputs, priority_);
+    if (part_ == Part::both) collectives_->reduce(id_, arguments.outputs);
   }
 
  private:
@@ -72,11 +55,30 @@ class CollectiveKernel : public Kernel {
   const std::shared_ptr<comm::Collectives> collectives_;
   const comm::ReductionSpec spec_;
   comm::CollectiveId id_;
+  int64_t priority_ = 0;
   const int threads_;
   std::vector<int64_t> bytes_;  // per tensor
 };
 
 }  // namespace
+
+comm::ReductionSpec reduction_of(const NodeSignature& node) {
+  comm::ReductionSpec spec;
+  const bool is_half = node.op->name != kAllReduce && node.op->name != kAllGather;
+  spec.name =
+      is_half ? fmt::format("collective {} ({})", node.attributes.integer("number"), node.attributes.text("tensors"))
+              : fmt::format("'{}'", node.name);
+  spec.dtype = node.inputs[0].dtype;
+  if (gathers(node)) {
+    spec.kind = comm::CollectiveKind::all_gather;
+    const int64_t ranks = node.attributes.integer("ranks");
+    for (const TensorType& type : node.outputs) spec.elements.push_back(type.bytes() / size_of(type.dtype) / ranks);
+    return spec;
+  }
+  spec.reduction = node.attributes.text("reduction") == "sum" ? comm::Reduction::sum : comm::Reduction::mean;
+  for (const TensorType& type : node.inputs) spec.elements.push_back(type.bytes() / size_of(type.dtype));
+  return spec;
+}
 
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives) {
   using Part = CollectiveKernel::Part;

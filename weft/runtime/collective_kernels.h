@@ -9,7 +9,10 @@
 
 namespace weft {
 
-/// Puts them before all others. Tensors are reduced in the layout that they have, padding included.
+/// What a collective's node reduces. Tensors are reduced in the layout that they have, padding included.
+comm::ReductionSpec reduction_of(const NodeSignature& node);
+
+/// Puts them before all others.
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives);
 
 }  // namespace weft

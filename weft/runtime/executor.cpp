@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/graph/kept.h"
+#include "weft/plan/deferral.h"
 #include "weft/runtime/all_kernels.h"
 #include "weft/runtime/transfers.h"
 
@@ -43,15 +44,19 @@ struct Executor::Impl {
   const Graph& graph;
   const Plan& plan;
   std::shared_ptr<std::byte> arena;
-  Arena* shared_arena = nullptr;  // null: the arena's memory is the executor's alone
-  bool has_copies = false;        // kept ones, of the states as they are
+  Arena* shared_arena = nullptr;    // null: the arena's memory is the executor's alone
+  const std::vector<size_t> order;  // of the steps
+  bool has_copies = false;          // kept ones, of the states as they are
+  bool is_pending = false;          // what is deferred is still to be run
   std::vector<BoundStep> steps;
   std::vector<std::vector<AddressSlot>> slots;                     // per graph input
   std::vector<void*> addresses;                                    // per graph input, null: not bound
   std::vector<std::unique_ptr<std::array<std::byte, 8>>> scalars;  // per graph input, null where it is no scalar
+  std::vector<std::unique_ptr<std::array<std::byte, 8>>> latches;  // the same, as they were in the last run
   std::vector<CopyBack> copies;
 
-  Impl(const Graph& the_graph, const Plan& the_plan) : graph(the_graph), plan(the_plan) {}
+  Impl(const Graph& the_graph, const Plan& the_plan)
+      : graph(the_graph), plan(the_plan), order(order_of_run(the_plan)) {}
 
   void* address(ValueId value) const {
     const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
@@ -90,9 +95,33 @@ struct Executor::Impl {
     }
   }
 
+  bool defers() const { return plan.deferred_from < static_cast<int>(plan.steps.size()); }
+  bool is_deferred(size_t step) const { return step >= static_cast<size_t>(plan.deferred_from); }
+
+  /// What a step reads there: a deferred one the scalars of the run that left it.
+  const void* operand_address(ValueId value, size_t step) const {
+    const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
+    if (placement.where == Placement::Where::scalar && is_deferred(step))
+      return latches[static_cast<size_t>(placement.offset)]->data();
+    return address(value);
+  }
+
+  void run_step(size_t index, Profile* profile) {
+    BoundStep& step = steps[index];
+    if (!step.kernel) return;
+    if (profile == nullptr) {
+      step.kernel->run({step.inputs, step.outputs, step.workspace});
+      return;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    step.kernel->run({step.inputs, step.outputs, step.workspace});
+    profile->seconds[index] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
   void record(ValueId value, size_t step, size_t operand, bool is_output) {
     const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
     const auto where = placement.where;
+    if (where == Placement::Where::scalar) return;  // where it is, it stays
     if (where != Placement::Where::arena && where != Placement::Where::file && where != Placement::Where::unused)
       slots[static_cast<size_t>(placement.offset)].push_back({step, operand, is_output});
   }
@@ -113,9 +142,11 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
   impl_->slots.resize(graph.inputs().size());
   impl_->addresses.resize(graph.inputs().size(), nullptr);
   impl_->scalars.resize(graph.inputs().size());
+  impl_->latches.resize(graph.inputs().size());
   for (size_t index = 0; index < graph.inputs().size(); ++index)
     if (graph.inputs()[index].kind == InputKind::scalar) {
       impl_->scalars[index] = std::make_unique<std::array<std::byte, 8>>();
+      impl_->latches[index] = std::make_unique<std::array<std::byte, 8>>();
       impl_->addresses[index] = impl_->scalars[index]->data();
     }
   std::vector<std::unique_ptr<Kernel>> transfers =
@@ -137,7 +168,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
     step.is_kept = is_kept(node);
     step.workspace = impl_->arena.get() + planned.workspace_offset;
     for (size_t operand = 0; operand < node.inputs.size(); ++operand) {
-      step.inputs.push_back(impl_->address(node.inputs[operand]));
+      step.inputs.push_back(impl_->operand_address(node.inputs[operand], index));
       impl_->record(node.inputs[operand], index, operand, false);
     }
     for (size_t operand = 0; operand < node.outputs.size(); ++operand) {
@@ -161,6 +192,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
 Executor::~Executor() = default;
 
 void Executor::bind_state(State& state) {
+  check(!impl_->is_pending, "states are bound to a step that was not finished");
   impl_->has_copies = false;
   for (size_t index = 0; index < impl_->graph.inputs().size(); ++index) {
     const GraphInput& input = impl_->graph.inputs()[index];
@@ -202,20 +234,26 @@ void Executor::run(Profile* profile) {
   if (profile != nullptr) profile->seconds.resize(impl_->steps.size());
   const bool has_arena = impl_->shared_arena == nullptr || impl_->shared_arena->take(this);
   const bool has_copies = std::exchange(impl_->has_copies, false) && has_arena;
-  for (size_t index = 0; index < impl_->steps.size(); ++index) {
-    BoundStep& step = impl_->steps[index];
-    if (!step.kernel || (step.is_kept && has_copies)) continue;
-    if (profile == nullptr) {
-      step.kernel->run({step.inputs, step.outputs, step.workspace});
-      continue;
-    }
-    const auto begin = std::chrono::steady_clock::now();
-    step.kernel->run({step.inputs, step.outputs, step.workspace});
-    profile->seconds[index] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  check(!impl_->is_pending || has_copies, "another executor ran in the arena of a step that was not finished");
+  const bool has_left = std::exchange(impl_->is_pending, false);
+  for (const size_t index : impl_->order)
+    if (impl_->is_deferred(index) ? has_left : !(impl_->steps[index].is_kept && has_copies))
+      impl_->run_step(index, profile);
+  if (impl_->defers()) {
+    for (size_t index = 0; index < impl_->scalars.size(); ++index)
+      if (impl_->scalars[index] != nullptr) *impl_->latches[index] = *impl_->scalars[index];
+    impl_->is_pending = true;
   }
   for (const CopyBack& copy : impl_->copies) std::memcpy(impl_->addresses[copy.input], copy.source, copy.bytes);
   impl_->has_copies = true;
   if (profile != nullptr) ++profile->runs;
+}
+
+void Executor::finish(Profile* profile) {
+  if (!std::exchange(impl_->is_pending, false)) return;
+  if (profile != nullptr) profile->seconds.resize(impl_->steps.size());
+  for (auto index = static_cast<size_t>(impl_->plan.deferred_from); index < impl_->steps.size(); ++index)
+    impl_->run_step(index, profile);
 }
 
 Tensor Executor::output(const std::string& name) const {

@@ -39,8 +39,11 @@ class Executor {
   void set_scalar(const std::string& name, double value);
   bool has_scalar(const std::string& name) const;
 
-  /// One step. All batch inputs must be bound. `profile` may be null. Error(io) where the file of the plan fails.
+  /// One step. All batch inputs must be bound. `profile` may be null. Error(io) where the file of the plan fails. What
+  /// the plan defers runs in the next run, with the scalars of this one, or in finish().
   void run(Profile* profile = nullptr);
+  /// Runs what the last run has left. Before the states are read or bound, or another executor runs in the arena.
+  void finish(Profile* profile = nullptr);
 
   /// A graph output after run(), as a plain copy.
   Tensor output(const std::string& name) const;

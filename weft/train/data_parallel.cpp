@@ -2,8 +2,12 @@
 
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
+#include "weft/train/course.h"
+#include "weft/train/optimizers/loss_scaling.h"
 
 namespace weft::train {
+
+bool may_defer_updates(const RunSpec& spec) { return !accumulates(spec) && !scales_loss(spec); }
 
 void average_gradients(Graph& graph, std::vector<TrainedParameter>& parameters) {
   for (TrainedParameter& parameter : parameters)

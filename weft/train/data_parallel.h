@@ -6,6 +6,7 @@
 
 #include "weft/graph/graph.h"
 #include "weft/train/optimizers/optimizer.h"
+#include "weft/train/run_spec.h"
 
 namespace weft::train {
 
@@ -13,6 +14,10 @@ namespace weft::train {
 inline constexpr const char* kStop = "stop";
 /// Output: the loss of this rank's part of the batch alone.
 inline constexpr const char* kOwnLoss = "own_loss";
+
+/// Whether a step may leave updates to the next one (passes::Ranks::may_defer): not where they are a graph of their
+/// own, nor where the loop reads after each step what an update has done.
+bool may_defer_updates(const RunSpec& spec);
 
 /// Each gradient becomes the mean over the ranks.
 void average_gradients(Graph& graph, std::vector<TrainedParameter>& parameters);

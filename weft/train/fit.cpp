@@ -73,6 +73,7 @@ class Loop {
     const Stage& stage = course_.stage_of(at_.epoch);
     Executor& executor = in_.training.executor(stage.shape());
     Executor* update = in_.update != nullptr ? &in_.update->executor(stage.shape()) : nullptr;
+    running_ = &executor;
     executor.bind_state(in_.state);
     scalars_.bind(executor, update);
     consensus_.bind(executor, in_.training.compiled(stage.shape()).graph);
@@ -119,6 +120,7 @@ class Loop {
       if (stop || (!ends_epoch && save_clock_.due(at_))) save();
       if (stop) return false;
     }
+    executor.finish();
     if (at_.epoch + 1 == begun_epochs(in_.spec)) return true;
     // Batches that do not fill another step are left out.
     for (int64_t left = course_.batches_of(at_.epoch) % parts; left > 0; --left) in_.training_data.next();
@@ -158,13 +160,15 @@ class Loop {
   void record(const StepResult& result, const Stage& stage) {
     const double loss = result.loss, learning_rate = scalars_.learning_rate();
     const bool is_finite = std::isfinite(loss);
-    if (!is_finite && !result.is_skipped)
+    if (!is_finite && !result.is_skipped) {
+      running_->finish();  // nobody is left waiting
       throw SharedError(
           ErrorKind::numeric,
           fmt::format("the loss became {}{} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
                       "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
                       std::isnan(loss) ? "NaN" : "infinite", consensus_.where_not_finite(), at_.step + 1, at_.epoch + 1,
                       learning_rate));
+    }
     if (is_finite) {
       at_.loss_sum += loss * static_cast<double>(result.samples);
       at_.correct += result.correct;
@@ -252,6 +256,7 @@ class Loop {
   double elapsed() const { return seconds_before_ + now() - begin_; }
 
   void save() {
+    running_->finish();
     at_.train_seconds = elapsed();
     if (hooks_.save) hooks_.save(at_);
     save_clock_.saved();
@@ -265,6 +270,7 @@ class Loop {
   bool has_classes_ = false;  // something to be right about
   const Course course_;
   StepScalars scalars_;
+  Executor* running_ = nullptr;  // the step; it may leave something to finish
   Consensus consensus_;
   double seconds_before_ = 0, begin_ = 0;
 };

@@ -7,6 +7,7 @@
 #include "weft/base/memory.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/data_parallel.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/image_sizes.h"
 #include "weft/train/process_memory.h"
@@ -93,6 +94,7 @@ TrainingStep PreparedRun::build_training(const StepShape& shape) const {
 CompileOptions PreparedRun::training_options() const {
   CompileOptions options = compile_options(spec, backend);
   options.ranks = runtime.costs();
+  options.ranks.may_defer = may_defer_updates(spec);
   return options;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -61,6 +62,22 @@ int ranks_per_host() {
 
 }  // namespace
 
+/// A row of flags that stay where they are while it grows.
+class Flags {
+ public:
+  void grow(size_t size) {
+    check(size <= kPieces * kPiece, "too many messages at once");
+    if (std::unique_ptr<Piece>& piece = pieces_[(size - 1) / kPiece]; piece == nullptr)
+      piece = std::make_unique<Piece>();
+  }
+  std::atomic<bool>& at(size_t index) { return (*pieces_[index / kPiece])[index % kPiece]; }
+
+ private:
+  static constexpr size_t kPiece = 1024, kPieces = 4096;
+  using Piece = std::array<std::atomic<bool>, kPiece>;
+  std::array<std::unique_ptr<Piece>, kPieces> pieces_;
+};
+
 struct MpiCommunicator::Impl {
   MPI_Comm world = MPI_COMM_NULL;  // a duplicate, so that nobody else's messages meet ours
   int rank = 0;
@@ -70,14 +87,16 @@ struct MpiCommunicator::Impl {
 
   std::mutex mutex;  // of all calls to MPI, and of what follows
   std::vector<MPI_Request> requests;
-  std::vector<int64_t> unused_requests;
+  std::vector<int> unused_requests, found_requests;
+  Flags is_through;  // per request; read without the mutex
 
   std::vector<int> remote_peers;
   std::vector<MPI_Request> signs_received, signs_sent;  // per remote peer
   std::vector<uint64_t> received_signs;
   uint64_t sent_sign = 0;
   std::unique_ptr<SignsOfLife> signs_of_life;
-  bool is_open = true, is_given_up = false;
+  bool is_open = true;
+  std::atomic<bool> is_given_up = false;
 
   HostBoard& board(size_t local_rank) { return *reinterpret_cast<HostBoard*>(boards[local_rank].get()); }
 
@@ -94,10 +113,13 @@ struct MpiCommunicator::Impl {
     require_not_given_up();
     if (unused_requests.empty()) {
       requests.push_back(MPI_REQUEST_NULL);
-      unused_requests.push_back(static_cast<int64_t>(requests.size()) - 1);
+      found_requests.resize(requests.size());
+      is_through.grow(requests.size());
+      unused_requests.push_back(static_cast<int>(requests.size()) - 1);
     }
-    const int64_t index = unused_requests.back();
+    const int index = unused_requests.back();
     unused_requests.pop_back();
+    is_through.at(static_cast<size_t>(index)) = false;
     return index;
   }
 };
@@ -242,13 +264,24 @@ Ticket MpiCommunicator::receive(int peer, int tag, std::span<std::byte> bytes) {
   return {index};
 }
 
-bool MpiCommunicator::is_done(Ticket ticket) {
+void MpiCommunicator::progress() {
   const std::lock_guard lock(impl_->mutex);
   impl_->require_not_given_up();
-  int done = 0;
-  require(MPI_Test(&impl_->requests[static_cast<size_t>(ticket.id)], &done, MPI_STATUS_IGNORE), "finish a message");
-  if (done != 0) impl_->unused_requests.push_back(ticket.id);
-  return done != 0;
+  int found = 0;
+  require(MPI_Testsome(static_cast<int>(impl_->requests.size()), impl_->requests.data(), &found,
+                       impl_->found_requests.data(), MPI_STATUSES_IGNORE),
+          "finish messages");
+  if (found == MPI_UNDEFINED) return;  // none is under way
+  for (int i = 0; i < found; ++i)
+    impl_->is_through.at(static_cast<size_t>(impl_->found_requests[static_cast<size_t>(i)])) = true;
+}
+
+bool MpiCommunicator::is_done(Ticket ticket) {
+  impl_->require_not_given_up();
+  if (!impl_->is_through.at(static_cast<size_t>(ticket.id))) return false;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->unused_requests.push_back(static_cast<int>(ticket.id));
+  return true;
 }
 
 std::shared_ptr<SharedMemory> MpiCommunicator::share(int64_t bytes) {

@@ -20,6 +20,7 @@ class MpiCommunicator final : public Communicator {
   const std::vector<Member>& members() const override;
   Ticket send(int peer, int tag, std::span<const std::byte> bytes) override;
   Ticket receive(int peer, int tag, std::span<std::byte> bytes) override;
+  void progress() override;
   bool is_done(Ticket ticket) override;
   std::shared_ptr<SharedMemory> share(int64_t bytes) override;
   double seconds_silent(int peer) const override;

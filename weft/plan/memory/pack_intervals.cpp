@@ -11,6 +11,14 @@ namespace weft {
 
 namespace {
 
+bool meet(int first, int last, int other_first, int other_last) { return first <= other_last && other_first <= last; }
+
+bool live_together(const Interval& a, const Interval& b) {
+  return meet(a.first, a.last, b.first, b.last) || meet(a.again_first, a.again_last, b.first, b.last) ||
+         meet(a.first, a.last, b.again_first, b.again_last) ||
+         meet(a.again_first, a.again_last, b.again_first, b.again_last);
+}
+
 /// Places the intervals in the given order, each into the smallest gap among those placed already that it fits.
 int64_t place_in_order(std::vector<Interval>& intervals, const std::vector<int>& order) {
   std::vector<int> placed;  // sorted by offset
@@ -21,7 +29,7 @@ int64_t place_in_order(std::vector<Interval>& intervals, const std::vector<int>&
     int64_t cursor = 0, best = -1, best_gap = INT64_MAX;
     for (const int other_index : placed) {
       const Interval& other = intervals[static_cast<size_t>(other_index)];
-      if (other.last < interval.first || other.first > interval.last) continue;
+      if (!live_together(other, interval)) continue;
       const int64_t gap = other.offset - cursor;
       if (gap >= bytes && gap < best_gap) {
         best = cursor;
@@ -70,31 +78,36 @@ void improve(Placed& best, int64_t lower_bound) {
 }  // namespace
 
 std::vector<int64_t> live_bytes(const std::vector<Interval>& intervals, int steps) {
-  std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
+  std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0), again(static_cast<size_t>(steps), 0);
   for (const Interval& interval : intervals) {
     change[static_cast<size_t>(interval.first)] += align_up(interval.bytes);
     change[static_cast<size_t>(interval.last) + 1] -= align_up(interval.bytes);
+    for (int step = interval.again_first; step <= interval.again_last; ++step)
+      if (step < interval.first || step > interval.last) again[static_cast<size_t>(step)] += align_up(interval.bytes);
   }
   std::vector<int64_t> live(static_cast<size_t>(steps));
   std::partial_sum(change.begin(), change.end() - 1, live.begin());
+  std::transform(live.begin(), live.end(), again.begin(), live.begin(), std::plus<>());
   return live;
 }
 
 int64_t pack_intervals(std::vector<Interval>& intervals) {
   int steps = 0;
-  for (const Interval& interval : intervals) steps = std::max(steps, interval.last + 1);
+  for (const Interval& interval : intervals) steps = std::max({steps, interval.last + 1, interval.again_last + 1});
   const std::vector<int64_t> live = live_bytes(intervals, steps);
   const int64_t lower_bound = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
   const int peak = live.empty() ? 0 : static_cast<int>(std::max_element(live.begin(), live.end()) - live.begin());
 
   using Key = std::function<double(const Interval&)>;  // larger first
-  const auto length = [](const Interval& i) { return static_cast<double>(i.last - i.first + 1); };
+  const auto length = [](const Interval& i) {
+    return static_cast<double>(i.last - i.first + 1 + i.again_last - i.again_first + 1);
+  };
   const std::vector<Key> keys = {
       [](const Interval& i) { return static_cast<double>(i.bytes); },
       [&](const Interval& i) { return static_cast<double>(i.bytes) * length(i); },
       [&](const Interval& i) { return length(i); },
       [&](const Interval& i) {  // what stands in the peak first, the longest-lived at the bottom
-        return (i.first <= peak && peak <= i.last ? 1e9 : 0.0) + length(i);
+        return (i.lives_at(peak) ? 1e9 : 0.0) + length(i);
       },
   };
   Placed best;

@@ -12,7 +12,12 @@ namespace weft {
 struct Interval {
   int first = 0, last = 0;  // steps during which it lives, both included
   int64_t bytes = 0;
-  int64_t offset = 0;  // the result, a multiple of kAlignment
+  int64_t offset = 0;                    // the result, a multiple of kAlignment
+  int again_first = 0, again_last = -1;  // steps during which it lives besides, both included
+
+  bool lives_at(int step) const {
+    return (first <= step && step <= last) || (again_first <= step && step <= again_last);
+  }
 };
 
 /// Sets the offsets such that intervals that live at the same step never overlap. Returns the arena's size in bytes.

@@ -66,8 +66,8 @@ void require_same(comm::Communicator* ranks, const std::vector<Trait>& traits) {
 std::string fingerprint_of(const Graph& graph, const Plan& plan) {
   std::string text;
   for (const PlannedNode& step : plan.steps)
-    text += fmt::format("{} {} {} {} {}\n", graph.node_name(step.node), graph.node(step.node).op->name, step.kernel,
-                        step.workspace_offset, step.workspace_bytes);
+    text += fmt::format("{} {} {} {} {} {}\n", graph.node_name(step.node), graph.node(step.node).op->name, step.kernel,
+                        step.workspace_offset, step.workspace_bytes, step.before);
   for (size_t index = 0; index < plan.placements.size(); ++index) {
     const Placement& placement = plan.placements[index];
     text += fmt::format("{} {} {} {} {}\n", graph.values()[index].name, to_string(graph.values()[index].type),
