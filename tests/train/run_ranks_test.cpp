@@ -208,14 +208,13 @@ class RunOnSlowLinks : public RunOnRanks {
   }
 };
 
+/// Of a network of convolutions: large layers would gather rows over slow links, and round otherwise.
 TEST_F(RunOnSlowLinks, UpdatesThatTheNextStepDoesGiveTheSameBits) {
-  for (const char* model : {"lenet5", "resnet9"}) {
-    train(spec_over(1e14, model), std::string(model) + " fast");
-    train(spec_over(1e6, model), std::string(model) + " slow");
-    EXPECT_FALSE(defers(std::string(model) + " fast"));
-    EXPECT_TRUE(defers(std::string(model) + " slow"));
-    expect_same_bits(std::string(model) + " slow", std::string(model) + " fast");
-  }
+  train(spec_over(1e14, "resnet9"), "fast");
+  train(spec_over(1e6, "resnet9"), "slow");
+  EXPECT_FALSE(defers("fast"));
+  EXPECT_TRUE(defers("slow"));
+  expect_same_bits("slow", "fast");
 }
 
 TEST_F(RunOnSlowLinks, ARunThatWasStoppedGoesOnWithTheSameBits) {
