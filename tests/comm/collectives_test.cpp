@@ -271,6 +271,18 @@ TEST(Collectives, ReportHowTheyAreDone) {
   });
 }
 
+TEST(Collectives, ArePredictedAlikeOnAllRanks) {
+  const std::vector<std::string> group{"a", "a", "b"};
+  std::vector<std::pair<double, double>> seconds(group.size());
+  run_ranks(group, [&](Communicator& ranks) {
+    const Collectives collectives(ranks, {});
+    seconds[static_cast<size_t>(ranks.rank())] = {collectives.predict_seconds(DType::f32, 1 << 20),
+                                                  collectives.predict_gather_seconds(DType::f32, 1 << 20)};
+  });
+  EXPECT_EQ(seconds[1], seconds[0]);
+  EXPECT_EQ(seconds[2], seconds[0]);
+}
+
 class LostRank : public testing::TestWithParam<std::vector<std::string>> {};
 INSTANTIATE_TEST_SUITE_P(Hosts, LostRank,
                          testing::Values(std::vector<std::string>{"a", "a", "a"},

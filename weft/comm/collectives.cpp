@@ -143,6 +143,13 @@ struct Collectives::Impl {
 
   bool host_is_alone() const { return host.size() == 1; }
 
+  /// By which all ranks predict alike, as they have to, where hosts have different numbers of them.
+  int64_t most_on_host() const {
+    size_t most = 0;
+    for (const auto& ranks : hosts) most = std::max(most, ranks.size());
+    return static_cast<int64_t>(most);
+  }
+
   int64_t most_bytes_at_once() const {
     const double bytes = kSecondsAhead * link_of_lane().bytes_per_second;
     return static_cast<int64_t>(std::clamp(bytes, 4 * kFewestMessageBytes, 8 * kMostMessageBytes));
@@ -178,7 +185,7 @@ struct Collectives::Impl {
   GatherMap gather_of(DType dtype, int64_t elements) const { return {{elements}, communicator.members(), dtype}; }
 
   double predicted_in_host(int64_t bytes) const {
-    return host_is_alone() ? 0 : static_cast<double>(bytes) / options.costs.shared_bytes_per_second;
+    return most_on_host() == 1 ? 0 : static_cast<double>(bytes) / options.costs.shared_bytes_per_second;
   }
 
   /// The job that carries this rank's share to the other hosts.
@@ -271,7 +278,7 @@ double Collectives::predict_seconds(DType dtype, int64_t elements) const {
 
 double Collectives::predict_gather_seconds(DType dtype, int64_t elements) const {
   // A byte is read once and written n-1 times, not n times each.
-  return impl_->predicted_in_host(elements * impl_->host.size() * size_of(dtype)) / 2 +
+  return impl_->predicted_in_host(elements * impl_->most_on_host() * size_of(dtype)) / 2 +
          (impl_->messages == nullptr ? 0 : impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).seconds);
 }
 
