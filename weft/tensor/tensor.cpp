@@ -66,8 +66,9 @@ std::shared_ptr<std::byte> allocate_aligned(int64_t bytes) {
   const auto size = static_cast<size_t>(align_up(std::max<int64_t>(bytes, 1)));
   // Large pages spare the processor most of its searches for addresses.
   const bool is_large = size >= kLargePage;
-  void* memory = std::aligned_alloc(is_large ? kLargePage : static_cast<size_t>(kAlignment), size);
-  if (memory == nullptr) fail(ErrorKind::io, "no memory for {} bytes; choose a smaller batch or model", bytes);
+  void* memory = nullptr;
+  if (posix_memalign(&memory, is_large ? kLargePage : static_cast<size_t>(kAlignment), size) != 0)
+    fail(ErrorKind::io, "no memory for {} bytes; choose a smaller batch or model", bytes);
 #if defined(__linux__)
   if (is_large) madvise(memory, size, MADV_HUGEPAGE);  // a wish: no answer matters
 #endif
