@@ -36,6 +36,7 @@ struct BenchOptions {
   ModelChoice choice;
   std::vector<std::string> without;
   std::string autotune = "off";
+  std::string bucket;
   bool forward = false, plan_only = false, json = false;
   double seconds = 5;
 };
@@ -74,6 +75,14 @@ data::DatasetInfo info_of(const Graph& graph, const models::ModelInput& input) {
                       : info.sample_shape.rank() == 3       ? DType::u8
                                                             : DType::f32;
   return info;
+}
+
+int64_t bucket_bytes_of(const std::string& bucket) {
+  if (bucket.empty()) return 0;
+  if (bucket == "none") return 1;
+  const std::optional<int64_t> bytes = parse_bytes(bucket);
+  if (!bytes || *bytes < 1) fail(ErrorKind::usage, "--bucket {}: write bytes as 25MB, or none", bucket);
+  return *bytes;
 }
 
 int64_t reduced_bytes_of(const Graph& graph) {
@@ -177,6 +186,7 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
   CompileOptions compile_options = train::compile_options(spec, backend);
   compile_options.ranks = runtime.costs();
   compile_options.ranks.may_defer = train::may_defer_updates(spec);
+  compile_options.ranks.bucket_bytes = bucket_bytes_of(options.bucket);
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   passes::require_matches(training.graph, compile_options.precision);
@@ -269,6 +279,9 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));
+  command->add_option(
+      "--bucket", options->bucket,
+      "Of gradients that ranks reduce together: such as 25MB, or none; default: as is predicted to be best");
   command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
       ->allow_extra_args(false);
   command->add_flag("--forward", options->forward, "Inference instead of training");

@@ -161,8 +161,11 @@ class Overlap {
 
   /// Merges neighbours as long as that makes nothing later on the whole.
   std::vector<Group> choose_groups(const std::vector<Request>& requests) const {
-    const auto enough_bytes =
-        std::max(kSmallBytes, static_cast<int64_t>(costs_.latency_seconds / kLatencyShare * costs_.bytes_per_second));
+    const bool is_fixed = costs_.bucket_bytes > 0;
+    const int64_t enough_bytes =
+        is_fixed ? costs_.bucket_bytes
+                 : std::max(kSmallBytes,
+                            static_cast<int64_t>(costs_.latency_seconds / kLatencyShare * costs_.bytes_per_second));
     std::vector<Group> groups;
     for (size_t index = 0; index < requests.size(); ++index)
       groups.push_back({index, index + 1, requests[index].bytes, requests[index].ready, requests[index].needed,
@@ -183,7 +186,7 @@ class Overlap {
       const bool fits = one.only_for_states == next.only_for_states && both.bytes <= enough_bytes &&
                         both.needed >= both.ready &&
                         both.end - both.first <= static_cast<size_t>(kMostTensorsInCollective);
-      const double costs = fits ? cost(merged) : 0;
+      const double costs = fits && !is_fixed ? cost(merged) : 0;
       if (!fits || costs > least) {
         ++index;
         continue;
@@ -220,15 +223,11 @@ class Overlap {
     Rewriter rewriter(graph_);
     std::vector<std::vector<ValueId>> pending(buckets.size());
     for (size_t place = 0; place <= order_.size(); ++place) {
-      // What has arrived first may free what the next one needs.
-      for (size_t index = 0; index < buckets.size(); ++index)
-        if (buckets[index].wait == place && buckets[index].start < place)
-          wait(rewriter, buckets[index], pending[index]);
+      // What can begin does so before anything is waited for.
       for (size_t index = 0; index < buckets.size(); ++index)
         if (buckets[index].start == place) pending[index] = start(rewriter, buckets[index], index);
       for (size_t index = 0; index < buckets.size(); ++index)
-        if (buckets[index].wait == place && buckets[index].start == place)
-          wait(rewriter, buckets[index], pending[index]);
+        if (buckets[index].wait == place) wait(rewriter, buckets[index], pending[index]);
       if (place < order_.size()) rewriter.copy(node_at(order_[place]));
     }
     return rewriter.finish();
