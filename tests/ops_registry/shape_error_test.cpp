@@ -75,7 +75,8 @@ bool takes_any_rank(const OpDef& op, const OpExample& call) {
                                             "causal_mask",      "squared_norm",
                                             "all_reduce_start", "all_reduce_wait",
                                             "all_gather",       "all_gather_start",
-                                            "all_gather_wait"};
+                                            "all_gather_wait",  "pack_signs",
+                                            "top_k_select"};
   if (op.name == "reshape") {  // with an open dimension
     const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
     return std::count(dims.begin(), dims.end(), -1) > 0;

@@ -1,5 +1,7 @@
 #include "weft/ops/all.h"
 
+#include "weft/ops/compression.h"
+
 namespace weft::ops {
 
 OpRegistry make_registry() {
@@ -23,6 +25,7 @@ OpRegistry make_registry() {
   add_update_ops(registry);
   add_offload_ops(registry);
   add_collective_ops(registry);
+  add_compression_ops(registry);
   return registry;
 }
 

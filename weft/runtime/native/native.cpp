@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "weft/runtime/native/compression.h"
+
 namespace weft {
 
 namespace native {
@@ -47,6 +49,7 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_transpose(table, isa);
   add_cast(table, isa);
   add_reorder(table, isa);
+  add_compression(table, isa);
 }
 
 bool all_plain(const NodeSignature& node, std::string& why_not) {

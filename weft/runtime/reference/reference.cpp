@@ -1,6 +1,7 @@
 #include "weft/runtime/reference/reference.h"
 
 #include "weft/base/error.h"
+#include "weft/runtime/reference/compression.h"
 #include "weft/runtime/reference/widen.h"
 
 namespace weft {
@@ -64,6 +65,7 @@ void add_reference_kernels(KernelTable& table) {
   reference::add_attention(table);
   reference::add_update(table);
   reference::add_collective(table);
+  reference::add_compression(table);
 }
 
 }  // namespace weft

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "weft/runtime/kernel.h"
+#include "weft/runtime/native/isa.h"
+
+namespace weft::native {
+
+/// Of top_k_select, pack_signs, unpack_signs.
+void add_compression(KernelTable&, Isa);
+
+}  // namespace weft::native
