@@ -10,6 +10,7 @@
 #include "tests/train/fit_rig.h"
 #include "weft/base/rng.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/graph/collective.h"
 #include "weft/train/distributed/rank_runtime.h"
 
 namespace weft::train {
@@ -21,6 +22,7 @@ constexpr int kSteps = 4;
 struct Result {
   std::vector<double> losses, correct;
   std::map<std::string, std::vector<float>> state;
+  int gathers = 0;  // in the graph of a step
 };
 
 /// Rows of the global batch of a step.
@@ -40,7 +42,7 @@ Rows rows_of(int step, int64_t begin, int64_t end) {
   return rows;
 }
 
-Result train_on(RunSpec spec, comm::Communicator* communicator) {
+Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per_second = 1e9) {
   const int ranks = communicator == nullptr ? 1 : communicator->size();
   const int rank = communicator == nullptr ? 0 : communicator->rank();
   const Library library = standard_library();
@@ -51,7 +53,7 @@ Result train_on(RunSpec spec, comm::Communicator* communicator) {
   const models::ModelInput input{.batch = own, .shape = {1, kSize, kSize}, .classes = 3};
   const TrainingStep step = build_training_step(library, spec, input, {.ranks = ranks});
   CompileOptions options = compile_options(spec, backend);
-  options.ranks = {.count = ranks, .latency_seconds = 1e-5, .bytes_per_second = 1e9};
+  options.ranks = {.count = ranks, .latency_seconds = 1e-5, .bytes_per_second = bytes_per_second};
   StepCache training([&](const StepShape&) { return step.graph; }, backend, options, arena);
   StepCache update([&](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
                    backend, options, arena);
@@ -62,6 +64,8 @@ Result train_on(RunSpec spec, comm::Communicator* communicator) {
     if (in.has_scalar(name)) in.set_scalar(name, value);
   };
   Result result;
+  for (const Node& node : training.compiled(own).graph.nodes())
+    result.gathers += is_collective_start(node) && is_gather(node);
   for (int at = 0; at < kSteps; ++at) {
     const bool first = at % spec.accumulate == 0, last = (at + 1) % spec.accumulate == 0;
     const Rows rows = rows_of(at, rank * own, (rank + 1) * own);
@@ -94,10 +98,11 @@ Result train_on(RunSpec spec, comm::Communicator* communicator) {
   return result;
 }
 
-std::vector<Result> train_on_ranks(const RunSpec& spec, const std::vector<std::string>& hosts) {
+std::vector<Result> train_on_ranks(const RunSpec& spec, const std::vector<std::string>& hosts,
+                                   double bytes_per_second = 1e9) {
   std::vector<Result> results(hosts.size());
   comm::run_ranks(hosts, [&](comm::Communicator& communicator) {
-    results[static_cast<size_t>(communicator.rank())] = train_on(spec, &communicator);
+    results[static_cast<size_t>(communicator.rank())] = train_on(spec, &communicator, bytes_per_second);
   });
   return results;
 }
@@ -150,6 +155,21 @@ TEST_P(DataParallel, SumsOfSeveralBatchesAreReducedBeforeTheUpdate) {
   spec.accumulate = 2;
   const Result one = train_on(spec, nullptr);
   for (const Result& rank : train_on_ranks(spec, GetParam())) expect_close(one, rank, 2e-4);
+}
+
+TEST_P(DataParallel, RowsThatAreGatheredGiveTheSameGradients) {
+  constexpr double kSlow = 1e7, kFast = 1e12;
+  RunSpec spec = spec_of("lenet5");
+  const Result one = train_on(spec, nullptr);
+  EXPECT_EQ(train_on_ranks(spec, GetParam(), kFast)[0].gathers, 0);
+  const std::vector<Result> ranks = train_on_ranks(spec, GetParam(), kSlow);
+  EXPECT_GE(ranks[0].gathers, 4) << "two layers are large enough";
+  for (const Result& rank : ranks) {
+    expect_close(one, rank, 2e-4);
+    EXPECT_EQ(rank.state, ranks[0].state);
+  }
+  spec.late_multiply = false;
+  EXPECT_EQ(train_on_ranks(spec, GetParam(), kSlow)[0].gathers, 0);
 }
 
 TEST_P(DataParallel, TheNormOfAllGradientsIsThatOfTheirMeans) {

@@ -182,7 +182,8 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
                                    train::agreed_costs(communicator, spec.cluster));
   const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),
                              train::tuning_of(train::parse_autotune(options.autotune), spec.threads, note));
-  const train::TrainingStep training = train::build_training_step(library, spec, input, {.ranks = ranks});
+  const train::TrainingStep training =
+      train::build_training_step(library, spec, input, {.ranks = ranks, .costs = runtime.costs()});
   CompileOptions compile_options = train::compile_options(spec, backend);
   compile_options.ranks = runtime.costs();
   compile_options.ranks.may_defer = train::may_defer_updates(spec);

@@ -371,7 +371,8 @@ int explain_command(const train::Library& library, const ExplainOptions& options
                              options.autotune
                                  ? train::tuning_of(train::parse_autotune(*options.autotune), spec.threads, note)
                                  : train::tuning_of_run(run, note));
-  const train::TrainingStep training = train::build_training_step(library, spec, input, {.ranks = ranks});
+  const train::TrainingStep training =
+      train::build_training_step(library, spec, input, {.ranks = ranks, .costs = runtime.costs()});
   train::choose_precision(spec, options.precision, backend, note);
   CompileOptions compile_options = train::compile_options(spec, backend);
   auto& disabled = compile_options.passes.disabled;

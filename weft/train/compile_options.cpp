@@ -84,6 +84,7 @@ CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
   Exceptions exceptions = parse_exceptions(spec);
   // Winograd's kernels for f32 buy time with workspace, which a limit has better uses for.
   if (!spec.memory_limit.empty() && spec.precision == "f32") exceptions.passes.push_back("filter_by_tiles");
+  if (!spec.late_multiply) exceptions.passes.push_back("late_multiply");
   return {.passes = {.disabled = std::move(exceptions.passes), .stop_after = {}, .on_graph = {}},
           .precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
           .threads = static_cast<int>(spec.threads),

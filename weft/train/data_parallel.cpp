@@ -9,11 +9,6 @@ namespace weft::train {
 
 bool may_defer_updates(const RunSpec& spec) { return !accumulates(spec) && !scales_loss(spec); }
 
-void average_gradients(Graph& graph, std::vector<TrainedParameter>& parameters) {
-  for (TrainedParameter& parameter : parameters)
-    parameter.gradient = ops::all_reduce(graph, parameter.gradient, "mean", "all_reduce/" + parameter.name);
-}
-
 Graph average_statistics(const Graph& graph) {
   Rewriter rewriter(graph);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {

@@ -2,10 +2,7 @@
 // batch, and all of them go on with the means, so that their states stay equal.
 #pragma once
 
-#include <vector>
-
 #include "weft/graph/graph.h"
-#include "weft/train/optimizers/optimizer.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::train {
@@ -18,9 +15,6 @@ inline constexpr const char* kOwnLoss = "own_loss";
 /// Whether a step may leave updates to the next one (passes::Ranks::may_defer): not where they are a graph of their
 /// own, nor where the loop reads after each step what an update has done.
 bool may_defer_updates(const RunSpec& spec);
-
-/// Each gradient becomes the mean over the ranks.
-void average_gradients(Graph& graph, std::vector<TrainedParameter>& parameters);
 
 /// The graph with running averages of what is averaged over the ranks first.
 Graph average_statistics(const Graph& graph);

@@ -8,8 +8,10 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/comm/exchange.h"
 #include "weft/train/course.h"
 #include "weft/train/distributed/consensus.h"
+#include "weft/train/distributed/shared_errors.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/optimizers/ema.h"
@@ -50,7 +52,8 @@ class Loop {
         save_clock_(inputs.spec.checkpoint),
         course_(in_.spec, in_.training_data.dataset().size()),
         scalars_(in_.spec, course_, rank_of(in_.ranks)),
-        consensus_(in_.ranks, hooks.stop_requested) {
+        consensus_(in_.ranks, hooks.stop_requested),
+        errors_(in_.collectives, in_.state) {
     has_classes_ = has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
@@ -117,7 +120,7 @@ class Loop {
       record(result, stage);
       const bool stop = consensus_.stops();
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
-      if (stop || (!ends_epoch && save_clock_.due(at_))) save();
+      if (stop || (!ends_epoch && is_save_due())) save();
       if (stop) return false;
     }
     executor.finish();
@@ -231,7 +234,7 @@ class Loop {
       metrics.test_r2 = evaluation.r2;
     }
     at_.plateau = after_epoch(at_.plateau, in_.spec.schedule, metrics);
-    const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || save_clock_.due(at_);
+    const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || is_save_due();
     ++at_.epoch;
     at_.step_in_epoch = 0;
     at_.loss_sum = at_.correct = at_.epoch_seconds = at_.epoch_wait_seconds = 0;
@@ -253,10 +256,19 @@ class Loop {
 
   bool is_due(int64_t every_epochs) const { return every_epochs > 0 && (at_.epoch + 1) % every_epochs == 0; }
 
+  /// By steps or seconds. Where all ranks have something to do before a checkpoint, all of them save together.
+  bool is_save_due() {
+    double due = save_clock_.due(at_) ? 1 : 0;
+    if (errors_.exist() && in_.spec.checkpoint.every_seconds > 0)
+      comm::all_reduce_max(*in_.ranks, {&due, 1}, "time of the next checkpoint");
+    return due > 0;
+  }
+
   double elapsed() const { return seconds_before_ + now() - begin_; }
 
   void save() {
     running_->finish();
+    errors_.average();
     at_.train_seconds = elapsed();
     if (hooks_.save) hooks_.save(at_);
     save_clock_.saved();
@@ -272,6 +284,7 @@ class Loop {
   StepScalars scalars_;
   Executor* running_ = nullptr;  // the step; it may leave something to finish
   Consensus consensus_;
+  SharedErrors errors_;
   double seconds_before_ = 0, begin_ = 0;
 };
 

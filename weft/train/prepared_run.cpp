@@ -88,7 +88,7 @@ StepShape PreparedRun::own_part(const StepShape& shape) const {
 
 TrainingStep PreparedRun::build_training(const StepShape& shape) const {
   return build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
-                             {.ranks = share.shares});
+                             {.ranks = share.shares, .costs = runtime.costs()});
 }
 
 CompileOptions PreparedRun::training_options() const {

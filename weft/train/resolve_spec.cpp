@@ -142,6 +142,11 @@ void resolve(RunSpec& spec) {
   check_schedule(spec);
   check_momentum_schedule(spec.optimizer);
   check_stages(spec);
+  if (spec.compression.method != "none" && scales_loss(spec))
+    fail(ErrorKind::usage,
+         "compression.method = '{}' keeps what it leaves out, which a gradient that is not finite would spoil: set "
+         "loss_scaling.mode=none, or compute in bf16 or f32",
+         spec.compression.method);
   if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))
     fail(ErrorKind::usage, "memory_limit = '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB", spec.memory_limit);
   if (parse_bytes(spec.offload_rate).value_or(0) <= 0)

@@ -128,6 +128,15 @@ struct LookaheadSpec {
   friend bool operator==(const LookaheadSpec&, const LookaheadSpec&) = default;
 };
 
+/// How ranks make the gradients that they exchange smaller (compression.h).
+struct CompressionSpec {
+  std::string method = "none";   // none | auto | bf16 | powersgd | top_k | one_bit
+  std::string tensors = "paid";  // paid: where it is predicted to pay | all: wherever it can be done
+  int64_t rank = 4;              // powersgd: columns of the products
+  double share = 0.01;           // top_k: of the elements
+  friend bool operator==(const CompressionSpec&, const CompressionSpec&) = default;
+};
+
 struct LossSpec {
   double label_smoothing = 0;
   friend bool operator==(const LossSpec&, const LossSpec&) = default;
@@ -190,7 +199,8 @@ struct RunSpec {
   std::string memory_limit;          // "1.5GB": of all that is planned; empty: what the machine has
   std::string offload;               // directory of a file for what the limit leaves no place for; empty: there is none
   std::string offload_rate = "1GB";  // of that file per second, each way, as predictions assume
-  std::string cluster;  // file of `weft cluster probe`, by which several ranks plan; empty: defaults, or measured
+  std::string cluster;        // file of `weft cluster probe`, by which several ranks plan; empty: defaults, or measured
+  bool late_multiply = true;  // several ranks may gather rows of layers in place of reducing their gradients
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use
   std::string precision = "f32";
@@ -203,6 +213,7 @@ struct RunSpec {
   MetricsSpec metrics;
   EmaSpec ema;
   LookaheadSpec lookahead;
+  CompressionSpec compression;
   LossSpec loss;
   LossScalingSpec loss_scaling;
   AugmentSpec augment;

@@ -1,6 +1,7 @@
 #include "weft/train/standing.h"
 
 #include "weft/train/checkpoint/store.h"
+#include "weft/train/compression.h"
 #include "weft/train/distributed/shared_state.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/initial_weights.h"
@@ -54,6 +55,7 @@ Standing standing_of(const PreparedRun& run, const std::filesystem::path& checkp
     standing.manifest = parse_manifest(manifest, checkpoint.string());
   }
   if (from_files) take_first_state(run.ranks, standing.state);
+  renew_compression_slots(run.step.slots, standing.state);
   return standing;
 }
 

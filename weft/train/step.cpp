@@ -7,6 +7,7 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
+#include "weft/train/compression.h"
 #include "weft/train/counted_labels.h"
 #include "weft/train/course.h"
 #include "weft/train/data_parallel.h"
@@ -74,22 +75,33 @@ std::vector<SlotSpec> accumulate_gradients(Graph& graph, const std::vector<Train
   return slots;
 }
 
+void add_slots(std::vector<SlotSpec>& slots, const std::vector<SlotSpec>& more) {
+  slots.insert(slots.end(), more.begin(), more.end());
+}
+
+CompressionCosts compression_costs(const RunSpec& spec, const TrainingStepOptions& options) {
+  CompressionCosts costs{options.costs, parse_dtype(spec.precision).value_or(DType::f32),
+                         static_cast<int>(std::max<int64_t>(spec.threads, 1))};
+  costs.ranks.count = options.ranks;
+  return costs;
+}
+
 /// The update in a graph of its own, whose gradients are the sums that were collected.
 Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedParameter> trained,
-                   const std::vector<std::string>& statistics, int ranks, std::vector<SlotSpec>& slots) {
+                   const std::vector<std::string>& statistics, const CompressionCosts& costs,
+                   std::vector<SlotSpec>& slots) {
   Graph graph(step.registry(), spec.model.name + " update");
   for (TrainedParameter& parameter : trained) {
     const TensorType type = step.type(parameter.value);
     parameter.value = graph.add_input(InputKind::parameter, parameter.name, type);
     parameter.gradient = graph.add_input(InputKind::state, slot_name(kGradientSumSlot, parameter.name), type);
   }
-  if (ranks > 1) average_gradients(graph, trained);
+  if (costs.ranks.count > 1) add_slots(slots, exchange_gradients(graph, trained, spec.compression, costs));
   if (spec.ema.decay > 0)
     for (const std::string& name : statistics)
       graph.add_input(InputKind::state, name, step.type(step.find_input(name)->value));
-  const std::vector<SlotSpec> more = add_update(graph, spec, trained, statistics, "update");
-  slots.insert(slots.end(), more.begin(), more.end());
-  return graph;
+  add_slots(slots, add_update(graph, spec, trained, statistics, "update"));
+  return compress_early(graph);
 }
 
 /// Of all ranks together.
@@ -149,18 +161,20 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
   const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets);
   for (size_t index = 0; index < trained.size(); ++index) trained[index].gradient = gradients[index];
-  if (ranks > 1 && !accumulates(spec)) average_gradients(graph, trained);
+  const CompressionCosts costs = compression_costs(spec, options);
+  std::vector<SlotSpec> slots;
+  if (ranks > 1 && !accumulates(spec)) slots = exchange_gradients(graph, trained, spec.compression, costs);
   for (size_t index = 0; index < trained.size(); ++index) {
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
   }
   const std::vector<std::string> statistics = statistics_of(model.parameters);
-  const auto finished = [&] { return ranks > 1 ? average_statistics(graph) : std::move(graph); };
+  const auto finished = [&] { return ranks > 1 ? compress_early(average_statistics(graph)) : std::move(graph); };
   if (!accumulates(spec)) {
-    std::vector<SlotSpec> slots = add_update(graph, spec, trained, statistics, "step");
+    add_slots(slots, add_update(graph, spec, trained, statistics, "step"));
     return {finished(), std::move(model.parameters), std::move(slots)};
   }
-  std::vector<SlotSpec> slots = accumulate_gradients(graph, trained);
-  Graph update = build_update(graph, spec, trained, statistics, ranks, slots);
+  slots = accumulate_gradients(graph, trained);
+  Graph update = build_update(graph, spec, trained, statistics, costs, slots);
   return {finished(), std::move(model.parameters), std::move(slots), std::move(update)};
 }
 

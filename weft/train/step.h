@@ -10,6 +10,7 @@
 #include "weft/data/loader.h"
 #include "weft/graph/graph.h"
 #include "weft/models/model.h"
+#include "weft/passes/pipeline.h"
 #include "weft/runtime/executor.h"
 #include "weft/runtime/state.h"
 #include "weft/train/library.h"
@@ -29,6 +30,7 @@ struct TrainingStepOptions {
   bool gradient_outputs = false;  // also outputs "gradient.NAME" (of the scaled loss, where the spec scales it), for
                                   // comparison with other programs
   int ranks = 1;                  // that train together, each on a part of every batch
+  passes::Ranks costs = {};       // of their links, by which compression is chosen
 };
 
 /// Batch inputs as the model has them. The loss is cross-entropy where the labels are classes or tokens, the mean
