@@ -1,9 +1,12 @@
 // Whole runs on several ranks, which here are threads: they are the run of one process.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/support/files_for_tests.h"
 #include "tests/train/drawn_data.h"
@@ -31,6 +34,16 @@ Library library_of(const data::DatasetInfo& info, int64_t training = kTraining, 
                     }});
   return library;
 }
+
+/// Whose reader takes 2 ms per sample.
+class SlowData : public DrawnData {
+ public:
+  using DrawnData::DrawnData;
+  void get(const data::SampleKey& key, std::span<uint8_t> sample) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    DrawnData::get(key, sample);
+  }
+};
 
 data::DatasetInfo images() { return {.name = "drawn", .sample_shape = {1, 16, 16}, .classes = 3}; }
 data::DatasetInfo values() {
@@ -131,6 +144,43 @@ TEST_F(RunOnRanks, AccumulatedAndAugmentedBatchesToo) {
     on_ranks(count,
              [&](const RunOptions& options) { return start_run(library, run, path(std::to_string(count)), options); });
   expect_same_curves("2", "1");
+}
+
+TEST_F(RunOnRanks, ARankThatKeepsTheOthersWaitingIsNamed) {
+  const Library usual = library_of(images());
+  Library slow = standard_library();
+  slow.add_data({.name = "drawn",
+                 .form = "drawn:",
+                 .summary = "",
+                 .open = [](const data::DataSpec&, data::Split split, const std::string&) {
+                   return std::make_unique<SlowData>(images(), split == data::Split::train ? kTraining : kTest);
+                 }});
+  std::vector<std::string> notes;
+  std::mutex mutex;
+  // 64 ms per step: some seconds.
+  const RunOutcome outcome = on_ranks(2, [&](RunOptions options) {
+    options.note = [&](const std::string& line) {
+      const std::lock_guard lock(mutex);
+      notes.push_back(line);
+    };
+    RunSpec run = spec("lenet5", 24);
+    run.evaluation.every_epochs = 0;
+    return start_run(options.ranks->rank() == 1 ? slow : usual, run, path("run"), options);
+  });
+  ASSERT_EQ(outcome.summary.rank_step_seconds.size(), 2u);
+  EXPECT_GT(outcome.summary.rank_step_seconds[1], 2 * outcome.summary.rank_step_seconds[0]);
+  const auto named = records("run", "rank_pace");
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].at("rank"), 1);
+  EXPECT_EQ(named[0].at("host"), "host");
+  EXPECT_EQ(named[0].at("is_slow"), true);
+  EXPECT_GT(named[0].at("own_seconds").get<double>(), 0.05);
+  EXPECT_GT(named[0].at("input_wait_seconds").get<double>(), 0.03);
+  int said = 0;
+  for (const std::string& note : notes)
+    said +=
+        note.starts_with("rank 1 on host 'host' takes ") && note.find(" it waits for its batches") != std::string::npos;
+  EXPECT_EQ(said, 1);
 }
 
 TEST_F(RunOnRanks, MetricsAndSummaryAreGlobal) {

@@ -51,6 +51,7 @@ struct Collectives::Impl {
   int lanes = 0;
   std::string position;
   int next_tag = 0;
+  Clock::duration waited{};
   std::vector<std::unique_ptr<Collective>> collectives;
   std::vector<Choice> choices;
   std::vector<Collective*> working;         // started, with this rank's share not summed, in the order of their starts
@@ -312,13 +313,17 @@ void Collectives::start(CollectiveId id, std::span<void* const> tensors, int64_t
 
 void Collectives::reduce(CollectiveId id, std::span<void* const> tensors) {
   impl_->start(id, tensors, 0);
-  impl_->wait(id);
+  wait(id);
 }
 
 void Collectives::wait(CollectiveId id) {
   check(impl_->at(id).is_under_way(), "a collective is awaited that was not started");
+  const Clock::time_point begin = Clock::now();
   impl_->wait(id);
+  impl_->waited += Clock::now() - begin;
 }
+
+double Collectives::waited_seconds() const { return std::chrono::duration<double>(impl_->waited).count(); }
 
 void Collectives::set_position(std::string_view position) { impl_->position.assign(position); }
 

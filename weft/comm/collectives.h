@@ -94,6 +94,9 @@ class Collectives {
   /// Both at once, without waking a thread where messages are through soon.
   void reduce(CollectiveId id, std::span<void* const> tensors);
 
+  /// In all, in which wait() had nothing to do but to wait for other ranks and for messages.
+  double waited_seconds() const;
+
   /// For messages: "step 12 of epoch 3".
   void set_position(std::string_view position);
 

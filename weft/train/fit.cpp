@@ -12,6 +12,7 @@
 #include "weft/train/course.h"
 #include "weft/train/distributed/consensus.h"
 #include "weft/train/distributed/shared_errors.h"
+#include "weft/train/distributed/step_times.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/optimizers/ema.h"
@@ -53,7 +54,8 @@ class Loop {
         course_(in_.spec, in_.training_data.dataset().size()),
         scalars_(in_.spec, course_, rank_of(in_.ranks)),
         consensus_(in_.ranks, hooks.stop_requested),
-        errors_(in_.collectives, in_.state) {
+        errors_(in_.collectives, in_.state),
+        step_times_(in_.ranks) {
     has_classes_ = has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
@@ -67,7 +69,7 @@ class Loop {
       stopped = !run_steps() || !finish_epoch();
     }
     at_.train_seconds = elapsed();
-    return {at_, !stopped};
+    return {at_, !stopped, step_times_.means()};
   }
 
  private:
@@ -87,14 +89,14 @@ class Loop {
     const double rate_factor = scaled_rate(in_.spec, stage);
     while (at_.step_in_epoch < steps) {
       tell_position();
-      const double begin = now(), waited = in_.training_data.wait_seconds();
+      const double begin = now(), waited = in_.training_data.wait_seconds(), waited_for_ranks = rank_wait_seconds();
       const int64_t skipped = loss_scale.is_used() ? loss_scale.skipped() : 0;
       StepResult result;
       for (int64_t part = 0; part < parts; ++part) {
         const data::Batch& batch = in_.training_data.next();
         bind_batch(executor, batch);
         scalars_.set({at_.step, part, parts, at_.plateau.factor * rate_factor});
-        consensus_.before_batch();
+        consensus_.before_batch(step_times_.is_due());
         executor.run();
         consensus_.after_batch();
         result.loss += static_cast<double>(executor.scalar_output("loss")) / static_cast<double>(parts);
@@ -118,7 +120,10 @@ class Loop {
         result.skipped_steps = loss_scale.skipped();
       }
       record(result, stage);
+      step_times_.add(
+          {.step = result.seconds - (rank_wait_seconds() - waited_for_ranks), .input_wait = result.wait_seconds});
       const bool stop = consensus_.stops();
+      if (!stop && consensus_.exchanges()) exchange_times();
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
       if (stop || (!ends_epoch && is_save_due())) save();
       if (stop) return false;
@@ -128,6 +133,13 @@ class Loop {
     // Batches that do not fill another step are left out.
     for (int64_t left = course_.batches_of(at_.epoch) % parts; left > 0; --left) in_.training_data.next();
     return true;
+  }
+
+  double rank_wait_seconds() const { return in_.collectives == nullptr ? 0 : in_.collectives->waited_seconds(); }
+
+  void exchange_times() {
+    for (const RankPace& pace : step_times_.exchange())
+      if (hooks_.on_rank_pace) hooks_.on_rank_pace(at_.step, pace);
   }
 
   /// For what waits of ranks have to say.
@@ -285,6 +297,7 @@ class Loop {
   Executor* running_ = nullptr;  // the step; it may leave something to finish
   Consensus consensus_;
   SharedErrors errors_;
+  StepTimes step_times_;
   double seconds_before_ = 0, begin_ = 0;
 };
 

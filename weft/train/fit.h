@@ -8,6 +8,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/data/loader.h"
 #include "weft/runtime/state.h"
+#include "weft/train/distributed/slow_ranks.h"
 #include "weft/train/metrics.h"
 #include "weft/train/run_spec.h"
 #include "weft/train/step_cache.h"
@@ -21,6 +22,8 @@ struct Hooks {
   std::function<void(const EpochMetrics&)> tell_epoch = {};  // after it: for people
   /// To make a checkpoint: when the spec says so, after the last epoch, and before an interrupted loop returns.
   std::function<void(const Position&)> save;
+  /// After so many steps: a rank of several that became slow, or fast again.
+  std::function<void(int64_t step, const RankPace&)> on_rank_pace = {};
   std::function<bool()> stop_requested;  // asked after each step and each batch of an evaluation
 };
 
@@ -41,6 +44,8 @@ struct FitInputs {
 struct FitResult {
   Position position;
   bool finished = false;  // false: stopped by stop_requested
+  /// By rank, mean seconds per step without waits for the others; empty where they have not been exchanged.
+  std::vector<double> rank_step_seconds = {};
 };
 
 /// Goes from `position` to the end of the last epoch. Error(numeric) naming step and learning rate where the loss is no

@@ -109,4 +109,13 @@ void MetricsLog::add(const EpochMetrics& m) {
       line, m.train_seconds, m.item, m.items_per_second, m.step_seconds, m.input_wait_seconds));
 }
 
+void MetricsLog::add(int64_t step, const RankPace& pace, const std::string& host) {
+  append(fmt::format(
+      R"({{"kind":"rank_pace","step":{},"rank":{},"host":{},"is_slow":{},"own_seconds":{},"others_seconds":{},)"
+      R"("input_wait_seconds":{}}})"
+      "\n",
+      step, pace.rank, nlohmann::json(host).dump(), pace.is_slow, number(pace.own.step), number(pace.others_step),
+      number(pace.own.input_wait)));
+}
+
 }  // namespace weft::train

@@ -6,15 +6,20 @@
 // where the momentum has a schedule, "momentum" what it is. Where clip.norm or metrics.gradient_norm is set, step
 // records have "gradient_norm", as it was before it was bounded. Of a language model evaluated epochs have
 // "test_perplexity"; of predicted values "test_rmse" and "test_r2" stand in the place of the accuracies. The rate
-// counts images, rows or tokens and is named so. "step_seconds" are those of the epoch's steps, "input_wait_seconds"
-// those of them in which steps waited for their batches. "step" counts the steps done, epochs count from 1. What was
-// not measured, or is no finite number, is null.
+// counts images, rows or tokens and is named so. Of several ranks one that became slow, or fast again, has a record:
+//   {"kind":"rank_pace","step":210,"rank":3,"host":"b","is_slow":true,"own_seconds":0.42,"others_seconds":0.23,
+//    "input_wait_seconds":0.01}
+// with means per step of what it takes without waits for others, of their median, and of its waits for batches.
+// "step_seconds" are those of the epoch's steps, "input_wait_seconds" those of them in which steps waited for their
+// batches. "step" counts the steps done, epochs count from 1. What was not measured, or is no finite number, is null.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
+#include "weft/train/distributed/slow_ranks.h"
 #include "weft/train/metrics.h"
 
 namespace weft::train {
@@ -33,6 +38,7 @@ class MetricsLog {
   /// Writes every kStepsPerRecord steps only; allocates nothing.
   void add(const StepMetrics& metrics);
   void add(const EpochMetrics& metrics);
+  void add(int64_t step, const RankPace& pace, const std::string& host);
   /// What was added survives a power cut. Error(io).
   void sync() const;
 

@@ -127,6 +127,7 @@ class RunLoop {
       outcome.steps_done = result.position.step;
       outcome.summary = summary_of(run_, result.position, standing_.manifest, standing_.state, rss_before_);
       outcome.summary.damaged_samples = damaged_samples();
+      outcome.summary.rank_step_seconds = result.rank_step_seconds;
     } catch (const Error& error) {
       if (records_) records_->end_line();
       if (error.kind() != ErrorKind::numeric || !records_) throw;

@@ -49,6 +49,7 @@ Hooks RunRecords::hooks() {
           .on_epoch = [this](const EpochMetrics& metrics) { on_epoch(metrics); },
           .tell_epoch = [this](const EpochMetrics& metrics) { tell_epoch(metrics); },
           .save = [this](const Position& position) { save(position); },
+          .on_rank_pace = [this](int64_t step, const RankPace& pace) { on_rank_pace(step, pace); },
           .stop_requested = {}};
 }
 
@@ -100,6 +101,14 @@ void RunRecords::on_epoch(const EpochMetrics& metrics) {
   standing_.manifest.last_epoch = metrics;
   log_.add(metrics);
   if (tensorboard_) tensorboard_->add(metrics);
+}
+
+void RunRecords::on_rank_pace(int64_t step, const RankPace& pace) {
+  const std::string& host = run_.ranks->members()[static_cast<size_t>(pace.rank)].host;
+  log_.add(step, pace, host);
+  if (!options_.note) return;
+  if (progress_) progress_->finish();
+  options_.note(describe(pace, *run_.ranks));
 }
 
 void RunRecords::tell_epoch(const EpochMetrics& metrics) {

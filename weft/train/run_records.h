@@ -33,6 +33,7 @@ class RunRecords {
   void on_step(const StepMetrics& metrics);
   void warn_of_damage();
   void on_epoch(const EpochMetrics& metrics);
+  void on_rank_pace(int64_t step, const RankPace& pace);
   void tell_epoch(const EpochMetrics& metrics);
   const data::DatasetInfo& info() const { return run_.run_data.description.info; }
 

@@ -40,6 +40,7 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   visit((s.item + "_per_second").c_str(), s.items_per_second);
   visit("step_seconds", s.step_seconds);
   visit("input_wait_seconds", s.input_wait_seconds);
+  if (!s.rank_step_seconds.empty()) visit("rank_step_seconds", s.rank_step_seconds);
   if (s.loss_scale) visit("loss_scale", s.loss_scale);
   if (s.loss_scale) visit("skipped_steps", s.skipped_steps);
   visit("damaged_samples", s.damaged_samples);
@@ -90,6 +91,7 @@ std::optional<Summary> parse_summary(std::string_view text) {
       if (root.contains(std::string(item) + "_per_second")) summary.item = item;
     if (root.contains("batches")) load(root["batches"], summary.batches);
     if (root.contains("image_heights")) load(root["image_heights"], summary.image_heights);
+    if (root.contains("rank_step_seconds")) load(root["rank_step_seconds"], summary.rank_step_seconds);
     if (root.contains("loss_scale")) summary.loss_scale = 0;
     visit_fields(summary, [&](std::string_view key, auto& field) {
       const bool newer =

@@ -35,6 +35,7 @@ struct Summary {
   double items_per_second = 0;                       // over all training steps
   double step_seconds = 0;                           // of all training steps
   double input_wait_seconds = 0;                     // of those, in which steps waited for their batches
+  std::vector<double> rank_step_seconds = {};        // of each rank per step, its waits for the others left out
   std::optional<double> loss_scale;                  // at the end, where the loss was scaled
   int64_t skipped_steps = 0;                         // then: because of gradients that were not finite
   int64_t damaged_samples = 0;                       // that were found and passed over

@@ -12,28 +12,49 @@
 
 namespace weft::train {
 
+namespace {
+
+// Of the first rank alone, so that a sum tells it from requests to stop, each of which is 1, in any format.
+constexpr double kExchange = 0.125;
+
+}  // namespace
+
+double Consensus::wish(bool wants_exchange) const {
+  if (requested()) return 1;
+  return wants_exchange && ranks_->rank() == 0 ? kExchange : 0;
+}
+
+void Consensus::take(double wishes) {
+  stops_ = stops_ || wishes > 0.5;
+  exchanges_ = exchanges_ || (wishes > 0 && wishes < 0.5);
+}
+
 void Consensus::bind(Executor& executor, const Graph& graph) {
   executor_ = &executor;
   stop_in_step_ = ranks_ != nullptr && executor.has_scalar(kStop) && has_output(graph, kStop);
   has_own_loss_ = ranks_ != nullptr && has_output(graph, kOwnLoss);
 }
 
-void Consensus::before_batch() {
-  if (stop_in_step_) executor_->set_scalar(kStop, requested() ? 1 : 0);
+void Consensus::before_batch(bool wants_exchange) {
+  if (begins_step_) exchanges_ = false;
+  begins_step_ = false;
+  wants_exchange_ = wants_exchange;
+  if (stop_in_step_) executor_->set_scalar(kStop, wish(wants_exchange));
 }
 
 void Consensus::after_batch() {
-  if (stop_in_step_) stops_ = stops_ || executor_->scalar_output(kStop) > 0;
+  if (stop_in_step_) take(static_cast<double>(executor_->scalar_output(kStop)));
   if (has_own_loss_) is_finite_ = is_finite_ && std::isfinite(executor_->scalar_output(kOwnLoss));
 }
 
 bool Consensus::stops() {
-  is_finite_ = true;
+  is_finite_ = begins_step_ = true;
   if (ranks_ == nullptr) return requested();
   if (stop_in_step_) return stops_;
-  double asked = requested() ? 1 : 0;
-  comm::all_reduce_sum(*ranks_, {&asked, 1}, "request to stop");
-  return asked > 0;
+  double wishes = wish(wants_exchange_);
+  comm::all_reduce_sum(*ranks_, {&wishes, 1}, "request to stop");
+  take(wishes);
+  return stops_;
 }
 
 std::string Consensus::where_not_finite() {
