@@ -12,6 +12,7 @@ namespace {
 constexpr int kSpins = 200;  // some tens of microseconds, in which most answers come
 constexpr int kYields = 50;
 constexpr double kCheckSeconds = 0.05;
+constexpr double kAlike = 0.8;  // of the longest silence: who is silent for so long fell silent at the same time
 
 void relax() {
 #if defined(__x86_64__)
@@ -19,6 +20,20 @@ void relax() {
 #else
   std::this_thread::yield();
 #endif
+}
+
+/// Whether all ranks of all other hosts fell silent as long ago as one of them: then it is this host that is cut off.
+/// False of two hosts, where nobody can tell.
+bool hears_no_other_host(const Communicator& communicator, double longest) {
+  const std::vector<Member>& members = communicator.members();
+  const int host = members[static_cast<size_t>(communicator.rank())].host_index;
+  int last_host = 0;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    const int other = members[static_cast<size_t>(rank)].host_index;
+    if (other != host && communicator.seconds_silent(rank) < kAlike * longest) return false;
+    last_host = std::max(last_host, other);
+  }
+  return last_host > 1;
 }
 
 }  // namespace
@@ -48,7 +63,13 @@ void Patience::require_signs_of_life() {
     }
   }
   if (lost < 0) return;
+  const bool is_cut_off = hears_no_other_host(communicator_, longest);
   communicator_.give_up();
+  if (is_cut_off)
+    fail(ErrorKind::communication,
+         "{}: no other host has given a sign of life for {:.1f} s: host '{}' is cut off from all others; see its "
+         "network, then start again from the last checkpoint with --resume",
+         name_of(purpose_), longest, communicator_.members()[static_cast<size_t>(communicator_.rank())].host);
   fail(ErrorKind::communication,
        "{}: {} has given no sign of life for {:.1f} s: it died, was stopped, or its network is cut; look there, then "
        "start again from the last checkpoint with --resume",
