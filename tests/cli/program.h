@@ -78,7 +78,10 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  void send(int signal) const { kill(pid_, signal); }
+  /// Nothing where it has ended: -1 would be everybody.
+  void send(int signal) const {
+    if (pid_ > 0) kill(pid_, signal);
+  }
   pid_t pid() const { return pid_; }
   bool has_ended() {
     if (pid_ > 0 && waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = -1;

@@ -120,7 +120,7 @@ TEST_F(Ranks, WhatFailsOnOneOfThemNamesItAndEndsAll) {
 // As where the link to another host is cut: this host's ranks end, and mpirun waits for the others for ever.
 TEST_F(Ranks, ALaunchEndsWhereMpirunWaitsForNobody) {
   fs::create_directory(path("bin"));
-  write_all(path("bin/mpirun"), "#!/bin/bash\nshift 4\n\"$@\"\nwhile :; do sleep 0.1; done\n");
+  write_all(path("bin/mpirun"), "#!/bin/bash\nshift 3\n\"$@\"\nwhile :; do sleep 0.1; done\n");
   fs::permissions(path("bin/mpirun"), fs::perms::owner_all);
   std::vector<std::string> arguments = {"launch", "-n", "2", "--"};
   const std::vector<std::string> train = tiny_run("r", {"--epochs", "300"});

@@ -1,9 +1,10 @@
-// Another program, run with this one's input and output.
+// Another program, run with this one's input and output, or with what it writes kept for the caller.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
-#include <functional>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,16 @@ namespace weft::cli {
 
 class ChildProcess {
  public:
+  enum class Output {
+    inherited,     // it writes where this program does
+    errors_taken,  // what it writes to stderr comes out of read()
+    kept,          // stdout too; it reads nothing
+  };
+
   /// In a process group of its own: what the terminal sends this program's, such as Ctrl-C, it does not get. Where this
   /// program ends first, however that comes, it is sent SIGTERM.
   /// Error(usage) where there is no such program.
-  explicit ChildProcess(const std::vector<std::string>& words);
+  explicit ChildProcess(const std::vector<std::string>& words, Output output = Output::inherited);
   /// Ends it by SIGTERM, then waits.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -23,14 +30,21 @@ class ChildProcess {
   void send(int signal) const;
   /// The processes that it has started itself and that still run.
   std::vector<pid_t> children() const;
+  /// What it has written since the last call, as far as it is there now.
+  std::string read();
   /// Whether it has ended.
   bool has_ended();
+  /// Until it has ended, or the time is over: what it wrote.
+  std::string wait(std::chrono::steady_clock::duration limit);
   /// Once it has: its exit code, or, where a signal ended it, 128 and the signal's number.
   int exit_code() const { return exit_code_; }
+  /// Then: whether it was a signal.
+  bool was_killed() const { return was_killed_; }
 
  private:
   pid_t process_ = -1;
-  bool ended_ = false;
+  int output_ = -1;  // to read from; -1: none
+  bool ended_ = false, was_killed_ = false;
   int exit_code_ = 0;
 };
 

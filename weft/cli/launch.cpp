@@ -1,19 +1,21 @@
-// weft launch: the ranks of a training through mpirun; where one is lost, once more with those that remain.
+// weft launch: the ranks of a training through mpirun; where one is lost, once more with those that remain. With
+// --slurm as a batch job that does the same.
 #include <fmt/ranges.h>
-#include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "weft/base/error.h"
-#include "weft/cli/child_process.h"
 #include "weft/cli/command.h"
+#include "weft/cli/launch_hosts.h"
+#include "weft/cli/launch_job.h"
 #include "weft/cli/launched_ranks.h"
 #include "weft/cli/options.h"
+#include "weft/cli/slurm_job.h"
 #include "weft/train/course.h"
 #include "weft/train/interrupt.h"
 #include "weft/train/run_directory.h"
@@ -26,6 +28,8 @@ struct LaunchOptions {
   int ranks = 1, restarts = 0;
   std::string hosts;
   std::vector<std::string> words;  // of `weft train`
+  bool slurm = false;
+  SlurmOptions batch = {};
 };
 
 /// The value of an option among words, as "--run DIR" or "--run=DIR"; empty where it is not given.
@@ -35,6 +39,11 @@ std::string value_of(const std::vector<std::string>& words, const std::string& o
     if (words[at].starts_with(option + "=")) return words[at].substr(option.size() + 1);
   }
   return "";
+}
+
+std::string run_of(const std::vector<std::string>& words) {
+  const std::string run = value_of(words, "--run");
+  return run.empty() ? value_of(words, "--resume") : run;
 }
 
 /// What goes on with the run in a directory: what --resume takes beside it stays.
@@ -47,103 +56,154 @@ std::vector<std::string> resuming_words(const std::vector<std::string>& words, c
   return resuming;
 }
 
-/// As many as remain of so many without one, and as divide the batches of the run.
-int remaining_ranks(int ranks, const train::RunSpec& spec) {
+/// The most, of so many that there could be, that divide the batches of the run.
+int usable_ranks(int ranks, const train::RunSpec& spec) {
   const std::vector<train::Stage> stages = train::stages_of(spec);
   const auto divides = [&](int count) {
     return std::all_of(stages.begin(), stages.end(),
                        [&](const train::Stage& stage) { return stage.batch % count == 0; });
   };
-  do --ranks;
-  while (!divides(ranks));
+  while (ranks > 1 && !divides(ranks)) --ranks;
   return ranks;
 }
 
-std::vector<std::string> mpirun_words(const LaunchOptions& options, int ranks, const std::string& program,
-                                      const std::vector<std::string>& words) {
-  std::vector<std::string> all = {"mpirun", "--quiet", "--oversubscribe", "-n", std::to_string(ranks)};
-  if (!options.hosts.empty()) all.insert(all.end(), {"--host", options.hosts});
-  all.push_back(program);
-  all.insert(all.end(), words.begin(), words.end());
-  return all;
-}
+/// Where ranks may run. Without hosts it is this one, which takes any number.
+struct Room {
+  std::vector<HostSlots> hosts;
+  int slots = 1;
 
-/// Tells when the ranks of this host have ended while mpirun goes on waiting, as for a host that cannot be reached.
-class DesertedLauncher {
- public:
-  explicit DesertedLauncher(std::string program) : program_(std::move(program)) {}
-
-  bool is_found(const ChildProcess& mpirun) {
-    const auto now = std::chrono::steady_clock::now();
-    const std::vector<pid_t> children = mpirun.children();
-    const bool has_ranks = std::any_of(children.begin(), children.end(), [&](pid_t child) { return is_rank(child); });
-    had_ranks_ = had_ranks_ || has_ranks;
-    if (has_ranks || !had_ranks_) since_ = now;
-    return now - since_ > kPatience;
+  /// Leaves out hosts that cannot be reached, and says so.
+  void leave_out_unreachable() {
+    const std::vector<std::string> reasons = find_unreachable(hosts);
+    std::vector<HostSlots> left;
+    for (size_t host = 0; host < hosts.size(); ++host) {
+      if (reasons[host].empty())
+        left.push_back(hosts[host]);
+      else
+        say(fmt::format("host '{}' cannot be reached and is left out: {}", hosts[host].name, reasons[host]));
+    }
+    hosts = std::move(left);
   }
 
- private:
-  static constexpr std::chrono::seconds kPatience{5};  // mpirun itself ends what is left of a job within one or two
-
-  bool is_rank(pid_t process) const {
-    std::error_code code;
-    return std::filesystem::equivalent(fmt::format("/proc/{}/exe", process), program_, code);
+  /// After a start that had placed its ranks so.
+  void take_away(const JobEnd& end, const std::vector<HostSlots>& placed) {
+    if (hosts.empty()) {
+      slots -= end.launcher_killed ? 0 : 1;
+      return;
+    }
+    const size_t before = hosts.size();
+    leave_out_unreachable();
+    if (end.lost && end.lost->rank >= 0)
+      hosts = without_slot(std::move(hosts), host_of_rank(placed, end.lost->rank));
+    else if (end.lost && hosts.size() > 1)
+      std::erase_if(hosts, [&](const HostSlots& host) { return host.name == end.lost->host; });
+    else if (hosts.size() == before && !end.launcher_killed)
+      hosts = without_slot(std::move(hosts), hosts.back().name);
+    slots = count_slots(hosts);
   }
-
-  const std::string program_;
-  bool had_ranks_ = false;
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-/// Waits for the ranks. What asks this program to stop is handed to one of them, which tells the others: they end after
-/// the same step with a checkpoint. A second time ends all at once.
-int wait_for(ChildProcess& mpirun, const train::InterruptGuard& interrupt) {
-  bool told = false;
-  DesertedLauncher deserted("/proc/self/exe");
-  for (int looks = 0; !mpirun.has_ended(); ++looks) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (looks % 5 == 4 && deserted.is_found(mpirun)) mpirun.send(SIGKILL);
-    if (told || !interrupt.requested()) continue;
-    told = true;
-    const std::vector<pid_t> ranks = mpirun.children();
-    if (ranks.empty())
-      mpirun.send(SIGTERM);
-    else
-      kill(ranks.front(), SIGTERM);
+Room room_of(const LaunchOptions& options) {
+  Room room{.hosts = options.hosts.empty() ? hosts_of_slurm_job() : parse_hosts(options.hosts)};
+  if (room.hosts.empty()) {
+    room.slots = options.ranks;
+    return room;
   }
-  return mpirun.exit_code();
+  const std::vector<std::string> reasons = find_unreachable(room.hosts);
+  for (size_t host = 0; host < reasons.size(); ++host)
+    if (!reasons[host].empty())
+      fail(ErrorKind::usage,
+           "host '{}' cannot be reached: {}; start nothing there, or see that a command can be run "
+           "there without a password",
+           room.hosts[host].name, reasons[host]);
+  // Nobody else has been told how many a host may take than who wants more ranks than there are slots.
+  if (count_slots(room.hosts) < options.ranks) room.hosts = place_ranks(room.hosts, options.ranks);
+  room.slots = count_slots(room.hosts);
+  return room;
 }
 
 /// Whether a rank was killed, or found by the others to be gone; not where the training itself has failed.
-bool lost_a_rank(int code) { return code == kLostRankExitCode || code > 128; }
+bool lost_a_rank(const JobEnd& end) {
+  return end.code == kLostRankExitCode || end.code > 128 || (end.lost && end.code != 0);
+}
 
-int launch_command(const LaunchOptions& options, const std::string& program) {
-  std::vector<std::string> words = options.words;
-  if (words.empty() || words.front() != "train")
-    fail(ErrorKind::usage, "weft launch starts `weft train`; write `weft launch -n {} -- train ...`", options.ranks);
-  std::string run = value_of(words, "--run");
-  if (run.empty()) run = value_of(words, "--resume");
-  if (options.restarts > 0 && run.empty())
-    fail(ErrorKind::usage, "--restarts wants to know the run directory; add --run DIR to the options of train");
+std::string describe(const JobEnd& end) {
+  if (end.launcher_killed) return fmt::format("mpirun was killed by signal {}", end.code - 128);
+  if (!end.lost) return fmt::format("a rank was lost (exit code {})", end.code);
+  if (end.lost->rank < 0) return fmt::format("host '{}' {}", end.lost->host, end.lost->reason);
+  return fmt::format("rank {} on host '{}' {} (exit code {})", end.lost->rank, end.lost->host,
+                     end.lost->reason.empty() ? "was lost" : end.lost->reason, end.code);
+}
+
+/// What its user has said already stays.
+void prepare_environment() {
+  const auto set = [](const char* name, const char* value) { setenv(name, value, /*overwrite=*/0); };
   if (geteuid() == 0) {  // Open MPI wants to be told twice
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+    set("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
+  // mpirun and its daemons miss each other after eight seconds in place of eight minutes, and end what they have
+  // started.
+  set("OMPI_MCA_oob_tcp_keepalive_time", "3");
+  set("OMPI_MCA_oob_tcp_keepalive_intvl", "1");
+  set("OMPI_MCA_oob_tcp_keepalive_probes", "5");
+}
+
+int launch_here(const LaunchOptions& options, const std::string& program) {
+  const std::string run = run_of(options.words);
+  prepare_environment();
   const train::InterruptGuard interrupt;
+  Room room = room_of(options);
+  std::vector<std::string> words = options.words;
   int ranks = options.ranks;
   for (int start = 0;; ++start) {
-    ChildProcess mpirun(mpirun_words(options, ranks, program, words));
-    const int code = wait_for(mpirun, interrupt);
+    LaunchedJob job{.ranks = ranks, .hosts = place_ranks(room.hosts, ranks), .words = words};
+    job.words.insert(job.words.begin(), program);
+    const JobEnd end = run_job(job, [&] { return interrupt.requested(); });
     if (interrupt.requested()) return train::kInterruptedExitCode;
-    if (!lost_a_rank(code) || start == options.restarts || ranks == 1) return code;
+    if (!lost_a_rank(end)) return end.code;
+    if (start == options.restarts) {
+      say(describe(end) +
+          (options.restarts > 0 ? fmt::format("; that was start {} of at most {}", start + 1, start + 1) : ""));
+      return end.code;
+    }
+    room.take_away(end, job.hosts);
+    if (room.slots < 1) {
+      say(describe(end) + "; nothing is left to go on with");
+      return end.code;
+    }
+    ranks = std::min(ranks, room.slots);
     std::error_code ignored;
     if (std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored)) {
-      ranks = remaining_ranks(ranks, train::RunDirectory::open(run).read_spec());
+      ranks = usable_ranks(ranks, train::RunDirectory::open(run).read_spec());
       words = resuming_words(options.words, run);
     }
-    say(fmt::format("a rank was lost (exit code {}); start {} of at most {}, on {} {}: `weft {}`", code, start + 2,
-                    options.restarts + 1, ranks, ranks == 1 ? "rank" : "ranks", fmt::join(words, " ")));
+    say(fmt::format("{}; start {} of at most {}, on {} {}{}: `weft {}`", describe(end), start + 2, options.restarts + 1,
+                    ranks, ranks == 1 ? "rank" : "ranks",
+                    room.hosts.empty() ? "" : " of " + print_hosts(place_ranks(room.hosts, ranks)),
+                    fmt::join(words, " ")));
   }
+}
+
+int launch_command(const LaunchOptions& options, const std::string& program) {
+  if (options.words.empty() || options.words.front() != "train")
+    fail(ErrorKind::usage, "weft launch starts `weft train`; write `weft launch -n {} -- train ...`", options.ranks);
+  const std::string run = run_of(options.words);
+  if ((options.restarts > 0 || options.slurm) && run.empty())
+    fail(ErrorKind::usage, "{} wants to know the run directory; add --run DIR to the options of train",
+         options.slurm ? "--slurm" : "--restarts");
+  if (!options.slurm) {
+    if (options.batch.is_used())
+      fail(ErrorKind::usage, "{} belongs to a batch job; add --slurm", options.batch.first_used());
+    return launch_here(options, program);
+  }
+  if (!options.hosts.empty()) fail(ErrorKind::usage, "Slurm chooses the hosts; leave --hosts away, or --slurm");
+  return launch_in_slurm({.ranks = options.ranks,
+                          .restarts = options.restarts,
+                          .run = run,
+                          .words = options.words,
+                          .resuming_words = resuming_words(options.words, run)},
+                         options.batch);
 }
 
 }  // namespace
@@ -156,10 +216,32 @@ void add_launch(CLI::App& app, Action& action, const std::string& program) {
       ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--restarts", options->restarts,
-                   "How often to go on from the newest checkpoint, with the ranks that remain, when one was lost; "
-                   "default 0")
+                   "How often to go on from the newest checkpoint, with the ranks and hosts that remain, when one was "
+                   "lost; default 0")
       ->check(CLI::Range(0, 1'000'000));
-  command->add_option("--hosts", options->hosts, "Such as node1:2,node2:2, as mpirun has it; default: this host");
+  command->add_option("--hosts", options->hosts,
+                      "Such as node1:2,node2:2; those that no rank needs are spare; default: this host, or those of "
+                      "the Slurm job");
+  command->add_flag("--slurm", options->slurm, "Write a batch script and submit it");
+  SlurmOptions& batch = options->batch;
+  command->add_option("--nodes", batch.nodes, "With --slurm: hosts that share the ranks; default: as Slurm has them")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--cpus-per-rank", batch.cpus_per_rank, "With --slurm; default: as Slurm has it")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--time", batch.time,
+                      "With --slurm: limit, such as 12:00:00; a minute before it a checkpoint is made, and the job "
+                      "goes back into the queue as long as --restarts allows");
+  command->add_option("--partition", batch.partition, "With --slurm");
+  command
+      ->add_option("--sbatch", batch.lines,
+                   "With --slurm: a further option of sbatch, such as --account=me; repeatable")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--setup", batch.setup,
+                   "With --slurm: a shell command before the start, such as 'module load openmpi'; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--script", batch.script, "With --slurm: where the script is written; default: RUN.sbatch");
+  command->add_flag("--dry-run", batch.dry_run, "With --slurm: print the script; write and submit nothing");
   command->add_option("COMMAND", options->words, "After --: train with its options")->required();
   command->callback(
       [options, program, &action] { action = [options, program] { return launch_command(*options, program); }; });

@@ -1,7 +1,15 @@
 #include "weft/cli/launched_ranks.h"
 
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
 
 #include "weft/base/error.h"
 #include "weft/cli/options.h"
@@ -30,6 +38,29 @@ void report(const std::string& message) {
   say(message);
 }
 
+/// Ends this process unless it is taken back in time: MPI itself waits without a bound, for a rank that was lost before
+/// all had found each other.
+class StartLimit {
+ public:
+  StartLimit()
+      : thread_([](const std::stop_token& stopped) {
+          std::mutex mutex;
+          std::condition_variable_any bell;
+          std::unique_lock lock(mutex);
+          if (bell.wait_for(lock, stopped, std::chrono::seconds(kSeconds), [&] { return stopped.stop_requested(); }))
+            return;
+          report(
+              fmt::format("the ranks have not found each other within {} s: one is gone, or a host cannot be reached "
+                          "by MPI; see `mpirun -n 2 --host ... hostname`",
+                          kSeconds));
+          _exit(kLostRankExitCode);
+        }) {}
+
+ private:
+  static constexpr int kSeconds = 120;  // thousands of ranks take a minute
+  std::jthread thread_;
+};
+
 int run_ranks(comm::MpiSession& session, const std::function<int(comm::Communicator* ranks)>& work) {
   comm::Communicator& ranks = session.communicator();
   try {
@@ -55,7 +86,9 @@ int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work)
     require_no_lone_tasks();
     return work(nullptr);
   }
+  std::optional<StartLimit> limit(std::in_place);
   comm::MpiSession session;
+  limit.reset();
   if (session.communicator().size() > 1) {
     const int code = run_ranks(session, work);
     session.finish();

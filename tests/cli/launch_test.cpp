@@ -1,0 +1,198 @@
+// What weft launch knows of hosts, of what mpirun and ranks say, and of Slurm, without any of them.
+#include <gmock/gmock.h>
+
+#include "tests/cli/run_files.h"
+#include "weft/base/error.h"
+#include "weft/cli/launch_hosts.h"
+#include "weft/cli/launch_reports.h"
+#include "weft/cli/slurm_job.h"
+
+namespace weft::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(LaunchHosts, AreReadAndPlaced) {
+  const std::vector<cli::HostSlots> hosts = cli::parse_hosts("a:2,b,c:3,b");
+  EXPECT_THAT(hosts, ElementsAre(cli::HostSlots{"a", 2}, cli::HostSlots{"b", 2}, cli::HostSlots{"c", 3}));
+  EXPECT_EQ(cli::count_slots(hosts), 7);
+  EXPECT_EQ(cli::print_hosts(cli::place_ranks(hosts, 3)), "a:2,b:1");
+  EXPECT_EQ(cli::print_hosts(cli::place_ranks(hosts, 9)), "a:3,b:3,c:3");
+  EXPECT_EQ(cli::host_of_rank(hosts, 1), "a");
+  EXPECT_EQ(cli::host_of_rank(hosts, 4), "c");
+  EXPECT_EQ(cli::host_of_rank(hosts, 7), "");
+  EXPECT_EQ(cli::print_hosts(cli::without_slot(cli::parse_hosts("a:2,b"), "b")), "a:2");
+  EXPECT_EQ(cli::print_hosts(cli::without_slot(cli::parse_hosts("a:2,b"), "a")), "a:1,b:1");
+}
+
+TEST(LaunchHosts, WhatIsNoneIsNamed) {
+  for (const char* text : {"a:0", "a:2,:3", "a:b", "a:-1", "a b"}) {
+    try {
+      cli::parse_hosts(text);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("is no host with a number of ranks; write node1:2,node2:2"));
+    }
+  }
+}
+
+TEST(LaunchHosts, SlurmCounts) {
+  EXPECT_THAT(cli::parse_slurm_counts("2(x3),1"), ElementsAre(2, 2, 2, 1));
+  EXPECT_THAT(cli::parse_slurm_counts("4"), ElementsAre(4));
+  EXPECT_THROW(cli::parse_slurm_counts("2(x"), Error);
+  EXPECT_THROW(cli::parse_slurm_counts("two"), Error);
+}
+
+TEST(LaunchReports, WhoWasLostIsReadFromWhatRanksSay) {
+  const std::string line =
+      "weft: rank 0 on host 'a': [all_reduce] 'collective 3 (fc.weight)' at step 12 of epoch 3: rank 2 on host 'b' has "
+      "given no sign of life for 5.1 s: it died, was stopped, or its network is cut; look there";
+  const auto lost = cli::silent_rank_in(line);
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->rank, 2);
+  EXPECT_EQ(lost->host, "b");
+  EXPECT_FALSE(cli::silent_rank_in("weft: rank 0 on host 'a': cannot open 'x'"));
+}
+
+TEST(LaunchReports, WhoWasLostIsReadFromWhatMpirunSays) {
+  const auto killed = cli::lost_rank_in(
+      {"---", "mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed).", "---"});
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(killed->rank, 2);
+  EXPECT_EQ(killed->host, "vm");
+  EXPECT_EQ(killed->reason, "was ended by signal 9 (Killed)");
+  const auto cut =
+      cli::lost_rank_in({"ORTE has lost communication with a remote daemon.", "",
+                         "  HNP daemon   : [[57,0],0] on node a", "  Remote daemon: [[57,0],2] on node c", ""});
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->rank, -1);
+  EXPECT_EQ(cut->host, "c");
+}
+
+TEST(LaunchReports, AHostThatIsCutOffNamesItself) {
+  cli::LaunchReports reports([](std::string_view) {});
+  reports.add(
+      "weft: rank 0 on host 'a': [all_reduce] 'x': no other host has given a sign of life for 5.0 s: host 'a' is "
+      "cut off from all others; see its network\n");
+  ASSERT_TRUE(reports.lost());
+  EXPECT_EQ(reports.lost()->rank, -1);
+  EXPECT_EQ(reports.lost()->host, "a");
+}
+
+TEST(LaunchReports, MpirunIsHeardWhereItSaysWhatNobodyElseDoes) {
+  const std::string dashes(74, '-');
+  std::string passed;
+  cli::LaunchReports reports([&](std::string_view line) { passed += std::string(line) + "\n"; });
+  reports.add("epoch 1/2: tra");
+  reports.add("in loss 0.5\n" + dashes + "\nPrimary job  terminated normally, but 1 process returned\n" + dashes +
+              "\n");
+  reports.add(dashes + "\nThere are not enough slots available\n" + dashes + "\n");
+  reports.add("[vm:123] 2 more processes have sent help message help-mpi-api.txt / mpi-abort\n");
+  for (const char* rank : {"1", "3", "3"})
+    reports.add(std::string("weft: x: rank ") + rank + " on host 'h' has given no sign of life for 5.1 s\n");
+  reports.add("the end");
+  reports.finish();
+  const std::vector<std::string> lines = lines_of(passed);
+  ASSERT_EQ(lines.size(), 8u) << passed;
+  EXPECT_EQ(lines[0], "epoch 1/2: train loss 0.5");
+  EXPECT_EQ(lines[2], "There are not enough slots available");
+  EXPECT_EQ(lines[7], "the end");
+  ASSERT_TRUE(reports.lost());
+  EXPECT_EQ(reports.lost()->rank, 3);  // whom most have missed
+}
+
+cli::SlurmTraining training() {
+  return {.ranks = 4,
+          .restarts = 2,
+          .run = "runs/my run",
+          .words = {"train", "demo", "--run", "runs/my run"},
+          .resuming_words = {"train", "--resume", "runs/my run"}};
+}
+
+TEST(SlurmScript, SaysWhatItWasAskedFor) {
+  cli::SlurmOptions options;
+  options.nodes = 2;
+  options.cpus_per_rank = 16;
+  options.time = "12:00:00";
+  options.partition = "cpu";
+  options.lines = {"--account=me"};
+  options.setup = {"module load openmpi"};
+  const std::string script = cli::slurm_script(training(), options, "/opt/weft");
+  for (const char* line :
+       {"#SBATCH --ntasks=4\n", "#SBATCH --nodes=2\n", "#SBATCH --cpus-per-task=16\n", "#SBATCH --time=12:00:00\n",
+        "#SBATCH --partition=cpu\n", "#SBATCH --account=me\n", "#SBATCH --requeue\n", "#SBATCH --no-kill\n",
+        "#SBATCH --signal=B:USR1@60\n", "#SBATCH --output='runs/my run.slurm-%j.log'\n", "\nmodule load openmpi\n",
+        "/opt/weft launch -n 4 --restarts 2 -- train demo --run 'runs/my run' &\n",
+        "/opt/weft launch -n 4 --restarts 2 -- train --resume 'runs/my run' &\n"})
+    EXPECT_THAT(script, HasSubstr(line));
+  const std::vector<std::string> lines = lines_of(script);
+  const auto first_command = std::find(lines.begin(), lines.end(), "module load openmpi");
+  EXPECT_TRUE(
+      std::none_of(first_command, lines.end(), [](const std::string& line) { return line.starts_with("#SBATCH"); }));
+}
+
+TEST(SlurmScript, WithoutRestartsAndLimit) {
+  cli::SlurmTraining once = training();
+  once.restarts = 0;
+  const std::string script = cli::slurm_script(once, {}, "weft");
+  EXPECT_THAT(script, HasSubstr("#SBATCH --no-requeue\n"));
+  EXPECT_THAT(script, Not(HasSubstr("--signal")));
+  EXPECT_THAT(script, HasSubstr("weft launch -n 4 -- train demo"));
+}
+
+class Launch : public RunTest {};
+
+TEST_F(Launch, Errors) {
+  expect_error(weft({"launch", "-n", "2", "--slurm", "--", "train", "demo"}), 2,
+               "--slurm wants to know the run directory");
+  expect_error(weft({"launch", "-n", "2", "--nodes", "2", "--", "train", "demo", "--run", "r"}), 2, "add --slurm");
+  expect_error(weft({"launch", "-n", "2", "--slurm", "--hosts", "a", "--", "train", "demo", "--run", "r"}), 2,
+               "Slurm chooses the hosts");
+  expect_error(weft({"launch", "-n", "2", "--hosts", "a:x", "--", "train", "demo"}), 2, "'a:x' is no host");
+  expect_error(weft({"launch", "-n", "2", "--slurm", "--setup", "a\nb", "--dry-run", "--", "train", "--run", "r"}), 2,
+               "--setup: a value has several lines");
+}
+
+TEST_F(Launch, TheScriptIsPrintedOrSubmitted) {
+  const std::vector<std::string> train = {"--", "train", "demo", "--run", "runs/x"};
+  std::vector<std::string> words = {"launch", "-n", "2", "--slurm", "--time", "10", "--dry-run"};
+  words.insert(words.end(), train.begin(), train.end());
+  const Outcome dry = weft(words);
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_THAT(dry.out, HasSubstr("#SBATCH --time=10\n"));
+  EXPECT_FALSE(fs::exists(path("runs")));
+  std::erase(words, "--dry-run");
+  fs::create_directory(path("bin"));
+  const std::string search = "PATH=" + path("bin").string() + ":/usr/bin:/bin";
+  write_all(path("bin/sbatch"), "#!/bin/bash\necho '17;here'\necho \"$@\" > called\n");
+  fs::permissions(path("bin/sbatch"), fs::perms::owner_all);
+  const Outcome submitted = Process(words, directory_, -1, {search}).wait();
+  EXPECT_EQ(submitted.code, 0) << submitted.err;
+  EXPECT_EQ(submitted.out,
+            "job 17, by runs/x.sbatch\n  squeue -j 17                        how it stands\n"
+            "  tail -F runs/x.slurm-17.log\n  scancel --batch --signal=TERM 17    ends it after a checkpoint\n");
+  EXPECT_EQ(read_all(path("called")), "--parsable runs/x.sbatch\n");
+  EXPECT_EQ(read_all(path("runs/x.sbatch")), dry.out);
+  write_all(path("bin/sbatch"), "#!/bin/bash\necho 'sbatch: error: invalid partition specified: x' >&2\nexit 1\n");
+  expect_error(Process(words, directory_, -1, {search}).wait(), 2, "invalid partition specified: x");
+}
+
+TEST_F(Launch, HostsThatCannotBeReachedAreNamed) {
+  write_all(path("agent"), "#!/bin/bash\n[[ $1 == good ]] && exit 0\necho \"no route to $1\" >&2\nexit 255\n");
+  fs::permissions(path("agent"), fs::perms::owner_all);
+  const std::string agent = "OMPI_MCA_plm_rsh_agent=" + path("agent").string();
+  const Outcome outcome =
+      Process({"launch", "-n", "2", "--hosts", "good,bad", "--", "train", "demo"}, directory_, -1, {agent}).wait();
+  expect_error(outcome, 2, "host 'bad' cannot be reached: no route to bad;");
+}
+
+}  // namespace
+}  // namespace weft::testing

@@ -1,0 +1,38 @@
+// The hosts of a launch: how many ranks each may take, which of them a rank is on, which can be reached.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft::cli {
+
+struct HostSlots {
+  std::string name;
+  int slots = 1;  // ranks that it may take
+  friend bool operator==(const HostSlots&, const HostSlots&) = default;
+};
+
+/// Of "node1:2,node2", as mpirun has it. Error(usage) for anything else.
+std::vector<HostSlots> parse_hosts(const std::string& text);
+/// Slurm's "2(x3),1": 2, 2, 2, 1. Error(usage) for anything else.
+std::vector<int> parse_slurm_counts(const std::string& text);
+/// Of the Slurm job that this process runs in, by its environment and scontrol; empty outside of one.
+std::vector<HostSlots> hosts_of_slurm_job();
+
+int count_slots(const std::vector<HostSlots>& hosts);
+/// The hosts that so many ranks take, in order, with how many each of them has: their slots, and what does not find one
+/// evenly beside them.
+std::vector<HostSlots> place_ranks(const std::vector<HostSlots>& hosts, int ranks);
+/// The name of the host that the rank is on; empty where nobody has placed it.
+std::string host_of_rank(const std::vector<HostSlots>& placed, int rank);
+/// "node1:2,node2:1"
+std::string print_hosts(const std::vector<HostSlots>& hosts);
+/// Without one slot of that host.
+std::vector<HostSlots> without_slot(std::vector<HostSlots> hosts, const std::string& name);
+
+/// By host, why no program can be started there: what the launcher's agent says (ssh, or what Open MPI was told to take
+/// by OMPI_MCA_plm_rsh_agent; srun inside of a Slurm job), or that it did not answer in time; empty where one can.
+/// Takes no longer than ten seconds.
+std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts);
+
+}  // namespace weft::cli

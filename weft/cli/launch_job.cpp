@@ -1,0 +1,125 @@
+#include "weft/cli/launch_job.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "weft/cli/child_process.h"
+
+namespace weft::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// mpirun itself ends what is left of a job within one or two seconds of its first loss.
+constexpr std::chrono::seconds kDesertedPatience{5};
+constexpr std::chrono::seconds kLossPatience{3};
+constexpr std::chrono::seconds kOrphanPatience{2};  // after the end of mpirun, for what it has started to end too
+
+std::filesystem::path program_of(pid_t process) {
+  std::error_code code;
+  return std::filesystem::read_symlink(std::filesystem::path("/proc") / std::to_string(process) / "exe", code);
+}
+
+/// What mpirun has started on this host, looked up now and then: ranks, and what reaches other hosts.
+class Started {
+ public:
+  void look(const ChildProcess& mpirun) {
+    bool has_ranks = false;
+    for (const pid_t child : mpirun.children()) {
+      const std::filesystem::path program = program_of(child);
+      // Before a child becomes another program it is mpirun itself.
+      if (program.empty() || program.filename() == "orterun" || program.filename() == "mpirun") continue;
+      programs_[child] = program;
+      has_ranks = has_ranks || program == own_program_;
+    }
+    had_ranks_ = had_ranks_ || has_ranks;
+    if (has_ranks || !had_ranks_) ranks_since_ = Clock::now();
+  }
+
+  /// Once all ranks of this host have ended for so long while mpirun goes on.
+  bool is_deserted() const { return Clock::now() - ranks_since_ > kDesertedPatience; }
+
+  /// A rank that runs; -1: none does.
+  pid_t any_rank() const {
+    for (const auto& [process, program] : programs_)
+      if (program == own_program_ && lives(process, program)) return process;
+    return -1;
+  }
+
+  /// After the end of mpirun: nobody may be left to write into the run directory, or to hold a step of a Slurm job.
+  void end() const {
+    for (const auto& [process, program] : programs_)
+      if (program != own_program_ && lives(process, program)) kill(process, SIGTERM);
+    for (const auto limit = Clock::now() + kOrphanPatience; any() && Clock::now() < limit;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (const auto& [process, program] : programs_)
+      if (lives(process, program)) kill(process, SIGKILL);
+    for (const auto limit = Clock::now() + kOrphanPatience; any() && Clock::now() < limit;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+
+ private:
+  /// And is no other one that has got its number.
+  static bool lives(pid_t process, const std::filesystem::path& program) { return program_of(process) == program; }
+  bool any() const {
+    return std::any_of(programs_.begin(), programs_.end(),
+                       [](const auto& started) { return lives(started.first, started.second); });
+  }
+
+  const std::filesystem::path own_program_ = program_of(getpid());
+  std::map<pid_t, std::filesystem::path> programs_;
+  bool had_ranks_ = false;
+  Clock::time_point ranks_since_ = Clock::now();
+};
+
+std::vector<std::string> mpirun_words(const LaunchedJob& job) {
+  std::vector<std::string> all = {"mpirun", "--oversubscribe", "-n", std::to_string(job.ranks)};
+  if (!job.hosts.empty()) all.insert(all.end(), {"--host", print_hosts(job.hosts)});
+  all.insert(all.end(), job.words.begin(), job.words.end());
+  return all;
+}
+
+void write_error_line(std::string_view line) {
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fputc('\n', stderr);
+}
+
+}  // namespace
+
+JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted) {
+  ChildProcess mpirun(mpirun_words(job), ChildProcess::Output::errors_taken);
+  LaunchReports reports(write_error_line);
+  Started started;
+  bool told = false, is_over = false;
+  Clock::time_point lost_since = Clock::now();
+  for (int looks = 0; !mpirun.has_ended(); ++looks) {
+    reports.add(mpirun.read());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (!reports.lost()) lost_since = Clock::now();
+    if (looks % 5 == 4) {
+      started.look(mpirun);
+      is_over = is_over || started.is_deserted() || Clock::now() - lost_since > kLossPatience;
+      if (is_over) mpirun.send(SIGKILL);
+    }
+    if (told || !interrupted()) continue;
+    told = true;
+    if (const pid_t rank = started.any_rank(); rank >= 0)
+      kill(rank, SIGTERM);
+    else
+      mpirun.send(SIGTERM);
+  }
+  started.end();
+  reports.add(mpirun.read());
+  reports.finish();
+  return {.code = mpirun.exit_code(), .launcher_killed = mpirun.was_killed() && !is_over, .lost = reports.lost()};
+}
+
+}  // namespace weft::cli

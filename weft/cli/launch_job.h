@@ -1,0 +1,31 @@
+// One start of the ranks through mpirun, to its end.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/cli/launch_hosts.h"
+#include "weft/cli/launch_reports.h"
+
+namespace weft::cli {
+
+struct LaunchedJob {
+  int ranks = 1;
+  std::vector<HostSlots> hosts;    // exactly as many slots; empty: this host
+  std::vector<std::string> words;  // the program with its arguments
+};
+
+struct JobEnd {
+  int code = 0;                  // 128 and a signal's number where mpirun or a rank was killed
+  bool launcher_killed = false;  // mpirun itself
+  std::optional<LostRank> lost;
+};
+
+/// Runs it until no rank of this host is left. What asks this program to stop (`interrupted`) is handed to one of the
+/// ranks, which tells the others: they end after the same step with a checkpoint. Where a rank was lost, or the ranks
+/// of this host have ended, and mpirun goes on waiting, as it does for a host that cannot be reached, it is ended.
+JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted);
+
+}  // namespace weft::cli

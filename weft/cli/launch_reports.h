@@ -1,0 +1,47 @@
+// What mpirun and its ranks write on stderr, passed on line by line, less what mpirun adds to what ranks have said
+// already; and which rank was lost, as it tells.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::cli {
+
+struct LostRank {
+  int rank = -1;            // -1: a whole host, to which mpirun has lost the way
+  std::string host;         // as the rank or mpirun calls it
+  std::string reason = {};  // "was ended by signal 9 (Killed)"; empty where ranks have said it
+};
+
+/// "... rank 2 on host 'b' has given no sign of life ...", as ranks say it of another (comm/patience.h).
+std::optional<LostRank> silent_rank_in(std::string_view line);
+/// The paragraphs between dashes that mpirun writes.
+std::optional<LostRank> lost_rank_in(const std::vector<std::string>& paragraph);
+
+class LaunchReports {
+ public:
+  explicit LaunchReports(std::function<void(std::string_view line)> pass_on) : pass_on_(std::move(pass_on)) {}
+
+  void add(std::string_view text);
+  /// Passes on what has no end yet.
+  void finish();
+  /// Who was lost: as mpirun says, else whom most of the ranks missed.
+  std::optional<LostRank> lost() const;
+
+ private:
+  void add_line(const std::string& line);
+  void end_paragraph();
+
+  const std::function<void(std::string_view line)> pass_on_;
+  std::string rest_;                    // of a line
+  std::vector<std::string> paragraph_;  // of mpirun's, with its first dashes, while it is not at its end
+  std::optional<LostRank> told_by_launcher_;
+  std::vector<std::pair<LostRank, int>> missed_;  // and by how many
+  std::optional<LostRank> cut_off_;               // the host of a rank that hears nobody
+};
+
+}  // namespace weft::cli
