@@ -6,12 +6,13 @@
 #   tools/shaped_links.sh down                            # takes all of it away
 #
 # As root. Every rank has a link of its own to a bridge that is as fast as the machine; `tc ... tbf` shapes both directions.
-# Traffic stays inside. RANKS_PER_HOST=N runs N ranks in each namespace.
+# Traffic stays inside. RANKS_PER_HOST=N runs N ranks in each namespace; LINKS_NAME=x names all of it x instead of weft.
 set -euo pipefail
-bridge=weftlinks
+name=${LINKS_NAME:-weft}
+bridge=${name}links
 prefix=10.77.0
 
-hosts() { ip netns list | awk '$1 ~ /^weft[0-9]+$/ { print $1 }' | sort -V; }
+hosts() { ip netns list | awk -v name="$name" '$1 ~ "^" name "[0-9]+$" { print $1 }' | sort -V; }
 
 down() {
   for host in $(hosts); do ip netns delete "$host"; done
@@ -33,14 +34,14 @@ up() {
   ip link add "$bridge" type bridge
   ip link set "$bridge" up
   for ((i = 0; i < count; ++i)); do
-    ip netns add "weft$i"
-    ip link add "weft$i-out" type veth peer name eth0 netns "weft$i"
-    ip link set "weft$i-out" master "$bridge" up
-    ip -n "weft$i" address add "$prefix.$((i + 1))/24" dev eth0
-    ip -n "weft$i" link set eth0 up
-    ip -n "weft$i" link set lo up
-    shape "ip netns exec weft$i" eth0 "$rate"
-    shape "" "weft$i-out" "$rate"
+    ip netns add "$name$i"
+    ip link add "$name$i-out" type veth peer name eth0 netns "$name$i"
+    ip link set "$name$i-out" master "$bridge" up
+    ip -n "$name$i" address add "$prefix.$((i + 1))/24" dev eth0
+    ip -n "$name$i" link set eth0 up
+    ip -n "$name$i" link set lo up
+    shape "ip netns exec $name$i" eth0 "$rate"
+    shape "" "$name$i-out" "$rate"
   done
 }
 
@@ -49,12 +50,13 @@ run() {
   [[ -n $(hosts) ]] || { echo "shaped_links.sh: no links; first: $0 up 4 1gbit" >&2; exit 2; }
   agent=$(mktemp)
   # mpirun calls it as ssh: HOST COMMAND... Each namespace gets a host name too, by which MPI tells hosts apart.
-  cat >"$agent" <<'AGENT'
+  cat >"$agent" <<AGENT
 #!/bin/bash
-host=$1
+name=$name
+host=\$1
 shift
-index=$((${host##*.} - 1))
-exec ip netns exec "weft$index" unshare --uts sh -c "hostname weft$index; $*"
+index=\$((\${host##*.} - 1))
+exec ip netns exec "\$name\$index" unshare --uts sh -c "hostname \$name\$index; \$*"
 AGENT
   chmod +x "$agent"
   for host in $(hosts); do
@@ -62,7 +64,7 @@ AGENT
     list+="${list:+,}$prefix.$i:${RANKS_PER_HOST:-1}"
   done
   local status=0
-  ip netns exec weft0 unshare --uts sh -c 'hostname weft0; exec "$@"' sh env OMPI_ALLOW_RUN_AS_ROOT=1 \
+  ip netns exec "${name}0" unshare --uts sh -c 'hostname "$0"; exec "$@"' "${name}0" env OMPI_ALLOW_RUN_AS_ROOT=1 \
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --mca plm_rsh_agent "$agent" --mca oob_tcp_if_include eth0 \
     --mca btl_tcp_if_include eth0 --mca btl tcp,vader,self --bind-to none --host "$list" "$@" || status=$?
   rm -f "$agent"

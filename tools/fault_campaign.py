@@ -1,0 +1,486 @@
+#!/usr/bin/env python3
+"""Random faults against training on four ranks: kills, stops and cut links, each in a run of its own.
+
+    python3 tools/fault_campaign.py --weft build/weft --faults 100 --json faults.json
+    python3 tools/fault_campaign.py --weft build/weft --faults 8 --scene host --seed 3
+
+Each run is started by `weft launch --restarts 2`, suffers one fault at a random moment - one of five while its ranks start -
+and must come to its end: without help where the fault passes, else on the ranks that remain, from a checkpoint no older than
+the interval. What is judged:
+
+  bounded   the ranks went on, or mpirun had ended, within --bound seconds (default 10), and as many later, in which hosts are
+            asked whether they can be reached, others had started
+  named     who was lost is said: the rank or its host, or that mpirun was killed
+  lost      steps done again, never more than the interval of checkpoints and what a record of steps leaves open
+  finished  exit code 0 and the weights of a run without faults: bit for bit where as many ranks went on from a
+            checkpoint, else within --tolerance, as sums of other parts round otherwise
+
+Scenes: `host` (ranks of one host, shared memory), `pairs` (two pretended hosts of two, messages), `links` (four network
+namespaces, tools/shaped_links.sh; as root). Exit code 1 where anything was not as it should be.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+RANKS = 4
+INTERVAL = 50  # steps between checkpoints
+STEPS_PER_EPOCH = 7
+RECORD = 20    # steps between records of the metrics: how exactly it is known how far a run was
+FAULTS = {
+    "kill": "SIGKILL to a rank",
+    "stop": "SIGSTOP to a rank, for good",
+    "pause": "SIGSTOP to a rank, SIGCONT after two seconds",
+    "kill_writer": "SIGKILL to rank 0 while it writes a checkpoint",
+    "kill_mpirun": "SIGKILL to mpirun",
+    "cut": "a host's link down, for good",
+    "blink": "a host's link down for two seconds",
+    "power": "a host's link down, and all its processes gone",
+}
+PASSING = ("pause", "blink")
+SCENES = {
+    "host": ("kill", "stop", "pause", "kill_writer", "kill_mpirun"),
+    "pairs": ("kill", "stop", "pause", "kill_writer", "kill_mpirun"),
+    "links": ("kill", "stop", "kill_mpirun", "cut", "cut", "blink", "power"),
+}
+AGENT = """#!/bin/bash
+# As ssh: HOST COMMAND... What is cut off is not reached.
+host=$1
+shift
+said=$(timeout 3 bash -c "exec 3<>/dev/tcp/$host/9" 2>&1)
+[[ $said == *refused* ]] || { echo "connect to $host: ${said:-no answer}" >&2; exit 255; }
+index=$((${host##*.} - 1))
+exec ip netns exec "PREFIX$index" unshare --uts sh -c "hostname PREFIX$index; $*"
+"""
+
+
+def write_data(folder):
+    draw = random.Random(1)
+    for split, count in (("train", 336), ("test", 48)):
+        labels = bytes(sample % 4 for sample in range(count))
+        images = bytearray()
+        for label in labels:
+            for row in range(8):
+                for column in range(8):
+                    bright = (row >= 4) == (label >= 2) and (column >= 4) == (label % 2 == 1)
+                    images.append((150 if bright else 0) + draw.randrange(100))
+        with open(f"{folder}/{split}-images", "wb") as file:
+            file.write(struct.pack(">IIII", 0x803, count, 8, 8) + images)
+        with open(f"{folder}/{split}-labels", "wb") as file:
+            file.write(struct.pack(">II", 0x801, count) + labels)
+
+
+def train_words(run, epochs):
+    return ["train", "--model", "mlp", "--data", "idx:train-images,train-labels,test-images,test-labels", "--run", run,
+            "--batch", "48", "--threads", "1", "--quiet", "--epochs", str(epochs), "--set", "evaluation.every_epochs=0",
+            "--set", f"checkpoint.every_steps={INTERVAL}", "--set", "checkpoint.every_epochs=0"]
+
+
+def read_tensors(path):
+    """The f32 tensors of a safetensors file, by name."""
+    with open(path, "rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        header, data = json.loads(file.read(size)), file.read()
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            begin, end = entry["data_offsets"]
+            tensors[name] = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
+    return tensors
+
+
+def last_checkpoint(run):
+    """Its steps and its path; 0 where there is none."""
+    try:
+        names = [name for name in os.listdir(f"{run}/checkpoints") if re.fullmatch(r"step-\d+", name)]
+    except FileNotFoundError:
+        names = []
+    if not names:
+        return 0, ""
+    newest = max(names, key=lambda name: int(name[5:]))
+    return int(newest[5:]), f"{run}/checkpoints/{newest}"
+
+
+def last_record(run):
+    """The last step that the metrics tell of."""
+    last = 0
+    try:
+        with open(f"{run}/metrics.jsonl") as file:
+            for line in file:
+                try:
+                    last = max(last, json.loads(line)["step"])
+                except (ValueError, KeyError):
+                    pass
+    except FileNotFoundError:
+        pass
+    return last
+
+
+def difference(a, b):
+    """Of two checkpoints: the largest difference of weights over the largest weight of their tensor."""
+    first, second = read_tensors(f"{a}/model.safetensors"), read_tensors(f"{b}/model.safetensors")
+    if first.keys() != second.keys():
+        return float("inf")
+    return max(max(abs(x - y) for x, y in zip(first[name], second[name])) / max(1e-30, max(map(abs, second[name])))
+               for name in first)
+
+
+class Scene:
+    """Where the ranks run."""
+
+    def __init__(self, name, weft, folder):
+        self.name, self.weft, self.folder = name, os.path.abspath(weft), folder
+        self.environment = dict(os.environ, OMP_WAIT_POLICY="passive", OMPI_ALLOW_RUN_AS_ROOT="1",
+                                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.before, self.hosts = [], []
+        self.prefix = f"wf{os.getpid() % 1000}h"  # of namespaces
+        if name == "pairs":
+            self.environment["WEFT_RANKS_PER_HOST"] = "2"
+        if name == "links":
+            self.links("up", str(RANKS), "1gbit")
+            agent = f"{folder}/agent"
+            with open(agent, "w") as file:
+                file.write(AGENT.replace("PREFIX", self.prefix))
+            os.chmod(agent, 0o755)
+            self.environment.update(OMPI_MCA_plm_rsh_agent=agent, OMPI_MCA_oob_tcp_if_include="eth0",
+                                    OMPI_MCA_btl_tcp_if_include="eth0", OMPI_MCA_btl="tcp,vader,self",
+                                    OMPI_MCA_hwloc_base_binding_policy="none")
+            self.before = ["ip", "netns", "exec", f"{self.prefix}0", "unshare", "--uts", "sh", "-c",
+                           'hostname "$0"; exec "$@"', f"{self.prefix}0"]
+            self.hosts = ["--hosts", ",".join(f"10.77.0.{host + 1}:1" for host in range(RANKS))]
+
+    def links(self, *words):
+        tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shaped_links.sh")
+        subprocess.run(["bash", tool, *words], check=True, capture_output=True, timeout=60,
+                       env=dict(os.environ, LINKS_NAME=self.prefix))
+
+    def close(self):
+        if self.name == "links":
+            self.links("down")
+
+    def set_link(self, host, state):
+        # At the bridge: the host itself keeps its address, as one whose cable is pulled.
+        subprocess.run(["ip", "link", "set", f"{self.prefix}{host}-out", state], check=True, timeout=10)
+
+    def start(self, words):
+        return subprocess.Popen([*self.before, self.weft, *words], cwd=self.folder, env=self.environment, text=True,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+
+    def processes(self, run):
+        """Of the run: ranks by number, mpirun, and by number the daemons of other hosts."""
+        ranks, mpirun, others = {}, None, []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                if os.readlink(f"/proc/{entry}/cwd") != self.folder and b"orted" not in read(f"/proc/{entry}/comm"):
+                    continue
+                words = read(f"/proc/{entry}/cmdline").split(b"\0")
+                environment = read(f"/proc/{entry}/environ")
+            except OSError:
+                continue
+            program = os.path.basename(words[0])
+            if program == b"mpirun":
+                mpirun = int(entry)
+            elif program == b"orted" and self.folder.encode() in environment:
+                others.append(int(entry))
+            elif len(words) > 1 and words[1] == b"train":
+                rank = re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)", environment)
+                if rank:
+                    ranks[int(rank.group(1))] = int(entry)
+        return ranks, mpirun, others
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def send(process, number):
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
+
+
+def network_of(process):
+    try:
+        return os.readlink(f"/proc/{process}/ns/net")
+    except OSError:
+        return ""
+
+
+class Listener(threading.Thread):
+    """Keeps what a process writes, line by line, with the time of each."""
+
+    def __init__(self, stream):
+        super().__init__(daemon=True)
+        self.stream, self.lines = stream, []
+        self.start()
+
+    def run(self):
+        for line in self.stream:
+            self.lines.append((time.time(), line.rstrip("\n")))
+
+
+class Suspensions(threading.Thread):
+    """Notes when this machine, or this program, stood still: what runs meanwhile says nothing."""
+
+    LONGEST = 1.5
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.last = 0.0
+        self.start()
+
+    def run(self):
+        before = time.time()
+        while True:
+            time.sleep(0.1)
+            now = time.time()
+            if now - before > self.LONGEST:
+                self.last = now
+            before = now
+
+
+def strike(scene, fault, run, target):
+    """Does it; the rank that was struck, and what undoes it in the end."""
+    ranks, mpirun, daemons = scene.processes(run)
+    if len(ranks) < RANKS or mpirun is None:
+        return None
+    if fault == "kill":
+        send(ranks[target], signal.SIGKILL)
+    elif fault == "stop":
+        send(ranks[target], signal.SIGSTOP)
+    elif fault == "pause":
+        send(ranks[target], signal.SIGSTOP)
+        time.sleep(2)
+        send(ranks[target], signal.SIGCONT)
+    elif fault == "kill_writer":
+        folder, end = f"{run}/checkpoints", time.time() + 5
+        before = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+        while time.time() < end:
+            try:
+                new = set(os.listdir(folder)) - before
+            except FileNotFoundError:
+                continue
+            if new:
+                break
+        send(ranks[0], signal.SIGKILL)
+    elif fault == "kill_mpirun":
+        send(mpirun, signal.SIGKILL)
+    elif fault == "cut":
+        scene.set_link(target, "down")
+    elif fault == "blink":
+        scene.set_link(target, "down")
+        time.sleep(2)
+        scene.set_link(target, "up")
+    elif fault == "power":
+        scene.set_link(target, "down")
+        network = network_of(ranks[target])
+        for process in [*daemons, ranks[target]]:
+            if network_of(process) == network:
+                send(process, signal.SIGKILL)
+    return (0 if fault == "kill_writer" else target), mpirun
+
+
+def is_named(fault, scene, target, text):
+    if fault == "kill_mpirun":
+        return "mpirun was killed by signal 9" in text
+    if re.search(rf"weft: rank {target} on host '[^']*' (was lost|was ended by signal)", text):
+        return True
+    if scene.name != "links" or fault in ("kill", "stop"):
+        return False
+    if target == 0:  # the host of mpirun itself: it can reach nobody
+        return "is cut off from all others" in text
+    return f"host '10.77.0.{target + 1}' cannot be reached" in text or f"host '{scene.prefix}{target}' cannot" in text
+
+
+def one_fault(scene, fault, number, epochs, reference, options, draw):
+    steps = epochs * STEPS_PER_EPOCH
+    run = f"{scene.folder}/run-{number}"
+    name = os.path.basename(run)
+    target = draw.randrange(1, RANKS) if fault == "power" else draw.randrange(RANKS)
+    delay, step = (draw.uniform(0, 3), None) if draw.random() < 0.2 else (draw.uniform(0, 0.5),
+                                                                         draw.randrange(int(0.8 * steps)))
+    result = {"number": number, "scene": scene.name, "fault": fault, "rank": target, "moment": "start" if step is None
+              else "training"}
+    launch = scene.start(["launch", "-n", str(RANKS), "--restarts", "2", *scene.hosts, "--", *train_words(name, epochs)])
+    listener = Listener(launch.stderr)
+    try:
+        limit = time.time() + 60
+        while len(scene.processes(run)[0]) < RANKS and launch.poll() is None and time.time() < limit:
+            time.sleep(0.05)
+        while step is not None and last_record(run) < step and launch.poll() is None:
+            time.sleep(0.05)
+        time.sleep(delay)
+        struck, mpirun = strike(scene, fault, run, target) or (None, None)
+        result["rank"] = struck
+        at, step_at = time.time(), last_record(run)
+        result["step"] = step_at
+        if struck is None:
+            result.update(verdict="came too late", log=[line for _, line in listener.lines])
+            return result
+        ended, again_after, went_on = None, None, None
+        while launch.poll() is None and time.time() < at + options.limit:
+            again = next((when for when, line in listener.lines if "; start 2 of at most" in line), None)
+            if ended is None and not os.path.exists(f"/proc/{mpirun}"):
+                ended = time.time() - at
+            if again is not None and again_after is None:
+                again_after = again - at
+                said = [int(number) - 1 for when, line in listener.lines if when <= again
+                        for number in re.findall(r"at step (\d+) of epoch", line)]
+                done, kept = max([last_record(run), *said]), last_checkpoint(run)[0]
+                result["lost_steps"] = max(0, done - kept)
+            if went_on is None and again_after is None and last_record(run) >= step_at + 2 * RECORD:
+                went_on = time.time() - at
+            time.sleep(0.02)
+        over = time.time() - at
+        again = again_after is not None
+        result["seconds"] = round(min(ended if ended is not None else over, again_after) if again else
+                                  went_on if went_on is not None else over, 2)
+        result["again_seconds"] = round(again_after, 2) if again else None
+        result["outcome"] = "started again" if again else "went on"
+        if launch.poll() is None:
+            result["outcome"] = "hung"
+        code = launch.poll()
+        time.sleep(0.1)
+        text = "\n".join(line for _, line in listener.lines)
+        result["code"] = code
+        result["ranks_after"] = int(match.group(1)) if (match := re.search(r"start 2 of at most 3, on (\d+) rank", text)) \
+            else RANKS
+        passing = fault in PASSING and not again
+        result["bounded"] = (result["outcome"] != "hung" and result["seconds"] <= options.bound and
+                             (not again or again_after <= 2 * options.bound))
+        result["named"] = True if passing else is_named(fault, scene, struck, text)
+        result["lost_ok"] = result.get("lost_steps", 0) <= INTERVAL + RECORD
+        _, final = last_checkpoint(run)
+        result["difference"] = difference(final, reference) if code == 0 and final else None
+        same = result["ranks_after"] == RANKS
+        result["finished"] = code == 0 and (result["difference"] == 0 if same else
+                                            result["difference"] <= options.tolerance)
+        good = all(result[key] for key in ("bounded", "named", "lost_ok", "finished"))
+        result["verdict"] = "ok" if good else "NOT OK"
+        if not good or options.verbose:
+            result["log"] = [f"{when - at:+.2f} {line}" for when, line in listener.lines]
+        return result
+    finally:
+        if scene.name == "links" and fault in ("cut", "power", "blink"):
+            scene.set_link(target, "up")
+        ranks, mpirun, daemons = scene.processes(run)
+        for process in [launch.pid, mpirun, *daemons, *ranks.values()]:
+            if process is not None:
+                send(process, signal.SIGKILL)
+        launch.wait()
+        shutil.rmtree(run, ignore_errors=True)
+
+
+def reference_of(scene, epochs):
+    run = f"{scene.folder}/reference"
+    launch = scene.start(["launch", "-n", str(RANKS), *scene.hosts, "--", *train_words("reference", epochs)])
+    text = launch.communicate(timeout=300)[1]
+    if launch.returncode != 0:
+        raise SystemExit(f"the run without faults ended with code {launch.returncode}:\n{text}")
+    with open(f"{run}/summary.json") as file:
+        return last_checkpoint(run)[1], json.load(file)["train_seconds"]
+
+
+def table(results):
+    """A line per scene and fault."""
+    lines = ["| scene | fault | runs | went on | started again | seconds until it had ended or went on: median (most) | until others ran | named | steps lost, "
+             "most | same weights |", "|---|---|---|---|---|---|---|---|---|---|"]
+    judged = [result for result in results if result["verdict"] != "came too late"]
+    for scene, fault in sorted({(result["scene"], result["fault"]) for result in judged},
+                               key=lambda key: (list(SCENES).index(key[0]), list(FAULTS).index(key[1]))):
+        group = [result for result in judged if (result["scene"], result["fault"]) == (scene, fault)]
+        seconds = sorted(result["seconds"] for result in group)
+        count = lambda key, value: sum(result[key] == value for result in group)  # noqa: E731
+        lines.append(f"| {scene} | {FAULTS[fault]} | {len(group)} | {count('outcome', 'went on')} | "
+                     f"{count('outcome', 'started again')} | {seconds[len(seconds) // 2]:.1f} ({seconds[-1]:.1f}) | "
+                     f"{max((result['again_seconds'] or 0 for result in group), default=0):.1f} | "
+                     f"{count('named', True)} | {max(result.get('lost_steps', 0) for result in group)} | "
+                     f"{count('finished', True)} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weft", default="build/weft", help="the program")
+    parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--scene", action="append", choices=list(SCENES), help="default: all of them; repeatable")
+    parser.add_argument("--fault", action="append", choices=list(FAULTS), help="default: all of the scene; repeatable")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=5, help="that a run without faults trains")
+    parser.add_argument("--bound", type=float, default=10)
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which a run counts as hung")
+    parser.add_argument("--tolerance", type=float, default=1e-2)
+    parser.add_argument("--json", help="a file with all that was seen")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    scenes = options.scene or list(SCENES)
+    if "links" in scenes and os.geteuid() != 0:
+        print("the scene `links` makes network namespaces, as root: left out", file=sys.stderr)
+        scenes.remove("links")
+    draw = random.Random(options.seed)
+    plan = [scenes[number % len(scenes)] for number in range(options.faults)]
+    results, suspensions = [], Suspensions()
+    with tempfile.TemporaryDirectory(prefix="weft-faults-") as folder:
+        folder = os.path.realpath(folder)
+        write_data(folder)
+        for name in scenes:
+            place = f"{folder}/{name}"
+            os.mkdir(place)
+            for file in os.listdir(folder):
+                if os.path.isfile(f"{folder}/{file}"):
+                    os.link(f"{folder}/{file}", f"{place}/{file}")
+            scene = Scene(name, options.weft, place)
+            try:
+                # As many epochs as take the time, by a first run.
+                _, seconds = reference_of(scene, 200)
+                shutil.rmtree(f"{place}/reference")
+                epochs = max(50, int(200 * options.seconds / max(seconds, 0.01)))
+                reference, _ = reference_of(scene, epochs)
+                kinds = [fault for fault in SCENES[name] if not options.fault or fault in options.fault]
+                wanted, number = [], 0
+                for index in range(plan.count(name) if kinds else 0):
+                    wanted.append(kinds[index] if index < len(kinds) else draw.choice(kinds))
+                while wanted:
+                    begin = time.time()
+                    result = one_fault(scene, wanted[0], number, epochs, reference, options, draw)
+                    number += 1
+                    time.sleep(0.3)
+                    if suspensions.last > begin:
+                        print(f"    {name} {wanted[0]}: once more, as all stood still meanwhile", flush=True)
+                        continue
+                    wanted.pop(0)
+                    results.append(result)
+                    print(f"{len(results):3d} {name:6s} {result['fault']:12s} rank {result['rank']} at step {result.get('step')}: "
+                          f"{result.get('outcome', '')} after {result.get('seconds', 0)} s, lost "
+                          f"{result.get('lost_steps', 0)} steps, {result['verdict']}", flush=True)
+                    for line in result.get("log", []):
+                        print(f"      {line}")
+                    if options.json:
+                        with open(options.json, "w") as file:
+                            json.dump({"seed": options.seed, "results": results}, file, indent=1)
+                            file.write("\n")
+            finally:
+                scene.close()
+    print(table(results))
+    late = sum(result["verdict"] == "came too late" for result in results)
+    bad = sum(result["verdict"] == "NOT OK" for result in results)
+    print(f"{len(results)} runs: {len(results) - bad - late} as they should be, {bad} not, {late} had ended before their "
+          "fault")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
