@@ -8,6 +8,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
 #include "weft/ops/loss_scaling.h"
+#include "weft/ops/tree_sum.h"
 
 namespace weft::ops {
 namespace {
@@ -196,6 +197,7 @@ void add_update_ops(OpRegistry& registry) {
     norm.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape)}, {}, {}});
   registry.add(std::move(norm));
   add_loss_scaling_ops(registry);
+  add_tree_sum_op(registry);
 }
 
 namespace {

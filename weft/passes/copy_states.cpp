@@ -20,8 +20,9 @@ class States {
       if (!node.op->is_view && !node.op->is_update) continue;
       const std::vector<std::pair<int, int>> view = {{0, 0}};
       for (const auto& [output, input] : node.op->is_view ? view : node.op->in_place)
-        input_[index_of(node.outputs[static_cast<size_t>(output)])] =
-            input_[index_of(node.inputs[static_cast<size_t>(input)])];
+        if (static_cast<size_t>(output) < node.outputs.size())  // of ops with any number of states
+          input_[index_of(node.outputs[static_cast<size_t>(output)])] =
+              input_[index_of(node.inputs[static_cast<size_t>(input)])];
     }
     for (const StateUpdate& update : graph.updates())
       successor_[graph.find_input(update.state)] = content_[index_of(update.value)];

@@ -25,8 +25,9 @@ struct Buffers {
       if (node.op->is_view) of_value[index_of(node.outputs[0])] = of_value[index_of(node.inputs[0])];
       if (node.op->is_update)
         for (const auto& [output, input] : node.op->in_place)
-          of_value[index_of(node.outputs[static_cast<size_t>(output)])] =
-              of_value[index_of(node.inputs[static_cast<size_t>(input)])];
+          if (static_cast<size_t>(output) < node.outputs.size())  // of ops with any number of states
+            of_value[index_of(node.outputs[static_cast<size_t>(output)])] =
+                of_value[index_of(node.inputs[static_cast<size_t>(input)])];
       for (const ValueId input : node.inputs) reads(input, static_cast<int32_t>(index));
       if (is_kept(node)) reads(node.outputs[0], kForever);
     }

@@ -90,7 +90,8 @@ std::vector<std::pair<int64_t, int64_t>> shared_pairs(const Node& node, int32_t 
   if (node.op->is_view) return {{0, 0}};
   if (node.op->is_update) {
     for (const auto& [output, input] : node.op->in_place)
-      if (updates.may_overwrite(index, input, map)) pairs.emplace_back(output, input);
+      if (static_cast<size_t>(input) < node.inputs.size() && updates.may_overwrite(index, input, map))
+        pairs.emplace_back(output, input);
     return pairs;
   }
   if (node.attributes.has("in_place")) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "weft/base/parallel.h"
+#include "weft/ops/tree_sum.h"
 #include "weft/runtime/native/native.h"
 
 namespace weft::native {
@@ -36,6 +37,7 @@ struct Loops {
   void (*average)(const float* running, const float* sample, float* next, float keep, float take, int64_t count);
   void (*blend)(const float* state, const float* value, float* next, float keep, float take, int64_t count);
   void (*scale)(const float* x, float* next, float factor, int64_t count);
+  void (*add)(const float* a, const float* b, float* next, int64_t count);
   double (*squares)(const float* x, int64_t count);
   uint32_t (*unscale)(const float* x, float* next, float factor, int64_t count);
 };
@@ -186,6 +188,43 @@ class BlendUpdate : public Kernel {
   const Loops& loops_;
 };
 
+class TreeSumUpdate : public Kernel {
+ public:
+  TreeSumUpdate(const NodeSignature& node, int threads, Isa isa)
+      : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+        partials_(static_cast<int>(node.outputs.size())),
+        threads_(threads),
+        loops_(loops_for(isa)) {}
+  std::string name() const override { return "native:tree_sum_update"; }
+  void run(const KernelArguments& a) override {
+    const auto [joined, target] = ops::tree_sum_step(*static_cast<const int64_t*>(a.inputs[1]), partials_);
+    parallel_for(threads_, count_, kGrain, [&, joined = joined, target = target](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; at += kBlock) sum_block(a, joined, target, at, std::min(kBlock, end - at));
+    });
+    for (int partial = 0; partial < partials_; ++partial)
+      if (partial != target) leave_state(a, static_cast<size_t>(partial) + 2, static_cast<size_t>(partial), count_);
+  }
+
+ private:
+  static constexpr int64_t kBlock = 2048;  // stays in the first cache
+
+  void sum_block(const KernelArguments& a, int joined, int target, int64_t at, int64_t count) const {
+    const float* sum = input(a, 0) + at;
+    float* next = output(a, static_cast<size_t>(target)) + at;
+    if (joined == 0) std::memcpy(next, sum, static_cast<size_t>(count) * sizeof(float));
+    float carried[kBlock];
+    for (int partial = 0; partial < joined; ++partial) {
+      float* to = partial + 1 == joined ? next : carried;
+      loops_.add(input(a, static_cast<size_t>(partial) + 2) + at, sum, to, count);
+      sum = to;
+    }
+  }
+
+  const int64_t count_;
+  const int partials_, threads_;
+  const Loops& loops_;
+};
+
 /// The padding of a layout holds zeros and adds nothing.
 class SquaredNorm : public Kernel {
  public:
@@ -273,6 +312,14 @@ void add_update(KernelTable& table, Isa isa) {
   add<AdamWUpdate>(table, "adamw_update", 4, isa);
   add<RunningAverage>(table, "running_average", 2, isa);
   add<BlendUpdate>(table, "blend_update", 2, isa);
+  table.add("tree_sum_update", {"native",
+                                [isa](const NodeSignature& node, const KernelOptions& options,
+                                      std::string& why_not) -> std::unique_ptr<Kernel> {
+                                  for (size_t operand = 2; operand < node.inputs.size(); ++operand)
+                                    if (node.inputs[operand] != node.inputs[0])
+                                      return declined(why_not, "the value has another layout than its sum");
+                                  return std::make_unique<TreeSumUpdate>(node, options.threads, isa);
+                                }});
   table.add("squared_norm", {"native",
                              [isa](const NodeSignature& node, const KernelOptions& options,
                                    std::string& why_not) -> std::unique_ptr<Kernel> {

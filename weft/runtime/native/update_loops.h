@@ -44,6 +44,11 @@ void scale(const float* x, float* next, float factor, int64_t count) {
   for (int64_t i = 0; i < count; ++i) next[i] = factor * x[i];
 }
 
+void add(const float* a, const float* b, float* next, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) next[i] = a[i] + b[i];
+}
+
 double squares(const float* x, int64_t count) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -64,4 +69,4 @@ uint32_t unscale(const float* x, float* next, float factor, int64_t count) {
   return overflow;
 }
 
-constexpr Loops loops{sgd, adamw, average, blend, scale, squares, unscale};
+constexpr Loops loops{sgd, adamw, average, blend, scale, add, squares, unscale};

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "weft/graph/kept.h"
+#include "weft/ops/tree_sum.h"
 #include "weft/runtime/reference/reference.h"
 
 namespace weft::reference {
@@ -84,6 +85,23 @@ Body prepare_blend(const NodeSignature& node) {
   };
 }
 
+Body prepare_tree_sum(const NodeSignature& node) {
+  const int64_t elements = node.inputs[0].elements();
+  const auto partials = static_cast<int>(node.outputs.size());
+  return [=](const KernelArguments& call) {
+    const ops::TreeSumStep step = ops::tree_sum_step(*input<int64_t>(call, 1), partials);
+    for (int64_t i = 0; i < elements; ++i) {
+      float sum = input(call, 0)[i];
+      for (int partial = 0; partial < step.joined; ++partial)
+        sum = input(call, static_cast<size_t>(partial) + 2)[i] + sum;
+      output(call, static_cast<size_t>(step.target))[i] = sum;
+    }
+    for (int partial = 0; partial < partials; ++partial)
+      if (partial != step.target)
+        leave_state(call, static_cast<size_t>(partial) + 2, static_cast<size_t>(partial), elements);
+  };
+}
+
 Body prepare_squared_norm(const NodeSignature& node) {
   const int64_t elements = node.inputs[0].elements();
   return [=](const KernelArguments& call) {
@@ -149,6 +167,7 @@ void add_update(KernelTable& table) {
   add_plain(table, kRenew, prepare_renew, Accepts::any_dtype);
   add_plain(table, "adamw_update", prepare_adamw);
   add_plain(table, "blend_update", prepare_blend);
+  add_plain(table, "tree_sum_update", prepare_tree_sum);
   add_plain(table, "squared_norm", prepare_squared_norm);
   add_plain(table, "unscale_gradient", prepare_unscale);
   add_plain(table, "loss_scale_update", prepare_scale_update);
