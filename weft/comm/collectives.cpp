@@ -168,8 +168,13 @@ struct Collectives::Impl {
   /// Of a lane's share, with the link of a host divided among its lanes.
   Choice choose(DType dtype, int64_t elements) const {
     const int64_t most = most_elements(dtype);
-    return choose_algorithm(static_cast<int>(hosts.size()), std::min(elements, most), size_of(dtype), link_of_lane(),
-                            options.costs.summed_bytes_per_second, options.algorithm, (elements + most - 1) / most);
+    const auto choose = [&](std::optional<Algorithm> only) {
+      return choose_algorithm(static_cast<int>(hosts.size()), std::min(elements, most), size_of(dtype), link_of_lane(),
+                              options.costs.summed_bytes_per_second, only, (elements + most - 1) / most);
+    };
+    if (!options.in_tree_order) return choose(options.algorithm);
+    const Choice one = choose(Algorithm::recursive_doubling), other = choose(Algorithm::halving_doubling);
+    return one.seconds < other.seconds ? one : other;
   }
 
   LinkCosts link_of_lane() const {

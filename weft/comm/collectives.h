@@ -38,10 +38,13 @@ struct CollectiveId {
 };
 
 struct CollectivesOptions {
-  double silence_seconds = 5;               // of a peer, after which it counts as lost
-  double wait_seconds = 600;                // of any one wait for peers that live
-  int threads = 1;                          // for sums in memory that ranks share
-  ClusterCosts costs = {};                  // by which algorithms are chosen; the same on all ranks
+  double silence_seconds = 5;  // of a peer, after which it counts as lost
+  double wait_seconds = 600;   // of any one wait for peers that live
+  int threads = 1;             // for sums in memory that ranks share
+  ClusterCosts costs = {};     // by which algorithms are chosen; the same on all ranks
+  /// Sums over the ranks, by host and then by local rank, in the order of a balanced binary tree, ((r0 + r1) + (r2 +
+  /// r3)) + ..., whatever the hosts: of f32, where hosts have as many ranks each, and both are powers of two.
+  bool in_tree_order = false;
   std::optional<Algorithm> algorithm = {};  // between hosts, instead of the cheapest; the same on all ranks
 };
 
