@@ -215,6 +215,51 @@ OpDef batch_norm_op() {
   return op;
 }
 
+std::vector<TensorType> infer_batch_statistics(const InferContext& context) {
+  const Shape& input = context.shape(0);
+  if (input.rank() != 2 && input.rank() != 4)
+    context.fail(
+        fmt::format("input wants 2 or 4 dimensions (batch, channels, height, width), got {}", context.describe(0)));
+  context.require_compute_dtype(0);
+  return {f32({input[1]}), f32({input[1]})};
+}
+
+/// The first two of batch_norm's three steps, for those who do the third with the statistics of several ranks.
+OpDef batch_statistics_op() {
+  OpDef op;
+  op.name = "batch_statistics";
+  op.summary = "Mean and biased variance of each channel over the batch, as batch_norm takes them.";
+  op.inputs = {"input"};
+  op.outputs = {"mean", "variance"};
+  op.infer = infer_batch_statistics;
+  op.gradient = [](GradContext& context) -> std::vector<ValueId> {
+    Graph& graph = context.graph;
+    const ValueId input = context.inputs[0];
+    const Shape shape = graph.shape(input);
+    const auto values = static_cast<double>(shape.elements() / shape[1]);
+    const auto over_values = [&](ValueId gradient, double factor) {
+      return per_channel(graph, multiply_scalar(graph, gradient, factor / values), shape.rank());
+    };
+    ValueId gradient;
+    if (context.output_gradients[1].valid())
+      gradient = multiply(graph, subtract(graph, input, per_channel(graph, context.outputs[0], shape.rank())),
+                          over_values(context.output_gradients[1], 2));
+    if (context.output_gradients[0].valid()) {
+      const ValueId of_mean = broadcast_to(graph, over_values(context.output_gradients[0], 1), shape);
+      gradient = gradient.valid() ? add(graph, gradient, of_mean) : of_mean;
+    }
+    return {gradient};
+  };
+  // Per element: 1 for the mean, 3 for the variance.
+  op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 4 * inputs[0].elements(); };
+  op.layout_rule = LayoutRule::channelwise;
+  op.precision = PrecisionRule::follow;
+  op.examples = {{"images", {f32({2, 3, 4, 4})}, {}, {kWide}},
+                 {"17 channels, odd size", {f32({2, 17, 3, 1})}, {}, {kWide}},
+                 {"rows", {f32({8, 5})}, {}, {kWide}}};
+  return op;
+}
+
 OpDef batch_norm_backward_op() {
   OpDef op;
   op.name = "batch_norm_backward";
@@ -309,6 +354,7 @@ OpDef running_average_op() {
 
 void add_norm_ops(OpRegistry& registry) {
   registry.add(batch_norm_op());
+  registry.add(batch_statistics_op());
   registry.add(batch_norm_backward_op());
   registry.add(batch_norm_inference_op());
   registry.add(running_average_op());

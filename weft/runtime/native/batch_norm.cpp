@@ -36,19 +36,23 @@ namespace weft::native {
 
 namespace {
 
+/// What is known before, and what is computed: statistics, normalised numbers, or both.
+enum class Part { training, inference, statistics };
+
 /// T: what images consist of.
 template <typename T>
 class BatchNorm : public Kernel {
  public:
-  BatchNorm(const ChannelView& view, const NodeSignature& node, int threads, bool training, Isa isa)
+  BatchNorm(const ChannelView& view, const NodeSignature& node, int threads, Part part, Isa isa)
       : view_(view),
         split_(split_channels(view, threads)),
         loops_(loops_for<T>(isa)),
-        training_(training),
-        residual_(node.inputs.size() == (training ? 4u : 6u)),
+        measures_(part != Part::inference),
+        normalises_(part != Part::statistics),
+        residual_(node.inputs.size() == (measures_ ? 4u : 6u)),
         activation_(*activation_of(node)),
-        epsilon_(node.attributes.real("epsilon")),
-        name_(training ? "native:batch_norm" : "native:batch_norm_inference") {}
+        epsilon_(normalises_ ? node.attributes.real("epsilon") : 0),
+        name_("native:" + node.op->name) {}
 
   std::string name() const override { return name_; }
 
@@ -62,18 +66,18 @@ class BatchNorm : public Kernel {
       parallel_run(split_.pool, split_.threads, [&](int thread, int threads) {
         const auto [begin, end] = split_range(view_.groups, thread, threads);
         for (int64_t group = begin; group < end; ++group) {
-          if (training_) measure(call, group, thread, 0, view_.rows_per_group());
+          if (measures_) measure(call, group, thread, 0, view_.rows_per_group());
           prepare(call, group, thread, 1);
-          normalise(call, group, 0, view_.rows_per_group());
+          if (normalises_) normalise(call, group, 0, view_.rows_per_group());
         }
       });
       return;
     }
     for (int64_t group = 0; group < view_.groups; ++group) {
-      if (training_)
+      if (measures_)
         for_each_slice([&](int slice, int64_t begin, int64_t end) { measure(call, group, slice, begin, end); });
       prepare(call, group, 0, split_.slices);
-      for_each_slice([&](int, int64_t begin, int64_t end) { normalise(call, group, begin, end); });
+      if (normalises_) for_each_slice([&](int, int64_t begin, int64_t end) { normalise(call, group, begin, end); });
     }
   }
 
@@ -81,13 +85,15 @@ class BatchNorm : public Kernel {
   struct Call {
     Call(const BatchNorm& kernel, const KernelArguments& a) {
       x = a.input<T>(0);
-      scale = a.input(1);
-      shift = a.input(2);
-      if (kernel.residual_) residual = static_cast<const T*>(a.inputs.back());
-      y = a.output<T>(0);
-      if (kernel.training_) {
-        mean = a.output(1);
-        variance = a.output(2);
+      if (kernel.normalises_) {
+        scale = a.input(1);
+        shift = a.input(2);
+        if (kernel.residual_) residual = static_cast<const T*>(a.inputs.back());
+        y = a.output<T>(0);
+      }
+      if (kernel.measures_) {
+        mean = a.output(kernel.normalises_ ? 1 : 0);
+        variance = a.output(kernel.normalises_ ? 2 : 1);
       } else {
         given_mean = a.input(3);
         given_variance = a.input(4);
@@ -100,8 +106,8 @@ class BatchNorm : public Kernel {
       partials = reinterpret_cast<double*>(space);
     }
     const T *x, *residual = nullptr;
-    T* y;
-    const float *scale, *shift, *given_mean = nullptr, *given_variance = nullptr;
+    T* y = nullptr;
+    const float *scale = nullptr, *shift = nullptr, *given_mean = nullptr, *given_variance = nullptr;
     float *mean = nullptr, *variance = nullptr;
     float *padded_mean, *padded_factor, *padded_shift;  // zero in the padding, so that padded outputs are zero
     double* partials;                                   // per part: means, then squares
@@ -142,7 +148,7 @@ class BatchNorm : public Kernel {
         continue;
       }
       float mean_f, variance_f;
-      if (training_) {
+      if (measures_) {
         double mean = 0, squares = 0, before = 0;
         for (int slice = 0; slice < slices; ++slice) {
           const double* partial = call.partials + 2 * (first_part + slice) * partial_stride() + lane;
@@ -158,6 +164,7 @@ class BatchNorm : public Kernel {
         mean_f = call.given_mean[channel];
         variance_f = call.given_variance[channel];
       }
+      if (!normalises_) continue;
       call.padded_mean[channel] = mean_f;
       call.padded_factor[channel] = static_cast<float>(static_cast<double>(call.scale[channel]) /
                                                        std::sqrt(static_cast<double>(variance_f) + epsilon_));
@@ -177,7 +184,7 @@ class BatchNorm : public Kernel {
   const ChannelView view_;
   const ChannelSplit split_;
   const Loops<T>& loops_;
-  const bool training_, residual_;
+  const bool measures_, normalises_, residual_;
   const Activation activation_;
   const double epsilon_;
   const std::string name_;
@@ -186,6 +193,7 @@ class BatchNorm : public Kernel {
 }  // namespace
 
 std::optional<Activation> activation_of(const NodeSignature& node) {
+  if (!node.attributes.has("activation")) return Activation::none;
   const std::string name = node.attributes.text("activation");
   if (name == "none") return Activation::none;
   if (name == "relu") return Activation::relu;
@@ -222,16 +230,18 @@ std::optional<ChannelView> batch_norm_view(const NodeSignature& node, std::strin
 }
 
 void add_batch_norm(KernelTable& table, Isa isa) {
-  for (const bool training : {true, false}) {
-    const auto make = [training, isa](const NodeSignature& node, const KernelOptions& options,
-                                      std::string& why_not) -> std::unique_ptr<Kernel> {
+  for (const auto& [op, part] :
+       {std::pair{"batch_norm", Part::training}, std::pair{"batch_norm_inference", Part::inference},
+        std::pair{"batch_statistics", Part::statistics}}) {
+    const auto make = [part = part, isa](const NodeSignature& node, const KernelOptions& options,
+                                         std::string& why_not) -> std::unique_ptr<Kernel> {
       const auto view = batch_norm_view(node, why_not);
       if (!view) return nullptr;
       return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
-        return std::make_unique<BatchNorm<decltype(number)>>(*view, node, options.threads, training, isa);
+        return std::make_unique<BatchNorm<decltype(number)>>(*view, node, options.threads, part, isa);
       });
     };
-    table.add(training ? "batch_norm" : "batch_norm_inference", {"native", make});
+    table.add(op, {"native", make});
   }
 }
 

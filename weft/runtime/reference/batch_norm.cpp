@@ -61,6 +61,21 @@ Body prepare_forward(const NodeSignature& node) {
   };
 }
 
+Body prepare_statistics(const NodeSignature& node) {
+  const ChannelGrid grid(node.inputs[0].shape);
+  return [=](const KernelArguments& call) {
+    const float* x = input(call, 0);
+    for (int64_t c = 0; c < grid.channels; ++c) {
+      double sum = 0, squares = 0;
+      grid.for_each(c, [&](int64_t i) { sum += static_cast<double>(x[i]); });
+      const double mean = sum / grid.count();
+      grid.for_each(c, [&](int64_t i) { squares += std::pow(static_cast<double>(x[i]) - mean, 2); });
+      output(call, 0)[c] = static_cast<float>(mean);
+      output(call, 1)[c] = static_cast<float>(squares / grid.count());
+    }
+  };
+}
+
 Body prepare_backward(const NodeSignature& node) {
   const ChannelGrid grid(node.inputs[0].shape);
   const double epsilon = node.attributes.real("epsilon");
@@ -136,6 +151,7 @@ Body prepare_running_average(const NodeSignature& node) {
 
 void add_batch_norm(KernelTable& table) {
   add_plain(table, "batch_norm", prepare_forward);
+  add_plain(table, "batch_statistics", prepare_statistics);
   add_plain(table, "batch_norm_backward", prepare_backward);
   add_plain(table, "batch_norm_inference", prepare_inference);
   add_plain(table, "running_average", prepare_running_average);
