@@ -96,6 +96,57 @@ TEST_F(Ranks, AnInterruptedRunGoesOnWithAnotherNumberOfThem) {
   expect_same_losses("cut", "whole");
 }
 
+// Also where each is a host of its own, and cut by a kill.
+TEST_F(Ranks, WithVirtualRanksTheWeightsAreBitwiseTheSameOnAnyNumberOfThem) {
+  const auto run = [&](const std::string& name) {
+    return tiny_run(name, {"--virtual-ranks", "4", "--epochs", "3", "--set", "checkpoint.every_steps=2"});
+  };
+  const auto weights = [&](const std::string& name) {
+    const auto step = json_of(name + "/summary.json")["steps"].get<int64_t>();
+    const std::string digits = std::to_string(step);
+    const fs::path last = path(name) / "checkpoints" / ("step-" + std::string(8 - digits.size(), '0') + digits);
+    return read_all(last / "model.safetensors") + read_all(last / "optimizer.safetensors");
+  };
+  ASSERT_EQ(weft(run("one")).code, 0);
+  const std::string wanted = weights("one");
+  ASSERT_GT(wanted.size(), 1000u);
+  for (const int ranks : {2, 4})
+    for (const bool apart : {false, true}) {
+      std::vector<std::string> launcher = mpirun(ranks);
+      if (apart) launcher.insert(launcher.begin(), "WEFT_RANKS_PER_HOST=1");
+      const std::string name = std::to_string(ranks) + (apart ? "apart" : "");
+      const Outcome outcome = Process(run(name), directory_, -1, launcher).wait();
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      EXPECT_TRUE(weights(name) == wanted) << name;
+    }
+  // Killed on four, resumed on fewer.
+  for (const int ranks : {1, 2}) {
+    const std::string name = "killed" + std::to_string(ranks);
+    std::vector<std::string> train = tiny_run(name, {"--virtual-ranks", "4", "--epochs", "300"});
+    train.insert(train.end(), {"--set", "checkpoint.every_epochs=10", "--set", "schedule.name=constant"});
+    std::vector<std::string> whole = train;
+    *std::find(whole.begin(), whole.end(), name) = name + "whole";
+    ASSERT_EQ(weft(whole).code, 0);
+    Process process(train, directory_, -1, mpirun(4));
+    while (!process.has_ended() && !fs::exists(path(name + "/checkpoints/best")))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const std::vector<pid_t> processes = training_processes();
+    ASSERT_EQ(processes.size(), 4u);
+    kill(processes.back(), SIGKILL);
+    EXPECT_NE(process.wait().code, 0);
+    const std::vector<std::string> resume = {"train", "--resume", name, "--quiet"};
+    ASSERT_EQ((ranks == 1 ? weft(resume) : weft_on(ranks, resume)).code, 0);
+    EXPECT_TRUE(weights(name) == weights(name + "whole")) << name;
+  }
+}
+
+TEST_F(Ranks, RanksThatCannotShareTheVirtualRanksAreTold) {
+  const Outcome outcome = weft_on(3, tiny_run("r", {"--virtual-ranks", "4"}));
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "virtual_ranks = 4 cannot be divided among 3 ranks; start 2 of them"), 1)
+      << outcome.err;
+}
+
 TEST_F(Ranks, AUsersErrorIsSaidOnce) {
   const Outcome outcome = weft_on(3, tiny_run("r"));
   EXPECT_EQ(outcome.code, 2) << outcome.err;

@@ -24,6 +24,7 @@
 #include "weft/train/process_memory.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
+#include "weft/train/virtual_ranks.h"
 
 namespace weft::cli {
 
@@ -173,13 +174,16 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
   const auto note = note_of(communicator);
   const int64_t resident_before = train::resident_bytes();
   train::reset_peak_resident_bytes();
-  const train::RunSpec spec = spec_of(library, options.choice, 16);
+  train::RunSpec spec = spec_of(library, options.choice, 16);
   ModelChoice of_model = options.choice;
   of_model.model = spec.model.name;
   const int ranks = train::number_of(communicator);
+  train::place_of(spec, communicator);  // what cannot be is said first
+  const int64_t shards = train::shards_of_rank(spec, ranks);
+  spec.batch /= shards;  // of all ranks at a time
   const models::ModelInput input = input_of(library, of_model, batch_of_rank(spec.batch, ranks, "--batch"));
   const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads),
-                                   train::agreed_costs(communicator, spec.cluster));
+                                   train::agreed_costs(communicator, spec.cluster), spec.virtual_ranks > 0);
   const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),
                              train::tuning_of(train::parse_autotune(options.autotune), spec.threads, note));
   const train::TrainingStep training =
@@ -206,7 +210,7 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
   train::keep_to_memory_limit(steps, spec, unlimited.total_bytes() - unlimited.arena_bytes);
   const CompiledStep& compiled = steps.compiled(spec.batch);
   train::keep_measured(backend, note);
-  const int64_t batches = options.forward ? 1 : spec.accumulate;
+  const int64_t batches = options.forward ? 1 : std::max(shards, spec.accumulate);
   Benched benched{.spec = spec,
                   .input = input,
                   .compiled = compiled,
@@ -233,8 +237,10 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
   Executor& executor = steps.executor(spec.batch);
   const SyntheticBatch batch(compiled.graph, input.classes);
   batch.bind(executor);
-  SyntheticStep step(executor, updates_apart ? &update.executor(spec.batch) : nullptr, state, batches);
-  const std::vector<double> times = time_steps(step, executor, options.seconds);
+  Executor* of_update = updates_apart ? &update.executor(spec.batch) : nullptr;
+  SyntheticStep step(executor, of_update, state, batches);
+  Executor& agreeing = of_update != nullptr && of_update->has_scalar(train::kStop) ? *of_update : executor;
+  const std::vector<double> times = time_steps(step, agreeing, options.seconds);
   if (!is_first) return 0;
   const double step_seconds = median(times);
   const data::DatasetInfo info = info_of(compiled.graph, input);

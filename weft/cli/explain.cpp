@@ -32,6 +32,7 @@
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
 #include "weft/train/summary.h"
+#include "weft/train/virtual_ranks.h"
 
 namespace weft::cli {
 
@@ -362,11 +363,16 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   const train::DataDescription data = run.read_data();
   train::Stage stage = train::largest_stage(spec, data);
   if (options.batch > 0) stage = {.batch = options.batch, .accumulate = spec.accumulate};
+  train::place_of(spec, communicator);  // what cannot be is said first
+  if (const int64_t shards = train::shards_of_rank(spec, ranks); spec.virtual_ranks > 0) {
+    stage.batch /= shards;
+    stage.accumulate = shards;
+  }
   spec.batch = stage.batch = batch_of_rank(stage.batch, ranks, "batch");
   spec.accumulate = stage.accumulate;
   const models::ModelInput input = train::model_input(data, stage.shape());
   const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads),
-                                   train::agreed_costs(communicator, spec.cluster));
+                                   train::agreed_costs(communicator, spec.cluster), spec.virtual_ranks > 0);
   const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),
                              options.autotune
                                  ? train::tuning_of(train::parse_autotune(*options.autotune), spec.threads, note)

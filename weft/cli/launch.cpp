@@ -60,6 +60,7 @@ std::vector<std::string> resuming_words(const std::vector<std::string>& words, c
 int usable_ranks(int ranks, const train::RunSpec& spec) {
   const std::vector<train::Stage> stages = train::stages_of(spec);
   const auto divides = [&](int count) {
+    if (spec.virtual_ranks > 0 && spec.virtual_ranks % count != 0) return false;
     return std::all_of(stages.begin(), stages.end(),
                        [&](const train::Stage& stage) { return stage.batch % count == 0; });
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/rng.h"
+#include "weft/train/virtual_ranks.h"
 
 namespace weft::cli {
 
@@ -45,12 +46,13 @@ SyntheticStep::SyntheticStep(Executor& batch, Executor* update, State& state, in
   batch.bind_state(state);
   if (update == nullptr) return;
   set_scalars(*update);
-  batch_.set_scalar("share", 1 / static_cast<double>(batches));
+  if (batch_.has_scalar("share")) batch_.set_scalar("share", 1 / static_cast<double>(batches));
 }
 
 void SyntheticStep::run(Profile* of_batches, Profile* of_update) {
   for (int64_t part = 0; part < batches_; ++part) {
-    if (update_ != nullptr) batch_.set_scalar("accumulated", part == 0 ? 0 : 1);
+    if (batch_.has_scalar("accumulated")) batch_.set_scalar("accumulated", part == 0 ? 0 : 1);
+    if (batch_.has_scalar(train::kShardIndex)) batch_.set_scalar(train::kShardIndex, static_cast<double>(part));
     batch_.run(of_batches);
   }
   if (update_ == nullptr) return;

@@ -29,7 +29,7 @@ struct TrainOptions {
   std::optional<std::string> workers, cache_limit, max_bad_records;
   std::vector<std::string> precision_of;
   std::optional<double> epochs;
-  std::optional<int64_t> batch, seed, threads;
+  std::optional<int64_t> batch, virtual_ranks, seed, threads;
   std::vector<std::string> set;
   bool quiet = false, json = false, tensorboard = false;
 };
@@ -83,6 +83,7 @@ train::RunSpec spec_from(const TrainOptions& options) {
   if (options.init) train::set_field(spec, "init", *options.init, "--init");
   if (options.epochs) train::set_field(spec, "epochs", *options.epochs, "--epochs");
   if (options.batch) train::set_field(spec, "batch", *options.batch, "--batch");
+  if (options.virtual_ranks) train::set_field(spec, "virtual_ranks", *options.virtual_ranks, "--virtual-ranks");
   if (options.memory_limit) train::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
   if (options.offload) train::set_field(spec, "offload", *options.offload, "--offload");
   if (options.cluster) train::set_field(spec, "cluster", *options.cluster, "--cluster");
@@ -105,9 +106,9 @@ train::RunSpec spec_from(const TrainOptions& options) {
 void refuse_with_resume(const TrainOptions& options) {
   const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
                       options.init || options.memory_limit || options.offload || options.cluster || options.epochs ||
-                      options.batch || options.seed || options.workers || options.cache_limit ||
-                      options.max_bad_records || options.precision || !options.precision_of.empty() ||
-                      options.loss_scaling || options.autotune || !options.set.empty();
+                      options.batch || options.virtual_ranks || options.seed || options.workers ||
+                      options.cache_limit || options.max_bad_records || options.precision ||
+                      !options.precision_of.empty() || options.loss_scaling || options.autotune || !options.set.empty();
   if (others)
     fail(ErrorKind::usage,
          "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet, "
@@ -226,6 +227,9 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
       "Safetensors file with PyTorch's names to start from; a last layer for other classes is left out");
   command->add_option("--epochs", options->epochs, "Passes over the training data; 9.9: the last one not to its end");
   command->add_option("--batch", options->batch, "Samples per step");
+  command->add_option(
+      "--virtual-ranks", options->virtual_ranks,
+      "Shards of each batch, a power of two: the weights are then bitwise the same on 1, 2, 4 ... ranks");
   command->add_option("--memory-limit", options->memory_limit,
                       "Such as 1.5GB: activations are computed twice to keep to it; default: what the machine has");
   command->add_option("--offload", options->offload, kOffloadHelp);

@@ -253,7 +253,6 @@ OpDef batch_statistics_op() {
   // Per element: 1 for the mean, 3 for the variance.
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 4 * inputs[0].elements(); };
   op.layout_rule = LayoutRule::channelwise;
-  op.precision = PrecisionRule::follow;
   op.examples = {{"images", {f32({2, 3, 4, 4})}, {}, {kWide}},
                  {"17 channels, odd size", {f32({2, 17, 3, 1})}, {}, {kWide}},
                  {"rows", {f32({8, 5})}, {}, {kWide}}};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -104,13 +106,14 @@ struct Sums {
   explicit Sums(const data::DatasetInfo& info)
       : errors(info), overlaps(info.task == data::Task::segmentation ? info.classes : 0) {}
 
-  /// What all ranks have summed, in the place of what this one has.
-  void add_up(comm::Communicator& ranks) {
-    std::vector<double> numbers;
-    visit([&](double& number) { numbers.push_back(number); });
-    comm::all_reduce_sum(ranks, numbers, "sums of an evaluation");
-    auto sum = numbers.begin();
-    visit([&](double& number) { number = *sum++; });
+  std::vector<double> numbers() {
+    std::vector<double> all;
+    visit([&](double& number) { all.push_back(number); });
+    return all;
+  }
+  void set_numbers(const std::vector<double>& numbers) {
+    auto next = numbers.begin();
+    visit([&](double& number) { number = *next++; });
   }
 
   ValueErrors errors;
@@ -129,62 +132,141 @@ struct Sums {
   }
 };
 
-/// Of the batches of this rank.
-Sums sum_batches(StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options) {
-  const data::DatasetInfo& info = loader.dataset().info();
-  Sums sums(info);
-  bool has_classes = false, has_values = false;
-  std::optional<ViewedBatch> viewed;
-  int64_t bound = -1;
-  loader.start(0, 0, 1);
-  for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
-    if (options.stop_requested && options.stop_requested()) {
-      sums.stopped = 1;
-      return sums;
+/// The batches of this process with what each of its shards makes of them.
+class Shards {
+ public:
+  Shards(StepCache& steps, State& state, const data::Loader& loader, const EvaluateOptions& options)
+      : steps_(steps),
+        state_(state),
+        info_(loader.dataset().info()),
+        options_(options),
+        samples_(loader.dataset().size()),
+        processes_(options.ranks == nullptr ? 1 : options.ranks->size()),
+        sums_(static_cast<size_t>(std::max<int64_t>(1, options.virtual_ranks / processes_)), Sums(info_)) {}
+
+  /// `total`: samples of the batch of all processes.
+  void add(const data::Batch& batch, int64_t total) {
+    if (options_.virtual_ranks == 0) return add(batch, sums_.front());
+    int64_t begin = 0;
+    const std::vector<int64_t> rows = rows_of_shards(total, options_.virtual_ranks, options_.place, processes_);
+    for (size_t shard = 0; shard < rows.size(); begin += rows[shard++])
+      if (rows[shard] > 0) add(take_rows(batch, begin, rows[shard]), sums_[shard]);
+  }
+  void stop() { sums_.front().stopped = 1; }
+
+  /// Of all shards of all processes, in the order of the tree over the shards.
+  Sums add_up() {
+    if (options_.virtual_ranks == 0) {
+      std::vector<double> numbers = sums_.front().numbers();
+      if (options_.ranks != nullptr) comm::all_reduce_sum(*options_.ranks, numbers, "sums of an evaluation");
+      sums_.front().set_numbers(numbers);
+      return sums_.front();
     }
-    const data::Batch& batch = loader.next();
-    if (batch.count == 0) continue;
-    Executor& executor = steps.executor(batch.count);
-    if (bound != batch.count) {
-      executor.bind_state(state);
-      bound = batch.count;
-      const Graph& graph = steps.compiled(batch.count).graph;
-      has_classes = has_output(graph, "correct");
-      has_values = info.task == data::Task::regression && has_output(graph, "squared_errors");
-      sums.has_classes = has_classes ? 1 : 0;
-      sums.has_values = has_values ? 1 : 0;
+    const size_t count = sums_.front().numbers().size();
+    std::vector<double> all(count * static_cast<size_t>(options_.virtual_ranks));
+    for (size_t shard = 0; shard < sums_.size(); ++shard) {
+      const std::vector<double> own = sums_[shard].numbers();
+      const size_t at = static_cast<size_t>(options_.place) * sums_.size() + shard;
+      std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(at * count));
     }
-    if (!viewed && options.tta != "none")
-      viewed.emplace(views_of(options.tta), info, std::min(batch.samples.shape()[0], loader.dataset().size()));
-    bind_batch(executor, viewed ? viewed->show(batch) : batch);
+    // Each number is 0 on all processes but one: whatever the order, nothing is rounded.
+    if (options_.ranks != nullptr) comm::all_reduce_sum(*options_.ranks, all, "sums of an evaluation");
+    for (size_t width = all.size() / 2; width >= count; width /= 2)  // neighbours first
+      for (size_t at = 0; at < width; ++at) {
+        const size_t pair = at / count * 2 * count + at % count;
+        all[at] = all[pair] + all[pair + count];
+      }
+    all.resize(count);
+    sums_.front().set_numbers(all);
+    return sums_.front();
+  }
+
+ private:
+  void add(const data::Batch& batch, Sums& sums) {
+    if (batch.count == 0) return;
+    Executor& executor = steps_.executor(batch.count);
+    if (bound_ != batch.count) {
+      executor.bind_state(state_);
+      bound_ = batch.count;
+      const Graph& graph = steps_.compiled(batch.count).graph;
+      has_classes_ = has_output(graph, "correct");
+      has_values_ = info_.task == data::Task::regression && has_output(graph, "squared_errors");
+    }
+    sums.has_classes = has_classes_ ? 1 : 0;
+    sums.has_values = has_values_ ? 1 : 0;
+    if (!viewed_ && options_.tta != "none")
+      viewed_.emplace(views_of(options_.tta), info_, std::min(batch.samples.shape()[0], samples_));
+    bind_batch(executor, viewed_ ? viewed_->show(batch) : batch);
     executor.run();
     sums.loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
-    if (has_classes) sums.correct += static_cast<double>(executor.scalar_output("correct"));
-    if (info.has_ignored_targets()) sums.counted += static_cast<double>(executor.scalar_output("counted"));
-    if (info.task == data::Task::translation)
+    if (has_classes_) sums.correct += static_cast<double>(executor.scalar_output("correct"));
+    if (info_.has_ignored_targets()) sums.counted += static_cast<double>(executor.scalar_output("counted"));
+    if (info_.task == data::Task::translation)
       sums.tokens_correct += static_cast<double>(executor.scalar_output("tokens_correct"));
-    if (info.task == data::Task::segmentation)
+    if (info_.task == data::Task::segmentation)
       sums.overlaps.add(executor.output("intersections"), executor.output("unions"));
-    if (has_values) sums.errors.add(executor.output("squared_errors"), batch);
-    if (options.confusion != nullptr) {
+    if (has_values_) sums.errors.add(executor.output("squared_errors"), batch);
+    if (options_.confusion != nullptr) {
       const Tensor predicted = executor.output("predicted");
       check(predicted.elements() <= batch.targets.elements(), "a prediction per target");
       const auto count = static_cast<size_t>(predicted.elements());
-      options.confusion->add({batch.targets.data_as<int32_t>(), count}, {predicted.data_as<int32_t>(), count});
+      options_.confusion->add({batch.targets.data_as<int32_t>(), count}, {predicted.data_as<int32_t>(), count});
     }
     sums.samples += static_cast<double>(batch.count);
   }
-  return sums;
-}
+
+  /// A batch of its own, which the next call writes over.
+  const data::Batch& take_rows(const data::Batch& batch, int64_t begin, int64_t count) {
+    const auto take = [&](const Tensor& from, Tensor& to) {
+      const int64_t rows = from.shape()[0], row_bytes = from.bytes() / rows;
+      if (to.empty()) to = Tensor(from.type());
+      std::memcpy(to.data(), from.data_as<std::byte>() + begin * row_bytes, static_cast<size_t>(count * row_bytes));
+    };
+    take(batch.samples, rows_.samples);
+    take(batch.targets, rows_.targets);
+    rows_.count = count;
+    return rows_;
+  }
+
+  StepCache& steps_;
+  State& state_;
+  const data::DatasetInfo& info_;
+  const EvaluateOptions& options_;
+  const int64_t samples_;  // of the whole data
+  const int processes_;
+  std::vector<Sums> sums_;
+  std::optional<ViewedBatch> viewed_;
+  int64_t bound_ = -1;
+  bool has_classes_ = false, has_values_ = false;
+  data::Batch rows_;
+};
 
 }  // namespace
+
+std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes) {
+  const int64_t own = virtual_ranks / processes;
+  std::vector<int64_t> rows;
+  for (int64_t shard = place * own; shard < (place + 1) * own; ++shard) {
+    const auto [begin, end] = data::rows_of_share(count, static_cast<int>(shard), static_cast<int>(virtual_ranks));
+    rows.push_back(end - begin);
+  }
+  return rows;
+}
 
 Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const data::DatasetInfo& info = loader.dataset().info();
   check(options.ranks == nullptr || options.confusion == nullptr, "one process counts confusions");
-  Sums sums = sum_batches(steps, state, loader, options);
-  if (options.ranks != nullptr) sums.add_up(*options.ranks);
+  Shards shards(steps, state, loader, options);
+  loader.start(0, 0, 1);
+  for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
+    if (options.stop_requested && options.stop_requested()) {
+      shards.stop();
+      break;
+    }
+    shards.add(loader.next(), std::min(options.batch, loader.dataset().size() - step * options.batch));
+  }
+  const Sums sums = shards.add_up();
   Evaluation result;
   result.samples = static_cast<int64_t>(sums.samples);
   result.finished = sums.stopped == 0;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weft/comm/communicator.h"
 #include "weft/data/loader.h"
@@ -33,7 +34,15 @@ struct EvaluateOptions {
   /// Of several ranks, each of which has a loader of its share: the result is that of all together, the same on all.
   /// What one of them is asked to stop, all take for stopped. Without `confusion`.
   comm::Communicator* ranks = nullptr;
+  /// With virtual ranks each process divides its rows of a batch among its shards, and all is summed in the order of
+  /// the tree over the shards. 0: none.
+  int64_t virtual_ranks = 0;
+  int64_t batch = 0;  // with them: evaluation.batch
+  int place = 0;      // with them: of this process (place_of())
 };
+
+/// Rows of this process's rows of a batch of `count` samples that its shards have, one after the other.
+std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes);
 
 /// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size, none where this
 /// rank has nothing of it. The state's

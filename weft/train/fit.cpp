@@ -15,11 +15,13 @@
 #include "weft/train/distributed/step_times.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
+#include "weft/train/local_steps.h"
 #include "weft/train/optimizers/ema.h"
 #include "weft/train/optimizers/loss_scaling.h"
 #include "weft/train/schedules/plateau.h"
 #include "weft/train/step.h"
 #include "weft/train/step_scalars.h"
+#include "weft/train/virtual_ranks.h"
 
 namespace weft::train {
 
@@ -52,10 +54,13 @@ class Loop {
         at_(position),
         save_clock_(inputs.spec.checkpoint),
         course_(in_.spec, in_.training_data.dataset().size()),
-        scalars_(in_.spec, course_, rank_of(in_.ranks)),
+        shards_(shards_of_rank(in_.spec, number_of(in_.ranks))),
+        scalars_(in_.spec, course_, place_of(in_.spec, in_.ranks) * shards_),
         consensus_(in_.ranks, hooks.stop_requested),
         errors_(in_.collectives, in_.state),
-        step_times_(in_.ranks) {
+        step_times_(in_.ranks),
+        round_(in_.ranks) {
+    if (in_.averaging != nullptr) round_.reserve(std::min(in_.spec.averaging.period, course_.total_steps()));
     has_classes_ = has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
@@ -81,7 +86,10 @@ class Loop {
     running_ = &executor;
     executor.bind_state(in_.state);
     scalars_.bind(executor, update);
-    consensus_.bind(executor, in_.training.compiled(stage.shape()).graph);
+    const Graph& graph = in_.training.compiled(stage.shape()).graph;
+    const Graph* update_graph = in_.update != nullptr ? &in_.update->compiled(stage.shape()).graph : nullptr;
+    consensus_.bind({&executor, &graph}, {update, update_graph});
+    const bool sums_in_update = update_graph != nullptr && has_output(*update_graph, "loss");
     const LossScale loss_scale(in_.state);
     StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
     const bool has_norm = has_output(last.compiled(stage.shape()).graph, "gradient_norm");
@@ -94,19 +102,19 @@ class Loop {
       StepResult result;
       for (int64_t part = 0; part < parts; ++part) {
         const data::Batch& batch = in_.training_data.next();
-        bind_batch(executor, batch);
-        scalars_.set({at_.step, part, parts, at_.plateau.factor * rate_factor});
-        consensus_.before_batch(step_times_.is_due());
-        executor.run();
-        consensus_.after_batch();
-        result.loss += static_cast<double>(executor.scalar_output("loss")) / static_cast<double>(parts);
-        if (has_classes_) result.correct += static_cast<double>(executor.scalar_output("correct"));
+        for (int64_t shard = 0; shard < shards_; ++shard) {
+          bind_batch(executor, graph, batch, shard);
+          scalars_.set({at_.step, part, parts, shard, at_.plateau.factor * rate_factor});
+          run(executor);
+        }
+        if (!sums_in_update) add_results(executor, parts, result);
         result.samples += number_of(in_.ranks) * batch.count;
       }
       if (update != nullptr) {
         update->bind_state(in_.state);
-        update->run();
+        run(*update);
         executor.bind_state(in_.state);
+        if (sums_in_update) add_results(*update, 1, result);
       }
       if (has_norm)
         result.gradient_norm =
@@ -122,9 +130,13 @@ class Loop {
       record(result, stage);
       step_times_.add(
           {.step = result.seconds - (rank_wait_seconds() - waited_for_ranks), .input_wait = result.wait_seconds});
-      const bool stop = consensus_.stops();
-      if (!stop && consensus_.exchanges()) exchange_times();
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
+      if (in_.averaging != nullptr) {
+        save_due_ = save_due_ || save_clock_.due(at_);
+        if (!ends_epoch && round_.size() < period()) continue;
+      }
+      const bool stop = in_.averaging != nullptr ? end_round(stage, executor) : consensus_.stops();
+      if (!stop && consensus_.exchanges()) exchange_times();
       if (stop || (!ends_epoch && is_save_due())) save();
       if (stop) return false;
     }
@@ -160,6 +172,18 @@ class Loop {
     int64_t skipped_steps = 0;  // in all
   };
 
+  void run(Executor& executor) {
+    consensus_.before_run(executor, step_times_.is_due());
+    executor.run();
+    consensus_.after_run(executor);
+  }
+
+  /// Of one of so many batches.
+  void add_results(const Executor& executor, int64_t parts, StepResult& result) const {
+    result.loss += static_cast<double>(executor.scalar_output("loss")) / static_cast<double>(parts);
+    if (has_classes_) result.correct += static_cast<double>(executor.scalar_output("correct"));
+  }
+
   void require_patience(const LossScale& loss_scale) const {
     if (loss_scale.skipped_in_a_row() < in_.spec.loss_scaling.patience) return;
     throw SharedError(ErrorKind::numeric,
@@ -173,44 +197,69 @@ class Loop {
   }
 
   void record(const StepResult& result, const Stage& stage) {
-    const double loss = result.loss, learning_rate = scalars_.learning_rate();
-    const bool is_finite = std::isfinite(loss);
-    if (!is_finite && !result.is_skipped) {
+    at_.epoch_seconds += result.seconds;
+    at_.step_seconds += result.seconds;
+    at_.epoch_wait_seconds += result.wait_seconds;
+    at_.wait_seconds += result.wait_seconds;
+    std::optional<double> momentum;
+    if (in_.spec.optimizer.momentum_schedule.changes()) momentum = scalars_.momentum();
+    const StepMetrics metrics{.epoch = at_.epoch,
+                              .step = at_.step,
+                              .steps = course_.total_steps(),
+                              .learning_rate = scalars_.learning_rate(),
+                              .loss = result.loss,
+                              .samples = course_.samples_before(at_.step + 1),
+                              .batch = result.samples,
+                              .image_height = stage.image_height,
+                              .momentum = momentum,
+                              .gradient_norm = result.gradient_norm,
+                              .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0,
+                              .loss_scale = result.loss_scale,
+                              .skipped_steps = result.skipped_steps};
+    if (in_.averaging == nullptr) tell(metrics, result.correct, result.is_skipped);
+    ++at_.step_in_epoch;
+    ++at_.step;
+    if (in_.averaging != nullptr) round_.add({metrics, result.correct});
+  }
+
+  /// Of all ranks.
+  void tell(const StepMetrics& metrics, double correct, bool is_skipped) {
+    const bool is_finite = std::isfinite(metrics.loss);
+    if (!is_finite && !is_skipped) {
       running_->finish();  // nobody is left waiting
       throw SharedError(
           ErrorKind::numeric,
           fmt::format("the loss became {}{} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
                       "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
-                      std::isnan(loss) ? "NaN" : "infinite", consensus_.where_not_finite(), at_.step + 1, at_.epoch + 1,
-                      learning_rate));
+                      std::isnan(metrics.loss) ? "NaN" : "infinite", consensus_.where_not_finite(), metrics.step + 1,
+                      metrics.epoch + 1, metrics.learning_rate));
     }
     if (is_finite) {
-      at_.loss_sum += loss * static_cast<double>(result.samples);
-      at_.correct += result.correct;
-      at_.samples += result.samples;
+      at_.loss_sum += metrics.loss * static_cast<double>(metrics.batch);
+      at_.correct += correct;
+      at_.samples += metrics.batch;
     }
-    at_.epoch_seconds += result.seconds;
-    at_.step_seconds += result.seconds;
-    at_.epoch_wait_seconds += result.wait_seconds;
-    at_.wait_seconds += result.wait_seconds;
-    ++at_.step_in_epoch;
-    ++at_.step;
-    std::optional<double> momentum;
-    if (in_.spec.optimizer.momentum_schedule.changes()) momentum = scalars_.momentum();
-    if (hooks_.on_step)
-      hooks_.on_step({.epoch = at_.epoch,
-                      .step = at_.step - 1,
-                      .steps = course_.total_steps(),
-                      .learning_rate = learning_rate,
-                      .loss = loss,
-                      .samples = course_.samples_before(at_.step),
-                      .batch = result.samples,
-                      .image_height = stage.image_height,
-                      .momentum = momentum,
-                      .gradient_norm = result.gradient_norm,
-                      .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0,
-                      .loss_scale = result.loss_scale,
-                      .skipped_steps = result.skipped_steps});
+    if (hooks_.on_step) hooks_.on_step(metrics);
+  }
+
+  /// Steps from one mean of the weights to the next.
+  int64_t period() const { return at_.averaging.period > 0 ? at_.averaging.period : in_.spec.averaging.period; }
+
+  /// Of ranks that trained apart: what happened, and one state for all. Whether a stop was requested.
+  bool end_round(const Stage& stage, Executor& executor) {
+    const bool stop = round_.agree(hooks_.stop_requested && hooks_.stop_requested());
+    if (at_.averaging.first_loss == 0) at_.averaging.first_loss = round_.loss();
+    for (const Round::Step& step : round_.steps()) tell(step.metrics, step.correct, /*is_skipped=*/false);
+    Executor& averaging = in_.averaging->executor(stage.shape());
+    averaging.bind_state(in_.state);
+    const double rate = round_.rate();
+    if (averaging.has_scalar(kRoundRate)) averaging.set_scalar(kRoundRate, rate);
+    if (averaging.has_scalar(kInverseRoundRate)) averaging.set_scalar(kInverseRoundRate, rate > 0 ? 1 / rate : 0);
+    averaging.run();
+    executor.bind_state(in_.state);
+    consensus_.begin_anew();
+    round_.begin_anew();
+    return stop;
   }
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
@@ -245,6 +294,10 @@ class Loop {
       metrics.test_rmse = evaluation.rmse;
       metrics.test_r2 = evaluation.r2;
     }
+    if (in_.averaging != nullptr && in_.spec.averaging.adaptive) {
+      at_.averaging.period = period();
+      at_.averaging.period = adapted_period(in_.spec.averaging, at_.averaging, metrics.train_loss);
+    }
     at_.plateau = after_epoch(at_.plateau, in_.spec.schedule, metrics);
     const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || is_save_due();
     ++at_.epoch;
@@ -259,8 +312,12 @@ class Loop {
   }
 
   Evaluation evaluate_state() {
-    const EvaluateOptions options{
-        .stop_requested = hooks_.stop_requested, .tta = in_.spec.evaluation.tta, .ranks = in_.ranks};
+    const EvaluateOptions options{.stop_requested = hooks_.stop_requested,
+                                  .tta = in_.spec.evaluation.tta,
+                                  .ranks = in_.ranks,
+                                  .virtual_ranks = in_.spec.virtual_ranks,
+                                  .batch = in_.spec.evaluation.batch,
+                                  .place = place_of(in_.spec, in_.ranks)};
     if (in_.spec.ema.decay == 0) return evaluate(in_.evaluation, in_.state, *in_.evaluation_data, options);
     State averaged = averaged_state(in_.state);
     return evaluate(in_.evaluation, averaged, *in_.evaluation_data, options);
@@ -270,7 +327,7 @@ class Loop {
 
   /// By steps or seconds. Where all ranks have something to do before a checkpoint, all of them save together.
   bool is_save_due() {
-    double due = save_clock_.due(at_) ? 1 : 0;
+    double due = save_due_ || save_clock_.due(at_) ? 1 : 0;
     if (errors_.exist() && in_.spec.checkpoint.every_seconds > 0)
       comm::all_reduce_max(*in_.ranks, {&due, 1}, "time of the next checkpoint");
     return due > 0;
@@ -284,6 +341,7 @@ class Loop {
     at_.train_seconds = elapsed();
     if (hooks_.save) hooks_.save(at_);
     save_clock_.saved();
+    save_due_ = false;
   }
 
   const FitInputs& in_;
@@ -293,11 +351,14 @@ class Loop {
   SaveClock save_clock_;
   bool has_classes_ = false;  // something to be right about
   const Course course_;
+  const int64_t shards_;  // of a batch, which this process computes one after the other
   StepScalars scalars_;
   Executor* running_ = nullptr;  // the step; it may leave something to finish
   Consensus consensus_;
   SharedErrors errors_;
   StepTimes step_times_;
+  Round round_;            // of ranks that train apart
+  bool save_due_ = false;  // since a step that had to wait for the others
   double seconds_before_ = 0, begin_ = 0;
 };
 

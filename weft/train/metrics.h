@@ -16,6 +16,13 @@ struct PlateauState {
   friend bool operator==(const PlateauState&, const PlateauState&) = default;
 };
 
+/// What ranks that average their weights now and then remember of it.
+struct AveragingState {
+  double first_loss = 0;  // of the steps before the first mean; 0: there was none yet
+  int64_t period = 0;     // steps from one mean to the next; 0: as the recipe has it
+  friend bool operator==(const AveragingState&, const AveragingState&) = default;
+};
+
 /// What comes next, and the sums of the epoch so far: enough to go on as if nothing had happened.
 struct Position {
   int64_t epoch = 0;          // from 0
@@ -30,6 +37,7 @@ struct Position {
   double epoch_wait_seconds = 0;  // of epoch_seconds, in which steps waited for their batches
   double wait_seconds = 0;        // of step_seconds
   PlateauState plateau = {};
+  AveragingState averaging = {};
 };
 
 struct StepMetrics {

@@ -9,9 +9,11 @@
 #include "weft/train/compile_options.h"
 #include "weft/train/data_parallel.h"
 #include "weft/train/distributed/together.h"
+#include "weft/train/evaluate.h"
 #include "weft/train/image_sizes.h"
 #include "weft/train/process_memory.h"
 #include "weft/train/test_time_views.h"
+#include "weft/train/virtual_ranks.h"
 
 namespace weft::train {
 
@@ -20,8 +22,8 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
                          RankRuntime rank_runtime)
     : library(run_library),
       ranks(communicator),
-      share{rank_of(ranks), number_of(ranks)},
       spec(run_spec),
+      share{place_of(spec, ranks), number_of(ranks)},
       run_data(open_run_data(library, spec, share.shares)),
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
@@ -52,19 +54,27 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
   if (step.update)
     update.emplace([this](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
                    backend, training_options(), arena);
+  if (step.averaging)
+    averaging.emplace(
+        [this](const StepShape& shape) {
+          return averaging_graph_for(step, training.compiled(shape).graph,
+                                     update ? &update->compiled(shape).graph : nullptr);
+        },
+        backend, training_options(), arena);
   compile_training();
   if (run_data.test) {
     const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
     for (const int64_t count : {samples >= batch ? batch : 0, samples % batch}) {
-      const auto [begin, end] = data::rows_of_share(count, share.share, share.shares);
-      if (end > begin) compile_seconds += evaluation.compiled(end - begin).compile_seconds;
+      for (const int64_t rows : evaluated_rows(count))
+        if (rows > 0) compile_seconds += evaluation.compiled(rows).compile_seconds;
     }
   }
   limit_caches();
   const int64_t unlimited = training.arena_bytes();
   for (const StepShape& shape : shapes) keep_to_memory_limit(training, spec, bytes_beside_arena(), shape);
   if (training.arena_bytes() != unlimited) compile_seconds += training.compiled(largest()).compile_seconds;
-  const int64_t others = std::max(evaluation.arena_bytes(), update ? update->arena_bytes() : 0);
+  const int64_t others = std::max(
+      {evaluation.arena_bytes(), update ? update->arena_bytes() : 0, averaging ? averaging->arena_bytes() : 0});
   require_memory_limit(spec, bytes_beside_arena(), others);
   arena->reserve(std::max(training.arena_bytes(), others));
   open_offload_file(*arena, training, spec, note);
@@ -79,11 +89,18 @@ void PreparedRun::compile_training() {
   for (const StepShape& shape : shapes) {
     compile_seconds += training.compiled(shape).compile_seconds;
     if (update) compile_seconds += update->compiled(shape).compile_seconds;
+    if (averaging) compile_seconds += averaging->compiled(shape).compile_seconds;
   }
 }
 
 StepShape PreparedRun::own_part(const StepShape& shape) const {
-  return {shape.batch / share.shares, shape.image_height};
+  return {samples_at_a_time(spec, shape.batch, share.shares), shape.image_height};
+}
+
+std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
+  if (spec.virtual_ranks > 0) return rows_of_shards(count, spec.virtual_ranks, share.share, share.shares);
+  const auto [begin, end] = data::rows_of_share(count, share.share, share.shares);
+  return {end - begin};
 }
 
 TrainingStep PreparedRun::build_training(const StepShape& shape) const {
@@ -110,6 +127,7 @@ void PreparedRun::make_executors() {
   for (const StepShape& shape : shapes) {
     training.executor(shape);
     if (update) update->executor(shape);
+    if (averaging) averaging->executor(shape);
   }
 }
 
@@ -131,7 +149,8 @@ void PreparedRun::limit_caches() {
 }
 
 int64_t PreparedRun::bytes_to_come() const {
-  const int64_t arenas[] = {training.arena_bytes(), evaluation.arena_bytes(), update ? update->arena_bytes() : 0};
+  const int64_t arenas[] = {training.arena_bytes(), evaluation.arena_bytes(), update ? update->arena_bytes() : 0,
+                            averaging ? averaging->arena_bytes() : 0};
   return bytes_beside_arena() + *std::max_element(std::begin(arenas), std::end(arenas));
 }
 

@@ -33,13 +33,13 @@ class PreparedRun {
   StepShape largest();
   /// Of every training step and its update: what does not fit fails here. All ranks call it at the same time.
   void make_executors();
-  /// The shape of what this rank computes of a step of this shape.
+  /// The shape of what this rank computes at a time of a step of this shape.
   StepShape own_part(const StepShape& shape) const;
 
   const Library& library;
   comm::Communicator* const ranks;  // null: alone
-  const BatchShare share;
   RunSpec spec;
+  const BatchShare share;
   RunData run_data;
   Course course;
   std::vector<StepShape> shapes;  // of the training step, over the run, of all ranks together
@@ -50,13 +50,16 @@ class PreparedRun {
   std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
   StepCache training;                                   // by the shape of all ranks' batches together
   StepCache evaluation;                                 // by the samples of this rank's own
-  std::optional<StepCache> update;                      // of an accumulated step
+  std::optional<StepCache> update;                      // of batches that are summed first
+  std::optional<StepCache> averaging;                   // of ranks that train apart
   double compile_seconds = 0;
   int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arena, state, buffers, caches
 
  private:
   int64_t bytes_beside_arena() const;
   int64_t bytes_to_come() const;
+  /// What this process evaluates at a time of a batch of so many samples.
+  std::vector<int64_t> evaluated_rows(int64_t count) const;
   TrainingStep build_training(const StepShape& shape) const;
   CompileOptions training_options() const;
   void compile_training();

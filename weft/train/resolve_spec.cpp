@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -89,6 +90,65 @@ void check_momentum_schedule(const OptimizerSpec& optimizer) {
          boundaries.size(), schedule.lines ? " with momentum_schedule.lines" : "", schedule.momenta.size());
 }
 
+/// What must be so on any number of ranks. Shards stand for batches that are accumulated, too.
+void check_virtual_ranks(const RunSpec& spec) {
+  const int64_t shards = spec.virtual_ranks;
+  if (shards == 0) return;
+  if (!std::has_single_bit(static_cast<uint64_t>(shards)))
+    fail(ErrorKind::usage, "virtual_ranks = {} is no power of two, as the tree of its sums wants it; choose {} or {}",
+         shards, std::bit_floor(static_cast<uint64_t>(shards)), std::bit_ceil(static_cast<uint64_t>(shards)));
+  for (const Stage& stage : stages_of(spec)) {
+    if (stage.accumulate > 1)
+      fail(ErrorKind::usage,
+           "accumulate = {} with virtual_ranks = {}: shards are summed as accumulated batches are; set batch = {}, "
+           "virtual_ranks = {} and accumulate = 1, which takes as much memory",
+           stage.accumulate, shards, stage.batch * stage.accumulate,
+           shards * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(stage.accumulate))));
+    if (stage.batch % shards != 0)
+      fail(ErrorKind::usage, "batch = {} cannot be divided into {} virtual ranks; choose {} or another number of them",
+           stage.batch, shards, (stage.batch / shards + 1) * shards);
+  }
+  if (spec.compression.method != "none")
+    fail(ErrorKind::usage,
+         "compression.method = '{}' with virtual_ranks = {}: what is left out would depend on the number of processes; "
+         "leave one of the two away",
+         spec.compression.method, shards);
+  if (spec.batch_norm == "synchronised")
+    fail(ErrorKind::usage,
+         "batch_norm = 'synchronised' with virtual_ranks = {}: shards are computed one after the other, each with its "
+         "own mean and deviation; leave one of the two away",
+         shards);
+}
+
+void check_averaging(const RunSpec& spec) {
+  const AveragingSpec& averaging = spec.averaging;
+  if (averaging.period == 0) {
+    if (averaging.adaptive || averaging.slow_momentum > 0 || averaging.slow_learning_rate != 1)
+      fail(ErrorKind::usage,
+           "[averaging] without averaging.period; set it to the steps that each rank trains on its own, such as 8");
+    return;
+  }
+  if (spec.virtual_ranks > 0)
+    fail(ErrorKind::usage,
+         "averaging.period = {} with virtual_ranks = {}: ranks that train on their own are not one result at any "
+         "scale; leave one of the two away",
+         averaging.period, spec.virtual_ranks);
+  if (spec.compression.method != "none")
+    fail(ErrorKind::usage,
+         "compression.method = '{}' with averaging.period = {}: no gradients are exchanged; leave one of the two away",
+         spec.compression.method, averaging.period);
+  if (spec.batch_norm == "synchronised")
+    fail(ErrorKind::usage,
+         "averaging.period = {} with batch_norm = 'synchronised': between two means ranks exchange nothing; leave one "
+         "of the two away",
+         averaging.period);
+  if (scales_loss(spec))
+    fail(ErrorKind::usage,
+         "averaging.period = {} with a loss that is scaled: ranks would skip different steps; set "
+         "loss_scaling.mode=none, or precision=bf16",
+         averaging.period);
+}
+
 /// Of a list that changes between epochs: `values` before and after each of the boundaries.
 void check_stages(const std::string& section, const std::vector<double>& boundaries, const char* key,
                   const std::vector<double>& values, const RunSpec& spec) {
@@ -136,7 +196,8 @@ void resolve(RunSpec& spec) {
   if (spec.model.name.empty())
     fail(ErrorKind::usage, "no model given; name a recipe or add --model M (`weft models` lists them)");
   resolve_optimizer(spec.optimizer);
-  if (spec.threads == 0) spec.threads = available_cores();
+  // Sums of kernels may depend on the threads, which must not follow from the ranks on a host where the weights do not.
+  if (spec.threads == 0) spec.threads = spec.virtual_ranks > 0 ? 1 : available_cores();
   if (spec.precision == "auto") spec.precision = automatic_precision(CpuBackend(1, KernelTable()));
   if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
   check_schedule(spec);
@@ -147,6 +208,8 @@ void resolve(RunSpec& spec) {
          "compression.method = '{}' keeps what it leaves out, which a gradient that is not finite would spoil: set "
          "loss_scaling.mode=none, or compute in bf16 or f32",
          spec.compression.method);
+  check_virtual_ranks(spec);
+  check_averaging(spec);
   if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))
     fail(ErrorKind::usage, "memory_limit = '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB", spec.memory_limit);
   if (parse_bytes(spec.offload_rate).value_or(0) <= 0)

@@ -117,6 +117,7 @@ class RunLoop {
                            evaluation_data_.get(),
                            run_.update ? &*run_.update : nullptr,
                            run_.ranks,
+                           run_.averaging ? &*run_.averaging : nullptr,
                            run_.runtime.collectives().get()};
     RunOutcome outcome;
     try {
@@ -228,6 +229,11 @@ void note_beginning(PreparedRun& run, const RunOptions& options) {
         "precision f16: on this CPU kernels compute in f32 and store f16, for less memory with large batches; bf16 and "
         "f32 "
         "are faster");
+  if (const int64_t cores = available_cores(); run.spec.virtual_ranks > 0 && run.spec.threads < cores)
+    options.note(
+        fmt::format("virtual_ranks = {}: each rank computes with {} of {} cores; --threads N takes more, and is part "
+                    "of what decides the weights",
+                    run.spec.virtual_ranks, run.spec.threads, cores));
   note_files(run, options);
   for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))
     options.note(key + " has no effect");
@@ -301,6 +307,12 @@ struct Resumption {
 Resumption resumption_of(const RunDirectory& directory, int64_t threads, const RunOptions& options) {
   Resumption resumption{.spec = directory.read_spec(), .checkpoint = {}, .tuning = {}};
   RunSpec& spec = resumption.spec;
+  if (spec.virtual_ranks > 0 && threads > 0 && threads != spec.threads)
+    fail(ErrorKind::usage,
+         "--threads {}: '{}' has virtual ranks and began with {} threads per rank, by which some sums are divided; "
+         "leave --threads away",
+         threads, directory.path().string(), spec.threads);
+  if (spec.virtual_ranks > 0) threads = spec.threads;
   // Threads are those of each rank.
   if (threads == 0 && ranks_of_run(directory) != number_of(options.ranks)) threads = available_cores();
   if (threads > 0) spec.threads = threads;

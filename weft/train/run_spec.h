@@ -137,6 +137,15 @@ struct CompressionSpec {
   friend bool operator==(const CompressionSpec&, const CompressionSpec&) = default;
 };
 
+/// Ranks that train on their own for some steps and then go on with the mean of their weights (local_steps.h).
+struct AveragingSpec {
+  int64_t period = 0;             // steps from one mean to the next; 0: the gradients of each step are averaged
+  bool adaptive = false;          // the period is the first one, which shrinks as the loss does
+  double slow_momentum = 0;       // of the way from one mean to the next
+  double slow_learning_rate = 1;  // of that way, as far as the slow momentum says
+  friend bool operator==(const AveragingSpec&, const AveragingSpec&) = default;
+};
+
 struct LossSpec {
   double label_smoothing = 0;
   friend bool operator==(const LossSpec&, const LossSpec&) = default;
@@ -195,8 +204,10 @@ struct RunSpec {
   std::string init;   // safetensors file of the weights to start from; empty: the seed draws them
   double epochs = 5;  // of the last one a part, where this is no whole number
   int64_t batch = 128;
-  int64_t accumulate = 1;            // batches per update of the weights
-  std::string memory_limit;          // "1.5GB": of all that is planned; empty: what the machine has
+  int64_t accumulate = 1;               // batches per update of the weights
+  int64_t virtual_ranks = 0;            // shards that each batch is computed in on any number of ranks; 0: one per rank
+  std::string batch_norm = "per_rank";  // statistics of a batch: per_rank | synchronised
+  std::string memory_limit;             // "1.5GB": of all that is planned; empty: what the machine has
   std::string offload;               // directory of a file for what the limit leaves no place for; empty: there is none
   std::string offload_rate = "1GB";  // of that file per second, each way, as predictions assume
   std::string cluster;        // file of `weft cluster probe`, by which several ranks plan; empty: defaults, or measured
@@ -214,6 +225,7 @@ struct RunSpec {
   EmaSpec ema;
   LookaheadSpec lookahead;
   CompressionSpec compression;
+  AveragingSpec averaging;
   LossSpec loss;
   LossScalingSpec loss_scaling;
   AugmentSpec augment;

@@ -6,6 +6,7 @@
 #include "weft/train/distributed/together.h"
 #include "weft/train/initial_weights.h"
 #include "weft/train/recipe.h"
+#include "weft/train/virtual_ranks.h"
 #include "weft/train/whitening.h"
 
 namespace weft::train {
@@ -56,6 +57,7 @@ Standing standing_of(const PreparedRun& run, const std::filesystem::path& checkp
   }
   if (from_files) take_first_state(run.ranks, standing.state);
   renew_compression_slots(run.step.slots, standing.state);
+  start_shard_sums(run.step, standing.state);
   return standing;
 }
 

@@ -11,9 +11,12 @@
 #include "weft/train/counted_labels.h"
 #include "weft/train/course.h"
 #include "weft/train/data_parallel.h"
+#include "weft/train/local_steps.h"
 #include "weft/train/optimizers/hidden_weights.h"
 #include "weft/train/optimizers/loss_scaling.h"
+#include "weft/train/synchronised_norm.h"
 #include "weft/train/test_time_views.h"
+#include "weft/train/virtual_ranks.h"
 
 namespace weft::train {
 
@@ -124,28 +127,35 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   graph.set_name(spec.model.name + " training");
   const double smoothing = spec.loss.label_smoothing;
   const ValueId losses = mixed ? soft_losses(model, smoothing) : row_losses(model, smoothing);
-  const int ranks = options.ranks;
+  const bool is_sharded = spec.virtual_ranks > 0;
+  const int ranks =
+      is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
   const auto over_ranks = [&](ValueId own, const char* reduction) {
     return ranks == 1 ? own : ops::all_reduce(graph, own, reduction, graph.value(own).name + ".of_ranks");
   };
   const ValueId counted = input.has_ignored ? over_ranks(count_labels(graph, model.labels), "sum") : ValueId{};
-  const ValueId loss = input.has_ignored ? mean_over_counted(graph, losses, counted, ranks)
-                                         : ops::reduce_mean(graph, losses, {}, false, "loss");
+  const ValueId loss = input.has_ignored && !is_sharded ? mean_over_counted(graph, losses, counted, ranks)
+                                                        : ops::reduce_mean(graph, losses, {}, false, "loss");
+  ShardResults shard{.loss = loss,
+                     .correct = {},
+                     .counted = counted,
+                     .rows = static_cast<double>(graph.type(losses).elements()),
+                     .labels = static_cast<double>(graph.type(model.labels).elements()),
+                     .scales_correct = input.source == 0};
   graph.add_output("loss", over_ranks(loss, "mean"));
   if (mixed) {
     const ValueId labels = ops::argmax(graph, model.labels, 1, false, "labels.largest");
-    graph.add_output("correct", over_ranks(ops::count_correct(graph, model.logits, labels, "correct"), "sum"));
+    shard.correct = ops::count_correct(graph, model.logits, labels, "correct");
+    graph.add_output("correct", over_ranks(shard.correct, "sum"));
   } else if (!predicts_values(model)) {
     ValueId correct = count_correct(model, input);
-    const auto labels = static_cast<double>(graph.type(model.labels).elements());
-    if (input.has_ignored && input.source == 0)
-      correct = scale_to_all(graph, correct, counted, labels * ranks, "correct.of_all");
+    shard.correct = correct;
+    if (input.has_ignored && input.source == 0 && !is_sharded)
+      correct = scale_to_all(graph, correct, counted, shard.labels * ranks, "correct.of_all");
     graph.add_output("correct", over_ranks(correct, "sum"));
   }
-  if (ranks > 1) {
-    graph.add_output(kOwnLoss, loss);
-    add_stop(graph);
-  }
+  if (options.ranks > 1) graph.add_output(kOwnLoss, loss);
+  if (ranks > 1) add_stop(graph);
 
   std::vector<TrainedParameter> trained;
   std::vector<ValueId> targets;
@@ -161,31 +171,57 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
   const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets);
   for (size_t index = 0; index < trained.size(); ++index) trained[index].gradient = gradients[index];
-  const CompressionCosts costs = compression_costs(spec, options);
+  CompressionCosts costs = compression_costs(spec, options);
+  costs.ranks.count = ranks;
   std::vector<SlotSpec> slots;
   if (ranks > 1 && !accumulates(spec)) slots = exchange_gradients(graph, trained, spec.compression, costs);
   for (size_t index = 0; index < trained.size(); ++index) {
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
   }
+  if (is_sharded)
+    return build_sharded_step(std::move(graph), spec, std::move(model.parameters), std::move(trained), shard,
+                              options.ranks);
   const std::vector<std::string> statistics = statistics_of(model.parameters);
-  const auto finished = [&] { return ranks > 1 ? compress_early(average_statistics(graph)) : std::move(graph); };
+  const auto finished = [&] {
+    if (ranks == 1) return std::move(graph);
+    return compress_early(spec.batch_norm == "synchronised" ? synchronise_batch_norm(graph, ranks)
+                                                            : average_statistics(graph));
+  };
+  const auto with_averaging = [&](TrainingStep step) {
+    if (trains_apart(spec))
+      step.averaging =
+          build_averaging(step.graph, step.update ? &*step.update : nullptr, spec, trained, options.ranks, step.slots);
+    return step;
+  };
   if (!accumulates(spec)) {
     add_slots(slots, add_update(graph, spec, trained, statistics, "step"));
-    return {finished(), std::move(model.parameters), std::move(slots)};
+    return with_averaging({finished(), std::move(model.parameters), std::move(slots)});
   }
   slots = accumulate_gradients(graph, trained);
   Graph update = build_update(graph, spec, trained, statistics, costs, slots);
-  return {finished(), std::move(model.parameters), std::move(slots), std::move(update)};
+  return with_averaging({finished(), std::move(model.parameters), std::move(slots), std::move(update)});
 }
 
-Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
-  Graph graph = *step.update;
+namespace {
+
+Graph with_layouts_of(const Graph& compiled, Graph graph) {
   for (const GraphInput& input : graph.inputs())
     if (const GraphInput* known = compiled.find_input(input.name); known != nullptr && input.kind != InputKind::scalar)
       graph.set_layout(input.value, compiled.type(known->value).layout);
   for (const StateUpdate& update : graph.updates())
     graph.set_layout(update.value, graph.type(graph.find_input(update.state)->value).layout);
   return graph;
+}
+
+}  // namespace
+
+Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
+  return with_layouts_of(compiled, *step.update);
+}
+
+Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const Graph* update) {
+  Graph graph = with_layouts_of(compiled, *step.averaging);
+  return update != nullptr ? with_layouts_of(*update, std::move(graph)) : graph;
 }
 
 Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
@@ -232,6 +268,17 @@ Graph build_prediction_step(const Library& library, const RunSpec& spec, const m
 void bind_batch(Executor& executor, const data::Batch& batch) {
   executor.bind_batch(batch.samples.dtype() == DType::i32 ? "tokens" : "image", batch.samples.data());
   if (executor.has_batch("labels")) executor.bind_batch("labels", batch.targets.data());
+}
+
+void bind_batch(Executor& executor, const Graph& graph, const data::Batch& batch, int64_t part) {
+  if (part == 0) return bind_batch(executor, batch);
+  const auto bind = [&](const std::string& name, const Tensor& rows) {
+    const GraphInput* input = graph.find_input(name);
+    if (input == nullptr) return;
+    executor.bind_batch(name, rows.data_as<std::byte>() + part * graph.type(input->value).bytes());
+  };
+  bind(batch.samples.dtype() == DType::i32 ? "tokens" : "image", batch.samples);
+  bind("labels", batch.targets);
 }
 
 bool has_output(const Graph& graph, std::string_view name) {

@@ -23,7 +23,8 @@ struct TrainingStep {
   Graph graph;  // forward, backward, update; where batches are accumulated, forward, backward and the sum
   std::vector<models::ParameterSpec> parameters;  // of the model, running statistics included
   std::vector<SlotSpec> slots;                    // of the optimiser
-  std::optional<Graph> update = {};               // of an accumulated step: from the sum of the gradients on
+  std::optional<Graph> update = {};               // of batches that are summed first: from the sum of the gradients on
+  std::optional<Graph> averaging = {};            // of ranks that train apart: the mean of their states (local_steps.h)
 };
 
 struct TrainingStepOptions {
@@ -63,6 +64,8 @@ Graph build_prediction_step(const Library& library, const RunSpec& spec, const m
 
 /// Gives the step the next samples and targets, under the names that the model has for them.
 void bind_batch(Executor& executor, const data::Batch& batch);
+/// The same of a step whose graph takes a part of the rows: those of the `part`th such part.
+void bind_batch(Executor& executor, const Graph& graph, const data::Batch& batch, int64_t part);
 
 bool has_output(const Graph& graph, std::string_view name);
 
@@ -72,6 +75,9 @@ void require_fit(const Graph& graph, const std::string& model, const data::Datas
 /// The update of an accumulated step in the layouts that its parameters and sums have in the compiled graph of a batch,
 /// so that both run on one State without conversions.
 Graph update_graph_for(const TrainingStep& step, const Graph& compiled);
+
+/// The same for the mean of the states of ranks that train apart; `update` is null where it is no graph of its own.
+Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const Graph* update);
 
 /// The state before the first step: parameters drawn from (seed, name), optimiser slots as start_slots() sets them.
 State initial_state(const TrainingStep& step, uint64_t seed);

@@ -6,23 +6,24 @@
 #include "weft/train/optimizers/ema.h"
 #include "weft/train/optimizers/lookahead.h"
 #include "weft/train/schedules/schedule.h"
+#include "weft/train/virtual_ranks.h"
 
 namespace weft::train {
 
 namespace {
 
-/// The spec's own on the first rank; a whole number that a double holds.
-double seed_of_rank(int64_t seed, int rank) {
-  if (rank == 0) return static_cast<double>(seed);
-  return static_cast<double>(mix(static_cast<uint64_t>(seed), static_cast<uint64_t>(rank)) >> 12);
+/// The spec's own in the first shard; a whole number that a double holds.
+double seed_of_shard(int64_t seed, int64_t shard) {
+  if (shard == 0) return static_cast<double>(seed);
+  return static_cast<double>(mix(static_cast<uint64_t>(seed), static_cast<uint64_t>(shard)) >> 12);
 }
 
 }  // namespace
 
-StepScalars::StepScalars(const RunSpec& spec, const Course& course, int rank)
+StepScalars::StepScalars(const RunSpec& spec, const Course& course, int64_t first_shard)
     : spec_(spec),
       course_(course),
-      rank_(rank),
+      first_shard_(first_shard),
       rate_(make_schedule(spec.schedule, spec.optimizer.learning_rate, course)),
       momentum_schedule_(make_momentum_schedule(spec, course)) {
   for (const auto& [name, group] : spec.optimizer.groups) {
@@ -41,7 +42,8 @@ void StepScalars::bind(Executor& batch, Executor* update) {
   const auto add = [&](Executor& executor, const std::string& name, auto value) {
     if (executor.has_scalar(name)) inputs_.push_back({&executor, name, value});
   };
-  add(batch, "seed", [seed = seed_of_rank(spec_.seed, rank_)](const StepPart&) { return seed; });
+  add(batch, "seed", [this](const StepPart& at) { return seed_of_shard(spec_.seed, first_shard_ + at.shard); });
+  add(batch, kShardIndex, [](const StepPart& at) { return static_cast<double>(at.shard); });
   // Counts batches, updates where they are the same.
   add(batch, "step",
       [this](const StepPart& at) { return static_cast<double>(course_.batches_before(at.step) + at.part); });

@@ -15,13 +15,15 @@ namespace weft::train {
 struct StepPart {
   int64_t step = 0;
   int64_t part = 0, parts = 1;  // which of its batches, of how many
+  int64_t shard = 0;            // which of the process's shards of that batch
   double rate_factor = 1;       // of the rates of all groups
 };
 
 class StepScalars {
  public:
-  /// Keeps references to both. What is drawn in the step differs between ranks.
-  StepScalars(const RunSpec& spec, const Course& course, int rank = 0);
+  /// Keeps references to both. What is drawn in the step differs between shards, of which this process's begin with
+  /// `first_shard`: where each rank has one, its own number.
+  StepScalars(const RunSpec& spec, const Course& course, int64_t first_shard = 0);
 
   /// From now on set() sets the inputs of these executors; `update` may be null: then `batch` does the whole step.
   void bind(Executor& batch, Executor* update);
@@ -39,7 +41,7 @@ class StepScalars {
   };
   const RunSpec& spec_;
   const Course& course_;
-  const int rank_;
+  const int64_t first_shard_;
   std::function<double(int64_t)> rate_, momentum_schedule_;
   std::vector<std::pair<std::string, std::function<double(int64_t)>>> group_rates_;  // by input
   std::vector<Input> inputs_;

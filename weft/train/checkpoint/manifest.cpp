@@ -32,6 +32,12 @@ PlateauState plateau_from(const json& j) {
           .cooldown = whole_number(j.at("cooldown"))};
 }
 
+json to_json(const AveragingState& a) { return {{"first_loss", a.first_loss}, {"period", a.period}}; }
+
+AveragingState averaging_from(const json& j) {
+  return {.first_loss = j.at("first_loss"), .period = whole_number(j.at("period"))};
+}
+
 json to_json(const Position& p) {
   return {{"epoch", p.epoch},
           {"step_in_epoch", p.step_in_epoch},
@@ -58,7 +64,8 @@ Position position_from(const json& j) {
           .step_seconds = j.at("step_seconds"),
           .epoch_wait_seconds = j.value("epoch_wait_seconds", 0.0),
           .wait_seconds = j.value("wait_seconds", 0.0),
-          .plateau = j.contains("plateau") ? plateau_from(j["plateau"]) : PlateauState{}};
+          .plateau = j.contains("plateau") ? plateau_from(j["plateau"]) : PlateauState{},
+          .averaging = j.contains("averaging") ? averaging_from(j["averaging"]) : AveragingState{}};
 }
 
 json to_json(const EpochMetrics& m) {
@@ -112,6 +119,8 @@ std::string print_manifest(const Manifest& manifest) {
                {"position", to_json(manifest.position)},
                {"files", files}};
   if (manifest.position.plateau != PlateauState{}) root["position"]["plateau"] = to_json(manifest.position.plateau);
+  if (manifest.position.averaging != AveragingState{})
+    root["position"]["averaging"] = to_json(manifest.position.averaging);
   if (manifest.last_epoch) root["last_epoch"] = to_json(*manifest.last_epoch);
   if (manifest.best)
     root["best"] = {{"step", manifest.best->step},

@@ -15,6 +15,7 @@
 #include "weft/tensor/safetensors.h"
 #include "weft/train/optimizers/ema.h"
 #include "weft/train/optimizers/optimizer.h"
+#include "weft/train/virtual_ranks.h"
 
 namespace weft::train {
 
@@ -110,6 +111,7 @@ FileRecord write_tensors(const fs::path& path, const State& state, bool slots, i
   std::vector<SafetensorsEntry> entries;
   std::map<std::string, std::string> sources;  // entry -> state
   for (const std::string& name : state.names()) {
+    if (name.starts_with(slot_name(kShardSumSlot, ""))) continue;  // as many as the processes of the moment want
     if (is_slot(name)) {
       if (slots && !name.starts_with(average_of(""))) sources[name] = name;
       continue;

@@ -29,28 +29,31 @@ void Consensus::take(double wishes) {
   exchanges_ = exchanges_ || (wishes > 0 && wishes < 0.5);
 }
 
-void Consensus::bind(Executor& executor, const Graph& graph) {
-  executor_ = &executor;
-  stop_in_step_ = ranks_ != nullptr && executor.has_scalar(kStop) && has_output(graph, kStop);
-  has_own_loss_ = ranks_ != nullptr && has_output(graph, kOwnLoss);
+void Consensus::bind(const Part& batch, const Part& update) {
+  stops_in_ = own_loss_in_ = nullptr;
+  if (ranks_ == nullptr) return;
+  for (const Part& part : {batch, update})
+    if (part.executor != nullptr && part.executor->has_scalar(kStop) && has_output(*part.graph, kStop))
+      stops_in_ = part.executor;
+  if (has_output(*batch.graph, kOwnLoss)) own_loss_in_ = batch.executor;
 }
 
-void Consensus::before_batch(bool wants_exchange) {
+void Consensus::before_run(const Executor& executor, bool wants_exchange) {
   if (begins_step_) exchanges_ = false;
   begins_step_ = false;
   wants_exchange_ = wants_exchange;
-  if (stop_in_step_) executor_->set_scalar(kStop, wish(wants_exchange));
+  if (&executor == stops_in_) stops_in_->set_scalar(kStop, wish(wants_exchange));
 }
 
-void Consensus::after_batch() {
-  if (stop_in_step_) take(static_cast<double>(executor_->scalar_output(kStop)));
-  if (has_own_loss_) is_finite_ = is_finite_ && std::isfinite(executor_->scalar_output(kOwnLoss));
+void Consensus::after_run(const Executor& executor) {
+  if (&executor == stops_in_) take(static_cast<double>(executor.scalar_output(kStop)));
+  if (&executor == own_loss_in_) is_finite_ = is_finite_ && std::isfinite(executor.scalar_output(kOwnLoss));
 }
 
 bool Consensus::stops() {
   is_finite_ = begins_step_ = true;
   if (ranks_ == nullptr) return requested();
-  if (stop_in_step_) return stops_;
+  if (stops_in_ != nullptr) return stops_;
   double wishes = wish(wants_exchange_);
   comm::all_reduce_sum(*ranks_, {&wishes, 1}, "request to stop");
   take(wishes);
@@ -58,7 +61,7 @@ bool Consensus::stops() {
 }
 
 std::string Consensus::where_not_finite() {
-  if (ranks_ == nullptr || !has_own_loss_) return "";
+  if (ranks_ == nullptr || own_loss_in_ == nullptr) return "";
   std::vector<double> spoiled(static_cast<size_t>(ranks_->size()));
   spoiled[static_cast<size_t>(ranks_->rank())] = is_finite_ ? 0 : 1;
   comm::all_reduce_sum(*ranks_, spoiled, "losses that are not finite");

@@ -18,15 +18,21 @@ class Consensus {
   Consensus(comm::Communicator* ranks, const std::function<bool()>& stop_requested)
       : ranks_(ranks), stop_requested_(stop_requested) {}
 
-  /// From now on the batches run there.
-  void bind(Executor& executor, const Graph& graph);
-  /// Around each batch of a step. Neither allocates.
-  void before_batch(bool wants_exchange);
-  void after_batch();
+  struct Part {
+    Executor* executor = nullptr;
+    const Graph* graph = nullptr;
+  };
+  /// From now on batches run in the first; the update, where it is a graph of its own, in the other.
+  void bind(const Part& batch, const Part& update);
+  /// Around each run of either. Neither allocates.
+  void before_run(const Executor& executor, bool wants_exchange);
+  void after_run(const Executor& executor);
   /// After a step: whether any rank was asked to stop; the same on all of them.
   bool stops();
-  /// After stops(): whether the first rank wanted an exchange before a batch of the step.
+  /// After stops(): whether the first rank wanted an exchange before a run of the step.
   bool exchanges() const { return exchanges_; }
+  /// Of ranks that train apart, after a round of steps: its losses are forgotten.
+  void begin_anew() { is_finite_ = true; }
   /// After a step whose loss is not finite: " on rank 2 on host 'b'", or " on ranks 1, 2 and 3"; empty where the
   /// process is alone. All ranks call it.
   std::string where_not_finite();
@@ -38,12 +44,11 @@ class Consensus {
 
   comm::Communicator* ranks_;
   const std::function<bool()>& stop_requested_;
-  Executor* executor_ = nullptr;
-  bool stop_in_step_ = false, has_own_loss_ = false;
+  Executor *stops_in_ = nullptr, *own_loss_in_ = nullptr;  // where these are; null: in no graph
   bool wants_exchange_ = false, begins_step_ = true;
   bool stops_ = false;      // some rank was asked, as the step has told
   bool exchanges_ = false;  // the first rank wanted it, as the step has told
-  bool is_finite_ = true;   // this rank's own loss, over the batches of the step
+  bool is_finite_ = true;   // this rank's own loss, over the runs of the step
 };
 
 }  // namespace weft::train

@@ -12,7 +12,8 @@ using nlohmann::json;
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note,
                                          comm::Communicator* ranks) {
-  const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, spec.cluster));
+  const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, spec.cluster),
+                            spec.virtual_ranks > 0);
   std::unique_ptr<PreparedRun> run;
   const auto prepare = [&](const RunSpec& decided, const Tuning& known) {
     run = std::make_unique<PreparedRun>(library, decided, known, note, ranks, runtime);

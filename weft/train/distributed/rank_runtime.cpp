@@ -31,11 +31,12 @@ comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& fi
   return costs;
 }
 
-RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs) {
+RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order) {
   if (ranks == nullptr) return;
   comm::CollectivesOptions options;
   options.threads = threads;
   options.costs = costs;
+  options.in_tree_order = in_tree_order;
   collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
 }
 

@@ -22,7 +22,8 @@ class RankRuntime {
  public:
   /// Keeps the communicator, null where the process is alone. `threads` of a step. All ranks construct it together,
   /// with the same costs.
-  RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {});
+  /// `in_tree_order`: see CollectivesOptions.
+  RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false);
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;

@@ -95,9 +95,11 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
     const CompiledStep& compiled = run.training.compiled(shape);
     traits.push_back({fmt::format("the plan for batches of {}", shape.batch),
                       fingerprint_of(compiled.graph, compiled.plan), kSameMachine, machine});
-    if (!run.update) continue;
-    const CompiledStep& update = run.update->compiled(shape);
-    traits.push_back({"the plan of the update", fingerprint_of(update.graph, update.plan), kSameMachine, machine});
+    const auto add = [&](const std::string& name, const CompiledStep& step) {
+      traits.push_back({name, fingerprint_of(step.graph, step.plan), kSameMachine, machine});
+    };
+    if (run.update) add("the plan of the update", run.update->compiled(shape));
+    if (run.averaging) add("the plan of the mean of the weights", run.averaging->compiled(shape));
   }
   traits.push_back({"the state at the beginning", fingerprint_of(state), kSameMachine, machine});
   return traits;

@@ -1,0 +1,195 @@
+// Ranks, which here are threads, that train on their own and then average what they have become.
+#include "weft/train/local_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/files_for_tests.h"
+#include "tests/train/drawn_data.h"
+#include "weft/base/error.h"
+#include "weft/comm/local/local_group.h"
+#include "weft/compile/compile.h"
+#include "weft/train/checkpoint/store.h"
+#include "weft/train/run.h"
+#include "weft/train/step.h"
+
+namespace weft::train {
+namespace {
+
+class LocalSteps : public FilesTest {
+ protected:
+  static Library library() {
+    const data::DatasetInfo info{.name = "drawn", .sample_shape = {1, 16, 16}, .classes = 3};
+    Library library = standard_library();
+    library.add_data({.name = "drawn",
+                      .form = "drawn:",
+                      .summary = "",
+                      .open = [=](const data::DataSpec&, data::Split split, const std::string&) {
+                        return std::make_unique<DrawnData>(info, split == data::Split::train ? 320 : 40);
+                      }});
+    return library;
+  }
+  static RunSpec spec(int64_t period, double epochs = 2) {
+    RunSpec spec;
+    spec.model.name = "lenet5";
+    spec.data = "drawn:";
+    spec.epochs = epochs;
+    spec.batch = 32;  // 10 steps an epoch
+    spec.threads = 1;
+    spec.loader.workers = 1;
+    spec.optimizer.learning_rate = 0.02;
+    spec.averaging.period = period;
+    resolve(spec);
+    return spec;
+  }
+  using Body = std::function<void(const RunOptions&)>;
+  static void on_ranks(int count, const Body& body) {
+    comm::run_ranks(std::vector<std::string>(static_cast<size_t>(count), "host"),
+                    [&](comm::Communicator& ranks) { body({.ranks = &ranks}); });
+  }
+  void train(const RunSpec& spec, int ranks, const std::string& name) const {
+    const Library data = library();
+    on_ranks(ranks, [&](const RunOptions& options) { start_run(data, spec, path(name), options); });
+  }
+  std::vector<double> losses(const std::string& run) const {
+    std::ifstream lines(path(run + "/metrics.jsonl"));
+    std::vector<double> found;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json record = nlohmann::json::parse(line);
+      found.push_back(record.at(record.at("kind") == "step" ? "loss" : "train_loss"));
+    }
+    return found;
+  }
+  Checkpoint newest(const std::string& run) const {
+    return *CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {});
+  }
+};
+
+TEST_F(LocalSteps, AMeanAfterEachStepOfPlainDescentIsTheMeanOfTheGradients) {
+  RunSpec apart = spec(1), together = spec(0);
+  for (RunSpec* run : {&apart, &together}) run->optimizer.momentum = 0;
+  train(apart, 2, "apart");
+  train(together, 2, "together");
+  const auto a = losses("apart"), b = losses("together");
+  ASSERT_EQ(a.size(), 3u);
+  for (size_t step = 0; step < b.size(); ++step) EXPECT_NEAR(a[step], b[step], 1e-4 * b[step]) << step;
+}
+
+TEST_F(LocalSteps, LossesAreThoseOfAllRanksAndFall) {
+  train(spec(4, 4), 4, "apart");
+  train(spec(0, 4), 4, "together");
+  const auto a = losses("apart"), b = losses("together");
+  ASSERT_EQ(a.size(), 6u);
+  EXPECT_NE(a[0], b[0]) << "each goes its way";
+  for (size_t at = 0; at < b.size(); ++at) EXPECT_NEAR(a[at], b[at], 0.3 * b[at] + 0.05) << at;
+  EXPECT_LT(a.back(), a.front());
+}
+
+TEST_F(LocalSteps, ARunThatWasCutGoesOnFromAMean) {
+  const Library data = library();
+  RunSpec run = spec(3, 3);
+  run.averaging.slow_momentum = 0.5;
+  run.averaging.adaptive = true;
+  train(run, 2, "whole");
+  on_ranks(2, [&](const RunOptions& given) {
+    RunOptions options = given;
+    if (given.ranks->rank() == 1) options.stop_requested = [asked = 0]() mutable { return ++asked > 5; };
+    const RunOutcome outcome = start_run(data, run, path("cut"), options);
+    EXPECT_FALSE(outcome.finished);
+  });
+  on_ranks(2, [&](const RunOptions& options) { EXPECT_TRUE(resume_run(data, path("cut"), 1, options).finished); });
+  EXPECT_EQ(losses("cut"), losses("whole"));
+  const Checkpoint a = newest("cut"), b = newest("whole");
+  EXPECT_EQ(a.manifest.position.averaging, b.manifest.position.averaging);
+  for (const std::string& name : b.state.names())
+    EXPECT_EQ(
+        std::memcmp(a.state.get(name).data(), b.state.get(name).data(), static_cast<size_t>(b.state.get(name).bytes())),
+        0)
+        << name;
+}
+
+/// One mean of one rank, whose weights are the mean: what is left is the slow momentum.
+TEST_F(LocalSteps, SlowMomentumFollowsItsFormula) {
+  const Library library = standard_library();
+  RunSpec run = spec(4);
+  run.model.name = "mlp";
+  run.averaging.slow_momentum = 0.5;
+  run.averaging.slow_learning_rate = 0.8;
+  const TrainingStep step = build_training_step(library, run, {.batch = 4, .shape = {3}, .classes = 2});
+  const CpuBackend backend(1);
+  const CompiledStep compiled = compile(*step.averaging, backend, {});
+  Executor executor(compiled.graph, compiled.plan, backend);
+  State state = initial_state(step, 3);
+  const std::string name = step.parameters.front().name;
+  float* weight = state.get(name).data_as<float>();
+  double anchor = static_cast<double>(*weight), momentum = 0;
+  for (int round = 0; round < 3; ++round) {
+    const double rate = 0.1 / (round + 1);
+    weight = state.get(name).data_as<float>();
+    *weight += 0.25f;  // what the steps have made of it
+    const double mean = static_cast<double>(*weight);
+    executor.bind_state(state);
+    executor.set_scalar(kRoundRate, rate);
+    executor.set_scalar(kInverseRoundRate, 1 / rate);
+    executor.run();
+    momentum = 0.5 * momentum + (anchor - mean) / rate;
+    anchor -= 0.8 * rate * momentum;
+    EXPECT_NEAR(static_cast<double>(state.plain(name).data_as<float>()[0]), anchor, 1e-5) << round;
+  }
+}
+
+TEST_F(LocalSteps, AnAdaptivePeriodShrinksWithTheLoss) {
+  const AveragingSpec spec{.period = 16, .adaptive = true};
+  EXPECT_EQ(adapted_period(spec, {.first_loss = 2, .period = 16}, 0.5), 8) << "sqrt(1/4) of 16";
+  EXPECT_EQ(adapted_period(spec, {.first_loss = 2, .period = 10}, 0.5), 8);
+  EXPECT_EQ(adapted_period(spec, {.first_loss = 2, .period = 8}, 0.5), 4) << "no less than before: half of it";
+  EXPECT_EQ(adapted_period(spec, {.first_loss = 2, .period = 1}, 0.5), 1);
+  EXPECT_EQ(adapted_period({.period = 16}, {.first_loss = 2, .period = 16}, 0.1), 16) << "not adaptive";
+}
+
+void expect_refused(RunSpec spec, const std::string& message) {
+  try {
+    resolve(spec);
+    FAIL() << "not refused: " << message;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(LocalSteps, WhatCannotBeIsSaid) {
+  RunSpec run = spec(0);
+  run.averaging.slow_momentum = 0.5;
+  expect_refused(run, "[averaging] without averaging.period");
+  run = spec(4);
+  run.virtual_ranks = 2;
+  expect_refused(run, "averaging.period = 4 with virtual_ranks = 2");
+  run = spec(4);
+  run.batch_norm = "synchronised";
+  expect_refused(run, "between two means ranks exchange nothing");
+  run = spec(4);
+  run.precision = "f16";
+  expect_refused(run, "with a loss that is scaled");
+}
+
+TEST_F(LocalSteps, ALossThatIsNotFiniteEndsAllRanksAtTheNextMean) {
+  const Library data = library();
+  RunSpec run = spec(4);
+  run.optimizer.learning_rate = 1e6;
+  std::vector<std::string> messages(2);
+  on_ranks(2, [&](const RunOptions& options) {
+    try {
+      start_run(data, run, path("run"), options);
+    } catch (const Error& error) {
+      messages[static_cast<size_t>(options.ranks->rank())] = error.what();
+    }
+  });
+  EXPECT_EQ(messages[0].find("the loss became "), 0u) << messages[0];
+  EXPECT_EQ(messages[1].substr(0, 30), messages[0].substr(0, 30));
+}
+
+}  // namespace
+}  // namespace weft::train

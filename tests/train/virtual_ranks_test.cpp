@@ -1,0 +1,238 @@
+// One result at any scale: the same bits on any number of processes, which here are threads.
+#include "weft/train/virtual_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/files_for_tests.h"
+#include "tests/train/drawn_data.h"
+#include "weft/comm/local/local_group.h"
+#include "weft/train/checkpoint/store.h"
+#include "weft/train/distributed/together.h"
+#include "weft/train/evaluate.h"
+#include "weft/train/run.h"
+
+namespace weft::train {
+namespace {
+
+using Hosts = std::vector<std::string>;
+
+class VirtualRanks : public FilesTest {
+ protected:
+  static Library library_of(const data::DatasetInfo& info) {
+    Library library = standard_library();
+    library.add_data({.name = "drawn",
+                      .form = "drawn:",
+                      .summary = "",
+                      .open = [=](const data::DataSpec&, data::Split split, const std::string&) {
+                        return std::make_unique<DrawnData>(info, split == data::Split::train ? 192 : 70);
+                      }});
+    return library;
+  }
+  static data::DatasetInfo images(int64_t channels = 1) {
+    return {.name = "drawn", .sample_shape = {channels, 16, 16}, .classes = 3};
+  }
+
+  static RunSpec spec(const std::string& model, double epochs = 4) {
+    RunSpec spec;
+    spec.model.name = model;
+    spec.data = "drawn:";
+    spec.epochs = epochs;
+    spec.batch = 64;  // 3 steps an epoch
+    spec.virtual_ranks = 4;
+    spec.threads = 1;
+    spec.loader.workers = 1;
+    spec.evaluation.batch = 30;  // which 4 shards divide unequally
+    spec.optimizer.learning_rate = 0.01;
+    resolve(spec);
+    return spec;
+  }
+
+  /// On as many ranks as there are names of hosts; on none of them alone.
+  static void run(const Hosts& hosts, const std::function<void(const RunOptions&)>& body) {
+    if (hosts.empty()) return body({});
+    comm::run_ranks(hosts, [&](comm::Communicator& ranks) { body({.ranks = &ranks}); });
+  }
+
+  State weights(const std::string& run) const {
+    return CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {})->state;
+  }
+  void expect_same_bits(const std::string& run, const std::string& wanted) const {
+    const State a = weights(run), b = weights(wanted);
+    ASSERT_EQ(a.names(), b.names());
+    for (const std::string& name : b.names()) {
+      const Tensor &x = a.get(name), &y = b.get(name);
+      ASSERT_EQ(x.bytes(), y.bytes()) << name;
+      EXPECT_EQ(std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())), 0) << name << " of " << run;
+    }
+    for (const char* kind : {"step", "epoch"}) EXPECT_EQ(curve(run, kind), curve(wanted, kind)) << run;
+  }
+  /// All digits of what was recorded.
+  std::vector<std::string> curve(const std::string& run, const std::string& kind) const {
+    std::ifstream lines(path(run + "/metrics.jsonl"));
+    std::vector<std::string> found;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json record = nlohmann::json::parse(line);
+      if (record.at("kind") != kind) continue;
+      std::string text;
+      for (const char* key : {"loss", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "gradient_norm"})
+        text += record.value(key, nlohmann::json()).dump() + " ";
+      found.push_back(text);
+    }
+    EXPECT_TRUE(kind == "step" || !found.empty()) << "of steps every 20th is recorded";
+    return found;
+  }
+
+  void expect_same_on_all(const Library& library, const RunSpec& spec, const std::vector<Hosts>& groups) {
+    start_run(library, spec, path("alone"), {});
+    for (size_t at = 0; at < groups.size(); ++at) {
+      const std::string name = "group" + std::to_string(at);
+      run(groups[at], [&](const RunOptions& options) { start_run(library, spec, path(name), options); });
+      expect_same_bits(name, "alone");
+    }
+  }
+
+  static const std::vector<Hosts>& groups() {
+    static const std::vector<Hosts> all = {{"a", "a"},           {"a", "b"},           {"a", "a", "a", "a"},
+                                           {"a", "b", "c", "d"}, {"a", "a", "b", "b"}, {"a", "b", "a", "b"}};
+    return all;
+  }
+};
+
+TEST_F(VirtualRanks, TheSameBitsOnOneTwoAndFourProcessesAndAnyHosts) {
+  RunSpec run = spec("lenet5", 7);
+  run.clip.norm = 1;
+  expect_same_on_all(library_of(images()), run, groups());
+}
+
+TEST_F(VirtualRanks, BatchNormEmaAndAugmentation) {
+  RunSpec run = spec("resnet9");
+  run.model.options = {{"width", "8"}};
+  run.ema.decay = 0.9;
+  run.augment.crop_padding = 2;
+  run.augment.mixup = 0.4;
+  run.augment.flip = "random";
+  expect_same_on_all(library_of(images(3)), run, {{"a", "a"}, {"a", "b", "a", "b"}});
+}
+
+TEST_F(VirtualRanks, Dropout) {
+  RunSpec run = spec("vit_tiny");
+  run.model.options = {{"patch", "8"}, {"width", "16"}, {"layers", "1"}, {"heads", "2"}, {"dropout", "0.2"}};
+  run.optimizer.name = "adamw";
+  run.precision = "bf16";
+  expect_same_on_all(library_of(images()), run, {{"a", "a"}, {"a", "a", "b", "b"}});
+}
+
+TEST_F(VirtualRanks, ALossOverTheLabelsThatCount) {
+  const data::DatasetInfo sequences{.name = "drawn",
+                                    .sample_shape = {11},
+                                    .classes = 7,
+                                    .task = data::Task::translation,
+                                    .sample_dtype = DType::i32,
+                                    .target_shape = {5},
+                                    .source_length = 6};
+  const Library library = library_of(sequences);
+  RunSpec run = spec("seq2seq_attention");
+  expect_same_on_all(library, run, {{"a", "a"}, {"a", "b", "c", "d"}});
+  // And it is the loss of one process that computes the batch at once.
+  run.virtual_ranks = 0;
+  start_run(library, run, path("plain"), {});
+  const auto loss_of = [](const std::string& line) { return std::stod(line.substr(5)); };  // behind "null "
+  const auto plain = curve("plain", "epoch"), sharded = curve("alone", "epoch");
+  for (size_t epoch = 0; epoch < plain.size(); ++epoch)
+    EXPECT_NEAR(loss_of(sharded[epoch]), loss_of(plain[epoch]), 1e-4 * loss_of(plain[epoch])) << epoch;
+}
+
+TEST_F(VirtualRanks, CutOnFourRanksARunGoesOnOnOneOrTwo) {
+  const Library library = library_of(images());
+  const RunSpec whole = spec("lenet5");
+  start_run(library, whole, path("whole"), {});
+  for (const Hosts& hosts : {Hosts{}, Hosts{"a", "b"}}) {
+    const std::string name = "cut" + std::to_string(hosts.size());
+    run({"a", "a", "a", "a"}, [&](const RunOptions& given) {
+      RunOptions options = given;
+      int asked = 0;
+      if (given.ranks->rank() == 2) options.stop_requested = [asked]() mutable { return ++asked > 4; };
+      EXPECT_FALSE(start_run(library, whole, path(name), options).finished);
+    });
+    run(hosts, [&](const RunOptions& options) { EXPECT_TRUE(resume_run(library, path(name), 0, options).finished); });
+    expect_same_bits(name, "whole");
+  }
+}
+
+TEST_F(VirtualRanks, RowsOfShardsAreThoseOfProcesses) {
+  for (const int64_t count : {0, 1, 3, 30, 31, 64}) {
+    const std::vector<int64_t> all = rows_of_shards(count, 8, 0, 1);
+    for (const int processes : {2, 4, 8})
+      for (int place = 0; place < processes; ++place) {
+        const std::vector<int64_t> own = rows_of_shards(count, 8, place, processes);
+        const auto [begin, end] = data::rows_of_share(count, place, processes);
+        int64_t sum = 0;
+        for (size_t shard = 0; shard < own.size(); ++shard) {
+          EXPECT_EQ(own[shard], all[static_cast<size_t>(place) * own.size() + shard]);
+          sum += own[shard];
+        }
+        EXPECT_EQ(sum, end - begin);
+      }
+  }
+}
+
+void expect_refused(RunSpec spec, const std::string& message) {
+  try {
+    resolve(spec);
+    FAIL() << "not refused: " << message;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(VirtualRanks, WhatCannotBeIsSaid) {
+  RunSpec run = spec("lenet5");
+  run.virtual_ranks = 6;
+  expect_refused(run, "virtual_ranks = 6 is no power of two, as the tree of its sums wants it; choose 4 or 8");
+  run = spec("lenet5");
+  run.batch = 66;
+  expect_refused(run, "batch = 66 cannot be divided into 4 virtual ranks; choose 68 or another number of them");
+  run = spec("lenet5");
+  run.accumulate = 2;
+  expect_refused(run, "set batch = 128, virtual_ranks = 8 and accumulate = 1");
+  run = spec("lenet5");
+  run.batch_norm = "synchronised";
+  expect_refused(run, "leave one of the two away");
+}
+
+TEST_F(VirtualRanks, RanksThatCannotShareThemAreTold) {
+  const Library library = library_of(images());
+  const auto message_on = [&](const Hosts& hosts) {
+    std::string message;
+    comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
+      try {
+        start_run(library, spec("lenet5"), path("refused"), {.ranks = &ranks});
+      } catch (const SharedError& error) {
+        if (ranks.rank() == 0) message = error.what();
+      }
+    });
+    return message;
+  };
+  EXPECT_EQ(message_on({"a", "a", "a"}),
+            "virtual_ranks = 4 cannot be divided among 3 ranks; start 2 of them, or fewer by a power of two");
+  EXPECT_EQ(message_on({"a", "a", "a", "b"}),
+            "virtual_ranks = 4: host 'a' has 3 ranks, but 'b' has 1; the tree of sums wants as many on each, as mpirun "
+            "-H a:2,b:2 places them");
+}
+
+TEST_F(VirtualRanks, ThreadsAreThoseThatTheRunBeganWith) {
+  const Library library = library_of(images());
+  RunOptions options;
+  int asked = 0;
+  options.stop_requested = [&] { return ++asked > 1; };
+  EXPECT_FALSE(start_run(library, spec("lenet5"), path("run"), options).finished);
+  EXPECT_THROW(resume_run(library, path("run"), 2, {}), Error);
+  EXPECT_TRUE(resume_run(library, path("run"), 1, {}).finished);
+}
+
+}  // namespace
+}  // namespace weft::train
