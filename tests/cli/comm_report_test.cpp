@@ -40,7 +40,7 @@ TEST(CommReport, SaysWhatWasHiddenAndWhatWasWaitedFor) {
   EXPECT_EQ(one.hidden_seconds, 2);
   EXPECT_EQ(one.wait_seconds, 0.25);
   EXPECT_NEAR(one.predicted_seconds, 1.001e-3, 1e-9);
-  EXPECT_THAT(collectives_table(collectives, 4.75),
+  EXPECT_THAT(collectives_table(collectives, 4.75, ranks),
               testing::AllOf(testing::HasSubstr("first.mean"),
                              testing::HasSubstr("1 collectives of 16.4 kB in each step; starting them and waiting for "
                                                 "them takes 750 ms, 15.8 % of it")));

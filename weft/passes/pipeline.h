@@ -29,7 +29,7 @@ struct Ranks {
   double latency_seconds = 5e-5;
   double bytes_per_second = 5e9;
   int64_t bucket_bytes = 0;  // of what is reduced together, where it is not to be decided by cost: 1 for none
-  bool may_defer = false;  // whoever runs the plan finishes it before the states are read (Executor::finish)
+  bool may_defer = false;    // whoever runs the plan finishes it before the states are read (Executor::finish)
 };
 
 /// What a pass may ask; a pass changes nothing but the graph it returns.
