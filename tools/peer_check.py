@@ -2,7 +2,7 @@
 """Checks weft's training against PyTorch's: same initial weights, same batches, SGD in f32.
 
 PyTorch makes the weights and the batches and writes them as safetensors; both sides train on them. Losses have to agree
-to 1e-3 (relative) at the last step. The gradients of step 1 have to be within 1e-4 of each tensor's largest element of
+to 1e-3 (relative) at the last step. The gradients of step 1 have to be within 2e-4 of each tensor's largest element of
 those that PyTorch computes in f64, or no further from them than three times as far as PyTorch's own in f32. Needs Debian's
 python3-torch. Prints a table; exits 1 where something differs. With --parameters it compares the number of parameters
 of every model instead, at the input that `weft models` takes by default.
@@ -26,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks" / "peer"))
 
 LOSS_TOLERANCE = {"f32": 1e-3, "bf16": 1e-2}
-GRADIENT_TOLERANCE = 1e-4
+GRADIENT_TOLERANCE = 2e-4
 GRADIENTS_TOLERANCE_BF16 = 0.05
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4

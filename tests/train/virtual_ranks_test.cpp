@@ -10,6 +10,7 @@
 #include "tests/support/files_for_tests.h"
 #include "tests/train/drawn_data.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/runtime/cpu_backend.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
@@ -119,6 +120,7 @@ TEST_F(VirtualRanks, BatchNormEmaAndAugmentation) {
 }
 
 TEST_F(VirtualRanks, Dropout) {
+  if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
   RunSpec run = spec("vit_tiny");
   run.model.options = {{"patch", "8"}, {"width", "16"}, {"layers", "1"}, {"heads", "2"}, {"dropout", "0.2"}};
   run.optimizer.name = "adamw";
