@@ -68,7 +68,8 @@ void add_cluster(CLI::App& app, Action& action) {
   auto options = std::make_shared<ClusterBenchOptions>();
   auto largest = std::make_shared<std::string>("256MiB");
   CLI::App* bench = cluster->add_subcommand("bench", "Time all-reduce from 1 KB on, each algorithm, beside MPI's own");
-  bench->add_option("--costs", options->costs, "A cluster.toml by which algorithms are chosen");
+  bench->add_option("--costs", options->costs,
+                    "A cluster.toml by which algorithms are chosen; default: links are measured first");
   bench->add_option("--largest", *largest, "Bytes of the largest tensor")->capture_default_str();
   bench->add_option("--rounds", options->rounds, "Of which medians are taken")
       ->check(CLI::Range(1, 1000))

@@ -10,7 +10,7 @@
 namespace weft::cli {
 
 struct ClusterBenchOptions {
-  std::string costs;  // a cluster.toml; empty: the defaults
+  std::string costs;  // a cluster.toml; empty: as training does without one
   int64_t largest_bytes = 256 << 20;
   int rounds = 7;
   bool json = false;

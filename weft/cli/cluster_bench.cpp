@@ -11,8 +11,8 @@
 #include "weft/cli/cluster.h"
 #include "weft/comm/collectives.h"
 #include "weft/comm/exchange.h"
-#include "weft/comm/measure.h"
 #include "weft/tensor/tensor.h"
+#include "weft/train/distributed/rank_runtime.h"
 
 namespace weft::cli {
 
@@ -91,7 +91,7 @@ void time_ways(comm::Communicator& ranks, std::vector<Way>& ways, int64_t bytes,
 int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options) {
   comm::Communicator& ranks = session.communicator();
   comm::CollectivesOptions chosen;
-  if (!options.costs.empty()) chosen.costs = comm::read_cluster_file(options.costs);
+  chosen.costs = train::agreed_costs(&ranks, options.costs);
   const int64_t largest = options.largest_bytes / 4 * 4;
   Reducer shared(ranks, chosen, nullptr, largest), foreign(ranks, chosen, allocate_aligned(largest), largest);
   const auto of_mpi = allocate_aligned(largest);
