@@ -165,12 +165,17 @@ struct Collectives::Impl {
     return align_up(static_cast<int64_t>(bytes) * static_cast<int64_t>(hosts.size())) / size_of(dtype);
   }
 
+  int64_t parts_of(DType dtype, int64_t share) const {
+    const int64_t most = most_elements(dtype);
+    return (share + most - 1) / most;
+  }
+
   /// Of a lane's share, with the link of a host divided among its lanes.
   Choice choose(DType dtype, int64_t elements) const {
     const int64_t most = most_elements(dtype);
     const auto choose = [&](std::optional<Algorithm> only) {
       return choose_algorithm(static_cast<int>(hosts.size()), std::min(elements, most), size_of(dtype), link_of_lane(),
-                              options.costs.summed_bytes_per_second, only, (elements + most - 1) / most);
+                              options.costs.summed_bytes_per_second, only, parts_of(dtype, elements));
     };
     if (!options.in_tree_order) return choose(options.algorithm);
     const Choice one = choose(Algorithm::recursive_doubling), other = choose(Algorithm::halving_doubling);
@@ -266,10 +271,8 @@ CollectiveReport Collectives::report(CollectiveId id) const {
                           .lanes = impl_->lanes,
                           .between = impl_->choices[static_cast<size_t>(id.index)],
                           .predicted_seconds = 0};
-  if (impl_->messages != nullptr) {
-    const int64_t most = impl_->most_elements(collective.spec().dtype);
-    report.parts = (collective.map().share(0, impl_->lanes).second + most - 1) / most;
-  }
+  if (impl_->messages != nullptr)
+    report.parts = impl_->parts_of(collective.spec().dtype, collective.map().share(0, impl_->lanes).second);
   report.predicted_seconds =
       impl_->predicted_in_host(collective.map().size() * size_of(collective.spec().dtype)) + report.between.seconds;
   return report;
@@ -304,8 +307,8 @@ std::string Collectives::describe(DType dtype, int64_t elements) const {
       choice.chunk > 0
           ? fmt::format(" by {}", human_bytes(static_cast<double>(choice.chunk * static_cast<int64_t>(size_of(dtype)))))
           : "";
-  const int64_t most = impl_->most_elements(dtype), share = (elements + impl_->lanes - 1) / impl_->lanes;
-  const std::string parts = share > most ? fmt::format(", in {} parts", (share + most - 1) / most) : "";
+  const int64_t count = impl_->parts_of(dtype, (elements + impl_->lanes - 1) / impl_->lanes);
+  const std::string parts = count > 1 ? fmt::format(", in {} parts", count) : "";
   return fmt::format("{}{}{}: {} hosts", in_host, in_host.empty() ? "" : ", then ", name_of(choice.algorithm),
                      impl_->hosts.size()) +
          chunk + parts;

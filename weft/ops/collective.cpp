@@ -15,19 +15,28 @@ void require_reduction(const InferContext& context) {
     context.fail("reduction \"" + reduction + "\" is not known; give \"sum\" or \"mean\"");
 }
 
-std::vector<TensorType> same_types(const InferContext& context) {
-  require_reduction(context);
+void require_number(const InferContext& context) {
   if (context.input_count() > kMostTensorsInCollective)
     context.fail(
         fmt::format("takes {} tensors, at most {} go together", context.input_count(), kMostTensorsInCollective));
+}
+
+/// `does`: what the op does with its operands, for the message.
+void require_type_of_first(const InferContext& context, int operand, const char* does) {
+  if (context.dtype(operand) != context.dtype(0))
+    context.fail(fmt::format("{} tensors of one type together, got {} and {}", does, context.describe(0),
+                             context.describe(operand)));
+}
+
+std::vector<TensorType> same_types(const InferContext& context) {
+  require_reduction(context);
+  require_number(context);
   std::vector<TensorType> types;
   for (int operand = 0; operand < context.input_count(); ++operand) {
     const DType dtype = context.dtype(operand);
     if (dtype != DType::f32 && dtype != DType::bf16)
       context.fail(fmt::format("reduces f32 and bf16, got {}", context.describe(operand)));
-    if (dtype != context.dtype(0))
-      context.fail(fmt::format("reduces tensors of one type together, got {} and {}", context.describe(0),
-                               context.describe(operand)));
+    require_type_of_first(context, operand, "reduces");
     types.push_back(typed(dtype, context.shape(operand)));
   }
   return types;
@@ -77,16 +86,12 @@ OpDef half_op(const char* name, std::string summary, std::string from, std::stri
 int64_t require_ranks(const InferContext& context) {
   const int64_t ranks = context.attributes.integer("ranks");
   if (ranks < 1) context.fail(fmt::format("gathers from at least one rank, got {}", ranks));
-  if (context.input_count() > kMostTensorsInCollective)
-    context.fail(
-        fmt::format("takes {} tensors, at most {} go together", context.input_count(), kMostTensorsInCollective));
+  require_number(context);
   for (int operand = 0; operand < context.input_count(); ++operand) {
     const int64_t bytes = size_of(context.dtype(operand));
     if (bytes != 2 && bytes != 4)
       context.fail(fmt::format("gathers elements of 2 or 4 bytes, got {}", context.describe(operand)));
-    if (context.dtype(operand) != context.dtype(0))
-      context.fail(fmt::format("gathers tensors of one type together, got {} and {}", context.describe(0),
-                               context.describe(operand)));
+    require_type_of_first(context, operand, "gathers");
     if (context.shape(operand).rank() < 1)
       context.fail(fmt::format("puts parts behind each other along the first dimension, and {} has none",
                                context.describe(operand)));

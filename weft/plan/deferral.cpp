@@ -143,6 +143,9 @@ class Deferral {
 }  // namespace
 
 DeferredOrder defer(const Graph& graph, const StorageMap& storage, const std::vector<NodeId>& order) {
+  const auto is_marked = [](const Node& node) { return node.op->name == kAllReduceWait && is_deferred(node); };
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_marked))
+    return {order, std::vector<int>(order.size(), -1)};
   return Deferral(graph, storage, order).run();
 }
 

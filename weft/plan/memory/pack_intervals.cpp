@@ -14,8 +14,9 @@ namespace {
 bool meet(int first, int last, int other_first, int other_last) { return first <= other_last && other_first <= last; }
 
 bool live_together(const Interval& a, const Interval& b) {
-  return meet(a.first, a.last, b.first, b.last) || meet(a.again_first, a.again_last, b.first, b.last) ||
-         meet(a.first, a.last, b.again_first, b.again_last) ||
+  if (meet(a.first, a.last, b.first, b.last)) return true;
+  if (a.again_last < 0 && b.again_last < 0) return false;  // as nearly always
+  return meet(a.again_first, a.again_last, b.first, b.last) || meet(a.first, a.last, b.again_first, b.again_last) ||
          meet(a.again_first, a.again_last, b.again_first, b.again_last);
 }
 
