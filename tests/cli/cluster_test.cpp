@@ -39,6 +39,18 @@ TEST_F(ClusterCommand, ProbeWritesTheFileThatBenchReads) {
   EXPECT_EQ(report["rows"][2]["how"], "shared memory");
 }
 
+TEST_F(ClusterCommand, BenchTimesTheCollectiveThatIsAskedFor) {
+  for (const std::string name : {"all_gather", "reduce_scatter", "broadcast", "reduce_to_root"}) {
+    ASSERT_EQ(on_two_ranks("bench --collective " + name + " --largest 4096 --rounds 1 --json"), 0)
+        << read_all(path("err"));
+    const auto report = nlohmann::json::parse(read_all(path("out")));
+    EXPECT_EQ(report["collective"], name);
+    EXPECT_EQ(report["rows"].size(), 2u);
+  }
+  EXPECT_NE(on_two_ranks("bench --collective all_to_all"), 0);
+  EXPECT_NE(read_all(path("err")).find("--collective all_to_all: give all_reduce, all_gather"), std::string::npos);
+}
+
 TEST_F(ClusterCommand, NamesACostFileThatIsNotThere) {
   EXPECT_NE(on_two_ranks("bench --costs nowhere.toml"), 0);
   const std::string err = read_all(path("err"));

@@ -1,4 +1,4 @@
-// weft cluster: what the links between ranks can do, and how fast all-reduce is over them. Runs under a launcher:
+// weft cluster: what the links between ranks can do, and how fast collectives are over them. Runs under a launcher:
 // mpirun -n 4 weft cluster probe.
 #include "weft/cli/cluster.h"
 
@@ -67,7 +67,11 @@ void add_cluster(CLI::App& app, Action& action) {
 
   auto options = std::make_shared<ClusterBenchOptions>();
   auto largest = std::make_shared<std::string>("256MiB");
-  CLI::App* bench = cluster->add_subcommand("bench", "Time all-reduce from 1 KB on, each algorithm, beside MPI's own");
+  auto collective = std::make_shared<std::string>("all_reduce");
+  CLI::App* bench =
+      cluster->add_subcommand("bench", "Time a collective from 1 KB on, each algorithm, beside MPI's own");
+  bench->add_option("--collective", *collective, "all_reduce, all_gather, reduce_scatter, broadcast or reduce_to_root")
+      ->capture_default_str();
   bench->add_option("--costs", options->costs,
                     "A cluster.toml by which algorithms are chosen; default: links are measured first");
   bench->add_option("--largest", *largest, "Bytes of the largest tensor")->capture_default_str();
@@ -75,8 +79,13 @@ void add_cluster(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   bench->add_flag("--json", options->json, "Print JSON");
-  bench->callback([options, largest, &action] {
-    action = [options, largest] {
+  bench->callback([options, largest, collective, &action] {
+    action = [options, largest, collective] {
+      const std::optional<comm::CollectiveKind> kind = comm::parse_collective(*collective);
+      if (!kind)
+        fail(ErrorKind::usage,
+             "--collective {}: give all_reduce, all_gather, reduce_scatter, broadcast or reduce_to_root", *collective);
+      options->kind = *kind;
       const std::optional<int64_t> bytes = parse_bytes(*largest);
       if (!bytes || *bytes < 1024) fail(ErrorKind::usage, "--largest {}: no number of bytes from 1024 on", *largest);
       options->largest_bytes = *bytes;

@@ -10,6 +10,7 @@
 namespace weft::cli {
 
 struct ClusterBenchOptions {
+  comm::CollectiveKind kind = comm::CollectiveKind::all_reduce;
   std::string costs;  // a cluster.toml; empty: as training does without one
   int64_t largest_bytes = 256 << 20;
   int rounds = 7;

@@ -1,4 +1,4 @@
-// weft cluster bench: all-reduce of f32 over tensor sizes: chosen algorithm, each algorithm, foreign memory, MPI's.
+// weft cluster bench: a collective of f32 over tensor sizes: chosen algorithm, each algorithm, foreign memory, MPI's.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -11,6 +11,8 @@
 #include "weft/cli/cluster.h"
 #include "weft/comm/collectives.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/schedules/all_gather.h"
+#include "weft/comm/schedules/broadcast.h"
 #include "weft/tensor/tensor.h"
 #include "weft/train/distributed/rank_runtime.h"
 
@@ -27,7 +29,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// A way to all-reduce the first bytes of some memory in place.
+/// A way to do it to the first bytes of some memory in place.
 struct Way {
   std::string name;
   float* memory = nullptr;
@@ -36,11 +38,11 @@ struct Way {
 };
 
 /// The group of collectives with one algorithm, and the operands.
-class Reducer {
+class Runner {
  public:
-  Reducer(comm::Communicator& ranks, const comm::CollectivesOptions& options, std::shared_ptr<std::byte> memory,
-          int64_t largest)
-      : collectives_(ranks, options), memory_(memory ? memory : collectives_.allocate(largest)) {
+  Runner(comm::Communicator& ranks, comm::CollectiveKind kind, const comm::CollectivesOptions& options,
+         std::shared_ptr<std::byte> memory, int64_t largest)
+      : kind_(kind), collectives_(ranks, options), memory_(memory ? memory : collectives_.allocate(largest)) {
     std::fill_n(reinterpret_cast<float*>(memory_.get()), largest / 4, 0.0f);
   }
   void run(int64_t bytes) {
@@ -49,12 +51,14 @@ class Reducer {
     collectives_.reduce(id, std::span(&tensor, 1));
   }
   comm::CollectiveId prepare(int64_t bytes) {
-    return collectives_.prepare({"bench", DType::f32, comm::Reduction::sum, {bytes / 4}});
+    const int64_t elements = comm::has_parts(kind_) ? bytes / 4 / collectives_.size() : bytes / 4;
+    return collectives_.prepare({"bench", DType::f32, comm::Reduction::sum, {elements}, kind_});
   }
   float* memory() const { return reinterpret_cast<float*>(memory_.get()); }
   comm::CollectiveReport report(int64_t bytes) { return collectives_.report(prepare(bytes)); }
 
  private:
+  const comm::CollectiveKind kind_;
   comm::Collectives collectives_;
   std::shared_ptr<std::byte> memory_;
 };
@@ -86,6 +90,12 @@ void time_ways(comm::Communicator& ranks, std::vector<Way>& ways, int64_t bytes,
     for (size_t w = 0; w < ways.size(); ++w) ways[w].seconds.push_back(time_round(ranks, ways[w], bytes, repeats[w]));
 }
 
+const std::vector<comm::Algorithm>& algorithms_of(comm::CollectiveKind kind) {
+  return comm::has_parts(kind)  ? comm::all_gather_algorithms()
+         : comm::has_root(kind) ? comm::broadcast_algorithms()
+                                : comm::all_algorithms();
+}
+
 }  // namespace
 
 int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options) {
@@ -93,24 +103,25 @@ int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options)
   comm::CollectivesOptions chosen;
   chosen.costs = train::agreed_costs(&ranks, options.costs);
   const int64_t largest = options.largest_bytes / 4 * 4;
-  Reducer shared(ranks, chosen, nullptr, largest), foreign(ranks, chosen, allocate_aligned(largest), largest);
+  Runner shared(ranks, options.kind, chosen, nullptr, largest),
+      foreign(ranks, options.kind, chosen, allocate_aligned(largest), largest);
   const auto of_mpi = allocate_aligned(largest);
   std::vector<Way> ways;
   ways.push_back({"weft", shared.memory(), [&](int64_t bytes) { shared.run(bytes); }});
   ways.push_back({"weft, foreign memory", foreign.memory(), [&](int64_t bytes) { foreign.run(bytes); }});
-  std::vector<std::unique_ptr<Reducer>> of_algorithms;
+  std::vector<std::unique_ptr<Runner>> of_algorithms;
   int hosts = 1;
   for (const comm::Member& member : ranks.members()) hosts = std::max(hosts, member.host_index + 1);
   if (hosts > 1)
-    for (const comm::Algorithm algorithm : comm::all_algorithms()) {
+    for (const comm::Algorithm algorithm : algorithms_of(options.kind)) {
       comm::CollectivesOptions fixed = chosen;
       fixed.algorithm = algorithm;
-      of_algorithms.push_back(std::make_unique<Reducer>(ranks, fixed, nullptr, largest));
+      of_algorithms.push_back(std::make_unique<Runner>(ranks, options.kind, fixed, nullptr, largest));
       ways.push_back({std::string(comm::name_of(algorithm)), of_algorithms.back()->memory(),
-                      [reducer = of_algorithms.back().get()](int64_t bytes) { reducer->run(bytes); }});
+                      [runner = of_algorithms.back().get()](int64_t bytes) { runner->run(bytes); }});
     }
   ways.push_back({session.version(), reinterpret_cast<float*>(of_mpi.get()), [&](int64_t bytes) {
-                    session.all_reduce_sum({reinterpret_cast<float*>(of_mpi.get()), static_cast<size_t>(bytes / 4)});
+                    session.run(options.kind, {reinterpret_cast<float*>(of_mpi.get()), static_cast<size_t>(bytes / 4)});
                   }});
 
   std::vector<Column> columns{{"bytes", Align::right}};
@@ -140,13 +151,15 @@ int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options)
   }
   if (ranks.rank() != 0) return 0;
   if (options.json)
-    fmt::print(
-        "{}\n",
-        nlohmann::ordered_json{{"ranks", ranks.size()}, {"hosts", hosts}, {"mpi", session.version()}, {"rows", rows}}
-            .dump(2));
+    fmt::print("{}\n", nlohmann::ordered_json{{"collective", comm::name_of(options.kind)},
+                                              {"ranks", ranks.size()},
+                                              {"hosts", hosts},
+                                              {"mpi", session.version()},
+                                              {"rows", rows}}
+                           .dump(2));
   else
-    fmt::print("all-reduce of f32 in place, {} ranks, medians of {} rounds\n{}", ranks.size(), options.rounds,
-               table.text());
+    fmt::print("{} of f32 in place, {} ranks, medians of {} rounds{}\n{}", comm::name_of(options.kind), ranks.size(),
+               options.rounds, comm::has_parts(options.kind) ? "; bytes of the parts of all ranks" : "", table.text());
   return 0;
 }
 

@@ -14,6 +14,17 @@
 
 namespace weft::cli {
 
+namespace {
+
+/// `bytes`: of one rank's operands.
+double predicted_seconds(const passes::Ranks& ranks, std::string_view kind, int64_t bytes) {
+  if (kind == kAllReduce) return passes::predicted_seconds(ranks, bytes);
+  // As many bytes leave a rank in each of the others' halves of an all-reduce.
+  return passes::predicted_gather_seconds(ranks, kind == kAllGather ? bytes * ranks.count : bytes);
+}
+
+}  // namespace
+
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
                                                    const passes::Ranks& ranks) {
   std::vector<double> begins(plan.steps.size());
@@ -23,29 +34,28 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
     whole += profile.seconds[index];
   }
   std::vector<CollectiveProfile> collectives;
-  std::map<std::pair<bool, int64_t>, size_t> under_way;  // by kind and number
+  std::map<std::pair<std::string, int64_t>, size_t> under_way;  // by kind and number
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const Node& node = graph.node(plan.steps[index].node);
     const double seconds = profile.seconds[index];
-    const bool gathers = is_gather(node);
+    const CollectiveOps* const ops = find_collective(node);
+    if (ops == nullptr) continue;
     if (is_collective_wait(node)) {
-      CollectiveProfile& ended = collectives[under_way.at({gathers, node.attributes.integer("number")})];
+      CollectiveProfile& ended = collectives[under_way.at({ops->whole, node.attributes.integer("number")})];
       const double computing = begins[index] - ended.starts_at - ended.start_seconds;
       ended.hidden_seconds = std::max(0.0, plan.steps[index].before < 0 ? computing : computing + whole);
       ended.wait_seconds = seconds;
-    } else if (is_collective(node)) {
+    } else {
       const bool is_half = is_collective_start(node);
       CollectiveProfile begun{
           .node = plan.steps[index].node,
           .tensors = is_half ? node.attributes.text("tensors") : graph.node_name(plan.steps[index].node),
-          .gathers = gathers,
-          .dtype = graph.type(node.inputs[0]).dtype,
+          .kind = ops->whole,
           .starts_at = begins[index]};
       for (const ValueId input : node.inputs) begun.bytes += graph.type(input).bytes();
-      begun.predicted_seconds = gathers ? passes::predicted_gather_seconds(ranks, begun.bytes * ranks.count)
-                                        : passes::predicted_seconds(ranks, begun.bytes);
+      begun.predicted_seconds = predicted_seconds(ranks, begun.kind, begun.bytes);
       (is_half ? begun.start_seconds : begun.wait_seconds) = seconds;
-      if (is_half) under_way[{gathers, node.attributes.integer("number")}] = collectives.size();
+      if (is_half) under_way[{ops->whole, node.attributes.integer("number")}] = collectives.size();
       collectives.push_back(std::move(begun));
     }
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/graph/collective.h"
 #include "weft/passes/pipeline.h"
 #include "weft/plan/plan.h"
 #include "weft/runtime/executor.h"
@@ -15,15 +16,14 @@ struct CollectiveProfile {
   NodeId node;
   std::string tensors;
   std::string algorithm = {};
-  bool gathers = false;  // the parts of all ranks; else they are reduced
-  DType dtype = DType::f32;
-  int64_t bytes = 0;             // of one rank's operands
-  double starts_at = 0;          // seconds from the beginning of the step
-  double start_seconds = 0;      // that the step spends on beginning it,
-  double hidden_seconds = 0;     // on other nodes until it waits, be it in the next step,
-  double wait_seconds = 0;       // and on waiting
-  double predicted_seconds = 0;  // from start to end, as the planner assumed,
-  double took_seconds = 0;       // and as it was in the last step
+  std::string kind = kAllReduce;  // the name of its op
+  int64_t bytes = 0;              // of one rank's operands
+  double starts_at = 0;           // seconds from the beginning of the step
+  double start_seconds = 0;       // that the step spends on beginning it,
+  double hidden_seconds = 0;      // on other nodes until it waits, be it in the next step,
+  double wait_seconds = 0;        // and on waiting
+  double predicted_seconds = 0;   // from start to end, as the planner assumed,
+  double took_seconds = 0;        // and as it was in the last step
 };
 
 /// In the order in which they start. `profile` of one run of the plan. An all-reduce that the planner has left whole

@@ -170,7 +170,7 @@ ordered_json collectives_json(const std::vector<CollectiveProfile>& collectives)
   auto rows = ordered_json::array();
   for (const CollectiveProfile& one : collectives)
     rows.push_back({{"tensors", one.tensors},
-                    {"kind", one.gathers ? "all_gather" : "all_reduce"},
+                    {"kind", one.kind},
                     {"algorithm", one.algorithm},
                     {"bytes", one.bytes},
                     {"starts_at_seconds", one.starts_at},
@@ -331,9 +331,7 @@ std::vector<CollectiveProfile> collectives_of(const Explained& explained, const 
   const auto add = [&](const CompiledStep& step, const Profile& of_step) {
     for (CollectiveProfile& one : profile_collectives(step.graph, step.plan, of_step, ranks)) {
       const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
-      const int64_t elements = one.bytes / size_of(one.dtype);
-      one.algorithm =
-          one.gathers ? collectives.describe_gather(one.dtype, elements) : collectives.describe(one.dtype, elements);
+      one.algorithm = collectives.describe(id);
       one.took_seconds = collectives.last_seconds(id);
       all.push_back(std::move(one));
     }

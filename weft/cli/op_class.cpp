@@ -15,6 +15,9 @@ struct Class {
 constexpr Class kClasses[] = {
     {"communication", "all_reduce"},
     {"communication", "all_gather"},
+    {"communication", "reduce_scatter"},
+    {"communication", "reduce_to_root"},
+    {"communication", "broadcast"},
     {"convolutions, gradient of the data", "conv2d_backward_data"},
     {"convolutions, gradient of the weights", "conv2d_backward_weights"},
     {"convolutions, forward", "conv2d"},

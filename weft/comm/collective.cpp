@@ -1,13 +1,11 @@
 #include "weft/comm/collective.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 #include "weft/base/rng.h"
 #include "weft/comm/patience.h"
-#include "weft/comm/sum.h"
 
 namespace weft::comm {
 
@@ -20,17 +18,14 @@ uint64_t hash_of(const ReductionSpec& spec) {
   uint64_t hash = mix(hash_name(spec.name), static_cast<uint64_t>(spec.dtype));
   hash = mix(hash, static_cast<uint64_t>(spec.reduction));
   hash = mix(hash, static_cast<uint64_t>(spec.kind));
+  hash = mix(hash, static_cast<uint64_t>(spec.root));
   for (const int64_t count : spec.elements) hash = mix(hash, static_cast<uint64_t>(count));
   return hash;
 }
 
-std::byte* advance(void* data, DType dtype, int64_t elements) {
-  return static_cast<std::byte*>(data) + elements * size_of(dtype);
-}
-
 std::vector<int64_t> whole_elements(const ReductionSpec& spec, int ranks) {
   std::vector<int64_t> elements = spec.elements;
-  if (spec.kind == CollectiveKind::all_gather)
+  if (has_parts(spec.kind))
     for (int64_t& count : elements) count *= ranks;
   return elements;
 }
@@ -38,6 +33,14 @@ std::vector<int64_t> whole_elements(const ReductionSpec& spec, int ranks) {
 std::pair<int64_t, int64_t> share_of(int local, int lanes, int host, const ElementMap& map, const GatherMap* gather) {
   if (local >= lanes) return {0, 0};
   return gather != nullptr ? gather->share(host, local, lanes) : map.share(local, lanes);
+}
+
+/// Local rank of the root where it is on this host, else -1.
+int local_rank_of_root(const ReductionSpec& spec, const Communicator& communicator) {
+  if (!has_root(spec.kind)) return -1;
+  const Member &root = communicator.members()[static_cast<size_t>(spec.root)],
+               &me = communicator.members()[static_cast<size_t>(communicator.rank())];
+  return root.host_index == me.host_index ? root.local_rank : -1;
 }
 
 }  // namespace
@@ -48,9 +51,8 @@ Collective::Collective(HostGroup& host, Communicator& communicator, const Reduct
       spec_(spec),
       elements_(whole_elements(spec, communicator.size())),
       map_(elements_),
-      gather_(spec.kind == CollectiveKind::all_gather
-                  ? std::make_unique<GatherMap>(spec.elements, communicator.members(), spec.dtype)
-                  : nullptr),
+      gather_(has_parts(spec.kind) ? std::make_unique<GatherMap>(spec.elements, communicator.members(), spec.dtype)
+                                   : nullptr),
       lane_begins_(gather_ != nullptr && host.self() < lanes ? gather_->begins_in_lane(host.self(), lanes)
                                                              : std::vector<int64_t>{}),
       index_(index),
@@ -58,7 +60,8 @@ Collective::Collective(HostGroup& host, Communicator& communicator, const Reduct
       factor_(spec.reduction == Reduction::mean ? 1.0f / static_cast<float>(communicator.size()) : 1.0f),
       share_(share_of(host.self(), lanes, host_index(), map_, gather_.get())),
       last_one_sums_(host.size() == communicator.size() && map_.size() * size_of(spec.dtype) <= kLittleBytes),
-      writes_staged_(last_one_sums_ || gather_ != nullptr),
+      writes_staged_(last_one_sums_ || spec.kind != CollectiveKind::all_reduce),
+      root_local_(local_rank_of_root(spec, communicator)),
       tensors_(spec.elements.size()),
       is_staged_(spec.elements.size()),
       operands_(spec.elements.size() * static_cast<size_t>(host.size())),
@@ -84,7 +87,7 @@ void Collective::announce(std::span<void* const> tensors) {
     is_staged_[t] = location.region < 0 ? 1 : 0;
     locations(host_.self())[t] = location;
   }
-  copy_staged(/*in=*/true);
+  copy_in();
   start_number_ = host_.note_start(index_);
   record(host_.self()).announced.store(run_, std::memory_order_release);
   if (last_one_sums_) {
@@ -93,28 +96,6 @@ void Collective::announce(std::span<void* const> tensors) {
   }
   // Who comes last finds all others, and sums before they need to know.
   host_.ring_all();
-}
-
-/// Operands that peers cannot see are copied to where they can, and the results back: all but what this rank sums.
-void Collective::copy_staged(bool in) {
-  const auto copy = [&](int64_t begin, int64_t end) {
-    map_.for_each_piece(begin, end, [&](size_t tensor, int64_t first, int64_t last, int64_t) {
-      if (is_staged_[tensor] == 0) return;
-      std::byte* const own = advance(tensors_[tensor], spec_.dtype, first);
-      std::byte* const shared = advance(staging(host_.self(), tensor), spec_.dtype, first);
-      std::memcpy(in ? shared : own, in ? own : shared, static_cast<size_t>((last - first) * size_of(spec_.dtype)));
-    });
-  };
-  for (size_t t = 0; in && gather_ != nullptr && t < tensors_.size(); ++t)
-    copy(map_.begin_of(t) + communicator_.rank() * spec_.elements[t],
-         map_.begin_of(t) + (communicator_.rank() + 1) * spec_.elements[t]);
-  if (in && gather_ != nullptr) return;
-  if (writes_staged_) {
-    copy(0, map_.size());
-    return;
-  }
-  copy(0, share_.first);
-  copy(share_.second, map_.size());
 }
 
 void Collective::resolve() {
@@ -145,17 +126,15 @@ int Collective::host_index() const {
   return communicator_.members()[static_cast<size_t>(communicator_.rank())].host_index;
 }
 
-void Collective::sum(int64_t begin, int64_t end) {
-  if (gather_ != nullptr) return gather_->spread(host_index(), begin, end, operands_);
-  const auto ranks = static_cast<size_t>(host_.size());
-  map_.for_each_piece(begin, end, [&](size_t tensor, int64_t first, int64_t last, int64_t) {
-    sum_to_all(spec_.dtype, std::span(sources_).subspan(tensor * ranks, ranks),
-               std::span(operands_).subspan(tensor * ranks, ranks), first, last, factor_);
-  });
-}
-
 std::vector<Collective::Part> Collective::split_share(int64_t most_elements) const {
   std::vector<Part> parts;
+  if (gather_ != nullptr) {
+    // Where each rank is a host of its own, the lane's buffer would be what the one tensor is.
+    const bool is_tensor = gather_->hosts() == communicator_.size() && spec_.elements.size() == 1 &&
+                           spec_.elements[0] % ElementMap::kUnit == 0;
+    parts.push_back({.begin = share_.first, .end = share_.second, .tensor = is_tensor ? 0 : -1});
+    return parts;
+  }
   Part small{.begin = share_.first, .end = share_.first};  // of what comes before the tensor
   const auto close = [&](int64_t at) {
     small.end = at;
@@ -184,29 +163,19 @@ std::vector<Collective::Part> Collective::split_share(int64_t most_elements) con
   return parts;
 }
 
+bool Collective::can_stay_in_place() const {
+  return is_alone() && (spec_.dtype == DType::f32 || (!has_sums(spec_.kind) && size_of(spec_.dtype) == sizeof(float)));
+}
+
 void Collective::set_parts(std::vector<Part> parts, int64_t lane_elements) {
   parts_ = std::move(parts);
   bool needs_lane = false;
   for (Part& part : parts_) {
-    if (!is_alone() || spec_.dtype != DType::f32) part.tensor = -1;
+    if (!can_stay_in_place()) part.tensor = -1;
     needs_lane = needs_lane || part.tensor < 0;
   }
   // Pages that are never touched take no memory.
   if (needs_lane) lane_buffer_ = allocate_aligned(lane_elements * static_cast<int64_t>(sizeof(float)));
-}
-
-/// With the sum over the host, or with what the host gives to an all-gather.
-void Collective::fill_lane(const Part& part) {
-  const auto ranks = static_cast<size_t>(host_.size());
-  float* const to = lane(part);
-  if (gather_ != nullptr) {
-    const int64_t own = lane_begins_[static_cast<size_t>(host_index())];
-    gather_->pack(host_index(), part.begin, part.end, operands_, to + own);
-    return;
-  }
-  map_.for_each_piece(part.begin, part.end, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
-    sum_to_f32(spec_.dtype, std::span(sources_).subspan(tensor * ranks, ranks), to + (at - part.begin), first, last);
-  });
 }
 
 bool Collective::work(int threads, MessageThread* messages) {
@@ -218,7 +187,7 @@ bool Collective::work(int threads, MessageThread* messages) {
   if (communicator_.size() == 1) return true;
   if (last_one_sums_) {
     resolve();
-    sum(0, gather_ != nullptr ? gather_->elements_of(host_index()) : map_.size());
+    move_in_host(0, gather_ != nullptr ? gather_->elements_of(host_index()) : map_.size());
     for (int local = 0; local < lanes_; ++local) finish_lane(local);
     host_.ring_all();
     return true;
@@ -234,14 +203,16 @@ bool Collective::work(int threads, MessageThread* messages) {
         part.job->buffer = lane(part);
       }
     }
-    if (gather_ != nullptr) sum(begin, end);  // other hosts' parts come later
+    // What is not summed up; other hosts' parts come later.
+    if (!has_sums(spec_.kind)) move_in_host(begin, end);
     for (Part& part : parts_) messages->submit(*part.job);
     return true;
   }
   const int64_t units = (end - begin) / ElementMap::kUnit;
-  parallel_for(
-      threads, units, kBytesPerThread / (ElementMap::kUnit * size_of(spec_.dtype)),
-      [&](int64_t first, int64_t last) { sum(begin + first * ElementMap::kUnit, begin + last * ElementMap::kUnit); });
+  parallel_for(threads, units, kBytesPerThread / (ElementMap::kUnit * size_of(spec_.dtype)),
+               [&](int64_t first, int64_t last) {
+                 move_in_host(begin + first * ElementMap::kUnit, begin + last * ElementMap::kUnit);
+               });
   finish_lane(host_.self());
   host_.ring_all();
   return true;
@@ -258,7 +229,7 @@ bool Collective::collect() {
   } else if (!is_alone()) {
     for (int local = 0; local < lanes_; ++local)
       if (record(local).finished.load(std::memory_order_acquire) != run_) return false;
-    copy_staged(/*in=*/false);
+    copy_out();
   }
   if (parts_.empty()) note_time();
   is_under_way_ = false;
@@ -266,22 +237,7 @@ bool Collective::collect() {
 }
 
 void Collective::deliver(const Part& part) {
-  const auto ranks = static_cast<size_t>(host_.size());
-  if (gather_ != nullptr) {
-    for (int from = 0; from < gather_->hosts(); ++from) {
-      const auto [begin, end] = gather_->share(from, host_.self(), lanes_);
-      const float* const parts = lane(part) + lane_begins_[static_cast<size_t>(from)];
-      if (from != host_index()) gather_->unpack(from, begin, end, parts, operands_, ranks);
-    }
-  } else if (part.tensor >= 0) {
-    if (factor_ != 1.0f) scale_f32(part.job->buffer, part.end - part.begin, factor_);
-  } else {
-    const float* const from = lane(part);
-    map_.for_each_piece(part.begin, part.end, [&](size_t tensor, int64_t first, int64_t last, int64_t at) {
-      scale_to_all(spec_.dtype, from + (at - part.begin), std::span(operands_).subspan(tensor * ranks, ranks), first,
-                   last, factor_);
-    });
-  }
+  empty_lane(part);
   if (++delivered_ < parts_.size()) return;
   note_time();
   finish_lane(host_.self());

@@ -28,19 +28,21 @@ class Collective {
   const ElementMap& map() const { return map_; }
   /// The part of the row that this rank sums, or an empty one.
   std::pair<int64_t, int64_t> own_share() const { return share_; }
-  /// Of an all-gather; null where tensors are reduced. The share is of the row of this host's parts.
+  /// Where tensors have parts, else null. The share is of the row of this host's parts.
   const GatherMap* gather() const { return gather_.get(); }
+  /// With other hosts: where in the lane's buffer its share of each host's parts begins; one more for the end.
+  const std::vector<int64_t>& lane_begins() const { return lane_begins_; }
   /// With other hosts: a part of this rank's share, which travels by itself.
   struct Part {
     int64_t begin = 0, end = 0;  // of the row
     /// Where the rank is alone on its host and a part lies in one tensor of f32, that is summed in its place: then the
-    /// tensor and where in it the part begins. Else -1.
+    /// tensor and where in it the part begins. Else -1. The same of what is only moved, if it has 4 bytes.
     int32_t tensor = -1;
     int64_t first = 0;
     std::unique_ptr<MessageThread::Job> job = {};
   };
   /// The parts of a share that have at most about `most_elements`: the same on the other hosts, whatever ranks they
-  /// have.
+  /// have. One where tensors have parts of ranks.
   std::vector<Part> split_share(int64_t most_elements) const;
   /// Before the first run. Allocates what they need, of all their buffers together `lane_elements`; their jobs are
   /// filled by the caller.
@@ -77,14 +79,27 @@ class Collective {
   std::byte* staging(int local, size_t tensor) const {
     return memory_->part(local) + staging_offset_ + map_.begin_of(tensor) * size_of(spec_.dtype);
   }
-  void copy_staged(bool in);
-  void resolve();
-  void sum(int64_t begin, int64_t end);
+  // collective_moves.cpp: what each kind of collective moves.
+  void copy_in();
+  void copy_out();
+  void copy_staged(int64_t begin, int64_t end, bool in);
+  void copy_staged_parts(bool in);
+  void move_in_host(int64_t begin, int64_t end);
   void fill_lane(const Part& part);
+  void empty_lane(const Part& part);
+  bool is_root() const { return communicator_.rank() == spec_.root; }
+  bool has_root_here() const { return root_local_ >= 0; }
+  /// Of the ranks of this host those whose operands become the result of the tensor; all of them are in `operands_`.
+  std::span<void* const> targets(size_t tensor) const;
+  std::span<const void* const> sources(size_t tensor) const;
+
+  void resolve();
   float* lane(const Part& part) const {
     return reinterpret_cast<float*>(lane_buffer_.get()) + (part.begin - share_.first);
   }
   int host_index() const;
+  /// Of this rank's operand, where only its rank works on it.
+  bool can_stay_in_place() const;
   void finish_lane(int local);
   void note_time() { nanoseconds_ = (std::chrono::steady_clock::now() - announced_at_).count(); }
   bool is_alone() const { return host_.size() == 1; }
@@ -102,6 +117,7 @@ class Collective {
   const std::pair<int64_t, int64_t> share_;
   const bool last_one_sums_;  // so little that whoever comes last does it all
   const bool writes_staged_;  // this rank too, where its operands are staged
+  const int root_local_;      // local rank of the root, where there is one on this host; else -1
   int64_t staging_offset_ = 0;
   std::shared_ptr<SharedMemory> memory_;
 

@@ -8,9 +8,11 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/comm/choose.h"
 #include "weft/comm/collective.h"
 #include "weft/comm/patience.h"
-#include "weft/comm/schedules/all_gather.h"
+#include "weft/comm/schedules/broadcast.h"
+#include "weft/comm/schedules/reduce_scatter.h"
 
 namespace weft::comm {
 
@@ -39,8 +41,16 @@ std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members) 
 
 }  // namespace
 
-std::string_view name_of(CollectiveKind kind) {
-  return kind == CollectiveKind::all_gather ? "all_gather" : "all_reduce";
+namespace {
+constexpr std::string_view kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce_to_root"};
+}  // namespace
+
+std::string_view name_of(CollectiveKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+
+std::optional<CollectiveKind> parse_collective(std::string_view name) {
+  const auto* const found = std::find(std::begin(kKinds), std::end(kKinds), name);
+  if (found == std::end(kKinds)) return std::nullopt;
+  return static_cast<CollectiveKind>(found - std::begin(kKinds));
 }
 
 struct Collectives::Impl {
@@ -199,32 +209,76 @@ struct Collectives::Impl {
     return most_on_host() == 1 ? 0 : static_cast<double>(bytes) / options.costs.shared_bytes_per_second;
   }
 
+  /// Of what moves `bytes` on the way there and back, as an all-reduce reads and writes its operands.
+  double predicted_in_host(const ReductionSpec& spec, int64_t bytes) const {
+    const auto ranks = static_cast<double>(most_on_host());
+    // What is only moved is read once and written n-1 times; a sum that one gets is read n times and written once.
+    const double share = spec.kind == CollectiveKind::all_reduce ? 1 : has_sums(spec.kind) ? (1 + 1 / ranks) / 2 : 0.5;
+    return share * predicted_in_host(bytes);
+  }
+
+  /// Of a collective, for the largest share, so that all lanes choose alike.
+  Choice choose(const Collective& collective) const {
+    const ReductionSpec& spec = collective.spec();
+    const GatherMap* const gather = collective.gather();
+    const auto [first, last] = collective.map().share(0, lanes);
+    const int64_t elements = last - first, of_part = std::min(elements, most_elements(spec.dtype));
+    const int count = static_cast<int>(hosts.size());
+    const double sums = options.costs.summed_bytes_per_second;
+    switch (spec.kind) {
+      case CollectiveKind::all_gather:
+        return choose_gather(spec.dtype, *gather);
+      case CollectiveKind::reduce_scatter:
+        return choose_reduce_scatter(gather->begins_in_lane(0, lanes), size_of(spec.dtype), link_of_lane(), sums,
+                                     options.algorithm);
+      case CollectiveKind::broadcast:
+        return choose_broadcast(count, root_host(spec), of_part, size_of(spec.dtype), link_of_lane(), options.algorithm,
+                                parts_of(spec.dtype, elements));
+      case CollectiveKind::reduce:
+        return choose_reduction(count, root_host(spec), of_part, size_of(spec.dtype), link_of_lane(), sums,
+                                options.algorithm, parts_of(spec.dtype, elements));
+      default:
+        return choose(spec.dtype, elements);
+    }
+  }
+
+  int root_host(const ReductionSpec& spec) const {
+    return communicator.members()[static_cast<size_t>(spec.root)].host_index;
+  }
+
+  /// Of this rank's lane.
+  Schedule make_schedule_of(const Collective& collective, const Collective::Part& part, const Choice& choice) const {
+    const int count = static_cast<int>(hosts.size());
+    const int64_t elements = part.end - part.begin, chunk = std::max<int64_t>(choice.chunk, 1);
+    switch (collective.spec().kind) {
+      case CollectiveKind::all_gather:
+        return make_gather_schedule(choice.algorithm, host_index(), collective.lane_begins());
+      case CollectiveKind::reduce_scatter:
+        return make_reduce_scatter_schedule(choice.algorithm, host_index(), collective.lane_begins(), choice.chunk);
+      case CollectiveKind::broadcast:
+        return make_broadcast_schedule(choice.algorithm, host_index(), count, root_host(collective.spec()), elements,
+                                       choice.chunk);
+      case CollectiveKind::reduce:
+        return make_reduction_schedule(choice.algorithm, host_index(), count, root_host(collective.spec()), elements,
+                                       choice.chunk);
+      default:
+        return make_schedule(choice.algorithm, host_index(), count, elements, chunk);
+    }
+  }
+
   /// The job that carries this rank's share to the other hosts.
   void prepare_lane(Collective& collective, Choice& choice) {
     const DType dtype = collective.spec().dtype;
-    const GatherMap* const gather = collective.gather();
-    // All lanes choose alike: by the largest share.
-    const auto [first, last] = collective.map().share(0, lanes);
-    choice = gather != nullptr ? choose_gather(dtype, *gather) : choose(dtype, last - first);
+    choice = choose(collective);
     if (host.self() >= lanes) return;
     std::vector<int> ranks;
     for (const auto& of_host : hosts) ranks.push_back(of_host[static_cast<size_t>(host.self())]);
-    std::vector<Collective::Part> parts;
-    if (gather != nullptr)
-      parts.push_back({.begin = collective.own_share().first, .end = collective.own_share().second});
-    else
-      parts = collective.split_share(most_elements(dtype));
-    const auto schedule_of = [&](const Collective::Part& part) {
-      return gather != nullptr
-                 ? make_gather_schedule(choice.algorithm, host_index(), gather->begins_in_lane(host.self(), lanes))
-                 : make_schedule(choice.algorithm, host_index(), static_cast<int>(hosts.size()), part.end - part.begin,
-                                 std::max<int64_t>(choice.chunk, 1));
-    };
-    // Parts that are gathered travel as they are.
-    const DType wire = gather == nullptr ? dtype : size_of(dtype) == 4 ? DType::f32 : DType::bf16;
+    std::vector<Collective::Part> parts = collective.split_share(most_elements(dtype));
+    // What is only moved travels as it is.
+    const DType wire = has_sums(collective.spec().kind) ? dtype : size_of(dtype) == 4 ? DType::f32 : DType::bf16;
     int64_t lane_elements = 0;
     for (Collective::Part& part : parts) {
-      Schedule schedule = schedule_of(part);
+      Schedule schedule = make_schedule_of(collective, part, choice);
       const int slots = schedule.slots;
       lane_elements = std::max(lane_elements, part.begin - collective.own_share().first + schedule.elements);
       part.job = std::make_unique<MessageThread::Job>();
@@ -248,9 +302,12 @@ int Collectives::size() const { return impl_->communicator.size(); }
 std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) { return impl_->host.allocate(bytes); }
 
 CollectiveId Collectives::prepare(const ReductionSpec& spec) {
-  check(spec.kind == CollectiveKind::all_gather ? size_of(spec.dtype) == 2 || size_of(spec.dtype) == 4
-                                                : spec.dtype == DType::f32 || spec.dtype == DType::bf16,
-        "only f32 and bf16 are reduced, and only what has 2 or 4 bytes is gathered");
+  check(has_sums(spec.kind) ? spec.dtype == DType::f32 || spec.dtype == DType::bf16
+                            : size_of(spec.dtype) == 2 || size_of(spec.dtype) == 4,
+        "only f32 and bf16 are reduced, and only what has 2 or 4 bytes is moved");
+  if (spec.root < 0 || spec.root >= size())
+    fail(ErrorKind::communication, "[{}] '{}': there is no rank {}, the root: ranks are 0 to {}", name_of(spec.kind),
+         spec.name, spec.root, size() - 1);
   auto& all = impl_->collectives;
   const auto known = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->spec() == spec; });
   if (known != all.end()) return {static_cast<int32_t>(known - all.begin())};
@@ -271,10 +328,11 @@ CollectiveReport Collectives::report(CollectiveId id) const {
                           .lanes = impl_->lanes,
                           .between = impl_->choices[static_cast<size_t>(id.index)],
                           .predicted_seconds = 0};
-  if (impl_->messages != nullptr)
-    report.parts = impl_->parts_of(collective.spec().dtype, collective.map().share(0, impl_->lanes).second);
+  const ReductionSpec& spec = collective.spec();
+  if (impl_->messages != nullptr && !has_parts(spec.kind))
+    report.parts = impl_->parts_of(spec.dtype, collective.map().share(0, impl_->lanes).second);
   report.predicted_seconds =
-      impl_->predicted_in_host(collective.map().size() * size_of(collective.spec().dtype)) + report.between.seconds;
+      impl_->predicted_in_host(spec, collective.map().size() * size_of(spec.dtype)) + report.between.seconds;
   return report;
 }
 
@@ -291,27 +349,24 @@ double Collectives::predict_gather_seconds(DType dtype, int64_t elements) const 
          (impl_->messages == nullptr ? 0 : impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).seconds);
 }
 
-std::string Collectives::describe_gather(DType dtype, int64_t elements) const {
-  const std::string in_host = impl_->host_is_alone() ? "" : fmt::format("{} ranks in memory", impl_->host.size());
-  if (impl_->messages == nullptr) return in_host;
-  return fmt::format("{}{}{} gather: {} hosts", in_host, in_host.empty() ? "" : ", then ",
-                     name_of(impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).algorithm),
-                     impl_->hosts.size());
-}
-
-std::string Collectives::describe(DType dtype, int64_t elements) const {
-  const std::string in_host = impl_->host_is_alone() ? "" : fmt::format("{} ranks in memory", impl_->host.size());
-  if (impl_->messages == nullptr) return in_host;
-  const Choice choice = impl_->choose(dtype, (elements + impl_->lanes - 1) / impl_->lanes);
+std::string Collectives::describe(CollectiveId id) const {
+  const CollectiveReport how = report(id);
+  const ReductionSpec& spec = impl_->at(id).spec();
+  const std::string in_host = impl_->host_is_alone() ? "" : fmt::format("{} ranks in memory", how.ranks_on_host);
+  if (how.hosts == 1) return in_host;
   const std::string chunk =
-      choice.chunk > 0
-          ? fmt::format(" by {}", human_bytes(static_cast<double>(choice.chunk * static_cast<int64_t>(size_of(dtype)))))
+      how.between.chunk > 0
+          ? fmt::format(" by {}",
+                        human_bytes(static_cast<double>(how.between.chunk * static_cast<int64_t>(size_of(spec.dtype)))))
           : "";
-  const int64_t count = impl_->parts_of(dtype, (elements + impl_->lanes - 1) / impl_->lanes);
-  const std::string parts = count > 1 ? fmt::format(", in {} parts", count) : "";
-  return fmt::format("{}{}{}: {} hosts", in_host, in_host.empty() ? "" : ", then ", name_of(choice.algorithm),
-                     impl_->hosts.size()) +
-         chunk + parts;
+  const std::string_view what = spec.kind == CollectiveKind::all_reduce       ? ""
+                                : spec.kind == CollectiveKind::all_gather     ? " gather"
+                                : spec.kind == CollectiveKind::reduce_scatter ? " reduce-scatter"
+                                : spec.kind == CollectiveKind::broadcast      ? " broadcast"
+                                                                              : " to the root";
+  return fmt::format("{}{}{}{}: {} hosts{}{}", in_host, in_host.empty() ? "" : ", then ",
+                     name_of(how.between.algorithm), what, how.hosts, chunk,
+                     how.parts > 1 ? fmt::format(", in {} parts", how.parts) : "");
 }
 
 void Collectives::start(CollectiveId id, std::span<void* const> tensors, int64_t priority) {

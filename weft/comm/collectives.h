@@ -17,18 +17,36 @@
 namespace weft::comm {
 
 enum class Reduction { sum, mean };
-enum class CollectiveKind { all_reduce, all_gather };
+enum class CollectiveKind {
+  all_reduce,      // elementwise over all ranks: every rank gets the result
+  all_gather,      // every rank has a part and gets all parts, in the order of the ranks
+  reduce_scatter,  // elementwise over all ranks: every rank gets its part of the result
+  broadcast,       // every rank gets what the root has
+  reduce,          // elementwise over all ranks: the root gets the result
+};
 /// "all_reduce"
 std::string_view name_of(CollectiveKind kind);
+std::optional<CollectiveKind> parse_collective(std::string_view name);
+/// Whether tensors consist of parts, one of each rank.
+inline bool has_parts(CollectiveKind kind) {
+  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+}
+/// Whether one rank has what the others get, or gets what they have.
+inline bool has_root(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
+inline bool has_sums(CollectiveKind kind) {
+  return kind != CollectiveKind::all_gather && kind != CollectiveKind::broadcast;
+}
 
-/// Tensors that are reduced together, elementwise over all ranks; every rank has the same. Or tensors of which every
-/// rank has a part and gets all parts, in the order of the ranks.
+/// Tensors that are reduced, gathered, scattered or sent around together; every rank has as many of the same sizes.
 struct ReductionSpec {
   std::string name;          // for messages and reports: the tensors' names
-  DType dtype = DType::f32;  // f32 or bf16, which is summed in f32; any of 2 or 4 bytes where it is gathered
+  DType dtype = DType::f32;  // f32 or bf16, which is summed in f32; any of 2 or 4 bytes where nothing is summed
   Reduction reduction = Reduction::sum;
-  std::vector<int64_t> elements;  // per tensor; of one rank's part, where tensors are gathered
+  std::vector<int64_t> elements;  // per tensor; of one rank's part, where tensors have parts
   CollectiveKind kind = CollectiveKind::all_reduce;
+  int root = 0;  // a rank
   friend bool operator==(const ReductionSpec&, const ReductionSpec&) = default;
 };
 
@@ -81,14 +99,14 @@ class Collectives {
   double predict_seconds(DType dtype, int64_t elements) const;
   /// Of an all-gather of so many elements of each rank.
   double predict_gather_seconds(DType dtype, int64_t elements) const;
-  /// "2 ranks in memory, then ring: 4 hosts by 64 kB"
-  std::string describe(DType dtype, int64_t elements) const;
-  std::string describe_gather(DType dtype, int64_t elements) const;
+  /// How it is done: "2 ranks in memory, then ring: 4 hosts by 64 kB"
+  std::string describe(CollectiveId id) const;
   /// Begins to reduce the tensors in place: `tensors[i]` has spec.elements[i] elements, which nobody else reads or
-  /// writes until wait() has returned. What is gathered has room for the parts of all ranks, and holds this one's. All
-  /// ranks prepare and start the same collectives in the same order. Also lends a hand to those under way, as wait()
-  /// does: on a host the ranks' own threads sum, each its share. `priority`: between hosts what has a lower one goes
-  /// first; the same on all ranks.
+  /// writes until wait() has returned. Tensors that have parts have room for those of all ranks: what is gathered holds
+  /// this rank's at first, what is scattered has this rank's sums there in the end and anything in the others. What is
+  /// reduced to the root holds anything elsewhere. All ranks prepare and start the same collectives in the same order.
+  /// Also lends a hand to those under way, as wait() does: on a host the ranks' own threads sum, each its share.
+  /// `priority`: between hosts what has a lower one goes first; the same on all ranks.
   void start(CollectiveId id, std::span<void* const> tensors, int64_t priority = 0);
   /// Returns when this rank's tensors hold the result. Error(communication) naming rank, host and tensors where a peer
   /// is silent, late beyond the limit, or does another collective.

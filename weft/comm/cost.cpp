@@ -172,8 +172,14 @@ std::vector<int64_t> chunks_of(Algorithm algorithm, int size, int64_t elements, 
   return chunks;
 }
 
-/// Seconds for which the busiest member sends, or receives.
-double busiest(const std::vector<Schedule>& schedules, const LinkCosts& link, int64_t element_bytes) {
+}  // namespace
+
+double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, double summed_elements_per_second,
+                int64_t element_bytes) {
+  return Simulation(schedules, link, summed_elements_per_second, element_bytes).run();
+}
+
+double busiest_seconds(const std::vector<Schedule>& schedules, const LinkCosts& link, int64_t element_bytes) {
   double most = 0;
   for (const Schedule& schedule : schedules) {
     double sends = 0, receives = 0;
@@ -185,13 +191,6 @@ double busiest(const std::vector<Schedule>& schedules, const LinkCosts& link, in
     most = std::max({most, sends, receives});
   }
   return most;
-}
-
-}  // namespace
-
-double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, double summed_elements_per_second,
-                int64_t element_bytes) {
-  return Simulation(schedules, link, summed_elements_per_second, element_bytes).run();
 }
 
 Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
@@ -208,7 +207,7 @@ Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const
       for (int member = 0; member < size; ++member)
         schedules.push_back(make_schedule(algorithm, member, size, elements, chunk));
       double seconds = simulate(schedules, link, summed_bytes_per_second / 4, element_bytes);
-      if (count > 1) seconds += static_cast<double>(count - 1) * busiest(schedules, link, element_bytes);
+      if (count > 1) seconds += static_cast<double>(count - 1) * busiest_seconds(schedules, link, element_bytes);
       // Larger chunks are fewer messages, which cost more than the link's time.
       const double enough =
           best.algorithm == algorithm && chunk > best.chunk ? kNearEnough * best.seconds : best.seconds;

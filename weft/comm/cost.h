@@ -33,6 +33,9 @@ bool operator==(const LinkCosts& a, const LinkCosts& b);
 double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, double summed_elements_per_second,
                 int64_t element_bytes);
 
+/// Seconds for which the busiest member sends, or receives.
+double busiest_seconds(const std::vector<Schedule>& schedules, const LinkCosts& link, int64_t element_bytes);
+
 struct Choice {
   Algorithm algorithm = Algorithm::direct_exchange;
   int64_t chunk = 0;  // elements; 0 where the algorithm has none

@@ -37,7 +37,7 @@ std::vector<int64_t> GatherMap::begins_in_lane(int lane, int lanes) const {
 }
 
 std::byte* GatherMap::at(void* tensor, const Part& part, int64_t first) const {
-  return static_cast<std::byte*>(tensor) + (part.rank * elements_[part.tensor] + first) * size_of(dtype_);
+  return static_cast<std::byte*>(tensor) + place_of(part, first) * size_of(dtype_);
 }
 
 void GatherMap::spread(int host, int64_t begin, int64_t end, std::span<void* const> tensors) const {
@@ -79,6 +79,38 @@ void GatherMap::unpack(int from_host, int64_t begin, int64_t end, const float* l
           else
             narrow_from_f32(DType::bf16, from, to, last - first);
         }
+      });
+}
+
+void GatherMap::sum(int host, int64_t begin, int64_t end, std::span<const void* const> tensors, size_t ranks_here,
+                    float* lane) const {
+  rows_[static_cast<size_t>(host)].for_each_piece(
+      begin, end, [&](size_t piece, int64_t first, int64_t last, int64_t place) {
+        const Part& owned = part(host, piece);
+        sum_to_f32(dtype_, tensors.subspan(owned.tensor * ranks_here, ranks_here), lane + (place - begin),
+                   place_of(owned, first), place_of(owned, last));
+      });
+}
+
+void GatherMap::sum_to_owners(int host, int64_t begin, int64_t end, std::span<const void* const> sources,
+                              std::span<void* const> tensors, float factor) const {
+  const size_t ranks = ranks_[static_cast<size_t>(host)].size();
+  rows_[static_cast<size_t>(host)].for_each_piece(begin, end, [&](size_t piece, int64_t first, int64_t last, int64_t) {
+    const Part& owned = part(host, piece);
+    sum_to_all(dtype_, sources.subspan(owned.tensor * ranks, ranks),
+               tensors.subspan(owned.tensor * ranks + owned.local, 1), place_of(owned, first), place_of(owned, last),
+               factor);
+  });
+}
+
+void GatherMap::give_to_owners(int host, int64_t begin, int64_t end, const float* lane, std::span<void* const> tensors,
+                               float factor) const {
+  const size_t ranks = ranks_[static_cast<size_t>(host)].size();
+  rows_[static_cast<size_t>(host)].for_each_piece(
+      begin, end, [&](size_t piece, int64_t first, int64_t last, int64_t place) {
+        const Part& owned = part(host, piece);
+        scale_to_all(dtype_, lane + (place - begin), tensors.subspan(owned.tensor * ranks + owned.local, 1),
+                     place_of(owned, first), place_of(owned, last), factor);
       });
 }
 

@@ -1,5 +1,5 @@
-// The elements that an all-gather moves: of each host what its ranks give, as one row that the lanes share among
-// themselves, and in a lane's buffer its shares of all hosts one behind the other.
+// The elements that an all-gather or a reduce-scatter moves: of each host what its ranks give, or get, as one row that
+// the lanes share among themselves, and in a lane's buffer its shares of all hosts one behind the other.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace weft::comm {
 
-/// Tensors of ranks x elements each, of which every rank has its own part at first.
+/// Tensors of ranks x elements each, of which every rank has its own part at first, or in the end.
 class GatherMap {
  public:
   /// `elements`: of one rank's part, per tensor.
@@ -35,6 +35,16 @@ class GatherMap {
   void unpack(int from_host, int64_t begin, int64_t end, const float* lane, std::span<void* const> tensors,
               size_t ranks_here) const;
 
+  /// Of a reduce-scatter. `tensors` as above. The sums over the ranks of this host of [begin, end) of a host's row: to
+  /// the lane's buffer, or, of this host's own row, times the factor, to the rank whose part it is.
+  void sum(int host, int64_t begin, int64_t end, std::span<const void* const> tensors, size_t ranks_here,
+           float* lane) const;
+  void sum_to_owners(int host, int64_t begin, int64_t end, std::span<const void* const> sources,
+                     std::span<void* const> tensors, float factor) const;
+  /// From the lane's buffer to those ranks.
+  void give_to_owners(int host, int64_t begin, int64_t end, const float* lane, std::span<void* const> tensors,
+                      float factor) const;
+
  private:
   struct Part {
     int rank;      // whose it is
@@ -42,6 +52,8 @@ class GatherMap {
     size_t tensor;
   };
   std::byte* at(void* tensor, const Part& part, int64_t first) const;
+  /// Where in its tensor an element of the part is.
+  int64_t place_of(const Part& part, int64_t first) const { return part.rank * elements_[part.tensor] + first; }
   const Part& part(int host, size_t piece) const { return parts_[static_cast<size_t>(host)][piece]; }
 
   const std::vector<int64_t> elements_;

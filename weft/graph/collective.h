@@ -1,7 +1,8 @@
 // The ops by which the ranks of a run exchange tensors, as passes and plans know them. `all_reduce` is complete in
 // itself; in its place may stand `all_reduce_start`, after which the results are under way, and `all_reduce_wait`,
 // after which they are there. Both carry the number of the collective, so that what one began the other ends. The same
-// of `all_gather`, which gives all ranks the parts that each of them has.
+// of `all_gather`, which gives all ranks the parts that each of them has, of `reduce_scatter`, which gives each its
+// part of the sum, and of `broadcast` and `reduce_to_root`, which give all what one has and one the sum of all.
 #pragma once
 
 #include "weft/graph/graph.h"
@@ -14,26 +15,53 @@ inline constexpr const char* kAllReduceWait = "all_reduce_wait";
 inline constexpr const char* kAllGather = "all_gather";
 inline constexpr const char* kAllGatherStart = "all_gather_start";
 inline constexpr const char* kAllGatherWait = "all_gather_wait";
+inline constexpr const char* kReduceScatter = "reduce_scatter";
+inline constexpr const char* kReduceScatterStart = "reduce_scatter_start";
+inline constexpr const char* kReduceScatterWait = "reduce_scatter_wait";
+inline constexpr const char* kBroadcast = "broadcast";
+inline constexpr const char* kBroadcastStart = "broadcast_start";
+inline constexpr const char* kBroadcastWait = "broadcast_wait";
+inline constexpr const char* kReduceToRoot = "reduce_to_root";
+inline constexpr const char* kReduceToRootStart = "reduce_to_root_start";
+inline constexpr const char* kReduceToRootWait = "reduce_to_root_wait";
 inline constexpr const char* kDeferred = "deferred";  // = true, of a wait: it may wait in the next run
 inline constexpr const char* kPriority = "priority";  // of a start: an integer, the most urgent 0
 inline constexpr int kMostTensorsInCollective = 256;
+
+/// The ops of one kind of exchange.
+struct CollectiveOps {
+  const char *whole, *start, *wait;
+};
+inline constexpr CollectiveOps kCollectives[] = {
+    {kAllReduce, kAllReduceStart, kAllReduceWait},
+    {kAllGather, kAllGatherStart, kAllGatherWait},
+    {kReduceScatter, kReduceScatterStart, kReduceScatterWait},
+    {kBroadcast, kBroadcastStart, kBroadcastWait},
+    {kReduceToRoot, kReduceToRootStart, kReduceToRootWait},
+};
+/// Those of the node; null where it is none of them.
+inline const CollectiveOps* find_collective(const Node& node) {
+  for (const CollectiveOps& ops : kCollectives)
+    if (node.op->name == ops.whole || node.op->name == ops.start || node.op->name == ops.wait) return &ops;
+  return nullptr;
+}
 
 inline bool is_all_reduce(const Node& node) { return node.op->name == kAllReduce; }
 inline bool is_deferred(const Node& node) {
   return node.attributes.has(kDeferred) && node.attributes.boolean(kDeferred);
 }
 inline bool is_collective_start(const Node& node) {
-  return node.op->name == kAllReduceStart || node.op->name == kAllGatherStart;
+  const CollectiveOps* const ops = find_collective(node);
+  return ops != nullptr && node.op->name == ops->start;
 }
 inline bool is_collective_wait(const Node& node) {
-  return node.op->name == kAllReduceWait || node.op->name == kAllGatherWait;
+  const CollectiveOps* const ops = find_collective(node);
+  return ops != nullptr && node.op->name == ops->wait;
 }
 inline bool is_gather(const Node& node) {
   return node.op->name == kAllGather || node.op->name == kAllGatherStart || node.op->name == kAllGatherWait;
 }
 /// Of all ranks at once: not to be repeated, left out or moved on one of them alone.
-inline bool is_collective(const Node& node) {
-  return is_all_reduce(node) || is_collective_start(node) || is_collective_wait(node) || node.op->name == kAllGather;
-}
+inline bool is_collective(const Node& node) { return find_collective(node) != nullptr; }
 
 }  // namespace weft

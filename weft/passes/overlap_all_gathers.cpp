@@ -12,6 +12,12 @@ namespace weft::passes {
 
 namespace {
 
+/// All that ranks exchange but all-reduces, which go together where that is cheaper.
+const CollectiveOps* split_of(const Node& node) {
+  const CollectiveOps* const ops = find_collective(node);
+  return ops != nullptr && node.op->name == ops->whole && !is_all_reduce(node) ? ops : nullptr;
+}
+
 class GatherOverlap {
  public:
   explicit GatherOverlap(const Graph& graph)
@@ -24,7 +30,7 @@ class GatherOverlap {
       for (const ValueId input : node.inputs)
         if (const NodeId producer = graph.value(input).producer; producer.valid())
           follows_[index] = follows_[index] || follows_[index_of(producer)] || is_split_[index_of(producer)];
-      is_split_[index] = node.op->name == kAllGather && !is_late_[index] && !follows_[index];
+      is_split_[index] = split_of(node) != nullptr && !is_late_[index] && !follows_[index];
     }
   }
 
@@ -54,28 +60,34 @@ class GatherOverlap {
   void start(size_t index) {
     const Node& node = graph_.nodes()[index];
     const ValueId operand = rewriter_.map(node.inputs[0]);
-    pending_[index] = rewriter_.result().add(kAllGatherStart, {operand}, attributes_of(index),
+    pending_[index] = rewriter_.result().add(split_of(node)->start, {operand}, attributes_of(index),
                                              graph_.node_name(node_at(index)) + ".start");
+    if (node.op->layout_rule == LayoutRule::elementwise)
+      rewriter_.result().set_layout(pending_[index], graph_.type(node.inputs[0]).layout);
   }
 
   void wait(size_t index) {
     const ValueId source = graph_.nodes()[index].outputs[0];
-    rewriter_.replace(source, rewriter_.result().add(kAllGatherWait, {pending_[index]}, attributes_of(index),
-                                                     graph_.value(source).name));
+    const ValueId there = rewriter_.result().add(split_of(graph_.nodes()[index])->wait, {pending_[index]},
+                                                 attributes_of(index), graph_.value(source).name);
+    rewriter_.result().set_layout(there, graph_.type(source).layout);
+    rewriter_.replace(source, there);
   }
 
   Attributes attributes_of(size_t index) const {
     int64_t number = 0;
     for (size_t before = 0; before < index; ++before) number += is_split_[before] ? 1 : 0;
-    return {{"number", number},
-            {"tensors", graph_.node_name(node_at(index))},
-            {"ranks", graph_.nodes()[index].attributes.integer("ranks")}};
+    Attributes attributes{{"number", number}, {"tensors", graph_.node_name(node_at(index))}};
+    for (const char* name : {"ranks", "reduction", "root"})
+      if (const Attributes& own = graph_.nodes()[index].attributes; own.has(name))
+        attributes.set(name, own.values().at(name));
+    return attributes;
   }
 
   const Graph& graph_;
   const std::vector<bool> is_late_;
-  std::vector<bool> is_split_;  // per node: a gather that becomes two; one of what another gives stays as it is
-  std::vector<bool> follows_;   // per node: depends on a gather
+  std::vector<bool> is_split_;  // per node: an exchange that becomes two; one of what another gives stays as it is
+  std::vector<bool> follows_;   // per node: depends on an exchange
   Rewriter rewriter_;
   std::vector<ValueId> pending_;  // per node
 };
@@ -88,8 +100,8 @@ double predicted_gather_seconds(const Ranks& ranks, int64_t bytes) {
 }
 
 Graph overlap_all_gathers(const Graph& graph, const PassContext& context) {
-  const auto gathers = [](const Node& node) { return node.op->name == kAllGather; };
-  if (context.ranks.count <= 1 || std::none_of(graph.nodes().begin(), graph.nodes().end(), gathers)) return graph;
+  const auto splits = [](const Node& node) { return split_of(node) != nullptr; };
+  if (context.ranks.count <= 1 || std::none_of(graph.nodes().begin(), graph.nodes().end(), splits)) return graph;
   return GatherOverlap(graph).run();
 }
 

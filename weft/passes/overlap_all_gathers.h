@@ -1,5 +1,6 @@
-// Splits all-gathers in a start, as soon as the operand is there, and a wait, before what reads the parts; what depends
-// on them and leads to updates alone is computed behind the rest of the backward part, so that nothing waits early.
+// Splits all-gathers, reduce-scatters, broadcasts and sums at a root in a start, as soon as the operand is there, and a
+// wait, before what reads the parts; what depends on them and leads to updates alone is computed behind the rest of the
+// backward part, so that nothing waits early.
 #pragma once
 
 #include "weft/graph/graph.h"

@@ -1,6 +1,7 @@
 #include "weft/runtime/collective_kernels.h"
 
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -13,40 +14,85 @@ namespace {
 
 constexpr int64_t kCopyGrain = 1 << 18;  // bytes per thread that are worth one
 
-bool gathers(const NodeSignature& node) {
-  return node.op->name == kAllGather || node.op->name == kAllGatherStart || node.op->name == kAllGatherWait;
+comm::CollectiveKind kind_of(std::string_view whole) {
+  using Kind = comm::CollectiveKind;
+  constexpr std::pair<const char*, Kind> kinds[] = {{kAllReduce, Kind::all_reduce},
+                                                    {kAllGather, Kind::all_gather},
+                                                    {kReduceScatter, Kind::reduce_scatter},
+                                                    {kBroadcast, Kind::broadcast},
+                                                    {kReduceToRoot, Kind::reduce}};
+  for (const auto& [name, kind] : kinds)
+    if (whole == name) return kind;
+  fail(ErrorKind::internal, "no collective: '{}'", whole);
 }
 
+const CollectiveOps& ops_of(const NodeSignature& node) {
+  for (const CollectiveOps& ops : kCollectives)
+    if (node.op->name == ops.whole || node.op->name == ops.start || node.op->name == ops.wait) return ops;
+  fail(ErrorKind::internal, "no collective: '{}'", node.op->name);
+}
+
+/// What a node copies beside what travels: its operands to where they travel, if the plan has not put these in one
+/// place, or what has come to its results.
 class CollectiveKernel : public Kernel {
  public:
   enum class Part { start, wait, both };
 
   CollectiveKernel(Part part, std::shared_ptr<comm::Collectives> collectives, const NodeSignature& node, int threads)
       : part_(part), collectives_(std::move(collectives)), spec_(reduction_of(node)), threads_(threads) {
-    for (const TensorType& type : node.inputs) bytes_.push_back(type.bytes());
+    for (const TensorType& type : node.inputs) input_bytes_.push_back(type.bytes());
+    for (const TensorType& type : node.outputs) output_bytes_.push_back(type.bytes());
     if (node.op->name == kAllReduceStart) priority_ = node.attributes.integer(kPriority);
+    // In its operand a scattered tensor's sums would take the place of others' numbers, which may be read again.
+    if (part == Part::both && spec_.kind == comm::CollectiveKind::reduce_scatter) workspace_bytes_ = input_bytes_[0];
   }
 
   std::string name() const override { return "comm"; }
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
 
   void run(const KernelArguments& arguments) override {
     // Here and not before: planning makes kernels that never run, and ranks prepare together.
     if (id_.index < 0) id_ = collectives_->prepare(spec_);
+    if (workspace_bytes_ > 0) {
+      copy(arguments.input<std::byte>(0), static_cast<std::byte*>(arguments.workspace), input_bytes_[0]);
+      collectives_->reduce(id_, std::span(&arguments.workspace, 1));
+      take(arguments, 0, static_cast<const std::byte*>(arguments.workspace));
+      return;
+    }
     if (part_ == Part::wait) collectives_->wait(id_);
-    for (size_t tensor = 0; tensor < bytes_.size(); ++tensor) copy(arguments, tensor);
+    for (size_t tensor = 0; tensor < input_bytes_.size(); ++tensor) {
+      const auto* const from = arguments.input<std::byte>(tensor);
+      if (part_ == Part::wait)
+        take(arguments, tensor, from);
+      else
+        copy(from, arguments.output<std::byte>(tensor) + own_part(tensor), input_bytes_[tensor]);
+    }
     if (part_ == Part::start) collectives_->start(id_, arguments.outputs, priority_);
-    if (part_ == Part::both) collectives_->reduce(id_, arguments.outputs);
+    if (part_ != Part::both) return;
+    collectives_->reduce(id_, arguments.outputs);
+    take(arguments, 0, arguments.output<std::byte>(0));
   }
 
  private:
-  /// Where the plan has not let the result lie in its operand.
-  void copy(const KernelArguments& arguments, size_t tensor) const {
-    const std::byte* from = arguments.input<std::byte>(tensor);
-    std::byte* to = arguments.output<std::byte>(tensor);
-    if (spec_.kind == comm::CollectiveKind::all_gather && part_ != Part::wait)
-      to += collectives_->rank() * bytes_[tensor];  // of this rank's part
+  /// Where in what travels this rank's part of a gathered tensor lies.
+  int64_t own_part(size_t tensor) const {
+    return spec_.kind == comm::CollectiveKind::all_gather ? collectives_->rank() * input_bytes_[tensor] : 0;
+  }
+
+  /// What has travelled, to the result.
+  void take(const KernelArguments& arguments, size_t tensor, const std::byte* from) const {
+    auto* const to = arguments.output<std::byte>(tensor);
+    if (spec_.kind == comm::CollectiveKind::reduce && collectives_->rank() != spec_.root) {
+      std::memset(to, 0, static_cast<size_t>(output_bytes_[tensor]));
+      return;
+    }
+    const bool is_part = spec_.kind == comm::CollectiveKind::reduce_scatter;
+    copy(from + (is_part ? collectives_->rank() * output_bytes_[tensor] : 0), to, output_bytes_[tensor]);
+  }
+
+  void copy(const std::byte* from, std::byte* to, int64_t bytes) const {
     if (from == to) return;
-    parallel_for(threads_, bytes_[tensor], kCopyGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(threads_, bytes, kCopyGrain, [&](int64_t begin, int64_t end) {
       std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
     });
   }
@@ -55,47 +101,47 @@ class CollectiveKernel : public Kernel {
   const std::shared_ptr<comm::Collectives> collectives_;
   const comm::ReductionSpec spec_;
   comm::CollectiveId id_;
-  int64_t priority_ = 0;
+  int64_t priority_ = 0, workspace_bytes_ = 0;
   const int threads_;
-  std::vector<int64_t> bytes_;  // per tensor
+  std::vector<int64_t> input_bytes_, output_bytes_;  // per tensor
 };
 
 }  // namespace
 
 comm::ReductionSpec reduction_of(const NodeSignature& node) {
+  const CollectiveOps& ops = ops_of(node);
   comm::ReductionSpec spec;
-  const bool is_half = node.op->name != kAllReduce && node.op->name != kAllGather;
-  spec.name =
-      is_half ? fmt::format("collective {} ({})", node.attributes.integer("number"), node.attributes.text("tensors"))
-              : fmt::format("'{}'", node.name);
+  spec.name = node.op->name == ops.whole ? fmt::format("'{}'", node.name)
+                                         : fmt::format("collective {} ({})", node.attributes.integer("number"),
+                                                       node.attributes.text("tensors"));
   spec.dtype = node.inputs[0].dtype;
-  if (gathers(node)) {
-    spec.kind = comm::CollectiveKind::all_gather;
-    const int64_t ranks = node.attributes.integer("ranks");
-    for (const TensorType& type : node.outputs) spec.elements.push_back(type.bytes() / size_of(type.dtype) / ranks);
-    return spec;
-  }
-  spec.reduction = node.attributes.text("reduction") == "sum" ? comm::Reduction::sum : comm::Reduction::mean;
-  for (const TensorType& type : node.inputs) spec.elements.push_back(type.bytes() / size_of(type.dtype));
+  spec.kind = kind_of(ops.whole);
+  if (comm::has_root(spec.kind)) spec.root = static_cast<int>(node.attributes.integer("root"));
+  if (node.attributes.has("reduction") && node.attributes.text("reduction") == "mean")
+    spec.reduction = comm::Reduction::mean;
+  // What is gathered begins as one part.
+  const bool is_part = spec.kind == comm::CollectiveKind::all_gather && node.op->name != ops.wait;
+  const int64_t parts = comm::has_parts(spec.kind) && !is_part ? node.attributes.integer("ranks") : 1;
+  for (const TensorType& type : node.inputs) spec.elements.push_back(type.bytes() / size_of(type.dtype) / parts);
   return spec;
 }
 
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives) {
   using Part = CollectiveKernel::Part;
-  for (const auto& [op, part] : {std::pair{kAllReduce, Part::both}, std::pair{kAllReduceStart, Part::start},
-                                 std::pair{kAllReduceWait, Part::wait}, std::pair{kAllGather, Part::both},
-                                 std::pair{kAllGatherStart, Part::start}, std::pair{kAllGatherWait, Part::wait}}) {
-    const auto make = [collectives, part = part](const NodeSignature& node, const KernelOptions& options,
-                                                 std::string&) -> std::unique_ptr<Kernel> {
-      // Declining would leave the node to a kernel that exchanges nothing.
-      if (gathers(node))
-        check(node.attributes.integer("ranks") == collectives->size(), "a graph that gathers from other ranks");
-      else
-        check(node.inputs == node.outputs, "a collective's results have other types than its operands");
-      return std::make_unique<CollectiveKernel>(part, collectives, node, options.threads);
-    };
-    table.add_first(op, {"comm", make});
-  }
+  for (const CollectiveOps& ops : kCollectives)
+    for (const auto& [op, part] :
+         {std::pair{ops.whole, Part::both}, std::pair{ops.start, Part::start}, std::pair{ops.wait, Part::wait}}) {
+      const auto make = [collectives, part = part](const NodeSignature& node, const KernelOptions& options,
+                                                   std::string&) -> std::unique_ptr<Kernel> {
+        // Declining would leave the node to a kernel that exchanges nothing.
+        if (node.attributes.has("ranks"))
+          check(node.attributes.integer("ranks") == collectives->size(), "a graph for another number of ranks");
+        else
+          check(node.inputs == node.outputs, "a collective's results have other types than its operands");
+        return std::make_unique<CollectiveKernel>(part, collectives, node, options.threads);
+      };
+      table.add_first(op, {"comm", make});
+    }
 }
 
 }  // namespace weft

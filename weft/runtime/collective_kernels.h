@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// What a collective's node reduces. Tensors are reduced in the layout that they have, padding included.
+/// What a collective's node exchanges. Tensors are reduced in the layout that they have, padding included.
 comm::ReductionSpec reduction_of(const NodeSignature& node);
 
 /// Puts them before all others.

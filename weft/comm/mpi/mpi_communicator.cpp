@@ -338,10 +338,25 @@ void MpiCommunicator::give_up() {
   impl_->signs_of_life->stop();
 }
 
-void MpiCommunicator::all_reduce_sum(std::span<float> values) {
+void MpiCommunicator::run(CollectiveKind kind, std::span<float> values) {
   const std::lock_guard lock(impl_->mutex);
-  require(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT, MPI_SUM, impl_->world),
-          "reduce");
+  const auto count = static_cast<int>(values.size()), part = count / size();
+  const MPI_Comm world = impl_->world;
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return require(MPI_Allreduce(MPI_IN_PLACE, values.data(), count, MPI_FLOAT, MPI_SUM, world), "reduce");
+    case CollectiveKind::all_gather:
+      return require(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, values.data(), part, MPI_FLOAT, world),
+                     "gather");
+    case CollectiveKind::reduce_scatter:
+      return require(MPI_Reduce_scatter_block(MPI_IN_PLACE, values.data(), part, MPI_FLOAT, MPI_SUM, world), "scatter");
+    case CollectiveKind::broadcast:
+      return require(MPI_Bcast(values.data(), count, MPI_FLOAT, 0, world), "broadcast");
+    case CollectiveKind::reduce:
+      return require(MPI_Reduce(impl_->rank == 0 ? MPI_IN_PLACE : values.data(), values.data(), count, MPI_FLOAT,
+                                MPI_SUM, 0, world),
+                     "reduce");
+  }
 }
 
 bool MpiCommunicator::claims_report() { return impl_->board(0).is_reported.exchange(1) == 0; }

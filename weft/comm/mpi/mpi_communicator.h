@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
 
 namespace weft::comm {
@@ -28,7 +29,7 @@ class MpiCommunicator final : public Communicator {
 
   /// See MpiSession.
   bool claims_report();
-  void all_reduce_sum(std::span<float> values);
+  void run(CollectiveKind kind, std::span<float> values);
   /// No more signs of life, no more messages.
   void close();
 

@@ -34,7 +34,7 @@ MpiSession::~MpiSession() {
 
 Communicator& MpiSession::communicator() { return *impl_->communicator; }
 
-void MpiSession::all_reduce_sum(std::span<float> values) { impl_->communicator->all_reduce_sum(values); }
+void MpiSession::run(CollectiveKind kind, std::span<float> values) { impl_->communicator->run(kind, values); }
 
 std::string MpiSession::version() const {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
 
 namespace weft::comm {
@@ -23,8 +24,9 @@ class MpiSession {
 
   Communicator& communicator();
 
-  /// MPI's own all-reduce, in place, to be compared with; blocks without a bound.
-  void all_reduce_sum(std::span<float> values);
+  /// MPI's own collective, in place, to be compared with; blocks without a bound. Sums, where it sums; tensors that
+  /// have parts hold as many elements for each rank; the root is rank 0.
+  void run(CollectiveKind kind, std::span<float> values);
   /// "Open MPI v4.1.4"
   std::string version() const;
 

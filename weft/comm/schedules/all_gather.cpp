@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "weft/base/parallel.h"
 
 namespace weft::comm {
 
@@ -12,16 +15,28 @@ int wrap(int member, int size) { return ((member % size) + size) % size; }
 
 }  // namespace
 
-Schedule make_ring_gather(int member, const std::vector<int64_t>& begins) {
+Schedule make_ring_gather(int member, const std::vector<int64_t>& begins, int64_t chunk) {
   const int size = size_of_group(begins), next = wrap(member + 1, size), previous = wrap(member - 1, size);
-  Schedule schedule{.elements = begins.back(), .slots = std::max(size - 1, 0), .actions = {}};
-  int32_t got = -1;
-  for (int step = 0; step < size - 1; ++step) {
-    const auto sent = static_cast<size_t>(wrap(member - step, size));
-    const auto received = static_cast<size_t>(wrap(member - step - 1, size));
-    add_action(schedule, ActionKind::send, next, step, begins[sent], begins[sent + 1], {got});
-    got = add_action(schedule, ActionKind::receive_copy, previous, step, begins[received], begins[received + 1]);
-  }
+  int64_t largest = 0;
+  for (size_t piece = 0; piece + 1 < begins.size(); ++piece)
+    largest = std::max(largest, begins[piece + 1] - begins[piece]);
+  const auto chunks = chunk > 0 ? static_cast<int>(std::max<int64_t>(1, (largest + chunk - 1) / chunk)) : 1;
+  Schedule schedule{.elements = begins.back(), .slots = std::max(size - 1, 0) * chunks, .actions = {}};
+  const auto range = [&](int owner, int part) {
+    const auto piece = static_cast<size_t>(wrap(owner, size));
+    const auto [first, last] = split_range(begins[piece + 1] - begins[piece], part, chunks);
+    return std::pair{begins[piece] + first, begins[piece] + last};
+  };
+  std::vector<int32_t> got(static_cast<size_t>(chunks), -1);
+  for (int step = 0; step < size - 1; ++step)
+    for (int part = 0; part < chunks; ++part) {
+      const int32_t slot = step * chunks + part;
+      int32_t& before = got[static_cast<size_t>(part)];
+      const auto [send_begin, send_end] = range(member - step, part);
+      add_action(schedule, ActionKind::send, next, slot, send_begin, send_end, {before});
+      const auto [begin, end] = range(member - step - 1, part);
+      before = add_action(schedule, ActionKind::receive_copy, previous, slot, begin, end);
+    }
   return schedule;
 }
 
@@ -73,8 +88,8 @@ const std::vector<Algorithm>& all_gather_algorithms() {
   return all;
 }
 
-Schedule make_gather_schedule(Algorithm algorithm, int member, const std::vector<int64_t>& begins) {
-  if (algorithm == Algorithm::ring) return make_ring_gather(member, begins);
+Schedule make_gather_schedule(Algorithm algorithm, int member, const std::vector<int64_t>& begins, int64_t chunk) {
+  if (algorithm == Algorithm::ring) return make_ring_gather(member, begins, chunk);
   if (algorithm == Algorithm::direct_exchange) return make_direct_gather(member, begins);
   return make_doubling_gather(member, begins);
 }

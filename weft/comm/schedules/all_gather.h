@@ -13,8 +13,9 @@ namespace weft::comm {
 
 /// `begins` of all three: where each member's piece begins, and the end of the last.
 
-/// Each passes on to its neighbour what it got last: (n-1)(a + bV), over links between neighbours alone.
-Schedule make_ring_gather(int member, const std::vector<int64_t>& begins);
+/// Each passes on to its neighbour what it got last: (n-1)(a + bV), over links between neighbours alone. `chunk`:
+/// pieces travel in parts of so many elements; 0: whole.
+Schedule make_ring_gather(int member, const std::vector<int64_t>& begins, int64_t chunk = 0);
 
 /// Bruck et al. 1997: what a member has doubles with each exchange: log2(n) a + (n-1) bV.
 Schedule make_doubling_gather(int member, const std::vector<int64_t>& begins);
@@ -24,6 +25,7 @@ Schedule make_direct_gather(int member, const std::vector<int64_t>& begins);
 
 /// Those that gather: ring, recursive_doubling, direct_exchange.
 const std::vector<Algorithm>& all_gather_algorithms();
-Schedule make_gather_schedule(Algorithm algorithm, int member, const std::vector<int64_t>& begins);
+/// `chunk` is for the ring alone.
+Schedule make_gather_schedule(Algorithm algorithm, int member, const std::vector<int64_t>& begins, int64_t chunk = 0);
 
 }  // namespace weft::comm

@@ -28,14 +28,15 @@ Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elemen
       return make_recursive_doubling(member, size, elements);
     case Algorithm::double_binary_tree:
       return make_double_binary_tree(member, size, elements, chunk);
-    case Algorithm::direct_exchange:
+    default:
       break;
   }
   return make_direct_exchange(member, size, elements);
 }
 
 std::string_view name_of(Algorithm algorithm) {
-  constexpr std::string_view names[] = {"ring", "halving-doubling", "doubling", "double-tree", "direct"};
+  constexpr std::string_view names[] = {"ring", "halving-doubling", "doubling", "double-tree", "direct", "chain",
+                                        "tree"};
   return names[static_cast<size_t>(algorithm)];
 }
 

@@ -11,7 +11,15 @@
 
 namespace weft::comm {
 
-enum class Algorithm : uint8_t { ring, halving_doubling, recursive_doubling, double_binary_tree, direct_exchange };
+enum class Algorithm : uint8_t {
+  ring,
+  halving_doubling,
+  recursive_doubling,
+  double_binary_tree,
+  direct_exchange,
+  chain,          // from a root only (broadcast.h)
+  binomial_tree,  // the same
+};
 
 /// Pieces travel around a ring, in the reduce-scatter and in the all-gather: 2(n-1)(a + bV/n), which is the least
 /// possible traffic (Thakur, Rabenseifner, Gropp 2005, 4.4; Patarasuk, Yuan 2009). Pieces are cut into chunks, so that
@@ -40,9 +48,10 @@ Schedule make_direct_exchange(int member, int size, int64_t elements);
 bool is_chunked(Algorithm algorithm);
 Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elements, int64_t chunk);
 
-/// "ring", "halving-doubling", "doubling", "double-tree", "direct"
+/// "ring", "halving-doubling", "doubling", "double-tree", "direct", "chain", "tree"
 std::string_view name_of(Algorithm algorithm);
 std::optional<Algorithm> parse_algorithm(std::string_view name);
+/// Those of an all-reduce.
 const std::vector<Algorithm>& all_algorithms();
 
 }  // namespace weft::comm

@@ -1,4 +1,4 @@
-// The collectives of a rank that is alone: what it gave it gets back.
+// The collectives of a rank that is alone: what it gives to another, that one gives to it.
 #include "weft/graph/collective.h"
 
 #include <cstring>
@@ -34,12 +34,33 @@ Body prepare_repetitions(const NodeSignature& node) {
   };
 }
 
+/// Each rank's part of a tensor is what the others give this one for its own: they add up to one part.
+Body prepare_sums_of_parts(const NodeSignature& node) {
+  const int64_t ranks = node.attributes.integer("ranks");
+  const double factor = node.attributes.text("reduction") == "mean" ? 1.0 / static_cast<double>(ranks) : 1.0;
+  const std::vector<TensorType> types = node.outputs;
+  return [types, ranks, factor](const KernelArguments& arguments) {
+    for (size_t tensor = 0; tensor < types.size(); ++tensor) {
+      const DType dtype = types[tensor].dtype;
+      const int64_t elements = types[tensor].shape.elements();
+      for (int64_t i = 0; i < elements; ++i) {
+        double sum = 0;
+        for (int64_t rank = 0; rank < ranks; ++rank)
+          sum += load_element(dtype, arguments.inputs[tensor], rank * elements + i);
+        store_element(dtype, arguments.outputs[tensor], i, sum * factor);
+      }
+    }
+  };
+}
+
 }  // namespace
 
 void add_collective(KernelTable& table) {
-  for (const char* op : {kAllReduce, kAllReduceStart, kAllReduceWait, kAllGatherWait})
+  for (const char* op : {kAllReduce, kAllReduceStart, kAllReduceWait, kAllGatherWait, kReduceScatterStart, kBroadcast,
+                         kBroadcastStart, kBroadcastWait, kReduceToRoot, kReduceToRootStart, kReduceToRootWait})
     add_any_layout(table, op, prepare_copies);
   for (const char* op : {kAllGather, kAllGatherStart}) add_any_layout(table, op, prepare_repetitions);
+  for (const char* op : {kReduceScatter, kReduceScatterWait}) add_any_layout(table, op, prepare_sums_of_parts);
 }
 
 }  // namespace weft::reference
