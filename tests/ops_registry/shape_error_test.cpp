@@ -81,7 +81,8 @@ bool takes_any_rank(const OpDef& op, const OpExample& call) {
     const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
     return std::count(dims.begin(), dims.end(), -1) > 0;
   }
-  for (const char* prefix : {"reduce_scatter", "broadcast_", "reduce_to_root"})  // collectives and their halves
+  for (const char* prefix :
+       {"reduce_scatter", "broadcast_", "reduce_to_root", "send", "receive_wait"})  // collectives and their halves
     if (op.name.starts_with(prefix)) return true;
   return op.layout_rule == LayoutRule::elementwise || others.contains(op.name);
 }
@@ -120,9 +121,9 @@ TEST_P(WrongCall, OtherSizes) {
 
 /// Ops that only move elements, or say themselves which types they convert.
 bool takes_any_dtype(const OpDef& op) {
-  static const std::set<std::string> movers{"reshape", "transpose",  "broadcast_to", "concat", "slice",
-                                            "pad",     "cast",       "reorder",      "renew",  "store",
-                                            "load",    "all_gather", "broadcast"};
+  static const std::set<std::string> movers{
+      "reshape", "transpose", "broadcast_to", "concat",    "slice", "pad",        "cast",      "reorder",     "renew",
+      "store",   "load",      "all_gather",   "broadcast", "send",  "send_start", "send_wait", "receive_wait"};
   return movers.contains(op.name);
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <mutex>
 
@@ -174,6 +175,48 @@ TEST(CollectiveKernels, RefuseAGraphForAnotherNumberOfRanks) {
     const Graph graph = graph_of({kReduceScatter, {{"ranks", int64_t{3}}}, Shape{6, 3}});
     EXPECT_ANY_THROW(evaluate_graph(graph, {{"x", random_tensor(Shape{6, 3}, 1)}}, backend));
   });
+}
+
+/// A stage of a pipeline on each rank: what it has goes to the next, and twice what came is its result. By halves the
+/// message is begun before anything is awaited.
+Graph stage_of(int rank, int ranks, bool halves) {
+  Graph graph(registry(), "stage");
+  const TensorType type{DType::f32, {50, 3}, {}};
+  const ValueId x = graph.add_input(InputKind::batch, "x", type);
+  const Attributes half{{"number", int64_t{0}}, {"tensors", "activations"}};
+  const auto with = [](Attributes attributes, const Attributes& more) {
+    for (const auto& [name, value] : more.values()) attributes.set(name, value);
+    return attributes;
+  };
+  const Attributes to{{"peer", int64_t{rank + 1}}, {"tag", int64_t{4}}};
+  const Attributes from{{"peer", int64_t{rank - 1}}, {"tag", int64_t{4}}};
+  ValueId result = x;
+  if (rank > 0 && halves) {
+    const Attributes start = with(with(from, half), {{"shape", type.shape.dims()}});
+    result = graph.add(kReceiveWait, {graph.add(kReceiveStart, {}, start, "receiving")}, with(from, half), "received");
+  } else if (rank > 0) {
+    result = ops::receive(graph, rank - 1, 4, type, "received");
+  }
+  const ValueId twice = graph.add("add", {result, result}, {}, "twice");
+  if (rank + 1 < ranks && halves)
+    graph.add(kSendWait, {graph.add(kSendStart, {twice}, with(to, half), "sending")}, with(to, half), "sent");
+  else if (rank + 1 < ranks)
+    ops::send(graph, twice, rank + 1, 4, "sent");
+  graph.add_output("y", twice);
+  return graph;
+}
+
+TEST(MessageKernels, PassActivationsFromStageToStage) {
+  for (const auto& group : kGroups)
+    for (const bool halves : {false, true}) {
+      const Tensor first = random_tensor(Shape{50, 3}, 1);
+      on_ranks(group, [&](int rank, const Evaluate& evaluate) {
+        const Tensor x = rank == 0 ? first : random_tensor(Shape{50, 3}, 77);
+        const Tensor y = evaluate(stage_of(rank, static_cast<int>(group.size()), halves), {{"x", x}}).at("y");
+        for (int64_t i = 0; i < y.elements(); ++i)
+          ASSERT_EQ(y.data_as<float>()[i], std::ldexp(first.data_as<float>()[i], rank + 1)) << "stage " << rank;
+      });
+    }
 }
 
 }  // namespace

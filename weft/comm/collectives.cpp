@@ -11,8 +11,10 @@
 #include "weft/comm/choose.h"
 #include "weft/comm/collective.h"
 #include "weft/comm/patience.h"
+#include "weft/comm/point_message.h"
 #include "weft/comm/schedules/broadcast.h"
 #include "weft/comm/schedules/reduce_scatter.h"
+#include "weft/comm/tags.h"
 
 namespace weft::comm {
 
@@ -64,20 +66,27 @@ struct Collectives::Impl {
   Clock::duration waited{};
   std::vector<std::unique_ptr<Collective>> collectives;
   std::vector<Choice> choices;
-  std::vector<Collective*> working;         // started, with this rank's share not summed, in the order of their starts
-  std::unique_ptr<MessageThread> messages;  // where there are other hosts; the last member: it uses the others
+  std::vector<Collective*> working;  // started, with this rank's share not summed, in the order of their starts
+  std::vector<std::unique_ptr<PointMessage>> point_messages;
+  // Where there are other hosts, or messages from rank to rank; the last member: it uses the others.
+  std::unique_ptr<MessageThread> messages;
 
   Impl(Communicator& of, const CollectivesOptions& chosen)
       : communicator(of), options(chosen), hosts(ranks_by_host(of.members())), host(of) {
     lanes = communicator.size();
     for (const auto& ranks : hosts) lanes = std::min(lanes, static_cast<int>(ranks.size()));
-    if (hosts.size() > 1)
-      messages = std::make_unique<MessageThread>(communicator, most_bytes_at_once(), [this] { host.ring_all(); });
+    if (has_other_hosts()) start_thread();
+  }
+
+  bool has_other_hosts() const { return hosts.size() > 1; }
+  void start_thread() {
+    messages = std::make_unique<MessageThread>(communicator, most_bytes_at_once(), [this] { host.ring_all(); });
   }
 
   ~Impl() {
-    const bool is_broken = std::any_of(collectives.begin(), collectives.end(),
-                                       [](const auto& collective) { return collective->is_under_way(); });
+    const auto is_under_way = [](const auto& one) { return one->is_under_way(); };
+    const bool is_broken = std::any_of(collectives.begin(), collectives.end(), is_under_way) ||
+                           std::any_of(point_messages.begin(), point_messages.end(), is_under_way);
     // Messages may still come into memory that goes now.
     if (is_broken && communicator.size() > 1) communicator.give_up();
     messages.reset();
@@ -127,13 +136,31 @@ struct Collectives::Impl {
   void wait(CollectiveId id) {
     Collective& collective = at(id);
     const Purpose purpose{name_of(collective.spec().kind), collective.spec().name, position};
+    wait_until(
+        purpose, [&] { return collective.collect(); },
+        [&](Patience& patience) {
+          patience.check(collective.awaited_rank());
+          if (!host_is_alone()) require_same_order(collective, id.index);
+        });
+  }
+
+  void wait(MessageId id) {
+    PointMessage& message = *point_messages[static_cast<size_t>(id.index)];
+    const Purpose purpose{message.spec().sends ? "send" : "receive", message.spec().name, position};
+    wait_until(
+        purpose, [&] { return message.collect(); }, [&](Patience& patience) { patience.check(message.spec().peer); });
+  }
+
+  /// Lends a hand to whatever is under way until is_over(); calls check(patience) now and then.
+  template <typename IsOver, typename Check>
+  void wait_until(const Purpose& purpose, IsOver&& is_over, Check&& check) {
     Patience patience(communicator, {options.silence_seconds, options.wait_seconds}, purpose);
     const double sleep = std::min(kSleepSeconds, options.silence_seconds / 4);
     Clock::time_point idle_since = Clock::now();
     for (int looks = 1;; ++looks) {
       const uint32_t heard = host.own_doorbell().listen();
       if (work()) idle_since = Clock::now();
-      if (collective.collect()) return;
+      if (is_over()) return;
       if (messages != nullptr) {
         messages->help();
         messages->rethrow();
@@ -147,8 +174,7 @@ struct Collectives::Impl {
       }
       if (messages != nullptr) messages->wake();
       host.own_doorbell().sleep(heard, sleep);
-      patience.check(collective.awaited_rank());
-      if (!host_is_alone()) require_same_order(collective, id.index);
+      check(patience);
     }
   }
 
@@ -285,6 +311,7 @@ struct Collectives::Impl {
       part.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(schedule), ranks, wire, next_tag);
       next_tag += slots;  // members of a lane, who alone exchange messages, count alike
     }
+    check(kFirstCollectiveTag + next_tag <= kFirstMessageTag, "more messages in a step than there are tags");
     messages->reserve(parts.size());
     collective.set_parts(std::move(parts), lane_elements);
     for (Collective::Part& part : collective.parts())
@@ -314,7 +341,7 @@ CollectiveId Collectives::prepare(const ReductionSpec& spec) {
   const auto index = static_cast<int32_t>(all.size());
   auto collective = std::make_unique<Collective>(impl_->host, impl_->communicator, spec, index, impl_->lanes);
   Choice choice;
-  if (impl_->messages != nullptr) impl_->prepare_lane(*collective, choice);
+  if (impl_->has_other_hosts()) impl_->prepare_lane(*collective, choice);
   all.push_back(std::move(collective));
   impl_->choices.push_back(choice);
   impl_->working.reserve(all.size());
@@ -329,7 +356,7 @@ CollectiveReport Collectives::report(CollectiveId id) const {
                           .between = impl_->choices[static_cast<size_t>(id.index)],
                           .predicted_seconds = 0};
   const ReductionSpec& spec = collective.spec();
-  if (impl_->messages != nullptr && !has_parts(spec.kind))
+  if (impl_->has_other_hosts() && !has_parts(spec.kind))
     report.parts = impl_->parts_of(spec.dtype, collective.map().share(0, impl_->lanes).second);
   report.predicted_seconds =
       impl_->predicted_in_host(spec, collective.map().size() * size_of(spec.dtype)) + report.between.seconds;
@@ -340,13 +367,13 @@ double Collectives::last_seconds(CollectiveId id) const { return impl_->at(id).l
 
 double Collectives::predict_seconds(DType dtype, int64_t elements) const {
   return impl_->predicted_in_host(elements * size_of(dtype)) +
-         (impl_->messages == nullptr ? 0 : impl_->choose(dtype, (elements + impl_->lanes - 1) / impl_->lanes).seconds);
+         (!impl_->has_other_hosts() ? 0 : impl_->choose(dtype, (elements + impl_->lanes - 1) / impl_->lanes).seconds);
 }
 
 double Collectives::predict_gather_seconds(DType dtype, int64_t elements) const {
   // A byte is read once and written n-1 times, not n times each.
   return impl_->predicted_in_host(elements * impl_->most_on_host() * size_of(dtype)) / 2 +
-         (impl_->messages == nullptr ? 0 : impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).seconds);
+         (!impl_->has_other_hosts() ? 0 : impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).seconds);
 }
 
 std::string Collectives::describe(CollectiveId id) const {
@@ -381,6 +408,31 @@ void Collectives::reduce(CollectiveId id, std::span<void* const> tensors) {
 
 void Collectives::wait(CollectiveId id) {
   check(impl_->at(id).is_under_way(), "a collective is awaited that was not started");
+  const Clock::time_point begin = Clock::now();
+  impl_->wait(id);
+  impl_->waited += Clock::now() - begin;
+}
+
+MessageId Collectives::prepare(const MessageSpec& spec) {
+  auto& all = impl_->point_messages;
+  const auto known = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->spec() == spec; });
+  if (known != all.end()) return {static_cast<int32_t>(known - all.begin())};
+  if (impl_->messages == nullptr) impl_->start_thread();
+  all.push_back(std::make_unique<PointMessage>(impl_->communicator, spec));
+  impl_->messages->reserve(1);
+  return {static_cast<int32_t>(all.size()) - 1};
+}
+
+void Collectives::start(MessageId id, void* data, int64_t priority) {
+  PointMessage& message = *impl_->point_messages[static_cast<size_t>(id.index)];
+  check(!message.is_under_way(), "a message is started anew before it was awaited");
+  message.start(data, priority, *impl_->messages);
+  impl_->messages->wake();
+}
+
+void Collectives::wait(MessageId id) {
+  check(impl_->point_messages[static_cast<size_t>(id.index)]->is_under_way(),
+        "a message is awaited that was not started");
   const Clock::time_point begin = Clock::now();
   impl_->wait(id);
   impl_->waited += Clock::now() - begin;

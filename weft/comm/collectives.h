@@ -1,5 +1,6 @@
-// The collectives of one rank: chosen by cost and prepared once, started where their operands are ready, awaited where
-// their results are read. Between the two the rank computes. Every wait is bounded and says who was waited for.
+// The collectives of one rank, and its messages to others: chosen by cost and prepared once, started where their
+// operands are ready, awaited where their results are read. Between the two the rank computes. Every wait is bounded
+// and says who was waited for.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,20 @@ struct ReductionSpec {
 
 /// A collective that has been prepared.
 struct CollectiveId {
+  int32_t index = -1;
+};
+
+/// A message from one rank to another: what one sends the other receives, with as many bytes, under the same tag, those
+/// of one tag in the order of their starts.
+struct MessageSpec {
+  std::string name;  // for messages: the tensor's
+  int64_t bytes = 0;
+  bool sends = true;  // else it is received
+  int peer = 0;       // a rank
+  int tag = 0;        // below kMessageTags (tags.h)
+  friend bool operator==(const MessageSpec&, const MessageSpec&) = default;
+};
+struct MessageId {
   int32_t index = -1;
 };
 
@@ -114,6 +129,14 @@ class Collectives {
 
   /// Both at once, without waking a thread where messages are through soon.
   void reduce(CollectiveId id, std::span<void* const> tensors);
+
+  /// Of this rank and its peer alone; the same for an equal spec. Error(communication) where there is no such peer.
+  MessageId prepare(const MessageSpec& spec);
+  /// Begins to send or receive: the spec's bytes, which nobody else reads or writes until wait() has returned. It is
+  /// the thread that moves messages that does it, while the rank computes.
+  void start(MessageId id, void* data, int64_t priority = 0);
+  /// Returns when all was received, or what was sent may change: bounded as other waits.
+  void wait(MessageId id);
 
   /// In all, in which wait() had nothing to do but to wait for other ranks and for messages.
   double waited_seconds() const;

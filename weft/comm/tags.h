@@ -10,4 +10,8 @@ inline constexpr int kSignOfLifeTag = 3;
 inline constexpr int kFirstCollectiveTag = 64;
 inline constexpr int kTags = 1 << 23;  // what all implementations of MPI in use offer
 
+/// Messages from rank to rank, whose tags are given from outside, have the last ones.
+inline constexpr int kMessageTags = 1 << 20;
+inline constexpr int kFirstMessageTag = kTags - kMessageTags;
+
 }  // namespace weft::comm

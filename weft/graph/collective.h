@@ -2,8 +2,11 @@
 // itself; in its place may stand `all_reduce_start`, after which the results are under way, and `all_reduce_wait`,
 // after which they are there. Both carry the number of the collective, so that what one began the other ends. The same
 // of `all_gather`, which gives all ranks the parts that each of them has, of `reduce_scatter`, which gives each its
-// part of the sum, and of `broadcast` and `reduce_to_root`, which give all what one has and one the sum of all.
+// part of the sum, and of `broadcast` and `reduce_to_root`, which give all what one has and one the sum of all. `send`
+// and `receive` are messages between two ranks, whose graphs may differ.
 #pragma once
+
+#include <span>
 
 #include "weft/graph/graph.h"
 
@@ -24,6 +27,12 @@ inline constexpr const char* kBroadcastWait = "broadcast_wait";
 inline constexpr const char* kReduceToRoot = "reduce_to_root";
 inline constexpr const char* kReduceToRootStart = "reduce_to_root_start";
 inline constexpr const char* kReduceToRootWait = "reduce_to_root_wait";
+inline constexpr const char* kSend = "send";
+inline constexpr const char* kSendStart = "send_start";
+inline constexpr const char* kSendWait = "send_wait";
+inline constexpr const char* kReceive = "receive";
+inline constexpr const char* kReceiveStart = "receive_start";
+inline constexpr const char* kReceiveWait = "receive_wait";
 inline constexpr const char* kDeferred = "deferred";  // = true, of a wait: it may wait in the next run
 inline constexpr const char* kPriority = "priority";  // of a start: an integer, the most urgent 0
 inline constexpr int kMostTensorsInCollective = 256;
@@ -39,29 +48,34 @@ inline constexpr CollectiveOps kCollectives[] = {
     {kBroadcast, kBroadcastStart, kBroadcastWait},
     {kReduceToRoot, kReduceToRootStart, kReduceToRootWait},
 };
-/// Those of the node; null where it is none of them.
-inline const CollectiveOps* find_collective(const Node& node) {
-  for (const CollectiveOps& ops : kCollectives)
+inline constexpr CollectiveOps kMessages[] = {{kSend, kSendStart, kSendWait}, {kReceive, kReceiveStart, kReceiveWait}};
+/// Those of the node among the given; null where it is none of them.
+inline const CollectiveOps* find_ops(const Node& node, std::span<const CollectiveOps> among) {
+  for (const CollectiveOps& ops : among)
     if (node.op->name == ops.whole || node.op->name == ops.start || node.op->name == ops.wait) return &ops;
   return nullptr;
 }
+inline const CollectiveOps* find_collective(const Node& node) { return find_ops(node, kCollectives); }
+/// Each has its counterpart on another rank, which waits for it.
+inline bool is_message(const Node& node) { return find_ops(node, kMessages) != nullptr; }
 
 inline bool is_all_reduce(const Node& node) { return node.op->name == kAllReduce; }
 inline bool is_deferred(const Node& node) {
   return node.attributes.has(kDeferred) && node.attributes.boolean(kDeferred);
 }
+/// Halves of messages too.
 inline bool is_collective_start(const Node& node) {
-  const CollectiveOps* const ops = find_collective(node);
+  const CollectiveOps* const ops = is_message(node) ? find_ops(node, kMessages) : find_collective(node);
   return ops != nullptr && node.op->name == ops->start;
 }
 inline bool is_collective_wait(const Node& node) {
-  const CollectiveOps* const ops = find_collective(node);
+  const CollectiveOps* const ops = is_message(node) ? find_ops(node, kMessages) : find_collective(node);
   return ops != nullptr && node.op->name == ops->wait;
 }
 inline bool is_gather(const Node& node) {
   return node.op->name == kAllGather || node.op->name == kAllGatherStart || node.op->name == kAllGatherWait;
 }
-/// Of all ranks at once: not to be repeated, left out or moved on one of them alone.
-inline bool is_collective(const Node& node) { return find_collective(node) != nullptr; }
+/// Of several ranks: not to be repeated, left out or moved on one of them alone.
+inline bool is_collective(const Node& node) { return find_collective(node) != nullptr || is_message(node); }
 
 }  // namespace weft

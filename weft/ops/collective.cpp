@@ -60,6 +60,7 @@ void add_collective_ops(OpRegistry& registry) {
                        attribute(kDeferred, false, "the plan may wait in the next run, where what follows is needed")));
   add_collectives_of_parts(registry);
   add_collectives_with_root(registry);
+  add_message_ops(registry);
 }
 
 ValueId all_reduce(Graph& graph, ValueId x, const std::string& reduction, const std::string& name) {

@@ -30,4 +30,20 @@ ValueId reduce_scatter(Graph&, ValueId x, int64_t ranks, const std::string& redu
 ValueId broadcast(Graph&, ValueId x, int64_t root = 0, const std::string& name = "");
 ValueId reduce_to_root(Graph&, ValueId x, int64_t root = 0, const std::string& name = "");
 
+// --- from rank to rank (message.cpp) ---------------------------------------------------------------------------------
+//   send(x) {peer, tag} -> sent, the same tensor: has been sent, so that x may be overwritten. It stays in the graph
+//       though nobody reads its result. Any type, row-major.
+//   receive() {peer, tag, shape, dtype="f32"} -> y: what the peer sends under the tag, messages of one tag in their
+//       order, with as many bytes. It stays too, since the peer waits for it.
+//   send_start(x) -> pending, send_wait(pending) -> sent, receive_start() -> pending, receive_wait(pending) -> y: their
+//       halves, which also have the number of the message in its graph, and the tensor's name.
+//   The two ranks' graphs differ. Neither op has a gradient: what it would have to be is in the graph of the peer,
+//   which
+//       receives what this one has to send back. Whoever cuts a graph into parts of ranks differentiates each part from
+//       what it receives to what it sends, and adds the messages of the gradients. A `send` of more than what the
+//       system keeps ends when the peer receives: two ranks that both send first, each to the other, wait until the
+//       limit of waits ends them; they should begin with send_start.
+ValueId send(Graph&, ValueId x, int64_t peer, int64_t tag, const std::string& name = "");
+ValueId receive(Graph&, int64_t peer, int64_t tag, const TensorType& type, const std::string& name = "");
+
 }  // namespace weft::ops

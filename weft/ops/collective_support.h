@@ -14,6 +14,7 @@ namespace weft::ops {
 
 void add_collectives_of_parts(OpRegistry& registry);   // collective_parts.cpp
 void add_collectives_with_root(OpRegistry& registry);  // collective_root.cpp
+void add_message_ops(OpRegistry& registry);            // message.cpp
 
 inline void require_reduction(const InferContext& context) {
   const std::string& reduction = context.attributes.text("reduction");

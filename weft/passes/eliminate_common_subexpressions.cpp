@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "weft/graph/collective.h"
 #include "weft/passes/rebuild.h"
 
 namespace weft::passes {
@@ -29,7 +30,7 @@ Graph eliminate_common_subexpressions(const Graph& graph) {
   std::unordered_map<std::string, NodeId> known;
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
-    bool mergeable = !node.op->is_update;
+    bool mergeable = !node.op->is_update && !is_message(node);  // each of which is one more
     for (const ValueId output : node.outputs) mergeable = mergeable && !is_successor[index_of(output)];
     if (mergeable) {
       const auto [first, is_new] = known.emplace(expression_of(graph, node, rewriter.map(node.inputs)), node_at(index));

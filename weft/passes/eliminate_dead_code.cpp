@@ -1,5 +1,6 @@
 #include "weft/passes/eliminate_dead_code.h"
 
+#include "weft/graph/collective.h"
 #include "weft/graph/kept.h"
 #include "weft/passes/rebuild.h"
 
@@ -11,6 +12,7 @@ Graph eliminate_dead_code(const Graph& graph) {
   const auto mark = [&] {
     for (size_t index = graph.nodes().size(); index-- > 0;) {
       const Node& node = graph.nodes()[index];
+      alive[index] = alive[index] || is_message(node);
       for (const ValueId output : node.outputs) alive[index] = alive[index] || needed[index_of(output)];
       if (!alive[index]) continue;
       for (const ValueId input : node.inputs) needed[index_of(input)] = true;

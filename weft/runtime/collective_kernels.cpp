@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 #include "weft/graph/collective.h"
+#include "weft/runtime/message_kernels.h"
 
 namespace weft {
 
@@ -127,6 +128,7 @@ comm::ReductionSpec reduction_of(const NodeSignature& node) {
 }
 
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives) {
+  add_message_kernels(table, collectives);
   using Part = CollectiveKernel::Part;
   for (const CollectiveOps& ops : kCollectives)
     for (const auto& [op, part] :

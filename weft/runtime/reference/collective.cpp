@@ -53,6 +53,12 @@ Body prepare_sums_of_parts(const NodeSignature& node) {
   };
 }
 
+/// From nobody.
+Body prepare_zeros(const NodeSignature& node) {
+  const auto bytes = static_cast<size_t>(node.outputs[0].bytes());
+  return [bytes](const KernelArguments& arguments) { std::memset(arguments.outputs[0], 0, bytes); };
+}
+
 }  // namespace
 
 void add_collective(KernelTable& table) {
@@ -61,6 +67,8 @@ void add_collective(KernelTable& table) {
     add_any_layout(table, op, prepare_copies);
   for (const char* op : {kAllGather, kAllGatherStart}) add_any_layout(table, op, prepare_repetitions);
   for (const char* op : {kReduceScatter, kReduceScatterWait}) add_any_layout(table, op, prepare_sums_of_parts);
+  for (const char* op : {kSend, kSendStart, kSendWait, kReceiveWait}) add_any_layout(table, op, prepare_copies);
+  for (const char* op : {kReceive, kReceiveStart}) add_any_layout(table, op, prepare_zeros);
 }
 
 }  // namespace weft::reference

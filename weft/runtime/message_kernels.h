@@ -1,0 +1,17 @@
+// Kernels of messages from rank to rank, for a rank of several.
+#pragma once
+
+#include <memory>
+
+#include "weft/comm/collectives.h"
+#include "weft/runtime/kernel.h"
+
+namespace weft {
+
+/// The message of a node that sends or receives, or of a half.
+comm::MessageSpec message_of(const NodeSignature& node);
+
+/// Puts them before all others.
+void add_message_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives);
+
+}  // namespace weft
