@@ -16,7 +16,8 @@ TEST_F(ClusterFile, HoldsWhatWasMeasured) {
   const ClusterCosts costs{.between_hosts = {25e-6, 1.25e9, 2e-6},
                            .in_host = {0.5e-6, 8e9, 0.2e-6},
                            .summed_bytes_per_second = 9e9,
-                           .shared_bytes_per_second = 7e9};
+                           .shared_bytes_per_second = 7e9,
+                           .native = {.seconds = {20e-6, 30e-6, 70e-6}}};
   const std::string text = cluster_text(group.communicator(0), costs);
   EXPECT_NE(text.find("name = \"right\"\nranks = 2"), std::string::npos) << text;
   write_atomically(path("cluster.toml"), text);
@@ -27,6 +28,18 @@ TEST_F(ClusterFile, HoldsWhatWasMeasured) {
   EXPECT_NEAR(read.in_host.latency_seconds, 0.5e-6, 1e-12);
   EXPECT_NEAR(read.summed_bytes_per_second, 9e9, 1);
   EXPECT_NEAR(read.shared_bytes_per_second, 7e9, 1);
+  for (size_t size = 0; size < costs.native.seconds.size(); ++size)
+    EXPECT_NEAR(read.native.seconds[size], costs.native.seconds[size], 1e-9);
+}
+
+TEST_F(ClusterFile, HasNothingOfMpisOwnAllReduceWhereItWasNotMeasured) {
+  LocalGroup group({"left", "right"});
+  const std::string text = cluster_text(group.communicator(0), {});
+  EXPECT_EQ(text.find("[mpi]"), std::string::npos) << text;
+  write_atomically(path("cluster.toml"), text);
+  EXPECT_EQ(read_cluster_file(path("cluster.toml")).native, NativeCosts{});
+  write_atomically(path("cluster.toml"), text + "\n[mpi]\nall_reduce_us = [3, -1]\n");
+  expect_error([&] { read_cluster_file(path("cluster.toml")); }, ErrorKind::data, {"mpi.all_reduce_us", "above 0"});
 }
 
 TEST_F(ClusterFile, NamesTheKeyThatIsMissing) {

@@ -130,6 +130,52 @@ TEST_F(InMpi, AllReduce) {
   session.finish();
 }
 
+/// By which MPI's own all-reduce is always the fastest, up to 256 KB.
+CollectivesOptions native_options() {
+  CollectivesOptions options;
+  options.silence_seconds = 1;
+  options.costs.between_hosts = {.latency_seconds = 1e-3, .bytes_per_second = 1e9, .message_seconds = 1e-4};
+  options.costs.native.seconds = {1e-6, 1e-6, 1e-6, 1e-6, 1e-6};
+  return options;
+}
+
+TEST_F(InMpi, NativeAllReduce) {
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  {
+    Collectives collectives(ranks, native_options());
+    const std::vector<int64_t> sizes{10, 5000, 40'000, 3'000'000};
+    std::vector<CollectiveId> ids;
+    std::vector<std::shared_ptr<std::byte>> memory;
+    for (const int64_t elements : sizes) {
+      ids.push_back(collectives.prepare({"x", DType::f32, Reduction::mean, {elements, 3}}));
+      memory.push_back(collectives.allocate((elements + 64) * 4));
+      const Algorithm chosen = collectives.report(ids.back()).between.algorithm;
+      EXPECT_EQ(chosen == Algorithm::native, elements < 3'000'000) << name_of(chosen);
+    }
+    EXPECT_NE(collectives.report(collectives.prepare({"x", DType::bf16, Reduction::sum, {10}})).between.algorithm,
+              Algorithm::native);
+    const auto at = [&](size_t k) { return reinterpret_cast<float*>(memory[k].get()); };
+    const int size = ranks.size();
+    for (int step = 0; step < 20; ++step) {
+      // All under way at once, of which what comes last is the most urgent and is awaited first.
+      for (size_t k = 0; k < sizes.size(); ++k) {
+        for (int64_t i = 0; i < sizes[k] + 3; ++i) at(k)[i] = static_cast<float>(size * (ranks.rank() + step) + i % 3);
+        void* const tensors[] = {at(k), at(k) + sizes[k]};
+        collectives.start(ids[k], tensors, -static_cast<int64_t>(k));
+      }
+      for (size_t k = sizes.size(); k-- > 0;) {
+        collectives.wait(ids[k]);
+        for (int64_t i = 0; i < sizes[k] + 3; ++i)
+          ASSERT_NEAR(at(k)[i], static_cast<float>(size * (size - 1)) / 2 + static_cast<float>(size * step + i % 3),
+                      1e-3)
+              << "size " << sizes[k] << " step " << step;
+      }
+    }
+  }
+  session.finish();
+}
+
 /// Ends as a program would.
 void report_and_abort(MpiSession& session, const Error& error) {
   if (session.claims_report()) fmt::print("REPORT {}\n", error.what());
@@ -152,6 +198,27 @@ void lose_rank_1(int signal_number) {
 
 TEST_F(InMpi, StoppedRank) { lose_rank_1(SIGSTOP); }
 
+TEST_F(InMpi, StoppedRankInNativeAllReduce) {
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  try {
+    Collectives collectives(ranks, native_options());
+    const CollectiveId id = collectives.prepare({"fc.weight", DType::f32, Reduction::sum, {40'000}});
+    ASSERT_EQ(collectives.report(id).between.algorithm, Algorithm::native);
+    const auto memory = collectives.allocate(160'000);
+    void* const tensor = memory.get();
+    for (int step = 0; step < 3; ++step) {
+      collectives.set_position("step " + std::to_string(step));
+      if (ranks.rank() == 1 && step == 2) raise(SIGSTOP);
+      collectives.start(id, std::span(&tensor, 1));
+      collectives.wait(id);
+    }
+  } catch (const Error& error) {
+    report_and_abort(session, error);
+  }
+  FAIL() << "a stopped rank took part";
+}
+
 TEST_F(InMpi, FailingRank) {
   MpiSession session;
   try {
@@ -170,6 +237,7 @@ TEST(Ranks, CountAsHostsOnDemand) { expect_all_pass(mpirun(5, "HostsOfTwo", "WEF
 TEST(Ranks, ReduceOnOneHost) { expect_all_pass(mpirun(2, "AllReduce"), 2); }
 TEST(Ranks, ReduceOnThreeHosts) { expect_all_pass(mpirun(3, "AllReduce", "WEFT_RANKS_PER_HOST=1"), 3); }
 TEST(Ranks, ReduceOnTwoHostsOfTwo) { expect_all_pass(mpirun(4, "AllReduce", "WEFT_RANKS_PER_HOST=2"), 4); }
+TEST(Ranks, ReduceByMpisOwnAllReduce) { expect_all_pass(mpirun(3, "NativeAllReduce", "WEFT_RANKS_PER_HOST=1"), 3); }
 TEST(Ranks, ReduceOnAnUnevenLastHost) { expect_all_pass(mpirun(3, "AllReduce", "WEFT_RANKS_PER_HOST=2"), 3); }
 
 class RanksLose : public testing::TestWithParam<const char*> {};
@@ -179,6 +247,14 @@ TEST_P(RanksLose, AStoppedRankWithinBoundedTimeAndNameIt) {
   const Outcome outcome = mpirun(3, "StoppedRank", GetParam());
   EXPECT_NE(outcome.output.find("REPORT [the second step]: rank 1 on host"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("no sign of life"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_LT(outcome.seconds, 20);
+}
+
+TEST(Ranks, LoseOneInMpisOwnAllReduceWithinBoundedTimeAndNameIt) {
+  const Outcome outcome = mpirun(3, "StoppedRankInNativeAllReduce", "WEFT_RANKS_PER_HOST=1");
+  EXPECT_NE(outcome.output.find("REPORT [all_reduce] 'fc.weight' at step 2: rank 1 on host"), std::string::npos)
+      << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_LT(outcome.seconds, 20);
 }

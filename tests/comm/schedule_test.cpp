@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -154,6 +155,16 @@ TEST(Choice, OfDoublingIsForSumsThatTravelInF32) {
 TEST(Choice, TakesTheAlgorithmThatIsAskedFor) {
   for (const Algorithm algorithm : all_algorithms())
     EXPECT_EQ(choose_algorithm(4, 1000, 4, kLink, 1e9, algorithm).algorithm, algorithm);
+}
+
+TEST(NativeCosts, AreBetweenThoseOfTheSizesThatWereMeasured) {
+  const NativeCosts costs{.seconds = {10e-6, 20e-6, 60e-6}};  // of 1, 4 and 16 KB
+  EXPECT_DOUBLE_EQ(costs.seconds_of(4), 10e-6);
+  EXPECT_DOUBLE_EQ(costs.seconds_of(1024), 10e-6);
+  EXPECT_DOUBLE_EQ(costs.seconds_of(1024 + 1536), 15e-6);
+  EXPECT_DOUBLE_EQ(costs.seconds_of(16384), 60e-6);
+  EXPECT_EQ(costs.seconds_of(16385), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(NativeCosts{}.seconds_of(4), std::numeric_limits<double>::infinity());
 }
 
 }  // namespace

@@ -90,7 +90,12 @@ void time_ways(comm::Communicator& ranks, std::vector<Way>& ways, int64_t bytes,
     for (size_t w = 0; w < ways.size(); ++w) ways[w].seconds.push_back(time_round(ranks, ways[w], bytes, repeats[w]));
 }
 
-const std::vector<comm::Algorithm>& algorithms_of(comm::CollectiveKind kind) {
+std::vector<comm::Algorithm> algorithms_of(comm::CollectiveKind kind, bool may_be_native) {
+  if (kind == comm::CollectiveKind::all_reduce && may_be_native) {
+    std::vector<comm::Algorithm> all = comm::all_algorithms();
+    all.push_back(comm::Algorithm::native);
+    return all;
+  }
   return comm::has_parts(kind)  ? comm::all_gather_algorithms()
          : comm::has_root(kind) ? comm::broadcast_algorithms()
                                 : comm::all_algorithms();
@@ -113,11 +118,12 @@ int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options)
   int hosts = 1;
   for (const comm::Member& member : ranks.members()) hosts = std::max(hosts, member.host_index + 1);
   if (hosts > 1)
-    for (const comm::Algorithm algorithm : algorithms_of(options.kind)) {
+    for (const comm::Algorithm algorithm : algorithms_of(options.kind, hosts == ranks.size())) {
       comm::CollectivesOptions fixed = chosen;
       fixed.algorithm = algorithm;
       of_algorithms.push_back(std::make_unique<Runner>(ranks, options.kind, fixed, nullptr, largest));
-      ways.push_back({std::string(comm::name_of(algorithm)), of_algorithms.back()->memory(),
+      ways.push_back({algorithm == comm::Algorithm::native ? "MPI within weft" : std::string(comm::name_of(algorithm)),
+                      of_algorithms.back()->memory(),
                       [runner = of_algorithms.back().get()](int64_t bytes) { runner->run(bytes); }});
     }
   ways.push_back({session.version(), reinterpret_cast<float*>(of_mpi.get()), [&](int64_t bytes) {

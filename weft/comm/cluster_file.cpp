@@ -30,6 +30,20 @@ LinkCosts link_of(const toml::table& file, const std::string& path, const char* 
           .message_seconds = positive(file, path, section, "message_us") * 1e-6};
 }
 
+NativeCosts native_of(const toml::table& file, const std::string& path) {
+  NativeCosts costs;
+  const toml::array* const all = file["mpi"]["all_reduce_us"].as_array();
+  if (all == nullptr && !file["mpi"]) return costs;
+  if (all == nullptr || all->size() > costs.seconds.size())
+    fail(ErrorKind::data, "'{}': mpi.all_reduce_us has to be a list of at most {} numbers", path, costs.seconds.size());
+  for (size_t index = 0; index < all->size(); ++index) {
+    const std::optional<double> value = (*all)[index].value<double>();
+    if (!value || !(*value > 0)) fail(ErrorKind::data, "'{}': mpi.all_reduce_us has to be of numbers above 0", path);
+    costs.seconds[index] = *value * 1e-6;
+  }
+  return costs;
+}
+
 }  // namespace
 
 std::string cluster_text(const Communicator& communicator, const ClusterCosts& costs) {
@@ -45,6 +59,15 @@ std::string cluster_text(const Communicator& communicator, const ClusterCosts& c
       "shared_megabytes_per_second = {:.1f}\n# Summed by one thread, in a near cache.\nsummed_megabytes_per_second = "
       "{:.1f}\n",
       costs.shared_bytes_per_second / 1e6, costs.summed_bytes_per_second / 1e6);
+  std::string native;
+  for (const double seconds : costs.native.seconds)
+    if (seconds > 0) native += fmt::format("{}{:.1f}", native.empty() ? "" : ", ", seconds * 1e6);
+  if (!native.empty())
+    text += fmt::format(
+        "\n# MPI's own all-reduce of 1 kB, 4 kB, 16 kB... by the message thread, each rank on a host of its own; "
+        "without "
+        "this\n# section it is not taken.\n[mpi]\nall_reduce_us = [{}]\n",
+        native);
   int host = -1, ranks = 0;
   std::string name;
   const auto close = [&] {
@@ -75,7 +98,8 @@ ClusterCosts read_cluster_file(const std::string& path) {
   return {.between_hosts = link_of(file, path, "between_hosts"),
           .in_host = link_of(file, path, "in_host"),
           .summed_bytes_per_second = positive(file, path, "memory", "summed_megabytes_per_second") * 1e6,
-          .shared_bytes_per_second = positive(file, path, "memory", "shared_megabytes_per_second") * 1e6};
+          .shared_bytes_per_second = positive(file, path, "memory", "shared_megabytes_per_second") * 1e6,
+          .native = native_of(file, path)};
 }
 
 }  // namespace weft::comm

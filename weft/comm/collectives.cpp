@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "weft/base/format.h"
 #include "weft/comm/choose.h"
 #include "weft/comm/collective.h"
+#include "weft/comm/native_all_reduce.h"
 #include "weft/comm/patience.h"
 #include "weft/comm/point_message.h"
 #include "weft/comm/schedules/broadcast.h"
@@ -28,6 +30,7 @@ constexpr double kSleepSeconds = 0.02;
 constexpr double kMessageSeconds = 2e-3;    // for which a message may hold the link,
 constexpr double kMessageCostShare = 0.02;  // unless what it costs besides is a larger part of that
 constexpr double kFewestMessageBytes = 64 << 10, kMostMessageBytes = 2 << 20;
+constexpr double kNativeMargin = 1.1;    // by which the communicator's own has to be faster than what is predicted
 constexpr double kSecondsAhead = 10e-3;  // of the link, handed over to the system
 
 /// Ranks of each host, by host and then by local rank.
@@ -213,9 +216,26 @@ struct Collectives::Impl {
       return choose_algorithm(static_cast<int>(hosts.size()), std::min(elements, most), size_of(dtype), link_of_lane(),
                               options.costs.summed_bytes_per_second, only, parts_of(dtype, elements));
     };
-    if (!options.in_tree_order) return choose(options.algorithm);
+    if (!options.in_tree_order) {
+      if (options.algorithm == Algorithm::native && may_be_native(dtype))
+        return {Algorithm::native, 0, native_seconds(dtype, elements)};
+      const Choice best = choose(options.algorithm == Algorithm::native ? std::nullopt : options.algorithm);
+      const double native = native_seconds(dtype, elements);
+      if (options.algorithm || kNativeMargin * native >= best.seconds) return best;
+      return {Algorithm::native, 0, native};
+    }
     const Choice one = choose(Algorithm::recursive_doubling), other = choose(Algorithm::halving_doubling);
     return one.seconds < other.seconds ? one : other;
+  }
+
+  /// Where the communicator's own all-reduce is of the same ranks, and holds nothing up that is more urgent.
+  bool may_be_native(DType dtype) const {
+    return dtype == DType::f32 && hosts.size() == communicator.members().size() &&
+           find_native_all_reduce(communicator) != nullptr;
+  }
+  double native_seconds(DType dtype, int64_t elements) const {
+    if (!may_be_native(dtype) || parts_of(dtype, elements) > 1) return std::numeric_limits<double>::infinity();
+    return options.costs.native.seconds_of(elements * size_of(dtype));
   }
 
   LinkCosts link_of_lane() const {

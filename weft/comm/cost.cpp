@@ -1,6 +1,7 @@
 #include "weft/comm/cost.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <queue>
 #include <tuple>
@@ -13,6 +14,20 @@ namespace weft::comm {
 bool operator==(const LinkCosts& a, const LinkCosts& b) {
   return a.latency_seconds == b.latency_seconds && a.bytes_per_second == b.bytes_per_second &&
          a.message_seconds == b.message_seconds;
+}
+
+double NativeCosts::seconds_of(int64_t bytes) const {
+  double smaller = 0, larger = kSmallestBytes, before = seconds[0];
+  for (size_t index = 0; index < seconds.size() && seconds[index] > 0; ++index) {
+    if (static_cast<double>(bytes) <= larger) {
+      const double share = smaller == 0 ? 1 : (static_cast<double>(bytes) - smaller) / (larger - smaller);
+      return before + share * (seconds[index] - before);
+    }
+    smaller = larger;
+    before = seconds[index];
+    larger *= kStep;
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/comm/exchange.h"
+#include "weft/comm/native_all_reduce.h"
 #include "weft/comm/sum.h"
 #include "weft/comm/tags.h"
 #include "weft/tensor/tensor.h"
@@ -121,6 +122,35 @@ double measure_sums() {
   return 4 * kElements / seconds;
 }
 
+/// The communicator's own all-reduce, where each rank is a host of its own; up to the size that takes long.
+NativeCosts measure_native(Communicator& communicator, size_t hosts) {
+  constexpr double kLongSeconds = 20e-3;
+  NativeCosts costs;
+  NativeAllReduce* const native = find_native_all_reduce(communicator);
+  if (native == nullptr || hosts < 2 || hosts != communicator.members().size()) return costs;
+  int64_t bytes = NativeCosts::kSmallestBytes;
+  for (double& seconds : costs.seconds) {
+    std::vector<float> values(static_cast<size_t>(bytes) / sizeof(float), 1.0f);
+    const auto run = [&] {
+      barrier(communicator, "measure all-reduce");
+      return seconds_of([&] {
+        const Ticket ticket = native->all_reduce(values);
+        const Purpose purpose{"measure all-reduce", {}, {}};
+        for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(-1);
+      });
+    };
+    run();
+    std::vector<double> rounds;
+    for (int round = 0; round < kRounds; ++round) rounds.push_back(run());
+    std::sort(rounds.begin(), rounds.end());
+    seconds = rounds[rounds.size() / 2];
+    all_reduce_max(communicator, std::span(&seconds, 1), "measured all-reduce");
+    if (seconds > kLongSeconds) break;
+    bytes *= NativeCosts::kStep;
+  }
+  return costs;
+}
+
 }  // namespace
 
 ClusterCosts measure_cluster(Communicator& communicator) {
@@ -152,6 +182,7 @@ ClusterCosts measure_cluster(Communicator& communicator) {
   all_reduce_min(communicator, memory, "measured memory");
   costs.shared_bytes_per_second = memory[0];
   costs.summed_bytes_per_second = memory[1];
+  costs.native = measure_native(communicator, first_of_hosts.size());
   broadcast(communicator, 0, std::as_writable_bytes(std::span(&costs, 1)), "measured links");
   return costs;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/comm/native_all_reduce.h"
 #include "weft/comm/sum.h"
 #include "weft/comm/tags.h"
 #include "weft/tensor/tensor.h"
@@ -64,6 +65,13 @@ void ScheduleRunner::start(size_t a) {
   const Action& action = schedule_.actions[a];
   if (action.kind == ActionKind::send) {
     sends_.push_back(static_cast<int32_t>(a));
+    return;
+  }
+  if (action.kind == ActionKind::all_reduce) {
+    NativeAllReduce* const native = find_native_all_reduce(communicator_);
+    check(native != nullptr && wire_ == DType::f32, "a schedule for another communicator");
+    states_[a].ticket = native->all_reduce({buffer_ + action.begin, static_cast<size_t>(action.end - action.begin)});
+    under_way_.push_back(static_cast<int32_t>(a));
     return;
   }
   states_[a].ticket = communicator_.receive(ranks_[static_cast<size_t>(action.peer)], tag_of(a),

@@ -12,6 +12,7 @@ enum class ActionKind : uint8_t {
   send,          // elements [begin, end) of the buffer
   receive_add,   // and add to them
   receive_copy,  // and overwrite them
+  all_reduce,    // of all ranks at once, by the communicator itself (native_all_reduce.h); has no peer
 };
 
 struct Action {

@@ -80,6 +80,7 @@ class Flags {
 
 struct MpiCommunicator::Impl {
   MPI_Comm world = MPI_COMM_NULL;  // a duplicate, so that nobody else's messages meet ours
+  MPI_Comm sums = MPI_COMM_NULL;   // another one, of MPI's own all-reduces, which must come in one order
   int rank = 0;
   std::vector<Member> members;
   std::vector<int> peers_on_host;                  // all ranks of this host by local rank, this one among them
@@ -208,6 +209,8 @@ MpiCommunicator::MpiCommunicator() : impl_(std::make_unique<Impl>()) {
   Impl& impl = *impl_;
   require(MPI_Comm_dup(MPI_COMM_WORLD, &impl.world), "duplicate its communicator");
   MPI_Comm_set_errhandler(impl.world, MPI_ERRORS_RETURN);
+  require(MPI_Comm_dup(impl.world, &impl.sums), "duplicate its communicator");
+  MPI_Comm_set_errhandler(impl.sums, MPI_ERRORS_RETURN);
   MPI_Comm_rank(impl.world, &impl.rank);
   impl.set_members(impl.introduce());
   std::vector<SignsOfLife::Counter*> counters(impl.members.size(), nullptr);
@@ -261,6 +264,16 @@ Ticket MpiCommunicator::receive(int peer, int tag, std::span<std::byte> bytes) {
   require(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world,
                     &impl_->requests[static_cast<size_t>(index)]),
           "receive");
+  return {index};
+}
+
+Ticket MpiCommunicator::all_reduce(std::span<float> values) {
+  weft::check(values.size() <= INT_MAX, "an all-reduce of more than 2^31 numbers");
+  const std::lock_guard lock(impl_->mutex);
+  const int64_t index = impl_->take_request();
+  require(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT, MPI_SUM, impl_->sums,
+                         &impl_->requests[static_cast<size_t>(index)]),
+          "reduce");
   return {index};
 }
 

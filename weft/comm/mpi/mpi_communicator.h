@@ -7,10 +7,11 @@
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
+#include "weft/comm/native_all_reduce.h"
 
 namespace weft::comm {
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public Communicator, public NativeAllReduce {
  public:
   /// Of all ranks that MPI started, all of which construct it. MPI must have been initialised for calls from several
   /// threads, one at a time.
@@ -24,6 +25,7 @@ class MpiCommunicator final : public Communicator {
   void progress() override;
   bool is_done(Ticket ticket) override;
   std::shared_ptr<SharedMemory> share(int64_t bytes) override;
+  Ticket all_reduce(std::span<float> values) override;
   double seconds_silent(int peer) const override;
   void give_up() override;
 

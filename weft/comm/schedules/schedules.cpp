@@ -28,15 +28,23 @@ Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elemen
       return make_recursive_doubling(member, size, elements);
     case Algorithm::double_binary_tree:
       return make_double_binary_tree(member, size, elements, chunk);
+    case Algorithm::native:
+      return make_native(elements);
     default:
       break;
   }
   return make_direct_exchange(member, size, elements);
 }
 
+Schedule make_native(int64_t elements) {
+  Schedule schedule{.elements = elements, .slots = 0, .actions = {}};
+  add_action(schedule, ActionKind::all_reduce, /*peer=*/-1, /*slot=*/-1, 0, elements);
+  return schedule;
+}
+
 std::string_view name_of(Algorithm algorithm) {
-  constexpr std::string_view names[] = {"ring", "halving-doubling", "doubling", "double-tree", "direct", "chain",
-                                        "tree"};
+  constexpr std::string_view names[] = {
+      "ring", "halving-doubling", "doubling", "double-tree", "direct", "chain", "tree", "MPI"};
   return names[static_cast<size_t>(algorithm)];
 }
 

@@ -19,6 +19,7 @@ enum class Algorithm : uint8_t {
   direct_exchange,
   chain,          // from a root only (broadcast.h)
   binomial_tree,  // the same
+  native,         // what the communicator has (native_all_reduce.h), in f32, of all ranks at once
 };
 
 /// Pieces travel around a ring, in the reduce-scatter and in the all-gather: 2(n-1)(a + bV/n), which is the least
@@ -44,11 +45,14 @@ Schedule make_double_binary_tree(int member, int size, int64_t elements, int64_t
 /// cost no more than one after the other.
 Schedule make_direct_exchange(int member, int size, int64_t elements);
 
+/// One action, that the communicator does; cannot be simulated.
+Schedule make_native(int64_t elements);
+
 /// Whether the algorithm cuts into chunks of a size to be chosen.
 bool is_chunked(Algorithm algorithm);
 Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elements, int64_t chunk);
 
-/// "ring", "halving-doubling", "doubling", "double-tree", "direct", "chain", "tree"
+/// "ring", "halving-doubling", "doubling", "double-tree", "direct", "chain", "tree", "MPI"
 std::string_view name_of(Algorithm algorithm);
 std::optional<Algorithm> parse_algorithm(std::string_view name);
 /// Those of an all-reduce.
