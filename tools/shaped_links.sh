@@ -40,6 +40,8 @@ up() {
     ip -n "$name$i" address add "$prefix.$((i + 1))/24" dev eth0
     ip -n "$name$i" link set eth0 up
     ip -n "$name$i" link set lo up
+    # Linux's default, whatever this machine's is: BBR takes a shaped queue for a slow link now and then, in one direction.
+    ip -n "$name$i" route replace "$prefix.0/24" dev eth0 src "$prefix.$((i + 1))" congctl cubic
     shape "ip netns exec $name$i" eth0 "$rate"
     shape "" "$name$i-out" "$rate"
   done

@@ -137,6 +137,20 @@ TEST(Choice, IsOfFewMessagesForSmallAndOfLittleTrafficForLargeTensors) {
   EXPECT_NE(large.algorithm, Algorithm::double_binary_tree);
 }
 
+TEST(Choice, BetweenTwoHostsWaitsOnceBehindOtherTensors) {
+  const LinkCosts link{.latency_seconds = 50e-6, .bytes_per_second = 1e8, .message_seconds = 1e-6};
+  EXPECT_EQ(choose_algorithm(2, 1 << 16, 4, link, 1e10, std::nullopt, 1, 10e-3).algorithm,
+            Algorithm::recursive_doubling);
+}
+
+TEST(Choice, BehindOtherTensorsTakesNoMoreOfTheLinkThanItMust) {
+  const LinkCosts link{.latency_seconds = 50e-6, .bytes_per_second = 1e8, .message_seconds = 1e-6};
+  const int64_t elements = 1 << 20;
+  const Choice choice = choose_algorithm(8, elements, 4, link, 1e10, std::nullopt, 1, 10e-3);
+  EXPECT_NE(choice.algorithm, Algorithm::recursive_doubling);  // three waits, but the bytes of three tensors
+  EXPECT_LT(choice.seconds, 1.1 * 2 * 7 / 8.0 * 4 * elements / 1e8);
+}
+
 TEST(Simulation, CountsMessages) {
   const auto schedules = schedules_of(Algorithm::ring, 2, 1000, 100);  // five messages there, and five with the sums
   LinkCosts link = kLink;

@@ -13,28 +13,29 @@ namespace {
 class FilterByTilesTest : public testing::Test {
  protected:
   /// Three convolutions that put out 64 MB each: 24 MB are granted to every one.
-  Graph chain() {
-    return parse_graph(R"(graph "g" {
+  Graph chain(const std::string& more = "") {
+    const std::string text = R"(graph "g" {
       batch %x "x" : f32[16,64,125,125]
       batch %w "w" : f32[64,64,3,3]
       %a = conv2d(%x, %w) {padding=[1,1]} : f32[16,64,125,125]
       %b = conv2d(%a, %w) {padding=[1,1]} : f32[16,64,125,125]
       %c = conv2d(%b, %w) {padding=[1,1]} : f32[16,64,125,125]
       output "c" %c
-    })",
-                       registry_);
+)";
+    return parse_graph(text + more + "}", registry_);
   }
 
   /// The attribute of each convolution, where planning sees these steps.
-  std::vector<int64_t> granted(const std::vector<PlannedMemory::Step>& steps) {
+  std::vector<int64_t> granted(const std::vector<PlannedMemory::Step>& steps, const std::string& more = "") {
     PassContext context{backend_};
     context.plan_rest = [&](const Graph&, const std::string& after) {
       EXPECT_EQ(after, "filter_by_tiles");
       return PlannedMemory{steps, 0};
     };
     std::vector<int64_t> result;
-    const Graph marked = filter_by_tiles(chain(), context);
-    for (const Node& node : marked.nodes()) result.push_back(node.attributes.integer("winograd"));
+    const Graph marked = filter_by_tiles(chain(more), context);
+    for (const Node& node : marked.nodes())
+      if (node.op->name == "conv2d") result.push_back(node.attributes.integer("winograd"));
     return result;
   }
 
@@ -53,6 +54,18 @@ TEST_F(FilterByTilesTest, GrantsMoreWhereLessLives) {
   // Without workspaces 300 MB live at the fullest step: 324 MB may.
   EXPECT_EQ(granted({{"a", 100 * kMB, 200 * kMB}, {"b", 120 * kMB, 324 * kMB}, {"c", 60 * kMB, 360 * kMB}}),
             (std::vector<int64_t>{120 * kMB, 120 * kMB, kGranted}));
+}
+
+TEST_F(FilterByTilesTest, GrantsMoreWhereItIsGradientsThatTravelThatFillMemory) {
+  const std::vector<PlannedMemory::Step> steps = {
+      {"a", 100 * kMB, 200 * kMB}, {"b", 80 * kMB, 380 * kMB}, {"c", 60 * kMB, 320 * kMB}};
+  EXPECT_EQ(granted(steps), (std::vector<int64_t>{100 * kMB, kGranted, 100 * kMB}));
+  EXPECT_EQ(granted(steps, R"(
+      %d = reshape(%b) {shape=[16000000]} : f32[16000000]
+      %e = all_reduce(%d) : f32[16000000]
+      output "e" %e
+)"),
+            (std::vector<int64_t>{100 * kMB, 100 * kMB, 100 * kMB}));
 }
 
 TEST_F(FilterByTilesTest, AsksForThePlanOfConvolutionsThatTakeWhatTheyWant) {

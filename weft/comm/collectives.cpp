@@ -214,7 +214,8 @@ struct Collectives::Impl {
     const int64_t most = most_elements(dtype);
     const auto choose = [&](std::optional<Algorithm> only) {
       return choose_algorithm(static_cast<int>(hosts.size()), std::min(elements, most), size_of(dtype), link_of_lane(),
-                              options.costs.summed_bytes_per_second, only, parts_of(dtype, elements));
+                              options.costs.summed_bytes_per_second, only, parts_of(dtype, elements),
+                              options.overlaps ? kSecondsAhead : 0);
     };
     if (!options.in_tree_order) {
       if (options.algorithm == Algorithm::native && may_be_native(dtype))

@@ -79,6 +79,7 @@ struct CollectivesOptions {
   /// r3)) + ..., whatever the hosts: of f32, where hosts have as many ranks each, and both are powers of two.
   bool in_tree_order = false;
   std::optional<Algorithm> algorithm = {};  // between hosts, instead of the cheapest; the same on all ranks
+  bool overlaps = false;  // whether many are under way at once: then messages wait behind those of others
 };
 
 /// How a collective is done.

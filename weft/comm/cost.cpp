@@ -171,6 +171,7 @@ class Simulation {
 
 constexpr int64_t kSmallestChunkBytes = 16 << 10, kLargestChunkBytes = 4 << 20;
 constexpr double kNearEnough = 1.02;
+constexpr double kLittleMore = 1.05;       // of the link's time
 constexpr int64_t kMostActions = 200'000;  // simulated per candidate, of all members
 
 std::vector<int64_t> chunks_of(Algorithm algorithm, int size, int64_t elements, int64_t element_bytes) {
@@ -209,11 +210,19 @@ double busiest_seconds(const std::vector<Schedule>& schedules, const LinkCosts& 
 }
 
 Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
-                        double summed_bytes_per_second, std::optional<Algorithm> only, int64_t count) {
+                        double summed_bytes_per_second, std::optional<Algorithm> only, int64_t count,
+                        double queue_seconds) {
   // Sums that are rounded on their way, but not where they stay, would differ between members.
   const bool doubling_is_exact = element_bytes == 4 || size <= 2;
   if (only == Algorithm::recursive_doubling && !doubling_is_exact) only = Algorithm::halving_doubling;
-  Choice best{.algorithm = only.value_or(Algorithm::direct_exchange), .chunk = 0, .seconds = -1};
+  LinkCosts queued = link;
+  queued.latency_seconds += queue_seconds;
+  struct Candidate {
+    Choice choice;
+    double link_seconds, compared_seconds;
+  };
+  std::vector<Candidate> candidates;
+  double least_link_seconds = std::numeric_limits<double>::infinity();
   for (const Algorithm algorithm : all_algorithms()) {
     if (only && algorithm != *only) continue;
     if (algorithm == Algorithm::recursive_doubling && !doubling_is_exact) continue;
@@ -221,15 +230,29 @@ Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const
       std::vector<Schedule> schedules;
       for (int member = 0; member < size; ++member)
         schedules.push_back(make_schedule(algorithm, member, size, elements, chunk));
-      double seconds = simulate(schedules, link, summed_bytes_per_second / 4, element_bytes);
-      if (count > 1) seconds += static_cast<double>(count - 1) * busiest_seconds(schedules, link, element_bytes);
-      // Larger chunks are fewer messages, which cost more than the link's time.
-      const double enough =
-          best.algorithm == algorithm && chunk > best.chunk ? kNearEnough * best.seconds : best.seconds;
-      if (best.seconds < 0 || seconds < enough) best = {algorithm, chunk, seconds};
+      const double link_seconds = busiest_seconds(schedules, link, element_bytes);
+      const auto seconds_over = [&](const LinkCosts& costs) {
+        return simulate(schedules, costs, summed_bytes_per_second / 4, element_bytes) +
+               static_cast<double>(count - 1) * link_seconds;
+      };
+      const double seconds = seconds_over(link);
+      candidates.push_back({.choice = {algorithm, chunk, seconds},
+                            .link_seconds = link_seconds,
+                            .compared_seconds = queue_seconds > 0 ? seconds_over(queued) : seconds});
+      least_link_seconds = std::min(least_link_seconds, link_seconds);
     }
   }
-  return best;
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (queue_seconds > 0 && candidate.link_seconds > kLittleMore * least_link_seconds) continue;
+    // Larger chunks are fewer messages, which cost more than the link's time.
+    const bool is_coarser = best != nullptr && best->choice.algorithm == candidate.choice.algorithm &&
+                            candidate.choice.chunk > best->choice.chunk;
+    if (best == nullptr || candidate.compared_seconds < (is_coarser ? kNearEnough : 1) * best->compared_seconds)
+      best = &candidate;
+  }
+  check(best != nullptr, "no algorithm for an all-reduce");
+  return best->choice;
 }
 
 Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "weft/graph/collective.h"
 #include "weft/ops/window.h"
 #include "weft/passes/rebuild.h"
 
@@ -57,18 +58,30 @@ std::set<std::string> candidates(const Graph& graph) {
   return names;
 }
 
+/// What ranks reduce keeps its place while it travels, by which the fullest moment moves into the convolutions' part of
+/// the step; that is none of the workspaces' doing.
+int64_t bytes_that_travel(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const Node& node : graph.nodes())
+    if (is_all_reduce(node))
+      for (const ValueId input : node.inputs) bytes += graph.type(input).bytes();
+  return bytes;
+}
+
 /// The nodes whose kernels want more than `granted` and have room for it beside what lives while they run: where all
-/// may take what they want, the step's bytes stay below those of its fullest moment without them, and `granted`.
+/// may take what they want, the step's bytes stay below those of its fullest moment without them, what travels, and
+/// `granted`.
 std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const std::set<std::string>& names,
                                                  const PassContext& context, int64_t granted) {
   const PlannedMemory planned = context.plan_rest(mark(graph, {}, kMostElements), "filter_by_tiles");
+  const int64_t travelling = bytes_that_travel(graph);
   int64_t fullest = 0, largest = 0;
   for (const PlannedMemory::Step& step : planned.steps)
     fullest = std::max(fullest, step.live_bytes - (names.contains(step.node) ? step.workspace_bytes : 0));
   std::map<std::string, int64_t> workspaces;
   for (const PlannedMemory::Step& step : planned.steps) {
     if (!names.contains(step.node) || step.workspace_bytes <= granted) continue;
-    if (step.live_bytes > fullest + granted) continue;
+    if (step.live_bytes > fullest + travelling + granted) continue;
     workspaces[step.node] = 0;
     largest = std::max(largest, step.workspace_bytes);
   }

@@ -31,21 +31,27 @@ class LateMultiply {
         context_(context),
         users_(find_users(graph)),
         is_result_(find_results(graph)),
-        rewriter_(graph) {}
+        rewriter_(graph),
+        shares_(graph.nodes().size()) {}
 
   Graph run() {
     std::vector<bool> is_late(graph_.nodes().size(), false), is_gone(graph_.nodes().size(), false);
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
       if (!pays(node_at(index))) continue;
       is_late[index] = true;
-      is_gone[index_of(graph_.value(graph_.nodes()[index].inputs[0]).producer)] = true;
+      const NodeId product = graph_.value(graph_.nodes()[index].inputs[0]).producer;
+      is_gone[index_of(product)] = true;
+      late_products_[graph_.node(product).inputs[0]].push_back(node_at(index));
     }
+    for (const GraphInput& input : graph_.inputs()) gather_shares(input.value);
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
       if (is_gone[index]) continue;
-      if (is_late[index])
+      if (is_late[index]) {
         emit(node_at(index));
-      else
-        rewriter_.copy(node_at(index));
+        continue;
+      }
+      rewriter_.copy(node_at(index));
+      for (const ValueId output : graph_.nodes()[index].outputs) gather_shares(output);
     }
     return rewriter_.finish();
   }
@@ -69,21 +75,31 @@ class LateMultiply {
     return known->second;
   }
 
+  /// Right where the value is there, so that the shares travel while the rest of the backward part is computed.
+  void gather_shares(ValueId value) {
+    const auto found = late_products_.find(value);
+    if (found == late_products_.end()) return;
+    for (const NodeId id : found->second) {
+      const std::string& name = graph_.node_name(id);
+      if (graph_.node(id).attributes.text("reduction") != "mean") {
+        shares_[index_of(id)] = gathered(value, name + ".shares");
+        continue;
+      }
+      Graph& result = rewriter_.result();  // divided here, where there are the fewest numbers
+      const ValueId share = result.add("multiply_scalar", {rewriter_.map(value)},
+                                       {{"value", 1.0 / context_.ranks.count}}, name + ".share");
+      shares_[index_of(id)] =
+          result.add(kAllGather, {share}, {{"ranks", int64_t{context_.ranks.count}}}, name + ".shares");
+    }
+  }
+
   void emit(NodeId id) {
     const Node& node = graph_.node(id);
     const Node& product = *graph_.producer(node.inputs[0]);
-    Graph& result = rewriter_.result();
     const std::string& name = graph_.node_name(id);
     const ValueId b = gathered(product.inputs[1], name + ".rows");
-    ValueId a{};
-    if (node.attributes.text("reduction") == "mean") {  // which divides here, where there are the fewest numbers
-      a = result.add("multiply_scalar", {rewriter_.map(product.inputs[0])}, {{"value", 1.0 / context_.ranks.count}},
-                     name + ".share");
-      a = result.add(kAllGather, {a}, {{"ranks", int64_t{context_.ranks.count}}}, name + ".shares");
-    } else {
-      a = gathered(product.inputs[0], name + ".shares");
-    }
-    rewriter_.replace(node.outputs[0], result.add("matmul", {a, b}, product.attributes, name));
+    rewriter_.replace(node.outputs[0],
+                      rewriter_.result().add("matmul", {shares_[index_of(id)], b}, product.attributes, name));
   }
 
   const Graph& graph_;
@@ -91,7 +107,9 @@ class LateMultiply {
   const std::vector<std::vector<NodeId>> users_;
   const std::vector<bool> is_result_;
   Rewriter rewriter_;
-  std::unordered_map<ValueId, ValueId> gathered_;  // by the value of the source
+  std::unordered_map<ValueId, ValueId> gathered_;                   // by the value of the source
+  std::unordered_map<ValueId, std::vector<NodeId>> late_products_;  // by the operand that is shared: their all-reduces
+  std::vector<ValueId> shares_;                                     // by the all-reduce
 };
 
 }  // namespace

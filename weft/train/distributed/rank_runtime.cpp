@@ -37,6 +37,7 @@ RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::Clu
   options.threads = threads;
   options.costs = costs;
   options.in_tree_order = in_tree_order;
+  options.overlaps = true;
   collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
 }
 
