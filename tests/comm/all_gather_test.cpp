@@ -8,7 +8,7 @@
 
 #include "tests/comm/symbolic_run.h"
 #include "weft/comm/collectives.h"
-#include "weft/comm/cost.h"
+#include "weft/comm/choose.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/tensor/tensor.h"
 

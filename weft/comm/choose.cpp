@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
+#include "weft/base/error.h"
+#include "weft/comm/schedules/all_gather.h"
 #include "weft/comm/schedules/broadcast.h"
 #include "weft/comm/schedules/reduce_scatter.h"
 
@@ -12,64 +15,124 @@ namespace {
 
 constexpr int64_t kSmallestChunkBytes = 16 << 10, kLargestChunkBytes = 4 << 20;
 constexpr double kNearEnough = 1.02;
+constexpr double kLittleMore = 1.05;       // of the link's time
 constexpr int64_t kMostActions = 200'000;  // simulated per candidate, of all members
+
+/// What chunks are of, and how many of it a member sends, or receives.
+struct Pieces {
+  int64_t elements = 0;  // 0: the algorithm has no chunks
+  int64_t per_member = 1;
+};
 
 /// What is to be chosen, as the search sees it.
 struct Question {
   int size = 1;
   std::vector<Algorithm> algorithms;
-  std::function<bool(Algorithm)> is_chunked;
-  int64_t piece = 0;              // elements that chunks are of
-  int64_t pieces_per_member = 1;  // that it sends
+  std::function<Pieces(Algorithm)> pieces;
   std::function<Schedule(Algorithm, int member, int64_t chunk)> make;
 };
 
+struct Candidate {
+  Choice choice;
+  double link_seconds = 0;      // for which it keeps the link of the busiest member
+  double compared_seconds = 0;  // behind other tensors
+};
+
 std::vector<int64_t> chunks_of(const Question& question, Algorithm algorithm, int64_t element_bytes) {
-  if (!question.is_chunked(algorithm)) return {0};
+  const Pieces pieces = question.pieces(algorithm);
+  if (pieces.elements == 0) return {0};
   std::vector<int64_t> chunks;
   for (int64_t bytes = kSmallestChunkBytes; bytes <= kLargestChunkBytes; bytes *= 4) {
-    const int64_t chunk = bytes / element_bytes, count = std::max<int64_t>(1, question.piece / chunk);
-    if (2 * count * question.pieces_per_member * question.size <= kMostActions) chunks.push_back(chunk);
+    const int64_t chunk = bytes / element_bytes, count = std::max<int64_t>(1, pieces.elements / chunk);
+    if (2 * count * pieces.per_member * question.size <= kMostActions) chunks.push_back(chunk);
     if (count == 1) break;
   }
-  if (chunks.empty()) chunks.push_back(std::max<int64_t>(question.piece, 1));
+  if (chunks.empty()) chunks.push_back(pieces.elements);
   return chunks;
 }
 
 Choice choose(const Question& question, int64_t element_bytes, const LinkCosts& link, double summed_bytes_per_second,
-              std::optional<Algorithm> only, int64_t count) {
-  const auto& candidates = question.algorithms;
-  if (only && std::find(candidates.begin(), candidates.end(), *only) == candidates.end()) only.reset();
-  Choice best{.algorithm = candidates.front(), .chunk = 0, .seconds = -1};
-  for (const Algorithm algorithm : candidates) {
+              std::optional<Algorithm> only, int64_t count, double queue_seconds = 0) {
+  const auto& algorithms = question.algorithms;
+  if (only && std::find(algorithms.begin(), algorithms.end(), *only) == algorithms.end()) only.reset();
+  LinkCosts queued = link;
+  queued.latency_seconds += queue_seconds;
+  std::vector<Candidate> candidates;
+  double least_link_seconds = std::numeric_limits<double>::infinity();
+  for (const Algorithm algorithm : algorithms) {
     if (only && algorithm != *only) continue;
     for (const int64_t chunk : chunks_of(question, algorithm, element_bytes)) {
       std::vector<Schedule> schedules;
       for (int member = 0; member < question.size; ++member)
         schedules.push_back(question.make(algorithm, member, chunk));
-      double seconds =
-          simulate(schedules, link, summed_bytes_per_second / static_cast<double>(sizeof(float)), element_bytes);
-      if (count > 1) seconds += static_cast<double>(count - 1) * busiest_seconds(schedules, link, element_bytes);
-      // Larger chunks are fewer messages, which cost more than the link's time.
-      const double enough =
-          best.algorithm == algorithm && chunk > best.chunk ? kNearEnough * best.seconds : best.seconds;
-      if (best.seconds < 0 || seconds < enough) best = {algorithm, chunk, seconds};
+      const double link_seconds = busiest_seconds(schedules, link, element_bytes);
+      const auto seconds_over = [&](const LinkCosts& costs) {
+        return simulate(schedules, costs, summed_bytes_per_second / static_cast<double>(sizeof(float)), element_bytes) +
+               static_cast<double>(count - 1) * link_seconds;
+      };
+      const double seconds = seconds_over(link);
+      candidates.push_back({.choice = {algorithm, chunk, seconds},
+                            .link_seconds = link_seconds,
+                            .compared_seconds = queue_seconds > 0 ? seconds_over(queued) : seconds});
+      least_link_seconds = std::min(least_link_seconds, link_seconds);
     }
   }
-  return best;
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (queue_seconds > 0 && candidate.link_seconds > kLittleMore * least_link_seconds) continue;
+    // Larger chunks are fewer messages, which cost more than the link's time.
+    const bool is_coarser = best != nullptr && best->choice.algorithm == candidate.choice.algorithm &&
+                            candidate.choice.chunk > best->choice.chunk;
+    if (best == nullptr || candidate.compared_seconds < (is_coarser ? kNearEnough : 1) * best->compared_seconds)
+      best = &candidate;
+  }
+  check(best != nullptr, "no algorithm for a collective");
+  return best->choice;
 }
 
 Question from_or_to_root(int size, int root, int64_t elements,
                          Schedule (*make)(Algorithm, int, int, int, int64_t, int64_t)) {
   return {.size = size,
           .algorithms = broadcast_algorithms(),
-          .is_chunked = [](Algorithm algorithm) { return algorithm != Algorithm::direct_exchange; },
-          .piece = elements,
+          .pieces = [=](Algorithm algorithm) -> Pieces {
+            return {algorithm == Algorithm::direct_exchange ? 0 : std::max<int64_t>(elements, 1), 1};
+          },
           .make = [=](Algorithm algorithm, int member,
                       int64_t chunk) { return make(algorithm, member, size, root, elements, chunk); }};
 }
 
 }  // namespace
+
+Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
+                        double summed_bytes_per_second, std::optional<Algorithm> only, int64_t count,
+                        double queue_seconds) {
+  // Sums that are rounded on their way, but not where they stay, would differ between members.
+  const bool doubling_is_exact = element_bytes == 4 || size <= 2;
+  if (only == Algorithm::recursive_doubling && !doubling_is_exact) only = Algorithm::halving_doubling;
+  std::vector<Algorithm> algorithms = all_algorithms();
+  if (!doubling_is_exact) std::erase(algorithms, Algorithm::recursive_doubling);
+  const Question question{
+      .size = size,
+      .algorithms = algorithms,
+      .pieces = [=](Algorithm algorithm) -> Pieces {
+        if (!is_chunked(algorithm)) return {};
+        if (algorithm == Algorithm::ring) return {std::max<int64_t>(elements / size, 1), int64_t{2} * size};
+        return {std::max<int64_t>(elements / 2, 1), 4};
+      },
+      .make = [=](Algorithm algorithm, int member,
+                  int64_t chunk) { return make_schedule(algorithm, member, size, elements, chunk); }};
+  return choose(question, element_bytes, link, summed_bytes_per_second, only, count, queue_seconds);
+}
+
+Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
+                     std::optional<Algorithm> only) {
+  const Question question{.size = static_cast<int>(begins.size()) - 1,
+                          .algorithms = all_gather_algorithms(),
+                          .pieces = [](Algorithm) { return Pieces{}; },
+                          .make = [&](Algorithm algorithm, int member,
+                                      int64_t) { return make_gather_schedule(algorithm, member, begins); }};
+  return choose(question, element_bytes, link, /*summed_bytes_per_second=*/4, only, 1);
+}
 
 Choice choose_reduce_scatter(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
                              double summed_bytes_per_second, std::optional<Algorithm> only) {
@@ -77,9 +140,9 @@ Choice choose_reduce_scatter(const std::vector<int64_t>& begins, int64_t element
   const Question question{
       .size = size,
       .algorithms = all_gather_algorithms(),
-      .is_chunked = [](Algorithm algorithm) { return algorithm == Algorithm::ring; },
-      .piece = begins.back() / size,
-      .pieces_per_member = size - 1,
+      .pieces = [&](Algorithm algorithm) -> Pieces {
+        return {algorithm == Algorithm::ring ? std::max<int64_t>(begins.back() / size, 1) : 0, size - 1};
+      },
       .make = [&](Algorithm algorithm, int member,
                   int64_t chunk) { return make_reduce_scatter_schedule(algorithm, member, begins, chunk); }};
   return choose(question, element_bytes, link, summed_bytes_per_second, only, 1);

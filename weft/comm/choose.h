@@ -1,4 +1,4 @@
-// Which algorithm a reduce-scatter, a broadcast or a sum at one rank takes: as in cost.h, by simulation.
+// Which algorithm a collective takes: the cheapest, by simulation (cost.h).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,25 @@
 #include "weft/comm/cost.h"
 
 namespace weft::comm {
+
+struct Choice {
+  Algorithm algorithm = Algorithm::direct_exchange;
+  int64_t chunk = 0;  // elements; 0 where the algorithm has none
+  double seconds = 0;
+};
+
+/// The cheapest for `size` members; `only` that algorithm where it is given. Of `count` all-reduces one after the
+/// other, each of so many elements, whose messages may overlap: the seconds are those of all. `queue_seconds`: for
+/// which a message waits behind what hosts have handed over for other tensors. Where there is such, the link's time is
+/// what is scarce: among the algorithms that take hardly more of it than the least, that with the fewest waits; the
+/// seconds are those without other tensors.
+Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
+                        double summed_bytes_per_second, std::optional<Algorithm> only = std::nullopt, int64_t count = 1,
+                        double queue_seconds = 0);
+
+/// Of an all-gather; `begins` as in schedules/all_gather.h. An algorithm that does not gather counts as none.
+Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
+                     std::optional<Algorithm> only = std::nullopt);
 
 /// The cheapest for hosts of which each gets the sum of its piece; `only` that algorithm where it is given and can do
 /// it. `begins` as in schedules/reduce_scatter.h.

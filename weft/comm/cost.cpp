@@ -1,13 +1,11 @@
 #include "weft/comm/cost.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <queue>
 #include <tuple>
 
 #include "weft/base/error.h"
-#include "weft/comm/schedules/all_gather.h"
 
 namespace weft::comm {
 
@@ -169,25 +167,6 @@ class Simulation {
   size_t finished_ = 0, total_ = 0;
 };
 
-constexpr int64_t kSmallestChunkBytes = 16 << 10, kLargestChunkBytes = 4 << 20;
-constexpr double kNearEnough = 1.02;
-constexpr double kLittleMore = 1.05;       // of the link's time
-constexpr int64_t kMostActions = 200'000;  // simulated per candidate, of all members
-
-std::vector<int64_t> chunks_of(Algorithm algorithm, int size, int64_t elements, int64_t element_bytes) {
-  if (!is_chunked(algorithm)) return {0};
-  std::vector<int64_t> chunks;
-  const int64_t piece = algorithm == Algorithm::ring ? elements / size : elements / 2;
-  for (int64_t bytes = kSmallestChunkBytes; bytes <= kLargestChunkBytes; bytes *= 4) {
-    const int64_t chunk = bytes / element_bytes, count = std::max<int64_t>(1, piece / chunk);
-    const int64_t actions = count * (algorithm == Algorithm::ring ? int64_t{4} * size * size : int64_t{8} * size);
-    if (actions <= kMostActions) chunks.push_back(chunk);
-    if (count == 1) break;
-  }
-  if (chunks.empty()) chunks.push_back(std::max<int64_t>(piece, 1));
-  return chunks;
-}
-
 }  // namespace
 
 double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, double summed_elements_per_second,
@@ -207,68 +186,6 @@ double busiest_seconds(const std::vector<Schedule>& schedules, const LinkCosts& 
     most = std::max({most, sends, receives});
   }
   return most;
-}
-
-Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
-                        double summed_bytes_per_second, std::optional<Algorithm> only, int64_t count,
-                        double queue_seconds) {
-  // Sums that are rounded on their way, but not where they stay, would differ between members.
-  const bool doubling_is_exact = element_bytes == 4 || size <= 2;
-  if (only == Algorithm::recursive_doubling && !doubling_is_exact) only = Algorithm::halving_doubling;
-  LinkCosts queued = link;
-  queued.latency_seconds += queue_seconds;
-  struct Candidate {
-    Choice choice;
-    double link_seconds, compared_seconds;
-  };
-  std::vector<Candidate> candidates;
-  double least_link_seconds = std::numeric_limits<double>::infinity();
-  for (const Algorithm algorithm : all_algorithms()) {
-    if (only && algorithm != *only) continue;
-    if (algorithm == Algorithm::recursive_doubling && !doubling_is_exact) continue;
-    for (const int64_t chunk : chunks_of(algorithm, size, elements, element_bytes)) {
-      std::vector<Schedule> schedules;
-      for (int member = 0; member < size; ++member)
-        schedules.push_back(make_schedule(algorithm, member, size, elements, chunk));
-      const double link_seconds = busiest_seconds(schedules, link, element_bytes);
-      const auto seconds_over = [&](const LinkCosts& costs) {
-        return simulate(schedules, costs, summed_bytes_per_second / 4, element_bytes) +
-               static_cast<double>(count - 1) * link_seconds;
-      };
-      const double seconds = seconds_over(link);
-      candidates.push_back({.choice = {algorithm, chunk, seconds},
-                            .link_seconds = link_seconds,
-                            .compared_seconds = queue_seconds > 0 ? seconds_over(queued) : seconds});
-      least_link_seconds = std::min(least_link_seconds, link_seconds);
-    }
-  }
-  const Candidate* best = nullptr;
-  for (const Candidate& candidate : candidates) {
-    if (queue_seconds > 0 && candidate.link_seconds > kLittleMore * least_link_seconds) continue;
-    // Larger chunks are fewer messages, which cost more than the link's time.
-    const bool is_coarser = best != nullptr && best->choice.algorithm == candidate.choice.algorithm &&
-                            candidate.choice.chunk > best->choice.chunk;
-    if (best == nullptr || candidate.compared_seconds < (is_coarser ? kNearEnough : 1) * best->compared_seconds)
-      best = &candidate;
-  }
-  check(best != nullptr, "no algorithm for an all-reduce");
-  return best->choice;
-}
-
-Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
-                     std::optional<Algorithm> only) {
-  const auto& candidates = all_gather_algorithms();
-  if (only && std::find(candidates.begin(), candidates.end(), *only) == candidates.end()) only.reset();
-  Choice best{.algorithm = candidates.front(), .chunk = 0, .seconds = -1};
-  for (const Algorithm algorithm : candidates) {
-    if (only && algorithm != *only) continue;
-    std::vector<Schedule> schedules;
-    for (int member = 0; member + 1 < static_cast<int>(begins.size()); ++member)
-      schedules.push_back(make_gather_schedule(algorithm, member, begins));
-    const double seconds = simulate(schedules, link, /*summed_elements_per_second=*/1, element_bytes);
-    if (best.seconds < 0 || seconds < best.seconds) best = {algorithm, 0, seconds};
-  }
-  return best;
 }
 
 }  // namespace weft::comm

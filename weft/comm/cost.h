@@ -1,11 +1,8 @@
-// What a collective will cost, before it runs: schedules are simulated over links of known latency and bandwidth, and
-// the cheapest algorithm is taken.
+// What a collective will cost, before it runs: schedules are simulated over links of known latency and bandwidth.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <vector>
 
 #include "weft/comm/schedules/schedules.h"
@@ -47,24 +44,5 @@ double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, d
 
 /// Seconds for which the busiest member sends, or receives.
 double busiest_seconds(const std::vector<Schedule>& schedules, const LinkCosts& link, int64_t element_bytes);
-
-struct Choice {
-  Algorithm algorithm = Algorithm::direct_exchange;
-  int64_t chunk = 0;  // elements; 0 where the algorithm has none
-  double seconds = 0;
-};
-
-/// The cheapest for `size` members; `only` that algorithm where it is given. Of `count` all-reduces one after the
-/// other, each of so many elements, whose messages may overlap: the seconds are those of all. `queue_seconds`: for
-/// which a message waits behind what hosts have handed over for other tensors. Where there is such, the link's time is
-/// what is scarce: among the algorithms that take hardly more of it than the least, that with the fewest waits; the
-/// seconds are those without other tensors.
-Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
-                        double summed_bytes_per_second, std::optional<Algorithm> only = std::nullopt, int64_t count = 1,
-                        double queue_seconds = 0);
-
-/// The same of an all-gather; `begins` as in schedules/all_gather.h. An algorithm that does not gather counts as none.
-Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
-                     std::optional<Algorithm> only = std::nullopt);
 
 }  // namespace weft::comm
