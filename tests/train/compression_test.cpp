@@ -4,17 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "tests/support/files_for_tests.h"
-#include "tests/train/drawn_data.h"
-#include "weft/base/files.h"
-#include "weft/comm/local/local_group.h"
+#include "tests/train/ranks_rig.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/late_multiply.h"
-#include "weft/train/checkpoint/store.h"
-#include "weft/train/run.h"
 
 namespace weft::train {
 namespace {
@@ -64,50 +57,16 @@ TEST_F(ChooseCompression, LosesNothingWhereALateMultiplyIsAsCheap) {
   EXPECT_EQ(choose(gradient({2048, 1024}), "bf16", kSlow), "bf16");
 }
 
-class Compressed : public FilesTest, public testing::WithParamInterface<const char*> {
+class Compressed : public RanksTest, public testing::WithParamInterface<const char*> {
  protected:
-  static Library library_of_images() {
-    Library library = standard_library();
-    library.add_data({.name = "drawn",
-                      .form = "drawn:",
-                      .summary = "",
-                      .open = [](const data::DataSpec&, data::Split split, const std::string&) {
-                        const data::DatasetInfo info{.name = "drawn", .sample_shape = {1, 16, 16}, .classes = 3};
-                        return std::make_unique<DrawnData>(info, split == data::Split::train ? 320 : 70, -1);
-                      }});
-    return library;
-  }
+  static Library library() { return drawn_library(drawn_images(), 320, 70); }
   static RunSpec spec_of(const std::string& method, double epochs) {
-    RunSpec spec;
-    spec.model.name = "lenet5";
-    spec.data = "drawn:";
-    spec.epochs = epochs;
-    spec.batch = 64;  // 5 steps an epoch
-    spec.threads = 1;
-    spec.loader.workers = 1;
-    spec.optimizer.learning_rate = 0.02;
+    RunSpec spec = drawn_spec("lenet5", epochs, 64, 0.02);  // 5 steps an epoch
     spec.compression = {.method = method, .tensors = "all", .rank = 2, .share = 0.05};
     resolve(spec);
     return spec;
   }
-  using Body = std::function<RunOutcome(const RunOptions& options)>;
-  static RunOutcome on_hosts(const std::vector<std::string>& hosts, const Body& body) {
-    RunOutcome first;
-    comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
-      const RunOutcome outcome = body({.ranks = &ranks});
-      if (ranks.rank() == 0) first = outcome;
-    });
-    return first;
-  }
-  std::vector<double> losses(const std::string& run) const {
-    std::ifstream lines(path(run + "/metrics.jsonl"));
-    std::vector<double> found;
-    for (std::string line; std::getline(lines, line);) {
-      const nlohmann::json record = nlohmann::json::parse(line);
-      if (record.at("kind") == "step") found.push_back(record.at("loss"));
-    }
-    return found;
-  }
+  std::vector<double> losses(const std::string& run) const { return RanksTest::losses(run, "step"); }
 };
 INSTANTIATE_TEST_SUITE_P(Methods, Compressed, testing::Values("bf16", "powersgd", "top_k", "one_bit"),
                          [](const auto& method) { return std::string(method.param); });
@@ -119,13 +78,11 @@ double last_of(const std::vector<double>& losses) {
 }
 
 TEST_P(Compressed, LearnsAsItDoesWithout) {
-  const Library library = library_of_images();
-  for (const std::string method : {"none", GetParam()})
-    on_hosts({"a", "a", "b"}, [&](const RunOptions& options) {
-      RunSpec spec = spec_of(method, 16);
-      spec.batch = 63;
-      return start_run(library, spec, path(method), options);
-    });
+  for (const std::string method : {"none", GetParam()}) {
+    RunSpec spec = spec_of(method, 16);
+    spec.batch = 63;
+    train(library(), spec, {"a", "a", "b"}, method);
+  }
   const std::vector<double> plain = losses("none"), compressed = losses(GetParam());
   ASSERT_EQ(plain.size(), compressed.size());
   const double learned = plain.front() - last_of(plain);
@@ -135,41 +92,29 @@ TEST_P(Compressed, LearnsAsItDoesWithout) {
 }
 
 TEST_P(Compressed, GoesOnFromACheckpointToTheLastBit) {
-  const Library library = library_of_images();
+  const Library data = library();
   RunSpec spec = spec_of(GetParam(), 3);
   spec.checkpoint.every_steps = 1;
-  const std::vector<std::string> hosts{"a", "b"};
-  on_hosts(hosts, [&](const RunOptions& options) { return start_run(library, spec, path("whole"), options); });
-  on_hosts(hosts, [&](const RunOptions& given) {
-    RunOptions options = given;
-    int asked = 0;
-    if (given.ranks->rank() == 1) options.stop_requested = [asked]() mutable { return ++asked > 6; };
-    return start_run(library, spec, path("cut"), options);
+  const Hosts hosts{"a", "b"};
+  train(data, spec, hosts, "whole");
+  on_ranks(hosts, [&](const RunOptions& given) {
+    return start_run(data, spec, path("cut"), given.ranks->rank() == 1 ? stopped_after(given, 6) : given);
   });
-  ASSERT_LT(losses("cut").size(), 12u);
-  on_hosts(hosts, [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); });
-  EXPECT_EQ(losses("cut"), losses("whole"));
+  ASSERT_FALSE(std::filesystem::exists(path("cut/summary.json")));
+  on_ranks(hosts, [&](const RunOptions& options) { return resume_run(data, path("cut"), 1, options); });
+  expect_same_bits("cut", "whole");
 }
 
 TEST_P(Compressed, GoesOnAloneAndOnOtherNumbersOfRanks) {
-  const Library library = library_of_images();
-  const auto cut = [&](const RunOptions& given) {
-    RunOptions options = given;
-    int asked = 0;
-    options.stop_requested = [asked]() mutable { return ++asked > 6; };
-    return start_run(library, spec_of(GetParam(), 3), path("run"), options);
-  };
-  on_hosts({"a", "b"}, cut);
-  on_hosts({"a", "a", "b", "b"}, [&](const RunOptions& given) {
-    RunOptions options = given;
-    int asked = 0;
-    options.stop_requested = [asked]() mutable { return ++asked > 3; };
-    return resume_run(library, path("run"), 1, options);
+  const Library data = library();
+  on_ranks({"a", "b"}, [&](const RunOptions& options) {
+    return start_run(data, spec_of(GetParam(), 3), path("run"), stopped_after(options, 6));
   });
-  const RunOutcome outcome = resume_run(library, path("run"), 1, {});
+  on_ranks({"a", "a", "b", "b"},
+           [&](const RunOptions& options) { return resume_run(data, path("run"), 1, stopped_after(options, 3)); });
+  const RunOutcome outcome = resume_run(data, path("run"), 1, {});
   EXPECT_TRUE(outcome.finished);
-  const std::vector<std::string> names =
-      CheckpointStore(path("run/checkpoints"), 2).read_newest([](const auto&) {})->state.names();
+  const std::vector<std::string> names = newest("run").state.names();
   EXPECT_TRUE(std::none_of(names.begin(), names.end(), is_compression_error));
 }
 

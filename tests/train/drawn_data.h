@@ -1,7 +1,9 @@
 // Samples of any kind of task, drawn from their number.
 #pragma once
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "weft/base/rng.h"
 #include "weft/data/dataset.h"
@@ -37,6 +39,16 @@ class DrawnData : public data::Dataset {
 
  private:
   int64_t samples_, spoiled_;
+};
+
+/// Whose reader takes 2 ms per sample.
+class SlowlyDrawnData : public DrawnData {
+ public:
+  using DrawnData::DrawnData;
+  void get(const data::SampleKey& key, std::span<uint8_t> sample) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    DrawnData::get(key, sample);
+  }
 };
 
 }  // namespace weft::train

@@ -1,51 +1,23 @@
 // Whole runs on several ranks, which here are threads: they are the run of one process.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
-#include <cstring>
 #include <mutex>
-#include <nlohmann/json.hpp>
-#include <thread>
 
-#include "tests/support/files_for_tests.h"
-#include "tests/train/drawn_data.h"
+#include "tests/train/ranks_rig.h"
 #include "weft/base/files.h"
-#include "weft/comm/local/local_group.h"
 #include "weft/comm/measure.h"
-#include "weft/train/checkpoint/store.h"
 #include "weft/train/distributed/together.h"
-#include "weft/train/run.h"
 
 namespace weft::train {
 namespace {
 
 constexpr int64_t kTraining = 320, kTest = 70;
 
-/// weft's library with data of that description.
 Library library_of(const data::DatasetInfo& info, int64_t training = kTraining, int64_t spoiled = -1) {
-  Library library = standard_library();
-  library.add_data({.name = "drawn",
-                    .form = "drawn:",
-                    .summary = "",
-                    .open = [=](const data::DataSpec&, data::Split split, const std::string&) {
-                      const bool trains = split == data::Split::train;
-                      return std::make_unique<DrawnData>(info, trains ? training : kTest, trains ? spoiled : -1);
-                    }});
-  return library;
+  return drawn_library(info, training, kTest, spoiled);
 }
 
-/// Whose reader takes 2 ms per sample.
-class SlowData : public DrawnData {
- public:
-  using DrawnData::DrawnData;
-  void get(const data::SampleKey& key, std::span<uint8_t> sample) const override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    DrawnData::get(key, sample);
-  }
-};
-
-data::DatasetInfo images() { return {.name = "drawn", .sample_shape = {1, 16, 16}, .classes = 3}; }
 data::DatasetInfo values() {
   return {.name = "drawn",
           .sample_shape = {5},
@@ -56,34 +28,16 @@ data::DatasetInfo values() {
           .target_shape = {1}};
 }
 
-class RunOnRanks : public FilesTest {
+class RunOnRanks : public RanksTest {
  protected:
   RunSpec spec(const std::string& model, double epochs) const {
-    RunSpec spec;
-    spec.model.name = model;
-    spec.data = "drawn:";
-    spec.epochs = epochs;
-    spec.batch = 64;  // 5 steps an epoch
-    spec.threads = 1;
-    spec.loader.workers = 1;
-    spec.optimizer.learning_rate = 0.01;
+    RunSpec spec = drawn_spec(model, epochs, 64, 0.01);  // 5 steps an epoch
     resolve(spec);
     return spec;
   }
 
-  using Body = std::function<RunOutcome(const RunOptions& options)>;
-  /// The outcome of the first rank; what the ranks throw is thrown.
-  RunOutcome on_ranks(int count, const Body& body) const {
-    if (count == 1) return body({});
-    RunOutcome first;
-    comm::run_ranks(std::vector<std::string>(static_cast<size_t>(count), "host"), [&](comm::Communicator& ranks) {
-      const RunOutcome outcome = body({.ranks = &ranks});
-      if (ranks.rank() == 0) first = outcome;
-    });
-    return first;
-  }
   /// What the ranks throw, each.
-  std::vector<std::string> errors_on_ranks(const std::vector<std::string>& hosts, const Body& body) const {
+  std::vector<std::string> errors_on_ranks(const Hosts& hosts, const Body& body) const {
     std::vector<std::string> messages(hosts.size());
     comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
       try {
@@ -93,17 +47,6 @@ class RunOnRanks : public FilesTest {
       }
     });
     return messages;
-  }
-
-  /// Records of a kind: "step" or "epoch".
-  std::vector<nlohmann::json> records(const std::string& run, const std::string& kind) const {
-    std::ifstream lines(path(run + "/metrics.jsonl"));
-    std::vector<nlohmann::json> found;
-    for (std::string line; std::getline(lines, line);) {
-      nlohmann::json record = nlohmann::json::parse(line);
-      if (record.at("kind") == kind) found.push_back(std::move(record));
-    }
-    return found;
   }
 
   void expect_same_curves(const std::string& run, const std::string& wanted) const {
@@ -121,18 +64,15 @@ class RunOnRanks : public FilesTest {
 };
 
 TEST_F(RunOnRanks, TheLossCurveIsThatOfOneProcess) {
-  const Library library = library_of(images());
-  for (const int count : {1, 2, 4})
-    on_ranks(count, [&](const RunOptions& options) {
-      return start_run(library, spec("lenet5", 10), path(std::to_string(count)), options);
-    });
+  const Library library = library_of(drawn_images());
+  for (const int count : {1, 2, 4}) train(library, spec("lenet5", 10), one_host(count), std::to_string(count));
   EXPECT_EQ(records("1", "epoch").back().at("step"), 50);
   expect_same_curves("2", "1");
   expect_same_curves("4", "1");
 }
 
 TEST_F(RunOnRanks, AccumulatedAndAugmentedBatchesToo) {
-  const Library library = library_of(images());
+  const Library library = library_of(drawn_images());
   RunSpec run = spec("lenet5", 3);
   run.batch = 32;
   run.accumulate = 2;
@@ -140,25 +80,17 @@ TEST_F(RunOnRanks, AccumulatedAndAugmentedBatchesToo) {
   run.augment.mixup = 0.4;
   run.ema.decay = 0.9;
   run.clip.norm = 1;
-  for (const int count : {1, 2})
-    on_ranks(count,
-             [&](const RunOptions& options) { return start_run(library, run, path(std::to_string(count)), options); });
+  for (const int count : {1, 2}) train(library, run, one_host(count), std::to_string(count));
   expect_same_curves("2", "1");
 }
 
 TEST_F(RunOnRanks, ARankThatKeepsTheOthersWaitingIsNamed) {
-  const Library usual = library_of(images());
-  Library slow = standard_library();
-  slow.add_data({.name = "drawn",
-                 .form = "drawn:",
-                 .summary = "",
-                 .open = [](const data::DataSpec&, data::Split split, const std::string&) {
-                   return std::make_unique<SlowData>(images(), split == data::Split::train ? kTraining : kTest);
-                 }});
+  const Library usual = library_of(drawn_images());
+  const Library slow = drawn_library<SlowlyDrawnData>(drawn_images(), kTraining, kTest);
   std::vector<std::string> notes;
   std::mutex mutex;
   // 64 ms per step: some seconds.
-  const RunOutcome outcome = on_ranks(2, [&](RunOptions options) {
+  const RunOutcome outcome = on_ranks(one_host(2), [&](RunOptions options) {
     options.note = [&](const std::string& line) {
       const std::lock_guard lock(mutex);
       notes.push_back(line);
@@ -184,9 +116,8 @@ TEST_F(RunOnRanks, ARankThatKeepsTheOthersWaitingIsNamed) {
 }
 
 TEST_F(RunOnRanks, MetricsAndSummaryAreGlobal) {
-  const Library library = library_of(images());
-  const RunOutcome outcome = on_ranks(
-      2, [&](const RunOptions& options) { return start_run(library, spec("lenet5", 2), path("run"), options); });
+  const Library library = library_of(drawn_images());
+  const RunOutcome outcome = train(library, spec("lenet5", 2), one_host(2), "run");
   EXPECT_TRUE(outcome.finished);
   EXPECT_EQ(outcome.summary.ranks, 2);
   EXPECT_EQ(outcome.summary.batch, 64);
@@ -196,22 +127,20 @@ TEST_F(RunOnRanks, MetricsAndSummaryAreGlobal) {
 }
 
 TEST_F(RunOnRanks, AStopOnOneRankIsThatOfAllAndARunGoesOnOnAnotherNumberOfRanks) {
-  const Library library = library_of(images());
+  const Library library = library_of(drawn_images());
   start_run(library, spec("lenet5", 4), path("whole"), {});
   const auto cut = [&](const RunOptions& given) {
-    RunOptions options = given;
-    int asked = 0;
-    if (given.ranks->rank() == 1) options.stop_requested = [asked]() mutable { return ++asked > 7; };
+    const RunOptions options = given.ranks->rank() == 1 ? stopped_after(given, 7) : given;
     const RunOutcome outcome = start_run(library, spec("lenet5", 4), path("cut"), options);
     EXPECT_FALSE(outcome.finished);
     EXPECT_LT(outcome.steps_done, 12);
     return outcome;
   };
-  on_ranks(2, cut);
+  on_ranks(one_host(2), cut);
   const auto go_on = [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); };
-  EXPECT_TRUE(on_ranks(4, go_on).finished);
+  EXPECT_TRUE(on_ranks(one_host(4), go_on).finished);
   expect_same_curves("cut", "whole");
-  EXPECT_TRUE(on_ranks(2, go_on).finished) << "of a finished run all get the summary";
+  EXPECT_TRUE(on_ranks(one_host(2), go_on).finished) << "of a finished run all get the summary";
 }
 
 /// Between two hosts, over links that take that long for what a step exchanges.
@@ -229,39 +158,21 @@ class RunOnSlowLinks : public RunOnRanks {
     write_atomically(run.cluster, comm::cluster_text(group.communicator(0), costs));
     return run;
   }
-  void train(const RunSpec& run, const std::string& name, int stop_after = 1000) {
-    const Library library = library_of(images());
-    comm::run_ranks({"a", "b"}, [&](comm::Communicator& ranks) {
-      int asked = 0;
-      const RunOptions options{.stop_requested = [=]() mutable { return ++asked > stop_after; }, .ranks = &ranks};
-      start_run(library, run, path(name), options);
+  void train_over(const RunSpec& run, const std::string& name, int steps = 1000) {
+    const Library library = library_of(drawn_images());
+    on_ranks({"a", "b"}, [&](const RunOptions& options) {
+      return start_run(library, run, path(name), stopped_after(options, steps));
     });
   }
   bool defers(const std::string& name) {
     return read_text(path(name + "/plan.json")).find("deferred_before") != std::string::npos;
   }
-  void expect_same_bits(const std::string& name, const std::string& wanted) {
-    const auto newest = [&](const std::string& run) {
-      return *CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {});
-    };
-    const Checkpoint one = newest(name), other = newest(wanted);
-    EXPECT_EQ(one.manifest.position.step, 15);
-    ASSERT_EQ(one.state.names(), other.state.names());
-    for (const std::string& tensor : one.state.names()) {
-      const Tensor a = one.state.plain(tensor), b = other.state.plain(tensor);
-      ASSERT_EQ(std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())), 0) << tensor;
-    }
-    const auto a = records(name, "epoch"), b = records(wanted, "epoch");
-    ASSERT_EQ(a.size(), b.size());
-    for (size_t at = 0; at < a.size(); ++at)
-      for (const char* key : {"train_loss", "test_loss", "test_accuracy"}) EXPECT_EQ(a[at].at(key), b[at].at(key));
-  }
 };
 
 /// Of a network of convolutions: large layers would gather rows over slow links, and round otherwise.
 TEST_F(RunOnSlowLinks, UpdatesThatTheNextStepDoesGiveTheSameBits) {
-  train(spec_over(1e14, "resnet9"), "fast");
-  train(spec_over(1e6, "resnet9"), "slow");
+  train_over(spec_over(1e14, "resnet9"), "fast");
+  train_over(spec_over(1e6, "resnet9"), "slow");
   EXPECT_FALSE(defers("fast"));
   EXPECT_TRUE(defers("slow"));
   expect_same_bits("slow", "fast");
@@ -269,11 +180,10 @@ TEST_F(RunOnSlowLinks, UpdatesThatTheNextStepDoesGiveTheSameBits) {
 
 TEST_F(RunOnSlowLinks, ARunThatWasStoppedGoesOnWithTheSameBits) {
   const RunSpec run = spec_over(1e6, "lenet5");
-  train(run, "whole");
-  train(run, "cut", 7);
-  const Library library = library_of(images());
-  comm::run_ranks({"a", "b"},
-                  [&](comm::Communicator& ranks) { resume_run(library, path("cut"), 1, {.ranks = &ranks}); });
+  train_over(run, "whole");
+  train_over(run, "cut", 7);
+  const Library library = library_of(drawn_images());
+  on_ranks({"a", "b"}, [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); });
   EXPECT_TRUE(defers("cut"));
   expect_same_bits("cut", "whole");
 }
@@ -290,7 +200,7 @@ TEST_F(RunOnRanks, NotANumberNamesItsRank) {
 }
 
 TEST_F(RunOnRanks, ABatchThatCannotBeDividedIsAUsersError) {
-  const Library library = library_of(images());
+  const Library library = library_of(drawn_images());
   const std::vector<std::string> errors = errors_on_ranks({"a", "b", "c"}, [&](const RunOptions& options) {
     return start_run(library, spec("lenet5", 1), path("run"), options);
   });
@@ -300,7 +210,7 @@ TEST_F(RunOnRanks, ABatchThatCannotBeDividedIsAUsersError) {
 }
 
 TEST_F(RunOnRanks, OtherDataOnOneRankAreNamed) {
-  const Library library = library_of(images()), other = library_of(images(), kTraining - 1);
+  const Library library = library_of(drawn_images()), other = library_of(drawn_images(), kTraining - 1);
   const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
     return start_run(options.ranks->rank() == 1 ? other : library, spec("lenet5", 1), path("run"), options);
   });
@@ -312,7 +222,7 @@ TEST_F(RunOnRanks, OtherDataOnOneRankAreNamed) {
 }
 
 TEST_F(RunOnRanks, DataMissingOnOneRankEndAll) {
-  const Library library = library_of(images()), without = standard_library();
+  const Library library = library_of(drawn_images()), without = standard_library();
   const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
     return start_run(options.ranks->rank() == 1 ? without : library, spec("lenet5", 1), path("run"), options);
   });
@@ -321,7 +231,7 @@ TEST_F(RunOnRanks, DataMissingOnOneRankEndAll) {
 }
 
 TEST_F(RunOnRanks, AnotherRecipeOnOneRankIsNamed) {
-  const Library library = library_of(images());
+  const Library library = library_of(drawn_images());
   const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
     RunSpec own = spec("lenet5", 1);
     own.seed = 1 + options.ranks->rank();
@@ -331,11 +241,10 @@ TEST_F(RunOnRanks, AnotherRecipeOnOneRankIsNamed) {
 }
 
 TEST_F(RunOnRanks, WhatIsDecidedByMeasuringIsTheSameOnAll) {
-  const Library library = library_of(images());
+  const Library library = library_of(drawn_images());
   RunSpec automatic = spec("lenet5", 1);
   automatic.precision = "auto";
-  const RunOutcome outcome =
-      on_ranks(2, [&](const RunOptions& given) { return start_run(library, automatic, path("run"), given); });
+  const RunOutcome outcome = train(library, automatic, one_host(2), "run");
   EXPECT_TRUE(outcome.finished);
   EXPECT_NE(outcome.summary.precision, "auto");
 }

@@ -4,83 +4,42 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "tests/support/files_for_tests.h"
-#include "tests/train/drawn_data.h"
+#include "tests/train/ranks_rig.h"
 #include "weft/base/error.h"
-#include "weft/comm/local/local_group.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
-#include "weft/train/checkpoint/store.h"
-#include "weft/train/run.h"
+#include "weft/runtime/cpu_backend.h"
 
 namespace weft::train {
 namespace {
 
-class SynchronisedNorm : public FilesTest {
+class SynchronisedNorm : public RanksTest {
  protected:
-  static Library library() {
-    const data::DatasetInfo info{.name = "drawn", .sample_shape = {3, 16, 16}, .classes = 3};
-    Library library = standard_library();
-    library.add_data({.name = "drawn",
-                      .form = "drawn:",
-                      .summary = "",
-                      .open = [=](const data::DataSpec&, data::Split split, const std::string&) {
-                        return std::make_unique<DrawnData>(info, split == data::Split::train ? 96 : 40);
-                      }});
-    return library;
-  }
-
   static RunSpec spec(const std::string& model) {
-    RunSpec spec;
-    spec.model.name = model;
-    spec.data = "drawn:";
-    spec.epochs = 2;
-    spec.batch = 16;  // 6 steps an epoch
-    spec.threads = 1;
-    spec.loader.workers = 1;
-    spec.optimizer.learning_rate = 0.01;
+    RunSpec spec = drawn_spec(model, 2, 16, 0.01);  // 6 steps an epoch
+    spec.model.options = {{"width", "8"}};
     spec.batch_norm = "synchronised";
     resolve(spec);
     return spec;
   }
-
   void train(const RunSpec& spec, int ranks, const std::string& name) const {
-    const Library data = library();
-    if (ranks == 1) {
-      start_run(data, spec, path(name), {});
-      return;
-    }
-    std::vector<std::string> hosts;
+    Hosts hosts;
     for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank % 2 == 0 ? "a" : "b");
-    comm::run_ranks(hosts, [&](comm::Communicator& group) { start_run(data, spec, path(name), {.ranks = &group}); });
+    RanksTest::train(drawn_library(drawn_images(3), 96, 40), spec, ranks == 1 ? Hosts{} : hosts, name);
   }
+  std::vector<double> losses(const std::string& run) const { return RanksTest::losses(run, "epoch"); }
 
-  std::vector<double> losses(const std::string& run) const {
-    std::ifstream lines(path(run + "/metrics.jsonl"));
-    std::vector<double> found;
-    for (std::string line; std::getline(lines, line);) {
-      const nlohmann::json record = nlohmann::json::parse(line);
-      if (record.at("kind") == "epoch") found.push_back(record.at("train_loss"));
-    }
-    return found;
-  }
   /// The largest difference of the curves.
   double distance(const std::string& run, const std::string& wanted) const {
     const std::vector<double> a = losses(run), b = losses(wanted);
-    EXPECT_EQ(a.size(), 2u);
     EXPECT_EQ(a.size(), b.size());
     double most = 0;
     for (size_t step = 0; step < b.size(); ++step) most = std::max(most, std::abs(a[step] - b[step]));
     return most;
   }
   void expect_same_statistics(const std::string& run, const std::string& wanted) const {
-    const auto state = [&](const std::string& name) {
-      return CheckpointStore(path(name + "/checkpoints"), 2).read_newest([](const std::string&) {})->state;
-    };
-    const State a = state(run), b = state(wanted);
+    const State a = newest(run).state, b = newest(wanted).state;
     int seen = 0;
     for (const std::string& name : b.names()) {
       if (name.find("running_") == std::string::npos) continue;
@@ -97,7 +56,6 @@ class SynchronisedNorm : public FilesTest {
 TEST_F(SynchronisedNorm, RanksTrainAsOneProcessWithTheWholeBatch) {
   for (const char* model : {"resnet9", "resnet18"}) {
     RunSpec run = spec(model);
-    run.model.options = {{"width", "8"}};
     const std::string name = model;
     train(run, 1, name + "1");
     for (const int ranks : {2, 4}) {
@@ -113,7 +71,6 @@ TEST_F(SynchronisedNorm, RanksTrainAsOneProcessWithTheWholeBatch) {
 
 TEST_F(SynchronisedNorm, TheFirstStepsAgreeToRounding) {
   RunSpec run = spec("resnet9");
-  run.model.options = {{"width", "8"}};
   for (const double steps : {1.0, 2.0}) {  // forward; after one update: backward
     run.epochs = steps / 6;
     const std::string name = std::to_string(steps);
@@ -122,6 +79,26 @@ TEST_F(SynchronisedNorm, TheFirstStepsAgreeToRounding) {
     const std::vector<double> a = losses(name + "four"), b = losses(name + "one");
     ASSERT_EQ(a.size(), 1u);
     EXPECT_NEAR(a[0], b[0], 5e-6 * b[0]) << steps;
+  }
+}
+
+/// In bf16 ranks differ from one process in f32 about as much as one process in bf16 does; the statistics themselves
+/// are f32, so that those of 4 parts are no worse than those of the whole.
+TEST_F(SynchronisedNorm, InBf16AsWellAsOneProcessInBf16) {
+  if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
+  RunSpec run = spec("resnet9");
+  run.epochs = 2.0 / 6;  // an update: forward and backward
+  train(run, 1, "f32");
+  run.precision = "bf16";
+  train(run, 1, "one");
+  for (const int ranks : {2, 4}) {
+    const std::string name = std::to_string(ranks);
+    train(run, ranks, name);
+    EXPECT_LT(distance(name, "f32"), std::max(2 * distance("one", "f32"), 4e-3 * losses("f32")[0])) << ranks;
+    run.batch_norm = "per_rank";
+    train(run, ranks, name + "apart");
+    EXPECT_GT(distance(name + "apart", "f32"), 3 * distance(name, "f32")) << "parts alone are told from the whole";
+    run.batch_norm = "synchronised";
   }
 }
 

@@ -3,95 +3,31 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/files_for_tests.h"
-#include "tests/train/drawn_data.h"
-#include "weft/comm/local/local_group.h"
+#include "tests/train/ranks_rig.h"
 #include "weft/runtime/cpu_backend.h"
-#include "weft/train/checkpoint/store.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
-#include "weft/train/run.h"
 
 namespace weft::train {
 namespace {
 
-using Hosts = std::vector<std::string>;
-
-class VirtualRanks : public FilesTest {
+class VirtualRanks : public RanksTest {
  protected:
-  static Library library_of(const data::DatasetInfo& info) {
-    Library library = standard_library();
-    library.add_data({.name = "drawn",
-                      .form = "drawn:",
-                      .summary = "",
-                      .open = [=](const data::DataSpec&, data::Split split, const std::string&) {
-                        return std::make_unique<DrawnData>(info, split == data::Split::train ? 192 : 70);
-                      }});
-    return library;
-  }
-  static data::DatasetInfo images(int64_t channels = 1) {
-    return {.name = "drawn", .sample_shape = {channels, 16, 16}, .classes = 3};
-  }
+  static Library library_of(const data::DatasetInfo& info) { return drawn_library(info, 192, 70); }
 
   static RunSpec spec(const std::string& model, double epochs = 4) {
-    RunSpec spec;
-    spec.model.name = model;
-    spec.data = "drawn:";
-    spec.epochs = epochs;
-    spec.batch = 64;  // 3 steps an epoch
+    RunSpec spec = drawn_spec(model, epochs, 64, 0.01);  // 3 steps an epoch
     spec.virtual_ranks = 4;
-    spec.threads = 1;
-    spec.loader.workers = 1;
     spec.evaluation.batch = 30;  // which 4 shards divide unequally
-    spec.optimizer.learning_rate = 0.01;
     resolve(spec);
     return spec;
-  }
-
-  /// On as many ranks as there are names of hosts; on none of them alone.
-  static void run(const Hosts& hosts, const std::function<void(const RunOptions&)>& body) {
-    if (hosts.empty()) return body({});
-    comm::run_ranks(hosts, [&](comm::Communicator& ranks) { body({.ranks = &ranks}); });
-  }
-
-  State weights(const std::string& run) const {
-    return CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {})->state;
-  }
-  void expect_same_bits(const std::string& run, const std::string& wanted) const {
-    const State a = weights(run), b = weights(wanted);
-    ASSERT_EQ(a.names(), b.names());
-    for (const std::string& name : b.names()) {
-      const Tensor &x = a.get(name), &y = b.get(name);
-      ASSERT_EQ(x.bytes(), y.bytes()) << name;
-      EXPECT_EQ(std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())), 0) << name << " of " << run;
-    }
-    for (const char* kind : {"step", "epoch"}) EXPECT_EQ(curve(run, kind), curve(wanted, kind)) << run;
-  }
-  /// All digits of what was recorded.
-  std::vector<std::string> curve(const std::string& run, const std::string& kind) const {
-    std::ifstream lines(path(run + "/metrics.jsonl"));
-    std::vector<std::string> found;
-    for (std::string line; std::getline(lines, line);) {
-      const nlohmann::json record = nlohmann::json::parse(line);
-      if (record.at("kind") != kind) continue;
-      std::string text;
-      for (const char* key : {"loss", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "gradient_norm"})
-        text += record.value(key, nlohmann::json()).dump() + " ";
-      found.push_back(text);
-    }
-    EXPECT_TRUE(kind == "step" || !found.empty()) << "of steps every 20th is recorded";
-    return found;
   }
 
   void expect_same_on_all(const Library& library, const RunSpec& spec, const std::vector<Hosts>& groups) {
     start_run(library, spec, path("alone"), {});
     for (size_t at = 0; at < groups.size(); ++at) {
       const std::string name = "group" + std::to_string(at);
-      run(groups[at], [&](const RunOptions& options) { start_run(library, spec, path(name), options); });
+      train(library, spec, groups[at], name);
       expect_same_bits(name, "alone");
     }
   }
@@ -106,7 +42,7 @@ class VirtualRanks : public FilesTest {
 TEST_F(VirtualRanks, TheSameBitsOnOneTwoAndFourProcessesAndAnyHosts) {
   RunSpec run = spec("lenet5", 7);
   run.clip.norm = 1;
-  expect_same_on_all(library_of(images()), run, groups());
+  expect_same_on_all(library_of(drawn_images()), run, groups());
 }
 
 TEST_F(VirtualRanks, BatchNormEmaAndAugmentation) {
@@ -116,7 +52,7 @@ TEST_F(VirtualRanks, BatchNormEmaAndAugmentation) {
   run.augment.crop_padding = 2;
   run.augment.mixup = 0.4;
   run.augment.flip = "random";
-  expect_same_on_all(library_of(images(3)), run, {{"a", "a"}, {"a", "b", "a", "b"}});
+  expect_same_on_all(library_of(drawn_images(3)), run, {{"a", "a"}, {"a", "b", "a", "b"}});
 }
 
 TEST_F(VirtualRanks, Dropout) {
@@ -125,7 +61,7 @@ TEST_F(VirtualRanks, Dropout) {
   run.model.options = {{"patch", "8"}, {"width", "16"}, {"layers", "1"}, {"heads", "2"}, {"dropout", "0.2"}};
   run.optimizer.name = "adamw";
   run.precision = "bf16";
-  expect_same_on_all(library_of(images()), run, {{"a", "a"}, {"a", "a", "b", "b"}});
+  expect_same_on_all(library_of(drawn_images()), run, {{"a", "a"}, {"a", "a", "b", "b"}});
 }
 
 TEST_F(VirtualRanks, ALossOverTheLabelsThatCount) {
@@ -149,18 +85,17 @@ TEST_F(VirtualRanks, ALossOverTheLabelsThatCount) {
 }
 
 TEST_F(VirtualRanks, CutOnFourRanksARunGoesOnOnOneOrTwo) {
-  const Library library = library_of(images());
+  const Library library = library_of(drawn_images());
   const RunSpec whole = spec("lenet5");
   start_run(library, whole, path("whole"), {});
   for (const Hosts& hosts : {Hosts{}, Hosts{"a", "b"}}) {
     const std::string name = "cut" + std::to_string(hosts.size());
-    run({"a", "a", "a", "a"}, [&](const RunOptions& given) {
-      RunOptions options = given;
-      int asked = 0;
-      if (given.ranks->rank() == 2) options.stop_requested = [asked]() mutable { return ++asked > 4; };
-      EXPECT_FALSE(start_run(library, whole, path(name), options).finished);
+    on_ranks({"a", "a", "a", "a"}, [&](const RunOptions& given) {
+      return start_run(library, whole, path(name), given.ranks->rank() == 2 ? stopped_after(given, 4) : given);
     });
-    run(hosts, [&](const RunOptions& options) { EXPECT_TRUE(resume_run(library, path(name), 0, options).finished); });
+    EXPECT_FALSE(std::filesystem::exists(path(name + "/summary.json")));
+    const auto go_on = [&](const RunOptions& options) { return resume_run(library, path(name), 0, options); };
+    EXPECT_TRUE(on_ranks(hosts, go_on).finished);
     expect_same_bits(name, "whole");
   }
 }
@@ -207,7 +142,7 @@ TEST_F(VirtualRanks, WhatCannotBeIsSaid) {
 }
 
 TEST_F(VirtualRanks, RanksThatCannotShareThemAreTold) {
-  const Library library = library_of(images());
+  const Library library = library_of(drawn_images());
   const auto message_on = [&](const Hosts& hosts) {
     std::string message;
     comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
@@ -227,11 +162,8 @@ TEST_F(VirtualRanks, RanksThatCannotShareThemAreTold) {
 }
 
 TEST_F(VirtualRanks, ThreadsAreThoseThatTheRunBeganWith) {
-  const Library library = library_of(images());
-  RunOptions options;
-  int asked = 0;
-  options.stop_requested = [&] { return ++asked > 1; };
-  EXPECT_FALSE(start_run(library, spec("lenet5"), path("run"), options).finished);
+  const Library library = library_of(drawn_images());
+  EXPECT_FALSE(start_run(library, spec("lenet5"), path("run"), stopped_after({}, 1)).finished);
   EXPECT_THROW(resume_run(library, path("run"), 2, {}), Error);
   EXPECT_TRUE(resume_run(library, path("run"), 1, {}).finished);
 }
