@@ -4,68 +4,32 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "tests/support/files_for_tests.h"
-#include "tests/train/drawn_data.h"
+#include "tests/train/ranks_rig.h"
 #include "weft/base/error.h"
-#include "weft/comm/local/local_group.h"
 #include "weft/compile/compile.h"
-#include "weft/train/checkpoint/store.h"
-#include "weft/train/run.h"
 #include "weft/train/step.h"
 
 namespace weft::train {
 namespace {
 
-class LocalSteps : public FilesTest {
+class LocalSteps : public RanksTest {
  protected:
-  static Library library() {
-    const data::DatasetInfo info{.name = "drawn", .sample_shape = {1, 16, 16}, .classes = 3};
-    Library library = standard_library();
-    library.add_data({.name = "drawn",
-                      .form = "drawn:",
-                      .summary = "",
-                      .open = [=](const data::DataSpec&, data::Split split, const std::string&) {
-                        return std::make_unique<DrawnData>(info, split == data::Split::train ? 320 : 40);
-                      }});
-    return library;
-  }
+  static Library library() { return drawn_library(drawn_images(), 320, 40); }
   static RunSpec spec(int64_t period, double epochs = 2) {
-    RunSpec spec;
-    spec.model.name = "lenet5";
-    spec.data = "drawn:";
-    spec.epochs = epochs;
-    spec.batch = 32;  // 10 steps an epoch
-    spec.threads = 1;
-    spec.loader.workers = 1;
-    spec.optimizer.learning_rate = 0.02;
+    RunSpec spec = drawn_spec("lenet5", epochs, 32, 0.02);  // 10 steps an epoch
     spec.averaging.period = period;
     resolve(spec);
     return spec;
   }
-  using Body = std::function<void(const RunOptions&)>;
-  static void on_ranks(int count, const Body& body) {
-    comm::run_ranks(std::vector<std::string>(static_cast<size_t>(count), "host"),
-                    [&](comm::Communicator& ranks) { body({.ranks = &ranks}); });
-  }
   void train(const RunSpec& spec, int ranks, const std::string& name) const {
-    const Library data = library();
-    on_ranks(ranks, [&](const RunOptions& options) { start_run(data, spec, path(name), options); });
+    RanksTest::train(library(), spec, one_host(ranks), name);
   }
+  /// Of steps and epochs.
   std::vector<double> losses(const std::string& run) const {
-    std::ifstream lines(path(run + "/metrics.jsonl"));
-    std::vector<double> found;
-    for (std::string line; std::getline(lines, line);) {
-      const nlohmann::json record = nlohmann::json::parse(line);
-      found.push_back(record.at(record.at("kind") == "step" ? "loss" : "train_loss"));
-    }
+    std::vector<double> found = RanksTest::losses(run, "step");
+    for (const double loss : RanksTest::losses(run, "epoch")) found.push_back(loss);
     return found;
-  }
-  Checkpoint newest(const std::string& run) const {
-    return *CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {});
   }
 };
 
@@ -95,21 +59,13 @@ TEST_F(LocalSteps, ARunThatWasCutGoesOnFromAMean) {
   run.averaging.slow_momentum = 0.5;
   run.averaging.adaptive = true;
   train(run, 2, "whole");
-  on_ranks(2, [&](const RunOptions& given) {
-    RunOptions options = given;
-    if (given.ranks->rank() == 1) options.stop_requested = [asked = 0]() mutable { return ++asked > 5; };
-    const RunOutcome outcome = start_run(data, run, path("cut"), options);
-    EXPECT_FALSE(outcome.finished);
+  const RunOutcome cut = on_ranks(one_host(2), [&](const RunOptions& given) {
+    return start_run(data, run, path("cut"), given.ranks->rank() == 1 ? stopped_after(given, 5) : given);
   });
-  on_ranks(2, [&](const RunOptions& options) { EXPECT_TRUE(resume_run(data, path("cut"), 1, options).finished); });
-  EXPECT_EQ(losses("cut"), losses("whole"));
-  const Checkpoint a = newest("cut"), b = newest("whole");
-  EXPECT_EQ(a.manifest.position.averaging, b.manifest.position.averaging);
-  for (const std::string& name : b.state.names())
-    EXPECT_EQ(
-        std::memcmp(a.state.get(name).data(), b.state.get(name).data(), static_cast<size_t>(b.state.get(name).bytes())),
-        0)
-        << name;
+  EXPECT_FALSE(cut.finished);
+  const auto go_on = [&](const RunOptions& options) { return resume_run(data, path("cut"), 1, options); };
+  EXPECT_TRUE(on_ranks(one_host(2), go_on).finished);
+  expect_same_bits("cut", "whole");
 }
 
 /// One mean of one rank, whose weights are the mean: what is left is the slow momentum.
@@ -151,6 +107,24 @@ TEST_F(LocalSteps, AnAdaptivePeriodShrinksWithTheLoss) {
   EXPECT_EQ(adapted_period({.period = 16}, {.first_loss = 2, .period = 16}, 0.1), 16) << "not adaptive";
 }
 
+TEST_F(LocalSteps, ARankThatKeepsTheOthersWaitingIsNamedAndItsTimeCounts) {
+  const Library usual = library(), slow = drawn_library<SlowlyDrawnData>(drawn_images(), 320, 40);
+  RunSpec run = spec(8, 30);
+  run.evaluation.every_epochs = 0;
+  const RunOutcome outcome = on_ranks(one_host(2), [&](const RunOptions& options) {
+    return start_run(options.ranks->rank() == 1 ? slow : usual, run, path("run"), options);
+  });
+  const auto named = records("run", "rank_pace");
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].at("rank"), 1);
+  EXPECT_EQ(named[0].at("is_slow"), true);
+  const std::vector<double>& means = outcome.summary.rank_step_seconds;
+  ASSERT_EQ(means.size(), 2u);
+  EXPECT_GT(means[1], 2 * means[0]);
+  // The first rank's steps, with its waits at each mean, take as long as the other's.
+  EXPECT_GT(outcome.summary.step_seconds / static_cast<double>(outcome.summary.steps), 0.8 * means[1]);
+}
+
 void expect_refused(RunSpec spec, const std::string& message) {
   try {
     resolve(spec);
@@ -180,11 +154,11 @@ TEST_F(LocalSteps, ALossThatIsNotFiniteEndsAllRanksAtTheNextMean) {
   RunSpec run = spec(4);
   run.optimizer.learning_rate = 1e6;
   std::vector<std::string> messages(2);
-  on_ranks(2, [&](const RunOptions& options) {
+  comm::run_ranks(one_host(2), [&](comm::Communicator& ranks) {
     try {
-      start_run(data, run, path("run"), options);
+      start_run(data, run, path("run"), {.ranks = &ranks});
     } catch (const Error& error) {
-      messages[static_cast<size_t>(options.ranks->rank())] = error.what();
+      messages[static_cast<size_t>(ranks.rank())] = error.what();
     }
   });
   EXPECT_EQ(messages[0].find("the loss became "), 0u) << messages[0];

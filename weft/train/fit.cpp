@@ -247,19 +247,29 @@ class Loop {
 
   /// Of ranks that trained apart: what happened, and one state for all. Whether a stop was requested.
   bool end_round(const Stage& stage, Executor& executor) {
-    const bool stop = round_.agree(hooks_.stop_requested && hooks_.stop_requested());
+    const double begin = now();
+    const Round::Wishes wishes =
+        round_.agree({.stop = hooks_.stop_requested && hooks_.stop_requested(), .exchange = step_times_.is_due()});
+    average(stage);
+    executor.bind_state(in_.state);
+    const double seconds = now() - begin;
+    at_.epoch_seconds += seconds;
+    at_.step_seconds += seconds;
     if (at_.averaging.first_loss == 0) at_.averaging.first_loss = round_.loss();
     for (const Round::Step& step : round_.steps()) tell(step.metrics, step.correct, /*is_skipped=*/false);
+    consensus_.begin_anew();
+    round_.begin_anew();
+    if (!wishes.stop && wishes.exchange) exchange_times();
+    return wishes.stop;
+  }
+
+  void average(const Stage& stage) {
     Executor& averaging = in_.averaging->executor(stage.shape());
     averaging.bind_state(in_.state);
     const double rate = round_.rate();
     if (averaging.has_scalar(kRoundRate)) averaging.set_scalar(kRoundRate, rate);
     if (averaging.has_scalar(kInverseRoundRate)) averaging.set_scalar(kInverseRoundRate, rate > 0 ? 1 / rate : 0);
     averaging.run();
-    executor.bind_state(in_.state);
-    consensus_.begin_anew();
-    round_.begin_anew();
-    return stop;
   }
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.

@@ -97,19 +97,20 @@ int64_t adapted_period(const AveragingSpec& spec, const AveragingState& state, d
   return std::clamp<int64_t>(next, 1, spec.period);
 }
 
-bool Round::agree(bool asked) {
-  if (ranks_ == nullptr) return asked;
-  std::vector<double> numbers{asked ? 1.0 : 0.0};
+Round::Wishes Round::agree(const Wishes& own) {
+  if (ranks_ == nullptr) return own;
+  std::vector<double> numbers{own.stop ? 1.0 : 0.0, own.exchange ? 1.0 : 0.0};
+  const size_t begin = numbers.size();
   for (const Step& step : steps_) {
     numbers.push_back(step.metrics.loss);
     numbers.push_back(step.correct);
   }
   comm::all_reduce_sum(*ranks_, numbers, "losses since the last mean of the weights");
   for (size_t at = 0; at < steps_.size(); ++at) {
-    steps_[at].metrics.loss = numbers[2 * at + 1] / ranks_->size();
-    steps_[at].correct = numbers[2 * at + 2];
+    steps_[at].metrics.loss = numbers[begin + 2 * at] / ranks_->size();
+    steps_[at].correct = numbers[begin + 2 * at + 1];
   }
-  return numbers[0] > 0;
+  return {.stop = numbers[0] > 0, .exchange = numbers[1] > 0};
 }
 
 double Round::loss() const {

@@ -48,9 +48,13 @@ class Round {
   void reserve(int64_t steps) { steps_.reserve(static_cast<size_t>(steps)); }
   void add(const Step& step) { steps_.push_back(step); }
   int64_t size() const { return static_cast<int64_t>(steps_.size()); }
-  /// Makes losses and right answers those of all ranks, which all call it; `asked`: whether this one was asked to stop.
-  /// Returns whether any was.
-  bool agree(bool asked);
+  /// What a rank wants to happen after the round.
+  struct Wishes {
+    bool stop = false;      // it was asked to
+    bool exchange = false;  // of the times of steps
+  };
+  /// Makes losses and right answers those of all ranks, which all call it. Returns what any of them wants.
+  Wishes agree(const Wishes& own);
   const std::vector<Step>& steps() const { return steps_; }
   /// The mean of the losses; the largest rate.
   double loss() const;
