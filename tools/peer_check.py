@@ -180,22 +180,32 @@ def train_peer(case, model, batches, dtype, autocast=False):
     return losses, gradients
 
 
-def train_weft(arguments, case, directory):
+def run_weft(arguments, case, directory, launcher=(), settings=()):
+    """What `weft check-steps` writes, started by the launcher, of the exchanged files: tensors by name."""
     import safetensors_numpy
 
     name, shape, classes, _, learning_rate, options = case
     out = directory / "weft.safetensors"
-    command = [arguments.weft, "check-steps", name, "--input", ",".join(map(str, shape)), "--classes", str(classes)]
+    command = [*launcher, arguments.weft, "check-steps", name, "--input", ",".join(map(str, shape)), "--classes", str(classes)]
     command += ["--weights", directory / "weights.safetensors", "--batches", directory / "batches.safetensors"]
     command += ["--steps", str(arguments.steps), "--learning-rate", str(learning_rate), "--momentum", str(MOMENTUM)]
     command += ["--weight-decay", str(WEIGHT_DECAY), "--threads", str(arguments.threads)]
     command += ["--out", out]
-    for key, value in [*((f"model.{key}", value) for key, value in options.items()), ("precision", arguments.precision)]:
+    assignments = [*((f"model.{key}", value) for key, value in options.items()), ("precision", arguments.precision)]
+    for key, value in [*assignments, *settings]:
         command += ["--set", f"{key}={value}"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    tensors = safetensors_numpy.read(out)
-    gradients = {key[len("gradient.") :]: value for key, value in tensors.items() if key.startswith("gradient.")}
-    return tensors["losses"], gradients
+    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
+    return safetensors_numpy.read(out)
+
+
+def named(tensors, kind):
+    """Of what weft writes, the gradients or the final tensors by the names of parameters."""
+    return {key[len(kind) + 1 :]: value for key, value in tensors.items() if key.startswith(f"{kind}.")}
+
+
+def train_weft(arguments, case, directory):
+    tensors = run_weft(arguments, case, directory)
+    return tensors["losses"], named(tensors, "gradient")
 
 
 def gradient_errors(gradients, exact):

@@ -1,17 +1,23 @@
 // weft check-steps (for developers): trains a few steps from given weights on given batches and writes what came out,
-// so that another program that does the same can be compared number by number.
+// so that another program that does the same can be compared number by number. Under mpirun each rank takes its rows of
+// the batches.
 //   WEIGHTS  safetensors with every parameter by name
 //   BATCHES  safetensors with step.K.image (f32) or step.K.tokens (i32), and step.K.labels (i32), K from 0
 //   OUT      safetensors with losses f32[steps], gradient.NAME of step 0 and final.NAME after the last step
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
+#include "weft/cli/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/interchange/safetensors/parameters.h"
 #include "weft/tensor/safetensors.h"
 #include "weft/train/compile_options.h"
+#include "weft/train/data_parallel.h"
+#include "weft/train/distributed/rank_runtime.h"
+#include "weft/train/distributed/together.h"
 #include "weft/train/step.h"
 #include "weft/train/step_cache.h"
 
@@ -26,20 +32,45 @@ struct CheckOptions {
   double learning_rate = 0.01, momentum = 0.9, weight_decay = 0;
 };
 
-/// The tensor of one step for a batch input of the graph, which it must fit.
+/// The tensor of one step for a batch input of the graph, whose rows are one of so many equal parts of it.
 const Tensor& batch_tensor(const SafetensorsFile& file, const CheckOptions& options, int64_t step, const Graph& graph,
-                           const GraphInput& input) {
+                           const GraphInput& input, int parts) {
   const std::string name = fmt::format("step.{}.{}", step, input.name);
   const auto found = file.tensors.find(name);
   if (found == file.tensors.end()) fail(ErrorKind::data, "'{}' has no tensor '{}'", options.batches, name);
   const TensorType& type = graph.type(input.value);
   const Tensor& tensor = found->second;
   // Labels of sequences may come as [N,T]; in memory they are the same.
-  if (tensor.dtype() != type.dtype || tensor.elements() != type.elements())
-    fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}", options.batches, name, to_string(tensor.type()),
-         to_string(type));
+  if (tensor.dtype() != type.dtype || tensor.elements() != parts * type.elements())
+    fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}{}", options.batches, name, to_string(tensor.type()),
+         to_string(type), parts > 1 ? fmt::format(" on each of {} ranks", parts) : "");
   return tensor;
 }
+
+/// The files, and what to train as it follows from them.
+struct Checked {
+  Checked(const train::Library& library, CheckOptions given, int ranks) : options(std::move(given)) {
+    options.choice.set.insert(options.choice.set.begin(),
+                              {fmt::format("optimizer.learning_rate={}", options.learning_rate),
+                               fmt::format("optimizer.momentum={}", options.momentum),
+                               fmt::format("optimizer.weight_decay={}", options.weight_decay)});
+    batches = read_safetensors(options.batches);
+    const auto first = batches.tensors.find("step.0.labels");
+    const auto first_input =
+        batches.tensors.find(batches.tensors.contains("step.0.image") ? "step.0.image" : "step.0.tokens");
+    if (first == batches.tensors.end() || first_input == batches.tensors.end())
+      fail(ErrorKind::data, "'{}' has no 'step.0.labels' with 'step.0.image' or 'step.0.tokens'", options.batches);
+    options.choice.batch = first_input->second.shape()[0];
+    spec = spec_of(options.choice, 1);
+    spec.batch = batch_of_rank(spec.batch, ranks, "a batch of");
+    input = input_of(library, options.choice, spec.batch);
+  }
+
+  CheckOptions options;
+  SafetensorsFile batches;
+  train::RunSpec spec;
+  models::ModelInput input;
+};
 
 State state_from(const CheckOptions& options, const train::TrainingStep& step, uint64_t seed) {
   State state = train::initial_state(step, seed);
@@ -50,25 +81,31 @@ State state_from(const CheckOptions& options, const train::TrainingStep& step, u
   return state;
 }
 
-int check_command(const train::Library& library, CheckOptions options) {
-  options.choice.set.insert(options.choice.set.begin(),
-                            {fmt::format("optimizer.learning_rate={}", options.learning_rate),
-                             fmt::format("optimizer.momentum={}", options.momentum),
-                             fmt::format("optimizer.weight_decay={}", options.weight_decay)});
-  const SafetensorsFile batches = read_safetensors(options.batches);
-  const auto first = batches.tensors.find("step.0.labels");
-  const auto first_input =
-      batches.tensors.find(batches.tensors.contains("step.0.image") ? "step.0.image" : "step.0.tokens");
-  if (first == batches.tensors.end() || first_input == batches.tensors.end())
-    fail(ErrorKind::data, "'{}' has no 'step.0.labels' with 'step.0.image' or 'step.0.tokens'", options.batches);
-  options.choice.batch = first_input->second.shape()[0];
-  const train::RunSpec spec = spec_of(options.choice, 1);
-  const CpuBackend backend(static_cast<int>(spec.threads), library.kernels);
-  const train::TrainingStep step = train::build_training_step(
-      library, spec, input_of(library, options.choice, spec.batch), {.gradient_outputs = true});
-  State state = state_from(options, step, static_cast<uint64_t>(spec.seed));
-  train::StepCache steps([&](const train::StepShape&) { return step.graph; }, backend,
-                         train::compile_options(spec, backend));
+int check_command(const train::Library& library, const CheckOptions& given, comm::Communicator* ranks) {
+  const int parts = train::number_of(ranks), part = train::rank_of(ranks);
+  std::optional<Checked> checked;
+  train::together(ranks, "batches", [&] { checked.emplace(library, given, parts); });
+  const CheckOptions& options = checked->options;
+  const SafetensorsFile& batches = checked->batches;
+  const train::RunSpec& spec = checked->spec;
+  const train::RankRuntime runtime(ranks, static_cast<int>(spec.threads), train::agreed_costs(ranks, spec.cluster));
+  const CpuBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels));
+  CompileOptions compile_options = train::compile_options(spec, backend);
+  compile_options.ranks = runtime.costs();
+  const std::shared_ptr<Arena> arena = runtime.make_arena();
+  std::optional<train::TrainingStep> step;
+  train::StepCache steps([&](const train::StepShape&) { return step->graph; }, backend, compile_options, arena);
+  State state;
+  train::together(ranks, "training step", [&] {
+    step = train::build_training_step(library, spec, checked->input,
+                                      {.gradient_outputs = true, .ranks = parts, .costs = runtime.costs()});
+    state = state_from(options, *step, static_cast<uint64_t>(spec.seed));
+    const Graph& graph = steps.compiled(spec.batch).graph;
+    for (int64_t index = 0; index < options.steps; ++index)
+      for (const GraphInput& wanted : graph.inputs())
+        if (wanted.kind == InputKind::batch) batch_tensor(batches, options, index, graph, wanted, parts);
+  });
+  arena->reserve(steps.arena_bytes());
   Executor& executor = steps.executor(spec.batch);
   executor.bind_state(state);
   const Graph& graph = steps.compiled(spec.batch).graph;
@@ -76,12 +113,15 @@ int check_command(const train::Library& library, CheckOptions options) {
   SafetensorsFile out;
   Tensor losses(DType::f32, Shape{options.steps});
   for (int64_t index = 0; index < options.steps; ++index) {
-    for (const GraphInput& input : graph.inputs())
-      if (input.kind == InputKind::batch)
-        executor.bind_batch(input.name, batch_tensor(batches, options, index, graph, input).data());
+    for (const GraphInput& wanted : graph.inputs())
+      if (wanted.kind == InputKind::batch)
+        executor.bind_batch(wanted.name,
+                            batch_tensor(batches, options, index, graph, wanted, parts).data_as<std::byte>() +
+                                part * graph.type(wanted.value).bytes());
     executor.set_scalar("learning_rate", spec.optimizer.learning_rate);
     if (executor.has_scalar("seed")) executor.set_scalar("seed", static_cast<double>(spec.seed));
     if (executor.has_scalar("step")) executor.set_scalar("step", static_cast<double>(index));
+    if (executor.has_scalar(train::kStop)) executor.set_scalar(train::kStop, 0);
     executor.run();
     losses.data_as<float>()[index] = executor.scalar_output("loss");
     if (index == 0)
@@ -89,9 +129,9 @@ int check_command(const train::Library& library, CheckOptions options) {
         if (output.name.starts_with("gradient.")) out.tensors.emplace(output.name, executor.output(output.name));
   }
   out.tensors.emplace("losses", std::move(losses));
-  for (const models::ParameterSpec& parameter : step.parameters)
+  for (const models::ParameterSpec& parameter : step->parameters)
     out.tensors.emplace("final." + parameter.name, state.plain(parameter.name));
-  write_safetensors(options.out, out);
+  if (train::is_first(ranks)) write_safetensors(options.out, out);
   return 0;
 }
 
@@ -113,8 +153,11 @@ void add_check_steps(CLI::App& app, Action& action, const train::Library& librar
   command->add_option("--threads", options->choice.threads, "Default: all cores");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   command->add_option("--out", options->out, "safetensors to write")->required();
-  command->callback(
-      [options, &action, &library] { action = [options, &library] { return check_command(library, *options); }; });
+  command->callback([options, &action, &library] {
+    action = [options, &library] {
+      return on_launched_ranks([&](comm::Communicator* ranks) { return check_command(library, *options, ranks); });
+    };
+  });
 }
 
 }  // namespace weft::cli
