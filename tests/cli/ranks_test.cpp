@@ -1,5 +1,6 @@
 // Several processes under mpirun train as one.
 #include <cmath>
+#include <map>
 
 #include "tests/cli/run_files.h"
 
@@ -39,6 +40,55 @@ class Ranks : public RunTest {
       if (words.starts_with(std::string(WEFT_PROGRAM) + '\0' + "train")) found.push_back(std::stoi(name));
     }
     return found;
+  }
+  /// By rank, of those processes.
+  std::map<int, pid_t> ranks_training() const {
+    const std::string variable = "OMPI_COMM_WORLD_RANK=";
+    std::map<int, pid_t> found;
+    for (const pid_t process : training_processes()) {
+      std::istringstream variables(read_all("/proc/" + std::to_string(process) + "/environ"));
+      for (std::string text; std::getline(variables, text, '\0');)
+        if (text.starts_with(variable)) found[std::stoi(text.substr(variable.size()))] = process;
+    }
+    return found;
+  }
+  /// Trains on two ranks, of which the second one is stopped for three quarters of the time, until it is named: a share
+  /// that stays what it is however busy the machine is.
+  void expect_named_where_it_is_slow(const std::vector<std::string>& more) {
+    write_idx("train", 320, 16);
+    write_idx("test", 72, 16);
+    std::vector<std::string> train = lenet("r", "1000000");
+    train.insert(train.end(), {"--set", "evaluation.every_epochs=0", "--set", "checkpoint.every_epochs=0"});
+    train.insert(train.end(), more.begin(), more.end());
+    Process process(train, directory_, -1, mpirun(2));
+    const auto now = std::chrono::steady_clock::now;
+    const auto begin = now();
+    const auto metrics = [&] { return read_all(path("r") / "metrics.jsonl"); };
+    while (!process.has_ended() && metrics().empty() && now() - begin < std::chrono::seconds(60))
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::map<int, pid_t> ranks = ranks_training();
+    ASSERT_EQ(ranks.size(), 2u) << read_all(path(".stderr"));
+    bool is_named = false;
+    while (!is_named && !process.has_ended() && now() - begin < std::chrono::seconds(120)) {
+      for (int time = 0; time < 10; ++time) {
+        kill(ranks.at(1), SIGSTOP);
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        kill(ranks.at(1), SIGCONT);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+      is_named = metrics().find("rank_pace") != std::string::npos;
+    }
+    kill(ranks.at(0), SIGTERM);
+    const Outcome outcome = process.wait();
+    ASSERT_TRUE(is_named) << outcome.err;
+    const std::string text = metrics();
+    const size_t line = text.rfind('\n', text.find("rank_pace")) + 1;
+    const auto record = nlohmann::json::parse(text.substr(line, text.find('\n', line) - line));
+    EXPECT_EQ(record["rank"], 1) << record;
+    EXPECT_EQ(record["is_slow"], true) << record;
+    EXPECT_GT(record["own_seconds"].get<double>(), 1.3 * record["others_seconds"].get<double>()) << record;
+    EXPECT_EQ(count_of(outcome.err, "weft: rank 1 on host '"), 1) << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, " times as long per step as the others ("), 1) << outcome.err;
   }
   static int count_of(const std::string& text, const std::string& part) {
     int count = 0;
@@ -155,6 +205,42 @@ TEST_F(Ranks, AUsersErrorIsSaidOnce) {
   EXPECT_FALSE(fs::exists(path("r")));
 }
 
+TEST_F(Ranks, AUsersErrorIsSaidOnceByWhateverComputes) {
+  std::vector<std::string> odd = tiny_run("r");
+  *std::find(odd.begin(), odd.end(), "32") = "33";
+  ASSERT_EQ(weft(odd).code, 0);
+  const auto expect_once = [&](const std::vector<std::string>& arguments, int code, const std::string& part) {
+    const Outcome outcome = weft_on(2, arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, "weft: "), 1) << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, "weft: " + part), 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  };
+  expect_once({"bench", "mlp", "--batch", "33"}, 2, "--batch 33 cannot be shared by 2 ranks alike; try --batch 34");
+  expect_once({"bench", "nonesuch"}, 2, "there is no model 'nonesuch'");
+  expect_once({"bench", "mlp", "--batch", "32", "--set", "cluster=nowhere.toml"}, 1, "cannot open 'nowhere.toml'");
+  expect_once({"bench", "mlp", "--batch", "32", "--without", "nonesuch"}, 2, "there is no pass 'nonesuch'");
+  expect_once({"explain", "nowhere"}, 2, "there is no run directory 'nowhere'");
+  expect_once({"explain", "r"}, 2, "batch 33 cannot be shared by 2 ranks alike");
+  expect_once({"explain", "r", "--batch", "32", "--memory-limit", "1KB"}, 2, "memory_limit = 1KB: ");
+}
+
+TEST_F(Ranks, KernelsAreMeasuredByTheFirstAlone) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"bench", "lenet5", "--batch", "32", "--seconds", "0"},
+        std::vector<std::string>{"explain", "r", "--steps", "1"}}) {
+    std::vector<std::string> launcher = mpirun(2), words = arguments;
+    launcher.insert(launcher.begin(), "WEFT_CACHE_DIR=" + path("cache-" + arguments[0]).string());
+    words.insert(words.end(), {"--autotune", "measure", "--threads", "1"});
+    const Outcome outcome = Process(words, directory_, -1, launcher).wait();
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, "weft: measured the kernels of "), 1) << outcome.err;
+    const auto files = fs::directory_iterator(path("cache-" + arguments[0]));
+    EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+  }
+}
+
 TEST_F(Ranks, WhatFailsOnOneOfThemNamesItAndEndsAll) {
   std::vector<std::string> arguments = tiny_run("r"), other = arguments;
   *std::find(other.begin(), other.end(), data()) = "idx:missing,train-labels";
@@ -166,6 +252,12 @@ TEST_F(Ranks, WhatFailsOnOneOfThemNamesItAndEndsAll) {
   EXPECT_EQ(count_of(outcome.err, "weft: rank 1 on host '"), 1) << outcome.err;
   EXPECT_NE(outcome.err.find("missing"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(path("r")));
+}
+
+TEST_F(Ranks, OneThatKeepsTheOthersWaitingIsNamed) { expect_named_where_it_is_slow({}); }
+
+TEST_F(Ranks, OneThatKeepsTheOthersWaitingIsNamedWhereTheyAverageTheirWeights) {
+  expect_named_where_it_is_slow({"--set", "averaging.period=4"});
 }
 
 // As where the link to another host is cut: this host's ranks end, and mpirun waits for the others for ever.

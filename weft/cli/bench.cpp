@@ -10,20 +10,16 @@
 #include "weft/cli/command.h"
 #include "weft/cli/launched_ranks.h"
 #include "weft/cli/options.h"
-#include "weft/cli/synthetic.h"
+#include "weft/cli/planned_step.h"
 #include "weft/cli/work_report.h"
 #include "weft/graph/collective.h"
 #include "weft/plan/counted_work.h"
 #include "weft/runtime/onednn/isa.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/autotune.h"
-#include "weft/train/compile_options.h"
 #include "weft/train/data_parallel.h"
-#include "weft/train/distributed/rank_runtime.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/process_memory.h"
-#include "weft/train/step.h"
-#include "weft/train/step_cache.h"
 #include "weft/train/virtual_ranks.h"
 
 namespace weft::cli {
@@ -50,7 +46,8 @@ double median(std::vector<double> values) {
 
 /// At least kFewestSteps steps, then as many as fit into `seconds`. Ranks end with the step in which the first of them
 /// wants to, which the step tells all of them.
-std::vector<double> time_steps(SyntheticStep& step, Executor& executor, double seconds) {
+std::vector<double> time_steps(RunningStep& step, double seconds) {
+  Executor& executor = step.last();
   const bool agrees = executor.has_scalar(train::kStop);
   for (int warmup = 0; warmup < kWarmupSteps; ++warmup) step.run();
   std::vector<double> times;
@@ -64,7 +61,7 @@ std::vector<double> time_steps(SyntheticStep& step, Executor& executor, double s
     spent += times.back();
     stops = agrees ? executor.scalar_output(train::kStop) > 0 : spent >= seconds && times.size() >= kFewestSteps;
   }
-  executor.finish();
+  step.finish();
   return times;
 }
 
@@ -107,6 +104,7 @@ struct Benched {
   const train::RunSpec& spec;
   const models::ModelInput& input;
   const CompiledStep& compiled;
+  int64_t batch = 1;    // of all ranks
   int64_t batches = 1;  // per step
   int ranks = 1;
   bool forward = false;
@@ -117,8 +115,8 @@ struct Benched {
 
   std::string title() const {
     return fmt::format("{} {} {}, {}batch {}, {}, {}{} threads", spec.model.name, to_string(Shape(input.shape)),
-                       forward ? "forward" : "training", batches > 1 ? fmt::format("{} times ", batches) : "",
-                       spec.batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", spec.threads);
+                       forward ? "forward" : "training", batches > 1 ? fmt::format("{} times ", batches) : "", batch,
+                       spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", spec.threads);
   }
   nlohmann::ordered_json json() const {
     auto passes = nlohmann::ordered_json::array();
@@ -129,7 +127,7 @@ struct Benched {
                         {"nodes_after", pass.nodes_after}});
     return {{"model", spec.model.name},
             {"input", input.shape},
-            {"batch", spec.batch},
+            {"batch", batch},
             {"batches_per_step", batches},
             {"precision", spec.precision},
             {"ranks", ranks},
@@ -169,82 +167,71 @@ int print_plan(const Benched& benched, bool json) {
   return 0;
 }
 
+StepChoice choose_step(const train::Library& library, const BenchOptions& options, comm::Communicator* communicator,
+                       const train::Note& note) {
+  const int ranks = train::number_of(communicator);
+  train::RunSpec spec = spec_of(library, options.choice, 16);
+  ModelChoice of_model = options.choice;
+  of_model.model = spec.model.name;
+  train::place_of(spec, communicator);  // what cannot be is said first
+  const int64_t shards = train::shards_of_rank(spec, ranks);
+  spec.batch = batch_of_rank(spec.batch / shards, ranks, "--batch");
+  const train::Autotune autotune = train::parse_autotune(options.autotune);
+  return {.spec = spec,
+          .input = input_of(library, of_model, spec.batch),
+          .batches = options.forward ? 1 : std::max(shards, spec.accumulate),
+          .forward = options.forward,
+          .without = options.without,
+          .bucket_bytes = bucket_bytes_of(options.bucket),
+          .tuning = [=](int64_t threads) { return train::tuning_of(autotune, threads, note); },
+          .limit = [spec](train::StepCache& steps,
+                          int64_t other_bytes) { train::keep_to_memory_limit(steps, spec, other_bytes); },
+          .where_too_large = "choose a smaller --batch or --input"};
+}
+
+/// Of all that a step of this rank does.
+Benched work_of(PlannedStep& planned, int ranks) {
+  const StepChoice& choice = planned.choice();
+  const CompiledStep& compiled = planned.compiled();
+  const int64_t batches = choice.batches;
+  Benched benched{.spec = planned.spec(),
+                  .input = choice.input,
+                  .compiled = compiled,
+                  .batch = ranks * planned.spec().batch,
+                  .batches = batches,
+                  .ranks = ranks,
+                  .forward = choice.forward};
+  benched.work.add(count_work(compiled.graph, compiled.plan), batches);
+  benched.gathered_bytes = batches * gathered_bytes_of(compiled.graph);
+  benched.reduced_bytes = batches * reduced_bytes_of(compiled.graph);
+  benched.total_bytes = planned.total_bytes();
+  if (const CompiledStep* update = planned.compiled_update()) {  // after which the states are bound again, once
+    benched.work.add(count_work(update->graph, update->plan), 1);
+    benched.work.add(count_work_when_bound(compiled.graph, compiled.plan), 1);
+    benched.work.kernels_when_bound.clear();
+    benched.gathered_bytes += gathered_bytes_of(update->graph);
+    benched.reduced_bytes += reduced_bytes_of(update->graph);
+  }
+  return benched;
+}
+
 int bench_command(const train::Library& library, const BenchOptions& options, comm::Communicator* communicator) {
   const bool is_first = train::is_first(communicator);
   const auto note = note_of(communicator);
   const int64_t resident_before = train::resident_bytes();
   train::reset_peak_resident_bytes();
-  train::RunSpec spec = spec_of(library, options.choice, 16);
-  ModelChoice of_model = options.choice;
-  of_model.model = spec.model.name;
-  const int ranks = train::number_of(communicator);
-  train::place_of(spec, communicator);  // what cannot be is said first
-  const int64_t shards = train::shards_of_rank(spec, ranks);
-  spec.batch /= shards;  // of all ranks at a time
-  const models::ModelInput input = input_of(library, of_model, batch_of_rank(spec.batch, ranks, "--batch"));
-  const train::RankRuntime runtime(communicator, static_cast<int>(spec.threads),
-                                   train::agreed_costs(communicator, spec.cluster), spec.virtual_ranks > 0);
-  const TunedBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels),
-                             train::tuning_of(train::parse_autotune(options.autotune), spec.threads, note));
-  const train::TrainingStep training =
-      train::build_training_step(library, spec, input, {.ranks = ranks, .costs = runtime.costs()});
-  CompileOptions compile_options = train::compile_options(spec, backend);
-  compile_options.ranks = runtime.costs();
-  compile_options.ranks.may_defer = train::may_defer_updates(spec);
-  compile_options.ranks.bucket_bytes = bucket_bytes_of(options.bucket);
-  auto& disabled = compile_options.passes.disabled;
-  disabled.insert(disabled.end(), options.without.begin(), options.without.end());
-  passes::require_matches(training.graph, compile_options.precision);
-  const std::shared_ptr<Arena> arena = runtime.make_arena();
-  train::StepCache steps(
-      [&](const train::StepShape&) {
-        return options.forward ? train::build_prediction_step(library, spec, input) : training.graph;
-      },
-      backend, compile_options, arena);
-  train::StepCache update(
-      [&](const train::StepShape& shape) { return train::update_graph_for(training, steps.compiled(shape).graph); },
-      backend, compile_options, arena);
-  const bool updates_apart = training.update && !options.forward;
-  const CompiledStep* compiled_update = updates_apart ? &update.compiled(spec.batch) : nullptr;
-  const Plan& unlimited = steps.compiled(spec.batch).plan;
-  train::keep_to_memory_limit(steps, spec, unlimited.total_bytes() - unlimited.arena_bytes);
-  const CompiledStep& compiled = steps.compiled(spec.batch);
-  train::keep_measured(backend, note);
-  const int64_t batches = options.forward ? 1 : std::max(shards, spec.accumulate);
-  Benched benched{.spec = spec,
-                  .input = input,
-                  .compiled = compiled,
-                  .batches = batches,
-                  .ranks = ranks,
-                  .forward = options.forward};
-  benched.work.add(count_work(compiled.graph, compiled.plan), batches);
-  if (updates_apart) {  // after which the states are bound again, once in each step
-    benched.work.add(count_work(compiled_update->graph, compiled_update->plan), 1);
-    benched.work.add(count_work_when_bound(compiled.graph, compiled.plan), 1);
-    benched.work.kernels_when_bound.clear();
-  }
-  benched.gathered_bytes =
-      batches * gathered_bytes_of(compiled.graph) + (updates_apart ? gathered_bytes_of(compiled_update->graph) : 0);
-  benched.reduced_bytes =
-      batches * reduced_bytes_of(compiled.graph) + (updates_apart ? reduced_bytes_of(compiled_update->graph) : 0);
-  benched.total_bytes =
-      compiled.plan.total_bytes() - compiled.plan.arena_bytes + std::max(steps.arena_bytes(), update.arena_bytes());
+  const PlannedOnRanks planned =
+      plan_on_ranks(library, communicator, note, [&] { return choose_step(library, options, communicator, note); });
+  const Benched benched = work_of(*planned.step, train::number_of(communicator));
   if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;
-  require_memory(spec.model.name, spec.batch, benched.total_bytes, "choose a smaller --batch or --input");
-  arena->reserve(std::max(steps.arena_bytes(), update.arena_bytes()));
-  train::open_offload_file(*arena, steps, spec, note);
-  State state = train::initial_state(training, static_cast<uint64_t>(spec.seed));
-  Executor& executor = steps.executor(spec.batch);
-  const SyntheticBatch batch(compiled.graph, input.classes);
-  batch.bind(executor);
-  Executor* of_update = updates_apart ? &update.executor(spec.batch) : nullptr;
-  SyntheticStep step(executor, of_update, state, batches);
-  Executor& agreeing = of_update != nullptr && of_update->has_scalar(train::kStop) ? *of_update : executor;
-  const std::vector<double> times = time_steps(step, agreeing, options.seconds);
+  train::together(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
+  RunningStep step(*planned.step);
+  const std::vector<double> times = time_steps(step, options.seconds);
   if (!is_first) return 0;
+  const CompiledStep& compiled = benched.compiled;
   const double step_seconds = median(times);
-  const data::DatasetInfo info = info_of(compiled.graph, input);
-  const double samples_per_second = static_cast<double>(batches * spec.batch) / step_seconds;
+  const data::DatasetInfo info = info_of(compiled.graph, benched.input);
+  const double samples_per_second = static_cast<double>(benched.batches * benched.batch) / step_seconds;
   const double rate = samples_per_second * static_cast<double>(info.items_per_sample());
   if (options.json) {
     nlohmann::ordered_json root = benched.json();

@@ -3,17 +3,15 @@
 #include "weft/cli/cluster.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
+#include "weft/cli/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/comm/measure.h"
-#include "weft/comm/mpi/launcher.h"
-#include "weft/comm/mpi/session.h"
 
 namespace weft::cli {
 
@@ -29,26 +27,6 @@ int cluster_probe(comm::Communicator& ranks, const std::string& file) {
   return 0;
 }
 
-/// On all ranks of the launcher. An error is printed once and ends all of them.
-template <typename Work>
-int on_all_ranks(const char* what, Work&& work) {
-  if (!comm::started_by_launcher())
-    fail(ErrorKind::usage, "`weft cluster {}` measures between ranks: run it as `mpirun -n 2 weft cluster {}`", what,
-         what);
-  comm::MpiSession session;
-  try {
-    const int code = work(session);
-    session.finish();
-    return code;
-  } catch (const Error& error) {
-    if (session.claims_report()) {
-      std::fflush(stdout);
-      say(error.what());
-    }
-    session.abort(error.exit_code());
-  }
-}
-
 }  // namespace
 
 void add_cluster(CLI::App& app, Action& action) {
@@ -60,8 +38,8 @@ void add_cluster(CLI::App& app, Action& action) {
   probe->add_option("--output", *file, "The file to write; empty: none")->capture_default_str();
   probe->callback([file, &action] {
     action = [file] {
-      return on_all_ranks("probe",
-                          [&](comm::MpiSession& session) { return cluster_probe(session.communicator(), *file); });
+      return between_ranks("cluster probe",
+                           [&](comm::MpiSession& session) { return cluster_probe(session.communicator(), *file); });
     };
   });
 
@@ -89,7 +67,8 @@ void add_cluster(CLI::App& app, Action& action) {
       const std::optional<int64_t> bytes = parse_bytes(*largest);
       if (!bytes || *bytes < 1024) fail(ErrorKind::usage, "--largest {}: no number of bytes from 1024 on", *largest);
       options->largest_bytes = *bytes;
-      return on_all_ranks("bench", [&](comm::MpiSession& session) { return cluster_bench(session, *options); });
+      return between_ranks("cluster bench",
+                           [&](comm::MpiSession& session) { return cluster_bench(session, *options); });
     };
   });
 }

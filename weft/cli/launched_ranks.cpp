@@ -6,8 +6,8 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -61,13 +61,21 @@ class StartLimit {
   std::jthread thread_;
 };
 
-int run_ranks(comm::MpiSession& session, const std::function<int(comm::Communicator* ranks)>& work) {
+std::unique_ptr<comm::MpiSession> start_session() {
+  const StartLimit limit;
+  return std::make_unique<comm::MpiSession>();
+}
+
+int run_ranks(comm::MpiSession& session, const std::function<int(comm::MpiSession& session)>& work) {
   comm::Communicator& ranks = session.communicator();
   try {
     train::take_cores(&ranks);
-    return work(&ranks);
+    const int code = work(session);
+    session.finish();
+    return code;
   } catch (const train::SharedError& error) {
     if (train::is_first(&ranks)) report(error.what());
+    session.finish();
     return error.exit_code();
   } catch (...) {
     const Error error = train::error_of(std::current_exception());
@@ -86,22 +94,23 @@ int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work)
     require_no_lone_tasks();
     return work(nullptr);
   }
-  std::optional<StartLimit> limit(std::in_place);
-  comm::MpiSession session;
-  limit.reset();
-  if (session.communicator().size() > 1) {
-    const int code = run_ranks(session, work);
-    session.finish();
-    return code;
-  }
+  const std::unique_ptr<comm::MpiSession> session = start_session();
+  if (session->communicator().size() > 1)
+    return run_ranks(*session, [&](comm::MpiSession&) { return work(&session->communicator()); });
   try {
     const int code = work(nullptr);
-    session.finish();
+    session->finish();
     return code;
   } catch (...) {
-    session.finish();
+    session->finish();
     throw;
   }
+}
+
+int between_ranks(const std::string& command, const std::function<int(comm::MpiSession& session)>& work) {
+  if (!comm::started_by_launcher())
+    fail(ErrorKind::usage, "`weft {0}` measures between ranks: run it as `mpirun -n 2 weft {0}`", command);
+  return run_ranks(*start_session(), work);
 }
 
 bool speaks_for_launched_ranks() {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "weft/comm/communicator.h"
+#include "weft/comm/mpi/session.h"
 
 namespace weft::cli {
 
@@ -18,6 +19,10 @@ inline constexpr int kLostRankExitCode = 75;  // EX_TEMPFAIL of sysexits.h
 /// come out then.
 /// Error(usage) where srun has started several tasks that cannot find each other.
 int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work);
+
+/// The same for a command that measures between ranks, and may compare with MPI itself; one rank will do. Error(usage)
+/// where no launcher has started it.
+int between_ranks(const std::string& command, const std::function<int(comm::MpiSession& session)>& work);
 
 /// False in all but the first of the processes that a launcher has started: for messages from before they know each
 /// other.

@@ -7,7 +7,6 @@
 #include "weft/base/memory.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/compile_options.h"
-#include "weft/train/data_parallel.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/image_sizes.h"
@@ -35,7 +34,7 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
       arena(runtime.make_arena()),
       training(
           [this](const StepShape& shape) { return shape == shapes.front() ? step.graph : build_training(shape).graph; },
-          backend, training_options(), arena),
+          backend, runtime.training_options(spec, backend), arena),
       evaluation(
           [this](const StepShape& shape) {
             return build_evaluation_step(library, spec, model_input(run_data.description, shape));
@@ -53,14 +52,14 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
          spec.schedule.monitor, spec.data);
   if (step.update)
     update.emplace([this](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
-                   backend, training_options(), arena);
+                   backend, runtime.training_options(spec, backend), arena);
   if (step.averaging)
     averaging.emplace(
         [this](const StepShape& shape) {
           return averaging_graph_for(step, training.compiled(shape).graph,
                                      update ? &update->compiled(shape).graph : nullptr);
         },
-        backend, training_options(), arena);
+        backend, runtime.training_options(spec, backend), arena);
   compile_training();
   if (run_data.test) {
     const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
@@ -106,13 +105,6 @@ std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
 TrainingStep PreparedRun::build_training(const StepShape& shape) const {
   return build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
                              {.ranks = share.shares, .costs = runtime.costs()});
-}
-
-CompileOptions PreparedRun::training_options() const {
-  CompileOptions options = compile_options(spec, backend);
-  options.ranks = runtime.costs();
-  options.ranks.may_defer = may_defer_updates(spec);
-  return options;
 }
 
 int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / ranks_of_host(ranks); }

@@ -61,7 +61,6 @@ class PreparedRun {
   /// What this process evaluates at a time of a batch of so many samples.
   std::vector<int64_t> evaluated_rows(int64_t count) const;
   TrainingStep build_training(const StepShape& shape) const;
-  CompileOptions training_options() const;
   void compile_training();
   void limit_caches();
   /// Of all memory that the ranks of this host have.

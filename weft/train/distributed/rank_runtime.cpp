@@ -8,6 +8,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/measure.h"
 #include "weft/runtime/collective_kernels.h"
+#include "weft/train/data_parallel.h"
 #include "weft/train/distributed/together.h"
 
 namespace weft::train {
@@ -23,8 +24,9 @@ comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& fi
   comm::ClusterCosts costs;
   if (ranks == nullptr) return costs;
   if (file.empty()) return ranks->members().back().host_index > 0 ? comm::measure_cluster(*ranks) : costs;
-  together(ranks, "costs of collectives", [&] {
-    if (is_first(ranks)) costs = comm::read_cluster_file(file);
+  decided_by_first(ranks, "costs of collectives", [&] {
+    costs = comm::read_cluster_file(file);
+    return std::string();
   });
   static_assert(std::is_trivially_copyable_v<comm::ClusterCosts>);
   comm::broadcast(*ranks, 0, std::as_writable_bytes(std::span(&costs, 1)), "costs of collectives");
@@ -59,6 +61,13 @@ passes::Ranks RankRuntime::costs() const {
   return {.count = collectives_->size(),
           .latency_seconds = std::max(small, kSharedLatencySeconds),
           .bytes_per_second = bytes / (large - small)};
+}
+
+CompileOptions RankRuntime::training_options(const RunSpec& spec, const Backend& backend) const {
+  CompileOptions options = compile_options(spec, backend);
+  options.ranks = costs();
+  options.ranks.may_defer = may_defer_updates(spec);
+  return options;
 }
 
 }  // namespace weft::train

@@ -10,6 +10,7 @@
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/arena.h"
 #include "weft/runtime/kernel.h"
+#include "weft/train/compile_options.h"
 
 namespace weft::train {
 
@@ -31,6 +32,9 @@ class RankRuntime {
   std::shared_ptr<Arena> make_arena() const;
   /// As the planner sees them: the latency of a small all-reduce, and the rate of a large one.
   passes::Ranks costs() const;
+
+  /// Of a training step of the spec, which the loop finishes before it reads the state.
+  CompileOptions training_options(const RunSpec& spec, const Backend& backend) const;
 
   /// Null where the process is alone.
   const std::shared_ptr<comm::Collectives>& collectives() const { return collectives_; }

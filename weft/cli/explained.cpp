@@ -1,0 +1,72 @@
+#include "weft/cli/explained.h"
+
+#include "weft/graph/signature_key.h"
+#include "weft/runtime/collective_kernels.h"
+
+namespace weft::cli {
+
+namespace {
+
+void add_measured(const CompiledStep& compiled, const TunedBackend& backend, Measured& measured) {
+  const KernelTimes chosen = backend.chosen();
+  for (const PlannedNode& step : compiled.plan.steps) {
+    const auto times = chosen.find(signature_key(signature_of(compiled.graph, step.node)));
+    if (times != chosen.end()) measured[compiled.graph.node_name(step.node)] = times->second;
+  }
+}
+
+/// What the step exchanges, and its update where that has a graph of its own.
+std::vector<CollectiveProfile> collectives_of(const Explained& explained, const Profile& profile,
+                                              const Profile& update_profile, const passes::Ranks& ranks,
+                                              comm::Collectives& collectives) {
+  std::vector<CollectiveProfile> all;
+  const auto add = [&](const CompiledStep& step, const Profile& of_step) {
+    for (CollectiveProfile& one : profile_collectives(step.graph, step.plan, of_step, ranks)) {
+      const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
+      one.algorithm = collectives.describe(id);
+      one.took_seconds = collectives.last_seconds(id);
+      all.push_back(std::move(one));
+    }
+  };
+  add(*explained.compiled, profile);
+  if (explained.update != nullptr) add(*explained.update, update_profile);
+  return all;
+}
+
+}  // namespace
+
+Explained explain_plan(PlannedStep& planned) {
+  const CompiledStep& compiled = planned.compiled();
+  return {.compiled = &compiled,
+          .update = planned.compiled_update(),
+          .batches = planned.choice().batches,
+          .at_peak = live_tensors(compiled.graph, compiled.plan, compiled.plan.peak_step)};
+}
+
+Explained explain_steps(PlannedStep& planned, const train::Library& library, int64_t steps) {
+  Explained explained = explain_plan(planned);
+  RunningStep step(planned);
+  explained.rates = measure_machine(planned.backend(), library.ops.get("matmul"));
+  step.run();  // the first step touches all memory for the first time
+  std::vector<Profile> profiles(static_cast<size_t>(steps)), update_profiles(profiles.size());
+  for (size_t count = 0; count < profiles.size(); ++count) step.run(&profiles[count], &update_profiles[count]);
+  step.finish();
+  const Profile profile = median_profile(profiles), update_profile = median_profile(update_profiles);
+  const CompiledStep& compiled = *explained.compiled;
+  explained.nodes = profile_nodes(compiled.graph, compiled.plan, profile, explained.rates, explained.batches);
+  add_measured(compiled, planned.backend(), explained.measured);
+  if (const CompiledStep* update = explained.update) {
+    explained.nodes =
+        merged(std::move(explained.nodes), profile_nodes(update->graph, update->plan, update_profile, explained.rates));
+    add_measured(*update, planned.backend(), explained.measured);
+  }
+  for (const OpProfile& node : explained.nodes) {
+    explained.step_seconds += node.seconds;
+    explained.floor_seconds += node.floor_seconds;
+  }
+  if (comm::Collectives* collectives = planned.collectives())
+    explained.collectives = collectives_of(explained, profile, update_profile, planned.ranks(), *collectives);
+  return explained;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,37 @@
+// A run's training step with what was measured of it, as `weft explain` shows it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/cli/comm_report.h"
+#include "weft/cli/memory_timeline.h"
+#include "weft/cli/op_profile.h"
+#include "weft/cli/planned_step.h"
+#include "weft/runtime/machine_rates.h"
+
+namespace weft::cli {
+
+/// By the names of nodes whose kernel was measured beside others: the times, that of the chosen kernel first.
+using Measured = std::map<std::string, std::vector<KernelTime>>;
+
+/// Compiled here and timed on synthetic batches. Keep the plan alive.
+struct Explained {
+  const CompiledStep* compiled = nullptr;
+  const CompiledStep* update = nullptr;  // where batches are accumulated; else null
+  int64_t batches = 1;                   // per step
+  MachineRates rates = {};
+  std::vector<OpProfile> nodes = {};
+  double step_seconds = 0, floor_seconds = 0;
+  std::vector<LiveTensor> at_peak = {};
+  Measured measured = {};
+  std::vector<CollectiveProfile> collectives = {};  // of one rank of several
+};
+
+/// Of the plan alone: no step runs.
+Explained explain_plan(PlannedStep& planned);
+/// Of so many steps the median of each node's time. All ranks call it together; `collectives` are those of each.
+Explained explain_steps(PlannedStep& planned, const train::Library& library, int64_t steps);
+
+}  // namespace weft::cli
