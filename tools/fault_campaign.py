@@ -16,7 +16,7 @@ the interval. What is judged:
             checkpoint, else within --tolerance, as sums of other parts round otherwise
 
 Scenes: `host` (ranks of one host, shared memory), `pairs` (two pretended hosts of two, messages), `links` (four network
-namespaces, tools/shaped_links.sh; as root). Exit code 1 where anything was not as it should be.
+namespaces, tools/shaped_links.sh; as root). Exit code 1 where anything was not as it should be, 77 where there is no mpirun.
 """
 import argparse
 import json
@@ -31,6 +31,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from processes import DATA, all_running, send, write_data
 
 RANKS = 4
 INTERVAL = 50  # steps between checkpoints
@@ -63,24 +65,8 @@ exec ip netns exec "PREFIX$index" unshare --uts sh -c "hostname PREFIX$index; $*
 """
 
 
-def write_data(folder):
-    draw = random.Random(1)
-    for split, count in (("train", 336), ("test", 48)):
-        labels = bytes(sample % 4 for sample in range(count))
-        images = bytearray()
-        for label in labels:
-            for row in range(8):
-                for column in range(8):
-                    bright = (row >= 4) == (label >= 2) and (column >= 4) == (label % 2 == 1)
-                    images.append((150 if bright else 0) + draw.randrange(100))
-        with open(f"{folder}/{split}-images", "wb") as file:
-            file.write(struct.pack(">IIII", 0x803, count, 8, 8) + images)
-        with open(f"{folder}/{split}-labels", "wb") as file:
-            file.write(struct.pack(">II", 0x801, count) + labels)
-
-
 def train_words(run, epochs):
-    return ["train", "--model", "mlp", "--data", "idx:train-images,train-labels,test-images,test-labels", "--run", run,
+    return ["train", "--model", "mlp", "--data", DATA, "--run", run,
             "--batch", "48", "--threads", "1", "--quiet", "--epochs", str(epochs), "--set", "evaluation.every_epochs=0",
             "--set", f"checkpoint.every_steps={INTERVAL}", "--set", "checkpoint.every_epochs=0"]
 
@@ -178,38 +164,17 @@ class Scene:
     def processes(self, run):
         """Of the run: ranks by number, mpirun, and by number the daemons of other hosts."""
         ranks, mpirun, others = {}, None, []
-        for entry in os.listdir("/proc"):
-            if not entry.isdigit():
+        for running in all_running():
+            program = os.path.basename(running.words[0]) if running.words else ""
+            if program == "orted" and self.folder.encode() in running.environment:
+                others.append(running.process)
+            elif running.folder() != self.folder:
                 continue
-            try:
-                if os.readlink(f"/proc/{entry}/cwd") != self.folder and b"orted" not in read(f"/proc/{entry}/comm"):
-                    continue
-                words = read(f"/proc/{entry}/cmdline").split(b"\0")
-                environment = read(f"/proc/{entry}/environ")
-            except OSError:
-                continue
-            program = os.path.basename(words[0])
-            if program == b"mpirun":
-                mpirun = int(entry)
-            elif program == b"orted" and self.folder.encode() in environment:
-                others.append(int(entry))
-            elif len(words) > 1 and words[1] == b"train":
-                rank = re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)", environment)
-                if rank:
-                    ranks[int(rank.group(1))] = int(entry)
+            elif program == "mpirun":
+                mpirun = running.process
+            elif running.words[1:2] == ["train"] and (rank := running.variable("OMPI_COMM_WORLD_RANK")):
+                ranks[int(rank)] = running.process
         return ranks, mpirun, others
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def send(process, number):
-    try:
-        os.kill(process, number)
-    except ProcessLookupError:
-        pass
 
 
 def network_of(process):
@@ -426,6 +391,11 @@ def main():
     parser.add_argument("--json", help="a file with all that was seen")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
+    if shutil.which("mpirun") is None:
+        print("skipped: there is no mpirun")
+        return 77
+    if not os.access(options.weft, os.X_OK):
+        sys.exit(f"fault_campaign: there is no program {options.weft}; build it first, or give --weft")
     scenes = options.scene or list(SCENES)
     if "links" in scenes and os.geteuid() != 0:
         print("the scene `links` makes network namespaces, as root: left out", file=sys.stderr)
@@ -435,7 +405,7 @@ def main():
     results, suspensions = [], Suspensions()
     with tempfile.TemporaryDirectory(prefix="weft-faults-") as folder:
         folder = os.path.realpath(folder)
-        write_data(folder)
+        write_data(folder, training=336, test=48)
         for name in scenes:
             place = f"{folder}/{name}"
             os.mkdir(place)

@@ -5,10 +5,8 @@ Exit code 77, with the reason: it cannot be started here."""
 import argparse
 import json
 import os
-import random
 import re
 import signal
-import struct
 import sys
 import tempfile
 import time
@@ -16,24 +14,12 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import small_slurm  # noqa: E402
+import processes  # noqa: E402 (in tools, which small_slurm has found)
 
 
-def write_data(folder):
-    """Four classes of 8x8 images, each class a bright quarter."""
-    draw = random.Random(1)
-    for split, count in (("train", 320), ("test", 72)):
-        images, labels = bytearray(), bytearray()
-        for sample in range(count):
-            label = sample % 4
-            labels.append(label)
-            for row in range(8):
-                for column in range(8):
-                    bright = (row >= 4) == (label >= 2) and (column >= 4) == (label % 2 == 1)
-                    images.append((150 if bright else 0) + draw.randrange(100))
-        with open(f"{folder}/{split}-images", "wb") as file:
-            file.write(struct.pack(">IIII", 0x803, count, 8, 8) + images)
-        with open(f"{folder}/{split}-labels", "wb") as file:
-            file.write(struct.pack(">II", 0x801, count) + labels)
+def node_of(running):
+    """Whose slurmd has started the process."""
+    return running.variable("SLURMD_NODENAME")
 
 
 class Trainings:
@@ -41,7 +27,7 @@ class Trainings:
         self.slurm, self.folder, self.weft = slurm, folder, weft
 
     def submit(self, run, epochs, options):
-        train = ["train", "--model", "mlp", "--data", "idx:train-images,train-labels,test-images,test-labels", "--run",
+        train = ["train", "--model", "mlp", "--data", processes.DATA, "--run",
                  run, "--batch", "32", "--threads", "1", "--quiet", "--epochs", str(epochs), "--set",
                  "checkpoint.every_epochs=20"]
         said = self.slurm.run([self.weft, "launch", "-n", "2", "--slurm", *options, "--", *train], cwd=self.folder)
@@ -78,16 +64,8 @@ class Trainings:
 
     def ranks(self, run):
         """Processes that train in the run, with their nodes."""
-        found = []
-        for process in self.slurm.processes_of("weft"):
-            try:
-                with open(f"/proc/{process}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
-            except OSError:
-                continue
-            if words[1] == b"train" and run.encode() in words:
-                found.append((process, self.slurm.node_of(process)))
-        return found
+        return [(rank.process, node_of(rank)) for rank in self.slurm.processes_of("weft")
+                if rank.words[1:2] == ["train"] and run in rank.words]
 
     def summary(self, run):
         with open(self.path(f"{run}/summary.json")) as file:
@@ -132,8 +110,8 @@ def goes_on_without_a_node_that_is_gone(t):
     # All of a node at once, as where its power fails.
     gone = [process for process, node in t.ranks("node") if node == "node2"]
     daemon = t.slurm.process("slurmd-node2.pid")
-    steps = [process for process in t.slurm.processes_of("slurmstepd") if t.slurm.words_of(process).endswith("node2")]
-    daemons = [process for process in t.slurm.processes_of("orted") if t.slurm.node_of(process) == "node2"]
+    steps = [step.process for step in t.slurm.processes_of("slurmstepd") if " ".join(step.words).strip().endswith("node2")]
+    daemons = [orted.process for orted in t.slurm.processes_of("orted") if node_of(orted) == "node2"]
     for process in [daemon, *steps, *daemons, *gone]:
         os.kill(process, signal.SIGKILL)
     try:
@@ -184,7 +162,7 @@ def refuses_what_slurm_refuses(t):
 
 def srun_starts_ranks_too(t):
     said = t.slurm.run(["srun", "--nodes=1", "--ntasks=2", "--mpi=pmix", t.weft, "train", "--model", "mlp", "--data",
-                        "idx:train-images,train-labels,test-images,test-labels", "--run", "srun", "--batch", "32",
+                        processes.DATA, "--run", "srun", "--batch", "32",
                         "--threads", "1", "--quiet", "--epochs", "2"], cwd=t.folder)
     require_in("2 ranks of 1 threads", said)
 
@@ -209,7 +187,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="weft-slurm-") as folder:
         os.chmod(folder, 0o755)
         os.mkdir(f"{folder}/work")
-        write_data(f"{folder}/work")
+        processes.write_data(f"{folder}/work", training=320, test=72)
         with small_slurm.SmallSlurm(f"{folder}/slurm") as slurm:
             trainings = Trainings(slurm, f"{folder}/work", os.path.abspath(options.weft))
             for test in SLOW_TESTS if options.slow else TESTS:

@@ -4,7 +4,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))
+import processes  # noqa: E402
 
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "mpirun"]
 
@@ -100,8 +104,8 @@ class SmallSlurm:
         subprocess.run(["scancel", "--user=root"], env=self.environment, capture_output=True, timeout=20)
         for name in ("slurmd-node1.pid", "slurmd-node2.pid", "slurmctld.pid", "munge.pid"):
             self.end(self.process(name))
-        for process in self.processes_of("slurmstepd"):
-            os.kill(process, signal.SIGKILL)
+        for step in self.processes_of("slurmstepd"):
+            processes.send(step.process, signal.SIGKILL)
 
     def process(self, name):
         try:
@@ -123,39 +127,9 @@ class SmallSlurm:
             pass
 
     def processes_of(self, name):
-        """Of this Slurm: those that have its configuration in their environment or among their words."""
-        found = []
-        for entry in os.listdir("/proc"):
-            if not entry.isdigit():
-                continue
-            try:
-                with open(f"/proc/{entry}/comm") as file:
-                    comm = file.read().strip()
-                with open(f"/proc/{entry}/environ", "rb") as file:
-                    mine = self.folder.encode() in file.read()
-            except OSError:
-                continue
-            if comm == name and mine:
-                found.append(int(entry))
-        return found
-
-    def words_of(self, process):
-        try:
-            with open(f"/proc/{process}/cmdline", "rb") as file:
-                return file.read().replace(b"\0", b" ").decode(errors="replace").strip()
-        except OSError:
-            return ""
-
-    def node_of(self, process):
-        """Whose slurmd has started it."""
-        try:
-            with open(f"/proc/{process}/environ", "rb") as file:
-                for variable in file.read().split(b"\0"):
-                    if variable.startswith(b"SLURMD_NODENAME="):
-                        return variable.split(b"=")[1].decode()
-        except OSError:
-            pass
-        return ""
+        """Of this Slurm: those that have its configuration in their environment."""
+        return [running for running in processes.all_running()
+                if running.name == name and self.folder.encode() in running.environment]
 
     def run(self, words, check=True, **options):
         done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=90, **options)
