@@ -12,20 +12,14 @@ Every run is a run directory under --out; what is finished is not done again.
 """
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
-from studies import ROOT, markdown, percent, describe, summary_of
+from studies import (ON_FASHION_MNIST, ROOT, describe, fashion_mnist, finish_run, markdown, mpirun, percent,
+                     summary_of)
 
-OPTIONS = {
-    "resnet9": ["--set", "model.width=16", "--set", "optimizer.learning_rate=0.2", "--set", "optimizer.nesterov=true",
-                "--batch", "256"],
-    "lenet5": ["--set", "optimizer.learning_rate=0.05", "--batch", "128"],
-    "mlp": ["--set", "optimizer.learning_rate=0.05", "--batch", "128"],
-}
 METHODS = {
     "none": [],
     "bf16": ["--set", "compression.method=bf16"],
@@ -36,38 +30,30 @@ METHODS = {
 }
 
 
-def mpirun(arguments, *words):
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    command = ["mpirun", "--oversubscribe", "-n", str(arguments.ranks), arguments.weft, *words]
-    done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"compression: {' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}")
-    return done.stdout
-
-
 def sent_bytes(arguments, run):
     """Of a rank in a step, by what `weft explain` says of the run."""
-    explained = json.loads(mpirun(arguments, "explain", run, "--json", "--steps", "1", "--without", "late_multiply"))
+    command = [*mpirun(arguments.ranks), arguments.weft, "explain", run, "--json", "--steps", "1", "--without",
+               "late_multiply"]
+    explained = json.loads(subprocess.run([str(word) for word in command], check=True, capture_output=True).stdout)
     ranks = arguments.ranks
     return sum((ranks - 1) * one["bytes"] if one["kind"] == "all_gather" else 2 * (ranks - 1) / ranks * one["bytes"]
                for one in explained["collectives"])
 
 
 def summary(arguments, name, options, seed):
-    run = arguments.out / f"{arguments.model}-{arguments.ranks}-{arguments.epochs:g}-{name.replace(', ', '_').replace(' ', '_').replace('%', '')}-{seed}"
+    plain = name.replace(", ", "_").replace(" ", "_").replace("%", "")
+    run = arguments.out / f"{arguments.model}-{arguments.ranks}-{arguments.epochs:g}-{plain}-{seed}"
     if summary_of(run) is None:
-        words = ["--resume", run] if run.exists() else [
-            "--model", arguments.model, "--data", "fashion-mnist", "--epochs", arguments.epochs, "--seed", seed,
-            *OPTIONS[arguments.model], "--set", "schedule.name=one_cycle", "--set", "compression.tensors=all",
-            "--set", "late_multiply=false", *options, "--run", run]
-        mpirun(arguments, "train", *words, "--quiet")
+        command = [arguments.weft, *fashion_mnist(arguments.model, arguments.epochs, seed), "--set", "compression.tensors=all",
+                   "--set", "late_multiply=false", *options]
+        finish_run(arguments.weft, run, command, mpirun(arguments.ranks))
     return summary_of(run), run
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--model", choices=OPTIONS, default="resnet9")
+    parser.add_argument("--model", choices=ON_FASHION_MNIST, default="resnet9")
     parser.add_argument("--epochs", type=float, default=2)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=1)
@@ -90,4 +76,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except subprocess.CalledProcessError as failure:
+        sys.exit(f"compression: {' '.join(map(str, failure.cmd))} ended with {failure.returncode}:\n{failure.stderr or ''}")

@@ -8,17 +8,37 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+# Small models on Fashion-MNIST, with which studies of training on several ranks compare.
+ON_FASHION_MNIST = {
+    "resnet9": ["--set", "model.width=16", "--set", "optimizer.learning_rate=0.2", "--set", "optimizer.nesterov=true",
+                "--batch", "256"],
+    "lenet5": ["--set", "optimizer.learning_rate=0.05", "--batch", "128"],
+    "mlp": ["--set", "optimizer.learning_rate=0.05", "--batch", "128"],
+}
+
+
+def fashion_mnist(model, epochs, seed):
+    """The words behind `weft` that train it, but for what is studied."""
+    return ["train", "--model", model, "--data", "fashion-mnist", "--epochs", epochs, "--seed", seed,
+            *ON_FASHION_MNIST[model], "--set", "schedule.name=one_cycle"]
+
+
 def summary_of(run):
     """What a finished run directory says of itself, or None."""
     path = run / "summary.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def finish_run(weft, run, command):
-    """Trains by this command, or goes on where an earlier call was interrupted; the summary."""
+def finish_run(weft, run, command, launcher=()):
+    """Trains by this command, which the launcher starts, or goes on where an earlier call was interrupted; the summary."""
     words = [weft, "train", "--resume", run] if run.exists() else [*command, "--run", run]
-    subprocess.run([*words, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([str(word) for word in (*launcher, *words, "--quiet")], check=True, stdout=subprocess.DEVNULL)
     return summary_of(run)
+
+
+def mpirun(ranks):
+    """A launcher: so many ranks on this machine."""
+    return ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--oversubscribe", "-n", ranks]
 
 
 def describe(values):
