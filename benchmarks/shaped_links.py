@@ -3,14 +3,19 @@
 
 Hosts are network namespaces of this machine whose links tools/shaped_links.sh shapes; a rank in each, all with the same
 model, input, batch per rank and threads. A bound is the larger of what one rank takes alone and of what its link takes
-for what a rank sends: 2 (n - 1) / n of what is reduced, in f32, and (n - 1) times the rows that are gathered. A column
-"over bound" is the step's time over that. Weft's step is measured as it is planned and, where that gathers rows for late
-multiplies, also with all gradients reduced, as PyTorch's. Frames carry 95.6 % payload. Medians over the rounds. As root.
+for what a rank sends: 2 (n - 1) / n of what is reduced, in f32, and (n - 1) times the rows that are gathered, in frames
+of which 95.6 % are payload. A column "over bound" is the step's time over that; "at once" is what ranks take that
+compute side by side and exchange nothing. Weft's step is measured as it is planned and, where that gathers rows for
+late multiplies, also with all gradients reduced, as PyTorch's. Medians over the rounds. As root.
 
   /usr/bin/python3 benchmarks/shaped_links.py --rate 1gbit --rounds 3
   /usr/bin/python3 benchmarks/shaped_links.py --rate 100mbit --only resnet50 --precision bf16
+
+With --buckets the table is another: all gradients reduced in buckets as weft plans them, of 25 MB as PyTorch's are, and
+each tensor by itself.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -27,6 +32,8 @@ CASES = {case.model: case for case in (
     Case("vgg16", "3,128,128", 8, 1000),
 )}
 LINKS = str(ROOT / "tools/shaped_links.sh")
+HOST = os.environ.get("LINKS_NAME", "weft")
+PAYLOAD = 1448 / 1514  # of a full frame: the rest are headers of TCP with timestamps, IP and Ethernet
 UNITS = {"gbit": 1e9, "mbit": 1e6}
 
 
@@ -45,12 +52,21 @@ def weft_step(case, ranks, arguments, *more):
     return run_json([LINKS, "run", *command] if ranks > 1 else command, arguments.threads)
 
 
+def weft_seconds_at_once(case, arguments):
+    """Of as many processes as there are hosts, side by side on this machine, which exchange nothing: the slowest."""
+    def measured(_):
+        return weft_step(case, 1, arguments)["median_step_seconds"]
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.hosts) as pool:
+        return max(pool.map(measured, range(arguments.hosts)))
+
+
 def pytorch_seconds(case, arguments):
     """Per step, on all hosts."""
     flags = ["--channels-last", *(["--bf16"] if arguments.precision == "bf16" else [])]
     with tempfile.TemporaryDirectory() as folder:
         commands = [
-            ["ip", "netns", "exec", f"weft{rank}", PYTHON, str(ROOT / "benchmarks/peer/train_speed.py"),
+            ["ip", "netns", "exec", f"{HOST}{rank}", PYTHON, str(ROOT / "benchmarks/peer/train_speed.py"),
              *case.options(arguments.threads), *flags, "--steps", str(arguments.peer_steps), "--warm-up", "2",
              "--rank", str(rank), "--ranks", str(arguments.hosts), "--meet", os.path.join(folder, "meet")]
             for rank in range(arguments.hosts)]
@@ -62,19 +78,60 @@ def run_round(case, arguments):
 
     def link_seconds(step):
         sent = 2 * others / arguments.hosts * step["reduced_bytes"] + others * step["gathered_bytes"]
-        return sent / bytes_per_second(arguments.rate)
+        return sent / (bytes_per_second(arguments.rate) * PAYLOAD)
 
     alone = weft_step(case, 1, arguments)["median_step_seconds"]
     planned = weft_step(case, arguments.hosts, arguments)
     reduced = planned if planned["gathered_bytes"] == 0 else weft_step(case, arguments.hosts, arguments, "--without",
                                                                         "late_multiply")
-    seconds = {"alone": alone, "weft": planned["median_step_seconds"], "reduced": reduced["median_step_seconds"],
+    seconds = {"alone": alone, "at_once": weft_seconds_at_once(case, arguments),
+               "weft": planned["median_step_seconds"], "reduced": reduced["median_step_seconds"],
                "pytorch": pytorch_seconds(case, arguments)}
     link, link_reduced = link_seconds(planned), link_seconds(reduced)
     return {**seconds, "link": link, "link_reduced": link_reduced, "weft_over": seconds["weft"] / max(alone, link),
             "reduced_over": seconds["reduced"] / max(alone, link_reduced),
             "pytorch_over": seconds["pytorch"] / max(alone, link_reduced),
             "faster": seconds["pytorch"] / seconds["weft"], "faster_reduced": seconds["pytorch"] / seconds["reduced"]}
+
+
+def run_bucket_round(case, arguments):
+    def seconds(*more):
+        return weft_step(case, arguments.hosts, arguments, "--without", "late_multiply", *more)["median_step_seconds"]
+
+    planned, fixed, single = seconds(), seconds("--bucket", "25MB"), seconds("--bucket", "none")
+    return {"planned": planned, "25MB": fixed, "none": single, "over 25MB": fixed / planned,
+            "over none": single / planned}
+
+
+def print_buckets(arguments):
+    """A row for each case, as they are done; returns the figures."""
+    print("| model | as planned | of 25 MB | / planned | each tensor | / planned |")
+    print("|---|---|---|---|---|---|", flush=True)
+    report = []
+    for name in arguments.only or CASES:
+        rounds = [run_bucket_round(CASES[name], arguments) for _ in range(arguments.rounds)]
+        m = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
+        print(f"| {name} | {m['planned']:.3f} | {m['25MB']:.3f} | **{m['over 25MB']:.2f}** | {m['none']:.3f} | "
+              f"**{m['over none']:.2f}** |", flush=True)
+        report.append({"case": name, "rounds": rounds})
+    return report
+
+
+def print_steps(arguments):
+    """The same of steps beside PyTorch's."""
+    print("| model | alone | at once | link | weft | over bound | DDP / weft | link, all reduced | weft | over bound | "
+          "DDP / weft | PyTorch DDP | over bound |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    report = []
+    for name in arguments.only or CASES:
+        rounds = [run_round(CASES[name], arguments) for _ in range(arguments.rounds)]
+        m = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
+        print(f"| {name} | {m['alone']:.3f} | {m['at_once']:.3f} | {m['link']:.3f} | {m['weft']:.3f} | "
+              f"**{m['weft_over']:.2f}** | "
+              f"**{m['faster']:.2f}** | {m['link_reduced']:.3f} | {m['reduced']:.3f} | **{m['reduced_over']:.2f}** | "
+              f"**{m['faster_reduced']:.2f}** | {m['pytorch']:.3f} | {m['pytorch_over']:.2f} |", flush=True)
+        report.append({"case": name, "rounds": rounds})
+    return report
 
 
 def main():
@@ -87,32 +144,24 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4, help="how long weft measures in a round, at least")
     parser.add_argument("--peer-steps", type=int, default=4, help="steps that PyTorch measures in a round")
+    parser.add_argument("--buckets", action="store_true", help="compare buckets of weft's with each other")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     parser.add_argument("--json", help="write the figures here")
     arguments = parser.parse_args()
     bytes_per_second(arguments.rate)
     os.environ.update(GLOO_SOCKET_IFNAME="eth0", OMP_NUM_THREADS=str(arguments.threads),
                       OPENBLAS_NUM_THREADS=str(arguments.threads))
-    report = []
     subprocess.run([LINKS, "up", str(arguments.hosts), arguments.rate], check=True)
     try:
         print(f"{arguments.hosts} hosts with links of {arguments.rate}, {arguments.precision}, {arguments.threads} threads per "
               f"rank, {arguments.rounds} rounds, medians of seconds per step\n")
-        print("| model | alone | link | weft | over bound | DDP / weft | link, all reduced | weft | over bound | "
-              "DDP / weft | PyTorch DDP | over bound |")
-        print("|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
-        for name in arguments.only or CASES:
-            rounds = [run_round(CASES[name], arguments) for _ in range(arguments.rounds)]
-            m = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
-            print(f"| {name} | {m['alone']:.3f} | {m['link']:.3f} | {m['weft']:.3f} | **{m['weft_over']:.2f}** | "
-                  f"**{m['faster']:.2f}** | {m['link_reduced']:.3f} | {m['reduced']:.3f} | **{m['reduced_over']:.2f}** | "
-                  f"**{m['faster_reduced']:.2f}** | {m['pytorch']:.3f} | {m['pytorch_over']:.2f} |", flush=True)
-            report.append({"case": name, "rate": arguments.rate, "hosts": arguments.hosts,
-                           "precision": arguments.precision, "threads": arguments.threads, "rounds": rounds})
+        report = print_buckets(arguments) if arguments.buckets else print_steps(arguments)
     finally:
         subprocess.run([LINKS, "down"], check=False)
     if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+        figures = {"rate": arguments.rate, "hosts": arguments.hosts, "precision": arguments.precision,
+                   "threads": arguments.threads, "cases": report}
+        pathlib.Path(arguments.json).write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":
