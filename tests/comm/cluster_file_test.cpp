@@ -32,6 +32,14 @@ TEST_F(ClusterFile, HoldsWhatWasMeasured) {
     EXPECT_NEAR(read.native.seconds[size], costs.native.seconds[size], 1e-9);
 }
 
+TEST_F(ClusterFile, TellsWhetherHostsAndTheirRanksAreTheSame) {
+  LocalGroup two({"a", "a", "b", "b"}), other({"a", "a", "c", "c"}), fewer({"b", "b"}), uneven({"a", "a", "b"});
+  const std::string text = cluster_text(two.communicator(0), {});
+  EXPECT_TRUE(is_of_same_hosts(text, two.communicator(1)));
+  for (LocalGroup* group : {&other, &fewer, &uneven}) EXPECT_FALSE(is_of_same_hosts(text, group->communicator(0)));
+  EXPECT_FALSE(is_of_same_hosts("", two.communicator(0)));
+}
+
 TEST_F(ClusterFile, HasNothingOfMpisOwnAllReduceWhereItWasNotMeasured) {
   LocalGroup group({"left", "right"});
   const std::string text = cluster_text(group.communicator(0), {});

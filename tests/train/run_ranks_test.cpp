@@ -188,6 +188,27 @@ TEST_F(RunOnSlowLinks, ARunThatWasStoppedGoesOnWithTheSameBits) {
   expect_same_bits("cut", "whole");
 }
 
+TEST_F(RunOnSlowLinks, ARunGoesOnBySameLinksAsItBeganOnTheSameHosts) {
+  RunSpec run = spec_over(1e14, "lenet5");
+  const std::string slow = read_text(spec_over(1e6, "lenet5").cluster);
+  run.cluster = "";
+  train_over(run, "cut", 5);
+  const std::string measured = read_text(path("cut/cluster.toml"));
+  EXPECT_NE(measured.find("megabytes_per_second"), std::string::npos);
+  const Library library = library_of(drawn_images());
+  const auto go_on = [&](const std::vector<std::string>& hosts, int steps) {
+    on_ranks(hosts, [&](const RunOptions& options) {
+      return resume_run(library, path("cut"), 1, stopped_after(options, steps));
+    });
+  };
+  write_atomically(path("cut/cluster.toml"), slow);
+  go_on({"a", "b"}, 2);
+  EXPECT_TRUE(defers("cut"));
+  EXPECT_EQ(read_text(path("cut/cluster.toml")), slow);
+  go_on({"a", "c"}, 2);
+  EXPECT_NE(read_text(path("cut/cluster.toml")), slow) << "of other hosts: measured anew";
+}
+
 TEST_F(RunOnRanks, NotANumberNamesItsRank) {
   const Library library = library_of(values(), kTraining, 100);
   const std::vector<std::string> errors = errors_on_ranks({"a", "a", "b", "b"}, [&](const RunOptions& options) {

@@ -44,6 +44,31 @@ NativeCosts native_of(const toml::table& file, const std::string& path) {
   return costs;
 }
 
+constexpr const char* kHostsBegin = "\n[[hosts]]\n";
+
+/// The last part of the file.
+std::string hosts_text(const Communicator& communicator) {
+  std::string text;
+  int host = -1, ranks = 0;
+  std::string name;
+  const auto close = [&] {
+    if (host >= 0) text += fmt::format("{}name = \"{}\"\nranks = {}\n", kHostsBegin, name, ranks);
+  };
+  for (int index = 0; index < communicator.size(); ++index) {
+    close();
+    host = -1;
+    ranks = 0;
+    for (const Member& member : communicator.members()) {
+      if (member.host_index != index) continue;
+      host = index;
+      name = member.host;
+      ++ranks;
+    }
+  }
+  close();
+  return text;
+}
+
 }  // namespace
 
 std::string cluster_text(const Communicator& communicator, const ClusterCosts& costs) {
@@ -68,30 +93,20 @@ std::string cluster_text(const Communicator& communicator, const ClusterCosts& c
         "without "
         "this\n# section it is not taken.\n[mpi]\nall_reduce_us = [{}]\n",
         native);
-  int host = -1, ranks = 0;
-  std::string name;
-  const auto close = [&] {
-    if (host >= 0) text += fmt::format("\n[[hosts]]\nname = \"{}\"\nranks = {}\n", name, ranks);
-  };
-  for (int index = 0; index < communicator.size(); ++index) {
-    close();
-    host = -1;
-    ranks = 0;
-    for (const Member& member : communicator.members()) {
-      if (member.host_index != index) continue;
-      host = index;
-      name = member.host;
-      ++ranks;
-    }
-  }
-  close();
-  return text;
+  return text + hosts_text(communicator);
 }
 
-ClusterCosts read_cluster_file(const std::string& path) {
+ClusterCosts read_cluster_file(const std::string& path) { return parse_cluster(read_text(path), path); }
+
+bool is_of_same_hosts(const std::string& text, const Communicator& communicator) {
+  const size_t begin = text.find(kHostsBegin);
+  return begin != std::string::npos && text.substr(begin) == hosts_text(communicator);
+}
+
+ClusterCosts parse_cluster(const std::string& text, const std::string& path) {
   toml::table file;
   try {
-    file = toml::parse(read_text(path), path);
+    file = toml::parse(text, path);
   } catch (const toml::parse_error& error) {
     fail(ErrorKind::data, "'{}', line {}: {}", path, error.source().begin.line, std::string(error.description()));
   }

@@ -15,5 +15,9 @@ ClusterCosts measure_cluster(Communicator& communicator);
 std::string cluster_text(const Communicator& communicator, const ClusterCosts& costs);
 /// Error(io) where it cannot be read, Error(data) naming the line or the key where it is no such file.
 ClusterCosts read_cluster_file(const std::string& path);
+/// The same of the text of such a file, which errors call `path`.
+ClusterCosts parse_cluster(const std::string& text, const std::string& path);
+/// Whether the text is that of measurements on these hosts, with as many ranks on each.
+bool is_of_same_hosts(const std::string& text, const Communicator& communicator);
 
 }  // namespace weft::comm

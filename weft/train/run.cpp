@@ -8,6 +8,7 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/measure.h"
 #include "weft/data/open_dataset.h"
 #include "weft/graph/text.h"
 #include "weft/plan/plan_json.h"
@@ -60,6 +61,8 @@ void write_description(const RunDirectory& directory, PreparedRun& run) {
   plan[kRanksKey] = number_of(run.ranks);
   write_atomically(directory.plan(), plan.dump(1) + "\n");
   write_atomically(directory.graph(), print_graph(compiled.graph));
+  if (run.spec.cluster.empty() && !run.runtime.cluster().empty())
+    write_atomically(directory.cluster(), run.runtime.cluster());
 }
 
 void require_same_spec(const Checkpoint& checkpoint, const RunSpec& spec) {
@@ -272,7 +275,8 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path
     if (is_first(ranks)) tuning = tuning_of(options.autotune, resolved.threads, options.note);
   });
   resolved.threads = common_threads(ranks, resolved.threads);
-  const std::unique_ptr<PreparedRun> prepared = prepare_run(library, resolved, tuning, options.note, ranks);
+  const std::unique_ptr<PreparedRun> prepared =
+      prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster);
   PreparedRun& run = *prepared;
   HeldDirectory held;
   std::optional<FreshDirectoryGuard> guard;
@@ -301,6 +305,7 @@ struct Resumption {
   RunSpec spec;
   fs::path checkpoint;  // empty: from the first step
   Tuning tuning;
+  std::string cluster = {};                // as in the spec, or what was measured on the same hosts
   std::optional<RunOutcome> outcome = {};  // of a run that is finished already
 };
 
@@ -336,6 +341,11 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
     note("no checkpoint yet: starting from the first step");
   }
   resumption.tuning = tuning_of_run(directory, options.note);
+  // Links that are measured anew may give another plan, which rounds otherwise.
+  resumption.cluster = spec.cluster;
+  if (spec.cluster.empty() && options.ranks != nullptr && fs::exists(directory.cluster()) &&
+      comm::is_of_same_hosts(read_text(directory.cluster()), *options.ranks))
+    resumption.cluster = directory.cluster().string();
   return resumption;
 }
 
@@ -343,6 +353,7 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
 std::string print(const Resumption& resumption) {
   return nlohmann::json{{"spec", print_recipe(resumption.spec)},
                         {"checkpoint", resumption.checkpoint.string()},
+                        {"cluster", resumption.cluster},
                         {"finished", resumption.outcome.has_value()}}
       .dump();
 }
@@ -352,6 +363,7 @@ Resumption parse_resumption(const std::string& text) {
   Resumption resumption;
   apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml");
   resumption.checkpoint = root.at("checkpoint").get<std::string>();
+  resumption.cluster = root.at("cluster").get<std::string>();
   if (root.at("finished").get<bool>()) resumption.outcome.emplace().finished = true;
   return resumption;
 }
@@ -372,7 +384,8 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   if (resumption.outcome) return *resumption.outcome;
   RunSpec& spec = resumption.spec;
   spec.threads = common_threads(ranks, spec.threads);
-  const std::unique_ptr<PreparedRun> prepared = prepare_run(library, spec, resumption.tuning, options.note, ranks);
+  const std::unique_ptr<PreparedRun> prepared =
+      prepare_run(library, spec, resumption.tuning, options.note, ranks, resumption.cluster);
   together(ranks, "run directory", [&] {
     if (!is_first(ranks)) return;
     require_same_data(*held.directory, *prepared);

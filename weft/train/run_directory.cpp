@@ -135,7 +135,7 @@ void RunDirectory::remove_temporaries() const { weft::remove_temporaries(path_, 
 
 void RunDirectory::remove() const {
   std::error_code ignored;
-  for (const fs::path& file : {spec(), data(), metrics(), plan(), graph()}) fs::remove(file, ignored);
+  for (const fs::path& file : {spec(), data(), metrics(), plan(), cluster(), graph()}) fs::remove(file, ignored);
   fs::remove_all(tensorboard(), ignored);
   if (made_) fs::remove(path_, ignored);  // only where it is empty
 }

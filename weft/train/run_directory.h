@@ -47,6 +47,8 @@ class RunDirectory {
   std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path plan() const { return path_ / "plan.json"; }
+  /// The links between its hosts, where those were measured.
+  std::filesystem::path cluster() const { return path_ / "cluster.toml"; }
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
 

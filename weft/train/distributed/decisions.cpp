@@ -35,9 +35,9 @@ Tuning tuning_by(const std::string& chosen_kernels) {
 }
 
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const RunSpec& spec, const Tuning& tuning,
-                                         const std::function<void(const std::string&)>& note,
-                                         comm::Communicator* ranks) {
-  const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, spec.cluster),
+                                         const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
+                                         const std::string& cluster) {
+  const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, cluster),
                             spec.virtual_ranks > 0);
   std::unique_ptr<PreparedRun> run;
   const auto prepare = [&](const std::string& decided) {

@@ -23,10 +23,10 @@ bool measures(const Tuning& tuning);
 std::string chosen_kernels_of(const TunedBackend& backend);
 Tuning tuning_by(const std::string& chosen_kernels);
 
-/// A PreparedRun on every rank, with the same decisions. Errors of any rank are those of all (together.h); `tuning` and
-/// `note` are the first rank's.
+/// A PreparedRun on every rank, with the same decisions. Errors of any rank are those of all (together.h); `tuning`,
+/// `note` and `cluster`, the file with the costs of collectives, are the first rank's.
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const RunSpec& spec, const Tuning& tuning,
-                                         const std::function<void(const std::string&)>& note,
-                                         comm::Communicator* ranks);
+                                         const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
+                                         const std::string& cluster);
 
 }  // namespace weft::train

@@ -18,12 +18,17 @@ namespace {
 constexpr double kSharedLatencySeconds = 2e-5;  // of a small all-reduce on one host: two wake-ups of a thread
 constexpr int64_t kSmallElements = 16, kLargeElements = 16 << 20;
 
+bool has_several_hosts(const comm::Communicator& ranks) { return ranks.members().back().host_index > 0; }
+
 }  // namespace
 
 comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file) {
   comm::ClusterCosts costs;
   if (ranks == nullptr) return costs;
-  if (file.empty()) return ranks->members().back().host_index > 0 ? comm::measure_cluster(*ranks) : costs;
+  if (file.empty()) {
+    if (!has_several_hosts(*ranks)) return costs;
+    return comm::parse_cluster(comm::cluster_text(*ranks, comm::measure_cluster(*ranks)), "cluster.toml");
+  }
   decided_by_first(ranks, "costs of collectives", [&] {
     costs = comm::read_cluster_file(file);
     return std::string();
@@ -41,6 +46,7 @@ RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::Clu
   options.in_tree_order = in_tree_order;
   options.overlaps = true;
   collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
+  if (has_several_hosts(*ranks)) cluster_ = comm::cluster_text(*ranks, costs);
 }
 
 KernelTable RankRuntime::kernels(KernelTable table) const {
@@ -62,6 +68,8 @@ passes::Ranks RankRuntime::costs() const {
           .latency_seconds = std::max(small, kSharedLatencySeconds),
           .bytes_per_second = bytes / (large - small)};
 }
+
+std::string RankRuntime::cluster() const { return cluster_; }
 
 CompileOptions RankRuntime::training_options(const RunSpec& spec, const Backend& backend) const {
   CompileOptions options = compile_options(spec, backend);

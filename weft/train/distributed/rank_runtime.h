@@ -16,7 +16,7 @@ namespace weft::train {
 
 /// By what collectives are planned: as the first rank reads it in `file`, which `weft cluster probe` writes; where that
 /// is empty, measured now, in a second or two, where there are several hosts, else weft's defaults. The same on all
-/// ranks; Error as read_cluster_file() gives, on all of them alike.
+/// ranks, to the digits that such a file has; Error as read_cluster_file() gives, on all of them alike.
 comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file);
 
 class RankRuntime {
@@ -36,11 +36,15 @@ class RankRuntime {
   /// Of a training step of the spec, which the loop finishes before it reads the state.
   CompileOptions training_options(const RunSpec& spec, const Backend& backend) const;
 
+  /// cluster.toml with the costs, by which another start on the same hosts plans the same; empty on one host.
+  std::string cluster() const;
+
   /// Null where the process is alone.
   const std::shared_ptr<comm::Collectives>& collectives() const { return collectives_; }
 
  private:
   std::shared_ptr<comm::Collectives> collectives_;
+  std::string cluster_;
 };
 
 }  // namespace weft::train
