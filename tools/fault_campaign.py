@@ -65,10 +65,13 @@ exec ip netns exec "PREFIX$index" unshare --uts sh -c "hostname PREFIX$index; $*
 """
 
 
-def train_words(run, epochs):
+def train_words(folder, run, epochs):
+    """By the links that the first run in the folder measured: others might be planned otherwise, and round otherwise."""
+    links = f"{folder}/cluster.toml"
     return ["train", "--model", "mlp", "--data", DATA, "--run", run,
             "--batch", "48", "--threads", "1", "--quiet", "--epochs", str(epochs), "--set", "evaluation.every_epochs=0",
-            "--set", f"checkpoint.every_steps={INTERVAL}", "--set", "checkpoint.every_epochs=0"]
+            "--set", f"checkpoint.every_steps={INTERVAL}", "--set", "checkpoint.every_epochs=0",
+            *(["--set", f"cluster={links}"] if os.path.exists(links) else [])]
 
 
 def read_tensors(path):
@@ -279,7 +282,8 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
                                                                          draw.randrange(int(0.8 * steps)))
     result = {"number": number, "scene": scene.name, "fault": fault, "rank": target, "moment": "start" if step is None
               else "training"}
-    launch = scene.start(["launch", "-n", str(RANKS), "--restarts", "2", *scene.hosts, "--", *train_words(name, epochs)])
+    launch = scene.start(["launch", "-n", str(RANKS), "--restarts", "2", *scene.hosts, "--",
+                          *train_words(scene.folder, name, epochs)])
     listener = Listener(launch.stderr)
     try:
         limit = time.time() + 60
@@ -351,7 +355,8 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
 
 def reference_of(scene, epochs):
     run = f"{scene.folder}/reference"
-    launch = scene.start(["launch", "-n", str(RANKS), *scene.hosts, "--", *train_words("reference", epochs)])
+    launch = scene.start(["launch", "-n", str(RANKS), *scene.hosts, "--",
+                          *train_words(scene.folder, "reference", epochs)])
     text = launch.communicate(timeout=300)[1]
     if launch.returncode != 0:
         raise SystemExit(f"the run without faults ended with code {launch.returncode}:\n{text}")
@@ -416,6 +421,8 @@ def main():
             try:
                 # As many epochs as take the time, by a first run.
                 _, seconds = reference_of(scene, 200)
+                if os.path.exists(f"{place}/reference/cluster.toml"):
+                    shutil.copy(f"{place}/reference/cluster.toml", place)
                 shutil.rmtree(f"{place}/reference")
                 epochs = max(50, int(200 * options.seconds / max(seconds, 0.01)))
                 reference, _ = reference_of(scene, epochs)
