@@ -6,9 +6,10 @@
 
 #include <cstring>
 
+#include "tests/comm/host_groups.h"
 #include "tests/comm/symbolic_run.h"
-#include "weft/comm/collectives.h"
 #include "weft/comm/choose.h"
+#include "weft/comm/collectives.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/tensor/tensor.h"
 
@@ -80,19 +81,6 @@ TEST(GatherCosts, TakeTheAlgorithmThatIsAskedForWhereItGathers) {
   EXPECT_GT(choose_gather({0, 10, 20, 30}, 4, link, Algorithm::double_binary_tree).seconds, 0);
 }
 
-const std::vector<std::vector<std::string>> kGroups = {
-    {"a"},
-    {"a", "a"},
-    {"a", "b"},
-    {"a", "a", "a"},
-    {"a", "b", "c"},
-    {"a", "a", "b", "b"},
-    {"a", "b", "a", "b"},
-    {"a", "a", "a", "b"},
-    {"a", "a", "b", "b", "c", "c", "c"},
-    {"a", "b", "c", "d", "e"},
-};
-
 /// What a rank gives: every bit pattern but those of numbers that are none, which may change on their way as bf16.
 uint16_t pattern(int rank, size_t tensor, int64_t element, int step) {
   return static_cast<uint16_t>((rank * 7919 + static_cast<int>(tensor) * 131 + element * 31 + step * 17) & 0x7f7f);
@@ -105,13 +93,10 @@ void expect_gathers(const std::vector<std::string>& group, DType dtype, const st
     const ReductionSpec spec{"x", dtype, Reduction::sum, elements, CollectiveKind::all_gather};
     const CollectiveId id = collectives.prepare(spec);
     const auto units = static_cast<int64_t>(size_of(dtype) / 2);  // of 16 bits in an element
-    std::vector<std::shared_ptr<std::byte>> owners;
-    std::vector<void*> tensors;
-    for (const int64_t count : elements) {
-      const int64_t bytes = std::max<int64_t>(count * ranks.size(), 1) * size_of(dtype);
-      owners.push_back(shared ? collectives.allocate(bytes) : allocate_aligned(bytes));
-      tensors.push_back(owners.back().get());
-    }
+    std::vector<int64_t> whole;
+    for (const int64_t count : elements) whole.push_back(count * ranks.size());
+    const Operands operands(collectives, dtype, whole, shared);
+    const std::vector<void*>& tensors = operands.tensors;
     for (int step = 0; step < 3; ++step) {
       for (size_t t = 0; t < elements.size(); ++t) {
         auto* const own = static_cast<uint16_t*>(tensors[t]) + ranks.rank() * elements[t] * units;
@@ -131,25 +116,25 @@ void expect_gathers(const std::vector<std::string>& group, DType dtype, const st
 }
 
 class AllGather : public testing::TestWithParam<size_t> {};
-INSTANTIATE_TEST_SUITE_P(Groups, AllGather, testing::Range<size_t>(0, kGroups.size()));
+INSTANTIATE_TEST_SUITE_P(Groups, AllGather, testing::Range<size_t>(0, host_groups().size()));
 
 TEST_P(AllGather, GivesAllPartsToAllInSharedMemory) {
-  expect_gathers(kGroups[GetParam()], DType::f32, {1000, 1, 0, 37, 20003}, true);
+  expect_gathers(host_groups()[GetParam()], DType::f32, {1000, 1, 0, 37, 20003}, true);
 }
 TEST_P(AllGather, GivesAllPartsToAllInForeignMemory) {
-  expect_gathers(kGroups[GetParam()], DType::i32, {1000, 1, 0, 37, 20003}, false);
+  expect_gathers(host_groups()[GetParam()], DType::i32, {1000, 1, 0, 37, 20003}, false);
 }
 TEST_P(AllGather, MovesNumbersOf16Bits) {
-  expect_gathers(kGroups[GetParam()], DType::bf16, {3, 2050, 11}, true);
-  expect_gathers(kGroups[GetParam()], DType::f16, {17000}, false);
+  expect_gathers(host_groups()[GetParam()], DType::bf16, {3, 2050, 11}, true);
+  expect_gathers(host_groups()[GetParam()], DType::f16, {17000}, false);
 }
 TEST_P(AllGather, OfLittleIsDoneByWhoeverComesLast) {
-  expect_gathers(kGroups[GetParam()], DType::f32, {5, 2}, true);
-  expect_gathers(kGroups[GetParam()], DType::f32, {5, 2}, false);
+  expect_gathers(host_groups()[GetParam()], DType::f32, {5, 2}, true);
+  expect_gathers(host_groups()[GetParam()], DType::f32, {5, 2}, false);
 }
 TEST_P(AllGather, IsDoneByEachOfTheAlgorithms) {
   for (const Algorithm algorithm : all_gather_algorithms())
-    expect_gathers(kGroups[GetParam()], DType::f32, {777, 20000}, true, {.algorithm = algorithm});
+    expect_gathers(host_groups()[GetParam()], DType::f32, {777, 20000}, true, {.algorithm = algorithm});
 }
 
 TEST(AllGather, RunsBesideAllReduce) {

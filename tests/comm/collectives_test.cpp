@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/comm/host_groups.h"
 #include "tests/support/files_for_tests.h"
 #include "weft/base/rng.h"
 #include "weft/comm/local/local_group.h"
@@ -17,39 +18,9 @@
 namespace weft::comm {
 namespace {
 
-const std::vector<std::vector<std::string>> kGroups = {
-    {"a"},
-    {"a", "a"},
-    {"a", "b"},
-    {"a", "a", "a"},
-    {"a", "b", "c"},
-    {"a", "a", "b", "b"},
-    {"a", "b", "a", "b"},
-    {"a", "a", "a", "b"},
-    {"a", "a", "a", "a"},
-    {"a", "a", "b", "b", "c", "c", "c"},
-    {"a", "b", "c", "d", "e"},
-    {"a", "a", "a", "a", "a", "a", "a", "a"},
-};
-
 /// Small whole numbers, whose sums are exact in any order, also in bf16.
 float value_of(int rank, size_t tensor, int64_t element) {
   return static_cast<float>((rank * 5 + static_cast<int>(tensor) * 3 + element % 7) % 8);
-}
-
-struct Operands {
-  std::vector<std::shared_ptr<std::byte>> owners;
-  std::vector<void*> tensors;
-};
-
-Operands make_operands(Collectives& collectives, const ReductionSpec& spec, bool shared) {
-  Operands operands;
-  for (const int64_t elements : spec.elements) {
-    const int64_t bytes = std::max<int64_t>(elements, 1) * size_of(spec.dtype);
-    operands.owners.push_back(shared ? collectives.allocate(bytes) : allocate_aligned(bytes));
-    operands.tensors.push_back(operands.owners.back().get());
-  }
-  return operands;
 }
 
 void set(const ReductionSpec& spec, void* tensor, int64_t element, float value) {
@@ -70,7 +41,7 @@ void expect_reduces(const std::vector<std::string>& group, const ReductionSpec& 
   run_ranks(group, [&](Communicator& ranks) {
     Collectives collectives(ranks, options);
     const CollectiveId id = collectives.prepare(spec);
-    const Operands operands = make_operands(collectives, spec, shared);
+    const Operands operands(collectives, spec.dtype, spec.elements, shared);
     for (int step = 0; step < 3; ++step) {
       for (size_t t = 0; t < spec.elements.size(); ++t)
         for (int64_t i = 0; i < spec.elements[t]; ++i)
@@ -91,19 +62,19 @@ void expect_reduces(const std::vector<std::string>& group, const ReductionSpec& 
 }
 
 class AllReduce : public testing::TestWithParam<size_t> {};
-INSTANTIATE_TEST_SUITE_P(Groups, AllReduce, testing::Range<size_t>(0, kGroups.size()));
+INSTANTIATE_TEST_SUITE_P(Groups, AllReduce, testing::Range<size_t>(0, host_groups().size()));
 
 TEST_P(AllReduce, SumsF32InSharedMemory) {
-  expect_reduces(kGroups[GetParam()], {"x", DType::f32, Reduction::sum, {1000, 1, 0, 37, 5003}}, true);
+  expect_reduces(host_groups()[GetParam()], {"x", DType::f32, Reduction::sum, {1000, 1, 0, 37, 5003}}, true);
 }
 TEST_P(AllReduce, SumsF32InForeignMemory) {
-  expect_reduces(kGroups[GetParam()], {"x", DType::f32, Reduction::sum, {1000, 1, 0, 37, 5003}}, false);
+  expect_reduces(host_groups()[GetParam()], {"x", DType::f32, Reduction::sum, {1000, 1, 0, 37, 5003}}, false);
 }
 TEST_P(AllReduce, AveragesBf16) {
-  expect_reduces(kGroups[GetParam()], {"x", DType::bf16, Reduction::mean, {3, 2050, 11}}, true);
+  expect_reduces(host_groups()[GetParam()], {"x", DType::bf16, Reduction::mean, {3, 2050, 11}}, true);
 }
 TEST_P(AllReduce, HasNothingToDoWithoutElements) {
-  expect_reduces(kGroups[GetParam()], {"x", DType::f32, Reduction::sum, {0}}, true);
+  expect_reduces(host_groups()[GetParam()], {"x", DType::f32, Reduction::sum, {0}}, true);
 }
 /// So slow that a message of 64 KB holds the link for long.
 CollectivesOptions over_slow_links() {
@@ -116,23 +87,23 @@ TEST_P(AllReduce, TravelsInPartsOverSlowLinks) {
   // Small tensors that share a part, one that makes several, small ones again.
   const std::vector<int64_t> elements = {7, 40001, 0, 300001, 64, 20000, 1};
   for (const bool shared : {true, false}) {
-    expect_reduces(kGroups[GetParam()], {"x", DType::f32, Reduction::mean, elements}, shared, over_slow_links());
-    expect_reduces(kGroups[GetParam()], {"x", DType::bf16, Reduction::sum, elements}, shared, over_slow_links());
+    expect_reduces(host_groups()[GetParam()], {"x", DType::f32, Reduction::mean, elements}, shared, over_slow_links());
+    expect_reduces(host_groups()[GetParam()], {"x", DType::bf16, Reduction::sum, elements}, shared, over_slow_links());
   }
 }
 
 TEST_P(AllReduce, IsLargerThanAnyChunk) {
-  expect_reduces(kGroups[GetParam()], {"x", DType::f32, Reduction::sum, {300001, 70001}}, true);
+  expect_reduces(host_groups()[GetParam()], {"x", DType::f32, Reduction::sum, {300001, 70001}}, true);
 }
 
 TEST_P(AllReduce, GivesAllRanksTheSameBits) {
   std::mutex mutex;
   std::map<int, std::vector<uint32_t>> results;
-  run_ranks(kGroups[GetParam()], [&](Communicator& ranks) {
+  run_ranks(host_groups()[GetParam()], [&](Communicator& ranks) {
     Collectives collectives(ranks, {});
     const ReductionSpec spec{"x", DType::f32, Reduction::mean, {1003}};
     const CollectiveId id = collectives.prepare(spec);
-    const Operands operands = make_operands(collectives, spec, true);
+    const Operands operands(collectives, spec.dtype, spec.elements, true);
     for (int64_t i = 0; i < 1003; ++i)
       set(spec, operands.tensors[0], i,
           std::ldexp(static_cast<float>(std::sin(ranks.rank() * 7919.0 + static_cast<double>(i))),
@@ -148,7 +119,7 @@ TEST_P(AllReduce, GivesAllRanksTheSameBits) {
 }
 
 TEST_P(AllReduce, SeveralUnderWayFinishInAnyOrder) {
-  run_ranks(kGroups[GetParam()], [&](Communicator& ranks) {
+  run_ranks(host_groups()[GetParam()], [&](Communicator& ranks) {
     Collectives collectives(ranks, {});
     std::vector<ReductionSpec> specs;
     std::vector<CollectiveId> ids;
@@ -156,7 +127,7 @@ TEST_P(AllReduce, SeveralUnderWayFinishInAnyOrder) {
     for (int k = 0; k < 6; ++k) {
       specs.push_back({"x" + std::to_string(k), DType::f32, Reduction::sum, {100 * k + 1, 17}});
       ids.push_back(collectives.prepare(specs.back()));
-      operands.push_back(make_operands(collectives, specs.back(), k % 2 == 0));
+      operands.emplace_back(collectives, specs.back().dtype, specs.back().elements, k % 2 == 0);
     }
     for (int step = 0; step < 3; ++step) {
       for (size_t k = 0; k < specs.size(); ++k) {
@@ -195,7 +166,7 @@ TEST(Collectives, SumsBf16InF32) {
     Collectives collectives(ranks, {});
     const ReductionSpec spec{"x", DType::bf16, Reduction::sum, {1}};
     const CollectiveId id = collectives.prepare(spec);
-    const Operands operands = make_operands(collectives, spec, true);
+    const Operands operands(collectives, spec.dtype, spec.elements, true);
     set(spec, operands.tensors[0], 0, ranks.rank() == 0 ? 256.0f : 1.0f);
     collectives.start(id, operands.tensors);
     collectives.wait(id);
@@ -207,7 +178,7 @@ class Algorithms : public testing::TestWithParam<Algorithm> {};
 INSTANTIATE_TEST_SUITE_P(All, Algorithms, testing::ValuesIn(all_algorithms()));
 
 TEST_P(Algorithms, ReduceBetweenHosts) {
-  for (const auto& group : {kGroups[2], kGroups[4], kGroups[6], kGroups[9], kGroups[10]})
+  for (const auto& group : {host_groups()[2], host_groups()[4], host_groups()[6], host_groups()[9], host_groups()[10]})
     for (const DType dtype : {DType::f32, DType::bf16})
       expect_reduces(group, {"x", dtype, Reduction::sum, {50'000, 3, 777}}, true, {.algorithm = GetParam()});
 }
@@ -249,7 +220,7 @@ TEST(Collectives, AddNeighboursFirstWhateverTheirMemory) {
         Collectives collectives(ranks, {});
         const ReductionSpec spec{"x", DType::f32, Reduction::sum, {elements}};
         const CollectiveId id = collectives.prepare(spec);
-        const Operands operands = make_operands(collectives, spec, shared);
+        const Operands operands(collectives, spec.dtype, spec.elements, shared);
         const float of_rank[] = {1e8f, 1, -1e8f, 1};
         for (int64_t i = 0; i < elements; ++i) set(spec, operands.tensors[0], i, of_rank[ranks.rank()]);
         collectives.start(id, operands.tensors);

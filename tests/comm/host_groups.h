@@ -22,8 +22,10 @@ inline const std::vector<std::vector<std::string>>& host_groups() {
       {"a", "a", "b", "b"},
       {"a", "b", "a", "b"},
       {"a", "a", "a", "b"},
+      {"a", "a", "a", "a"},
       {"a", "a", "b", "b", "c", "c", "c"},
       {"a", "b", "c", "d", "e"},
+      {"a", "a", "a", "a", "a", "a", "a", "a"},
   };
   return groups;
 }
