@@ -32,6 +32,18 @@ TEST_F(ClusterFile, HoldsWhatWasMeasured) {
     EXPECT_NEAR(read.native.seconds[size], costs.native.seconds[size], 1e-9);
 }
 
+TEST_F(ClusterFile, HoldsWhatIsTooShortToMeasure) {
+  LocalGroup group({"left", "right"});
+  for (const double seconds : {0.0, 1e-11}) {
+    const ClusterCosts costs{.between_hosts = {seconds, 1.25e13, seconds}, .native = {.seconds = {1e-9}}};
+    const ClusterCosts read = parse_cluster(cluster_text(group.communicator(0), costs), "cluster.toml");
+    EXPECT_NEAR(read.between_hosts.latency_seconds, seconds, 1e-14);
+    EXPECT_NEAR(read.between_hosts.message_seconds, seconds, 1e-14);
+    EXPECT_NEAR(read.between_hosts.bytes_per_second, 1.25e13, 1e8);
+    EXPECT_NEAR(read.native.seconds[0], 1e-9, 1e-12);
+  }
+}
+
 TEST_F(ClusterFile, TellsWhetherHostsAndTheirRanksAreTheSame) {
   LocalGroup two({"a", "a", "b", "b"}), other({"a", "a", "c", "c"}), fewer({"b", "b"}), uneven({"a", "a", "b"});
   const std::string text = cluster_text(two.communicator(0), {});

@@ -1,6 +1,7 @@
 // cluster.toml: what `weft cluster probe` measured, as people read it.
 #include <toml++/toml.h>
 
+#include <cmath>
 #include <optional>
 
 #include "weft/base/error.h"
@@ -12,22 +13,29 @@ namespace weft::comm {
 namespace {
 
 std::string link_text(const char* name, const LinkCosts& link) {
-  return fmt::format("[{}]\nlatency_us = {:.3f}\nmessage_us = {:.3f}\nmegabytes_per_second = {:.1f}\n\n", name,
+  return fmt::format("[{}]\nlatency_us = {:.4g}\nmessage_us = {:.4g}\nmegabytes_per_second = {:.6g}\n\n", name,
                      link.latency_seconds * 1e6, link.message_seconds * 1e6, link.bytes_per_second / 1e6);
 }
 
-double positive(const toml::table& file, const std::string& path, const char* section, const char* key) {
+double number(const toml::table& file, const std::string& path, const char* section, const char* key) {
   const std::optional<double> value = file[section][key].value<double>();
-  if (!value || !(*value > 0))
-    fail(ErrorKind::data, "'{}': {}.{} has to be a number above 0; `weft cluster probe` writes such a file", path,
+  if (!value || !(*value >= 0) || std::isinf(*value))
+    fail(ErrorKind::data, "'{}': {}.{} has to be a number, 0 or above; `weft cluster probe` writes such a file", path,
          section, key);
   return *value;
 }
 
+double positive(const toml::table& file, const std::string& path, const char* section, const char* key) {
+  const double value = number(file, path, section, key);
+  if (value == 0)
+    fail(ErrorKind::data, "'{}': {}.{} has to be above 0; `weft cluster probe` writes such a file", path, section, key);
+  return value;
+}
+
 LinkCosts link_of(const toml::table& file, const std::string& path, const char* section) {
-  return {.latency_seconds = positive(file, path, section, "latency_us") * 1e-6,
+  return {.latency_seconds = number(file, path, section, "latency_us") * 1e-6,
           .bytes_per_second = positive(file, path, section, "megabytes_per_second") * 1e6,
-          .message_seconds = positive(file, path, section, "message_us") * 1e-6};
+          .message_seconds = number(file, path, section, "message_us") * 1e-6};
 }
 
 NativeCosts native_of(const toml::table& file, const std::string& path) {
@@ -81,12 +89,12 @@ std::string cluster_text(const Communicator& communicator, const ClusterCosts& c
   text += "# A message within a host.\n" + link_text("in_host", costs.in_host);
   text += fmt::format(
       "[memory]\n# All-reduced in memory that ranks share, all ranks of a host at once: bytes of one rank's operands.\n"
-      "shared_megabytes_per_second = {:.1f}\n# Summed by one thread, in a near cache.\nsummed_megabytes_per_second = "
-      "{:.1f}\n",
+      "shared_megabytes_per_second = {:.6g}\n# Summed by one thread, in a near cache.\nsummed_megabytes_per_second = "
+      "{:.6g}\n",
       costs.shared_bytes_per_second / 1e6, costs.summed_bytes_per_second / 1e6);
   std::string native;
   for (const double seconds : costs.native.seconds)
-    if (seconds > 0) native += fmt::format("{}{:.1f}", native.empty() ? "" : ", ", seconds * 1e6);
+    if (seconds > 0) native += fmt::format("{}{:.4g}", native.empty() ? "" : ", ", seconds * 1e6);
   if (!native.empty())
     text += fmt::format(
         "\n# MPI's own all-reduce of 1 kB, 4 kB, 16 kB... by the message thread, each rank on a host of its own; "
