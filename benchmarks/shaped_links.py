@@ -103,33 +103,32 @@ def run_bucket_round(case, arguments):
             "over none": single / planned}
 
 
-def print_buckets(arguments):
-    """A row for each case, as they are done; returns the figures."""
-    print("| model | as planned | of 25 MB | / planned | each tensor | / planned |")
-    print("|---|---|---|---|---|---|", flush=True)
-    report = []
-    for name in arguments.only or CASES:
-        rounds = [run_bucket_round(CASES[name], arguments) for _ in range(arguments.rounds)]
-        m = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
-        print(f"| {name} | {m['planned']:.3f} | {m['25MB']:.3f} | **{m['over 25MB']:.2f}** | {m['none']:.3f} | "
-              f"**{m['over none']:.2f}** |", flush=True)
-        report.append({"case": name, "rounds": rounds})
-    return report
+def bucket_row(m):
+    return (f"{m['planned']:.3f} | {m['25MB']:.3f} | **{m['over 25MB']:.2f}** | {m['none']:.3f} | "
+            f"**{m['over none']:.2f}**")
 
 
-def print_steps(arguments):
-    """The same of steps beside PyTorch's."""
-    print("| model | alone | at once | link | weft | over bound | DDP / weft | link, all reduced | weft | over bound | "
-          "DDP / weft | PyTorch DDP | over bound |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+def step_row(m):
+    return (f"{m['alone']:.3f} | {m['at_once']:.3f} | {m['link']:.3f} | {m['weft']:.3f} | **{m['weft_over']:.2f}** | "
+            f"**{m['faster']:.2f}** | {m['link_reduced']:.3f} | {m['reduced']:.3f} | **{m['reduced_over']:.2f}** | "
+            f"**{m['faster_reduced']:.2f}** | {m['pytorch']:.3f} | {m['pytorch_over']:.2f}")
+
+
+# What a round measures, the columns of the table, and what stands in them of the medians.
+BUCKETS = (run_bucket_round, "as planned | of 25 MB | / planned | each tensor | / planned", bucket_row)
+STEPS = (run_round, "alone | at once | link | weft | over bound | DDP / weft | link, all reduced | weft | over bound | "
+                    "DDP / weft | PyTorch DDP | over bound", step_row)
+
+
+def measure(table, arguments):
+    """Prints a row for each case, as they are done; returns the figures."""
+    run, columns, row = table
+    print(f"| model | {columns} |\n|{'---|' * (columns.count('|') + 2)}", flush=True)
     report = []
     for name in arguments.only or CASES:
-        rounds = [run_round(CASES[name], arguments) for _ in range(arguments.rounds)]
-        m = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
-        print(f"| {name} | {m['alone']:.3f} | {m['at_once']:.3f} | {m['link']:.3f} | {m['weft']:.3f} | "
-              f"**{m['weft_over']:.2f}** | "
-              f"**{m['faster']:.2f}** | {m['link_reduced']:.3f} | {m['reduced']:.3f} | **{m['reduced_over']:.2f}** | "
-              f"**{m['faster_reduced']:.2f}** | {m['pytorch']:.3f} | {m['pytorch_over']:.2f} |", flush=True)
+        rounds = [run(CASES[name], arguments) for _ in range(arguments.rounds)]
+        medians = {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
+        print(f"| {name} | {row(medians)} |", flush=True)
         report.append({"case": name, "rounds": rounds})
     return report
 
@@ -155,7 +154,7 @@ def main():
     try:
         print(f"{arguments.hosts} hosts with links of {arguments.rate}, {arguments.precision}, {arguments.threads} threads per "
               f"rank, {arguments.rounds} rounds, medians of seconds per step\n")
-        report = print_buckets(arguments) if arguments.buckets else print_steps(arguments)
+        report = measure(BUCKETS if arguments.buckets else STEPS, arguments)
     finally:
         subprocess.run([LINKS, "down"], check=False)
     if arguments.json:

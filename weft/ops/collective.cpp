@@ -38,14 +38,8 @@ OpDef all_reduce_op() {
 }
 
 OpDef half_op(const char* name, std::string summary, bool is_start, const AttributeSpec& own) {
-  OpDef op = half_of_collective(name, std::move(summary), is_start, "reduced", {reduction_attribute(), own});
-  op.infer = same_types;
-  put_in_place(op);
-  const Attributes attributes{{"number", int64_t{3}}, {"tensors", "conv.weight"}};
-  op.examples = {{"one tensor", {f32({3, 5})}, attributes},
-                 {"vector", {f32({17})}, attributes},
-                 {"three tensors", {f32({2, 3, 3, 2}), f32({7}), f32({})}, attributes}};
-  return op;
+  return half_that_keeps_shapes(name, std::move(summary), is_start, "reduced", {reduction_attribute(), own},
+                                same_types);
 }
 
 }  // namespace

@@ -78,10 +78,10 @@ OpDef all_gather_op() {
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     const DType dtype = context.graph.type(context.inputs[0]).dtype;
     if (!is_floating(dtype)) return {ValueId{}};
-    const DType summed = dtype == DType::bf16 ? dtype : DType::f32;  // what can be summed on its way
     const int64_t ranks = attributes_of(context).integer("ranks");
-    const ValueId part = reduce_scatter(context.graph, as_dtype(context.graph, context.output_gradients[0], summed),
-                                        ranks, "sum", gradient_name(context, "x"));
+    const ValueId part =
+        reduce_scatter(context.graph, as_dtype(context.graph, context.output_gradients[0], summable(dtype)), ranks,
+                       "sum", gradient_name(context, "x"));
     return {as_dtype(context.graph, part, dtype)};
   };
   op.precision = PrecisionRule::follow;  // what is narrow travels narrow

@@ -38,8 +38,7 @@ OpDef whole_op(const char* name, std::string summary, const char* back, bool sum
   op.gradient = [back](GradContext& context) -> std::vector<ValueId> {
     const DType dtype = context.graph.type(context.inputs[0]).dtype;
     if (!is_floating(dtype)) return {ValueId{}};
-    const DType summed = dtype == DType::bf16 ? dtype : DType::f32;  // what can be summed on its way
-    const ValueId gradient = as_dtype(context.graph, context.output_gradients[0], summed);
+    const ValueId gradient = as_dtype(context.graph, context.output_gradients[0], summable(dtype));
     return {as_dtype(context.graph,
                      context.graph.add(back, {gradient}, attributes_of(context), gradient_name(context, "x")), dtype)};
   };
@@ -52,14 +51,8 @@ OpDef whole_op(const char* name, std::string summary, const char* back, bool sum
 }
 
 OpDef half_op(const char* name, std::string summary, bool is_start, const char* what, bool sums) {
-  OpDef op = half_of_collective(name, std::move(summary), is_start, what, {root_attribute()});
-  op.infer = sums ? types_summed : types_sent_around;
-  put_in_place(op);
-  const Attributes attributes{{"number", int64_t{3}}, {"tensors", "conv.weight"}};
-  op.examples = {{"one tensor", {f32({3, 5})}, attributes},
-                 {"vector", {f32({17})}, attributes},
-                 {"three tensors", {f32({2, 3, 3, 2}), f32({7}), f32({})}, attributes}};
-  return op;
+  return half_that_keeps_shapes(name, std::move(summary), is_start, what, {root_attribute()},
+                                sums ? types_summed : types_sent_around);
 }
 
 }  // namespace

@@ -43,6 +43,9 @@ inline void require_sums(const InferContext& context, int operand) {
   require_type_of_first(context, operand, "reduces");
 }
 
+/// The type in which gradients of that type can be summed on their way.
+inline DType summable(DType dtype) { return dtype == DType::bf16 ? dtype : DType::f32; }
+
 /// Of what is only moved. `does`: "gathers".
 inline void require_moves(const InferContext& context, int operand, const char* does) {
   const int64_t bytes = size_of(context.dtype(operand));
@@ -76,6 +79,20 @@ inline OpDef half_of_collective(const char* name, std::string summary, bool is_s
   op.attributes = {required_attribute("number", int64_t{0}, "of the collective in its graph"),
                    required_attribute("tensors", "", fmt::format("what is {}, for messages", what))};
   op.attributes.insert(op.attributes.end(), own.begin(), own.end());
+  return op;
+}
+
+/// Of one whose results have the shapes of the operands.
+inline OpDef half_that_keeps_shapes(const char* name, std::string summary, bool is_start, const char* what,
+                                    const std::vector<AttributeSpec>& own,
+                                    std::vector<TensorType> (*infer)(const InferContext&)) {
+  OpDef op = half_of_collective(name, std::move(summary), is_start, what, own);
+  op.infer = infer;
+  put_in_place(op);
+  const Attributes attributes{{"number", int64_t{3}}, {"tensors", "conv.weight"}};
+  op.examples = {{"one tensor", {f32({3, 5})}, attributes},
+                 {"vector", {f32({17})}, attributes},
+                 {"three tensors", {f32({2, 3, 3, 2}), f32({7}), f32({})}, attributes}};
   return op;
 }
 
