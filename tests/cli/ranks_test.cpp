@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tests/cli/run_files.h"
+#include "weft/cli/process_table.h"
 
 namespace weft::testing {
 namespace {
@@ -51,6 +52,32 @@ class Ranks : public RunTest {
         if (text.starts_with(variable)) found[std::stoi(text.substr(variable.size()))] = process;
     }
     return found;
+  }
+  /// The rank of that number among those that are looking for each other in `folder`: the parent of its watcher.
+  static pid_t wait_for_starting_rank(const fs::path& folder, int rank) {
+    for (int tries = 0; tries < 10'000; ++tries) {
+      for (const cli::RunningProcess& one : cli::running_processes()) {
+        std::error_code code;
+        const fs::path process = fs::path("/proc") / std::to_string(one.process);
+        if (fs::read_symlink(process / "cwd", code) == fs::canonical(folder) && !code &&
+            read_all(process / "cmdline").starts_with("weft: watches the ranks start") &&
+            cli::variable_of(one.process, "OMPI_COMM_WORLD_RANK") == std::to_string(rank))
+          return one.parent;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return -1;
+  }
+  /// A second rank, by a script that does something first.
+  std::vector<std::string> with_second(const std::string& folder, const std::string& script) const {
+    fs::create_directory(path(folder));
+    write_all(path(folder) / "second", "#!/bin/bash\n" + script + "\nexec \"$@\"\n");
+    fs::permissions(path(folder) / "second", fs::perms::owner_all);
+    const std::vector<std::string> train = tiny_run("r");
+    std::vector<std::string> words = train;
+    words.insert(words.end(), {":", "-n", "1", "./second", WEFT_PROGRAM});
+    words.insert(words.end(), train.begin(), train.end());
+    return words;
   }
   /// Trains on two ranks, of which the second one is stopped for three quarters of the time, until it is named: a share
   /// that stays what it is however busy the machine is.
@@ -252,6 +279,52 @@ TEST_F(Ranks, WhatFailsOnOneOfThemNamesItAndEndsAll) {
   EXPECT_EQ(count_of(outcome.err, "weft: rank 1 on host '"), 1) << outcome.err;
   EXPECT_NE(outcome.err.find("missing"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(path("r")));
+}
+
+// Three jobs at once, as each takes its ten seconds: rank 1 is stopped before it runs weft, rank 0 is stopped while it
+// waits for rank 1, rank 1 ends without a word.
+TEST_F(Ranks, OneThatKeepsTheOthersFromStartingIsNamed) {
+  Process before(with_second("before", "kill -STOP $$"), path("before"), -1, mpirun(1));
+  Process within(with_second("within", "sleep 2"), path("within"), -1, mpirun(1));
+  Process ended(with_second("ended", "exit 0"), path("ended"), -1, mpirun(1));
+  const auto begin = std::chrono::steady_clock::now();
+  const pid_t stopped = wait_for_starting_rank(path("within"), 0);
+  ASSERT_GT(stopped, 0);
+  kill(stopped, SIGSTOP);
+  const auto expect_named = [](Process& job, int code, const std::string& who, const std::string& why) {
+    const Outcome outcome = job.wait();
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, "weft: "), 1) << outcome.err;
+    const size_t named = outcome.err.find("weft: the ranks have not found each other: " + who + " on host '");
+    ASSERT_NE(named, std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("' has given no sign of life for 10 s: " + why, named), std::string::npos)
+        << outcome.err;
+  };
+  expect_named(before, 128 + SIGKILL, "rank 1", "its process ");
+  expect_named(within, 128 + SIGKILL, "rank 0", "its process " + std::to_string(stopped) + " is stopped");
+  expect_named(ended, 75, "rank 1", "its process has ended");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  for (const cli::RunningProcess& one : cli::running_processes()) {
+    std::error_code code;
+    const fs::path folder = fs::read_symlink(fs::path("/proc") / std::to_string(one.process) / "cwd", code);
+    EXPECT_NE(folder.parent_path(), fs::canonical(directory_)) << one.process;
+  }
+}
+
+TEST_F(Ranks, ALaunchGoesOnWithoutARankThatIsStoppedWhileTheyStart) {
+  std::vector<std::string> arguments = {"launch", "-n", "2", "--restarts", "1", "--"};
+  const std::vector<std::string> train = tiny_run("r");
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  Process process(arguments, directory_);
+  const pid_t stopped = wait_for_starting_rank(directory_, 1);
+  ASSERT_GT(stopped, 0);
+  kill(stopped, SIGSTOP);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("has given no sign of life"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("weft: rank 1 on host '"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("; start 2 of at most 2, on 1 rank: `weft train "), std::string::npos) << outcome.err;
+  EXPECT_TRUE(fs::exists(path("r/summary.json")));
 }
 
 TEST_F(Ranks, OneThatKeepsTheOthersWaitingIsNamed) { expect_named_where_it_is_slow({}); }

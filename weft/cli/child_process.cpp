@@ -8,29 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/cli/process_table.h"
 
 namespace weft::cli {
-
-namespace {
-
-/// From "/proc/N/stat": "pid (name) state ppid ...", where a name may hold anything.
-pid_t parent_of(const std::filesystem::path& process) {
-  std::ifstream file(process / "stat");
-  std::string line;
-  std::getline(file, line);
-  const size_t end = line.rfind(") ");
-  char state = 0;
-  pid_t parent = -1;
-  if (end != std::string::npos) std::sscanf(line.c_str() + end + 2, "%c %d", &state, &parent);
-  return state == 'Z' ? -1 : parent;
-}
-
-}  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& words, Output output) {
   std::vector<std::string> copies = words;
@@ -85,12 +68,8 @@ void ChildProcess::send(int signal) const {
 
 std::vector<pid_t> ChildProcess::children() const {
   std::vector<pid_t> found;
-  std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", code)) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") == std::string::npos && parent_of(entry.path()) == process_)
-      found.push_back(static_cast<pid_t>(std::stol(name)));
-  }
+  for (const RunningProcess& running : running_processes())
+    if (running.parent == process_) found.push_back(running.process);
   return found;
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "weft/cli/child_process.h"
+#include "weft/cli/process_table.h"
 
 namespace weft::cli {
 
@@ -22,11 +23,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kDesertedPatience{5};
 constexpr std::chrono::seconds kLossPatience{3};
 constexpr std::chrono::seconds kOrphanPatience{2};  // after the end of mpirun, for what it has started to end too
-
-std::filesystem::path program_of(pid_t process) {
-  std::error_code code;
-  return std::filesystem::read_symlink(std::filesystem::path("/proc") / std::to_string(process) / "exe", code);
-}
 
 /// What mpirun has started on this host, looked up now and then: ranks, and what reaches other hosts.
 class Started {

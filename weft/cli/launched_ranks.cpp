@@ -1,18 +1,12 @@
 #include "weft/cli/launched_ranks.h"
 
-#include <unistd.h>
-
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
-#include <stop_token>
-#include <thread>
 
 #include "weft/base/error.h"
 #include "weft/cli/options.h"
+#include "weft/cli/start_watch.h"
 #include "weft/comm/mpi/launcher.h"
 #include "weft/comm/mpi/session.h"
 #include "weft/comm/patience.h"
@@ -38,31 +32,8 @@ void report(const std::string& message) {
   say(message);
 }
 
-/// Ends this process unless it is taken back in time: MPI itself waits without a bound, for a rank that was lost before
-/// all had found each other.
-class StartLimit {
- public:
-  StartLimit()
-      : thread_([](const std::stop_token& stopped) {
-          std::mutex mutex;
-          std::condition_variable_any bell;
-          std::unique_lock lock(mutex);
-          if (bell.wait_for(lock, stopped, std::chrono::seconds(kSeconds), [&] { return stopped.stop_requested(); }))
-            return;
-          report(
-              fmt::format("the ranks have not found each other within {} s: one is gone, or a host cannot be reached "
-                          "by MPI; see `mpirun -n 2 --host ... hostname`",
-                          kSeconds));
-          _exit(kLostRankExitCode);
-        }) {}
-
- private:
-  static constexpr int kSeconds = 120;  // thousands of ranks take a minute
-  std::jthread thread_;
-};
-
 std::unique_ptr<comm::MpiSession> start_session() {
-  const StartLimit limit;
+  const StartWatch watch(kLostRankExitCode);
   return std::make_unique<comm::MpiSession>();
 }
 

@@ -1,0 +1,107 @@
+// Who keeps ranks from starting: what is judged of looks at them, and what /proc shows, without MPI.
+#include <gmock/gmock.h>
+
+#include "tests/cli/program.h"
+#include "weft/cli/job_ranks.h"
+#include "weft/cli/process_table.h"
+#include "weft/cli/start_judge.h"
+
+namespace weft::testing {
+namespace {
+
+using cli::AbsentRank;
+using cli::JobRank;
+using ::testing::ElementsAre;
+
+const JobRank kFirst{.rank = 0, .process = 100}, kSecond{.rank = 1, .process = 101};
+const JobRank kStopped{.rank = 1, .process = 101, .is_stopped = true};
+
+TEST(StartJudge, WhoIsStoppedForLongIsBlamed) {
+  cli::StartJudge judge(2, 2, 3);
+  EXPECT_FALSE(judge.judge({kFirst, kStopped}));
+  EXPECT_FALSE(judge.judge({kFirst, kStopped}));
+  EXPECT_FALSE(judge.judge({kFirst, kSecond}));  // it went on: counted anew
+  EXPECT_FALSE(judge.judge({kFirst, kStopped}));
+  EXPECT_FALSE(judge.judge({kFirst, kStopped}));
+  EXPECT_EQ(judge.judge({kFirst, kStopped}), (AbsentRank{.rank = 1, .stopped = 101}));
+}
+
+TEST(StartJudge, WhoHasEndedIsBlamed) {
+  cli::StartJudge judge(0, 0, 2);
+  EXPECT_FALSE(judge.judge({kFirst, kSecond}));
+  EXPECT_FALSE(judge.judge({kFirst}));
+  EXPECT_EQ(judge.judge({kFirst}), (AbsentRank{.rank = 1, .stopped = -1}));
+}
+
+TEST(StartJudge, NobodyIsBlamedForBeingSlow) {
+  cli::StartJudge judge(2, 4, 3);
+  for (int look = 0; look < 100; ++look) EXPECT_FALSE(judge.judge({kFirst, kSecond})) << look;
+}
+
+TEST(StartJudge, WhoseTurnNeverCameIsMissedOnceNobodyNewComes) {
+  std::vector<JobRank> ranks;
+  cli::StartJudge all_here(8, 8, 3), some_elsewhere(8, 16, 3);
+  for (const int rank : {0, 1, 2, 4, 5, 6, 7}) {
+    ranks.push_back({.rank = rank, .process = 100 + rank});
+    for (int look = 0; look < 3; ++look) {
+      EXPECT_FALSE(all_here.judge(ranks)) << rank;
+      EXPECT_FALSE(some_elsewhere.judge(ranks)) << rank;
+    }
+  }
+  EXPECT_EQ(all_here.judge(ranks), (AbsentRank{.rank = 3, .stopped = -1}));
+  EXPECT_EQ(some_elsewhere.judge(ranks), (AbsentRank{.rank = -1, .stopped = -1}));
+}
+
+/// Stands for mpirun: a shell whose children have the variables of ranks. Ends them with itself.
+class Launcher {
+ public:
+  explicit Launcher(const std::string& script) {
+    process_ = fork();
+    if (process_ == 0) {
+      setpgid(0, 0);
+      execlp("bash", "bash", "-c", script.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+  ~Launcher() {
+    kill(-process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  /// Of its children that has the variable.
+  pid_t child_with(const std::string& name, const std::string& value) const {
+    for (int tries = 0; tries < 500; ++tries) {
+      for (const cli::RunningProcess& one : cli::running_processes())
+        if (one.parent == process_ && cli::variable_of(one.process, name) == value) return one.process;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return -1;
+  }
+
+ private:
+  pid_t process_;
+};
+
+TEST(JobRanks, AreSeenWithTheirStateAndThroughScripts) {
+  const std::string rank = "PMIX_NAMESPACE=job PMIX_RANK=";
+  // Rank 1 is a script that has started the program; beside them runs a rank of another job.
+  Launcher launcher(rank + "0 sleep 100 & " + rank + "1 bash -c 'sleep 100; true' & " + rank + "2 sleep 100 & " +
+                    "PMIX_NAMESPACE=other PMIX_RANK=3 sleep 100 & wait");
+  const pid_t first = launcher.child_with("PMIX_RANK", "0"), script = launcher.child_with("PMIX_RANK", "1"),
+              third = launcher.child_with("PMIX_RANK", "2");
+  ASSERT_GT(launcher.child_with("PMIX_RANK", "3"), 0);
+  kill(third, SIGSTOP);
+  pid_t inner = -1;
+  for (int tries = 0; tries < 500 && inner < 0; ++tries) {
+    for (const cli::RunningProcess& one : cli::running_processes())
+      if (one.parent == script && cli::program_of(one.process) == cli::program_of(first)) inner = one.process;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (const pid_t member : {first, inner}) {
+    cli::JobRanks job(member);
+    EXPECT_THAT(job.look(), ElementsAre(JobRank{.rank = 0, .process = first}, JobRank{.rank = 1, .process = inner},
+                                        JobRank{.rank = 2, .process = third, .is_stopped = true}));
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
