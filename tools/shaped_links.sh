@@ -19,7 +19,7 @@ down() {
   ip link delete "$bridge" 2>/dev/null || true
 }
 
-shape() {  # COMMAND-PREFIX DEVICE RATE: a bucket of 5 ms at the rate, at least some packets; a queue of 20 ms
+shape() {  # COMMAND-PREFIX DEVICE RATE: a bucket of 2 ms at the rate, at least some packets; a queue of 20 ms
   local bits burst
   bits=$(awk -v rate="$3" 'BEGIN { unit = rate; sub(/^[0-9.]+/, "", unit)
     print rate * (unit == "gbit" ? 1e9 : unit == "mbit" ? 1e6 : 0) }')

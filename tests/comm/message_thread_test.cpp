@@ -35,17 +35,19 @@ class OneByOne final : public Communicator {
     ++receives_;
     return {static_cast<int64_t>(messages_.size()) - 1};
   }
-  void progress() override {
+  int64_t progress() override {
     const std::lock_guard lock(mutex_);
-    if (!is_open_ || waiting_.empty()) return;
+    if (!is_open_ || waiting_.empty()) return through();
     Message& message = messages_[waiting_.front()];
     waiting_.erase(waiting_.begin());
     message.is_through = true;
     under_way_ -= message.bytes;
     sent_.push_back(message.tag - kFirstCollectiveTag);
+    return through();
   }
   bool is_done(Ticket ticket) override {
     const std::lock_guard lock(mutex_);
+    ++asked_;
     return messages_[static_cast<size_t>(ticket.id)].is_through;
   }
   std::shared_ptr<SharedMemory> share(int64_t) override { return nullptr; }
@@ -60,6 +62,10 @@ class OneByOne final : public Communicator {
     const std::lock_guard lock(mutex_);
     return sent_;
   }
+  int64_t asked() const {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
   int64_t most_under_way() const { return most_under_way_; }
   int receives() const {
     const std::lock_guard lock(mutex_);
@@ -67,6 +73,8 @@ class OneByOne final : public Communicator {
   }
 
  private:
+  int64_t through() const { return receives_ + static_cast<int64_t>(sent_.size()); }
+
   struct Message {
     int tag;
     int64_t bytes;
@@ -78,6 +86,7 @@ class OneByOne final : public Communicator {
   std::vector<size_t> waiting_;
   std::vector<int> sent_;
   int64_t under_way_ = 0, most_under_way_ = 0;
+  int64_t asked_ = 0;
   int receives_ = 0;
   bool is_open_ = false;
 };
@@ -134,6 +143,22 @@ TEST(MessageThread, AmongEqualsTheFirstGoesFirst) {
   MessageThread::Job &first = jobs.add(0, 0), &second = jobs.add(0, 100);
   const std::vector<int> sent = jobs.run(kMessage, {&first, &second});
   for (size_t at = 0; at < 8; ++at) EXPECT_LT(sent[at], 100) << at;
+}
+
+TEST(MessageThread, AsksEachMessageOnlyWhenOneHasGotThrough) {
+  Jobs jobs;
+  MessageThread thread(jobs.link, 3 * kMessage, [] {});
+  thread.reserve(1);
+  thread.submit(jobs.add(0, 0));
+  thread.wake();
+  while (jobs.link.receives() < 4) thread.help();
+  thread.help();  // the receives have got through at once
+  const int64_t before = jobs.link.asked();
+  for (int look = 0; look < 1000; ++look) thread.help();
+  EXPECT_EQ(jobs.link.asked(), before) << "nothing gets through a closed link";
+  jobs.link.open();
+  while (jobs.delivered < 1) thread.help();
+  EXPECT_GT(jobs.link.asked(), before);
 }
 
 TEST(MessageThread, HandsOverNoMoreThanKeepsTheLinkBusy) {

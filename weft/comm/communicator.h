@@ -49,8 +49,9 @@ class Communicator {
   virtual Ticket send(int peer, int tag, std::span<const std::byte> bytes) = 0;
   /// Begins to receive a message of exactly so many bytes.
   virtual Ticket receive(int peer, int tag, std::span<std::byte> bytes) = 0;
-  /// Lets messages move; they do within calls of this class only.
-  virtual void progress() = 0;
+  /// Lets messages move; they do within calls of this class only. Returns how many of this rank's have got through so
+  /// far, whoever found them: while that is the same as before, is_done() is for none more than before.
+  virtual int64_t progress() = 0;
   /// Whether progress() has found the message to be through. The ticket is void after it was true.
   virtual bool is_done(Ticket ticket) = 0;
   /// The same, after progress().

@@ -114,7 +114,8 @@ void MessageThread::work(const std::stop_token& stopped) {
   }
 }
 
-void MessageThread::take_submitted() {
+/// Whether there were any.
+bool MessageThread::take_submitted() {
   {
     const std::lock_guard lock(mutex_);
     std::swap(submitted_, taken_);
@@ -125,14 +126,20 @@ void MessageThread::take_submitted() {
                                         [](int64_t priority, const Job* other) { return priority < other->priority; });
     jobs_.insert(place, job);
   }
+  const bool has_taken = !taken_.empty();
   taken_.clear();
+  return has_taken;
 }
 
 /// Whether anything did.
 bool MessageThread::move_messages() {
-  take_submitted();
-  send();
-  if (!jobs_.empty()) communicator_.progress();
+  const bool has_taken = take_submitted();
+  if (has_taken) send();
+  if (jobs_.empty()) return false;
+  // Asking each message of each job is what most looks would spend their time on, in vain.
+  const int64_t through = communicator_.progress();
+  if (!has_taken && through == through_) return false;
+  through_ = through;
   bool has_moved = false;
   size_t kept = 0, delivered = 0;
   for (size_t i = 0; i < jobs_.size(); ++i) {

@@ -50,7 +50,7 @@ class MessageThread {
   void run(const std::stop_token& stopped);
   void work(const std::stop_token& stopped);
   bool move_messages();
-  void take_submitted();
+  bool take_submitted();
   void send();
 
   Communicator& communicator_;
@@ -59,6 +59,7 @@ class MessageThread {
   std::mutex work_mutex_;     // guards the jobs under way; taken before the other one
   std::vector<Job*> taken_;   // just now
   std::vector<Job*> jobs_;    // the most urgent first
+  int64_t through_ = 0;       // messages, when they were last asked
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any bell_;
   std::vector<Job*> submitted_;

@@ -41,7 +41,8 @@ struct RankState {
   std::vector<TicketState> tickets;
   std::vector<int64_t> unused_tickets;
   std::optional<Clock::time_point> silent_since;
-  int64_t shares = 0;  // how often it called share()
+  int64_t shares = 0;   // how often it called share()
+  int64_t through = 0;  // messages so far
 };
 
 class Parts final : public SharedMemory {
@@ -96,7 +97,10 @@ struct LocalGroup::Impl {
     return ticket;
   }
 
-  void finish(int rank, int64_t ticket) { state(rank).tickets[static_cast<size_t>(ticket)] = TicketState::done; }
+  void finish(int rank, int64_t ticket) {
+    state(rank).tickets[static_cast<size_t>(ticket)] = TicketState::done;
+    ++state(rank).through;
+  }
 
   void silence(int rank) {
     const std::lock_guard lock(mutex);
@@ -152,7 +156,10 @@ class LocalGroup::Rank final : public Communicator {
     return {ticket};
   }
 
-  void progress() override {}  // they do at once
+  int64_t progress() override {  // they move at once
+    const std::lock_guard lock(group_.mutex);
+    return group_.state(rank_).through;
+  }
 
   bool is_done(Ticket ticket) override {
     const std::lock_guard lock(group_.mutex);

@@ -89,7 +89,8 @@ struct MpiCommunicator::Impl {
   std::mutex mutex;  // of all calls to MPI, and of what follows
   std::vector<MPI_Request> requests;
   std::vector<int> unused_requests, found_requests;
-  Flags is_through;  // per request; read without the mutex
+  Flags is_through;     // per request; read without the mutex
+  int64_t through = 0;  // messages so far
 
   std::vector<int> remote_peers;
   std::vector<MPI_Request> signs_received, signs_sent;  // per remote peer
@@ -277,16 +278,17 @@ Ticket MpiCommunicator::all_reduce(std::span<float> values) {
   return {index};
 }
 
-void MpiCommunicator::progress() {
+int64_t MpiCommunicator::progress() {
   const std::lock_guard lock(impl_->mutex);
   impl_->require_not_given_up();
   int found = 0;
   require(MPI_Testsome(static_cast<int>(impl_->requests.size()), impl_->requests.data(), &found,
                        impl_->found_requests.data(), MPI_STATUSES_IGNORE),
           "finish messages");
-  if (found == MPI_UNDEFINED) return;  // none is under way
+  if (found == MPI_UNDEFINED) return impl_->through;  // none is under way
   for (int i = 0; i < found; ++i)
     impl_->is_through.at(static_cast<size_t>(impl_->found_requests[static_cast<size_t>(i)])) = true;
+  return impl_->through += found;
 }
 
 bool MpiCommunicator::is_done(Ticket ticket) {

@@ -22,7 +22,7 @@ class MpiCommunicator final : public Communicator, public NativeAllReduce {
   const std::vector<Member>& members() const override;
   Ticket send(int peer, int tag, std::span<const std::byte> bytes) override;
   Ticket receive(int peer, int tag, std::span<std::byte> bytes) override;
-  void progress() override;
+  int64_t progress() override;
   bool is_done(Ticket ticket) override;
   std::shared_ptr<SharedMemory> share(int64_t bytes) override;
   Ticket all_reduce(std::span<float> values) override;
