@@ -88,6 +88,7 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"batch_norm_backward", {0, 3, 6}},
       // Conditions: whether an update happens.
       {"sgd_update", {4}},
+      {"product_sgd_update", {5}},
       {"adamw_update", {6}},
       {"blend_update", {4}},
       {"tree_sum_update", {2, 3, 4}},  // which sums that begin anew write over

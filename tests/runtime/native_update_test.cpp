@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 
 #include "tests/runtime/native_support.h"
@@ -17,6 +18,64 @@ TEST(NativeUpdate, SgdMatchesReference) {
       c.attributes = {{"momentum", 0.9}, {"nesterov", nesterov}, {"weight_decay", 5e-4}};
       expect_matches_reference(c);
     }
+}
+
+Case product_sgd(int64_t terms, int64_t rows, int64_t columns, bool nesterov = false, DType dtype = DType::f32) {
+  Case c;
+  c.op = "product_sgd_update";
+  const TensorType state = f32({rows, columns});
+  c.inputs = {state, {dtype, {terms, rows}, {}}, {dtype, {terms, columns}, {}}, state, f32({})};
+  c.outputs = {state, state};
+  c.attributes = {{"momentum", 0.9}, {"nesterov", nesterov}, {"weight_decay", 5e-4}};
+  return c;
+}
+
+// Whole tiles and parts of them, one panel and several, and as few terms as can be.
+TEST(NativeUpdate, ProductSgdMatchesReference) {
+  for (const bool nesterov : {false, true}) {
+    expect_matches_reference(product_sgd(16, 12, 128, nesterov));
+    expect_matches_reference(product_sgd(7, 100, 301, nesterov));
+  }
+  expect_matches_reference(product_sgd(1, 5, 3));
+  expect_matches_reference(product_sgd(2000, 20, 200));
+  expect_matches_reference(product_sgd(33, 50, 4100));
+}
+
+TEST(NativeUpdate, ProductSgdOfRowsInBf16MatchesReference) {
+  for (const auto& [terms, rows, columns] :
+       std::vector<std::array<int64_t, 3>>{{1, 5, 3}, {16, 12, 128}, {7, 100, 301}, {33, 50, 4100}, {64, 37, 200}}) {
+    Case c = product_sgd(terms, rows, columns, false, DType::bf16);
+    c.tolerance = 4e-6;
+    expect_matches_rounded_reference(c);
+  }
+}
+
+// Into the states' own memory, whichever threads share the work.
+TEST(NativeUpdate, ProductSgdIsTheSameOnAnyThreadsAndInPlace) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Case c = product_sgd(33, 100, 4100, true, dtype);
+    const BareNode node(c);
+    const std::vector<Tensor> operands = plain_inputs(c);
+    for (const auto isa : available_isas()) {
+      std::vector<Tensor> expected;
+      for (const int threads : {1, 2, 3, 5}) {
+        std::string why_not;
+        const auto kernel = make_native(node.signature, isa, threads, why_not);
+        ASSERT_NE(kernel, nullptr) << why_not;
+        std::vector<Tensor> used;
+        std::vector<const void*> sources;
+        for (const Tensor& tensor : operands) used.push_back(tensor.clone());
+        for (const Tensor& tensor : used) sources.push_back(tensor.data());
+        void* targets[] = {used[0].data(), used[3].data()};
+        Tensor workspace(DType::f32, {(kernel->workspace_bytes() + 3) / 4});
+        kernel->run({sources, targets, workspace.data()});
+        if (expected.empty()) expected = {used[0].clone(), used[3].clone()};
+        for (const size_t state : {0, 1})
+          EXPECT_EQ(std::memcmp(expected[state].data(), targets[state], static_cast<size_t>(used[0].bytes())), 0)
+              << native::name_of(isa) << ", " << threads << " threads, state " << state;
+      }
+    }
+  }
 }
 
 TEST(NativeUpdate, AdamwMatchesReference) {
@@ -112,6 +171,8 @@ TEST(NativeUpdate, SkippedLeavesItsStatesBitForBit) {
   expect_states_stay(
       "adamw_update", 1, {{0, 0}, {1, 2}, {2, 3}}, {type, type, type, type, one, i64({}), one},
       {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.01}, {"decoupled", true}});
+  expect_states_stay("product_sgd_update", 1, {{0, 0}, {1, 3}}, {type, f32({4, 300}), f32({4, 301}), type, one, one},
+                     {{"momentum", 0.9}, {"nesterov", false}, {"weight_decay", 5e-4}});
   expect_states_stay("blend_update", 1, {{0, 0}}, {type, type, one, one, one}, {});
 }
 

@@ -8,7 +8,9 @@
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
 #include "weft/ops/loss_scaling.h"
+#include "weft/ops/product_update.h"
 #include "weft/ops/tree_sum.h"
+#include "weft/ops/update_support.h"
 
 namespace weft::ops {
 namespace {
@@ -22,24 +24,6 @@ void require_like_parameter(const InferContext& context, int count) {
                              context.op.inputs[static_cast<size_t>(operand)], context.describe(0),
                              context.describe(operand)));
   }
-}
-
-void require_scalar(const InferContext& context, int operand, DType dtype) {
-  context.require_rank(operand, 0);
-  context.require_dtype(operand, dtype);
-}
-
-/// The last operand of every update, which may be absent: where it is 0 the step leaves the state as it is.
-constexpr const char* kApply = "apply?";
-
-void require_apply(const InferContext& context, int operand) {
-  if (context.input_count() > operand) require_scalar(context, operand, DType::f32);
-}
-
-void require_range(const InferContext& context, const std::string& name, bool below_one) {
-  const double value = context.attributes.real(name);
-  if (value >= 0 && (!below_one || value < 1)) return;
-  context.fail(fmt::format("{} must be at least 0{}, got {}", name, below_one ? " and below 1" : "", value));
 }
 
 std::vector<TensorType> infer_sgd(const InferContext& context) {
@@ -198,6 +182,7 @@ void add_update_ops(OpRegistry& registry) {
   registry.add(std::move(norm));
   add_loss_scaling_ops(registry);
   add_tree_sum_op(registry);
+  add_product_update_op(registry);
 }
 
 namespace {

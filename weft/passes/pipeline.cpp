@@ -15,6 +15,7 @@
 #include "weft/passes/fuse_batch_norm.h"
 #include "weft/passes/fuse_bias.h"
 #include "weft/passes/fuse_elementwise.h"
+#include "weft/passes/fuse_product_updates.h"
 #include "weft/passes/join_pads.h"
 #include "weft/passes/keep_copies.h"
 #include "weft/passes/keep_slopes.h"
@@ -74,6 +75,9 @@ const std::vector<Pass>& pipeline() {
        machine_independent(keep_slopes)},
       {"fuse_elementwise", "Groups elementwise operations of one shape into single sweeps over memory.",
        machine_independent(fuse_elementwise)},
+      {"fuse_product_updates",
+       "Lets updates multiply the gradient of fully connected layers of few rows themselves, tile by tile.",
+       fuse_product_updates},
       {"assign_layouts", "Gives every value the memory layout its kernels want, with reorders where they disagree.",
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",

@@ -2,23 +2,13 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #include <algorithm>
+
+#include "weft/runtime/native/bf16_pairs.h"
 
 namespace weft::native {
 
 namespace {
-
-#define WEFT_BF16_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-
-/// Lane by lane the number of `first` in the lower half, that of `second` in the upper. (gcc 12 warns of its own header
-/// where no mask is given.)
-WEFT_BF16_TARGET inline __m512i pair_of(__m256i first, __m256i second) {
-  constexpr __mmask16 kAll = 0xffff;
-  const __m512i low = _mm512_maskz_cvtepu16_epi32(kAll, first), high = _mm512_maskz_cvtepu16_epi32(kAll, second);
-  return _mm512_or_si512(low, _mm512_maskz_slli_epi32(kAll, high, 16));
-}
 
 WEFT_BF16_TARGET void pack(const PackedRow& row) {
   const auto* columns = reinterpret_cast<const __m256i*>(row.plane_row);
@@ -69,8 +59,6 @@ WEFT_BF16_TARGET void multiply_blocks(const WeightTile& t) {
 }
 
 void multiply(const WeightTile& tile) { tile.blocks == 2 ? multiply_blocks<2>(tile) : multiply_blocks<1>(tile); }
-
-#undef WEFT_BF16_TARGET
 
 }  // namespace
 

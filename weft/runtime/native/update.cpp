@@ -7,6 +7,7 @@
 #include "weft/base/parallel.h"
 #include "weft/ops/tree_sum.h"
 #include "weft/runtime/native/native.h"
+#include "weft/runtime/native/product_update.h"
 
 namespace weft::native {
 
@@ -312,6 +313,7 @@ void add_update(KernelTable& table, Isa isa) {
   add<AdamWUpdate>(table, "adamw_update", 4, isa);
   add<RunningAverage>(table, "running_average", 2, isa);
   add<BlendUpdate>(table, "blend_update", 2, isa);
+  add_product_update(table, isa);
   table.add("tree_sum_update", {"native",
                                 [isa](const NodeSignature& node, const KernelOptions& options,
                                       std::string& why_not) -> std::unique_ptr<Kernel> {

@@ -41,6 +41,29 @@ Body prepare_sgd(const NodeSignature& node) {
   };
 }
 
+Body prepare_product_sgd(const NodeSignature& node) {
+  const int64_t terms = node.inputs[1].shape[0], rows = node.inputs[0].shape[0], columns = node.inputs[0].shape[1];
+  const double momentum = node.attributes.real("momentum"), decay = node.attributes.real("weight_decay");
+  const bool nesterov = node.attributes.boolean("nesterov");
+  return [=](const KernelArguments& call) {
+    if (is_skipped(call, 5)) {
+      leave_state(call, 0, 0, rows * columns);
+      return leave_state(call, 3, 1, rows * columns);
+    }
+    const double rate = static_cast<double>(*input(call, 4));
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      const double p = static_cast<double>(input(call, 0)[i]);
+      double g = decay * p;
+      for (int64_t k = 0; k < terms; ++k)
+        g += static_cast<double>(input(call, 1)[k * rows + i / columns]) *
+             static_cast<double>(input(call, 2)[k * columns + i % columns]);
+      const double v = momentum * static_cast<double>(input(call, 3)[i]) + g;
+      output(call, 0)[i] = static_cast<float>(p - rate * (nesterov ? g + momentum * v : v));
+      output(call, 1)[i] = static_cast<float>(v);
+    }
+  };
+}
+
 /// Loshchilov & Hutter 2019, algorithm 2, both columns, with the decoupled decay scaled by the learning rate.
 Body prepare_adamw(const NodeSignature& node) {
   const int64_t elements = node.inputs[0].elements();
@@ -164,6 +187,7 @@ Body prepare_renew(const NodeSignature& node) {
 
 void add_update(KernelTable& table) {
   add_plain(table, "sgd_update", prepare_sgd);
+  add_plain(table, "product_sgd_update", prepare_product_sgd);
   add_plain(table, kRenew, prepare_renew, Accepts::any_dtype);
   add_plain(table, "adamw_update", prepare_adamw);
   add_plain(table, "blend_update", prepare_blend);

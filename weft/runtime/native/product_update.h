@@ -1,0 +1,11 @@
+// product_sgd_update: tiles of the product in registers, from which the states are updated at once.
+#pragma once
+
+#include "weft/runtime/kernel.h"
+#include "weft/runtime/native/isa.h"
+
+namespace weft::native {
+
+void add_product_update(KernelTable&, Isa);
+
+}  // namespace weft::native
