@@ -56,10 +56,11 @@ TEST(LocalGroup, RefusesAMessageOfAnotherSize) {
         run_ranks({"a"}, [](Communicator& ranks) {
           std::array<std::byte, 8> buffer{};
           ranks.send(0, 5, std::span(buffer).first(4));
-          ranks.receive(0, 5, buffer);
+          const Ticket ticket = ranks.receive(0, 5, buffer);
+          while (!ranks.test(ticket)) std::this_thread::yield();
         });
       },
-      ErrorKind::communication, {"sends 4 bytes", "expects 8"});
+      ErrorKind::communication, {"rank 0 on host 'a' sends 4 bytes", "receives 8"});
 }
 
 TEST(LocalGroup, RanksOfAHostSeeEachOthersParts) {

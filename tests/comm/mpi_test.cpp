@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/comm/collectives.h"
@@ -219,6 +221,29 @@ TEST_F(InMpi, StoppedRankInNativeAllReduce) {
   FAIL() << "a stopped rank took part";
 }
 
+/// Rank 1 sends, rank 0 receives.
+void exchange_wrong_sizes(int64_t sent, int64_t expected) {
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  try {
+    Collectives collectives(ranks, {});
+    const bool sends = ranks.rank() == 1;
+    const int64_t bytes = sends ? sent : expected;
+    std::vector<std::byte> data(static_cast<size_t>(bytes));
+    const MessageId id = collectives.prepare({"activations", bytes, sends, 1 - ranks.rank(), 0});
+    collectives.start(id, data.data());
+    collectives.wait(id);
+    barrier(ranks, "the end");
+  } catch (const Error& error) {
+    report_and_abort(session, error);
+  }
+  FAIL() << "a message of another size was received";
+}
+
+TEST_F(InMpi, ShortMessage) { exchange_wrong_sizes(2000, 4000); }
+TEST_F(InMpi, LongMessage) { exchange_wrong_sizes(4000, 2000); }
+TEST_F(InMpi, LargeShortMessage) { exchange_wrong_sizes(3'000'001, 4'000'000); }
+
 TEST_F(InMpi, FailingRank) {
   MpiSession session;
   try {
@@ -257,6 +282,19 @@ TEST(Ranks, LoseOneInMpisOwnAllReduceWithinBoundedTimeAndNameIt) {
       << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_LT(outcome.seconds, 20);
+}
+
+TEST_P(RanksLose, NothingByMessagesOfWrongSizesButNameThem) {
+  for (const auto& [test, sizes] : {std::pair{"ShortMessage", "sends 2000 bytes where rank 0 on host '"},
+                                    {"LongMessage", "sends 4000 bytes where rank 0 on host '"},
+                                    {"LargeShortMessage", "sends 3000001 bytes where rank 0 on host '"}}) {
+    const Outcome outcome = mpirun(2, test, GetParam());
+    EXPECT_NE(outcome.output.find("REPORT [receive] 'activations': rank 1 on host '"), std::string::npos)
+        << outcome.output;
+    EXPECT_NE(outcome.output.find(sizes), std::string::npos) << outcome.output;
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.output;
+    EXPECT_LT(outcome.seconds, 20);
+  }
 }
 
 TEST(Ranks, LoseARankThatFailsAndAllEnd) {

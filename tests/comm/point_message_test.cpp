@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "tests/comm/host_groups.h"
 #include "weft/base/error.h"
@@ -142,6 +144,51 @@ TEST_P(LostPeer, OrOneThatLivesButDoesNotComeIsNamed) {
   });
   EXPECT_NE(errors[0].find("[receive] 'activations'"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+}
+
+class WrongSize : public testing::TestWithParam<std::vector<std::string>> {};
+INSTANTIATE_TEST_SUITE_P(Hosts, WrongSize,
+                         testing::Values(std::vector<std::string>{"a", "a"}, std::vector<std::string>{"a", "b"}));
+
+// Rank 1 sends, before rank 0 receives or after it.
+TEST_P(WrongSize, IsNamedByWhoReceives) {
+  for (const auto& [sent, expected] : std::vector<std::pair<int64_t, int64_t>>{
+           {2000, 4000}, {4000, 2000}, {5, 6}, {6, 5}, {6, 8}, {0, 4}, {4, 0}, {300'001, 300'000}})
+    for (const bool waits : {false, true}) {
+      LocalGroup group(GetParam());
+      const auto errors = errors_of_ranks(group, [&](Communicator& ranks) {
+        Collectives collectives(ranks, {});
+        const bool sends = ranks.rank() == 1;
+        const int64_t bytes = sends ? sent : expected;
+        std::vector<std::byte> data(static_cast<size_t>(bytes) + 1, std::byte{7});
+        const MessageId id = collectives.prepare({"activations", bytes, sends, 1 - ranks.rank(), 0});
+        if (sends == waits) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        collectives.start(id, data.data());
+        try {
+          collectives.wait(id);
+        } catch (...) {
+          EXPECT_EQ(data.back(), std::byte{7}) << "written beyond the tensor";
+          throw;
+        }
+      });
+      EXPECT_EQ(errors[1], "");
+      EXPECT_EQ(errors[0], "[receive] 'activations': rank 1 on host '" + GetParam()[1] + "' sends " +
+                               std::to_string(sent) + " bytes where rank 0 on host 'a' receives " +
+                               std::to_string(expected) + "; let the tensor have the same shape and type on both");
+    }
+}
+
+TEST(WrongSizes, OfCollectivesBetweenHostsAreNamedToo) {
+  LocalGroup group({"a", "b"});
+  const auto errors = errors_of_ranks(group, [&](Communicator& ranks) {
+    Collectives collectives(ranks, {.silence_seconds = 1});
+    const int64_t elements = ranks.rank() == 0 ? 100 : 50;
+    const CollectiveId id = collectives.prepare({"x", DType::f32, Reduction::sum, {elements}});
+    const Operands operands(collectives, DType::f32, {elements}, true);
+    collectives.start(id, operands.tensors);
+    collectives.wait(id);
+  });
+  EXPECT_NE((errors[0] + errors[1]).find("[all_reduce] 'x': rank "), std::string::npos) << errors[0] << errors[1];
 }
 
 TEST(PointMessages, ToARankThatDoesNotExistAreErrors) {

@@ -329,6 +329,7 @@ struct Collectives::Impl {
       const int slots = schedule.slots;
       lane_elements = std::max(lane_elements, part.begin - collective.own_share().first + schedule.elements);
       part.job = std::make_unique<MessageThread::Job>();
+      part.job->name = weft::comm::name_of({name_of(collective.spec().kind), collective.spec().name, {}});
       part.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(schedule), ranks, wire, next_tag);
       next_tag += slots;  // members of a lane, who alone exchange messages, count alike
     }

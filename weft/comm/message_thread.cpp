@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "weft/base/error.h"
+
 namespace weft::comm {
 
 namespace {
@@ -83,18 +85,6 @@ void MessageThread::rethrow() const {
 
 void MessageThread::run(const std::stop_token& stopped) {
   pthread_setname_np(pthread_self(), "weft messages");
-  try {
-    work(stopped);
-  } catch (...) {
-    {
-      const std::lock_guard lock(mutex_);
-      error_ = std::current_exception();
-    }
-    tell_();
-  }
-}
-
-void MessageThread::work(const std::stop_token& stopped) {
   Idleness idleness;
   while (!stopped.stop_requested()) {
     {
@@ -106,6 +96,7 @@ void MessageThread::work(const std::stop_token& stopped) {
     {
       const std::lock_guard lock(work_mutex_);
       has_moved = move_messages();
+      if (has_failed_) return;
     }
     if (has_moved)
       idleness.reset();
@@ -131,8 +122,32 @@ bool MessageThread::take_submitted() {
   return has_taken;
 }
 
-/// Whether anything did.
+/// Whether it is over. With its name in what goes wrong.
+bool MessageThread::advance(Job& job) {
+  try {
+    return job.runner->advance();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", job.name, error.what()));
+  }
+}
+
+/// Whether anything did. No job is looked at again after one has failed: its messages are void.
 bool MessageThread::move_messages() {
+  if (has_failed_) return false;
+  try {
+    return move_some();
+  } catch (...) {
+    has_failed_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+    }
+    tell_();
+    return false;
+  }
+}
+
+bool MessageThread::move_some() {
   const bool has_taken = take_submitted();
   if (has_taken) send();
   if (jobs_.empty()) return false;
@@ -145,7 +160,7 @@ bool MessageThread::move_messages() {
   for (size_t i = 0; i < jobs_.size(); ++i) {
     Job& job = *jobs_[i];
     const size_t missing = job.runner->missing();
-    const bool is_over = job.runner->advance();
+    const bool is_over = advance(job);
     has_moved = has_moved || is_over || job.runner->missing() != missing;
     if (is_over) {
       job.deliver();

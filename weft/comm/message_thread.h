@@ -15,6 +15,7 @@
 #include <functional>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,6 +26,7 @@ namespace weft::comm {
 class MessageThread {
  public:
   struct Job {
+    std::string name;  // of what is moved, for errors
     std::unique_ptr<ScheduleRunner> runner;
     float* buffer = nullptr;
     int64_t priority = 0;           // lower goes first; among equals who was submitted first
@@ -41,25 +43,27 @@ class MessageThread {
   /// Leaves the job to the thread, once that is woken. It stays until it was delivered.
   void submit(Job& job);
   void wake();
-  /// Moves what can be moved now, unless the thread is at it; it need not be awake.
+  /// Moves what can be moved now, unless the thread is at it; it need not be awake. What goes wrong is kept too.
   void help();
-  /// Throws what went wrong on the thread.
+  /// Throws what went wrong, after which nothing moves any more.
   void rethrow() const;
 
  private:
   void run(const std::stop_token& stopped);
-  void work(const std::stop_token& stopped);
   bool move_messages();
+  bool move_some();
+  static bool advance(Job& job);
   bool take_submitted();
   void send();
 
   Communicator& communicator_;
   const int64_t most_bytes_;
   const std::function<void()> tell_;
-  std::mutex work_mutex_;     // guards the jobs under way; taken before the other one
-  std::vector<Job*> taken_;   // just now
-  std::vector<Job*> jobs_;    // the most urgent first
-  int64_t through_ = 0;       // messages, when they were last asked
+  std::mutex work_mutex_;    // guards the jobs under way; taken before the other one
+  std::vector<Job*> taken_;  // just now
+  std::vector<Job*> jobs_;   // the most urgent first
+  int64_t through_ = 0;      // messages, when they were last asked
+  bool has_failed_ = false;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any bell_;
   std::vector<Job*> submitted_;

@@ -42,6 +42,12 @@ std::string name_of_rank(const Communicator& communicator, int rank) {
   return fmt::format("rank {} on host '{}'", rank, communicator.members()[static_cast<size_t>(rank)].host);
 }
 
+void fail_wrong_size(const Communicator& communicator, int peer, int64_t expected, int64_t got) {
+  fail(ErrorKind::communication,
+       "{} sends {} bytes where {} receives {}; let the tensor have the same shape and type on both",
+       name_of_rank(communicator, peer), got, name_of_rank(communicator, communicator.rank()), expected);
+}
+
 std::string name_of(const Purpose& purpose) {
   std::string text = fmt::format("[{}]", purpose.what);
   if (!purpose.subject.empty()) text += fmt::format(" '{}'", purpose.subject);

@@ -23,6 +23,8 @@ struct Purpose {
 
 /// "rank 3 on host 'node2'"
 std::string name_of_rank(const Communicator& communicator, int rank);
+/// Error(communication): the peer has sent something else than what is received. For communicators.
+[[noreturn]] void fail_wrong_size(const Communicator& communicator, int peer, int64_t expected, int64_t got);
 /// "[all_reduce] 'conv1.weight' at step 12 of epoch 3"
 std::string name_of(const Purpose& purpose);
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <memory>
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/message_thread.h"
@@ -19,6 +17,7 @@ class PointMessage {
   const MessageSpec& spec() const { return spec_; }
   bool is_under_way() const { return is_under_way_; }
   /// Hands it to the thread, which is to be woken. `data`: spec.bytes bytes, to be left alone until collect() was true.
+  /// A message of another size is found by who receives it: Error(communication) naming the peer and both sizes.
   void start(void* data, int64_t priority, MessageThread& messages);
   /// Whether it is through; if so the run is over.
   bool collect();
@@ -26,8 +25,6 @@ class PointMessage {
  private:
   const MessageSpec spec_;
   MessageThread::Job job_;
-  std::shared_ptr<std::byte> copy_;  // of what is no multiple of 4 bytes, in which runners count; else null
-  void* data_ = nullptr;
   bool is_under_way_ = false;
   std::atomic<bool> is_through_ = false;
 };

@@ -25,7 +25,9 @@ ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, st
     const Action& action = schedule_.actions[a];
     for (const int32_t earlier : action.after)
       successors_[static_cast<size_t>(earlier)].push_back(static_cast<int32_t>(a));
-    const bool is_direct = wire_ == DType::f32 && action.kind != ActionKind::receive_add;
+    check(wire_ != DType::u8 || action.kind == ActionKind::send || action.kind == ActionKind::receive_copy,
+          "bytes are summed");
+    const bool is_direct = wire_ != DType::bf16 && action.kind != ActionKind::receive_add;
     scratch_offset_.push_back(is_direct ? -1 : bytes);
     if (!is_direct) bytes += align_up((action.end - action.begin) * size_of(wire_));
   }
@@ -56,7 +58,7 @@ int64_t ScheduleRunner::bytes_of(size_t a) const {
 
 std::byte* ScheduleRunner::data_of(size_t a) const {
   const bool is_direct = scratch_offset_[a] < 0;
-  return is_direct ? reinterpret_cast<std::byte*>(buffer_ + schedule_.actions[a].begin) : scratch(a);
+  return is_direct ? reinterpret_cast<std::byte*>(buffer_) + schedule_.actions[a].begin * size_of(wire_) : scratch(a);
 }
 
 int ScheduleRunner::tag_of(size_t a) const { return kFirstCollectiveTag + first_tag_ + schedule_.actions[a].slot; }

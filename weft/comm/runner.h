@@ -12,7 +12,7 @@
 
 namespace weft::comm {
 
-/// Sums are kept in f32; messages travel in `wire`, f32 or bf16.
+/// Sums are kept in f32; messages travel in `wire`, f32 or bf16. With u8 it moves bytes, of which nothing is summed.
 class ScheduleRunner {
  public:
   /// `ranks`: of each member. `first_tag`: of the schedule's slots, which take the tags that follow.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/comm/patience.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::comm {
@@ -37,8 +38,14 @@ struct Channel {
 
 enum class TicketState : uint8_t { unused, under_way, done };
 
+struct TicketRecord {
+  TicketState state = TicketState::unused;
+  int wrong_peer = -1;  // whose message had another size
+  size_t expected = 0, got = 0;
+};
+
 struct RankState {
-  std::vector<TicketState> tickets;
+  std::vector<TicketRecord> tickets;
   std::vector<int64_t> unused_tickets;
   std::optional<Clock::time_point> silent_since;
   int64_t shares = 0;   // how often it called share()
@@ -88,17 +95,18 @@ struct LocalGroup::Impl {
   int64_t take_ticket(int rank) {
     RankState& mine = state(rank);
     if (mine.unused_tickets.empty()) {
-      mine.tickets.push_back(TicketState::unused);
+      mine.tickets.emplace_back();
       mine.unused_tickets.push_back(static_cast<int64_t>(mine.tickets.size()) - 1);
     }
     const int64_t ticket = mine.unused_tickets.back();
     mine.unused_tickets.pop_back();
-    mine.tickets[static_cast<size_t>(ticket)] = TicketState::under_way;
+    mine.tickets[static_cast<size_t>(ticket)] = {.state = TicketState::under_way};
     return ticket;
   }
 
+  TicketRecord& record(int rank, int64_t ticket) { return state(rank).tickets[static_cast<size_t>(ticket)]; }
   void finish(int rank, int64_t ticket) {
-    state(rank).tickets[static_cast<size_t>(ticket)] = TicketState::done;
+    record(rank, ticket).state = TicketState::done;
     ++state(rank).through;
   }
 
@@ -122,10 +130,14 @@ struct LocalGroup::Impl {
     }
     const Pending &sent = message.source != nullptr ? message : *match,
                   &received = &sent == &message ? *match : message;
-    if (sent.bytes != received.bytes)
-      fail(ErrorKind::communication, "rank {} sends {} bytes where rank {} expects {}", from, sent.bytes, to,
-           received.bytes);
-    if (sent.bytes != 0) std::memcpy(received.target, sent.source, sent.bytes);
+    TicketRecord& receiver = record(to, received.ticket);
+    if (const size_t bytes = std::min(sent.bytes, received.bytes); bytes > 0)
+      std::memcpy(received.target, sent.source, bytes);
+    if (sent.bytes != received.bytes) {
+      receiver.wrong_peer = from;
+      receiver.expected = received.bytes;
+      receiver.got = sent.bytes;
+    }
     finish(from, sent.ticket);
     finish(to, received.ticket);
     other_side.erase(match);
@@ -164,12 +176,14 @@ class LocalGroup::Rank final : public Communicator {
   bool is_done(Ticket ticket) override {
     const std::lock_guard lock(group_.mutex);
     group_.require_alive(rank_);
-    RankState& mine = group_.state(rank_);
-    TicketState& state = mine.tickets[static_cast<size_t>(ticket.id)];
-    weft::check(state != TicketState::unused, "a message is asked for after it was done");
-    if (state != TicketState::done) return false;
-    state = TicketState::unused;
-    mine.unused_tickets.push_back(ticket.id);
+    TicketRecord& record = group_.record(rank_, ticket.id);
+    weft::check(record.state != TicketState::unused, "a message is asked for after it was done");
+    if (record.state != TicketState::done) return false;
+    record.state = TicketState::unused;
+    group_.state(rank_).unused_tickets.push_back(ticket.id);
+    if (record.wrong_peer >= 0)
+      fail_wrong_size(*this, record.wrong_peer, static_cast<int64_t>(record.expected),
+                      static_cast<int64_t>(record.got));
     return true;
   }
 

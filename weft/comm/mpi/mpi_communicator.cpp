@@ -48,6 +48,12 @@ class Parts final : public SharedMemory {
   std::vector<std::shared_ptr<std::byte>> parts_;
 };
 
+/// Of a message that is received.
+struct Expected {
+  int peer = -1;  // -1: nothing is
+  int bytes = 0, received = 0;
+};
+
 /// How a rank describes itself to all others.
 struct Card {
   std::array<char, 128> host{};
@@ -88,7 +94,9 @@ struct MpiCommunicator::Impl {
 
   std::mutex mutex;  // of all calls to MPI, and of what follows
   std::vector<MPI_Request> requests;
+  std::vector<Expected> expected;  // per request
   std::vector<int> unused_requests, found_requests;
+  std::vector<MPI_Status> found_statuses;
   Flags is_through;     // per request; read without the mutex
   int64_t through = 0;  // messages so far
 
@@ -115,13 +123,16 @@ struct MpiCommunicator::Impl {
     require_not_given_up();
     if (unused_requests.empty()) {
       requests.push_back(MPI_REQUEST_NULL);
+      expected.resize(requests.size());
       found_requests.resize(requests.size());
+      found_statuses.resize(requests.size());
       is_through.grow(requests.size());
       unused_requests.push_back(static_cast<int>(requests.size()) - 1);
     }
     const int index = unused_requests.back();
     unused_requests.pop_back();
     is_through.at(static_cast<size_t>(index)) = false;
+    expected[static_cast<size_t>(index)] = {};
     return index;
   }
 };
@@ -262,9 +273,11 @@ Ticket MpiCommunicator::receive(int peer, int tag, std::span<std::byte> bytes) {
   weft::check(bytes.size() <= INT_MAX, "a message of more than 2 GB");
   const std::lock_guard lock(impl_->mutex);
   const int64_t index = impl_->take_request();
-  require(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world,
-                    &impl_->requests[static_cast<size_t>(index)]),
-          "receive");
+  const auto count = static_cast<int>(bytes.size());
+  impl_->expected[static_cast<size_t>(index)] = {.peer = peer, .bytes = count, .received = count};
+  require(
+      MPI_Irecv(bytes.data(), count, MPI_BYTE, peer, tag, impl_->world, &impl_->requests[static_cast<size_t>(index)]),
+      "receive");
   return {index};
 }
 
@@ -282,12 +295,22 @@ int64_t MpiCommunicator::progress() {
   const std::lock_guard lock(impl_->mutex);
   impl_->require_not_given_up();
   int found = 0;
-  require(MPI_Testsome(static_cast<int>(impl_->requests.size()), impl_->requests.data(), &found,
-                       impl_->found_requests.data(), MPI_STATUSES_IGNORE),
-          "finish messages");
+  const int code = MPI_Testsome(static_cast<int>(impl_->requests.size()), impl_->requests.data(), &found,
+                                impl_->found_requests.data(), impl_->found_statuses.data());
+  if (code != MPI_ERR_IN_STATUS) require(code, "finish messages");
   if (found == MPI_UNDEFINED) return impl_->through;  // none is under way
-  for (int i = 0; i < found; ++i)
-    impl_->is_through.at(static_cast<size_t>(impl_->found_requests[static_cast<size_t>(i)])) = true;
+  for (int i = 0; i < found; ++i) {
+    const auto index = static_cast<size_t>(impl_->found_requests[static_cast<size_t>(i)]);
+    const MPI_Status& status = impl_->found_statuses[static_cast<size_t>(i)];
+    Expected& message = impl_->expected[index];
+    int problem = MPI_SUCCESS;
+    if (code == MPI_ERR_IN_STATUS) MPI_Error_class(status.MPI_ERROR, &problem);
+    // What is too long is an error of MPI's, with the whole size in Open MPI at least; what is too short is none.
+    if (problem != MPI_ERR_TRUNCATE || message.peer < 0) require(problem, "finish messages");
+    if (message.peer >= 0) MPI_Get_count(&status, MPI_BYTE, &message.received);
+    if (problem == MPI_ERR_TRUNCATE) message.received = std::max(message.received, message.bytes + 1);
+    impl_->is_through.at(index) = true;
+  }
   return impl_->through += found;
 }
 
@@ -296,6 +319,8 @@ bool MpiCommunicator::is_done(Ticket ticket) {
   if (!impl_->is_through.at(static_cast<size_t>(ticket.id))) return false;
   const std::lock_guard lock(impl_->mutex);
   impl_->unused_requests.push_back(static_cast<int>(ticket.id));
+  const Expected& message = impl_->expected[static_cast<size_t>(ticket.id)];
+  if (message.received != message.bytes) fail_wrong_size(*this, message.peer, message.bytes, message.received);
   return true;
 }
 
