@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 
 #include "weft/base/format.h"
@@ -16,9 +17,24 @@ namespace weft::cli {
 
 namespace {
 
+const CollectiveOps* ops_of(const Node& node) {
+  return is_message(node) ? find_ops(node, kMessages) : find_collective(node);
+}
+
+/// "3 collectives, 2 messages"
+std::string count_text(const std::vector<CollectiveProfile>& all) {
+  const auto messages = std::count_if(all.begin(), all.end(), [](const auto& one) { return one.is_message(); });
+  const auto others = static_cast<std::ptrdiff_t>(all.size()) - messages;
+  if (messages == 0) return fmt::format("{} collectives", others);
+  return fmt::format("{}{} messages", others > 0 ? fmt::format("{} collectives, ", others) : "", messages);
+}
+
 /// `bytes`: of one rank's operands.
 double predicted_seconds(const passes::Ranks& ranks, std::string_view kind, int64_t bytes) {
   if (kind == kAllReduce) return passes::predicted_seconds(ranks, bytes);
+  // Of what is gathered a rank receives all but its own part.
+  if (kind == kSend || kind == kReceive)
+    return passes::predicted_gather_seconds(ranks, bytes * ranks.count / std::max(1, ranks.count - 1));
   // As many bytes leave a rank in each of the others' halves of an all-reduce.
   return passes::predicted_gather_seconds(ranks, kind == kAllGather ? bytes * ranks.count : bytes);
 }
@@ -38,13 +54,14 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const Node& node = graph.node(plan.steps[index].node);
     const double seconds = profile.seconds[index];
-    const CollectiveOps* const ops = find_collective(node);
+    const CollectiveOps* const ops = ops_of(node);
     if (ops == nullptr) continue;
     if (is_collective_wait(node)) {
       CollectiveProfile& ended = collectives[under_way.at({ops->whole, node.attributes.integer("number")})];
       const double computing = begins[index] - ended.starts_at - ended.start_seconds;
       ended.hidden_seconds = std::max(0.0, plan.steps[index].before < 0 ? computing : computing + whole);
       ended.wait_seconds = seconds;
+      if (ended.is_message()) ended.took_seconds = ended.start_seconds + ended.hidden_seconds + seconds;
     } else {
       const bool is_half = is_collective_start(node);
       CollectiveProfile begun{
@@ -52,7 +69,14 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
           .tensors = is_half ? node.attributes.text("tensors") : graph.node_name(plan.steps[index].node),
           .kind = ops->whole,
           .starts_at = begins[index]};
-      for (const ValueId input : node.inputs) begun.bytes += graph.type(input).bytes();
+      // What is received is no operand.
+      for (const ValueId value : node.inputs.empty() ? node.outputs : node.inputs)
+        begun.bytes += graph.type(value).bytes();
+      if (is_message(node)) {
+        begun.peer = static_cast<int>(node.attributes.integer("peer"));
+        begun.algorithm = fmt::format("{} rank {}", begun.kind == kSend ? "to" : "from", begun.peer);
+        begun.took_seconds = seconds;
+      }
       begun.predicted_seconds = predicted_seconds(ranks, begun.kind, begun.bytes);
       (is_half ? begun.start_seconds : begun.wait_seconds) = seconds;
       if (is_half) under_way[{ops->whole, node.attributes.integer("number")}] = collectives.size();
@@ -65,7 +89,7 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
 std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
                               const passes::Ranks& ranks) {
   const auto milliseconds = [](double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); };
-  Table table({{"reduced over the ranks, or gathered"},
+  Table table({{"reduced over the ranks, gathered or sent"},
                {"by"},
                {"bytes", Align::right},
                {"starts at ms", Align::right},
@@ -74,15 +98,16 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
                {"starting", Align::right},
                {"computing", Align::right},
                {"waiting", Align::right}});
-  int64_t bytes = 0;
+  int64_t bytes = 0, sent = 0, received = 0;
   double spent = 0;
   for (const CollectiveProfile& one : collectives) {
     table.add_row({one.tensors, one.algorithm, human_bytes(static_cast<double>(one.bytes)), milliseconds(one.starts_at),
                    milliseconds(one.predicted_seconds), milliseconds(one.took_seconds), milliseconds(one.start_seconds),
                    milliseconds(one.hidden_seconds), milliseconds(one.wait_seconds)});
-    bytes += one.bytes;
+    (one.kind == kReceive ? received : one.kind == kSend ? sent : bytes) += one.bytes;
     spent += one.start_seconds + one.wait_seconds;
   }
+  bytes += std::max(sent, received);  // links carry both ways at once
   const double computing = step_seconds - spent, links = static_cast<double>(bytes) / ranks.bytes_per_second;
   const std::string bound = links > computing
                                 ? fmt::format("the exchange bounds the step: it takes {} longer than computing does",
@@ -90,9 +115,9 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
                                 : fmt::format("computing bounds the step: the exchange needs {:.0f} % of its time",
                                               computing > 0 ? 100 * links / computing : 0);
   return fmt::format(
-      "{}\n{} collectives of {} in each step; starting them and waiting for them takes {}, {:.1f} % of it\n"
+      "{}\n{} of {} in each step; starting them and waiting for them takes {}, {:.1f} % of it\n"
       "of {} per step {} are computing; all bytes, one after the other, are predicted to take {}: {}\n",
-      table.text(), collectives.size(), human_bytes(static_cast<double>(bytes)), human_duration(spent),
+      table.text(), count_text(collectives), human_bytes(static_cast<double>(bytes)), human_duration(spent),
       step_seconds > 0 ? 100 * spent / step_seconds : 0, human_duration(step_seconds), human_duration(computing),
       human_duration(links), bound);
 }

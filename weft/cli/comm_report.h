@@ -1,4 +1,5 @@
-// What the collectives of a step took beside what was predicted, for `weft explain --comm`.
+// What the collectives of a step, and its messages to other ranks, took beside what was predicted, for
+// `weft explain --comm`.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +18,20 @@ struct CollectiveProfile {
   std::string tensors;
   std::string algorithm = {};
   std::string kind = kAllReduce;  // the name of its op
-  int64_t bytes = 0;              // of one rank's operands
+  int peer = -1;                  // of a message: the other rank
+  int64_t bytes = 0;              // of one rank's operands; of a message
   double starts_at = 0;           // seconds from the beginning of the step
   double start_seconds = 0;       // that the step spends on beginning it,
   double hidden_seconds = 0;      // on other nodes until it waits, be it in the next step,
   double wait_seconds = 0;        // and on waiting
   double predicted_seconds = 0;   // from start to end, as the planner assumed,
-  double took_seconds = 0;        // and as it was in the last step
+  double took_seconds = 0;        // and as it was in the last step; of a message until it had been waited for
+
+  bool is_message() const { return peer >= 0; }
 };
 
 /// In the order in which they start. `profile` of one run of the plan. An all-reduce that the planner has left whole
-/// waits at once.
+/// waits at once, and so does a whole `send` or `receive`.
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
                                                    const passes::Ranks& ranks);
 

@@ -22,9 +22,11 @@ std::vector<CollectiveProfile> collectives_of(const Explained& explained, const 
   std::vector<CollectiveProfile> all;
   const auto add = [&](const CompiledStep& step, const Profile& of_step) {
     for (CollectiveProfile& one : profile_collectives(step.graph, step.plan, of_step, ranks)) {
-      const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
-      one.algorithm = collectives.describe(id);
-      one.took_seconds = collectives.last_seconds(id);
+      if (!one.is_message()) {
+        const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
+        one.algorithm = collectives.describe(id);
+        one.took_seconds = collectives.last_seconds(id);
+      }
       all.push_back(std::move(one));
     }
   };
