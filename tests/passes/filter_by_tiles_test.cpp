@@ -50,6 +50,17 @@ TEST_F(FilterByTilesTest, GrantsAnEighthOfWhatConvolutionsPutOut) {
             (std::vector<int64_t>{kGranted, kGranted, kGranted}));
 }
 
+TEST_F(FilterByTilesTest, GrantsAnEighthOfTheStatesWhereTheyAreLarger) {
+  // 160 MB of weights and as much of their momentum.
+  EXPECT_EQ(granted({{"a", 0, 100 * kMB}, {"b", 0, 200 * kMB}, {"c", 0, 300 * kMB}}, R"(
+      parameter %p "p" : f32[40000000]
+      state %v "v" : f32[40000000]
+      %sum = add(%p, %v) : f32[40000000]
+      output "sum" %sum
+)"),
+            (std::vector<int64_t>{40 * kMB, 40 * kMB, 40 * kMB}));
+}
+
 TEST_F(FilterByTilesTest, GrantsMoreWhereLessLives) {
   // Without workspaces 300 MB live at the fullest step: 324 MB may.
   EXPECT_EQ(granted({{"a", 100 * kMB, 200 * kMB}, {"b", 120 * kMB, 324 * kMB}, {"c", 60 * kMB, 360 * kMB}}),

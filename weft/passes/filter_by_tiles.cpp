@@ -32,6 +32,14 @@ int64_t image_bytes(const Graph& graph) {
   return bytes;
 }
 
+/// Of parameters and what the optimiser keeps of them.
+int64_t state_bytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const GraphInput& input : graph.inputs())
+    if (input.kind == InputKind::parameter || input.kind == InputKind::state) bytes += graph.type(input.value).bytes();
+  return bytes;
+}
+
 /// `workspaces`: by the names of nodes; `otherwise` for those that are not in it.
 Graph mark(const Graph& graph, const std::map<std::string, int64_t>& workspaces, int64_t otherwise) {
   Rewriter rewriter(graph);
@@ -93,7 +101,7 @@ std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const std::
 }  // namespace
 
 Graph filter_by_tiles(const Graph& graph, const PassContext& context) {
-  const int64_t granted = std::max(kAlwaysBearable, image_bytes(graph) / 8);
+  const int64_t granted = std::max(kAlwaysBearable, std::max(image_bytes(graph), state_bytes(graph)) / 8);
   const std::set<std::string> names = candidates(graph);
   if (!context.plan_rest || names.empty()) return mark(graph, {}, granted);
   return mark(graph, larger_workspaces(graph, names, context, granted), granted);
