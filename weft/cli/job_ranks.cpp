@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <initializer_list>
 #include <iterator>
 #include <optional>
 
@@ -18,7 +17,8 @@ namespace {
 // Open MPI's mpirun; PMIx; PMI 1 and 2.
 constexpr std::array kRankVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
 
-int first_number(std::initializer_list<const char*> names) {
+template <size_t N>
+int first_number(const std::array<const char*, N>& names) {
   for (const char* name : names)
     if (const char* value = std::getenv(name)) return std::max(0, std::atoi(value));
   return 0;
@@ -31,9 +31,12 @@ pid_t parent_of(const std::vector<RunningProcess>& all, pid_t process) {
 
 }  // namespace
 
-int told_ranks() { return first_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}); }
-int told_ranks_on_host() { return first_number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}); }
-int told_local_rank() { return first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}); }
+int told_rank() { return first_number(kRankVariables); }
+int told_ranks() { return first_number(std::array{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}); }
+int told_ranks_on_host() { return first_number(std::array{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}); }
+int told_local_rank() {
+  return first_number(std::array{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
+}
 
 JobRanks::JobRanks(pid_t member) : program_(program_of(member)) {
   job_ = variable_of(member, "PMIX_NAMESPACE").value_or("");

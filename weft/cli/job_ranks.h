@@ -36,6 +36,7 @@ class JobRanks {
 };
 
 /// What the launcher has told this process of the job; 0 where it has not.
+int told_rank();
 int told_ranks();
 int told_ranks_on_host();
 /// Its number on its host; 0 where it was not told.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/cli/job_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/cli/start_watch.h"
 #include "weft/comm/mpi/launcher.h"
@@ -84,11 +85,7 @@ int between_ranks(const std::string& command, const std::function<int(comm::MpiS
   return run_ranks(*start_session(), work);
 }
 
-bool speaks_for_launched_ranks() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-    if (const char* rank = std::getenv(name)) return std::atoi(rank) == 0;
-  return true;
-}
+bool speaks_for_launched_ranks() { return told_rank() == 0; }
 
 std::function<void(const std::string& line)> note_of(const comm::Communicator* ranks) {
   return [is_first = train::is_first(ranks)](const std::string& line) {

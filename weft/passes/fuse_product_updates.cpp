@@ -24,7 +24,8 @@ class ProductUpdates {
       : graph_(graph), context_(context), users_(find_users(graph)), is_result_(find_results(graph)) {}
 
   /// The product that the update may compute itself, or null.
-  const Node* find(const Node& update) const {
+  const Node* find(NodeId id) const {
+    const Node& update = graph_.node(id);
     if (update.op->name != "sgd_update") return nullptr;
     const ValueId gradient = update.inputs[1];
     const Node* const product = graph_.producer(gradient);
@@ -33,29 +34,25 @@ class ProductUpdates {
     if (!product->attributes.boolean("transpose_a") || product->attributes.boolean("transpose_b")) return nullptr;
     for (const ValueId rows : product->inputs)
       if (graph_.shape(rows).rank() != 2) return nullptr;
-    return pays(update, *product) ? product : nullptr;
+    return pays(id, graph_.value(gradient).producer) ? product : nullptr;
   }
 
  private:
   /// Predicted to be faster by more than a prediction errs, of gradients that leave the near caches.
-  bool pays(const Node& update, const Node& product) const {
-    const TensorType& gradient = graph_.type(product.outputs[0]);
+  bool pays(NodeId update, NodeId product) const {
+    const TensorType& gradient = graph_.type(graph_.node(product).outputs[0]);
     if (gradient.bytes() < kCachedBytes) return false;
-    const double apart = seconds(update) + seconds(product);
-    return node_seconds(signature_of_fused(update, product), context_.threads) < kLeastGain * apart;
+    const auto seconds = [&](const NodeSignature& node) { return node_seconds(node, context_.threads); };
+    const double apart = seconds(signature_of(graph_, update)) + seconds(signature_of(graph_, product));
+    return seconds(signature_of_fused(update, product)) < kLeastGain * apart;
   }
 
-  double seconds(const Node& node) const {
-    NodeSignature signature{node.op, "", {}, {}, node.attributes};
-    for (const ValueId input : node.inputs) signature.inputs.push_back(graph_.type(input));
-    for (const ValueId output : node.outputs) signature.outputs.push_back(graph_.type(output));
-    return node_seconds(signature, context_.threads);
-  }
-
-  NodeSignature signature_of_fused(const Node& update, const Node& product) const {
-    NodeSignature signature{&graph_.registry().get(ops::kProductSgdUpdate), "", {}, {}, update.attributes};
-    for (const ValueId input : operands_of(update, product)) signature.inputs.push_back(graph_.type(input));
-    for (const ValueId output : update.outputs) signature.outputs.push_back(graph_.type(output));
+  NodeSignature signature_of_fused(NodeId update, NodeId product) const {
+    NodeSignature signature = signature_of(graph_, update);
+    signature.op = &graph_.registry().get(ops::kProductSgdUpdate);
+    signature.inputs.clear();
+    for (const ValueId input : operands_of(graph_.node(update), graph_.node(product)))
+      signature.inputs.push_back(graph_.type(input));
     return signature;
   }
 
@@ -72,7 +69,7 @@ Graph fuse_product_updates(const Graph& graph, const PassContext& context) {
   std::vector<const Node*> product_of(graph.nodes().size(), nullptr);
   std::vector<bool> is_gone(graph.nodes().size(), false);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
-    product_of[index] = updates.find(graph.nodes()[index]);
+    product_of[index] = updates.find(node_at(index));
     if (product_of[index] != nullptr) is_gone[index_of(graph.value(product_of[index]->outputs[0]).producer)] = true;
   }
   Rewriter rewriter(graph);
