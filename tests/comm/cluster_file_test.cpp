@@ -17,7 +17,7 @@ TEST_F(ClusterFile, HoldsWhatWasMeasured) {
                            .in_host = {0.5e-6, 8e9, 0.2e-6},
                            .summed_bytes_per_second = 9e9,
                            .shared_bytes_per_second = 7e9,
-                           .native = {.seconds = {20e-6, 30e-6, 70e-6}}};
+                           .native = {.seconds = {20e-6, 30e-6, 70e-6}, .own_seconds = {21e-6, 30e-6, 60e-6}}};
   const std::string text = cluster_text(group.communicator(0), costs);
   EXPECT_NE(text.find("name = \"right\"\nranks = 2"), std::string::npos) << text;
   write_atomically(path("cluster.toml"), text);
@@ -28,14 +28,17 @@ TEST_F(ClusterFile, HoldsWhatWasMeasured) {
   EXPECT_NEAR(read.in_host.latency_seconds, 0.5e-6, 1e-12);
   EXPECT_NEAR(read.summed_bytes_per_second, 9e9, 1);
   EXPECT_NEAR(read.shared_bytes_per_second, 7e9, 1);
-  for (size_t size = 0; size < costs.native.seconds.size(); ++size)
+  for (size_t size = 0; size < costs.native.seconds.size(); ++size) {
     EXPECT_NEAR(read.native.seconds[size], costs.native.seconds[size], 1e-9);
+    EXPECT_NEAR(read.native.own_seconds[size], costs.native.own_seconds[size], 1e-9);
+  }
 }
 
 TEST_F(ClusterFile, HoldsWhatIsTooShortToMeasure) {
   LocalGroup group({"left", "right"});
   for (const double seconds : {0.0, 1e-11}) {
-    const ClusterCosts costs{.between_hosts = {seconds, 1.25e13, seconds}, .native = {.seconds = {1e-9}}};
+    const ClusterCosts costs{.between_hosts = {seconds, 1.25e13, seconds},
+                             .native = {.seconds = {1e-9}, .own_seconds = {1e-9}}};
     const ClusterCosts read = parse_cluster(cluster_text(group.communicator(0), costs), "cluster.toml");
     EXPECT_NEAR(read.between_hosts.latency_seconds, seconds, 1e-14);
     EXPECT_NEAR(read.between_hosts.message_seconds, seconds, 1e-14);
@@ -58,8 +61,12 @@ TEST_F(ClusterFile, HasNothingOfMpisOwnAllReduceWhereItWasNotMeasured) {
   EXPECT_EQ(text.find("[mpi]"), std::string::npos) << text;
   write_atomically(path("cluster.toml"), text);
   EXPECT_EQ(read_cluster_file(path("cluster.toml")).native, NativeCosts{});
-  write_atomically(path("cluster.toml"), text + "\n[mpi]\nall_reduce_us = [3, -1]\n");
-  expect_error([&] { read_cluster_file(path("cluster.toml")); }, ErrorKind::data, {"mpi.all_reduce_us", "above 0"});
+  const auto expect = [&](const std::string& lists, const std::vector<std::string>& parts) {
+    expect_error([&] { parse_cluster(text + "\n[mpi]\n" + lists, "cluster.toml"); }, ErrorKind::data, parts);
+  };
+  expect("all_reduce_us = [3, -1]", {"mpi.all_reduce_us", "above 0"});
+  expect("all_reduce_us = [3, 1]", {"mpi.weft_us", "list"});
+  expect("all_reduce_us = [3, 1]\nweft_us = [3]", {"mpi.all_reduce_us", "mpi.weft_us", "2 and 1"});
 }
 
 TEST_F(ClusterFile, NamesTheKeyThatIsMissing) {

@@ -137,7 +137,7 @@ CollectivesOptions native_options() {
   CollectivesOptions options;
   options.silence_seconds = 1;
   options.costs.between_hosts = {.latency_seconds = 1e-3, .bytes_per_second = 1e9, .message_seconds = 1e-4};
-  options.costs.native.seconds = {1e-6, 1e-6, 1e-6, 1e-6, 1e-6};
+  options.costs.native = {.seconds = {1e-6, 1e-6, 1e-6, 1e-6, 1e-6}, .own_seconds = {1, 1, 1, 1, 1}};
   return options;
 }
 

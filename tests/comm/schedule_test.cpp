@@ -175,13 +175,18 @@ TEST(Choice, TakesTheAlgorithmThatIsAskedFor) {
 }
 
 TEST(NativeCosts, AreBetweenThoseOfTheSizesThatWereMeasured) {
-  const NativeCosts costs{.seconds = {10e-6, 20e-6, 60e-6}};  // of 1, 4 and 16 KB
-  EXPECT_DOUBLE_EQ(costs.seconds_of(4), 10e-6);
-  EXPECT_DOUBLE_EQ(costs.seconds_of(1024), 10e-6);
-  EXPECT_DOUBLE_EQ(costs.seconds_of(1024 + 1536), 15e-6);
-  EXPECT_DOUBLE_EQ(costs.seconds_of(16384), 60e-6);
-  EXPECT_EQ(costs.seconds_of(16385), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(NativeCosts{}.seconds_of(4), std::numeric_limits<double>::infinity());
+  const NativeCosts costs{.seconds = {10e-6, 20e-6, 60e-6}, .own_seconds = {20e-6, 20e-6, 20e-6}};  // of 1, 4, 16 KB
+  EXPECT_DOUBLE_EQ(costs.share_of(4), 0.5);
+  EXPECT_DOUBLE_EQ(costs.share_of(1024), 0.5);
+  EXPECT_DOUBLE_EQ(costs.share_of(1024 + 1536), 0.75);
+  EXPECT_DOUBLE_EQ(costs.share_of(16384), 3);
+  EXPECT_EQ(costs.share_of(16385), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(NativeCosts{}.share_of(4), std::numeric_limits<double>::infinity());
+}
+
+TEST(Choice, TakesFewerWaitsAmongWhatIsPredictedToCostTheSame) {
+  // Two hosts send each other all of it once, or half of it twice: the link's time is the same.
+  EXPECT_EQ(choose_algorithm(2, 1 << 17, 4, {20e-6, 120e6, 3e-6}, 8e9).algorithm, Algorithm::recursive_doubling);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kSmallestChunkBytes = 16 << 10, kLargestChunkBytes = 4 << 20;
 constexpr double kNearEnough = 1.02;
-constexpr double kLittleMore = 1.05;       // of the link's time
+constexpr double kLittleMore = 1.05;    // of the link's time, or of the least that is predicted
+constexpr double kWaitSeconds = 10e-3;  // for which a message waits, to tell apart what is predicted to cost the same
 constexpr int64_t kMostActions = 200'000;  // simulated per candidate, of all members
 
 /// What chunks are of, and how many of it a member sends, or receives.
@@ -34,8 +35,8 @@ struct Question {
 
 struct Candidate {
   Choice choice;
-  double link_seconds = 0;      // for which it keeps the link of the busiest member
-  double compared_seconds = 0;  // behind other tensors
+  double link_seconds = 0;    // for which it keeps the link of the busiest member
+  double queued_seconds = 0;  // behind other tensors
 };
 
 std::vector<int64_t> chunks_of(const Question& question, Algorithm algorithm, int64_t element_bytes) {
@@ -56,9 +57,9 @@ Choice choose(const Question& question, int64_t element_bytes, const LinkCosts& 
   const auto& algorithms = question.algorithms;
   if (only && std::find(algorithms.begin(), algorithms.end(), *only) == algorithms.end()) only.reset();
   LinkCosts queued = link;
-  queued.latency_seconds += queue_seconds;
+  queued.latency_seconds += queue_seconds > 0 ? queue_seconds : kWaitSeconds;
   std::vector<Candidate> candidates;
-  double least_link_seconds = std::numeric_limits<double>::infinity();
+  double least_link_seconds = std::numeric_limits<double>::infinity(), least_seconds = least_link_seconds;
   for (const Algorithm algorithm : algorithms) {
     if (only && algorithm != *only) continue;
     for (const int64_t chunk : chunks_of(question, algorithm, element_bytes)) {
@@ -70,20 +71,22 @@ Choice choose(const Question& question, int64_t element_bytes, const LinkCosts& 
         return simulate(schedules, costs, summed_bytes_per_second / static_cast<double>(sizeof(float)), element_bytes) +
                static_cast<double>(count - 1) * link_seconds;
       };
-      const double seconds = seconds_over(link);
-      candidates.push_back({.choice = {algorithm, chunk, seconds},
+      candidates.push_back({.choice = {algorithm, chunk, seconds_over(link)},
                             .link_seconds = link_seconds,
-                            .compared_seconds = queue_seconds > 0 ? seconds_over(queued) : seconds});
+                            .queued_seconds = seconds_over(queued)});
       least_link_seconds = std::min(least_link_seconds, link_seconds);
+      least_seconds = std::min(least_seconds, candidates.back().choice.seconds);
     }
   }
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates) {
-    if (queue_seconds > 0 && candidate.link_seconds > kLittleMore * least_link_seconds) continue;
+    const bool is_dear = queue_seconds > 0 ? candidate.link_seconds > kLittleMore * least_link_seconds
+                                           : candidate.choice.seconds > kLittleMore * least_seconds;
+    if (is_dear) continue;
     // Larger chunks are fewer messages, which cost more than the link's time.
     const bool is_coarser = best != nullptr && best->choice.algorithm == candidate.choice.algorithm &&
                             candidate.choice.chunk > best->choice.chunk;
-    if (best == nullptr || candidate.compared_seconds < (is_coarser ? kNearEnough : 1) * best->compared_seconds)
+    if (best == nullptr || candidate.queued_seconds < (is_coarser ? kNearEnough : 1) * best->queued_seconds)
       best = &candidate;
   }
   check(best != nullptr, "no algorithm for a collective");

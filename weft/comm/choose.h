@@ -15,7 +15,8 @@ struct Choice {
   double seconds = 0;
 };
 
-/// The cheapest for `size` members; `only` that algorithm where it is given. Of `count` all-reduces one after the
+/// The cheapest for `size` members, among those that are predicted to cost hardly more that with the fewest waits, in
+/// which hosts could keep each other; `only` that algorithm where it is given. Of `count` all-reduces one after the
 /// other, each of so many elements, whose messages may overlap: the seconds are those of all. `queue_seconds`: for
 /// which a message waits behind what hosts have handed over for other tensors. Where there is such, the link's time is
 /// what is scarce: among the algorithms that take hardly more of it than the least, that with the fewest waits; the

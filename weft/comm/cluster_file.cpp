@@ -1,8 +1,11 @@
 // cluster.toml: what `weft cluster probe` measured, as people read it.
 #include <toml++/toml.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -38,18 +41,38 @@ LinkCosts link_of(const toml::table& file, const std::string& path, const char* 
           .message_seconds = number(file, path, section, "message_us") * 1e-6};
 }
 
+std::vector<double> native_list(const toml::table& file, const std::string& path, const char* key) {
+  const toml::array* const all = file["mpi"][key].as_array();
+  std::vector<double> seconds;
+  if (all == nullptr || all->size() > NativeCosts{}.seconds.size())
+    fail(ErrorKind::data,
+         "'{}': mpi.{} has to be a list of at most {} numbers; `weft cluster probe` writes such a file", path, key,
+         NativeCosts{}.seconds.size());
+  for (const toml::node& item : *all) {
+    const std::optional<double> value = item.value<double>();
+    if (!value || !(*value > 0)) fail(ErrorKind::data, "'{}': mpi.{} has to be of numbers above 0", path, key);
+    seconds.push_back(*value * 1e-6);
+  }
+  return seconds;
+}
+
 NativeCosts native_of(const toml::table& file, const std::string& path) {
   NativeCosts costs;
-  const toml::array* const all = file["mpi"]["all_reduce_us"].as_array();
-  if (all == nullptr && !file["mpi"]) return costs;
-  if (all == nullptr || all->size() > costs.seconds.size())
-    fail(ErrorKind::data, "'{}': mpi.all_reduce_us has to be a list of at most {} numbers", path, costs.seconds.size());
-  for (size_t index = 0; index < all->size(); ++index) {
-    const std::optional<double> value = (*all)[index].value<double>();
-    if (!value || !(*value > 0)) fail(ErrorKind::data, "'{}': mpi.all_reduce_us has to be of numbers above 0", path);
-    costs.seconds[index] = *value * 1e-6;
-  }
+  if (!file["mpi"]) return costs;
+  const std::vector<double> all = native_list(file, path, "all_reduce_us"), own = native_list(file, path, "weft_us");
+  if (all.size() != own.size())
+    fail(ErrorKind::data, "'{}': mpi.all_reduce_us and mpi.weft_us have to be of the same sizes, {} and {} are given",
+         path, all.size(), own.size());
+  std::copy(all.begin(), all.end(), costs.seconds.begin());
+  std::copy(own.begin(), own.end(), costs.own_seconds.begin());
   return costs;
+}
+
+std::string native_text(const std::array<double, 6>& all) {
+  std::string text;
+  for (const double seconds : all)
+    if (seconds > 0) text += fmt::format("{}{:.4g}", text.empty() ? "" : ", ", seconds * 1e6);
+  return text;
 }
 
 constexpr const char* kHostsBegin = "\n[[hosts]]\n";
@@ -92,15 +115,12 @@ std::string cluster_text(const Communicator& communicator, const ClusterCosts& c
       "shared_megabytes_per_second = {:.6g}\n# Summed by one thread, in a near cache.\nsummed_megabytes_per_second = "
       "{:.6g}\n",
       costs.shared_bytes_per_second / 1e6, costs.summed_bytes_per_second / 1e6);
-  std::string native;
-  for (const double seconds : costs.native.seconds)
-    if (seconds > 0) native += fmt::format("{}{:.4g}", native.empty() ? "" : ", ", seconds * 1e6);
-  if (!native.empty())
+  if (costs.native.seconds[0] > 0)
     text += fmt::format(
-        "\n# MPI's own all-reduce of 1 kB, 4 kB, 16 kB... by the message thread, each rank on a host of its own; "
-        "without "
-        "this\n# section it is not taken.\n[mpi]\nall_reduce_us = [{}]\n",
-        native);
+        "\n# An all-reduce of 1 kB, 4 kB, 16 kB...: MPI's own and the best of weft's, measured in turn, each rank on a "
+        "host of\n# its own. MPI's is taken where it is faster; without this section it never is.\n[mpi]\n"
+        "all_reduce_us = [{}]\nweft_us = [{}]\n",
+        native_text(costs.native.seconds), native_text(costs.native.own_seconds));
   return text + hosts_text(communicator);
 }
 

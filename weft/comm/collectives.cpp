@@ -30,7 +30,7 @@ constexpr double kSleepSeconds = 0.02;
 constexpr double kMessageSeconds = 2e-3;    // for which a message may hold the link,
 constexpr double kMessageCostShare = 0.02;  // unless what it costs besides is a larger part of that
 constexpr double kFewestMessageBytes = 64 << 10, kMostMessageBytes = 2 << 20;
-constexpr double kNativeMargin = 1.1;    // by which the communicator's own has to be faster than what is predicted
+constexpr double kNativeMargin = 1.1;    // by which the communicator's own has to be faster than ours
 constexpr double kSecondsAhead = 10e-3;  // of the link, handed over to the system
 
 /// Ranks of each host, by host and then by local rank.
@@ -211,19 +211,17 @@ struct Collectives::Impl {
 
   /// Of a lane's share, with the link of a host divided among its lanes.
   Choice choose(DType dtype, int64_t elements) const {
-    const int64_t most = most_elements(dtype);
+    const int64_t parts = std::max<int64_t>(1, parts_of(dtype, elements)), of_part = (elements + parts - 1) / parts;
     const auto choose = [&](std::optional<Algorithm> only) {
-      return choose_algorithm(static_cast<int>(hosts.size()), std::min(elements, most), size_of(dtype), link_of_lane(),
-                              options.costs.summed_bytes_per_second, only, parts_of(dtype, elements),
-                              options.overlaps ? kSecondsAhead : 0);
+      return choose_algorithm(static_cast<int>(hosts.size()), of_part, size_of(dtype), link_of_lane(),
+                              options.costs.summed_bytes_per_second, only, parts, options.overlaps ? kSecondsAhead : 0);
     };
     if (!options.in_tree_order) {
-      if (options.algorithm == Algorithm::native && may_be_native(dtype))
-        return {Algorithm::native, 0, native_seconds(dtype, elements)};
+      const bool is_fixed = options.algorithm == Algorithm::native && may_be_native(dtype);
       const Choice best = choose(options.algorithm == Algorithm::native ? std::nullopt : options.algorithm);
-      const double native = native_seconds(dtype, elements);
-      if (options.algorithm || kNativeMargin * native >= best.seconds) return best;
-      return {Algorithm::native, 0, native};
+      const double share = native_share(dtype, elements);
+      if (!is_fixed && (options.algorithm || kNativeMargin * share >= 1)) return best;
+      return {Algorithm::native, 0, share * best.seconds};
     }
     const Choice one = choose(Algorithm::recursive_doubling), other = choose(Algorithm::halving_doubling);
     return one.seconds < other.seconds ? one : other;
@@ -234,9 +232,10 @@ struct Collectives::Impl {
     return dtype == DType::f32 && hosts.size() == communicator.members().size() &&
            find_native_all_reduce(communicator) != nullptr;
   }
-  double native_seconds(DType dtype, int64_t elements) const {
+  /// What it takes of the time that ours takes.
+  double native_share(DType dtype, int64_t elements) const {
     if (!may_be_native(dtype) || parts_of(dtype, elements) > 1) return std::numeric_limits<double>::infinity();
-    return options.costs.native.seconds_of(elements * size_of(dtype));
+    return options.costs.native.share_of(elements * size_of(dtype));
   }
 
   LinkCosts link_of_lane() const {

@@ -1,6 +1,7 @@
 #include "weft/comm/cost.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <queue>
 #include <tuple>
@@ -14,15 +15,14 @@ bool operator==(const LinkCosts& a, const LinkCosts& b) {
          a.message_seconds == b.message_seconds;
 }
 
-double NativeCosts::seconds_of(int64_t bytes) const {
-  double smaller = 0, larger = kSmallestBytes, before = seconds[0];
-  for (size_t index = 0; index < seconds.size() && seconds[index] > 0; ++index) {
-    if (static_cast<double>(bytes) <= larger) {
-      const double share = smaller == 0 ? 1 : (static_cast<double>(bytes) - smaller) / (larger - smaller);
-      return before + share * (seconds[index] - before);
-    }
+double NativeCosts::share_of(int64_t bytes) const {
+  double smaller = 0, larger = kSmallestBytes, before = 0;
+  for (size_t index = 0; index < seconds.size() && seconds[index] > 0 && own_seconds[index] > 0; ++index) {
+    const double here = seconds[index] / own_seconds[index];
+    if (static_cast<double>(bytes) <= larger)
+      return index == 0 ? here : before + (static_cast<double>(bytes) - smaller) / (larger - smaller) * (here - before);
     smaller = larger;
-    before = seconds[index];
+    before = here;
     larger *= kStep;
   }
   return std::numeric_limits<double>::infinity();

@@ -17,13 +17,14 @@ struct LinkCosts {
   double message_seconds = 3e-6;
 };
 
-/// Seconds of an all-reduce of f32 over all ranks, each a host of its own, that the communicator does itself, of 1 KB,
-/// 4 KB, 16 KB...; 0 where it was not measured.
+/// Seconds of an all-reduce of f32 over all ranks, each a host of its own, of 1 KB, 4 KB, 16 KB...: of the one that the
+/// communicator does itself, and of the cheapest of ours, measured in turn; 0 where they were not.
 struct NativeCosts {
   static constexpr int64_t kSmallestBytes = 1024, kStep = 4;
-  std::array<double, 6> seconds{};
-  /// In between; infinite for what is larger than all that was measured.
-  double seconds_of(int64_t bytes) const;
+  std::array<double, 6> seconds{}, own_seconds{};
+  /// What the communicator's takes of the time that ours takes; in between of that of the sizes around. Infinite for
+  /// what is larger than all that was measured.
+  double share_of(int64_t bytes) const;
   friend bool operator==(const NativeCosts&, const NativeCosts&) = default;
 };
 

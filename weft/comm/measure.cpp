@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "weft/comm/collectives.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/native_all_reduce.h"
 #include "weft/comm/sum.h"
@@ -122,31 +123,46 @@ double measure_sums() {
   return 4 * kElements / seconds;
 }
 
-/// The communicator's own all-reduce, where each rank is a host of its own; up to the size that takes long.
-NativeCosts measure_native(Communicator& communicator, size_t hosts) {
+/// Median of some runs, of the rank that takes the longest. Each after one that is not counted: what shapes a link may
+/// let a burst through at once.
+double steady_seconds(Communicator& communicator, int count, const std::function<void()>& all_reduce) {
+  std::vector<double> rounds;
+  for (int round = 0; round < count; ++round) {
+    all_reduce();
+    barrier(communicator, "measure all-reduce");
+    rounds.push_back(seconds_of(all_reduce));
+  }
+  std::sort(rounds.begin(), rounds.end());
+  double seconds = rounds[rounds.size() / 2];
+  all_reduce_max(communicator, std::span(&seconds, 1), "measured all-reduce");
+  return seconds;
+}
+
+/// The communicator's own all-reduce beside ours, where each rank is a host of its own; up to the size that takes long.
+NativeCosts measure_native(Communicator& communicator, size_t hosts, const ClusterCosts& links) {
   constexpr double kLongSeconds = 20e-3;
+  constexpr int64_t kShortBytes = 16 << 10;
   NativeCosts costs;
   NativeAllReduce* const native = find_native_all_reduce(communicator);
   if (native == nullptr || hosts < 2 || hosts != communicator.members().size()) return costs;
+  // What was measured is of this rank; all have to choose the same.
+  CollectivesOptions options{.costs = links};
+  broadcast(communicator, 0, std::as_writable_bytes(std::span(&options.costs, 1)), "measured links");
+  Collectives collectives(communicator, options);
   int64_t bytes = NativeCosts::kSmallestBytes;
-  for (double& seconds : costs.seconds) {
+  for (size_t size = 0; size < costs.seconds.size(); ++size, bytes *= NativeCosts::kStep) {
     std::vector<float> values(static_cast<size_t>(bytes) / sizeof(float), 1.0f);
-    const auto run = [&] {
-      barrier(communicator, "measure all-reduce");
-      return seconds_of([&] {
-        const Ticket ticket = native->all_reduce(values);
-        const Purpose purpose{"measure all-reduce", {}, {}};
-        for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(-1);
-      });
-    };
-    run();
-    std::vector<double> rounds;
-    for (int round = 0; round < kRounds; ++round) rounds.push_back(run());
-    std::sort(rounds.begin(), rounds.end());
-    seconds = rounds[rounds.size() / 2];
-    all_reduce_max(communicator, std::span(&seconds, 1), "measured all-reduce");
-    if (seconds > kLongSeconds) break;
-    bytes *= NativeCosts::kStep;
+    const CollectiveId id = collectives.prepare({.name = "probe", .elements = {std::ssize(values)}});
+    void* const tensor = values.data();
+    const int count = bytes <= kShortBytes ? 5 * kRounds : kRounds;
+    costs.own_seconds[size] =
+        steady_seconds(communicator, count, [&] { collectives.reduce(id, std::span(&tensor, 1)); });
+    costs.seconds[size] = steady_seconds(communicator, count, [&] {
+      const Ticket ticket = native->all_reduce(values);
+      const Purpose purpose{"measure all-reduce", {}, {}};
+      for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(-1);
+    });
+    if (costs.seconds[size] > kLongSeconds) break;
   }
   return costs;
 }
@@ -182,7 +198,7 @@ ClusterCosts measure_cluster(Communicator& communicator) {
   all_reduce_min(communicator, memory, "measured memory");
   costs.shared_bytes_per_second = memory[0];
   costs.summed_bytes_per_second = memory[1];
-  costs.native = measure_native(communicator, first_of_hosts.size());
+  costs.native = measure_native(communicator, first_of_hosts.size(), costs);
   broadcast(communicator, 0, std::as_writable_bytes(std::span(&costs, 1)), "measured links");
   return costs;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "weft/base/error.h"
@@ -19,7 +20,21 @@ struct MpiSession::Impl {
   bool is_reporter = false;
 };
 
+namespace {
+
+/// Open MPI asks the receiver before it sends what is larger than a limit, 64 KB unless told otherwise. On a link that
+/// is busy both ways question and answer each wait behind what was handed over before, and the link idles meanwhile.
+/// Here receivers have said where it goes already, and no more is handed over than collectives.h allows: nothing of
+/// that size is asked for. What a user sets stays.
+void send_without_asking() {
+  constexpr int64_t kLimitBytes = (4 << 20) + 4096;  // the largest messages of collectives, and MPI's header
+  setenv("OMPI_MCA_btl_tcp_eager_limit", std::to_string(kLimitBytes).c_str(), /*overwrite=*/0);
+}
+
+}  // namespace
+
 MpiSession::MpiSession() : impl_(std::make_unique<Impl>()) {
+  send_without_asking();
   int provided = MPI_THREAD_SINGLE;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
     fail(ErrorKind::communication, "MPI does not start; does `mpirun -n 2 hostname` work here?");
