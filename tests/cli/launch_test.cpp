@@ -3,9 +3,9 @@
 
 #include "tests/cli/run_files.h"
 #include "weft/base/error.h"
-#include "weft/cli/launch_hosts.h"
-#include "weft/cli/launch_reports.h"
-#include "weft/cli/slurm_job.h"
+#include "weft/cli/launch/launch_hosts.h"
+#include "weft/cli/launch/launch_reports.h"
+#include "weft/cli/launch/slurm_job.h"
 
 namespace weft::testing {
 namespace {

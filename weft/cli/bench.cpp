@@ -8,7 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launched_ranks.h"
+#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/cli/planned_step.h"
 #include "weft/cli/work_report.h"

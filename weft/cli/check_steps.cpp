@@ -10,7 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launched_ranks.h"
+#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/interchange/safetensors/parameters.h"
 #include "weft/tensor/safetensors.h"

@@ -9,7 +9,7 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launched_ranks.h"
+#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/comm/measure.h"
 

@@ -11,7 +11,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/explain_json.h"
 #include "weft/cli/explain_text.h"
-#include "weft/cli/launched_ranks.h"
+#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/autotune.h"

@@ -15,7 +15,7 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launched_ranks.h"
+#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 
 namespace weft::cli {

@@ -11,7 +11,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launched_ranks.h"
+#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"

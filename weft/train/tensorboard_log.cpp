@@ -12,6 +12,7 @@
 #include "weft/base/append.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/host_name.h"
 #include "weft/train/metrics_log.h"
 
 namespace weft::train {
@@ -74,11 +75,6 @@ Message event(double seconds, int64_t step) {
   message.real64(1, seconds);
   message.number(2, step);
   return message;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
 }
 
 /// TensorBoard reads the files of a directory in the order of their names. Seconds alone may repeat.

@@ -1,4 +1,4 @@
-#include "weft/cli/slurm_job.h"
+#include "weft/cli/launch/slurm_job.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
-#include "weft/cli/child_process.h"
+#include "weft/cli/launch/child_process.h"
 #include "weft/cli/options.h"
 
 namespace weft::cli {

@@ -1,9 +1,6 @@
-#include "weft/cli/launch_hosts.h"
-
-#include <unistd.h>
+#include "weft/cli/launch/launch_hosts.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -13,7 +10,8 @@
 #include <thread>
 
 #include "weft/base/error.h"
-#include "weft/cli/child_process.h"
+#include "weft/base/host_name.h"
+#include "weft/cli/launch/child_process.h"
 
 namespace weft::cli {
 
@@ -45,9 +43,7 @@ bool is_in_slurm_job() {
 }
 
 bool is_this_host(const std::string& name) {
-  std::array<char, 256> own{};
-  gethostname(own.data(), own.size() - 1);
-  const std::string host = own.data();
+  const std::string host = host_name();
   return name == "localhost" || name == host || name == host.substr(0, host.find('.')) || name.starts_with("127.");
 }
 

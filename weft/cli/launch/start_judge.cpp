@@ -1,4 +1,4 @@
-#include "weft/cli/start_judge.h"
+#include "weft/cli/launch/start_judge.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "weft/cli/launch_job.h"
+#include "weft/cli/launch/launch_job.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 #include <map>
 #include <thread>
 
-#include "weft/cli/child_process.h"
-#include "weft/cli/process_table.h"
+#include "weft/cli/launch/child_process.h"
+#include "weft/cli/launch/process_table.h"
 
 namespace weft::cli {
 

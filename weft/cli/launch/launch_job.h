@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/cli/launch_hosts.h"
-#include "weft/cli/launch_reports.h"
+#include "weft/cli/launch/launch_hosts.h"
+#include "weft/cli/launch/launch_reports.h"
 
 namespace weft::cli {
 

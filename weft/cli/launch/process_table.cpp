@@ -1,4 +1,4 @@
-#include "weft/cli/process_table.h"
+#include "weft/cli/launch/process_table.h"
 
 #include <unistd.h>
 

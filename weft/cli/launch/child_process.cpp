@@ -1,4 +1,4 @@
-#include "weft/cli/child_process.h"
+#include "weft/cli/launch/child_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
-#include "weft/cli/process_table.h"
+#include "weft/cli/launch/process_table.h"
 
 namespace weft::cli {
 

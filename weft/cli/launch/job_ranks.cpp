@@ -1,4 +1,4 @@
-#include "weft/cli/job_ranks.h"
+#include "weft/cli/launch/job_ranks.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <iterator>
 #include <optional>
 
-#include "weft/cli/process_table.h"
+#include "weft/cli/launch/process_table.h"
 
 namespace weft::cli {
 

@@ -1,4 +1,4 @@
-#include "weft/cli/start_watch.h"
+#include "weft/cli/launch/start_watch.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,10 +16,11 @@
 #include <string>
 
 #include "weft/base/error.h"
-#include "weft/cli/job_ranks.h"
+#include "weft/base/host_name.h"
+#include "weft/cli/launch/job_ranks.h"
+#include "weft/cli/launch/process_table.h"
+#include "weft/cli/launch/start_judge.h"
 #include "weft/cli/options.h"
-#include "weft/cli/process_table.h"
-#include "weft/cli/start_judge.h"
 
 namespace weft::cli {
 
@@ -32,12 +33,6 @@ constexpr int kLooks = 20;  // of a turn each, so that a pause of the whole mach
 // job should be over.
 constexpr int kWatchers = 8;
 constexpr std::chrono::seconds kStagger{2};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 /// As waits for ranks say it later (comm/patience.h), which weft launch reads.
 std::string describe(const AbsentRank& absent) {

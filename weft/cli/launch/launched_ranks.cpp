@@ -1,13 +1,13 @@
-#include "weft/cli/launched_ranks.h"
+#include "weft/cli/launch/launched_ranks.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 
 #include "weft/base/error.h"
-#include "weft/cli/job_ranks.h"
+#include "weft/cli/launch/job_ranks.h"
+#include "weft/cli/launch/start_watch.h"
 #include "weft/cli/options.h"
-#include "weft/cli/start_watch.h"
 #include "weft/comm/mpi/launcher.h"
 #include "weft/comm/mpi/session.h"
 #include "weft/comm/patience.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/cli/job_ranks.h"
+#include "weft/cli/launch/job_ranks.h"
 
 namespace weft::cli {
 

@@ -1,4 +1,4 @@
-#include "weft/cli/launch_reports.h"
+#include "weft/cli/launch/launch_reports.h"
 
 #include <fmt/format.h>
 
