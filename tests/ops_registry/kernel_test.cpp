@@ -91,6 +91,7 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"product_sgd_update", {5}},
       {"adamw_update", {6}},
       {"blend_update", {4}},
+      {"accumulate_update", {4}},      // which is about what follows
       {"tree_sum_update", {2, 3, 4}},  // which sums that begin anew write over
       {"loss_scale_update", {4}},
       {"running_average", {1}},  // which leaves out what is not finite

@@ -343,6 +343,95 @@ TEST_F(DeferredSteps, MayBeFinishedAtAnyTime) {
   expect_same(train(", deferred=true", 1), train("", 1));
 }
 
+constexpr const char* kSums = R"(graph "step" {
+  batch %x "x" : f32[4,8]
+  parameter %w "w" : f32[4,8]
+  state %sum "sum" : f32[4,8]
+  scalar %rate "rate" : f32[]
+  scalar %keep "keep" : f32[]
+  scalar %take "take" : f32[]
+  scalar %complete "complete" : f32[]
+  %a = multiply(%x, %w) : f32[4,8]
+  %loss = reduce_mean(%a) : f32[]
+  %dw = multiply(%a, %x) : f32[4,8]
+  %sum2 = accumulate_update(%sum, %dw, %keep, %take, %complete) : f32[4,8]
+  %start = all_reduce_start(%sum2) {number=0, tensors="sum"} : f32[4,8]
+  %mean = all_reduce_wait(%start) {number=0, tensors="sum", in_place=[0,0]DEFERRED} : f32[4,8]
+  %w2 = blend_update(%w, %mean, %rate, %rate) : f32[4,8]
+  output "loss" %loss
+  update "sum" %sum2
+  update "w" %w2
+})";
+
+/// Steps of three runs each.
+class SumsOverRuns : public ExecutorTest {
+ protected:
+  struct Trained {
+    std::vector<float> losses;
+    std::vector<std::vector<float>> weights, sums;  // after each run
+  };
+  static std::vector<float> numbers(const State& state, const char* name) {
+    const Tensor& tensor = state.get(name);
+    return {tensor.data_as<float>(), tensor.data_as<float>() + tensor.elements()};
+  }
+  static float rate_of(int run) { return 0.25f * static_cast<float>(run + 1); }
+  Trained train(const std::string& deferred, bool finishes) {
+    std::string text = kSums;
+    text.replace(text.find("DEFERRED"), 8, deferred);
+    const Graph graph = parse_graph(text, registry_);
+    const Plan plan = make_plan(graph, backend_, 1);
+    EXPECT_EQ(plan.deferred_from < static_cast<int>(plan.steps.size()), !deferred.empty());
+    Executor executor(graph, plan, backend_);
+    State state;
+    state.set("w", random_tensor({4, 8}, 3));
+    state.set("sum", random_tensor({4, 8}, 4));
+    executor.bind_state(state);
+    Trained trained;
+    std::vector<Tensor> batches;
+    for (int run = 0; run < 9; ++run) {
+      batches.push_back(random_tensor({4, 8}, static_cast<uint64_t>(10 + run)));
+      executor.bind_batch("x", batches.back().data());
+      executor.set_scalar("rate", static_cast<double>(rate_of(run)));
+      executor.set_scalar("keep", run % 3 == 0 ? 0 : 1);
+      executor.set_scalar("take", 0.5);
+      executor.set_scalar("complete", run % 3 == 2 ? 1 : 0);
+      executor.run();
+      if (finishes) executor.finish();
+      trained.losses.push_back(executor.scalar_output("loss"));
+      if (run == 8) executor.finish();
+      trained.weights.push_back(numbers(state, "w"));
+      trained.sums.push_back(numbers(state, "sum"));
+    }
+    return trained;
+  }
+};
+
+TEST_F(SumsOverRuns, WhatDependsOnThemWaitsUntilTheyAreComplete) {
+  const Trained trained = train("", true);
+  for (size_t run = 1; run < trained.weights.size(); ++run) {
+    EXPECT_NE(trained.sums[run], trained.sums[run - 1]) << "in each run";
+    if (run % 3 != 2) {
+      EXPECT_EQ(trained.weights[run], trained.weights[run - 1]);
+      continue;
+    }
+    for (size_t i = 0; i < 32; ++i)
+      EXPECT_NEAR(trained.weights[run][i],
+                  rate_of(static_cast<int>(run)) * (trained.weights[run - 1][i] + trained.sums[run][i]), 1e-6);
+  }
+}
+
+TEST_F(SumsOverRuns, MayLeaveTheUpdateToTheNextRun) {
+  const Trained at_once = train("", true);
+  for (const bool finishes : {false, true}) {
+    const Trained later = train(", deferred=true", finishes);
+    EXPECT_EQ(later.losses, at_once.losses);
+    EXPECT_EQ(later.sums, at_once.sums);
+    EXPECT_EQ(later.weights.back(), at_once.weights.back());
+    EXPECT_EQ(later.weights[2] == at_once.weights[2], finishes) << "done in the next run";
+    EXPECT_EQ(later.weights[3], at_once.weights[3]);
+  }
+}
+
 TEST_F(DeferredSteps, StatesAreNotBoundBeforeTheyAreFinished) {
   std::string text = kTwoLayers;
   for (size_t at = 0; (at = text.find("DEFERRED")) != std::string::npos;) text.replace(at, 8, ", deferred=true");

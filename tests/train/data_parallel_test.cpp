@@ -10,7 +10,9 @@
 #include "tests/train/fit_rig.h"
 #include "weft/base/rng.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
+#include "weft/train/accumulation.h"
 #include "weft/train/distributed/rank_runtime.h"
 
 namespace weft::train {
@@ -22,7 +24,8 @@ constexpr int kSteps = 4;
 struct Result {
   std::vector<double> losses, correct;
   std::map<std::string, std::vector<float>> state;
-  int gathers = 0;  // in the graph of a step
+  int gathers = 0;               // in the graph of a step
+  int backward_after_start = 0;  // gradients of weights that it computes after the first of their sums has set out
 };
 
 /// Rows of the global batch of a step.
@@ -42,7 +45,20 @@ Rows rows_of(int step, int64_t begin, int64_t end) {
   return rows;
 }
 
-Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per_second = 1e9) {
+int backward_after_start(const CompiledStep& step) {
+  const std::vector<bool> is_completing = find_completing(step.graph);
+  bool has_begun = false;
+  int products = 0;
+  for (const PlannedNode& planned : step.plan.steps) {
+    const Node& node = step.graph.node(planned.node);
+    if (is_completing[static_cast<size_t>(planned.node.index)] && is_collective_start(node)) has_begun = true;
+    if (has_begun && node.op->name == "conv2d_backward_weights") ++products;
+  }
+  return products;
+}
+
+Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per_second = 1e9,
+                const std::vector<std::string>& without = {}) {
   const int ranks = communicator == nullptr ? 1 : communicator->size();
   const int rank = communicator == nullptr ? 0 : communicator->rank();
   const Library library = standard_library();
@@ -53,6 +69,8 @@ Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per
   const models::ModelInput input{.batch = own, .shape = {1, kSize, kSize}, .classes = 3};
   const TrainingStep step = build_training_step(library, spec, input, {.ranks = ranks});
   CompileOptions options = compile_options(spec, backend);
+  for (const std::string& pass : without)
+    if (!pass.empty()) options.passes.disabled.push_back(pass);
   options.ranks = {.count = ranks, .latency_seconds = 1e-5, .bytes_per_second = bytes_per_second};
   StepCache training([&](const StepShape&) { return step.graph; }, backend, options, arena);
   StepCache update([&](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
@@ -66,6 +84,7 @@ Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per
   Result result;
   for (const Node& node : training.compiled(own).graph.nodes())
     result.gathers += is_collective_start(node) && is_gather(node);
+  result.backward_after_start = backward_after_start(training.compiled(own));
   for (int at = 0; at < kSteps; ++at) {
     const bool first = at % spec.accumulate == 0, last = (at + 1) % spec.accumulate == 0;
     const Rows rows = rows_of(at, rank * own, (rank + 1) * own);
@@ -74,6 +93,8 @@ Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per
     set(executor, "learning_rate", 0.05);
     set(executor, "step", at);
     set(executor, "accumulated", first ? 0 : 1);
+    set(executor, kSumComplete, last ? 1 : 0);
+    set(executor, "update", at);
     set(executor, "share", 1.0 / static_cast<double>(spec.accumulate));
     set(executor, kStop, at == 2 && rank == ranks - 1 ? 1 : 0);
     executor.run();
@@ -99,10 +120,10 @@ Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per
 }
 
 std::vector<Result> train_on_ranks(const RunSpec& spec, const std::vector<std::string>& hosts,
-                                   double bytes_per_second = 1e9) {
+                                   double bytes_per_second = 1e9, const std::vector<std::string>& without = {}) {
   std::vector<Result> results(hosts.size());
   comm::run_ranks(hosts, [&](comm::Communicator& communicator) {
-    results[static_cast<size_t>(communicator.rank())] = train_on(spec, &communicator, bytes_per_second);
+    results[static_cast<size_t>(communicator.rank())] = train_on(spec, &communicator, bytes_per_second, without);
   });
   return results;
 }
@@ -155,6 +176,21 @@ TEST_P(DataParallel, SumsOfSeveralBatchesAreReducedBeforeTheUpdate) {
   spec.accumulate = 2;
   const Result one = train_on(spec, nullptr);
   for (const Result& rank : train_on_ranks(spec, GetParam())) expect_close(one, rank, 2e-4);
+}
+
+TEST_P(DataParallel, SumsOfSeveralBatchesTravelWhileTheLastIsComputed) {
+  RunSpec spec = spec_of("resnet9");
+  spec.accumulate = 2;
+  const std::vector<Result> ranks = train_on_ranks(spec, GetParam(), 1e8);
+  EXPECT_GT(ranks[0].backward_after_start, 0);
+  spec.late_multiply = false;
+  for (const char* without : {"overlap_all_reduces", ""}) {
+    const std::vector<Result> others = train_on_ranks(spec, GetParam(), 1e8, {without});
+    for (const Result& rank : others) {
+      EXPECT_EQ(rank.losses, ranks[0].losses) << without;
+      EXPECT_EQ(rank.state, ranks[0].state) << without;
+    }
+  }
 }
 
 TEST_P(DataParallel, RowsThatAreGatheredGiveTheSameGradients) {

@@ -84,6 +84,19 @@ TEST_F(RunOnRanks, AccumulatedAndAugmentedBatchesToo) {
   expect_same_curves("2", "1");
 }
 
+TEST_F(RunOnRanks, StepsOfMoreAndFewerBatchesToo) {
+  const Library library = library_of(drawn_images());
+  RunSpec run = spec("lenet5", 3);
+  run.batch = 32;
+  run.batch_schedule = {.boundaries = {1, 2}, .batches = {}, .accumulate = {1, 4, 3}};
+  run.optimizer.name = "adamw";
+  run.ema.decay = 0.9;
+  run.lookahead.steps = 3;
+  resolve(run);
+  for (const int count : {1, 2}) train(library, run, one_host(count), std::to_string(count));
+  expect_same_curves("2", "1");
+}
+
 TEST_F(RunOnRanks, ARankThatKeepsTheOthersWaitingIsNamed) {
   const Library usual = library_of(drawn_images());
   const Library slow = drawn_library<SlowlyDrawnData>(drawn_images(), kTraining, kTest);
@@ -176,6 +189,51 @@ TEST_F(RunOnSlowLinks, UpdatesThatTheNextStepDoesGiveTheSameBits) {
   EXPECT_FALSE(defers("fast"));
   EXPECT_TRUE(defers("slow"));
   expect_same_bits("slow", "fast");
+}
+
+/// 20 batches of 16: two of an epoch fill no step.
+TEST_F(RunOnSlowLinks, AccumulatedStepsToo) {
+  for (const char* variant : {"", "synchronised", "one_bit"}) {
+    const auto run_over = [&](double bytes_per_second) {
+      RunSpec run = spec_over(bytes_per_second, "resnet9");
+      run.batch = 16;
+      run.accumulate = 3;
+      if (variant == std::string("synchronised")) run.batch_norm = variant;
+      if (variant == std::string("one_bit")) run.compression = {.method = variant, .tensors = "all"};
+      return run;
+    };
+    const std::string fast = fmt::format("fast {}", variant), slow = fmt::format("slow {}", variant);
+    train_over(run_over(1e14), fast);
+    train_over(run_over(1e6), slow);
+    EXPECT_FALSE(defers(fast));
+    EXPECT_TRUE(defers(slow)) << variant;
+    expect_same_bits(slow, fast);
+  }
+}
+
+TEST_F(RunOnSlowLinks, AccumulatedStepsThatWereStoppedGoOnWithTheSameBits) {
+  RunSpec run = spec_over(1e6, "lenet5");
+  run.batch = 16;
+  run.accumulate = 3;
+  train_over(run, "whole");
+  train_over(run, "cut", 7);
+  const Library library = library_of(drawn_images());
+  on_ranks({"a", "b"}, [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); });
+  EXPECT_TRUE(defers("cut"));
+  expect_same_bits("cut", "whole");
+}
+
+/// What clips by the norm of all gradients, or scales the loss, waits for all of them.
+TEST_F(RunOnSlowLinks, AccumulatedStepsThatReadAllGradientsAtOnceDeferNothing) {
+  RunSpec run = spec_over(1e6, "lenet5");
+  run.batch = 16;
+  run.accumulate = 3;
+  run.clip.norm = 1;
+  train_over(run, "clipped");
+  run.clip.norm = 0;
+  run.loss_scaling.mode = "dynamic";
+  train_over(run, "scaled");
+  EXPECT_FALSE(defers("scaled"));
 }
 
 TEST_F(RunOnSlowLinks, ARunThatWasStoppedGoesOnWithTheSameBits) {

@@ -12,6 +12,7 @@
 #include "weft/cli/options.h"
 #include "weft/cli/planned_step.h"
 #include "weft/cli/work_report.h"
+#include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
 #include "weft/plan/counted_work.h"
 #include "weft/runtime/onednn/isa.h"
@@ -83,19 +84,20 @@ int64_t bucket_bytes_of(const std::string& bucket) {
   return *bytes;
 }
 
-int64_t reduced_bytes_of(const Graph& graph) {
-  int64_t bytes = 0;
-  for (const Node& node : graph.nodes())
-    if (is_collective(node) && !is_collective_wait(node) && !is_gather(node))
-      for (const ValueId input : node.inputs) bytes += graph.type(input).bytes();
-  return bytes;
-}
+struct ExchangedBytes {
+  int64_t reduced = 0, gathered = 0;
+};
 
-int64_t gathered_bytes_of(const Graph& graph) {
-  int64_t bytes = 0;
-  for (const Node& node : graph.nodes())
-    if (is_gather(node) && !is_collective_wait(node))
-      for (const ValueId operand : node.inputs) bytes += graph.type(operand).bytes();
+/// Of one run of the step, which completes sums over several or does not.
+ExchangedBytes exchanged_bytes_of(const Graph& graph, bool completes) {
+  const std::vector<bool> is_completing = find_completing(graph);
+  ExchangedBytes bytes;
+  for (size_t index = 0; index < graph.nodes().size(); ++index) {
+    const Node& node = graph.nodes()[index];
+    if (!is_collective(node) || is_collective_wait(node) || (is_completing[index] && !completes)) continue;
+    for (const ValueId input : node.inputs)
+      (is_gather(node) ? bytes.gathered : bytes.reduced) += graph.type(input).bytes();
+  }
   return bytes;
 }
 
@@ -201,16 +203,21 @@ Benched work_of(PlannedStep& planned, int ranks) {
                   .batches = batches,
                   .ranks = ranks,
                   .forward = choice.forward};
-  benched.work.add(count_work(compiled.graph, compiled.plan), batches);
-  benched.gathered_bytes = batches * gathered_bytes_of(compiled.graph);
-  benched.reduced_bytes = batches * reduced_bytes_of(compiled.graph);
+  benched.work.add(count_work_of_part(compiled.graph, compiled.plan), batches - 1);
+  benched.work.add(count_work(compiled.graph, compiled.plan), 1);
+  const auto exchange = [&](const Graph& graph, bool completes, int64_t times) {
+    const ExchangedBytes bytes = exchanged_bytes_of(graph, completes);
+    benched.gathered_bytes += times * bytes.gathered;
+    benched.reduced_bytes += times * bytes.reduced;
+  };
+  exchange(compiled.graph, /*completes=*/false, batches - 1);
+  exchange(compiled.graph, /*completes=*/true, 1);
   benched.total_bytes = planned.total_bytes();
   if (const CompiledStep* update = planned.compiled_update()) {  // after which the states are bound again, once
     benched.work.add(count_work(update->graph, update->plan), 1);
     benched.work.add(count_work_when_bound(compiled.graph, compiled.plan), 1);
     benched.work.kernels_when_bound.clear();
-    benched.gathered_bytes += gathered_bytes_of(update->graph);
-    benched.reduced_bytes += reduced_bytes_of(update->graph);
+    exchange(update->graph, /*completes=*/true, 1);
   }
   return benched;
 }

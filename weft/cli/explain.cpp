@@ -129,7 +129,13 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   if (options.json)
     fmt::print("{}\n", explained_json(explained).dump(2));
   else if (options.comm)
-    fmt::print("{}", collectives_table(explained.collectives, explained.step_seconds, step.ranks()));
+    fmt::print(
+        "{}{}", collectives_table(explained.collectives, explained.step_seconds, step.ranks()),
+        explained.update == nullptr && explained.batches > 1
+            ? fmt::format("times are those of the last of the step's {} batches, which exchanges the gradients of "
+                          "all; the others exchange what is no gradient likewise\n",
+                          explained.batches)
+            : "");
   else
     print_step(explained, options, step.spec(), train::number_of(ranks));
   return 0;

@@ -15,6 +15,15 @@ void add_measured(const CompiledStep& compiled, const TunedBackend& backend, Mea
   }
 }
 
+/// Of the batch with which sums are complete; what it leaves to the next run is in the profile of all of them.
+Profile of_last_batch(const Explained& explained, const Profile& of_all, Profile of_last) {
+  if (explained.batches == 1) return of_all;
+  for (auto index = static_cast<size_t>(explained.compiled->plan.deferred_from); index < of_last.seconds.size();
+       ++index)
+    of_last.seconds[index] = static_cast<double>(explained.batches) * of_all.seconds[index];
+  return of_last;
+}
+
 /// What the step exchanges, and its update where that has a graph of its own.
 std::vector<CollectiveProfile> collectives_of(const Explained& explained, const Profile& profile,
                                               const Profile& update_profile, const passes::Ranks& ranks,
@@ -30,8 +39,12 @@ std::vector<CollectiveProfile> collectives_of(const Explained& explained, const 
       all.push_back(std::move(one));
     }
   };
+  if (explained.update == nullptr) {
+    add(*explained.compiled, of_last_batch(explained, profile, update_profile));
+    return all;
+  }
   add(*explained.compiled, profile);
-  if (explained.update != nullptr) add(*explained.update, update_profile);
+  add(*explained.update, update_profile);
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/op_class.h"
+#include "weft/graph/accumulation.h"
 #include "weft/graph/kept.h"
 
 namespace weft::cli {
@@ -93,13 +94,14 @@ Profile median_profile(const std::vector<Profile>& profiles) {
 std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile,
                                      const MachineRates& rates, int64_t calls) {
   std::vector<OpProfile> entries;
+  const std::vector<bool> is_completing = find_completing(graph);  // once in so many calls
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const PlannedNode& planned = plan.steps[index];
     const Node& node = graph.node(planned.node);
     const double seconds = profile.seconds.empty() ? 0 : profile.seconds[index];
     // What is kept ran before, or, where the states are bound again after an update apart, once for all its batches.
     if (node.op->is_view || (is_kept(node) && seconds == 0)) continue;
-    const int64_t times = is_kept(node) ? 1 : calls;
+    const int64_t times = is_kept(node) || is_completing[static_cast<size_t>(planned.node.index)] ? 1 : calls;
     const double runs = static_cast<double>(std::max<int64_t>(1, profile.runs));
     const DType dtype = computes_in(graph, node);
     const int64_t bytes = planned.bytes_read + planned.bytes_written;

@@ -1,8 +1,10 @@
 #include "weft/cli/synthetic.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "weft/base/rng.h"
+#include "weft/train/accumulation.h"
 #include "weft/train/virtual_ranks.h"
 
 namespace weft::cli {
@@ -44,16 +46,27 @@ void SyntheticBatch::bind(Executor& executor) const {
 SyntheticStep::SyntheticStep(Executor& batch, Executor* update, State& state, int64_t batches)
     : batch_(batch), update_(update), state_(state), batches_(batches) {
   batch.bind_state(state);
-  if (update == nullptr) return;
-  set_scalars(*update);
+  if (update != nullptr) set_scalars(*update);
   if (batch_.has_scalar("share")) batch_.set_scalar("share", 1 / static_cast<double>(batches));
 }
 
 void SyntheticStep::run(Profile* of_batches, Profile* of_update) {
   for (int64_t part = 0; part < batches_; ++part) {
     if (batch_.has_scalar("accumulated")) batch_.set_scalar("accumulated", part == 0 ? 0 : 1);
+    const bool is_last = part + 1 == batches_;
+    if (batch_.has_scalar(train::kSumComplete)) batch_.set_scalar(train::kSumComplete, is_last ? 1 : 0);
     if (batch_.has_scalar(train::kShardIndex)) batch_.set_scalar(train::kShardIndex, static_cast<double>(part));
-    batch_.run(of_batches);
+    if (of_batches == nullptr) {
+      batch_.run();
+      continue;
+    }
+    Profile own;
+    batch_.run(&own);
+    of_batches->seconds.resize(own.seconds.size());
+    std::transform(own.seconds.begin(), own.seconds.end(), of_batches->seconds.begin(), of_batches->seconds.begin(),
+                   std::plus<>());
+    ++of_batches->runs;
+    if (is_last && update_ == nullptr && of_update != nullptr) *of_update = std::move(own);
   }
   if (update_ == nullptr) return;
   update_->bind_state(state_);

@@ -25,6 +25,7 @@ class SyntheticStep {
  public:
   /// `update` may be null. Binds both to the state, which has to live on; `batch` is bound by SyntheticBatch too.
   SyntheticStep(Executor& batch, Executor* update, State& state, int64_t batches);
+  /// `of_update`: where that is in the graph of the batches, of the last of them, which is in `of_batches` too.
   void run(Profile* of_batches = nullptr, Profile* of_update = nullptr);
 
  private:

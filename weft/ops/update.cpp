@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/kept.h"
+#include "weft/ops/accumulate.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
 #include "weft/ops/loss_scaling.h"
@@ -181,6 +182,7 @@ void add_update_ops(OpRegistry& registry) {
     norm.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape)}, {}, {}});
   registry.add(std::move(norm));
   add_loss_scaling_ops(registry);
+  add_accumulate_op(registry);
   add_tree_sum_op(registry);
   add_product_update_op(registry);
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
 #include "weft/passes/node_seconds.h"
 #include "weft/passes/rebuild.h"
@@ -61,10 +62,12 @@ class Overlap {
   }
 
   Graph run() {
-    std::map<std::tuple<DType, std::string>, std::vector<Request>> requests;
+    Requests requests;
+    const std::vector<bool> is_completing = find_completing(graph_);
     for (size_t index = 0; index < graph_.nodes().size(); ++index)
       if (const Node& node = graph_.nodes()[index]; is_split_[index])
-        requests[{graph_.type(node.inputs[0]).dtype, node.attributes.text("reduction")}].push_back(request_of(index));
+        requests[{graph_.type(node.inputs[0]).dtype, node.attributes.text("reduction"), is_completing[index]}]
+            .push_back(request_of(index));
     std::vector<Bucket> buckets;
     const bool defers = pays_to_defer(requests);
     for (auto& [kind, list] : requests)
@@ -76,6 +79,9 @@ class Overlap {
   }
 
  private:
+  /// What may go together is of one kind: type, reduction, and whether it waits for sums over several runs.
+  using Requests = std::map<std::tuple<DType, std::string, bool>, std::vector<Request>>;
+
   Request request_of(size_t index) const {
     const Node& node = graph_.nodes()[index];
     const NodeId producer = graph_.value(node.inputs[0]).producer;
@@ -113,7 +119,7 @@ class Overlap {
   }
 
   /// Whether the rank would have to wait for gradients after the backward part.
-  bool pays_to_defer(const std::map<std::tuple<DType, std::string>, std::vector<Request>>& requests) const {
+  bool pays_to_defer(const Requests& requests) const {
     if (!costs_.may_defer) return false;
     double arrival = 0;
     std::vector<Request> all;

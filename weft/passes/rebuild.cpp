@@ -1,5 +1,7 @@
 #include "weft/passes/rebuild.h"
 
+#include "weft/graph/accumulation.h"
+
 namespace weft::passes {
 
 std::vector<bool> find_results(const Graph& graph) {
@@ -13,7 +15,7 @@ std::vector<bool> find_late_nodes(const Graph& graph) {
   std::vector<bool> is_late(graph.nodes().size(), false);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
-    is_late[index] = node.op->is_update;
+    is_late[index] = node.op->is_update && !is_accumulation(node);
     for (const ValueId input : node.inputs)
       if (const NodeId producer = graph.value(input).producer; producer.valid() && is_late[index_of(producer)])
         is_late[index] = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/graph/accumulation.h"
 #include "weft/graph/kept.h"
 #include "weft/plan/storage.h"
 
@@ -42,25 +43,36 @@ void count_node(CountedWork& work, const OpDef& op, const PlannedNode& step) {
   }
 }
 
-}  // namespace
-
-CountedWork count_work(const Graph& graph, const Plan& plan) {
+CountedWork count(const Graph& graph, const Plan& plan, bool completes) {
+  const std::vector<bool> is_completing = find_completing(graph);
+  const auto runs = [&](NodeId node) {
+    return completes || !node.valid() || !is_completing[static_cast<size_t>(node.index)];
+  };
   CountedWork work;
   work.arena_bytes = plan.arena_bytes;
   work.state_bytes = plan.state_bytes;
   for (const PlannedNode& step : plan.steps) {
     const Node& node = graph.node(step.node);
+    if (!runs(step.node)) continue;
     if (is_kept(node))
       ++work.kernels_when_bound[{node.op->name, step.kernel}];
     else if (!node.op->is_view)
       count_node(work, *node.op, step);
   }
   for (const int32_t update : map_storage(graph).copied_updates) {
+    const ValueId value = graph.updates()[static_cast<size_t>(update)].value;
+    if (!runs(graph.value(value).producer)) continue;
     ++work.state_copies;
-    work.state_copy_bytes += 2 * graph.type(graph.updates()[static_cast<size_t>(update)].value).bytes();
+    work.state_copy_bytes += 2 * graph.type(value).bytes();
   }
   return work;
 }
+
+}  // namespace
+
+CountedWork count_work(const Graph& graph, const Plan& plan) { return count(graph, plan, /*completes=*/true); }
+
+CountedWork count_work_of_part(const Graph& graph, const Plan& plan) { return count(graph, plan, /*completes=*/false); }
 
 CountedWork count_work_when_bound(const Graph& graph, const Plan& plan) {
   CountedWork work;

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/graph/accumulation.h"
 #include "weft/graph/kept.h"
 #include "weft/plan/deferral.h"
 #include "weft/runtime/all_kernels.h"
@@ -23,6 +24,7 @@ struct BoundStep {
   std::vector<void*> outputs;
   void* workspace = nullptr;
   bool is_kept = false;
+  bool is_completing = false;  // runs only where sums over several runs are complete
 };
 
 /// A place where the address of a graph input stands, to be rewritten when the input is bound.
@@ -36,6 +38,7 @@ struct CopyBack {
   const void* source;
   size_t input;  // index into graph.inputs()
   size_t bytes;
+  bool is_completing = false;
 };
 
 }  // namespace
@@ -48,6 +51,8 @@ struct Executor::Impl {
   const std::vector<size_t> order;  // of the steps
   bool has_copies = false;          // kept ones, of the states as they are
   bool is_pending = false;          // what is deferred is still to be run
+  bool was_complete = true;         // in the last run, which has left it
+  const int completing;             // index into graph.inputs(), or -1: of the scalar that says that sums are complete
   std::vector<BoundStep> steps;
   std::vector<std::vector<AddressSlot>> slots;                     // per graph input
   std::vector<void*> addresses;                                    // per graph input, null: not bound
@@ -56,7 +61,7 @@ struct Executor::Impl {
   std::vector<CopyBack> copies;
 
   Impl(const Graph& the_graph, const Plan& the_plan)
-      : graph(the_graph), plan(the_plan), order(order_of_run(the_plan)) {}
+      : graph(the_graph), plan(the_plan), order(order_of_run(the_plan)), completing(completing_input(the_graph)) {}
 
   void* address(ValueId value) const {
     const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
@@ -97,6 +102,14 @@ struct Executor::Impl {
 
   bool defers() const { return plan.deferred_from < static_cast<int>(plan.steps.size()); }
   bool is_deferred(size_t step) const { return step >= static_cast<size_t>(plan.deferred_from); }
+
+  /// Whether sums over several runs are complete with this one.
+  bool is_complete() const {
+    if (completing < 0) return true;
+    float value;
+    std::memcpy(&value, scalars[static_cast<size_t>(completing)]->data(), sizeof value);
+    return value != 0;
+  }
 
   /// What a step reads there: a deferred one the scalars of the run that left it.
   const void* operand_address(ValueId value, size_t step) const {
@@ -152,6 +165,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
   std::vector<std::unique_ptr<Kernel>> transfers =
       make_transfers(graph, plan, arena == nullptr ? nullptr : arena->file());
   impl_->steps.resize(plan.steps.size());
+  const std::vector<bool> is_completing = find_completing(graph);
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const PlannedNode& planned = plan.steps[index];
     const Node& node = graph.node(planned.node);
@@ -166,6 +180,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
              graph.node_name(planned.node), planned.kernel, backend.choose_kernel(signature).kernel);
     }
     step.is_kept = is_kept(node);
+    step.is_completing = is_completing[static_cast<size_t>(planned.node.index)];
     step.workspace = impl_->arena.get() + planned.workspace_offset;
     for (size_t operand = 0; operand < node.inputs.size(); ++operand) {
       step.inputs.push_back(impl_->operand_address(node.inputs[operand], index));
@@ -180,9 +195,10 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
     const GraphInput* input = graph.find_input(update.state);
     const auto state_index = static_cast<size_t>(input - graph.inputs().data());
     const Placement& placement = plan.placements[static_cast<size_t>(update.value.index)];
+    const NodeId producer = graph.value(update.value).producer;
     if (placement.where == Placement::Where::arena)
-      impl_->copies.push_back(
-          {impl_->arena.get() + placement.offset, state_index, static_cast<size_t>(placement.bytes)});
+      impl_->copies.push_back({impl_->arena.get() + placement.offset, state_index, static_cast<size_t>(placement.bytes),
+                               producer.valid() && is_completing[static_cast<size_t>(producer.index)]});
     else
       check(placement.where == Placement::Where::state && placement.offset == static_cast<int64_t>(state_index),
             "a state update lies in another input's memory");
@@ -236,15 +252,20 @@ void Executor::run(Profile* profile) {
   const bool has_copies = std::exchange(impl_->has_copies, false) && has_arena;
   check(!impl_->is_pending || has_copies, "another executor ran in the arena of a step that was not finished");
   const bool has_left = std::exchange(impl_->is_pending, false);
-  for (const size_t index : impl_->order)
-    if (impl_->is_deferred(index) ? has_left : !(impl_->steps[index].is_kept && has_copies))
-      impl_->run_step(index, profile);
+  const bool was_complete = std::exchange(impl_->was_complete, impl_->is_complete());
+  for (const size_t index : impl_->order) {
+    const BoundStep& step = impl_->steps[index];
+    const bool is_deferred = impl_->is_deferred(index);
+    if (step.is_completing && !(is_deferred ? was_complete : impl_->was_complete)) continue;
+    if (is_deferred ? has_left : !(step.is_kept && has_copies)) impl_->run_step(index, profile);
+  }
   if (impl_->defers()) {
     for (size_t index = 0; index < impl_->scalars.size(); ++index)
       if (impl_->scalars[index] != nullptr) *impl_->latches[index] = *impl_->scalars[index];
     impl_->is_pending = true;
   }
-  for (const CopyBack& copy : impl_->copies) std::memcpy(impl_->addresses[copy.input], copy.source, copy.bytes);
+  for (const CopyBack& copy : impl_->copies)
+    if (impl_->was_complete || !copy.is_completing) std::memcpy(impl_->addresses[copy.input], copy.source, copy.bytes);
   impl_->has_copies = true;
   if (profile != nullptr) ++profile->runs;
 }
@@ -253,7 +274,7 @@ void Executor::finish(Profile* profile) {
   if (!std::exchange(impl_->is_pending, false)) return;
   if (profile != nullptr) profile->seconds.resize(impl_->steps.size());
   for (auto index = static_cast<size_t>(impl_->plan.deferred_from); index < impl_->steps.size(); ++index)
-    impl_->run_step(index, profile);
+    if (impl_->was_complete || !impl_->steps[index].is_completing) impl_->run_step(index, profile);
 }
 
 Tensor Executor::output(const std::string& name) const {

@@ -2,14 +2,13 @@
 
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
-#include "weft/train/course.h"
 #include "weft/train/local_steps.h"
 #include "weft/train/optimizers/loss_scaling.h"
 
 namespace weft::train {
 
 bool may_defer_updates(const RunSpec& spec) {
-  return !accumulates(spec) && spec.virtual_ranks == 0 && !trains_apart(spec) && !scales_loss(spec);
+  return spec.virtual_ranks == 0 && !trains_apart(spec) && !scales_loss(spec);
 }
 
 Graph average_statistics(const Graph& graph) {

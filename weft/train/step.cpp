@@ -7,6 +7,7 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
+#include "weft/train/accumulation.h"
 #include "weft/train/compression.h"
 #include "weft/train/counted_labels.h"
 #include "weft/train/course.h"
@@ -64,20 +65,6 @@ std::vector<std::string> statistics_of(const std::vector<models::ParameterSpec>&
   return names;
 }
 
-/// Adds the gradients of one of several batches to their mean, which the slots "gradient_sum" collect.
-std::vector<SlotSpec> accumulate_gradients(Graph& graph, const std::vector<TrainedParameter>& trained) {
-  const ValueId keep = graph.add_input(InputKind::scalar, "accumulated", {DType::f32, {}, {}});
-  const ValueId take = graph.add_input(InputKind::scalar, "share", {DType::f32, {}, {}});
-  std::vector<SlotSpec> slots;
-  for (const TrainedParameter& parameter : trained) {
-    slots.push_back({slot_name(kGradientSumSlot, parameter.name), {DType::f32, graph.shape(parameter.value), {}}});
-    const ValueId sum = graph.add_input(InputKind::state, slots.back().name, slots.back().type);
-    graph.add_update(slots.back().name,
-                     ops::blend_update(graph, sum, parameter.gradient, keep, take, "accumulate/" + parameter.name));
-  }
-  return slots;
-}
-
 void add_slots(std::vector<SlotSpec>& slots, const std::vector<SlotSpec>& more) {
   slots.insert(slots.end(), more.begin(), more.end());
 }
@@ -91,20 +78,18 @@ CompressionCosts compression_costs(const RunSpec& spec, const TrainingStepOption
 
 /// The update in a graph of its own, whose gradients are the sums that were collected.
 Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedParameter> trained,
-                   const std::vector<std::string>& statistics, const CompressionCosts& costs,
-                   std::vector<SlotSpec>& slots) {
+                   const std::vector<std::string>& statistics, std::vector<SlotSpec>& slots) {
   Graph graph(step.registry(), spec.model.name + " update");
   for (TrainedParameter& parameter : trained) {
     const TensorType type = step.type(parameter.value);
     parameter.value = graph.add_input(InputKind::parameter, parameter.name, type);
     parameter.gradient = graph.add_input(InputKind::state, slot_name(kGradientSumSlot, parameter.name), type);
   }
-  if (costs.ranks.count > 1) add_slots(slots, exchange_gradients(graph, trained, spec.compression, costs));
   if (spec.ema.decay > 0)
     for (const std::string& name : statistics)
       graph.add_input(InputKind::state, name, step.type(step.find_input(name)->value));
   add_slots(slots, add_update(graph, spec, trained, statistics, "update"));
-  return compress_early(graph);
+  return graph;
 }
 
 /// Of all ranks together.
@@ -174,7 +159,8 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   CompressionCosts costs = compression_costs(spec, options);
   costs.ranks.count = ranks;
   std::vector<SlotSpec> slots;
-  if (ranks > 1 && !accumulates(spec)) slots = exchange_gradients(graph, trained, spec.compression, costs);
+  const auto exchange = [&] { add_slots(slots, exchange_gradients(graph, trained, spec.compression, costs)); };
+  if (ranks > 1 && !accumulates(spec)) exchange();
   for (size_t index = 0; index < trained.size(); ++index) {
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
   }
@@ -197,8 +183,15 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
     add_slots(slots, add_update(graph, spec, trained, statistics, "step"));
     return with_averaging({finished(), std::move(model.parameters), std::move(slots)});
   }
+  if (ranks > 1) {
+    slots = accumulate_before_exchange(graph, trained);
+    exchange();
+    add_slots(slots, add_update(graph, spec, trained, statistics, "update"));
+    graph = accumulate_early(graph);
+    return {finished(), std::move(model.parameters), std::move(slots)};
+  }
   slots = accumulate_gradients(graph, trained);
-  Graph update = build_update(graph, spec, trained, statistics, costs, slots);
+  Graph update = build_update(graph, spec, trained, statistics, slots);
   return with_averaging({finished(), std::move(model.parameters), std::move(slots), std::move(update)});
 }
 

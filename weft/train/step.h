@@ -20,7 +20,7 @@
 namespace weft::train {
 
 struct TrainingStep {
-  Graph graph;  // forward, backward, update; where batches are accumulated, forward, backward and the sum
+  Graph graph;  // forward, backward, update; where one process accumulates batches, forward, backward and the sum
   std::vector<models::ParameterSpec> parameters;  // of the model, running statistics included
   std::vector<SlotSpec> slots;                    // of the optimiser
   std::optional<Graph> update = {};               // of batches that are summed first: from the sum of the gradients on
@@ -38,12 +38,13 @@ struct TrainingStepOptions {
 /// squared error where they are real values (f32). Scalars "learning_rate" and, where something counts, "step" and
 /// "seed" (i64), with those of add_update(), whose counter is "step" too. Where steps take N batches (accumulates() of
 /// the spec) "step" counts batches, the update's counter is "update", "accumulated" is 0 in the first of them, which
-/// begins a new sum, and 1 in the others, and "share" is 1/N. Where the spec scales the loss the gradients are those of
-/// the scaled one until the update divides them, and counters leave out the steps that it skips. Outputs "loss" (mean
-/// over the labels of the batch that count) and, where there are classes, "correct": rows whose largest logit is the
-/// label (as many as there would be if all rows counted), or sequences that are right as a whole. On one of several
-/// ranks the batch is its part, and the outputs and what the step makes of the state are those of all parts together;
-/// kStop and kOwnLoss (data_parallel.h) come with it.
+/// begins a new sum, and 1 in the others, and "share" is 1/N; on one of several ranks all is one graph, whose runs
+/// exchange and update where kSumComplete (accumulation.h) is 1, as in the last of the N. Where the spec scales the
+/// loss the gradients are those of the scaled one until the update divides them, and counters leave out the steps that
+/// it skips. Outputs "loss" (mean over the labels of the batch that count) and, where there are classes, "correct":
+/// rows whose largest logit is the label (as many as there would be if all rows counted), or sequences that are right
+/// as a whole. On one of several ranks the batch is its part, and the outputs and what the step makes of the state are
+/// those of all parts together; kStop and kOwnLoss (data_parallel.h) come with it.
 TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "weft/base/rng.h"
+#include "weft/train/accumulation.h"
 #include "weft/train/optimizers/ema.h"
 #include "weft/train/optimizers/lookahead.h"
 #include "weft/train/schedules/schedule.h"
@@ -48,6 +49,7 @@ void StepScalars::bind(Executor& batch, Executor* update) {
   add(batch, "step",
       [this](const StepPart& at) { return static_cast<double>(course_.batches_before(at.step) + at.part); });
   add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 ? 0.0 : 1.0; });
+  add(batch, kSumComplete, [](const StepPart& at) { return at.part + 1 == at.parts ? 1.0 : 0.0; });
   add(batch, "share", [](const StepPart& at) { return 1 / static_cast<double>(at.parts); });
   Executor& last = update != nullptr ? *update : batch;
   add(last, "update", [](const StepPart& at) { return static_cast<double>(at.step); });
@@ -55,7 +57,9 @@ void StepScalars::bind(Executor& batch, Executor* update) {
   add(last, "momentum", [this](const StepPart&) { return momentum_; });
   for (const auto& [name, rate] : group_rates_)
     add(last, name, [&rate = rate](const StepPart& at) { return rate(at.step) * at.rate_factor; });
-  add(last, "ema_decay", [this](const StepPart& at) { return ema_decay(spec_.ema, at.step); });
+  // Averages of running statistics, which change with each batch, are those after the last.
+  add(last, "ema_decay",
+      [this](const StepPart& at) { return at.part + 1 == at.parts ? ema_decay(spec_.ema, at.step) : 1.0; });
   const auto synchronises = [this](int64_t step) {
     return (step + 1) % spec_.lookahead.steps == 0 ||
            step + 1 == course_.total_steps();  // the run ends on the slow weights

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "weft/base/parallel.h"
+#include "weft/graph/accumulation.h"
 #include "weft/ops/tree_sum.h"
 #include "weft/runtime/native/native.h"
 #include "weft/runtime/native/product_update.h"
@@ -160,15 +161,18 @@ class RunningAverage : public Kernel {
   const Loops& loops_;
 };
 
+/// Of accumulate_update too, whose fifth operand is about what follows.
 class BlendUpdate : public Kernel {
  public:
   BlendUpdate(const NodeSignature& node, int threads, Isa isa)
-      : count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+      : name_("native:" + node.op->name),
+        count_(storage_elements(node.inputs[0].shape, node.inputs[0].layout)),
+        has_condition_(node.op->name != kAccumulate),
         threads_(threads),
         loops_(loops_for(isa)) {}
-  std::string name() const override { return "native:blend_update"; }
+  std::string name() const override { return name_; }
   void run(const KernelArguments& a) override {
-    if (is_skipped(a, 4)) return leave_state(a, 0, 0, count_);
+    if (has_condition_ && is_skipped(a, 4)) return leave_state(a, 0, 0, count_);
     const float keep = *input(a, 2), take = *input(a, 3);
     if (take == 0 && keep == 1 && a.inputs[0] == a.outputs[0]) return;  // stays as it is
     parallel_for(threads_, count_, kGrain, [&](int64_t begin, int64_t end) {
@@ -184,7 +188,9 @@ class BlendUpdate : public Kernel {
   }
 
  private:
+  const std::string name_;
   const int64_t count_;
+  const bool has_condition_;
   const int threads_;
   const Loops& loops_;
 };
@@ -313,6 +319,7 @@ void add_update(KernelTable& table, Isa isa) {
   add<AdamWUpdate>(table, "adamw_update", 4, isa);
   add<RunningAverage>(table, "running_average", 2, isa);
   add<BlendUpdate>(table, "blend_update", 2, isa);
+  add<BlendUpdate>(table, kAccumulate, 2, isa);
   add_product_update(table, isa);
   table.add("tree_sum_update", {"native",
                                 [isa](const NodeSignature& node, const KernelOptions& options,

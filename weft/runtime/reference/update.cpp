@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "weft/graph/accumulation.h"
 #include "weft/graph/kept.h"
 #include "weft/ops/tree_sum.h"
 #include "weft/runtime/reference/reference.h"
@@ -97,8 +98,9 @@ Body prepare_adamw(const NodeSignature& node) {
 
 Body prepare_blend(const NodeSignature& node) {
   const int64_t elements = node.inputs[0].elements();
+  const bool has_condition = node.op->name != kAccumulate;  // whose fifth operand is about what follows
   return [=](const KernelArguments& call) {
-    if (is_skipped(call, 4)) return leave_state(call, 0, 0, elements);
+    if (has_condition && is_skipped(call, 4)) return leave_state(call, 0, 0, elements);
     const double keep = static_cast<double>(*input(call, 2)), take = static_cast<double>(*input(call, 3));
     for (int64_t i = 0; i < elements; ++i) {
       const double kept = keep == 0 ? 0 : keep * static_cast<double>(input(call, 0)[i]);
@@ -191,6 +193,7 @@ void add_update(KernelTable& table) {
   add_plain(table, kRenew, prepare_renew, Accepts::any_dtype);
   add_plain(table, "adamw_update", prepare_adamw);
   add_plain(table, "blend_update", prepare_blend);
+  add_plain(table, kAccumulate, prepare_blend);
   add_plain(table, "tree_sum_update", prepare_tree_sum);
   add_plain(table, "squared_norm", prepare_squared_norm);
   add_plain(table, "unscale_gradient", prepare_unscale);
