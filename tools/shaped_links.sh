@@ -4,6 +4,10 @@
 #   tools/shaped_links.sh up 4 1gbit                      # namespaces weft0 to weft3 on a bridge, 1 Gbit/s each way
 #   tools/shaped_links.sh run build/weft cluster bench    # a rank in each of them
 #   tools/shaped_links.sh down                            # takes all of it away
+#   tools/shaped_links.sh up 4 1gbit --groups 2 --uplink 200mbit    # two switches, with 200 Mbit/s to what ties them
+#
+# Hosts go to the switches in turn (0 and 2, 1 and 3), so that their own order is the worst; with --contiguous one switch after
+# the other.
 #
 # As root. Every rank has a link of its own to a bridge that is as fast as the machine; `tc ... tbf` shapes both directions.
 # Traffic stays inside. RANKS_PER_HOST=N runs N ranks in each namespace; LINKS_NAME=x names all of it x instead of weft.
@@ -16,7 +20,10 @@ hosts() { ip netns list | awk -v name="$name" '$1 ~ "^" name "[0-9]+$" { print $
 
 down() {
   for host in $(hosts); do ip netns delete "$host"; done
-  ip link delete "$bridge" 2>/dev/null || true
+  local link
+  for link in $(ip -o link show | awk -F '[:@ ]+' -v name="$bridge" '$2 ~ "^" name "([0-9]+[ud]?)?$" { print $2 }'); do
+    ip link delete "$link" 2>/dev/null || true
+  done
 }
 
 shape() {  # COMMAND-PREFIX DEVICE RATE: a bucket of 2 ms at the rate, at least some packets; a queue of 20 ms
@@ -28,15 +35,30 @@ shape() {  # COMMAND-PREFIX DEVICE RATE: a bucket of 2 ms at the rate, at least 
   $1 tc qdisc replace dev "$2" root tbf rate "$3" burst "$burst" latency 20ms
 }
 
+# NAME: a bridge that is up. All of them go with down().
+switch() { ip link add "$1" type bridge && ip link set "$1" up; }
+
 up() {
-  local count=$1 rate=$2 i
+  local count=$1 rate=$2 groups=${groups:-1} uplink=${uplink:-} contiguous=${contiguous:-} i group
+  (( groups >= 1 && groups <= count && groups <= 9 )) ||
+    { echo "shaped_links.sh: --groups $groups: give 1 to 9 switches, no more than hosts" >&2; exit 2; }
+  (( groups == 1 )) || [[ -n $uplink ]] || { echo "shaped_links.sh: --groups needs --uplink RATE" >&2; exit 2; }
   down
-  ip link add "$bridge" type bridge
-  ip link set "$bridge" up
+  switch "$bridge"
+  # Each switch is tied to the one in the middle; one switch alone is that one.
+  for ((group = 0; groups > 1 && group < groups; ++group)); do
+    switch "$bridge$group"
+    ip link add "$bridge${group}u" type veth peer name "$bridge${group}d"
+    ip link set "$bridge${group}u" master "$bridge$group" up
+    ip link set "$bridge${group}d" master "$bridge" up
+    shape "" "$bridge${group}u" "$uplink"
+    shape "" "$bridge${group}d" "$uplink"
+  done
   for ((i = 0; i < count; ++i)); do
+    group=$(( contiguous ? i * groups / count : i % groups ))
     ip netns add "$name$i"
     ip link add "$name$i-out" type veth peer name eth0 netns "$name$i"
-    ip link set "$name$i-out" master "$bridge" up
+    ip link set "$name$i-out" master "$bridge$( (( groups > 1 )) && echo "$group" )" up
     ip -n "$name$i" address add "$prefix.$((i + 1))/24" dev eth0
     ip -n "$name$i" link set eth0 up
     ip -n "$name$i" link set lo up
@@ -74,8 +96,22 @@ AGENT
 }
 
 case ${1:-} in
-  up) [[ $# -eq 3 ]] || { echo "usage: $0 up HOSTS RATE" >&2; exit 2; }; up "$2" "$3" ;;
+  up)
+    usage="usage: $0 up HOSTS RATE [--groups N --uplink RATE [--contiguous]]"
+    [[ $# -ge 3 ]] || { echo "$usage" >&2; exit 2; }
+    hosts=$2 rate=$3
+    shift 3
+    while [[ $# -gt 0 ]]; do
+      case $1 in
+        --groups) groups=${2:?$usage}; shift 2 ;;
+        --uplink) uplink=${2:?$usage}; shift 2 ;;
+        --contiguous) contiguous=1; shift ;;
+        *) echo "$usage" >&2; exit 2 ;;
+      esac
+    done
+    up "$hosts" "$rate"
+    ;;
   run) shift; run "$@" ;;
   down) down ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -123,7 +123,7 @@ TEST(Simulation, CountsSums) {
 TEST(Simulation, ChunksHideTheLatencyOfARing) {
   const auto seconds = [](int64_t chunk) {
     return simulate(schedules_of(Algorithm::ring, 4, 400'000, chunk),
-                    {.latency_seconds = 20e-3, .bytes_per_second = 1e7, .message_seconds = 0}, 1e7, 4);
+                    LinkCosts{.latency_seconds = 20e-3, .bytes_per_second = 1e7, .message_seconds = 0}, 1e7, 4);
   };
   EXPECT_LT(seconds(25'000), 0.9 * seconds(100'000));
 }

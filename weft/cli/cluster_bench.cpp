@@ -90,10 +90,11 @@ void time_ways(comm::Communicator& ranks, std::vector<Way>& ways, int64_t bytes,
     for (size_t w = 0; w < ways.size(); ++w) ways[w].seconds.push_back(time_round(ranks, ways[w], bytes, repeats[w]));
 }
 
-std::vector<comm::Algorithm> algorithms_of(comm::CollectiveKind kind, bool may_be_native) {
-  if (kind == comm::CollectiveKind::all_reduce && may_be_native) {
+std::vector<comm::Algorithm> algorithms_of(comm::CollectiveKind kind, bool may_be_native, int groups) {
+  if (kind == comm::CollectiveKind::all_reduce) {
     std::vector<comm::Algorithm> all = comm::all_algorithms();
-    all.push_back(comm::Algorithm::native);
+    if (groups > 1) all.push_back(comm::Algorithm::hierarchical);
+    if (may_be_native) all.push_back(comm::Algorithm::native);
     return all;
   }
   return comm::has_parts(kind)  ? comm::all_gather_algorithms()
@@ -114,11 +115,12 @@ int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options)
   std::vector<Way> ways;
   ways.push_back({"weft", shared.memory(), [&](int64_t bytes) { shared.run(bytes); }});
   ways.push_back({"weft, foreign memory", foreign.memory(), [&](int64_t bytes) { foreign.run(bytes); }});
+  const int groups = std::max<int>(1, static_cast<int>(chosen.costs.topology.groups.size()));
   std::vector<std::unique_ptr<Runner>> of_algorithms;
   int hosts = 1;
   for (const comm::Member& member : ranks.members()) hosts = std::max(hosts, member.host_index + 1);
   if (hosts > 1)
-    for (const comm::Algorithm algorithm : algorithms_of(options.kind, hosts == ranks.size())) {
+    for (const comm::Algorithm algorithm : algorithms_of(options.kind, hosts == ranks.size(), groups)) {
       comm::CollectivesOptions fixed = chosen;
       fixed.algorithm = algorithm;
       of_algorithms.push_back(std::make_unique<Runner>(ranks, options.kind, fixed, nullptr, largest));
@@ -143,6 +145,7 @@ int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options)
     std::string how = report.hosts == 1 ? "shared memory" : std::string(comm::name_of(report.between.algorithm));
     if (report.between.chunk > 0)
       how += fmt::format(", {} chunks", human_bytes(4.0 * static_cast<double>(report.between.chunk)));
+    how += comm::describe_order(report.between.order);
     std::vector<std::string> cells{human_bytes(static_cast<double>(bytes))};
     nlohmann::ordered_json row{{"bytes", bytes}, {"how", how}, {"predicted_seconds", report.predicted_seconds}};
     for (const Way& way : ways) {
@@ -160,12 +163,14 @@ int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options)
     fmt::print("{}\n", nlohmann::ordered_json{{"collective", comm::name_of(options.kind)},
                                               {"ranks", ranks.size()},
                                               {"hosts", hosts},
+                                              {"groups", groups},
                                               {"mpi", session.version()},
                                               {"rows", rows}}
                            .dump(2));
   else
-    fmt::print("{} of f32 in place, {} ranks, medians of {} rounds{}\n{}", comm::name_of(options.kind), ranks.size(),
-               options.rounds, comm::has_parts(options.kind) ? "; bytes of the parts of all ranks" : "", table.text());
+    fmt::print("{} of f32 in place, {} ranks{}, medians of {} rounds{}\n{}", comm::name_of(options.kind), ranks.size(),
+               groups > 1 ? fmt::format(" on {} hosts in {} groups", hosts, groups) : "", options.rounds,
+               comm::has_parts(options.kind) ? "; bytes of the parts of all ranks" : "", table.text());
   return 0;
 }
 

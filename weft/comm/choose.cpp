@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "weft/base/error.h"
-#include "weft/comm/schedules/all_gather.h"
+#include "weft/comm/orders.h"
 #include "weft/comm/schedules/broadcast.h"
-#include "weft/comm/schedules/reduce_scatter.h"
+#include "weft/comm/schedules/reordered.h"
 
 namespace weft::comm {
 
@@ -30,7 +30,10 @@ struct Question {
   int size = 1;
   std::vector<Algorithm> algorithms;
   std::function<Pieces(Algorithm)> pieces;
-  std::function<Schedule(Algorithm, int member, int64_t chunk)> make;
+  /// `place`: of the member, in the order of hosts.
+  std::function<Schedule(Algorithm, int place, int64_t chunk, const std::vector<int>& order)> make;
+  int root = -1;  // a host
+  bool may_reorder = true;
 };
 
 struct Candidate {
@@ -52,30 +55,42 @@ std::vector<int64_t> chunks_of(const Question& question, Algorithm algorithm, in
   return chunks;
 }
 
-Choice choose(const Question& question, int64_t element_bytes, const LinkCosts& link, double summed_bytes_per_second,
+/// Whether another candidate is to be preferred, by so much less or in spite of so much more.
+double margin_of(const Choice& best, const Choice& other) {
+  if (best.algorithm == other.algorithm && best.order == other.order && other.chunk > best.chunk)
+    return kNearEnough;  // larger chunks are fewer messages, which cost more than the link's time
+  return best.order.empty() && !other.order.empty() ? 1 / kNearEnough : 1;
+}
+
+Choice choose(const Question& question, int64_t element_bytes, const Links& links, double summed_bytes_per_second,
               std::optional<Algorithm> only, int64_t count, double queue_seconds = 0) {
-  const auto& algorithms = question.algorithms;
-  if (only && std::find(algorithms.begin(), algorithms.end(), *only) == algorithms.end()) only.reset();
-  LinkCosts queued = link;
-  queued.latency_seconds += queue_seconds > 0 ? queue_seconds : kWaitSeconds;
+  std::vector<Algorithm> algorithms = question.algorithms;
+  if (only && std::find(algorithms.begin(), algorithms.end(), *only) != algorithms.end()) algorithms.assign(1, *only);
+  std::vector<std::vector<int>> orders{{}};
+  if (question.may_reorder) orders = orders_of(links, question.size, question.root);
   std::vector<Candidate> candidates;
   double least_link_seconds = std::numeric_limits<double>::infinity(), least_seconds = least_link_seconds;
-  for (const Algorithm algorithm : algorithms) {
-    if (only && algorithm != *only) continue;
-    for (const int64_t chunk : chunks_of(question, algorithm, element_bytes)) {
-      std::vector<Schedule> schedules;
-      for (int member = 0; member < question.size; ++member)
-        schedules.push_back(question.make(algorithm, member, chunk));
-      const double link_seconds = busiest_seconds(schedules, link, element_bytes);
-      const auto seconds_over = [&](const LinkCosts& costs) {
-        return simulate(schedules, costs, summed_bytes_per_second / static_cast<double>(sizeof(float)), element_bytes) +
-               static_cast<double>(count - 1) * link_seconds;
-      };
-      candidates.push_back({.choice = {algorithm, chunk, seconds_over(link)},
-                            .link_seconds = link_seconds,
-                            .queued_seconds = seconds_over(queued)});
-      least_link_seconds = std::min(least_link_seconds, link_seconds);
-      least_seconds = std::min(least_seconds, candidates.back().choice.seconds);
+  for (const std::vector<int>& order : orders) {
+    const Links ordered = links.reordered(order),
+                queued = ordered.delayed(queue_seconds > 0 ? queue_seconds : kWaitSeconds);
+    for (const Algorithm algorithm : algorithms) {
+      if (algorithm == Algorithm::hierarchical && !has_groups_in_turn(ordered, question.size)) continue;
+      for (const int64_t chunk : chunks_of(question, algorithm, element_bytes)) {
+        std::vector<Schedule> schedules;
+        for (int place = 0; place < question.size; ++place)
+          schedules.push_back(question.make(algorithm, place, chunk, order));
+        const double link_seconds = busiest_seconds(schedules, ordered, element_bytes);
+        const auto seconds_over = [&](const Links& costs) {
+          return simulate(schedules, costs, summed_bytes_per_second / static_cast<double>(sizeof(float)),
+                          element_bytes) +
+                 static_cast<double>(count - 1) * link_seconds;
+        };
+        candidates.push_back({.choice = {algorithm, chunk, seconds_over(ordered), order},
+                              .link_seconds = link_seconds,
+                              .queued_seconds = seconds_over(queued)});
+        least_link_seconds = std::min(least_link_seconds, link_seconds);
+        least_seconds = std::min(least_seconds, candidates.back().choice.seconds);
+      }
     }
   }
   const Candidate* best = nullptr;
@@ -83,10 +98,7 @@ Choice choose(const Question& question, int64_t element_bytes, const LinkCosts& 
     const bool is_dear = queue_seconds > 0 ? candidate.link_seconds > kLittleMore * least_link_seconds
                                            : candidate.choice.seconds > kLittleMore * least_seconds;
     if (is_dear) continue;
-    // Larger chunks are fewer messages, which cost more than the link's time.
-    const bool is_coarser = best != nullptr && best->choice.algorithm == candidate.choice.algorithm &&
-                            candidate.choice.chunk > best->choice.chunk;
-    if (best == nullptr || candidate.queued_seconds < (is_coarser ? kNearEnough : 1) * best->queued_seconds)
+    if (best == nullptr || candidate.queued_seconds < margin_of(best->choice, candidate.choice) * best->queued_seconds)
       best = &candidate;
   }
   check(best != nullptr, "no algorithm for a collective");
@@ -100,44 +112,56 @@ Question from_or_to_root(int size, int root, int64_t elements,
           .pieces = [=](Algorithm algorithm) -> Pieces {
             return {algorithm == Algorithm::direct_exchange ? 0 : std::max<int64_t>(elements, 1), 1};
           },
-          .make = [=](Algorithm algorithm, int member,
-                      int64_t chunk) { return make(algorithm, member, size, root, elements, chunk); }};
+          .make =
+              [=](Algorithm algorithm, int place, int64_t chunk, const std::vector<int>& order) {
+                return make(algorithm, place, size, place_of(order, root), elements, chunk);
+              },
+          .root = root};
 }
 
 }  // namespace
 
-Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const LinkCosts& link,
+Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const Links& links,
                         double summed_bytes_per_second, std::optional<Algorithm> only, int64_t count,
-                        double queue_seconds) {
+                        double queue_seconds, bool may_reorder) {
   // Sums that are rounded on their way, but not where they stay, would differ between members.
   const bool doubling_is_exact = element_bytes == 4 || size <= 2;
   if (only == Algorithm::recursive_doubling && !doubling_is_exact) only = Algorithm::halving_doubling;
   std::vector<Algorithm> algorithms = all_algorithms();
   if (!doubling_is_exact) std::erase(algorithms, Algorithm::recursive_doubling);
+  const std::vector<std::vector<int>> orders = may_reorder ? orders_of(links, size) : std::vector<std::vector<int>>{{}};
+  const auto has_groups = [&](const auto& order) { return has_groups_in_turn(links.reordered(order), size); };
+  if (may_reorder && std::any_of(orders.begin(), orders.end(), has_groups))
+    algorithms.push_back(Algorithm::hierarchical);
   const Question question{
       .size = size,
       .algorithms = algorithms,
       .pieces = [=](Algorithm algorithm) -> Pieces {
         if (!is_chunked(algorithm)) return {};
         if (algorithm == Algorithm::ring) return {std::max<int64_t>(elements / size, 1), int64_t{2} * size};
+        if (algorithm == Algorithm::hierarchical) return {std::max<int64_t>(elements, 1), int64_t{2} * size};
         return {std::max<int64_t>(elements / 2, 1), 4};
       },
-      .make = [=](Algorithm algorithm, int member,
-                  int64_t chunk) { return make_schedule(algorithm, member, size, elements, chunk); }};
-  return choose(question, element_bytes, link, summed_bytes_per_second, only, count, queue_seconds);
+      .make = [=, groups = links.groups()](
+                  Algorithm algorithm, int place, int64_t chunk,
+                  const std::vector<int>&) { return make_schedule(algorithm, place, size, elements, chunk, groups); },
+      .may_reorder = may_reorder};
+  return choose(question, element_bytes, links, summed_bytes_per_second, only, count, queue_seconds);
 }
 
-Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
+Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const Links& links,
                      std::optional<Algorithm> only) {
   const Question question{.size = static_cast<int>(begins.size()) - 1,
                           .algorithms = all_gather_algorithms(),
                           .pieces = [](Algorithm) { return Pieces{}; },
-                          .make = [&](Algorithm algorithm, int member,
-                                      int64_t) { return make_gather_schedule(algorithm, member, begins); }};
-  return choose(question, element_bytes, link, /*summed_bytes_per_second=*/4, only, 1);
+                          .make =
+                              [&](Algorithm algorithm, int place, int64_t, const std::vector<int>& order) {
+                                return make_gather_schedule(algorithm, place, begins, /*chunk=*/0, order);
+                              }};
+  return choose(question, element_bytes, links, /*summed_bytes_per_second=*/4, only, 1);
 }
 
-Choice choose_reduce_scatter(const std::vector<int64_t>& begins, int64_t element_bytes, const LinkCosts& link,
+Choice choose_reduce_scatter(const std::vector<int64_t>& begins, int64_t element_bytes, const Links& links,
                              double summed_bytes_per_second, std::optional<Algorithm> only) {
   const int size = static_cast<int>(begins.size()) - 1;
   const Question question{
@@ -146,20 +170,22 @@ Choice choose_reduce_scatter(const std::vector<int64_t>& begins, int64_t element
       .pieces = [&](Algorithm algorithm) -> Pieces {
         return {algorithm == Algorithm::ring ? std::max<int64_t>(begins.back() / size, 1) : 0, size - 1};
       },
-      .make = [&](Algorithm algorithm, int member,
-                  int64_t chunk) { return make_reduce_scatter_schedule(algorithm, member, begins, chunk); }};
-  return choose(question, element_bytes, link, summed_bytes_per_second, only, 1);
+      .make =
+          [&](Algorithm algorithm, int place, int64_t chunk, const std::vector<int>& order) {
+            return make_reduce_scatter_schedule(algorithm, place, begins, chunk, order);
+          }};
+  return choose(question, element_bytes, links, summed_bytes_per_second, only, 1);
 }
 
-Choice choose_broadcast(int size, int root, int64_t elements, int64_t element_bytes, const LinkCosts& link,
+Choice choose_broadcast(int size, int root, int64_t elements, int64_t element_bytes, const Links& links,
                         std::optional<Algorithm> only, int64_t count) {
-  return choose(from_or_to_root(size, root, elements, make_broadcast_schedule), element_bytes, link,
+  return choose(from_or_to_root(size, root, elements, make_broadcast_schedule), element_bytes, links,
                 /*summed_bytes_per_second=*/1, only, count);
 }
 
-Choice choose_reduction(int size, int root, int64_t elements, int64_t element_bytes, const LinkCosts& link,
+Choice choose_reduction(int size, int root, int64_t elements, int64_t element_bytes, const Links& links,
                         double summed_bytes_per_second, std::optional<Algorithm> only, int64_t count) {
-  return choose(from_or_to_root(size, root, elements, make_reduction_schedule), element_bytes, link,
+  return choose(from_or_to_root(size, root, elements, make_reduction_schedule), element_bytes, links,
                 summed_bytes_per_second, only, count);
 }
 

@@ -3,42 +3,21 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/comm/cluster_numbers.h"
 #include "weft/comm/measure.h"
+#include "weft/comm/topology_file.h"
 
 namespace weft::comm {
 
 namespace {
 
-std::string link_text(const char* name, const LinkCosts& link) {
-  return fmt::format("[{}]\nlatency_us = {:.4g}\nmessage_us = {:.4g}\nmegabytes_per_second = {:.6g}\n\n", name,
-                     link.latency_seconds * 1e6, link.message_seconds * 1e6, link.bytes_per_second / 1e6);
-}
-
-double number(const toml::table& file, const std::string& path, const char* section, const char* key) {
-  const std::optional<double> value = file[section][key].value<double>();
-  if (!value || !(*value >= 0) || std::isinf(*value))
-    fail(ErrorKind::data, "'{}': {}.{} has to be a number, 0 or above; `weft cluster probe` writes such a file", path,
-         section, key);
-  return *value;
-}
-
-double positive(const toml::table& file, const std::string& path, const char* section, const char* key) {
-  const double value = number(file, path, section, key);
-  if (value == 0)
-    fail(ErrorKind::data, "'{}': {}.{} has to be above 0; `weft cluster probe` writes such a file", path, section, key);
-  return value;
-}
-
-LinkCosts link_of(const toml::table& file, const std::string& path, const char* section) {
-  return {.latency_seconds = number(file, path, section, "latency_us") * 1e-6,
-          .bytes_per_second = positive(file, path, section, "megabytes_per_second") * 1e6,
-          .message_seconds = number(file, path, section, "message_us") * 1e-6};
+std::string section_text(const char* name, const LinkCosts& link) {
+  return fmt::format("[{}]\n{}", name, link_text(link));
 }
 
 std::vector<double> native_list(const toml::table& file, const std::string& path, const char* key) {
@@ -106,10 +85,10 @@ std::string cluster_text(const Communicator& communicator, const ClusterCosts& c
   std::string text =
       "# What collectives cost here, as `weft cluster probe` measured it. All may be changed by hand.\n\n";
   text +=
-      "# A message between hosts: a link is busy for its bytes, at least message_us; latency_us later it is there.\n"
-      "# Of the slowest link of the first host.\n" +
-      link_text("between_hosts", costs.between_hosts);
-  text += "# A message within a host.\n" + link_text("in_host", costs.in_host);
+      "# A message between two hosts: their link is busy for its bytes, at least message_us; latency_us later it is "
+      "there.\n" +
+      section_text("between_hosts", costs.between_hosts) + topology_text(costs.topology, labels_of(communicator));
+  text += "\n# A message within a host.\n" + section_text("in_host", costs.in_host) + "\n";
   text += fmt::format(
       "[memory]\n# All-reduced in memory that ranks share, all ranks of a host at once: bytes of one rank's operands.\n"
       "shared_megabytes_per_second = {:.6g}\n# Summed by one thread, in a near cache.\nsummed_megabytes_per_second = "
@@ -138,11 +117,27 @@ ClusterCosts parse_cluster(const std::string& text, const std::string& path) {
   } catch (const toml::parse_error& error) {
     fail(ErrorKind::data, "'{}', line {}: {}", path, error.source().begin.line, std::string(error.description()));
   }
-  return {.between_hosts = link_of(file, path, "between_hosts"),
-          .in_host = link_of(file, path, "in_host"),
-          .summed_bytes_per_second = positive(file, path, "memory", "summed_megabytes_per_second") * 1e6,
-          .shared_bytes_per_second = positive(file, path, "memory", "shared_megabytes_per_second") * 1e6,
-          .native = native_of(file, path)};
+  const toml::table* const memory = file["memory"].as_table();
+  ClusterCosts costs;
+  costs.topology = read_topology(file, path);
+  if (file["between_hosts"] || costs.topology.is_empty())
+    costs.between_hosts = link_of(file["between_hosts"].as_table(), path, "between_hosts");
+  else if (const std::string missing = find_missing_pair(costs.topology); !missing.empty())
+    fail(ErrorKind::data,
+         "'{}' has no link between {}: add one to [[links]], or give [between_hosts], which is of all that are not "
+         "named",
+         path, missing);
+  costs.in_host = link_of(file["in_host"].as_table(), path, "in_host");
+  costs.summed_bytes_per_second = positive_of(memory, path, "memory", "summed_megabytes_per_second") * 1e6;
+  costs.shared_bytes_per_second = positive_of(memory, path, "memory", "shared_megabytes_per_second") * 1e6;
+  costs.native = native_of(file, path);
+  return costs;
+}
+
+ClusterCosts parse_cluster(const std::string& text, const std::string& path, const Communicator& communicator) {
+  ClusterCosts costs = parse_cluster(text, path);
+  costs.topology = for_hosts_of(communicator, costs.topology, path);
+  return costs;
 }
 
 }  // namespace weft::comm

@@ -12,10 +12,11 @@
 #include "weft/comm/choose.h"
 #include "weft/comm/collective.h"
 #include "weft/comm/native_all_reduce.h"
+#include "weft/comm/orders.h"
 #include "weft/comm/patience.h"
 #include "weft/comm/point_message.h"
 #include "weft/comm/schedules/broadcast.h"
-#include "weft/comm/schedules/reduce_scatter.h"
+#include "weft/comm/schedules/reordered.h"
 #include "weft/comm/tags.h"
 
 namespace weft::comm {
@@ -63,7 +64,9 @@ struct Collectives::Impl {
   const CollectivesOptions options;
   const std::vector<std::vector<int>> hosts;
   HostGroup host;
-  int lanes = 0;
+  const int lanes;
+  const Links links;        // of a lane, among which the links of a host are divided
+  const LinkCosts slowest;  // of these
   std::string position;
   int next_tag = 0;
   Clock::duration waited{};
@@ -75,12 +78,22 @@ struct Collectives::Impl {
   std::unique_ptr<MessageThread> messages;
 
   Impl(Communicator& of, const CollectivesOptions& chosen)
-      : communicator(of), options(chosen), hosts(ranks_by_host(of.members())), host(of) {
-    lanes = communicator.size();
-    for (const auto& ranks : hosts) lanes = std::min(lanes, static_cast<int>(ranks.size()));
+      : communicator(of),
+        options(chosen),
+        hosts(ranks_by_host(of.members())),
+        host(of),
+        lanes(fewest_on_host()),
+        links(Links(host_count(), options.costs.between_hosts, options.costs.topology).divided(lanes)),
+        slowest(links.slowest()) {
     if (has_other_hosts()) start_thread();
   }
 
+  int host_count() const { return static_cast<int>(hosts.size()); }
+  int fewest_on_host() const {
+    size_t fewest = communicator.members().size();
+    for (const auto& ranks : hosts) fewest = std::min(fewest, ranks.size());
+    return static_cast<int>(fewest);
+  }
   bool has_other_hosts() const { return hosts.size() > 1; }
   void start_thread() {
     messages = std::make_unique<MessageThread>(communicator, most_bytes_at_once(), [this] { host.ring_all(); });
@@ -191,16 +204,15 @@ struct Collectives::Impl {
   }
 
   int64_t most_bytes_at_once() const {
-    const double bytes = kSecondsAhead * link_of_lane().bytes_per_second;
+    const double bytes = kSecondsAhead * slowest.bytes_per_second;
     return static_cast<int64_t>(std::clamp(bytes, 4 * kFewestMessageBytes, 8 * kMostMessageBytes));
   }
 
   /// Elements of a part: of which each host sends the others messages that hold the link for a while that something
   /// more urgent can wait, but long enough beside what a message costs.
   int64_t most_elements(DType dtype) const {
-    const LinkCosts link = link_of_lane();
-    const double seconds = std::max(kMessageSeconds, link.message_seconds / kMessageCostShare);
-    const double bytes = std::clamp(seconds * link.bytes_per_second, kFewestMessageBytes, kMostMessageBytes);
+    const double seconds = std::max(kMessageSeconds, slowest.message_seconds / kMessageCostShare);
+    const double bytes = std::clamp(seconds * slowest.bytes_per_second, kFewestMessageBytes, kMostMessageBytes);
     return align_up(static_cast<int64_t>(bytes) * static_cast<int64_t>(hosts.size())) / size_of(dtype);
   }
 
@@ -213,8 +225,9 @@ struct Collectives::Impl {
   Choice choose(DType dtype, int64_t elements) const {
     const int64_t parts = std::max<int64_t>(1, parts_of(dtype, elements)), of_part = (elements + parts - 1) / parts;
     const auto choose = [&](std::optional<Algorithm> only) {
-      return choose_algorithm(static_cast<int>(hosts.size()), of_part, size_of(dtype), link_of_lane(),
-                              options.costs.summed_bytes_per_second, only, parts, options.overlaps ? kSecondsAhead : 0);
+      return choose_algorithm(static_cast<int>(hosts.size()), of_part, size_of(dtype), links,
+                              options.costs.summed_bytes_per_second, only, parts, options.overlaps ? kSecondsAhead : 0,
+                              /*may_reorder=*/!options.in_tree_order);
     };
     if (!options.in_tree_order) {
       const bool is_fixed = options.algorithm == Algorithm::native && may_be_native(dtype);
@@ -238,15 +251,9 @@ struct Collectives::Impl {
     return options.costs.native.share_of(elements * size_of(dtype));
   }
 
-  LinkCosts link_of_lane() const {
-    LinkCosts link = options.costs.between_hosts;
-    link.bytes_per_second /= lanes;
-    return link;
-  }
-
   /// The lanes choose alike, by the first one's, which has the largest shares.
   Choice choose_gather(DType dtype, const GatherMap& map) const {
-    return comm::choose_gather(map.begins_in_lane(0, lanes), size_of(dtype), link_of_lane(), options.algorithm);
+    return comm::choose_gather(map.begins_in_lane(0, lanes), size_of(dtype), links, options.algorithm);
   }
 
   GatherMap gather_of(DType dtype, int64_t elements) const { return {{elements}, communicator.members(), dtype}; }
@@ -269,20 +276,20 @@ struct Collectives::Impl {
     const GatherMap* const gather = collective.gather();
     const auto [first, last] = collective.map().share(0, lanes);
     const int64_t elements = last - first, of_part = std::min(elements, most_elements(spec.dtype));
-    const int count = static_cast<int>(hosts.size());
+    const int count = host_count();
     const double sums = options.costs.summed_bytes_per_second;
     switch (spec.kind) {
       case CollectiveKind::all_gather:
         return choose_gather(spec.dtype, *gather);
       case CollectiveKind::reduce_scatter:
-        return choose_reduce_scatter(gather->begins_in_lane(0, lanes), size_of(spec.dtype), link_of_lane(), sums,
+        return choose_reduce_scatter(gather->begins_in_lane(0, lanes), size_of(spec.dtype), links, sums,
                                      options.algorithm);
       case CollectiveKind::broadcast:
-        return choose_broadcast(count, root_host(spec), of_part, size_of(spec.dtype), link_of_lane(), options.algorithm,
+        return choose_broadcast(count, root_host(spec), of_part, size_of(spec.dtype), links, options.algorithm,
                                 parts_of(spec.dtype, elements));
       case CollectiveKind::reduce:
-        return choose_reduction(count, root_host(spec), of_part, size_of(spec.dtype), link_of_lane(), sums,
-                                options.algorithm, parts_of(spec.dtype, elements));
+        return choose_reduction(count, root_host(spec), of_part, size_of(spec.dtype), links, sums, options.algorithm,
+                                parts_of(spec.dtype, elements));
       default:
         return choose(spec.dtype, elements);
     }
@@ -294,21 +301,22 @@ struct Collectives::Impl {
 
   /// Of this rank's lane.
   Schedule make_schedule_of(const Collective& collective, const Collective::Part& part, const Choice& choice) const {
-    const int count = static_cast<int>(hosts.size());
+    const int count = host_count(), place = place_of(choice.order, host_index());
     const int64_t elements = part.end - part.begin, chunk = std::max<int64_t>(choice.chunk, 1);
     switch (collective.spec().kind) {
       case CollectiveKind::all_gather:
-        return make_gather_schedule(choice.algorithm, host_index(), collective.lane_begins());
+        return make_gather_schedule(choice.algorithm, place, collective.lane_begins(), /*chunk=*/0, choice.order);
       case CollectiveKind::reduce_scatter:
-        return make_reduce_scatter_schedule(choice.algorithm, host_index(), collective.lane_begins(), choice.chunk);
+        return make_reduce_scatter_schedule(choice.algorithm, place, collective.lane_begins(), choice.chunk,
+                                            choice.order);
       case CollectiveKind::broadcast:
-        return make_broadcast_schedule(choice.algorithm, host_index(), count, root_host(collective.spec()), elements,
-                                       choice.chunk);
+        return make_broadcast_schedule(choice.algorithm, place, count,
+                                       place_of(choice.order, root_host(collective.spec())), elements, choice.chunk);
       case CollectiveKind::reduce:
-        return make_reduction_schedule(choice.algorithm, host_index(), count, root_host(collective.spec()), elements,
-                                       choice.chunk);
+        return make_reduction_schedule(choice.algorithm, place, count,
+                                       place_of(choice.order, root_host(collective.spec())), elements, choice.chunk);
       default:
-        return make_schedule(choice.algorithm, host_index(), count, elements, chunk);
+        return make_schedule(choice.algorithm, place, count, elements, chunk, links.groups());
     }
   }
 
@@ -318,7 +326,10 @@ struct Collectives::Impl {
     choice = choose(collective);
     if (host.self() >= lanes) return;
     std::vector<int> ranks;
-    for (const auto& of_host : hosts) ranks.push_back(of_host[static_cast<size_t>(host.self())]);
+    for (size_t place = 0; place < hosts.size(); ++place) {
+      const size_t at = choice.order.empty() ? place : static_cast<size_t>(choice.order[place]);
+      ranks.push_back(hosts[at][static_cast<size_t>(host.self())]);
+    }
     std::vector<Collective::Part> parts = collective.split_share(most_elements(dtype));
     // What is only moved travels as it is.
     const DType wire = has_sums(collective.spec().kind) ? dtype : size_of(dtype) == 4 ? DType::f32 : DType::bf16;
@@ -373,6 +384,7 @@ CollectiveReport Collectives::report(CollectiveId id) const {
   const Collective& collective = *impl_->collectives[static_cast<size_t>(id.index)];
   CollectiveReport report{.hosts = static_cast<int>(impl_->hosts.size()),
                           .ranks_on_host = impl_->host.size(),
+                          .groups = std::max(impl_->links.groups(), 1),
                           .lanes = impl_->lanes,
                           .between = impl_->choices[static_cast<size_t>(id.index)],
                           .predicted_seconds = 0};
@@ -412,9 +424,22 @@ std::string Collectives::describe(CollectiveId id) const {
                                 : spec.kind == CollectiveKind::reduce_scatter ? " reduce-scatter"
                                 : spec.kind == CollectiveKind::broadcast      ? " broadcast"
                                                                               : " to the root";
-  return fmt::format("{}{}{}{}: {} hosts{}{}", in_host, in_host.empty() ? "" : ", then ",
-                     name_of(how.between.algorithm), what, how.hosts, chunk,
-                     how.parts > 1 ? fmt::format(", in {} parts", how.parts) : "");
+  return fmt::format("{}{}{}{}: {}{}{}{}", in_host, in_host.empty() ? "" : ", then ", name_of(how.between.algorithm),
+                     what, describe_hosts(how), chunk, how.parts > 1 ? fmt::format(", in {} parts", how.parts) : "",
+                     describe_order(how.between.order));
+}
+
+std::string describe_hosts(const CollectiveReport& how) {
+  return fmt::format("{} hosts{}", how.hosts, how.groups > 1 ? fmt::format(" in {} groups", how.groups) : "");
+}
+
+std::string describe_order(const std::vector<int>& order) {
+  constexpr size_t kShown = 8;
+  if (order.empty()) return "";
+  const size_t shown = order.size() <= kShown ? order.size() : kShown - 1;
+  std::string text = ", in the order";
+  for (size_t place = 0; place < shown; ++place) text += fmt::format(" {}", order[place]);
+  return text + (shown < order.size() ? " ..." : "");
 }
 
 void Collectives::start(CollectiveId id, std::span<void* const> tensors, int64_t priority) {

@@ -85,11 +85,17 @@ struct CollectivesOptions {
 /// How a collective is done.
 struct CollectiveReport {
   int hosts = 1, ranks_on_host = 1;
+  int groups = 1;     // of hosts, by their links
   int lanes = 1;      // ranks of each host that carry a share of the elements to the other hosts
   int64_t parts = 1;  // in which a share travels, one after the other
   Choice between;     // of each lane's share; seconds 0 on one host
   double predicted_seconds = 0;
 };
+
+/// "4 hosts in 2 groups"
+std::string describe_hosts(const CollectiveReport& how);
+/// Of a choice: ", in the order 0 2 1 3"; empty where hosts keep theirs.
+std::string describe_order(const std::vector<int>& order);
 
 class Collectives {
  public:

@@ -10,11 +10,6 @@
 
 namespace weft::comm {
 
-bool operator==(const LinkCosts& a, const LinkCosts& b) {
-  return a.latency_seconds == b.latency_seconds && a.bytes_per_second == b.bytes_per_second &&
-         a.message_seconds == b.message_seconds;
-}
-
 double NativeCosts::share_of(int64_t bytes) const {
   double smaller = 0, larger = kSmallestBytes, before = 0;
   for (size_t index = 0; index < seconds.size() && seconds[index] > 0 && own_seconds[index] > 0; ++index) {
@@ -40,13 +35,14 @@ struct Message {
 
 class Simulation {
  public:
-  Simulation(const std::vector<Schedule>& schedules, const LinkCosts& link, double summed_elements_per_second,
+  Simulation(const std::vector<Schedule>& schedules, const Links& links, double summed_elements_per_second,
              int64_t element_bytes)
       : schedules_(schedules),
-        link_(link),
+        links_(links),
         summed_per_second_(summed_elements_per_second),
         element_bytes_(static_cast<double>(element_bytes)),
-        members_(schedules.size()) {
+        members_(schedules.size()),
+        uplinks_(static_cast<size_t>(std::max(links.groups(), 1))) {
     for (size_t m = 0; m < schedules.size(); ++m) prepare(static_cast<int>(m));
   }
 
@@ -89,6 +85,10 @@ class Simulation {
     double sends_until = 0, receives_until = 0, sums_until = 0;
   };
 
+  struct Uplink {
+    double out_until = 0, in_until = 0;
+  };
+
   void prepare(int m) {
     const Schedule& schedule = schedules_[static_cast<size_t>(m)];
     Member& member = members_[static_cast<size_t>(m)];
@@ -124,9 +124,17 @@ class Simulation {
     const Action& receive = schedules_[static_cast<size_t>(message.to)].actions[static_cast<size_t>(message.receive)];
     const double start = std::max({seconds, sender.sends_until, receiver.receives_until});
     const double bytes = static_cast<double>(send.end - send.begin) * element_bytes_;
-    const double through = start + std::max(link_.message_seconds, bytes / link_.bytes_per_second);
+    const LinkCosts& link = links_.of(message.from, message.to);
+    double through = start + std::max(link.message_seconds, bytes / link.bytes_per_second);
+    const int from_group = links_.group_of(message.from), to_group = links_.group_of(message.to);
+    if (from_group != to_group) {
+      double& out = uplinks_[static_cast<size_t>(from_group)].out_until;
+      double& in = uplinks_[static_cast<size_t>(to_group)].in_until;
+      through = std::max({through, pass(out, start, bytes, links_.uplink(from_group)),
+                          pass(in, start, bytes, links_.uplink(to_group))});
+    }
     sender.sends_until = receiver.receives_until = through;
-    const double arrives = through + link_.latency_seconds;
+    const double arrives = through + link.latency_seconds;
     events_.push({through, Event::ends, static_cast<size_t>(message.send), message.from});
     if (receive.kind == ActionKind::receive_copy) {
       events_.push({arrives, Event::ends, static_cast<size_t>(message.receive), message.to});
@@ -134,6 +142,13 @@ class Simulation {
     }
     receiver.arrived[static_cast<size_t>(message.receive)] = arrives;
     if (receiver.missing[static_cast<size_t>(message.receive)] == 0) sum(message.to, message.receive, arrives);
+  }
+
+  /// When the bytes are through an uplink that is free from `until` on, and takes them from then on or from `start`.
+  static double pass(double& until, double start, double bytes, double bytes_per_second) {
+    if (bytes_per_second == kUnlimited) return start;
+    until = std::max(until, start) + bytes / bytes_per_second;
+    return until;
   }
 
   void sum(int m, int32_t a, double seconds) {
@@ -158,9 +173,10 @@ class Simulation {
   }
 
   const std::vector<Schedule>& schedules_;
-  const LinkCosts link_;
+  const Links& links_;
   const double summed_per_second_, element_bytes_;
   std::vector<Member> members_;
+  std::vector<Uplink> uplinks_;  // of each group
   std::vector<Message> messages_;
   std::map<std::tuple<int, int, int32_t>, size_t> message_of_;  // from, to, slot
   std::priority_queue<Event> events_;
@@ -169,22 +185,32 @@ class Simulation {
 
 }  // namespace
 
-double simulate(const std::vector<Schedule>& schedules, const LinkCosts& link, double summed_elements_per_second,
+double simulate(const std::vector<Schedule>& schedules, const Links& links, double summed_elements_per_second,
                 int64_t element_bytes) {
-  return Simulation(schedules, link, summed_elements_per_second, element_bytes).run();
+  return Simulation(schedules, links, summed_elements_per_second, element_bytes).run();
 }
 
-double busiest_seconds(const std::vector<Schedule>& schedules, const LinkCosts& link, int64_t element_bytes) {
-  double most = 0;
-  for (const Schedule& schedule : schedules) {
+double busiest_seconds(const std::vector<Schedule>& schedules, const Links& links, int64_t element_bytes) {
+  struct Busy {
     double sends = 0, receives = 0;
-    for (const Action& action : schedule.actions) {
+  };
+  double most = 0;
+  std::vector<Busy> uplinks(static_cast<size_t>(std::max(links.groups(), 1)));
+  for (size_t member = 0; member < schedules.size(); ++member) {
+    const int self = static_cast<int>(member), group = links.group_of(self);
+    Busy busy;
+    for (const Action& action : schedules[member].actions) {
       const double bytes = static_cast<double>((action.end - action.begin) * element_bytes);
-      (action.kind == ActionKind::send ? sends : receives) +=
-          std::max(link.message_seconds, bytes / link.bytes_per_second);
+      const bool sends = action.kind == ActionKind::send;
+      const LinkCosts& link = sends ? links.of(self, action.peer) : links.of(action.peer, self);
+      (sends ? busy.sends : busy.receives) += std::max(link.message_seconds, bytes / link.bytes_per_second);
+      if (links.group_of(action.peer) == group) continue;
+      Busy& uplink = uplinks[static_cast<size_t>(group)];
+      (sends ? uplink.sends : uplink.receives) += bytes / links.uplink(group);
     }
-    most = std::max({most, sends, receives});
+    most = std::max({most, busy.sends, busy.receives});
   }
+  for (const Busy& uplink : uplinks) most = std::max({most, uplink.sends, uplink.receives});
   return most;
 }
 

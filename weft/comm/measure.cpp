@@ -8,9 +8,9 @@
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/measure_links.h"
 #include "weft/comm/native_all_reduce.h"
 #include "weft/comm/sum.h"
-#include "weft/comm/tags.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::comm {
@@ -32,72 +32,6 @@ double least_seconds(int rounds, const std::function<void()>& work) {
   double least = std::numeric_limits<double>::infinity();
   for (int round = 0; round < rounds; ++round) least = std::min(least, seconds_of(work));
   return least;
-}
-
-/// There and back: `bytes` to the peer and one byte to here. The other side calls it with is_first false.
-void ping_pong(Communicator& communicator, int peer, bool is_first, std::span<std::byte> bytes) {
-  const Purpose purpose{"measure a link", {}, {}};
-  std::byte answer{};
-  const auto wait = [&](Ticket ticket) {  // without sleeping: some links take less time
-    for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(peer);
-  };
-  if (is_first) {
-    wait(communicator.send(peer, kExchangeTag, bytes));
-    wait(communicator.receive(peer, kExchangeTag, std::span(&answer, 1)));
-  } else {
-    wait(communicator.receive(peer, kExchangeTag, bytes));
-    wait(communicator.send(peer, kExchangeTag, std::span(&answer, 1)));
-  }
-}
-
-/// Many small messages one after the other, and one back.
-void stream(Communicator& communicator, int peer, bool is_first, int count) {
-  const Purpose purpose{"measure a link", {}, {}};
-  std::vector<std::byte> bytes(static_cast<size_t>(count));
-  std::vector<Ticket> tickets;
-  for (std::byte& byte : bytes)
-    tickets.push_back(is_first ? communicator.send(peer, kExchangeTag, std::span(&byte, 1))
-                               : communicator.receive(peer, kExchangeTag, std::span(&byte, 1)));
-  for (const Ticket ticket : tickets)
-    for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(peer);
-  std::byte answer{};
-  const Ticket ticket = is_first ? communicator.receive(peer, kExchangeTag, std::span(&answer, 1))
-                                 : communicator.send(peer, kExchangeTag, std::span(&answer, 1));
-  for (Patience patience(communicator, {}, purpose); !communicator.test(ticket);) patience.check(peer);
-}
-
-/// Between two ranks, of which `first` measures. The other one's result is 0.
-LinkCosts measure_link(Communicator& communicator, int first, int second) {
-  LinkCosts link{.latency_seconds = 0, .bytes_per_second = 0, .message_seconds = 0};
-  const int rank = communicator.rank();
-  if (rank != first && rank != second) return link;
-  const int peer = rank == first ? second : first;
-  std::vector<std::byte> buffer(1);
-  const auto round_trip = [&] { ping_pong(communicator, peer, rank == first, buffer); };
-  least_seconds(3, round_trip);
-  const double small = least_seconds(50, round_trip);
-  // As large as takes about a tenth of a second, so that slow links are measured in bearable time. Both sides have to
-  // know, so the first tells.
-  buffer.resize(64 << 10);
-  double bytes = static_cast<double>(buffer.size());
-  const double trial = least_seconds(3, round_trip);
-  bytes = std::clamp(0.05 * bytes / std::max(trial, 1e-9), 64e3, 32e6);
-  std::byte* const data = reinterpret_cast<std::byte*>(&bytes);
-  if (rank == first)
-    await(communicator, communicator.send(peer, kExchangeTag, {data, sizeof bytes}), peer, {},
-          {"measure a link", {}, {}});
-  else
-    await(communicator, communicator.receive(peer, kExchangeTag, {data, sizeof bytes}), peer, {},
-          {"measure a link", {}, {}});
-  buffer.resize(static_cast<size_t>(bytes));
-  const double large = least_seconds(kRounds, round_trip);
-  constexpr int kMany = 100;
-  const double many = least_seconds(kRounds, [&] { stream(communicator, peer, rank == first, kMany); });
-  if (rank == first)
-    link = {.latency_seconds = small / 2,
-            .bytes_per_second = static_cast<double>(buffer.size()) / std::max(large - small, 1e-9),
-            .message_seconds = std::max(many - small, 1e-9) / kMany};
-  return link;
 }
 
 /// All ranks at once, as in a step: each reads two arrays that are larger than caches and writes both.
@@ -145,10 +79,7 @@ NativeCosts measure_native(Communicator& communicator, size_t hosts, const Clust
   NativeCosts costs;
   NativeAllReduce* const native = find_native_all_reduce(communicator);
   if (native == nullptr || hosts < 2 || hosts != communicator.members().size()) return costs;
-  // What was measured is of this rank; all have to choose the same.
-  CollectivesOptions options{.costs = links};
-  broadcast(communicator, 0, std::as_writable_bytes(std::span(&options.costs, 1)), "measured links");
-  Collectives collectives(communicator, options);
+  Collectives collectives(communicator, {.costs = links});
   int64_t bytes = NativeCosts::kSmallestBytes;
   for (size_t size = 0; size < costs.seconds.size(); ++size, bytes *= NativeCosts::kStep) {
     std::vector<float> values(static_cast<size_t>(bytes) / sizeof(float), 1.0f);
@@ -181,25 +112,15 @@ ClusterCosts measure_cluster(Communicator& communicator) {
     if (member.local_rank == 0) first_of_hosts.push_back(rank);
     if (member.host_index == 0 && member.local_rank == 1) second_of_host = rank;
   }
-  // The slowest of the links from the first host: a schedule waits for its slowest.
-  LinkCosts slowest{
-      .latency_seconds = 0, .bytes_per_second = std::numeric_limits<double>::infinity(), .message_seconds = 0};
-  for (size_t host = 1; host < first_of_hosts.size(); ++host) {
-    const LinkCosts link = measure_link(communicator, 0, first_of_hosts[host]);
-    slowest.latency_seconds = std::max(slowest.latency_seconds, link.latency_seconds);
-    slowest.message_seconds = std::max(slowest.message_seconds, link.message_seconds);
-    slowest.bytes_per_second = std::min(slowest.bytes_per_second, link.bytes_per_second);
-    barrier(communicator, "measure links");
-  }
-  if (first_of_hosts.size() > 1) costs.between_hosts = slowest;
+  if (first_of_hosts.size() > 1) measure_links(communicator, first_of_hosts, costs);
   if (second_of_host > 0) costs.in_host = measure_link(communicator, 0, second_of_host);
-  barrier(communicator, "measure links");
+  // The first rank measured it; all have to choose the same.
+  broadcast(communicator, 0, std::as_writable_bytes(std::span(&costs.in_host, 1)), "measured links");
   double memory[] = {measure_shared_memory(communicator, ranks_on_host), measure_sums()};
   all_reduce_min(communicator, memory, "measured memory");
   costs.shared_bytes_per_second = memory[0];
   costs.summed_bytes_per_second = memory[1];
   costs.native = measure_native(communicator, first_of_hosts.size(), costs);
-  broadcast(communicator, 0, std::as_writable_bytes(std::span(&costs, 1)), "measured links");
   return costs;
 }
 

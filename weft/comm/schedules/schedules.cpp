@@ -15,10 +15,11 @@ int32_t add_action(Schedule& schedule, ActionKind kind, int peer, int32_t slot, 
 }
 
 bool is_chunked(Algorithm algorithm) {
-  return algorithm == Algorithm::ring || algorithm == Algorithm::double_binary_tree;
+  return algorithm == Algorithm::ring || algorithm == Algorithm::double_binary_tree ||
+         algorithm == Algorithm::hierarchical;
 }
 
-Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elements, int64_t chunk) {
+Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elements, int64_t chunk, int groups) {
   switch (algorithm) {
     case Algorithm::ring:
       return make_ring(member, size, elements, chunk);
@@ -28,6 +29,8 @@ Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elemen
       return make_recursive_doubling(member, size, elements);
     case Algorithm::double_binary_tree:
       return make_double_binary_tree(member, size, elements, chunk);
+    case Algorithm::hierarchical:
+      return make_hierarchical(member, size, elements, chunk, groups);
     case Algorithm::native:
       return make_native(elements);
     default:
@@ -44,7 +47,7 @@ Schedule make_native(int64_t elements) {
 
 std::string_view name_of(Algorithm algorithm) {
   constexpr std::string_view names[] = {
-      "ring", "halving-doubling", "doubling", "double-tree", "direct", "chain", "tree", "MPI"};
+      "ring", "halving-doubling", "doubling", "double-tree", "direct", "chain", "tree", "MPI", "hierarchical"};
   return names[static_cast<size_t>(algorithm)];
 }
 

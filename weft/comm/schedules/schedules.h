@@ -20,6 +20,7 @@ enum class Algorithm : uint8_t {
   chain,          // from a root only (broadcast.h)
   binomial_tree,  // the same
   native,         // what the communicator has (native_all_reduce.h), in f32, of all ranks at once
+  hierarchical,   // over groups of members
 };
 
 /// Pieces travel around a ring, in the reduce-scatter and in the all-gather: 2(n-1)(a + bV/n), which is the least
@@ -45,17 +46,24 @@ Schedule make_double_binary_tree(int member, int size, int64_t elements, int64_t
 /// cost no more than one after the other.
 Schedule make_direct_exchange(int member, int size, int64_t elements);
 
+/// Of `groups` groups of m = n / groups members each, which stand one behind the other: each member gets a piece summed
+/// over its group, exchanges it with its peers in the other groups, and gives it to its group: direct exchanges, in
+/// 4a + 2(m-1)/m bV over links within groups, and between them 2(groups-1)/groups V/m per member, the least possible
+/// for what a group sends and gets together. Chunks follow each other, so that links of both kinds work at once.
+Schedule make_hierarchical(int member, int size, int64_t elements, int64_t chunk, int groups);
+
 /// One action, that the communicator does; cannot be simulated.
 Schedule make_native(int64_t elements);
 
 /// Whether the algorithm cuts into chunks of a size to be chosen.
 bool is_chunked(Algorithm algorithm);
-Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elements, int64_t chunk);
+/// `groups`: for the hierarchical one, which has to have as many members in each.
+Schedule make_schedule(Algorithm algorithm, int member, int size, int64_t elements, int64_t chunk, int groups = 1);
 
-/// "ring", "halving-doubling", "doubling", "double-tree", "direct", "chain", "tree", "MPI"
+/// "ring", "halving-doubling", "doubling", "double-tree", "direct", "chain", "tree", "MPI", "hierarchical"
 std::string_view name_of(Algorithm algorithm);
 std::optional<Algorithm> parse_algorithm(std::string_view name);
-/// Those of an all-reduce.
+/// Those of an all-reduce of members of which none are nearer to each other.
 const std::vector<Algorithm>& all_algorithms();
 
 }  // namespace weft::comm

@@ -1,11 +1,10 @@
 #include "weft/train/distributed/rank_runtime.h"
 
 #include <algorithm>
-#include <span>
-#include <type_traits>
+#include <string>
 #include <utility>
 
-#include "weft/comm/exchange.h"
+#include "weft/base/files.h"
 #include "weft/comm/measure.h"
 #include "weft/runtime/collective_kernels.h"
 #include "weft/train/data_parallel.h"
@@ -27,15 +26,14 @@ comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& fi
   if (ranks == nullptr) return costs;
   if (file.empty()) {
     if (!has_several_hosts(*ranks)) return costs;
-    return comm::parse_cluster(comm::cluster_text(*ranks, comm::measure_cluster(*ranks)), "cluster.toml");
+    return comm::parse_cluster(comm::cluster_text(*ranks, comm::measure_cluster(*ranks)), "cluster.toml", *ranks);
   }
-  decided_by_first(ranks, "costs of collectives", [&] {
-    costs = comm::read_cluster_file(file);
-    return std::string();
+  const std::string text = decided_by_first(ranks, "costs of collectives", [&] {
+    std::string read = read_text(file);
+    comm::parse_cluster(read, file, *ranks);
+    return read;
   });
-  static_assert(std::is_trivially_copyable_v<comm::ClusterCosts>);
-  comm::broadcast(*ranks, 0, std::as_writable_bytes(std::span(&costs, 1)), "costs of collectives");
-  return costs;
+  return comm::parse_cluster(text, file, *ranks);
 }
 
 RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order) {
