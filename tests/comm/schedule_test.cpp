@@ -186,7 +186,8 @@ TEST(NativeCosts, AreBetweenThoseOfTheSizesThatWereMeasured) {
 
 TEST(Choice, TakesFewerWaitsAmongWhatIsPredictedToCostTheSame) {
   // Two hosts send each other all of it once, or half of it twice: the link's time is the same.
-  EXPECT_EQ(choose_algorithm(2, 1 << 17, 4, {20e-6, 120e6, 3e-6}, 8e9).algorithm, Algorithm::recursive_doubling);
+  EXPECT_EQ(choose_algorithm(2, 1 << 17, 4, LinkCosts{20e-6, 120e6, 3e-6}, 8e9).algorithm,
+            Algorithm::recursive_doubling);
 }
 
 }  // namespace

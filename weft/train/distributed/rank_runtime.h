@@ -15,7 +15,7 @@
 namespace weft::train {
 
 /// By what collectives are planned: as the first rank reads it in `file`, which `weft cluster probe` writes; where that
-/// is empty, measured now, in a second or two, where there are several hosts, else weft's defaults. The same on all
+/// is empty, measured now, in some seconds, where there are several hosts, else weft's defaults. The same on all
 /// ranks, to the digits that such a file has; Error as read_cluster_file() gives, on all of them alike.
 comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file);
 
