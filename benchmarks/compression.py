@@ -23,6 +23,7 @@ from studies import (ON_FASHION_MNIST, ROOT, describe, fashion_mnist, finish_run
 METHODS = {
     "none": [],
     "bf16": ["--set", "compression.method=bf16"],
+    "f16": ["--set", "compression.method=f16"],
     "powersgd, rank 4": ["--set", "compression.method=powersgd", "--set", "compression.rank=4"],
     "powersgd, rank 1": ["--set", "compression.method=powersgd", "--set", "compression.rank=1"],
     "top_k, 1 %": ["--set", "compression.method=top_k", "--set", "compression.share=0.01"],

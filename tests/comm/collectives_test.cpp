@@ -26,13 +26,16 @@ float value_of(int rank, size_t tensor, int64_t element) {
 void set(const ReductionSpec& spec, void* tensor, int64_t element, float value) {
   if (spec.dtype == DType::bf16)
     static_cast<uint16_t*>(tensor)[element] = f32_to_bf16(value);
+  else if (spec.dtype == DType::f16)
+    static_cast<uint16_t*>(tensor)[element] = f32_to_f16(value);
   else
     static_cast<float*>(tensor)[element] = value;
 }
 
 float get(const ReductionSpec& spec, const void* tensor, int64_t element) {
-  return spec.dtype == DType::bf16 ? bf16_to_f32(static_cast<const uint16_t*>(tensor)[element])
-                                   : static_cast<const float*>(tensor)[element];
+  if (spec.dtype == DType::bf16) return bf16_to_f32(static_cast<const uint16_t*>(tensor)[element]);
+  if (spec.dtype == DType::f16) return f16_to_f32(static_cast<const uint16_t*>(tensor)[element]);
+  return static_cast<const float*>(tensor)[element];
 }
 
 void expect_reduces(const std::vector<std::string>& group, const ReductionSpec& spec, bool shared,
@@ -54,6 +57,7 @@ void expect_reduces(const std::vector<std::string>& group, const ReductionSpec& 
           for (int rank = 0; rank < size; ++rank) expected += value_of(rank + step, t, i);
           if (spec.reduction == Reduction::mean) expected *= 1.0f / static_cast<float>(size);
           if (spec.dtype == DType::bf16) expected = bf16_to_f32(f32_to_bf16(expected));
+          if (spec.dtype == DType::f16) expected = f16_to_f32(f32_to_f16(expected));
           ASSERT_EQ(get(spec, operands.tensors[t], i), expected)
               << "rank " << ranks.rank() << " step " << step << " tensor " << t << " element " << i;
         }
@@ -72,6 +76,9 @@ TEST_P(AllReduce, SumsF32InForeignMemory) {
 }
 TEST_P(AllReduce, AveragesBf16) {
   expect_reduces(host_groups()[GetParam()], {"x", DType::bf16, Reduction::mean, {3, 2050, 11}}, true);
+}
+TEST_P(AllReduce, AveragesF16) {
+  expect_reduces(host_groups()[GetParam()], {"x", DType::f16, Reduction::mean, {3, 2050, 11}}, true);
 }
 TEST_P(AllReduce, HasNothingToDoWithoutElements) {
   expect_reduces(host_groups()[GetParam()], {"x", DType::f32, Reduction::sum, {0}}, true);

@@ -55,23 +55,74 @@ TEST_P(Sums, OfF32AreThoseOfATree) {
   }
 }
 
-TEST_P(Sums, OfBf16AreRoundedOnce) {
-  const int count = GetParam();
+/// A type of two bytes.
+struct Narrow {
+  DType dtype;
+  uint16_t (*from_f32)(float);
+  float (*to_f32)(uint16_t);
+};
+constexpr Narrow kBf16{DType::bf16, f32_to_bf16, bf16_to_f32}, kF16{DType::f16, f32_to_f16, f16_to_f32};
+
+void expect_rounded_once(int count, const Narrow& narrow) {
   constexpr int64_t kElements = 1100;
   std::vector<std::vector<uint16_t>> arrays(static_cast<size_t>(count));
   std::vector<const void*> sources;
   std::vector<uint16_t> sums(kElements);
   for (int s = 0; s < count; ++s) {
-    for (int64_t i = 0; i < kElements; ++i) arrays[static_cast<size_t>(s)].push_back(f32_to_bf16(draw(s, i)));
+    for (int64_t i = 0; i < kElements; ++i) arrays[static_cast<size_t>(s)].push_back(narrow.from_f32(draw(s, i)));
     sources.push_back(arrays[static_cast<size_t>(s)].data());
   }
   void* const target = sums.data();
-  sum_to_all(DType::bf16, sources, std::span(&target, 1), 0, kElements, 0.25f);
+  sum_to_all(narrow.dtype, sources, std::span(&target, 1), 0, kElements, 0.25f);
   for (int64_t i = 0; i < kElements; ++i) {
     std::vector<float> values;
-    for (int s = 0; s < count; ++s) values.push_back(bf16_to_f32(f32_to_bf16(draw(s, i))));
-    ASSERT_EQ(sums[static_cast<size_t>(i)], f32_to_bf16(tree(values, 0, values.size()) * 0.25f)) << i;
+    for (int s = 0; s < count; ++s) values.push_back(narrow.to_f32(narrow.from_f32(draw(s, i))));
+    ASSERT_EQ(sums[static_cast<size_t>(i)], narrow.from_f32(tree(values, 0, values.size()) * 0.25f)) << i;
   }
+}
+
+TEST_P(Sums, OfBf16AreRoundedOnce) { expect_rounded_once(GetParam(), kBf16); }
+TEST_P(Sums, OfF16AreRoundedOnce) { expect_rounded_once(GetParam(), kF16); }
+
+TEST(NumbersInF16, AreAllWidened) {
+  std::vector<uint16_t> all(1 << 16);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
+  std::vector<float> wide(all.size());
+  widen_to_f32(DType::f16, all.data(), wide.data(), std::ssize(all));
+  for (size_t i = 0; i < all.size(); ++i) {
+    const float expected = f16_to_f32(all[i]);
+    if (std::isnan(expected))
+      ASSERT_TRUE(std::isnan(wide[i])) << i;
+    else
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(expected)) << i;
+  }
+}
+
+TEST(NumbersInF16, AreRoundedAsElsewhere) {
+  // Every number of f16, what is halfway to the next, and what is just beside that; and all exponents of f32.
+  std::vector<float> values{0.0f, -0.0f, 65504, 65519, 65520, 1e30f, -1e30f, 1e-40f};
+  for (uint32_t i = 0; i < 1 << 16; ++i) {
+    const auto bits = std::bit_cast<uint32_t>(f16_to_f32(static_cast<uint16_t>(i)));
+    for (const uint32_t beside : {0u, 0xfffu, 0x1000u, 0x1001u}) values.push_back(std::bit_cast<float>(bits + beside));
+  }
+  for (uint32_t exponent = 0; exponent < 256; ++exponent)
+    for (const uint32_t mantissa : {0u, 1u, 0x355555u, 0x7fffffu})
+      values.push_back(std::bit_cast<float>(exponent << 23 | mantissa));
+  std::vector<uint16_t> narrow(values.size());
+  narrow_from_f32(DType::f16, values.data(), narrow.data(), std::ssize(values));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i]))
+      ASSERT_TRUE(std::isnan(f16_to_f32(narrow[i]))) << i;
+    else
+      ASSERT_EQ(narrow[i], f32_to_f16(values[i])) << values[i];
+  }
+}
+
+TEST(NumbersInF16, AreAddedInF32) {
+  std::vector<uint16_t> received(3000, f32_to_f16(1));
+  std::vector<float> sums(3000, 2048);  // 2049 is no number of f16
+  add_to_f32(DType::f16, received.data(), sums.data(), std::ssize(sums));
+  EXPECT_EQ(sums, std::vector<float>(3000, 2049));
 }
 
 TEST(SumsOfBf16, KeepNanAndInfinity) {

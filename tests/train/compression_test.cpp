@@ -33,7 +33,7 @@ TEST_F(ChooseCompression, IsOffUnlessAskedFor) { EXPECT_EQ(choose(gradient({1024
 
 TEST_F(ChooseCompression, TakesTheMethodWhereItPays) {
   const ValueId large = gradient({1024, 1024});
-  for (const char* method : {"bf16", "powersgd", "top_k", "one_bit"}) {
+  for (const char* method : {"bf16", "f16", "powersgd", "top_k", "one_bit"}) {
     EXPECT_EQ(choose(large, method, kSlow), method);
     EXPECT_EQ(choose(large, method, kFast), "none");
     EXPECT_EQ(choose(large, method, kFast, "all"), method);
@@ -68,7 +68,7 @@ class Compressed : public RanksTest, public testing::WithParamInterface<const ch
   }
   std::vector<double> losses(const std::string& run) const { return RanksTest::losses(run, "step"); }
 };
-INSTANTIATE_TEST_SUITE_P(Methods, Compressed, testing::Values("bf16", "powersgd", "top_k", "one_bit"),
+INSTANTIATE_TEST_SUITE_P(Methods, Compressed, testing::Values("bf16", "f16", "powersgd", "top_k", "one_bit"),
                          [](const auto& method) { return std::string(method.param); });
 
 double last_of(const std::vector<double>& losses) {

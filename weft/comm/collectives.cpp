@@ -31,7 +31,7 @@ constexpr double kSleepSeconds = 0.02;
 constexpr double kMessageSeconds = 1e-3;    // for which a message may hold the link,
 constexpr double kMessageCostShare = 0.02;  // unless what it costs besides is a larger part of that
 constexpr double kFewestMessageBytes = 64 << 10, kMostMessageBytes = 2 << 20;
-constexpr double kNativeMargin = 1.1;    // by which the communicator's own has to be faster than ours
+constexpr double kNativeMargin = 1.1;   // by which the communicator's own has to be faster than ours
 constexpr double kSecondsAhead = 4e-3;  // of the link, handed over to the system
 
 /// Ranks of each host, by host and then by local rank.
@@ -361,9 +361,9 @@ int Collectives::size() const { return impl_->communicator.size(); }
 std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) { return impl_->host.allocate(bytes); }
 
 CollectiveId Collectives::prepare(const ReductionSpec& spec) {
-  check(has_sums(spec.kind) ? spec.dtype == DType::f32 || spec.dtype == DType::bf16
+  check(has_sums(spec.kind) ? spec.dtype == DType::f32 || spec.dtype == DType::bf16 || spec.dtype == DType::f16
                             : size_of(spec.dtype) == 2 || size_of(spec.dtype) == 4,
-        "only f32 and bf16 are reduced, and only what has 2 or 4 bytes is moved");
+        "only f32, bf16 and f16 are reduced, and only what has 2 or 4 bytes is moved");
   if (spec.root < 0 || spec.root >= size())
     fail(ErrorKind::communication, "[{}] '{}': there is no rank {}, the root: ranks are 0 to {}", name_of(spec.kind),
          spec.name, spec.root, size() - 1);

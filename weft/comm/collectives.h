@@ -42,8 +42,9 @@ inline bool has_sums(CollectiveKind kind) {
 
 /// Tensors that are reduced, gathered, scattered or sent around together; every rank has as many of the same sizes.
 struct ReductionSpec {
-  std::string name;          // for messages and reports: the tensors' names
-  DType dtype = DType::f32;  // f32 or bf16, which is summed in f32; any of 2 or 4 bytes where nothing is summed
+  std::string name;  // for messages and reports: the tensors' names
+  DType dtype =
+      DType::f32;  // f32, or bf16 or f16, which are summed in f32; any of 2 or 4 bytes where nothing is summed
   Reduction reduction = Reduction::sum;
   std::vector<int64_t> elements;  // per tensor; of one rank's part, where tensors have parts
   CollectiveKind kind = CollectiveKind::all_reduce;

@@ -27,7 +27,7 @@ ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, st
       successors_[static_cast<size_t>(earlier)].push_back(static_cast<int32_t>(a));
     check(wire_ != DType::u8 || action.kind == ActionKind::send || action.kind == ActionKind::receive_copy,
           "bytes are summed");
-    const bool is_direct = wire_ != DType::bf16 && action.kind != ActionKind::receive_add;
+    const bool is_direct = size_of(wire_) != 2 && action.kind != ActionKind::receive_add;
     scratch_offset_.push_back(is_direct ? -1 : bytes);
     if (!is_direct) bytes += align_up((action.end - action.begin) * size_of(wire_));
   }

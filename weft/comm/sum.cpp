@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -14,6 +15,8 @@ namespace {
 struct Loops {
   void (*widen)(const uint16_t*, float*, int64_t);
   void (*narrow)(const float*, uint16_t*, int64_t);
+  void (*widen_f16)(const uint16_t*, float*, int64_t);
+  void (*narrow_f16)(const float*, uint16_t*, int64_t);
   void (*scale)(float*, int64_t, float);
   void (*add)(const float*, float*, int64_t);
   void (*add_bf16)(const uint16_t*, float*, int64_t);
@@ -80,29 +83,34 @@ constexpr int64_t kBlock = 1024;  // elements: some blocks fit into the nearest 
 using Block = std::array<float, kBlock>;
 
 const float* f32(const void* data) { return static_cast<const float*>(data); }
-const uint16_t* bf16(const void* data) { return static_cast<const uint16_t*>(data); }
+const uint16_t* bits(const void* data) { return static_cast<const uint16_t*>(data); }
+const void* element(DType dtype, const void* data, int64_t at) {
+  return static_cast<const std::byte*>(data) + at * size_of(dtype);
+}
+
+void add_f16(const uint16_t* from, float* to, int64_t count) {
+  alignas(64) Block wide;
+  for (int64_t at = 0; at < count; at += kBlock) {
+    const int64_t some = std::min(kBlock, count - at);
+    loops().widen_f16(from + at, wide.data(), some);
+    loops().add(wide.data(), to + at, some);
+  }
+}
 
 /// The sum of the sources' elements [at, at + count) in the order of a balanced tree. Recursion is as deep as the tree.
 void tree_sum(DType dtype, std::span<const void* const> sources, int64_t at, int64_t count, float* to) {
-  const bool is_f32 = dtype == DType::f32;
-  if (sources.size() == 1) {
-    if (is_f32)
-      std::memcpy(to, f32(sources[0]) + at, static_cast<size_t>(count) * sizeof(float));
-    else
-      loops().widen(bf16(sources[0]) + at, to, count);
-    return;
-  }
+  if (sources.size() == 1) return widen_to_f32(dtype, element(dtype, sources[0], at), to, count);
   if (sources.size() == 2) {
-    if (is_f32)
-      loops().add_pair(f32(sources[0]) + at, f32(sources[1]) + at, to, count);
-    else
-      loops().add_pair_bf16(bf16(sources[0]) + at, bf16(sources[1]) + at, to, count);
-    return;
+    const void *const left = element(dtype, sources[0], at), *const right = element(dtype, sources[1], at);
+    if (dtype == DType::f32) return loops().add_pair(f32(left), f32(right), to, count);
+    if (dtype == DType::bf16) return loops().add_pair_bf16(bits(left), bits(right), to, count);
+    widen_to_f32(dtype, left, to, count);
+    return add_to_f32(dtype, right, to, count);
   }
   const size_t left = std::bit_ceil(sources.size()) / 2;
   tree_sum(dtype, sources.first(left), at, count, to);
   if (sources.size() - left == 1) {
-    add_to_f32(dtype, is_f32 ? static_cast<const void*>(f32(sources[left]) + at) : bf16(sources[left]) + at, to, count);
+    add_to_f32(dtype, element(dtype, sources[left], at), to, count);
     return;
   }
   alignas(64) Block right;
@@ -112,10 +120,7 @@ void tree_sum(DType dtype, std::span<const void* const> sources, int64_t at, int
 
 void store_to_all(DType dtype, const float* values, std::span<void* const> targets, int64_t at, int64_t count) {
   for (void* const target : targets)
-    narrow_from_f32(dtype, values,
-                    dtype == DType::f32 ? static_cast<void*>(static_cast<float*>(target) + at)
-                                        : static_cast<uint16_t*>(target) + at,
-                    count);
+    narrow_from_f32(dtype, values, static_cast<std::byte*>(target) + at * size_of(dtype), count);
 }
 
 }  // namespace
@@ -158,22 +163,24 @@ void scale_f32(float* values, int64_t count, float factor) { loops().scale(value
 void add_to_f32(DType dtype, const void* from, float* to, int64_t count) {
   if (dtype == DType::f32)
     loops().add(f32(from), to, count);
+  else if (dtype == DType::bf16)
+    loops().add_bf16(bits(from), to, count);
   else
-    loops().add_bf16(bf16(from), to, count);
+    add_f16(bits(from), to, count);
 }
 
 void widen_to_f32(DType dtype, const void* from, float* to, int64_t count) {
   if (dtype == DType::f32)
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
   else
-    loops().widen(bf16(from), to, count);
+    (dtype == DType::bf16 ? loops().widen : loops().widen_f16)(bits(from), to, count);
 }
 
 void narrow_from_f32(DType dtype, const float* from, void* to, int64_t count) {
   if (dtype == DType::f32)
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
   else
-    loops().narrow(from, static_cast<uint16_t*>(to), count);
+    (dtype == DType::bf16 ? loops().narrow : loops().narrow_f16)(from, static_cast<uint16_t*>(to), count);
 }
 
 }  // namespace weft::comm

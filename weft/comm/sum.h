@@ -1,4 +1,5 @@
-// Sums over ranks: what all-reduce computes, in vector code chosen at run time. f32 and bf16; always summed in f32.
+// Sums over ranks: what all-reduce computes, in vector code chosen at run time. f32, bf16 and f16; always summed in
+// f32.
 #pragma once
 
 #include <cstdint>

@@ -38,8 +38,8 @@ inline void require_type_of_first(const InferContext& context, int operand, cons
 /// Of what is summed.
 inline void require_sums(const InferContext& context, int operand) {
   const DType dtype = context.dtype(operand);
-  if (dtype != DType::f32 && dtype != DType::bf16)
-    context.fail(fmt::format("reduces f32 and bf16, got {}", context.describe(operand)));
+  if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16)
+    context.fail(fmt::format("reduces f32, bf16 and f16, got {}", context.describe(operand)));
   require_type_of_first(context, operand, "reduces");
 }
 

@@ -1,9 +1,12 @@
 #include "weft/train/compression.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "weft/graph/collective.h"
 #include "weft/graph/rewrite.h"
@@ -21,7 +24,7 @@ constexpr double kWorthIt = 0.8;        // of the time of what loses nothing: pr
 constexpr int64_t kFewElements = 4096;  // are left as they are: biases and norms
 constexpr const char* kPrefix = "compress/";
 
-constexpr std::array kMethods = {"bf16", "powersgd", "top_k", "one_bit"};
+constexpr std::array kMethods = {"bf16", "f16", "powersgd", "top_k", "one_bit"};
 
 /// What becomes of one gradient.
 class Exchange {
@@ -38,7 +41,8 @@ class Exchange {
   /// Invalid where the method does not suit the tensor.
   ValueId run(const std::string& method) {
     if (shape_.elements() < kFewElements) return {};
-    if (method == "bf16") return as_bf16();
+    if (method == "bf16") return narrowed(DType::bf16);
+    if (method == "f16") return narrowed(DType::f16);
     if (method == "powersgd") return as_product();
     if (method == "top_k") return as_largest();
     return as_signs();
@@ -46,7 +50,7 @@ class Exchange {
   const std::vector<SlotSpec>& slots() const { return slots_; }
 
  private:
-  std::string name(const char* part) const { return prefix_ + "." + part; }
+  std::string name(std::string_view part) const { return fmt::format("{}.{}", prefix_, part); }
 
   ValueId slot(const char* kind, Shape shape) {
     slots_.push_back({slot_name(kind, parameter_), {DType::f32, std::move(shape), {}}});
@@ -60,8 +64,8 @@ class Exchange {
     return graph_.add(kAllGather, {part}, {{"ranks", int64_t{ranks_}}}, name(as));
   }
 
-  ValueId as_bf16() {
-    const ValueId narrow = ops::cast(graph_, gradient_, DType::bf16, name("bf16"));
+  ValueId narrowed(DType dtype) {
+    const ValueId narrow = ops::cast(graph_, gradient_, dtype, name(name_of(dtype)));
     return ops::cast(graph_, ops::all_reduce(graph_, narrow, "mean", name("mean")), DType::f32, name("result"));
   }
 

@@ -1,5 +1,5 @@
-// Gradients made smaller before ranks exchange them, tensor by tensor where that is predicted to pay: in bf16, as
-// products of narrow matrices (PowerSGD: Vogels, Karimireddy, Jaggi 2019), as their largest elements (top-k: Aji,
+// Gradients made smaller before ranks exchange them, tensor by tensor where that is predicted to pay: in bf16 or f16,
+// as products of narrow matrices (PowerSGD: Vogels, Karimireddy, Jaggi 2019), as their largest elements (top-k: Aji,
 // Heafield 2017), as signs (1-bit SGD: Seide et al. 2014). What the last three leave out each rank adds to its next
 // gradient (error feedback: Karimireddy et al. 2019), in the slots "optimizer/compression_error/NAME".
 #pragma once

@@ -318,7 +318,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
        &spec.compression.method,
        0,
        0,
-       {"none", "auto", "bf16", "powersgd", "top_k", "one_bit"},
+       {"none", "auto", "bf16", "f16", "powersgd", "top_k", "one_bit"},
        "of the gradients that ranks exchange"},
       {"compression.tensors",
        &spec.compression.tensors,

@@ -130,7 +130,7 @@ struct LookaheadSpec {
 
 /// How ranks make the gradients that they exchange smaller (compression.h).
 struct CompressionSpec {
-  std::string method = "none";   // none | auto | bf16 | powersgd | top_k | one_bit
+  std::string method = "none";   // none | auto | bf16 | f16 | powersgd | top_k | one_bit
   std::string tensors = "paid";  // paid: where it is predicted to pay | all: wherever it can be done
   int64_t rank = 4;              // powersgd: columns of the products
   double share = 0.01;           // top_k: of the elements
