@@ -10,10 +10,10 @@
 namespace weft {
 namespace {
 
-CountedWork count(const char* text) {
+CountedWork count(const char* text, CountedWork (*count_of)(const Graph&, const Plan&) = count_work) {
   const OpRegistry registry = ops::make_registry();
   const Graph graph = parse_graph(text, registry);
-  return count_work(graph, make_plan(graph, PlainBackend("cast"), 1));
+  return count_of(graph, make_plan(graph, PlainBackend("cast"), 1));
 }
 
 // A product of [2,3] and [3,4], its result viewed as another shape, cast, and laid out as images.
@@ -67,6 +67,30 @@ TEST(CountedWork, CountsAKeptCopyWhereItIsRenewedNotWhereItIsFirstMade) {
   EXPECT_EQ(work.casts, 1);
   EXPECT_EQ(work.cast_bytes, 4096 + 2048) << "the old copy is not read";
   EXPECT_EQ(work.kernels_when_bound.at({"cast", "plain"}), 1);
+}
+
+TEST(CountedWork, OfAPartLeavesOutWhatWaitsForTheSumAndWhatRunsWhenStatesAreBound) {
+  constexpr const char* kSums = R"(graph "g" {
+    state %w "w" : f32[1024]
+    state %s "s" : f32[1024]
+    batch %x "x" : bf16[1024]
+    scalar %keep "keep" : f32[]
+    scalar %take "take" : f32[]
+    scalar %complete "complete" : f32[]
+    %copy = cast(%w) {dtype="bf16", kept=true} : bf16[1024]
+    %y = multiply(%x, %copy) : bf16[1024]
+    %gradient = cast(%y) {dtype="f32"} : f32[1024]
+    %sum = accumulate_update(%s, %gradient, %keep, %take, %complete) : f32[1024]
+    %next = running_average(%w, %sum) : f32[1024]
+    %anew = renew(%copy, %next) : bf16[1024]
+    update "s" %sum
+    update "w" %next
+  })";
+  const CountedWork part = count(kSums, count_work_of_part), whole = count(kSums);
+  EXPECT_EQ(part.nodes, 3);
+  EXPECT_EQ(whole.nodes, 5);
+  EXPECT_EQ(part.kernels_when_bound.size(), 0);
+  EXPECT_EQ(whole.kernels_when_bound.at({"cast", "plain"}), 1);
 }
 
 TEST(CountedWork, AddsBatchesAndTheUpdateInOneArena) {

@@ -54,10 +54,11 @@ CountedWork count(const Graph& graph, const Plan& plan, bool completes) {
   for (const PlannedNode& step : plan.steps) {
     const Node& node = graph.node(step.node);
     if (!runs(step.node)) continue;
-    if (is_kept(node))
-      ++work.kernels_when_bound[{node.op->name, step.kernel}];
-    else if (!node.op->is_view)
+    if (is_kept(node)) {
+      if (completes) ++work.kernels_when_bound[{node.op->name, step.kernel}];
+    } else if (!node.op->is_view) {
       count_node(work, *node.op, step);
+    }
   }
   for (const int32_t update : map_storage(graph).copied_updates) {
     const ValueId value = graph.updates()[static_cast<size_t>(update)].value;

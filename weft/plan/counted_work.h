@@ -32,7 +32,7 @@ struct CountedWork {
 
 /// Of a run that completes sums over several, if there are any.
 CountedWork count_work(const Graph& graph, const Plan& plan);
-/// Of a run that does not (graph/accumulation.h).
+/// Of a run that does not (graph/accumulation.h) and follows such, so that nothing of it runs when states are bound.
 CountedWork count_work_of_part(const Graph& graph, const Plan& plan);
 /// Of the nodes that run only after the states were bound, as if they ran in each step.
 CountedWork count_work_when_bound(const Graph& graph, const Plan& plan);
