@@ -172,13 +172,6 @@ std::vector<int> shuffled(int size, uint64_t seed) {
   return order;
 }
 
-std::vector<int64_t> uneven_pieces(int size, int64_t elements) {
-  std::vector<int64_t> begins{0};
-  for (int member = 0; member < size; ++member)
-    begins.push_back(begins.back() + (size > 2 && member == 1 ? 0 : elements + member % 3));
-  return begins;
-}
-
 class Reordered : public testing::TestWithParam<std::tuple<Algorithm, int>> {};
 INSTANTIATE_TEST_SUITE_P(AlgorithmsAndSizes, Reordered,
                          testing::Combine(testing::ValuesIn(all_gather_algorithms()),

@@ -16,14 +16,6 @@
 namespace weft::comm {
 namespace {
 
-/// Pieces of different sizes, one of them empty where there are more than two.
-std::vector<int64_t> uneven_pieces(int size, int64_t elements) {
-  std::vector<int64_t> begins{0};
-  for (int member = 0; member < size; ++member)
-    begins.push_back(begins.back() + (size > 2 && member == 1 ? 0 : elements + member % 3));
-  return begins;
-}
-
 std::vector<Schedule> schedules_of(Algorithm algorithm, const std::vector<int64_t>& begins, int64_t chunk) {
   std::vector<Schedule> schedules;
   for (int member = 0; member + 1 < static_cast<int>(begins.size()); ++member)

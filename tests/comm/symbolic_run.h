@@ -89,4 +89,12 @@ class SymbolicRun {
   std::set<Key> used_;
 };
 
+/// Where pieces of different sizes begin, and where the last ends; one of them empty where there are more than two.
+inline std::vector<int64_t> uneven_pieces(int size, int64_t elements) {
+  std::vector<int64_t> begins{0};
+  for (int member = 0; member < size; ++member)
+    begins.push_back(begins.back() + (size > 2 && member == 1 ? 0 : elements + member % 3));
+  return begins;
+}
+
 }  // namespace weft::comm

@@ -180,6 +180,15 @@ class RunOnSlowLinks : public RunOnRanks {
   bool defers(const std::string& name) {
     return read_text(path(name + "/plan.json")).find("deferred_before") != std::string::npos;
   }
+  /// Stopped in the middle and resumed, beside the same run in one go.
+  void expect_going_on_with_the_same_bits(const RunSpec& run) {
+    train_over(run, "whole");
+    train_over(run, "cut", 7);
+    const Library library = library_of(drawn_images());
+    on_ranks({"a", "b"}, [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); });
+    EXPECT_TRUE(defers("cut"));
+    expect_same_bits("cut", "whole");
+  }
 };
 
 /// Of a network of convolutions: large layers would gather rows over slow links, and round otherwise.
@@ -215,12 +224,7 @@ TEST_F(RunOnSlowLinks, AccumulatedStepsThatWereStoppedGoOnWithTheSameBits) {
   RunSpec run = spec_over(1e6, "lenet5");
   run.batch = 16;
   run.accumulate = 3;
-  train_over(run, "whole");
-  train_over(run, "cut", 7);
-  const Library library = library_of(drawn_images());
-  on_ranks({"a", "b"}, [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); });
-  EXPECT_TRUE(defers("cut"));
-  expect_same_bits("cut", "whole");
+  expect_going_on_with_the_same_bits(run);
 }
 
 /// What clips by the norm of all gradients, or scales the loss, waits for all of them.
@@ -233,17 +237,12 @@ TEST_F(RunOnSlowLinks, AccumulatedStepsThatReadAllGradientsAtOnceDeferNothing) {
   run.clip.norm = 0;
   run.loss_scaling.mode = "dynamic";
   train_over(run, "scaled");
+  EXPECT_FALSE(defers("clipped"));
   EXPECT_FALSE(defers("scaled"));
 }
 
 TEST_F(RunOnSlowLinks, ARunThatWasStoppedGoesOnWithTheSameBits) {
-  const RunSpec run = spec_over(1e6, "lenet5");
-  train_over(run, "whole");
-  train_over(run, "cut", 7);
-  const Library library = library_of(drawn_images());
-  on_ranks({"a", "b"}, [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); });
-  EXPECT_TRUE(defers("cut"));
-  expect_same_bits("cut", "whole");
+  expect_going_on_with_the_same_bits(spec_over(1e6, "lenet5"));
 }
 
 TEST_F(RunOnSlowLinks, ARunGoesOnBySameLinksAsItBeganOnTheSameHosts) {

@@ -1,7 +1,6 @@
 #include "weft/comm/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -11,28 +10,14 @@
 #include "weft/comm/measure_links.h"
 #include "weft/comm/native_all_reduce.h"
 #include "weft/comm/sum.h"
+#include "weft/comm/timed.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kRounds = 5;
-
-double seconds_of(const std::function<void()>& work) {
-  const Clock::time_point begin = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// The least of some rounds: others may be using the machine.
-double least_seconds(int rounds, const std::function<void()>& work) {
-  double least = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < rounds; ++round) least = std::min(least, seconds_of(work));
-  return least;
-}
 
 /// All ranks at once, as in a step: each reads two arrays that are larger than caches and writes both.
 double measure_shared_memory(Communicator& communicator, int ranks_on_host) {

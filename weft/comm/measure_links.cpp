@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <functional>
 #include <utility>
 
 #include "weft/comm/exchange.h"
 #include "weft/comm/grouping.h"
 #include "weft/comm/tags.h"
+#include "weft/comm/timed.h"
 
 namespace weft::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using HostPairs = std::vector<std::pair<int, int>>;
 
 constexpr double kPairsSeconds = 3, kUplinksSeconds = 2;            // for all pairs, for all groups
@@ -25,17 +23,6 @@ constexpr int kUplinkRounds = 3;
 constexpr double kUplinkFactor = 1.5;  // by which it has to be less than what the group's hosts can send
 
 const Purpose kPurpose{"measure a link", {}, {}};
-
-/// The least of some rounds: others may be using the machine.
-double least_seconds(int rounds, const std::function<void()>& work) {
-  double least = kUnlimited;
-  for (int round = 0; round < rounds; ++round) {
-    const Clock::time_point begin = Clock::now();
-    work();
-    least = std::min(least, std::chrono::duration<double>(Clock::now() - begin).count());
-  }
-  return least;
-}
 
 /// How long a link is measured.
 struct Effort {
@@ -75,7 +62,7 @@ class End {
     const auto run = [&] { there_and_back(buffer); };
     for (bool goes_on = true; goes_on;) {
       buffer.resize(static_cast<size_t>(bytes));
-      seconds = least_seconds(1, run);
+      seconds = seconds_of(run);
       double next = 0;
       if (seconds < effort.large_seconds / 2 && bytes < kLargestBytes)
         next = std::min(kLargestBytes, bytes * std::clamp(effort.large_seconds / std::max(seconds, 1e-9), 1.5, 8.0));
@@ -177,7 +164,7 @@ class Prober {
         for (const auto& [a, b] : flows) {
           if (own_ != a && own_ != b) continue;
           const End end(communicator_, rank_of(own_ == a ? b : a), (own_ == a) == forth);
-          seconds = least_seconds(1, [&] { end.there_and_back(buffer); });
+          seconds = seconds_of([&] { end.there_and_back(buffer); });
         }
         all_reduce_max(communicator_, std::span(&seconds, 1), "measured uplinks");
         least = std::min(least, seconds);
