@@ -185,6 +185,25 @@ TEST_P(Broadcast, RunBackwardsSumsAtTheRoot) {
     expect_sums_at_root(group(), last(), DType::f32, {777, 20'000}, true, {.algorithm = algorithm});
 }
 
+TEST(Broadcast, OfLittleMoreThanFitsInAPartIsPredictedToTakeLittleMore) {
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce, CollectiveKind::all_reduce})
+    run_ranks({"a", "b"}, [&](Communicator& ranks) {
+      CollectivesOptions options;
+      options.costs.between_hosts = {.latency_seconds = 1e-4, .bytes_per_second = 1e8, .message_seconds = 1e-6};
+      Collectives collectives(ranks, options);
+      const auto report = [&](int64_t elements) {
+        return collectives.report(collectives.prepare({"x", DType::f32, Reduction::sum, {elements}, kind}));
+      };
+      int64_t one_part = 1, two_parts = 1 << 20;
+      ASSERT_GT(report(two_parts).parts, 1);
+      while (two_parts - one_part > 1) {
+        const int64_t between = (one_part + two_parts) / 2;
+        (report(between).parts > 1 ? two_parts : one_part) = between;
+      }
+      EXPECT_LT(report(two_parts).predicted_seconds, 1.2 * report(one_part).predicted_seconds) << name_of(kind);
+    });
+}
+
 TEST(Broadcast, FromARankThatDoesNotExistIsAnError) {
   LocalGroup group({"a", "a"});
   const auto errors = errors_of_ranks(group, [](Communicator& ranks) {

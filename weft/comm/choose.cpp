@@ -38,8 +38,7 @@ struct Question {
 
 struct Candidate {
   Choice choice;
-  double link_seconds = 0;    // for which it keeps the link of the busiest member
-  double queued_seconds = 0;  // behind other tensors
+  double link_seconds = 0;  // for which it keeps the link of the busiest member
 };
 
 std::vector<int64_t> chunks_of(const Question& question, Algorithm algorithm, int64_t element_bytes) {
@@ -62,46 +61,56 @@ double margin_of(const Choice& best, const Choice& other) {
   return best.order.empty() && !other.order.empty() ? 1 / kNearEnough : 1;
 }
 
+std::vector<Schedule> schedules_of(const Question& question, const Choice& choice) {
+  std::vector<Schedule> schedules;
+  for (int place = 0; place < question.size; ++place)
+    schedules.push_back(question.make(choice.algorithm, place, choice.chunk, choice.order));
+  return schedules;
+}
+
 Choice choose(const Question& question, int64_t element_bytes, const Links& links, double summed_bytes_per_second,
               std::optional<Algorithm> only, int64_t count, double queue_seconds = 0) {
   std::vector<Algorithm> algorithms = question.algorithms;
   if (only && std::find(algorithms.begin(), algorithms.end(), *only) != algorithms.end()) algorithms.assign(1, *only);
   std::vector<std::vector<int>> orders{{}};
   if (question.may_reorder) orders = orders_of(links, question.size, question.root);
+  const auto seconds_of = [&](const std::vector<Schedule>& schedules, const Links& costs, double link_seconds) {
+    return simulate(schedules, costs, summed_bytes_per_second / static_cast<double>(sizeof(float)), element_bytes) +
+           static_cast<double>(count - 1) * link_seconds;
+  };
   std::vector<Candidate> candidates;
   double least_link_seconds = std::numeric_limits<double>::infinity(), least_seconds = least_link_seconds;
   for (const std::vector<int>& order : orders) {
-    const Links ordered = links.reordered(order),
-                queued = ordered.delayed(queue_seconds > 0 ? queue_seconds : kWaitSeconds);
+    const Links ordered = links.reordered(order);
     for (const Algorithm algorithm : algorithms) {
       if (algorithm == Algorithm::hierarchical && !has_groups_in_turn(ordered, question.size)) continue;
       for (const int64_t chunk : chunks_of(question, algorithm, element_bytes)) {
-        std::vector<Schedule> schedules;
-        for (int place = 0; place < question.size; ++place)
-          schedules.push_back(question.make(algorithm, place, chunk, order));
-        const double link_seconds = busiest_seconds(schedules, ordered, element_bytes);
-        const auto seconds_over = [&](const Links& costs) {
-          return simulate(schedules, costs, summed_bytes_per_second / static_cast<double>(sizeof(float)),
-                          element_bytes) +
-                 static_cast<double>(count - 1) * link_seconds;
-        };
-        candidates.push_back({.choice = {algorithm, chunk, seconds_over(ordered), order},
-                              .link_seconds = link_seconds,
-                              .queued_seconds = seconds_over(queued)});
-        least_link_seconds = std::min(least_link_seconds, link_seconds);
-        least_seconds = std::min(least_seconds, candidates.back().choice.seconds);
+        Candidate candidate{.choice = {algorithm, chunk, 0, order}};
+        const std::vector<Schedule> schedules = schedules_of(question, candidate.choice);
+        candidate.link_seconds = busiest_seconds(schedules, ordered, element_bytes);
+        candidate.choice.seconds = seconds_of(schedules, ordered, candidate.link_seconds);
+        least_link_seconds = std::min(least_link_seconds, candidate.link_seconds);
+        least_seconds = std::min(least_seconds, candidate.choice.seconds);
+        candidates.push_back(std::move(candidate));
       }
     }
   }
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return queue_seconds > 0 ? candidate.link_seconds > kLittleMore * least_link_seconds
+                             : candidate.choice.seconds > kLittleMore * least_seconds;
+  });
+  check(!candidates.empty(), "no algorithm for a collective");
+  if (candidates.size() == 1) return candidates.front().choice;
   const Candidate* best = nullptr;
+  double best_queued_seconds = 0;  // behind other tensors
   for (const Candidate& candidate : candidates) {
-    const bool is_dear = queue_seconds > 0 ? candidate.link_seconds > kLittleMore * least_link_seconds
-                                           : candidate.choice.seconds > kLittleMore * least_seconds;
-    if (is_dear) continue;
-    if (best == nullptr || candidate.queued_seconds < margin_of(best->choice, candidate.choice) * best->queued_seconds)
-      best = &candidate;
+    const Links queued =
+        links.reordered(candidate.choice.order).delayed(queue_seconds > 0 ? queue_seconds : kWaitSeconds);
+    const double queued_seconds = seconds_of(schedules_of(question, candidate.choice), queued, candidate.link_seconds);
+    if (best != nullptr && queued_seconds >= margin_of(best->choice, candidate.choice) * best_queued_seconds) continue;
+    best = &candidate;
+    best_queued_seconds = queued_seconds;
   }
-  check(best != nullptr, "no algorithm for a collective");
   return best->choice;
 }
 

@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kSpin{100};  // before a waiting rank sleeps
 constexpr double kSleepSeconds = 0.02;
+constexpr int kLooksPerClock = 8;  // the time is asked less often than messages are looked for
 
 constexpr double kMessageSeconds = 1e-3;    // for which a message may hold the link,
 constexpr double kMessageCostShare = 0.02;  // unless what it costs besides is a larger part of that
@@ -181,7 +182,7 @@ struct Collectives::Impl {
         messages->help();
         messages->rethrow();
       }
-      if (Clock::now() - idle_since < kSpin) {
+      if (looks % kLooksPerClock != 0 || Clock::now() - idle_since < kSpin) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
@@ -218,16 +219,20 @@ struct Collectives::Impl {
 
   int64_t parts_of(DType dtype, int64_t share) const {
     const int64_t most = most_elements(dtype);
-    return (share + most - 1) / most;
+    return std::max<int64_t>(1, (share + most - 1) / most);
+  }
+  /// Parts are of equal sizes, not all but one of the largest.
+  int64_t elements_of_part(DType dtype, int64_t share) const {
+    const int64_t parts = parts_of(dtype, share);
+    return (share + parts - 1) / parts;
   }
 
   /// Of a lane's share, with the link of a host divided among its lanes.
   Choice choose(DType dtype, int64_t elements) const {
-    const int64_t parts = std::max<int64_t>(1, parts_of(dtype, elements)), of_part = (elements + parts - 1) / parts;
     const auto choose = [&](std::optional<Algorithm> only) {
-      return choose_algorithm(static_cast<int>(hosts.size()), of_part, size_of(dtype), links,
-                              options.costs.summed_bytes_per_second, only, parts, options.overlaps ? kSecondsAhead : 0,
-                              /*may_reorder=*/!options.in_tree_order);
+      return choose_algorithm(host_count(), elements_of_part(dtype, elements), size_of(dtype), links,
+                              options.costs.summed_bytes_per_second, only, parts_of(dtype, elements),
+                              options.overlaps ? kSecondsAhead : 0, /*may_reorder=*/!options.in_tree_order);
     };
     if (!options.in_tree_order) {
       const bool is_fixed = options.algorithm == Algorithm::native && may_be_native(dtype);
@@ -275,7 +280,8 @@ struct Collectives::Impl {
     const ReductionSpec& spec = collective.spec();
     const GatherMap* const gather = collective.gather();
     const auto [first, last] = collective.map().share(0, lanes);
-    const int64_t elements = last - first, of_part = std::min(elements, most_elements(spec.dtype));
+    const int64_t elements = last - first, parts = parts_of(spec.dtype, elements),
+                  of_part = elements_of_part(spec.dtype, elements);
     const int count = host_count();
     const double sums = options.costs.summed_bytes_per_second;
     switch (spec.kind) {
@@ -285,11 +291,10 @@ struct Collectives::Impl {
         return choose_reduce_scatter(gather->begins_in_lane(0, lanes), size_of(spec.dtype), links, sums,
                                      options.algorithm);
       case CollectiveKind::broadcast:
-        return choose_broadcast(count, root_host(spec), of_part, size_of(spec.dtype), links, options.algorithm,
-                                parts_of(spec.dtype, elements));
+        return choose_broadcast(count, root_host(spec), of_part, size_of(spec.dtype), links, options.algorithm, parts);
       case CollectiveKind::reduce:
         return choose_reduction(count, root_host(spec), of_part, size_of(spec.dtype), links, sums, options.algorithm,
-                                parts_of(spec.dtype, elements));
+                                parts);
       default:
         return choose(spec.dtype, elements);
     }

@@ -61,6 +61,7 @@ void MessageThread::submit(Job& job) {
     const std::lock_guard lock(mutex_);
     ++under_way_;
     submitted_.push_back(&job);
+    has_submitted_.store(true, std::memory_order_release);
   }
 }
 
@@ -107,9 +108,11 @@ void MessageThread::run(const std::stop_token& stopped) {
 
 /// Whether there were any.
 bool MessageThread::take_submitted() {
+  if (!has_submitted_.load(std::memory_order_acquire)) return false;
   {
     const std::lock_guard lock(mutex_);
     std::swap(submitted_, taken_);
+    has_submitted_.store(false, std::memory_order_relaxed);
   }
   for (Job* const job : taken_) {
     job->runner->begin(job->buffer);

@@ -9,6 +9,7 @@
 // before it submits the next job is not held up by those that have submitted that one.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -67,6 +68,7 @@ class MessageThread {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any bell_;
   std::vector<Job*> submitted_;
+  std::atomic<bool> has_submitted_ = false;  // set with it; read without the mutex, as most looks find none
   size_t reserved_ = 0, under_way_ = 0;
   bool is_awake_ = false;
   std::exception_ptr error_;

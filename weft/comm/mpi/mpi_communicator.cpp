@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -92,12 +93,13 @@ struct MpiCommunicator::Impl {
   std::vector<int> peers_on_host;                  // all ranks of this host by local rank, this one among them
   std::vector<std::shared_ptr<std::byte>> boards;  // of those ranks
 
-  std::mutex mutex;  // of all calls to MPI, and of what follows
-  std::vector<MPI_Request> requests;
-  std::vector<Expected> expected;  // per request
-  std::vector<int> unused_requests, found_requests;
-  std::vector<MPI_Status> found_statuses;
-  Flags is_through;     // per request; read without the mutex
+  std::mutex mutex;                    // of all calls to MPI, and of what follows
+  std::vector<MPI_Request> under_way;  // no others among them: MPI looks at each, every time it is asked
+  std::vector<int> tickets_under_way;  // of these
+  std::vector<Expected> expected;      // per ticket
+  std::vector<int> unused_tickets, places_found;
+  std::vector<MPI_Status> statuses_found;
+  Flags is_through;     // per ticket; read without the mutex
   int64_t through = 0;  // messages so far
 
   std::vector<int> remote_peers;
@@ -119,21 +121,33 @@ struct MpiCommunicator::Impl {
     if (is_given_up) fail(ErrorKind::communication, "this rank has given up its messages after a wait that failed");
   }
 
-  int64_t take_request() {
+  /// Begins a message by begin(MPI_Request*), a call to MPI.
+  template <typename Begin>
+  Ticket add(const Expected& message, const char* what, Begin&& begin) {
     require_not_given_up();
-    if (unused_requests.empty()) {
-      requests.push_back(MPI_REQUEST_NULL);
-      expected.resize(requests.size());
-      found_requests.resize(requests.size());
-      found_statuses.resize(requests.size());
-      is_through.grow(requests.size());
-      unused_requests.push_back(static_cast<int>(requests.size()) - 1);
+    MPI_Request request = MPI_REQUEST_NULL;
+    require(begin(&request), what);
+    if (unused_tickets.empty()) {
+      expected.emplace_back();
+      places_found.emplace_back();
+      statuses_found.emplace_back();
+      is_through.grow(expected.size());
+      unused_tickets.push_back(static_cast<int>(expected.size()) - 1);
     }
-    const int index = unused_requests.back();
-    unused_requests.pop_back();
-    is_through.at(static_cast<size_t>(index)) = false;
-    expected[static_cast<size_t>(index)] = {};
-    return index;
+    const int ticket = unused_tickets.back();
+    unused_tickets.pop_back();
+    is_through.at(static_cast<size_t>(ticket)) = false;
+    expected[static_cast<size_t>(ticket)] = message;
+    under_way.push_back(request);
+    tickets_under_way.push_back(ticket);
+    return {ticket};
+  }
+
+  void remove(size_t place) {
+    under_way[place] = under_way.back();
+    under_way.pop_back();
+    tickets_under_way[place] = tickets_under_way.back();
+    tickets_under_way.pop_back();
   }
 };
 
@@ -262,63 +276,61 @@ const std::vector<Member>& MpiCommunicator::members() const { return impl_->memb
 Ticket MpiCommunicator::send(int peer, int tag, std::span<const std::byte> bytes) {
   weft::check(bytes.size() <= INT_MAX, "a message of more than 2 GB");
   const std::lock_guard lock(impl_->mutex);
-  const int64_t index = impl_->take_request();
-  require(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world,
-                    &impl_->requests[static_cast<size_t>(index)]),
-          "send");
-  return {index};
+  return impl_->add({}, "send", [&](MPI_Request* request) {
+    return MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, impl_->world, request);
+  });
 }
 
 Ticket MpiCommunicator::receive(int peer, int tag, std::span<std::byte> bytes) {
   weft::check(bytes.size() <= INT_MAX, "a message of more than 2 GB");
   const std::lock_guard lock(impl_->mutex);
-  const int64_t index = impl_->take_request();
   const auto count = static_cast<int>(bytes.size());
-  impl_->expected[static_cast<size_t>(index)] = {.peer = peer, .bytes = count, .received = count};
-  require(
-      MPI_Irecv(bytes.data(), count, MPI_BYTE, peer, tag, impl_->world, &impl_->requests[static_cast<size_t>(index)]),
-      "receive");
-  return {index};
+  return impl_->add({.peer = peer, .bytes = count, .received = count}, "receive", [&](MPI_Request* request) {
+    return MPI_Irecv(bytes.data(), count, MPI_BYTE, peer, tag, impl_->world, request);
+  });
 }
 
 Ticket MpiCommunicator::all_reduce(std::span<float> values) {
   weft::check(values.size() <= INT_MAX, "an all-reduce of more than 2^31 numbers");
   const std::lock_guard lock(impl_->mutex);
-  const int64_t index = impl_->take_request();
-  require(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT, MPI_SUM, impl_->sums,
-                         &impl_->requests[static_cast<size_t>(index)]),
-          "reduce");
-  return {index};
+  return impl_->add({}, "reduce", [&](MPI_Request* request) {
+    return MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT, MPI_SUM, impl_->sums,
+                          request);
+  });
 }
 
 int64_t MpiCommunicator::progress() {
   const std::lock_guard lock(impl_->mutex);
   impl_->require_not_given_up();
-  int found = 0;
-  const int code = MPI_Testsome(static_cast<int>(impl_->requests.size()), impl_->requests.data(), &found,
-                                impl_->found_requests.data(), impl_->found_statuses.data());
+  int count = 0;
+  const int code = MPI_Testsome(static_cast<int>(impl_->under_way.size()), impl_->under_way.data(), &count,
+                                impl_->places_found.data(), impl_->statuses_found.data());
   if (code != MPI_ERR_IN_STATUS) require(code, "finish messages");
-  if (found == MPI_UNDEFINED) return impl_->through;  // none is under way
-  for (int i = 0; i < found; ++i) {
-    const auto index = static_cast<size_t>(impl_->found_requests[static_cast<size_t>(i)]);
-    const MPI_Status& status = impl_->found_statuses[static_cast<size_t>(i)];
-    Expected& message = impl_->expected[index];
+  if (count == MPI_UNDEFINED) return impl_->through;  // none is under way
+  for (int i = 0; i < count; ++i) {
+    const auto place = static_cast<size_t>(impl_->places_found[static_cast<size_t>(i)]);
+    const auto ticket = static_cast<size_t>(impl_->tickets_under_way[place]);
+    const MPI_Status& status = impl_->statuses_found[static_cast<size_t>(i)];
+    Expected& message = impl_->expected[ticket];
     int problem = MPI_SUCCESS;
     if (code == MPI_ERR_IN_STATUS) MPI_Error_class(status.MPI_ERROR, &problem);
     // What is too long is an error of MPI's, with the whole size in Open MPI at least; what is too short is none.
     if (problem != MPI_ERR_TRUNCATE || message.peer < 0) require(problem, "finish messages");
     if (message.peer >= 0) MPI_Get_count(&status, MPI_BYTE, &message.received);
     if (problem == MPI_ERR_TRUNCATE) message.received = std::max(message.received, message.bytes + 1);
-    impl_->is_through.at(index) = true;
+    impl_->is_through.at(ticket) = true;
   }
-  return impl_->through += found;
+  // From behind: what takes a place that is free now is none of those to come.
+  std::sort(impl_->places_found.begin(), impl_->places_found.begin() + count, std::greater<>());
+  for (int i = 0; i < count; ++i) impl_->remove(static_cast<size_t>(impl_->places_found[static_cast<size_t>(i)]));
+  return impl_->through += count;
 }
 
 bool MpiCommunicator::is_done(Ticket ticket) {
   impl_->require_not_given_up();
   if (!impl_->is_through.at(static_cast<size_t>(ticket.id))) return false;
   const std::lock_guard lock(impl_->mutex);
-  impl_->unused_requests.push_back(static_cast<int>(ticket.id));
+  impl_->unused_tickets.push_back(static_cast<int>(ticket.id));
   const Expected& message = impl_->expected[static_cast<size_t>(ticket.id)];
   if (message.received != message.bytes) fail_wrong_size(*this, message.peer, message.bytes, message.received);
   return true;
