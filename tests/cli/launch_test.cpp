@@ -109,6 +109,26 @@ TEST(LaunchReports, MpirunIsHeardWhereItSaysWhatNobodyElseDoes) {
   EXPECT_EQ(reports.lost()->rank, 3);  // whom most have missed
 }
 
+TEST(LaunchReports, WhoWasLostIsFoundBehindAnUnfinishedLineAndBeforeAFloodOfThem) {
+  const std::string dashes(74, '-');
+  std::string passed;
+  cli::LaunchReports reports([&](std::string_view line) { passed += std::string(line) + "\n"; });
+  for (int i = 0; i < 1000; ++i) reports.add("[c][[48303,1],2] invalid connection state (2)\n");
+  reports.add("[c][[48303,1],2][" + dashes +
+              "\nmpirun noticed that process rank 3 with PID 31726 on node d exited on signal 9 (Killed).\n" + dashes +
+              "\n");
+  reports.add("the end\n");
+  reports.finish();
+  ASSERT_TRUE(reports.lost());
+  EXPECT_EQ(reports.lost()->rank, 3);
+  EXPECT_EQ(reports.lost()->host, "d");
+  const std::vector<std::string> lines = lines_of(passed);
+  ASSERT_EQ(lines.size(), 6u) << passed;
+  EXPECT_EQ(lines[3], "(the last line 997 times more)");
+  EXPECT_EQ(lines[4], "[c][[48303,1],2][");
+  EXPECT_EQ(lines[5], "the end");
+}
+
 cli::SlurmTraining training() {
   return {.ranks = 4,
           .restarts = 2,

@@ -19,8 +19,14 @@ std::string between(std::string_view text, std::string_view before, std::string_
   return std::string(text.substr(begin + before.size(), end - begin - before.size()));
 }
 
-bool is_dashes(std::string_view line) {
-  return line.size() >= 40 && line.find_first_not_of("-") == std::string_view::npos;
+constexpr size_t kFewestDashes = 70;  // mpirun writes 74
+constexpr int64_t kAlikeInARow = 3;   // lines that are passed on before they are counted
+
+/// Where the dashes begin with which the line ends; its end where these are few.
+size_t dashes_in(std::string_view line) {
+  const size_t last = line.find_last_not_of('-');
+  const size_t begin = last == std::string_view::npos ? 0 : last + 1;
+  return line.size() - begin >= kFewestDashes ? begin : line.size();
 }
 
 /// That a process has failed, which it has said itself.
@@ -84,9 +90,24 @@ void LaunchReports::add(std::string_view text) {
   }
 }
 
+void LaunchReports::pass_on(const std::string& line) {
+  if (line != last_line_) {
+    tell_repeats();
+    last_line_ = line;
+  }
+  if (++alike_ <= kAlikeInARow) pass_on_(line);
+}
+
+void LaunchReports::tell_repeats() {
+  if (alike_ > kAlikeInARow) pass_on_(fmt::format("(the last line {} times more)", alike_ - kAlikeInARow));
+  alike_ = 0;
+}
+
 void LaunchReports::add_line(const std::string& line) {
-  if (is_dashes(line)) {
-    paragraph_.push_back(line);
+  // mpirun's paragraphs may come in the middle of a line of a rank's.
+  if (const size_t dashes = dashes_in(line); dashes < line.size()) {
+    if (dashes > 0) add_line(line.substr(0, dashes));
+    paragraph_.push_back(line.substr(dashes));
     if (paragraph_.size() > 1) end_paragraph();
     return;
   }
@@ -104,20 +125,21 @@ void LaunchReports::add_line(const std::string& line) {
   if (!paragraph_.empty())
     paragraph_.push_back(line);
   else if (!is_about_messages(line))
-    pass_on_(line);
+    pass_on(line);
 }
 
 void LaunchReports::end_paragraph() {
   const std::optional<LostRank> lost = lost_rank_in(paragraph_);
   if (lost && !told_by_launcher_) told_by_launcher_ = lost;
   if (!lost && !says_nothing_new(joined(paragraph_)))
-    for (const std::string& line : paragraph_) pass_on_(line);
+    for (const std::string& line : paragraph_) pass_on(line);
   paragraph_.clear();
 }
 
 void LaunchReports::finish() {
   if (!rest_.empty()) add_line(std::exchange(rest_, {}));
   end_paragraph();
+  tell_repeats();
 }
 
 std::optional<LostRank> LaunchReports::lost() const {

@@ -1,7 +1,8 @@
 // What mpirun and its ranks write on stderr, passed on line by line, less what mpirun adds to what ranks have said
-// already; and which rank was lost, as it tells.
+// already, and with lines that come again and again counted; and which rank was lost, as it tells.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,10 +36,14 @@ class LaunchReports {
  private:
   void add_line(const std::string& line);
   void end_paragraph();
+  void pass_on(const std::string& line);
+  void tell_repeats();
 
   const std::function<void(std::string_view line)> pass_on_;
   std::string rest_;                    // of a line
   std::vector<std::string> paragraph_;  // of mpirun's, with its first dashes, while it is not at its end
+  std::string last_line_;               // that was passed on,
+  int64_t alike_ = 0;                   // and how many times in a row it came
   std::optional<LostRank> told_by_launcher_;
   std::vector<std::pair<LostRank, int>> missed_;  // and by how many
   std::optional<LostRank> cut_off_;               // the host of a rank that hears nobody
