@@ -221,6 +221,15 @@ TEST_F(InMpi, StoppedRankInNativeAllReduce) {
   FAIL() << "a stopped rank took part";
 }
 
+TEST_F(InMpi, StoppedRankAtTheEnd) {
+  MpiSession session;
+  if (session.communicator().rank() == 1) {
+    barrier(session.communicator(), "the end of the program");
+    raise(SIGSTOP);
+  }
+  session.finish();
+}
+
 /// Rank 1 sends, rank 0 receives.
 void exchange_wrong_sizes(int64_t sent, int64_t expected) {
   MpiSession session;
@@ -281,6 +290,14 @@ TEST(Ranks, LoseOneInMpisOwnAllReduceWithinBoundedTimeAndNameIt) {
   EXPECT_NE(outcome.output.find("REPORT [all_reduce] 'fc.weight' at step 2: rank 1 on host"), std::string::npos)
       << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_LT(outcome.seconds, 20);
+}
+
+TEST(Ranks, LoseOneBehindTheLastBarrierAndEndAllTheSame) {
+  const Outcome outcome = mpirun(3, "StoppedRankAtTheEnd");
+  EXPECT_NE(outcome.output.find("its work is done and written, but MPI does not end"), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.output;
   EXPECT_LT(outcome.seconds, 20);
 }
 

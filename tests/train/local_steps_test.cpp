@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "tests/train/ranks_rig.h"
 #include "weft/base/error.h"
@@ -51,6 +53,23 @@ TEST_F(LocalSteps, LossesAreThoseOfAllRanksAndFall) {
   EXPECT_NE(a[0], b[0]) << "each goes its way";
   for (size_t at = 0; at < b.size(); ++at) EXPECT_NEAR(a[at], b[at], 0.3 * b[at] + 0.05) << at;
   EXPECT_LT(a.back(), a.front());
+}
+
+TEST_F(LocalSteps, ARankThatIsLostIsMissedLongBeforeTheNextMean) {
+  const Library library = drawn_library<SlowlyDrawnData>(drawn_images(), 8000, 40);  // eight seconds of training
+  RunSpec run = spec(1'000'000, 1);
+  run.augment.normalise = false;
+  comm::LocalGroup group({"a", "b"});
+  const std::jthread loss([&](const std::stop_token& over) {
+    while (!over.stop_requested() && !std::filesystem::exists(path("run/metrics.jsonl")))
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    group.silence(1);
+  });
+  const auto errors = comm::errors_of_ranks(
+      group, [&](comm::Communicator& ranks) { start_run(library, run, path("run"), {.ranks = &ranks}); });
+  EXPECT_EQ(errors[0].substr(0, 18), "[training] at step") << errors[0];
+  EXPECT_NE(errors[0].find(" of epoch 1: rank 1 on host 'b' has given no sign of life for 5"), std::string::npos)
+      << errors[0];
 }
 
 TEST_F(LocalSteps, ARunThatWasCutGoesOnFromAMean) {

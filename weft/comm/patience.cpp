@@ -57,29 +57,29 @@ std::string name_of(const Purpose& purpose) {
 
 double Patience::seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
-void Patience::require_signs_of_life() {
+void require_signs_of_life(Communicator& communicator, double silence_seconds, const Purpose& purpose) {
   int lost = -1;
-  double longest = limits_.silence_seconds;
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    if (rank == communicator_.rank()) continue;
-    const double silent = communicator_.seconds_silent(rank);
+  double longest = silence_seconds;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    if (rank == communicator.rank()) continue;
+    const double silent = communicator.seconds_silent(rank);
     if (silent > longest) {
       longest = silent;
       lost = rank;
     }
   }
   if (lost < 0) return;
-  const bool is_cut_off = hears_no_other_host(communicator_, longest);
-  communicator_.give_up();
+  const bool is_cut_off = hears_no_other_host(communicator, longest);
+  communicator.give_up();
   if (is_cut_off)
     fail(ErrorKind::communication,
          "{}: no other host has given a sign of life for {:.1f} s: host '{}' is cut off from all others; see its "
          "network, then start again from the last checkpoint with --resume",
-         name_of(purpose_), longest, communicator_.members()[static_cast<size_t>(communicator_.rank())].host);
+         name_of(purpose), longest, communicator.members()[static_cast<size_t>(communicator.rank())].host);
   fail(ErrorKind::communication,
        "{}: {} has given no sign of life for {:.1f} s: it died, was stopped, or its network is cut; look there, then "
        "start again from the last checkpoint with --resume",
-       name_of(purpose_), name_of_rank(communicator_, lost), longest);
+       name_of(purpose), name_of_rank(communicator, lost), longest);
 }
 
 void Patience::check(int awaited) {
@@ -87,7 +87,7 @@ void Patience::check(int awaited) {
   if (std::chrono::duration<double>(now - last_check_).count() < std::min(kCheckSeconds, limits_.silence_seconds / 4))
     return;
   last_check_ = now;
-  require_signs_of_life();
+  require_signs_of_life(communicator_, limits_.silence_seconds, purpose_);
   if (seconds() < limits_.wait_seconds) return;
   communicator_.give_up();
   const std::string who = awaited < 0 ? "the other ranks" : name_of_rank(communicator_, awaited);

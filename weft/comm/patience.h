@@ -28,6 +28,10 @@ std::string name_of_rank(const Communicator& communicator, int rank);
 /// "[all_reduce] 'conv1.weight' at step 12 of epoch 3"
 std::string name_of(const Purpose& purpose);
 
+/// For those who compute for long without waiting for anybody: Error(communication), as a wait gives it, where a rank
+/// of the group is lost; then the communicator has been given up.
+void require_signs_of_life(Communicator& communicator, double silence_seconds, const Purpose& purpose);
+
 /// One wait. Call pause() after each look that found nothing: it spins at first, sleeps later, and throws
 /// Error(communication) where any rank of the group is lost, or `awaited` (-1: nobody in particular) is late; then the
 /// communicator has been given up.
@@ -42,7 +46,6 @@ class Patience {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void require_signs_of_life();
 
   Communicator& communicator_;
   const WaitLimits limits_;

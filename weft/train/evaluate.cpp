@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/patience.h"
 #include "weft/train/step.h"
 #include "weft/train/test_time_views.h"
 
@@ -264,6 +265,8 @@ Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const 
       shards.stop();
       break;
     }
+    if (options.ranks != nullptr)
+      comm::require_signs_of_life(*options.ranks, comm::WaitLimits{}.silence_seconds, {"evaluation", {}, {}});
     shards.add(loader.next(), std::min(options.batch, loader.dataset().size() - step * options.batch));
   }
   const Sums sums = shards.add_up();

@@ -6,9 +6,11 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/patience.h"
 #include "weft/train/course.h"
 #include "weft/train/distributed/consensus.h"
 #include "weft/train/distributed/shared_errors.h"
@@ -155,11 +157,12 @@ class Loop {
   }
 
   /// For what waits of ranks have to say.
-  void tell_position() const {
-    if (in_.collectives == nullptr) return;
-    std::array<char, 64> text{};
-    const auto written = fmt::format_to_n(text.data(), text.size(), "step {} of epoch {}", at_.step + 1, at_.epoch + 1);
-    in_.collectives->set_position({text.data(), std::min(written.size, text.size())});
+  void tell_position() {
+    if (in_.ranks == nullptr) return;
+    const auto written = fmt::format_to_n(position_text_.data(), position_text_.size(), "step {} of epoch {}",
+                                          at_.step + 1, at_.epoch + 1);
+    position_ = {position_text_.data(), std::min(written.size, position_text_.size())};
+    if (in_.collectives != nullptr) in_.collectives->set_position(position_);
   }
 
   /// What came of the batches of one step.
@@ -173,6 +176,9 @@ class Loop {
   };
 
   void run(Executor& executor) {
+    // Several runs may go by before anybody waits for the others.
+    if (in_.ranks != nullptr)
+      comm::require_signs_of_life(*in_.ranks, comm::WaitLimits{}.silence_seconds, {"training", {}, position_});
     consensus_.before_run(executor, step_times_.is_due());
     executor.run();
     consensus_.after_run(executor);
@@ -367,8 +373,10 @@ class Loop {
   Consensus consensus_;
   SharedErrors errors_;
   StepTimes step_times_;
-  Round round_;            // of ranks that train apart
-  bool save_due_ = false;  // since a step that had to wait for the others
+  std::array<char, 64> position_text_{};
+  std::string_view position_;  // of the step, in that text
+  Round round_;                // of ranks that train apart
+  bool save_due_ = false;      // since a step that had to wait for the others
   double seconds_before_ = 0, begin_ = 0;
 };
 

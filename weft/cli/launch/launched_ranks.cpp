@@ -41,14 +41,16 @@ std::unique_ptr<comm::MpiSession> start_session() {
 int run_ranks(comm::MpiSession& session, const std::function<int(comm::MpiSession& session)>& work) {
   comm::Communicator& ranks = session.communicator();
   try {
-    train::take_cores(&ranks);
-    const int code = work(session);
+    int code = 0;
+    try {
+      train::take_cores(&ranks);
+      code = work(session);
+    } catch (const train::SharedError& error) {
+      if (train::is_first(&ranks)) report(error.what());
+      code = error.exit_code();
+    }
     session.finish();
     return code;
-  } catch (const train::SharedError& error) {
-    if (train::is_first(&ranks)) report(error.what());
-    session.finish();
-    return error.exit_code();
   } catch (...) {
     const Error error = train::error_of(std::current_exception());
     // That a rank is lost is found by all others; what else goes wrong is known here alone.

@@ -1,16 +1,25 @@
 #include "weft/comm/mpi/session.h"
 
+#include <fmt/format.h>
 #include <mpi.h>
+#include <sysexits.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/mpi/mpi_communicator.h"
+#include "weft/comm/patience.h"
 
 namespace weft::comm {
 
@@ -30,6 +39,29 @@ void send_without_asking() {
   constexpr int64_t kLimitBytes = (4 << 20) + 4096;  // the largest messages of collectives, and MPI's header
   setenv("OMPI_MCA_btl_tcp_eager_limit", std::to_string(kLimitBytes).c_str(), /*overwrite=*/0);
 }
+
+/// MPI ends with a meeting of all ranks that nobody bounds. Where one was stopped just before it, the others end the
+/// process: all they had to do is done.
+class BoundedEnd {
+ public:
+  explicit BoundedEnd(std::string who)
+      : thread_([who = std::move(who)](const std::stop_token& over) {
+          std::mutex mutex;
+          std::condition_variable_any bell;
+          std::unique_lock lock(mutex);
+          bell.wait_for(lock, over, std::chrono::seconds(10), [] { return false; });
+          if (over.stop_requested()) return;
+          fmt::print(stderr,
+                     "weft: {}: its work is done and written, but MPI does not end: another rank was stopped or lost "
+                     "at the very end; see that no process of the job is left\n",
+                     who);
+          std::fflush(nullptr);
+          _exit(EX_TEMPFAIL);
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
 
 }  // namespace
 
@@ -64,6 +96,7 @@ void MpiSession::finish() {
   barrier(*impl_->communicator, "the end of the program", {.silence_seconds = 5, .wait_seconds = 3600});
   impl_->communicator->close();
   impl_->is_finished = true;
+  const BoundedEnd end(name_of_rank(*impl_->communicator, impl_->communicator->rank()));
   MPI_Finalize();
 }
 
