@@ -51,6 +51,48 @@ TEST(LaunchHosts, SlurmCounts) {
   EXPECT_THROW(cli::parse_slurm_counts("two"), Error);
 }
 
+std::string placed(const std::string& hosts, int most, const cli::RankNeeds& needs) {
+  const cli::PlacedRanks ranks = cli::usable_ranks(cli::parse_hosts(hosts), most, needs);
+  EXPECT_EQ(cli::count_slots(ranks.hosts), ranks.count);
+  return cli::print_hosts(ranks.hosts);
+}
+
+TEST(UsableRanks, VirtualRanksFindAsManyOnEachHost) {
+  const cli::RankNeeds eight{.divided = {64, 8}, .as_many_on_each = true};
+  EXPECT_EQ(placed("a:4,b:4", 8, eight), "a:4,b:4");
+  EXPECT_EQ(placed("a:3,b:4", 7, eight), "b:4");  // a host is left out
+  EXPECT_EQ(placed("a:3,b:3", 6, eight), "a:2,b:2");
+  EXPECT_EQ(placed("a:3,b:4,c:4", 8, eight), "b:4,c:4");
+  EXPECT_EQ(placed("a:2,b:3,c:2,d:3", 10, eight), "a:2,b:2,c:2,d:2");
+  EXPECT_EQ(placed("a:1,b:3,c:2", 6, eight), "b:2,c:2");
+  EXPECT_EQ(placed("a:1,b:1,c:1", 3, eight), "a:1,b:1");
+  EXPECT_EQ(placed("a:8,b:8", 16, eight), "a:8");  // no more than there are virtual ranks
+  EXPECT_EQ(placed("a:1", 1, eight), "a:1");
+}
+
+TEST(UsableRanks, BatchesAreDivided) {
+  EXPECT_EQ(placed("a:3,b:4", 7, {.divided = {4, 8}, .as_many_on_each = true}), "b:4");
+  EXPECT_EQ(placed("a:3,b:4", 7, {.divided = {4, 2}, .as_many_on_each = true}), "a:2");
+  EXPECT_EQ(placed("a:3,b:4", 7, {.divided = {64, 96}}), "a:3,b:1");
+  EXPECT_EQ(placed("a:3,b:4", 6, {.divided = {96}}), "a:3,b:3");
+}
+
+TEST(UsableRanks, WithoutVirtualRanksHostsAreFilled) {
+  EXPECT_EQ(placed("a:3,b:4", 7, {}), "a:3,b:4");
+  EXPECT_EQ(placed("a:3,b:4", 4, {}), "a:3,b:1");
+}
+
+TEST(UsableRanks, ThisHostTakesAnyNumber) {
+  EXPECT_EQ(cli::usable_ranks({}, 7, {.divided = {8}, .as_many_on_each = true}).count, 4);
+  EXPECT_EQ(cli::usable_ranks({}, 7, {.divided = {96}}).count, 6);
+  EXPECT_THAT(cli::usable_ranks({}, 7, {}).hosts, ElementsAre());
+}
+
+TEST(UsableRanks, NoneWhereThereIsNoRoom) {
+  EXPECT_EQ(cli::usable_ranks({}, 0, {}).count, 0);
+  EXPECT_EQ(cli::usable_ranks({}, -1, {.divided = {8}, .as_many_on_each = true}).count, 0);
+}
+
 TEST(LaunchReports, WhoWasLostIsReadFromWhatRanksSay) {
   const std::string line =
       "weft: rank 0 on host 'a': [all_reduce] 'collective 3 (fc.weight)' at step 12 of epoch 3: rank 2 on host 'b' has "

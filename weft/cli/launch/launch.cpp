@@ -56,16 +56,19 @@ std::vector<std::string> resuming_words(const std::vector<std::string>& words, c
   return resuming;
 }
 
-/// The most, of so many that there could be, that divide the batches of the run.
-int usable_ranks(int ranks, const train::RunSpec& spec) {
-  const std::vector<train::Stage> stages = train::stages_of(spec);
-  const auto divides = [&](int count) {
-    if (spec.virtual_ranks > 0 && spec.virtual_ranks % count != 0) return false;
-    return std::all_of(stages.begin(), stages.end(),
-                       [&](const train::Stage& stage) { return stage.batch % count == 0; });
-  };
-  while (ranks > 1 && !divides(ranks)) --ranks;
-  return ranks;
+/// Of a run that has been begun.
+RankNeeds needs_of(const train::RunSpec& spec) {
+  RankNeeds needs{.as_many_on_each = spec.virtual_ranks > 0};
+  for (const train::Stage& stage : train::stages_of(spec)) needs.divided.push_back(stage.batch);
+  if (spec.virtual_ranks > 0) needs.divided.push_back(spec.virtual_ranks);
+  return needs;
+}
+
+/// Of one that has not come so far, as its options tell.
+RankNeeds needs_of(const std::vector<std::string>& words) {
+  const int virtual_ranks = std::atoi(value_of(words, "--virtual-ranks").c_str());
+  if (virtual_ranks < 1) return {};
+  return {.divided = {virtual_ranks}, .as_many_on_each = true};
 }
 
 /// Where ranks may run. Without hosts it is this one, which takes any number.
@@ -156,9 +159,9 @@ int launch_here(const LaunchOptions& options, const std::string& program) {
   const train::InterruptGuard interrupt;
   Room room = room_of(options);
   std::vector<std::string> words = options.words;
-  int ranks = options.ranks;
+  PlacedRanks placed{options.ranks, place_ranks(room.hosts, options.ranks)};
   for (int start = 0;; ++start) {
-    LaunchedJob job{.ranks = ranks, .hosts = place_ranks(room.hosts, ranks), .words = words};
+    LaunchedJob job{.ranks = placed.count, .hosts = placed.hosts, .words = words};
     job.words.insert(job.words.begin(), program);
     const JobEnd end = run_job(job, [&] { return interrupt.requested(); });
     if (interrupt.requested()) return train::kInterruptedExitCode;
@@ -169,20 +172,20 @@ int launch_here(const LaunchOptions& options, const std::string& program) {
       return end.code;
     }
     room.take_away(end, job.hosts);
-    if (room.slots < 1) {
+    RankNeeds needs = needs_of(options.words);
+    std::error_code ignored;
+    if (std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored)) {
+      needs = needs_of(train::RunDirectory::open(run).read_spec());
+      words = resuming_words(options.words, run);
+    }
+    placed = usable_ranks(room.hosts, std::min(placed.count, room.slots), needs);
+    if (placed.count == 0) {
       say(describe(end) + "; nothing is left to go on with");
       return end.code;
     }
-    ranks = std::min(ranks, room.slots);
-    std::error_code ignored;
-    if (std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored)) {
-      ranks = usable_ranks(ranks, train::RunDirectory::open(run).read_spec());
-      words = resuming_words(options.words, run);
-    }
     say(fmt::format("{}; start {} of at most {}, on {} {}{}: `weft {}`", describe(end), start + 2, options.restarts + 1,
-                    ranks, ranks == 1 ? "rank" : "ranks",
-                    room.hosts.empty() ? "" : " of " + print_hosts(place_ranks(room.hosts, ranks)),
-                    fmt::join(words, " ")));
+                    placed.count, placed.count == 1 ? "rank" : "ranks",
+                    placed.hosts.empty() ? "" : " of " + print_hosts(placed.hosts), fmt::join(words, " ")));
   }
 }
 

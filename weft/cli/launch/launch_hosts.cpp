@@ -67,6 +67,19 @@ std::string last_line(const std::string& text) {
                      end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
+/// The first hosts that can take their share where as few as possible share the ranks alike; none where none can.
+std::vector<HostSlots> place_evenly(const std::vector<HostSlots>& hosts, int ranks) {
+  for (int sharing = 1; sharing <= static_cast<int>(hosts.size()); ++sharing) {
+    if (ranks % sharing != 0) continue;
+    const int each = ranks / sharing;
+    std::vector<HostSlots> placed;
+    for (const HostSlots& host : hosts)
+      if (host.slots >= each && static_cast<int>(placed.size()) < sharing) placed.push_back({host.name, each});
+    if (static_cast<int>(placed.size()) == sharing) return placed;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<HostSlots> parse_hosts(const std::string& text) {
@@ -133,6 +146,19 @@ std::vector<HostSlots> place_ranks(const std::vector<HostSlots>& hosts, int rank
   for (size_t host = 0; left > 0 && !placed.empty(); host = (host + 1) % placed.size(), --left) ++placed[host].slots;
   std::erase_if(placed, [](const HostSlots& host) { return host.slots == 0; });
   return placed;
+}
+
+PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs) {
+  const auto divides = [&](int count) {
+    return std::all_of(needs.divided.begin(), needs.divided.end(), [&](int64_t number) { return number % count == 0; });
+  };
+  for (int count = hosts.empty() ? most : std::min(most, count_slots(hosts)); count > 0; --count) {
+    if (!divides(count)) continue;
+    if (hosts.empty()) return {.count = count};
+    PlacedRanks placed{count, needs.as_many_on_each ? place_evenly(hosts, count) : place_ranks(hosts, count)};
+    if (!placed.hosts.empty()) return placed;
+  }
+  return {};
 }
 
 std::string host_of_rank(const std::vector<HostSlots>& placed, int rank) {

@@ -1,6 +1,7 @@
 // The hosts of a launch: how many ranks each may take, which of them a rank is on, which can be reached.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,21 @@ int count_slots(const std::vector<HostSlots>& hosts);
 /// The hosts that so many ranks take, in order, with how many each of them has: their slots, and what does not find one
 /// evenly beside them.
 std::vector<HostSlots> place_ranks(const std::vector<HostSlots>& hosts, int ranks);
+
+/// What a run asks of the number of its ranks, and of their places.
+struct RankNeeds {
+  std::vector<int64_t> divided = {};  // by the number: batches, virtual ranks
+  bool as_many_on_each = false;       // host, as virtual ranks want it
+};
+
+struct PlacedRanks {
+  int count = 0;
+  std::vector<HostSlots> hosts = {};  // exactly as many slots; empty: this host
+};
+
+/// The most ranks that the run can go on with, up to so many, on the fewest hosts, in order. Without hosts this one
+/// takes any number. None where there is no room.
+PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs);
 /// The name of the host that the rank is on; empty where nobody has placed it.
 std::string host_of_rank(const std::vector<HostSlots>& placed, int rank);
 /// "node1:2,node2:1"
