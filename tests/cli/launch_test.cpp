@@ -3,6 +3,7 @@
 
 #include "tests/cli/run_files.h"
 #include "weft/base/error.h"
+#include "weft/base/host_name.h"
 #include "weft/cli/launch/launch_hosts.h"
 #include "weft/cli/launch/launch_reports.h"
 #include "weft/cli/launch/slurm_job.h"
@@ -42,6 +43,13 @@ TEST(LaunchHosts, WhatIsNoneIsNamed) {
       EXPECT_THAT(error.what(), HasSubstr("is no host with a number of ranks; write node1:2,node2:2"));
     }
   }
+}
+
+TEST(LaunchHosts, ThisHostIsKnown) {
+  EXPECT_TRUE(cli::has_ranks_here({}));
+  EXPECT_TRUE(cli::has_ranks_here(cli::parse_hosts("a.elsewhere:2,localhost:2")));
+  EXPECT_TRUE(cli::has_ranks_here({{host_name(), 1}}));
+  EXPECT_FALSE(cli::has_ranks_here(cli::parse_hosts("a.elsewhere:2,b.elsewhere:2")));
 }
 
 TEST(LaunchHosts, SlurmCounts) {
@@ -254,6 +262,36 @@ TEST_F(Launch, HostsThatCannotBeReachedAreNamed) {
   const Outcome outcome =
       Process({"launch", "-n", "2", "--hosts", "good,bad", "--", "train", "demo"}, directory_, -1, {agent}).wait();
   expect_error(outcome, 2, "host 'bad' cannot be reached: no route to bad;");
+}
+
+/// What an mpirun that starts nothing gets, where weft launch is told to stop.
+class StoppedLaunch : public Launch {
+ protected:
+  std::string signal_to_mpirun(const std::string& hosts) {
+    fs::create_directories(path("bin"));
+    fs::remove(path("told"));
+    write_all(path("bin/mpirun"),
+              "#!/bin/bash\ntrap 'echo USR1 > told; exit' USR1\ntrap 'echo TERM > told; exit' TERM\n"
+              "touch started\nwhile :; do sleep 0.02; done\n");
+    fs::permissions(path("bin/mpirun"), fs::perms::owner_all);
+    Process launch({"launch", "-n", "2", "--hosts", hosts, "--", "train", "demo"}, directory_, -1,
+                   {"PATH=" + path("bin").string() + ":/usr/bin:/bin", "OMPI_MCA_plm_rsh_agent=/bin/true"});
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!fs::exists(path("started")) && std::chrono::steady_clock::now() < limit)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    launch.send(SIGTERM);
+    EXPECT_EQ(launch.wait().code, 130);
+    fs::remove(path("started"));
+    return read_all(path("told"));
+  }
+};
+
+TEST_F(StoppedLaunch, RanksOfOtherHostsAreAskedThroughMpirun) {
+  EXPECT_EQ(signal_to_mpirun("a.elsewhere:1,b.elsewhere:1"), "USR1\n");
+}
+
+TEST_F(StoppedLaunch, MpirunIsEndedWhereItHasNotStartedTheRanksOfThisHost) {
+  EXPECT_EQ(signal_to_mpirun("localhost:1,b.elsewhere:1"), "TERM\n");
 }
 
 }  // namespace

@@ -23,6 +23,22 @@ TEST(InterruptGuard, CatchesAndRestores) {
   signal(SIGTERM, SIG_DFL);
 }
 
+TEST(InterruptGuard, ARequestMayComeSeveralTimes) {
+  signal(SIGUSR1, own_handler);
+  own_handler_calls = 0;
+  {
+    const InterruptGuard guard;
+    raise(SIGUSR1);
+    EXPECT_TRUE(guard.requested());
+    raise(SIGUSR1);
+    EXPECT_TRUE(guard.requested());
+  }
+  EXPECT_EQ(own_handler_calls, 0);
+  raise(SIGUSR1);
+  EXPECT_EQ(own_handler_calls, 1);
+  signal(SIGUSR1, SIG_DFL);
+}
+
 TEST(InterruptGuard, NobodyWhoReadsIsNoReasonToEnd) {
   signal(SIGPIPE, own_handler);
   own_handler_calls = 0;

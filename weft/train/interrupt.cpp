@@ -14,11 +14,15 @@ void count_interrupt(int) {
   if (interrupts > 1) _exit(kInterruptedExitCode);
 }
 
-void catch_unless_ignored(int number, struct sigaction& old_action) {
+void note_request(int) {
+  if (interrupts == 0) interrupts = 1;
+}
+
+void catch_unless_ignored(int number, void (*handler)(int), struct sigaction& old_action) {
   sigaction(number, nullptr, &old_action);
   if (old_action.sa_handler == SIG_IGN) return;
   struct sigaction action {};
-  action.sa_handler = count_interrupt;
+  action.sa_handler = handler;
   action.sa_flags = SA_RESTART;  // a write of a checkpoint goes on
   sigemptyset(&action.sa_mask);
   sigaction(number, &action, nullptr);
@@ -28,8 +32,9 @@ void catch_unless_ignored(int number, struct sigaction& old_action) {
 
 InterruptGuard::InterruptGuard() {
   interrupts = 0;
-  catch_unless_ignored(SIGINT, old_interrupt_);
-  catch_unless_ignored(SIGTERM, old_terminate_);
+  catch_unless_ignored(SIGINT, count_interrupt, old_interrupt_);
+  catch_unless_ignored(SIGTERM, count_interrupt, old_terminate_);
+  catch_unless_ignored(SIGUSR1, note_request, old_request_);
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &old_pipe_);
@@ -38,6 +43,7 @@ InterruptGuard::InterruptGuard() {
 InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &old_interrupt_, nullptr);
   sigaction(SIGTERM, &old_terminate_, nullptr);
+  sigaction(SIGUSR1, &old_request_, nullptr);
   sigaction(SIGPIPE, &old_pipe_, nullptr);
 }
 

@@ -169,6 +169,11 @@ std::string host_of_rank(const std::vector<HostSlots>& placed, int rank) {
   return "";
 }
 
+bool has_ranks_here(const std::vector<HostSlots>& placed) {
+  return placed.empty() ||
+         std::any_of(placed.begin(), placed.end(), [](const HostSlots& host) { return is_this_host(host.name); });
+}
+
 std::string print_hosts(const std::vector<HostSlots>& hosts) {
   std::string text;
   for (const HostSlots& host : hosts) text += fmt::format("{}{}:{}", text.empty() ? "" : ",", host.name, host.slots);

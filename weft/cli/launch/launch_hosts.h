@@ -41,6 +41,8 @@ struct PlacedRanks {
 PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs);
 /// The name of the host that the rank is on; empty where nobody has placed it.
 std::string host_of_rank(const std::vector<HostSlots>& placed, int rank);
+/// Whether a rank that was placed so runs on this host, as far as names tell.
+bool has_ranks_here(const std::vector<HostSlots>& placed);
 /// "node1:2,node2:1"
 std::string print_hosts(const std::vector<HostSlots>& hosts);
 /// Without one slot of that host.

@@ -22,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 // mpirun itself ends what is left of a job within one or two seconds of its first loss.
 constexpr std::chrono::seconds kDesertedPatience{5};
 constexpr std::chrono::seconds kLossPatience{3};
-constexpr std::chrono::seconds kOrphanPatience{2};  // after the end of mpirun, for what it has started to end too
+constexpr std::chrono::seconds kRequestInterval{5};  // what mpirun gets before there are ranks it hands to nobody
+constexpr std::chrono::seconds kOrphanPatience{2};   // after the end of mpirun, for what it has started to end too
 
 /// What mpirun has started on this host, looked up now and then: ranks, and what reaches other hosts.
 class Started {
@@ -76,6 +77,32 @@ class Started {
   Clock::time_point ranks_since_ = Clock::now();
 };
 
+/// Hands a job the wish that it stop with a checkpoint.
+class StopRequest {
+ public:
+  explicit StopRequest(const LaunchedJob& job) : has_ranks_here_(has_ranks_here(job.hosts)) {}
+
+  /// At each look once it is wished.
+  void pass_on(const ChildProcess& mpirun, const Started& started) {
+    if (Clock::now() < next_) return;
+    next_ = Clock::time_point::max();
+    if (const pid_t rank = started.any_rank(); rank >= 0) {
+      kill(rank, SIGTERM);
+    } else if (has_ranks_here_) {
+      mpirun.send(SIGTERM);
+    } else {
+      // After SIGTERM mpirun would give the ranks of other hosts one second for their checkpoint. This it hands on
+      // only.
+      mpirun.send(SIGUSR1);
+      next_ = Clock::now() + kRequestInterval;
+    }
+  }
+
+ private:
+  const bool has_ranks_here_;
+  Clock::time_point next_ = Clock::time_point::min();
+};
+
 std::vector<std::string> mpirun_words(const LaunchedJob& job) {
   std::vector<std::string> all = {"mpirun", "--oversubscribe", "-n", std::to_string(job.ranks)};
   if (!job.hosts.empty()) all.insert(all.end(), {"--host", print_hosts(job.hosts)});
@@ -94,7 +121,8 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
   ChildProcess mpirun(mpirun_words(job), ChildProcess::Output::errors_taken);
   LaunchReports reports(write_error_line);
   Started started;
-  bool told = false, is_over = false;
+  StopRequest stop(job);
+  bool is_over = false;
   Clock::time_point lost_since = Clock::now();
   for (int looks = 0; !mpirun.has_ended(); ++looks) {
     reports.add(mpirun.read());
@@ -105,12 +133,7 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
       is_over = is_over || started.is_deserted() || Clock::now() - lost_since > kLossPatience;
       if (is_over) mpirun.send(SIGKILL);
     }
-    if (told || !interrupted()) continue;
-    told = true;
-    if (const pid_t rank = started.any_rank(); rank >= 0)
-      kill(rank, SIGTERM);
-    else
-      mpirun.send(SIGTERM);
+    if (interrupted()) stop.pass_on(mpirun, started);
   }
   started.end();
   reports.add(mpirun.read());
