@@ -221,7 +221,8 @@ struct Collectives::Impl {
     const int64_t most = most_elements(dtype);
     return std::max<int64_t>(1, (share + most - 1) / most);
   }
-  /// Parts are of equal sizes, not all but one of the largest.
+  /// Of one tensor, whose parts are of equal sizes, not all but one of the largest; as for several small ones, which
+  /// fill their parts as far as they do.
   int64_t elements_of_part(DType dtype, int64_t share) const {
     const int64_t parts = parts_of(dtype, share);
     return (share + parts - 1) / parts;

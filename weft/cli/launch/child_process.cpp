@@ -15,6 +15,10 @@
 
 namespace weft::cli {
 
+namespace {
+constexpr std::chrono::seconds kTimeToEnd{5};
+}
+
 ChildProcess::ChildProcess(const std::vector<std::string>& words, Output output) {
   std::vector<std::string> copies = words;
   std::vector<char*> arguments;
@@ -55,9 +59,13 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words, Output output)
 }
 
 ChildProcess::~ChildProcess() {
-  if (!ended_) {
+  if (!has_ended()) {
     send(SIGTERM);
-    waitpid(process_, nullptr, 0);
+    wait(kTimeToEnd);
+    if (!has_ended()) {  // stopped, or deaf to it
+      send(SIGKILL);
+      waitpid(process_, nullptr, 0);
+    }
   }
   if (output_ >= 0) close(output_);
 }

@@ -120,8 +120,9 @@ std::vector<HostSlots> hosts_of_slurm_job() {
   ChildProcess expand({"scontrol", "show", "hostnames", value_of_variable("SLURM_JOB_NODELIST")},
                       ChildProcess::Output::kept);
   const std::string names = expand.wait(kAnswerTime);
-  if (expand.exit_code() != 0)
-    fail(ErrorKind::io, "`scontrol show hostnames` does not tell the nodes of this job: {}", last_line(names));
+  if (!expand.has_ended() || expand.exit_code() != 0)
+    fail(ErrorKind::io, "`scontrol show hostnames` does not tell the nodes of this job: {}; name them with --hosts",
+         expand.has_ended() ? last_line(names) : "it gave no answer");
   std::vector<HostSlots> hosts;
   for (const std::string& name : split(names, '\n')) hosts.push_back({.name = name});
   const std::string tasks = value_of_variable("SLURM_TASKS_PER_NODE");

@@ -20,6 +20,7 @@ std::string between(std::string_view text, std::string_view before, std::string_
 }
 
 constexpr size_t kFewestDashes = 70;  // mpirun writes 74
+constexpr size_t kMostLines = 100;    // of a paragraph; what is longer is none of mpirun's
 constexpr int64_t kAlikeInARow = 3;   // lines that are passed on before they are counted
 
 /// Where the dashes begin with which the line ends; its end where these are few.
@@ -122,6 +123,7 @@ void LaunchReports::add_line(const std::string& line) {
   const std::string cut_off = between(line, ": host '", "' is cut off from all others");
   if (!cut_off.empty() && !cut_off_)
     cut_off_ = LostRank{.rank = -1, .host = cut_off, .reason = "is cut off from all others"};
+  if (paragraph_.size() > kMostLines) end_paragraph();
   if (!paragraph_.empty())
     paragraph_.push_back(line);
   else if (!is_about_messages(line))

@@ -125,15 +125,18 @@ struct MpiCommunicator::Impl {
   template <typename Begin>
   Ticket add(const Expected& message, const char* what, Begin&& begin) {
     require_not_given_up();
-    MPI_Request request = MPI_REQUEST_NULL;
-    require(begin(&request), what);
+    // Nothing can fail between the message's beginning and its ticket: its memory would go while it is under way.
     if (unused_tickets.empty()) {
+      is_through.grow(expected.size() + 1);
       expected.emplace_back();
       places_found.emplace_back();
       statuses_found.emplace_back();
-      is_through.grow(expected.size());
       unused_tickets.push_back(static_cast<int>(expected.size()) - 1);
+      under_way.reserve(expected.capacity());
+      tickets_under_way.reserve(expected.capacity());
     }
+    MPI_Request request = MPI_REQUEST_NULL;
+    require(begin(&request), what);
     const int ticket = unused_tickets.back();
     unused_tickets.pop_back();
     is_through.at(static_cast<size_t>(ticket)) = false;

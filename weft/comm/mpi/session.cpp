@@ -107,6 +107,7 @@ bool MpiSession::claims_report() {
 
 void MpiSession::abort(int exit_code) {
   if (!impl_->is_reporter) std::this_thread::sleep_for(std::chrono::seconds(1));
+  impl_->communicator->give_up();  // no other thread calls MPI any more
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::abort();  // not reached
 }
