@@ -9,6 +9,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/collective.h"
 #include "weft/ops/ops.h"
+#include "weft/passes/node_seconds.h"
 #include "weft/runtime/cpu_backend.h"
 
 namespace weft::cli {
@@ -52,6 +53,9 @@ TEST(CommReport, SaysWhatWasHiddenAndWhatWasWaitedFor) {
   EXPECT_EQ(one.hidden_seconds, 2);
   EXPECT_EQ(one.wait_seconds, 0.25);
   EXPECT_NEAR(one.predicted_seconds, 1.001e-3, 1e-9);
+  const double product = passes::node_seconds(signature_of(compiled.graph, compiled.plan.steps[2].node), 1);
+  EXPECT_DOUBLE_EQ(one.predicted_hidden_seconds, product);
+  EXPECT_NEAR(one.predicted_wait_seconds, 1.001e-3 - product, 1e-9);
   EXPECT_THAT(collectives_table(collectives, 4.75, ranks),
               testing::AllOf(testing::HasSubstr("first.mean"),
                              testing::HasSubstr("1 collectives of 16.4 kB in each step; starting them and waiting for "
@@ -98,6 +102,8 @@ TEST(CommReport, ListsMessagesBesideCollectives) {
   EXPECT_EQ(sent.start_seconds, 0.5);
   EXPECT_EQ(sent.wait_seconds, 0.25);
   EXPECT_EQ(sent.took_seconds, 0.75 + sent.hidden_seconds);
+  EXPECT_NEAR(received.predicted_wait_seconds, 1.001e-3, 1e-9);
+  EXPECT_GT(of("all_reduce").predicted_wait_seconds, 1.001e-3) << "behind the message on the link";
   EXPECT_FALSE(of("all_reduce").is_message());
   EXPECT_THAT(collectives_table(all, 10, ranks),
               testing::AllOf(testing::HasSubstr("to rank 0"), testing::HasSubstr("from rank 0"),

@@ -9,6 +9,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/graph/collective.h"
+#include "weft/passes/node_seconds.h"
 #include "weft/passes/overlap_all_gathers.h"
 #include "weft/passes/overlap_all_reduces.h"
 #include "weft/plan/deferral.h"
@@ -39,28 +40,58 @@ double predicted_seconds(const passes::Ranks& ranks, std::string_view kind, int6
   return passes::predicted_gather_seconds(ranks, kind == kAllGather ? bytes * ranks.count : bytes);
 }
 
+/// A run on the time axis, of nodes that take so long.
+struct Course {
+  std::vector<double> begins;  // per step of the plan
+  double whole = 0;
+
+  Course(const Plan& plan, const std::vector<double>& seconds) : begins(plan.steps.size()) {
+    for (const size_t index : order_of_run(plan)) {
+      begins[index] = whole;
+      whole += seconds[index];
+    }
+  }
+  /// What is deferred is due in the next run.
+  double begin_of(const Plan& plan, size_t index) const {
+    return plan.steps[index].before < 0 ? begins[index] : begins[index] + whole;
+  }
+};
+
+/// Of each step of the plan, without what it exchanges.
+std::vector<double> predicted_computing(const Graph& graph, const Plan& plan) {
+  std::vector<double> seconds;
+  for (const PlannedNode& step : plan.steps) {
+    const bool exchanges = ops_of(graph.node(step.node)) != nullptr;
+    seconds.push_back(exchanges ? 0 : passes::node_seconds(signature_of(graph, step.node), plan.threads));
+  }
+  return seconds;
+}
+
 }  // namespace
 
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
                                                    const passes::Ranks& ranks) {
-  std::vector<double> begins(plan.steps.size());
-  double whole = 0;
-  for (const size_t index : order_of_run(plan)) {
-    begins[index] = whole;
-    whole += profile.seconds[index];
-  }
+  const Course measured(plan, profile.seconds), predicted(plan, predicted_computing(graph, plan));
+  struct UnderWay {
+    size_t place = 0;  // among the collectives
+    double predicted_begin = 0, predicted_end = 0;
+  };
   std::vector<CollectiveProfile> collectives;
-  std::map<std::pair<std::string, int64_t>, size_t> under_way;  // by kind and number
+  std::map<std::pair<std::string, int64_t>, UnderWay> under_way;  // by kind and number
+  double link_is_free = 0;                                        // as predicted
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const Node& node = graph.node(plan.steps[index].node);
     const double seconds = profile.seconds[index];
     const CollectiveOps* const ops = ops_of(node);
     if (ops == nullptr) continue;
     if (is_collective_wait(node)) {
-      CollectiveProfile& ended = collectives[under_way.at({ops->whole, node.attributes.integer("number")})];
-      const double computing = begins[index] - ended.starts_at - ended.start_seconds;
-      ended.hidden_seconds = std::max(0.0, plan.steps[index].before < 0 ? computing : computing + whole);
+      const UnderWay& begun = under_way.at({ops->whole, node.attributes.integer("number")});
+      CollectiveProfile& ended = collectives[begun.place];
+      ended.hidden_seconds = std::max(0.0, measured.begin_of(plan, index) - ended.starts_at - ended.start_seconds);
       ended.wait_seconds = seconds;
+      const double due = predicted.begin_of(plan, index);
+      ended.predicted_hidden_seconds = std::max(0.0, due - begun.predicted_begin);
+      ended.predicted_wait_seconds = std::max(0.0, begun.predicted_end - due);
       if (ended.is_message()) ended.took_seconds = ended.start_seconds + ended.hidden_seconds + seconds;
     } else {
       const bool is_half = is_collective_start(node);
@@ -68,7 +99,7 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
           .node = plan.steps[index].node,
           .tensors = is_half ? node.attributes.text("tensors") : graph.node_name(plan.steps[index].node),
           .kind = ops->whole,
-          .starts_at = begins[index]};
+          .starts_at = measured.begins[index]};
       // What is received is no operand.
       for (const ValueId value : node.inputs.empty() ? node.outputs : node.inputs)
         begun.bytes += graph.type(value).bytes();
@@ -79,7 +110,12 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
       }
       begun.predicted_seconds = predicted_seconds(ranks, begun.kind, begun.bytes);
       (is_half ? begun.start_seconds : begun.wait_seconds) = seconds;
-      if (is_half) under_way[{ops->whole, node.attributes.integer("number")}] = collectives.size();
+      const double begin = predicted.begins[index];
+      link_is_free = std::max(link_is_free, begin) + begun.predicted_seconds;
+      if (is_half)
+        under_way[{ops->whole, node.attributes.integer("number")}] = {collectives.size(), begin, link_is_free};
+      else
+        begun.predicted_wait_seconds = link_is_free - begin;
       collectives.push_back(std::move(begun));
     }
   }
@@ -96,14 +132,17 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
                {"predicted", Align::right},
                {"took", Align::right},
                {"starting", Align::right},
+               {"predicted", Align::right},
                {"computing", Align::right},
+               {"predicted", Align::right},
                {"waiting", Align::right}});
   int64_t bytes = 0, sent = 0, received = 0;
   double spent = 0;
   for (const CollectiveProfile& one : collectives) {
     table.add_row({one.tensors, one.algorithm, human_bytes(static_cast<double>(one.bytes)), milliseconds(one.starts_at),
                    milliseconds(one.predicted_seconds), milliseconds(one.took_seconds), milliseconds(one.start_seconds),
-                   milliseconds(one.hidden_seconds), milliseconds(one.wait_seconds)});
+                   milliseconds(one.predicted_hidden_seconds), milliseconds(one.hidden_seconds),
+                   milliseconds(one.predicted_wait_seconds), milliseconds(one.wait_seconds)});
     (one.kind == kReceive ? received : one.kind == kSend ? sent : bytes) += one.bytes;
     spent += one.start_seconds + one.wait_seconds;
   }

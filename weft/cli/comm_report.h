@@ -24,8 +24,10 @@ struct CollectiveProfile {
   double start_seconds = 0;       // that the step spends on beginning it,
   double hidden_seconds = 0;      // on other nodes until it waits, be it in the next step,
   double wait_seconds = 0;        // and on waiting
-  double predicted_seconds = 0;   // from start to end, as the planner assumed,
-  double took_seconds = 0;        // and as it was in the last step; of a message until it had been waited for
+  double took_seconds = 0;        // from start to end in the last step; of a message until it had been waited for
+  // The same as the passes predict it that chose buckets and places (node_seconds.h), each exchange behind the one
+  // before it on the link.
+  double predicted_seconds = 0, predicted_hidden_seconds = 0, predicted_wait_seconds = 0;
 
   bool is_message() const { return peer >= 0; }
 };

@@ -57,7 +57,9 @@ ordered_json collectives_json(const std::vector<CollectiveProfile>& collectives)
                     {"predicted_seconds", one.predicted_seconds},
                     {"took_seconds", one.took_seconds},
                     {"start_seconds", one.start_seconds},
+                    {"predicted_hidden_seconds", one.predicted_hidden_seconds},
                     {"hidden_seconds", one.hidden_seconds},
+                    {"predicted_wait_seconds", one.predicted_wait_seconds},
                     {"wait_seconds", one.wait_seconds}});
   return rows;
 }
