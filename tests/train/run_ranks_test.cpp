@@ -287,6 +287,29 @@ TEST_F(RunOnRanks, ABatchThatCannotBeDividedIsAUsersError) {
   EXPECT_FALSE(std::filesystem::exists(path("run")));
 }
 
+/// The same targets, but other pixels.
+class OtherwiseDrawnData : public DrawnData {
+ public:
+  using DrawnData::DrawnData;
+  void get(const data::SampleKey& key, std::span<uint8_t> sample) const override {
+    DrawnData::get(key, sample);
+    sample[0] ^= 1;
+  }
+};
+
+TEST_F(RunOnRanks, SamplesOfOtherContentOnOneRankAreNamed) {
+  const Library library = library_of(drawn_images()),
+                other = drawn_library<OtherwiseDrawnData>(drawn_images(), kTraining, 64);
+  RunSpec run = spec("lenet5", 1);
+  run.augment.normalise = false;
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
+    return start_run(options.ranks->rank() == 1 ? other : library, run, path("run"), options);
+  });
+  EXPECT_EQ(errors[0].substr(0, 36), "the content of the training data is ") << errors[0];
+  EXPECT_NE(errors[0].find(" on rank 1 on host 'b', but "), std::string::npos) << errors[0];
+  EXPECT_EQ(errors[1], errors[0]);
+}
+
 TEST_F(RunOnRanks, OtherDataOnOneRankAreNamed) {
   const Library library = library_of(drawn_images()), other = library_of(drawn_images(), kTraining - 1);
   const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {

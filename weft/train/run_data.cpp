@@ -7,7 +7,7 @@
 #include "weft/data/check_samples.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
-#include "weft/data/target_checksum.h"
+#include "weft/data/checksums.h"
 
 namespace weft::train {
 

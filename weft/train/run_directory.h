@@ -21,7 +21,7 @@ struct DataDescription {
   data::DatasetInfo info;
   data::ChannelStatistics statistics;  // of images
   int64_t samples = 0;                 // for training; 0: not known
-  std::string target_checksum{};       // see data/target_checksum.h; empty: not known
+  std::string target_checksum{};       // see data/checksums.h; empty: not known
 };
 std::string print_data_description(const DataDescription& description);
 /// Error(data) beginning with `name`.

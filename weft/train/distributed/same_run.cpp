@@ -7,7 +7,7 @@
 #include "weft/base/rng.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
-#include "weft/data/target_checksum.h"
+#include "weft/data/checksums.h"
 #include "weft/runtime/onednn/isa.h"
 #include "weft/train/distributed/shared_state.h"
 #include "weft/train/distributed/together.h"
@@ -33,6 +33,7 @@ void add_data(std::vector<Trait>& traits, const std::string& name, const data::D
   traits.push_back({"the shape of the samples of the " + name + " data", to_string(info.sample_shape), kSameData});
   traits.push_back({"the number of classes of the " + name + " data", std::to_string(info.classes), kSameData});
   traits.push_back({"the targets of the " + name + " data", checksum, kSameData});
+  traits.push_back({"the content of the " + name + " data", data::sample_checksum(dataset), kSameData});
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
-#include "weft/data/target_checksum.h"
+#include "weft/data/checksums.h"
 
 #include <gtest/gtest.h>
 
 namespace weft::data {
 namespace {
 
-std::string checksum_of(std::vector<uint8_t> labels, uint8_t pixel = 0) {
+MemoryDataset dots(std::vector<uint8_t> labels, uint8_t pixel = 0) {
   std::vector<uint8_t> pixels(labels.size(), pixel);
-  return target_checksum(
-      MemoryDataset({.name = "dots", .sample_shape = {1, 1, 1}, .classes = 4}, std::move(pixels), std::move(labels)));
+  return {{.name = "dots", .sample_shape = {1, 1, 1}, .classes = 4}, std::move(pixels), std::move(labels)};
+}
+
+std::string checksum_of(std::vector<uint8_t> labels, uint8_t pixel = 0) {
+  return target_checksum(dots(std::move(labels), pixel));
 }
 
 TEST(TargetChecksum, LooksAtTargetsAlone) {
@@ -22,6 +25,13 @@ TEST(TargetChecksum, LooksAtManySamplesHereAndThere) {
   std::vector<uint8_t> labels(200'000, 1), late = labels;
   std::fill(late.end() - 100, late.end(), 2);
   EXPECT_NE(checksum_of(labels), checksum_of(late));
+}
+
+TEST(SampleChecksum, LooksAtSamplesAndTargets) {
+  const std::string sum = sample_checksum(dots({0, 1, 2, 3}));
+  EXPECT_EQ(sum, sample_checksum(dots({0, 1, 2, 3})));
+  EXPECT_NE(sum, sample_checksum(dots({0, 1, 2, 3}, 7)));
+  EXPECT_NE(sum, sample_checksum(dots({0, 2, 1, 3})));
 }
 
 }  // namespace
