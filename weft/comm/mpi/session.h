@@ -30,8 +30,8 @@ class MpiSession {
   /// "Open MPI v4.1.4"
   std::string version() const;
 
-  /// The ordinary end: waits for all ranks, then leaves MPI. Error(communication) naming a rank that was lost; where one
-  /// is stopped after all had come, says so and ends the process with 75 (EX_TEMPFAIL) after ten seconds.
+  /// The ordinary end: waits for all ranks, then leaves MPI. Error(communication) naming a rank that was lost; where
+  /// one is stopped after all had come, says so and ends the process with 75 (EX_TEMPFAIL) after ten seconds.
   void finish();
 
   /// For errors that several ranks find: true for the first rank of this host that asks.
