@@ -155,6 +155,23 @@ TEST_F(Ranks, TheLossCurveIsThatOfOneProcess) {
   }
 }
 
+TEST_F(Ranks, OneThatIsStartedInAScriptHasTheCoresOfItsHost) {
+  const auto threads = [&](const std::vector<std::string>& prefix) {
+    const Outcome outcome = Process({"bench", "lenet5", "--seconds", "0.01", "--json"}, directory_, -1, prefix).wait();
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out).at("threads").get<int>();
+  };
+  write_all(path("script"), "#!/bin/bash\n\"$@\"\nexit $?\n");
+  fs::permissions(path("script"), fs::perms::owner_all);
+  const std::vector<std::string> bound = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun",
+                                          "-n", "1"};
+  std::vector<std::string> in_script = bound;
+  in_script.push_back("./script");
+  const int all = threads({});
+  EXPECT_EQ(threads(bound), all);
+  EXPECT_EQ(threads(in_script), all);
+}
+
 TEST_F(Ranks, AnInterruptedRunGoesOnWithAnotherNumberOfThem) {
   ASSERT_EQ(weft(tiny_run("whole", {"--epochs", "200", "--set", "checkpoint.every_epochs=10"})).code, 0);
   Process process(tiny_run("cut", {"--epochs", "200", "--set", "checkpoint.every_epochs=10"}), directory_, -1,

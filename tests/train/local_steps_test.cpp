@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -55,13 +56,35 @@ TEST_F(LocalSteps, LossesAreThoseOfAllRanksAndFall) {
   EXPECT_LT(a.back(), a.front());
 }
 
+/// Slow, and counts what is read of it.
+class CountedData : public SlowlyDrawnData {
+ public:
+  CountedData(const data::DatasetInfo& info, int64_t samples, std::atomic<int64_t>& samples_read)
+      : SlowlyDrawnData(info, samples), samples_read_(samples_read) {}
+  void get(const data::SampleKey& key, std::span<uint8_t> sample) const override {
+    SlowlyDrawnData::get(key, sample);
+    ++samples_read_;
+  }
+
+ private:
+  std::atomic<int64_t>& samples_read_;
+};
+
 TEST_F(LocalSteps, ARankThatIsLostIsMissedLongBeforeTheNextMean) {
-  const Library library = drawn_library<SlowlyDrawnData>(drawn_images(), 8000, 40);  // eight seconds of training
+  std::atomic<int64_t> samples_read = 0;
+  Library library = standard_library();
+  library.add_data({.name = "drawn",
+                    .form = "drawn:",
+                    .summary = "",
+                    .open = [&](const data::DataSpec&, data::Split split, const std::string&) {
+                      const int64_t samples = split == data::Split::train ? 12000 : 40;  // twelve seconds of training
+                      return std::make_unique<CountedData>(drawn_images(), samples, samples_read);
+                    }});
   RunSpec run = spec(1'000'000, 1);
   run.augment.normalise = false;
   comm::LocalGroup group({"a", "b"});
   const std::jthread loss([&](const std::stop_token& over) {
-    while (!over.stop_requested() && !std::filesystem::exists(path("run/metrics.jsonl")))
+    while (!over.stop_requested() && samples_read < 2000)  // more than are read ahead of the first step
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     group.silence(1);
   });

@@ -1,12 +1,14 @@
 // Whole runs on several ranks, which here are threads: they are the run of one process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
 #include "tests/train/ranks_rig.h"
 #include "weft/base/files.h"
 #include "weft/comm/measure.h"
+#include "weft/models/builder.h"
 #include "weft/train/distributed/together.h"
 
 namespace weft::train {
@@ -276,6 +278,55 @@ TEST_F(RunOnRanks, NotANumberNamesItsRank) {
   EXPECT_NE(errors[0].find("no checkpoint had been made yet"), std::string::npos) << errors[0];
   for (const std::string& error : errors) EXPECT_EQ(error.substr(0, 40), errors[0].substr(0, 40));
 }
+
+/// Of zeros alone.
+class DataWithAnEmptySample : public DrawnData {
+ public:
+  DataWithAnEmptySample(const data::DatasetInfo& info, int64_t samples, int64_t empty)
+      : DrawnData(info, samples), empty_(empty) {}
+  void get(const data::SampleKey& key, std::span<uint8_t> sample) const override {
+    DrawnData::get(key, sample);
+    if (key.index == empty_) std::fill(sample.begin(), sample.end(), uint8_t{0});
+  }
+
+ private:
+  int64_t empty_;
+};
+
+/// The magnitude of a product that is 0 for a sample of zeros, where its derivative is 0 / 0.
+models::Model build_magnitude(const OpRegistry& registry, const models::ModelInput& input, const models::ModelOptions&,
+                              models::Mode mode) {
+  models::ModelBuilder m(registry, "magnitude", input, mode);
+  const ValueId samples = m.samples();
+  const auto square = [&](ValueId x) { return ops::multiply(m.graph(), x, x); };
+  const ValueId size = ops::reduce_sum(m.graph(), square(samples), {1}, true);
+  const ValueId x = m.linear(samples, "fc", {.width = input.classes});
+  return m.finish(ops::sqrt(m.graph(), ops::multiply(m.graph(), size, square(x))));
+}
+
+/// On two ranks, with another setting; one sample's gradient is not finite, its loss is.
+class GradientOnRanks : public RunOnRanks, public testing::WithParamInterface<const char*> {};
+
+TEST_P(GradientOnRanks, ThatIsNotANumberNamesItsRank) {
+  Library library = drawn_library<DataWithAnEmptySample>(values(), kTraining, kTest, 100);
+  library.add_model({.name = "magnitude", .summary = "of one product", .build = build_magnitude});
+  RunSpec run = spec("magnitude", 2);
+  run.augment.normalise = false;
+  const std::string setting = GetParam();
+  if (setting == "saved each step") run.checkpoint.every_steps = 1;
+  if (setting == "accumulated") run.accumulate = 2;
+  if (setting == "virtual ranks") run.virtual_ranks = 4;
+  if (setting == "bf16") run.precision = "bf16";
+  const std::vector<std::string> errors = errors_on_ranks(
+      {"a", "b"}, [&](const RunOptions& options) { return start_run(library, run, path("run"), options); });
+  EXPECT_NE(errors[0].find("the loss became NaN on all ranks, after a gradient that was not finite on rank "),
+            std::string::npos)
+      << errors[0];
+  EXPECT_EQ(errors[1].substr(0, 90), errors[0].substr(0, 90));
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, GradientOnRanks,
+                         testing::Values("plain", "saved each step", "accumulated", "virtual ranks", "bf16"));
 
 TEST_F(RunOnRanks, ABatchThatCannotBeDividedIsAUsersError) {
   const Library library = library_of(drawn_images());

@@ -33,4 +33,13 @@ void add_stop(Graph& graph) {
   graph.add_output(kStop, ops::all_reduce(graph, wish, "sum", "stop.ranks"));
 }
 
+void add_own_gradient(Graph& graph, const std::vector<ValueId>& gradients) {
+  ValueId last;
+  for (const ValueId gradient : gradients) {
+    if (graph.type(gradient).shape.rank() != 1) continue;
+    if (!last.valid() || graph.value(last).producer.index < graph.value(gradient).producer.index) last = gradient;
+  }
+  if (last.valid()) graph.add_output(kOwnGradient, ops::reduce_sum(graph, last, {}, false, "own_gradient.sum"));
+}
+
 }  // namespace weft::train

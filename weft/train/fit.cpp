@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "weft/base/error.h"
@@ -76,6 +77,7 @@ class Loop {
       stopped = !run_steps() || !finish_epoch();
     }
     at_.train_seconds = elapsed();
+    if (refused_) throw Error(*refused_);
     return {at_, !stopped, step_times_.means()};
   }
 
@@ -192,14 +194,15 @@ class Loop {
 
   void require_patience(const LossScale& loss_scale) const {
     if (loss_scale.skipped_in_a_row() < in_.spec.loss_scaling.patience) return;
-    throw SharedError(ErrorKind::numeric,
-                      fmt::format("the gradients were not finite in {} steps in a row, the last one step {} (epoch {}, "
-                                  "learning rate {:.3g}), "
-                                  "down to a loss scale of {:g}; lower the rate with --set "
-                                  "optimizer.learning_rate=..., rise slowly with --set "
-                                  "schedule.warmup_epochs=1, or compute in a wider type with --precision",
-                                  loss_scale.skipped_in_a_row(), at_.step + 1, at_.epoch + 1, scalars_.learning_rate(),
-                                  loss_scale.scale()));
+    throw SharedError(
+        ErrorKind::numeric,
+        fmt::format("the gradients were not finite in {} steps in a row, the last one step {}{} (epoch {}, "
+                    "learning rate {:.3g}), "
+                    "down to a loss scale of {:g}; lower the rate with --set "
+                    "optimizer.learning_rate=..., rise slowly with --set "
+                    "schedule.warmup_epochs=1, or compute in a wider type with --precision",
+                    loss_scale.skipped_in_a_row(), at_.step + 1, consensus_.where_gradient_not_finite(), at_.epoch + 1,
+                    scalars_.learning_rate(), loss_scale.scale()));
   }
 
   void record(const StepResult& result, const Stage& stage) {
@@ -240,6 +243,7 @@ class Loop {
                       std::isnan(metrics.loss) ? "NaN" : "infinite", consensus_.where_not_finite(), metrics.step + 1,
                       metrics.epoch + 1, metrics.learning_rate));
     }
+    if (refused_) throw Error(*refused_);
     if (is_finite) {
       at_.loss_sum += metrics.loss * static_cast<double>(metrics.batch);
       at_.correct += correct;
@@ -355,7 +359,13 @@ class Loop {
     running_->finish();
     errors_.average();
     at_.train_seconds = elapsed();
-    if (hooks_.save) hooks_.save(at_);
+    try {
+      if (hooks_.save) hooks_.save(at_);
+    } catch (const Error& error) {
+      // One of several ranks writes and sees it; the loss of the next step, on all of them, says whose gradient it was.
+      if (error.kind() != ErrorKind::numeric || in_.ranks == nullptr) throw;
+      refused_ = error;
+    }
     save_clock_.saved();
     save_due_ = false;
   }
@@ -374,9 +384,10 @@ class Loop {
   SharedErrors errors_;
   StepTimes step_times_;
   std::array<char, 64> position_text_{};
-  std::string_view position_;  // of the step, in that text
-  Round round_;                // of ranks that train apart
-  bool save_due_ = false;      // since a step that had to wait for the others
+  std::string_view position_;          // of the step, in that text
+  Round round_;                        // of ranks that train apart
+  bool save_due_ = false;              // since a step that had to wait for the others
+  std::optional<Error> refused_ = {};  // to save a state that is not finite
   double seconds_before_ = 0, begin_ = 0;
 };
 

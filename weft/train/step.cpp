@@ -156,6 +156,7 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
   const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets);
   for (size_t index = 0; index < trained.size(); ++index) trained[index].gradient = gradients[index];
+  if (options.ranks > 1 && !trains_apart(spec)) add_own_gradient(graph, gradients);
   CompressionCosts costs = compression_costs(spec, options);
   costs.ranks.count = ranks;
   std::vector<SlotSpec> slots;

@@ -44,7 +44,7 @@ struct TrainingStepOptions {
 /// it skips. Outputs "loss" (mean over the labels of the batch that count) and, where there are classes, "correct":
 /// rows whose largest logit is the label (as many as there would be if all rows counted), or sequences that are right
 /// as a whole. On one of several ranks the batch is its part, and the outputs and what the step makes of the state are
-/// those of all parts together; kStop and kOwnLoss (data_parallel.h) come with it.
+/// those of all parts together; kStop, kOwnLoss and kOwnGradient (data_parallel.h) come with it.
 TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 

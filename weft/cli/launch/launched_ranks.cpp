@@ -72,6 +72,7 @@ int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work)
   if (session->communicator().size() > 1)
     return run_ranks(*session, [&](comm::MpiSession&) { return work(&session->communicator()); });
   try {
+    train::take_cores(&session->communicator());
     const int code = work(nullptr);
     session->finish();
     return code;

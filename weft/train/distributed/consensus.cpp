@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <vector>
+#include <utility>
 
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
@@ -30,12 +30,13 @@ void Consensus::take(double wishes) {
 }
 
 void Consensus::bind(const Part& batch, const Part& update) {
-  stops_in_ = own_loss_in_ = nullptr;
+  stops_in_ = own_loss_in_ = own_gradient_in_ = nullptr;
   if (ranks_ == nullptr) return;
   for (const Part& part : {batch, update})
     if (part.executor != nullptr && part.executor->has_scalar(kStop) && has_output(*part.graph, kStop))
       stops_in_ = part.executor;
   if (has_output(*batch.graph, kOwnLoss)) own_loss_in_ = batch.executor;
+  if (has_output(*batch.graph, kOwnGradient)) own_gradient_in_ = batch.executor;
 }
 
 void Consensus::before_run(const Executor& executor, bool wants_exchange) {
@@ -47,11 +48,14 @@ void Consensus::before_run(const Executor& executor, bool wants_exchange) {
 
 void Consensus::after_run(const Executor& executor) {
   if (&executor == stops_in_) take(static_cast<double>(executor.scalar_output(kStop)));
-  if (&executor == own_loss_in_) is_finite_ = is_finite_ && std::isfinite(executor.scalar_output(kOwnLoss));
+  const auto is_finite = [&](const char* output) { return std::isfinite(executor.scalar_output(output)); };
+  if (&executor == own_loss_in_) own_.loss = own_.loss && is_finite(kOwnLoss);
+  if (&executor == own_gradient_in_) own_.gradient = own_.gradient && is_finite(kOwnGradient);
 }
 
 bool Consensus::stops() {
-  is_finite_ = begins_step_ = true;
+  own_before_ = std::exchange(own_, {});
+  begins_step_ = true;
   if (ranks_ == nullptr) return requested();
   if (stops_in_ != nullptr) return stops_;
   double wishes = wish(wants_exchange_);
@@ -60,20 +64,35 @@ bool Consensus::stops() {
   return stops_;
 }
 
-std::string Consensus::where_not_finite() {
-  if (ranks_ == nullptr || own_loss_in_ == nullptr) return "";
-  std::vector<double> spoiled(static_cast<size_t>(ranks_->size()));
-  spoiled[static_cast<size_t>(ranks_->rank())] = is_finite_ ? 0 : 1;
-  comm::all_reduce_sum(*ranks_, spoiled, "losses that are not finite");
+std::vector<int> Consensus::ranks_where(bool is_so, const char* what) const {
+  std::vector<double> all(static_cast<size_t>(ranks_->size()));
+  all[static_cast<size_t>(ranks_->rank())] = is_so ? 1 : 0;
+  comm::all_reduce_sum(*ranks_, all, what);
   std::vector<int> found;
-  for (size_t rank = 0; rank < spoiled.size(); ++rank)
-    if (spoiled[rank] > 0) found.push_back(static_cast<int>(rank));
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank] > 0) found.push_back(static_cast<int>(rank));
+  return found;
+}
+
+std::string Consensus::names_of(const std::vector<int>& found) const {
   if (found.empty()) return "";  // each is finite, their sum is not
-  if (found.size() == spoiled.size()) return " on all ranks";
+  if (found.size() == static_cast<size_t>(ranks_->size())) return " on all ranks";
   if (found.size() == 1) return " on " + comm::name_of_rank(*ranks_, found.front());
-  const int last = found.back();
-  found.pop_back();
-  return fmt::format(" on ranks {} and {}", fmt::join(found, ", "), last);
+  return fmt::format(" on ranks {} and {}", fmt::join(found.begin(), found.end() - 1, ", "), found.back());
+}
+
+std::string Consensus::where_not_finite() const {
+  if (ranks_ == nullptr || own_loss_in_ == nullptr) return "";
+  const std::vector<int> losses = ranks_where(!own_.loss, "losses that are not finite");
+  const std::vector<int> before = ranks_where(!own_before_.gradient, "gradients that are not finite");
+  const bool all = losses.size() == static_cast<size_t>(ranks_->size());
+  if (!all || before.empty() || before.size() == losses.size()) return names_of(losses);
+  return fmt::format("{}, after a gradient that was not finite{},", names_of(losses), names_of(before));
+}
+
+std::string Consensus::where_gradient_not_finite() const {
+  if (ranks_ == nullptr || own_gradient_in_ == nullptr) return "";
+  return names_of(ranks_where(!own_.gradient, "gradients that are not finite"));
 }
 
 }  // namespace weft::train

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 #include "weft/base/parallel.h"
@@ -25,6 +26,25 @@ std::vector<int> allowed_cores(pid_t process) {
   for (int core = 0; core < CPU_SETSIZE; ++core)
     if (CPU_ISSET(core, &set)) cores.push_back(core);
   return cores;
+}
+
+/// 0 where the system does not say.
+pid_t parent_of(pid_t process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string key; status >> key; std::getline(status, key))
+    if (pid_t parent = 0; key == "PPid:" && status >> parent) return parent;
+  return 0;
+}
+
+/// Of the nearest ancestor that may use others than this thread: scripts that a launcher starts ranks in are bound with
+/// them. Empty: there is none.
+std::vector<int> cores_of_launcher() {
+  const std::vector<int> own = allowed_cores(0);
+  for (pid_t ancestor = getppid(); ancestor > 0; ancestor = parent_of(ancestor)) {
+    std::vector<int> cores = allowed_cores(ancestor);
+    if (cores != own) return cores;
+  }
+  return {};
 }
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
@@ -72,8 +92,7 @@ void take_cores(comm::Communicator* ranks) {
   const comm::Member& own = members[static_cast<size_t>(ranks->rank())];
   const std::vector<std::string> all =
       comm::all_gather(*ranks, fmt::format("{}", fmt::join(allowed_cores(0), " ")), "cores of the ranks");
-  Placing placing{
-      .cores = {}, .launcher_cores = allowed_cores(getppid()), .bound_by_default = open_mpi_binds_by_default()};
+  Placing placing{.cores = {}, .launcher_cores = cores_of_launcher(), .bound_by_default = open_mpi_binds_by_default()};
   placing.cores.resize(static_cast<size_t>(ranks_of_host(ranks)));
   for (size_t rank = 0; rank < members.size(); ++rank)
     if (members[rank].host_index == own.host_index)

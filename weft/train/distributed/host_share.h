@@ -16,7 +16,7 @@ std::vector<int> cores_of_rank(const std::vector<int>& cores, int local_rank, in
 /// What is known of how a launcher has placed the ranks of one host.
 struct Placing {
   std::vector<std::vector<int>> cores;   // that each of them may use now, by local rank
-  std::vector<int> launcher_cores = {};  // that their launcher may use; empty: not known
+  std::vector<int> launcher_cores = {};  // that their launcher may use; empty: not known, or theirs
   bool bound_by_default = false;         // the launcher binds ranks to cores though nobody has asked for that
 };
 
