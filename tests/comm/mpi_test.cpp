@@ -221,6 +221,14 @@ TEST_F(InMpi, StoppedRankInNativeAllReduce) {
   FAIL() << "a stopped rank took part";
 }
 
+TEST_F(InMpi, StoppedRankInACollectiveOfMpi) {
+  MpiSession session;
+  if (session.communicator().rank() == 1) raise(SIGSTOP);
+  std::vector<float> values(1000);
+  session.run(CollectiveKind::all_reduce, values, /*limit_seconds=*/1);
+  FAIL() << "a stopped rank took part";
+}
+
 TEST_F(InMpi, StoppedRankAtTheEnd) {
   MpiSession session;
   if (session.communicator().rank() == 1) {
@@ -290,6 +298,14 @@ TEST(Ranks, LoseOneInMpisOwnAllReduceWithinBoundedTimeAndNameIt) {
   EXPECT_NE(outcome.output.find("REPORT [all_reduce] 'fc.weight' at step 2: rank 1 on host"), std::string::npos)
       << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_LT(outcome.seconds, 20);
+}
+
+TEST(Ranks, LoseOneInACollectiveOfMpiAndEndAllTheSame) {
+  const Outcome outcome = mpirun(3, "StoppedRankInACollectiveOfMpi");
+  EXPECT_NE(outcome.output.find("a collective of MPI does not end: a rank was stopped"), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.output;
   EXPECT_LT(outcome.seconds, 20);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -23,12 +24,6 @@
 
 namespace weft::comm {
 
-struct MpiSession::Impl {
-  std::unique_ptr<MpiCommunicator> communicator;
-  bool is_finished = false;
-  bool is_reporter = false;
-};
-
 namespace {
 
 /// Open MPI asks the receiver before it sends what is larger than a limit, 64 KB unless told otherwise. On a link that
@@ -40,30 +35,57 @@ void send_without_asking() {
   setenv("OMPI_MCA_btl_tcp_eager_limit", std::to_string(kLimitBytes).c_str(), /*overwrite=*/0);
 }
 
-/// MPI ends with a meeting of all ranks that nobody bounds. Where one was stopped just before it, the others end the
-/// process: all they had to do is done.
-class BoundedEnd {
+/// Ends the process where a call of MPI that nobody else bounds takes too long: a rank was stopped or lost in it, which
+/// the others cannot be told.
+class CallWatch {
  public:
-  explicit BoundedEnd(std::string who)
-      : thread_([who = std::move(who)](const std::stop_token& over) {
-          std::mutex mutex;
-          std::condition_variable_any bell;
-          std::unique_lock lock(mutex);
-          bell.wait_for(lock, over, std::chrono::seconds(10), [] { return false; });
-          if (over.stop_requested()) return;
-          fmt::print(stderr,
-                     "weft: {}: its work is done and written, but MPI does not end: another rank was stopped or lost "
-                     "at the very end; see that no process of the job is left\n",
-                     who);
-          std::fflush(nullptr);
-          _exit(EX_TEMPFAIL);
-        }) {}
+  explicit CallWatch(std::string who)
+      : who_(std::move(who)), thread_([this](const std::stop_token& over) { watch(over); }) {}
+
+  /// Of a call of this thread; costs it two stores. `message` ends what is said, and outlives the call.
+  template <typename Call>
+  void bound(double seconds, const char* message, const Call& call) {
+    message_ = message;
+    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    call();
+    deadline_ = Clock::time_point::max();
+  }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  void watch(const std::stop_token& over) {
+    std::mutex mutex;
+    std::condition_variable_any bell;
+    std::unique_lock lock(mutex);
+    while (!over.stop_requested()) {
+      bell.wait_for(lock, over, std::chrono::milliseconds(250), [] { return false; });
+      if (over.stop_requested() || Clock::now() < deadline_.load()) continue;
+      fmt::print(stderr, "weft: {}: {}\n", who_, message_.load());
+      std::fflush(nullptr);
+      _exit(EX_TEMPFAIL);
+    }
+  }
+
+  const std::string who_;
+  std::atomic<Clock::time_point> deadline_ = Clock::time_point::max();
+  std::atomic<const char*> message_ = "";
   std::jthread thread_;
 };
 
 }  // namespace
+
+struct MpiSession::Impl {
+  std::unique_ptr<MpiCommunicator> communicator;
+  std::unique_ptr<CallWatch> watch = {};
+  bool is_finished = false;
+  bool is_reporter = false;
+
+  CallWatch& watched() {
+    if (!watch) watch = std::make_unique<CallWatch>(name_of_rank(*communicator, communicator->rank()));
+    return *watch;
+  }
+};
 
 MpiSession::MpiSession() : impl_(std::make_unique<Impl>()) {
   send_without_asking();
@@ -81,7 +103,12 @@ MpiSession::~MpiSession() {
 
 Communicator& MpiSession::communicator() { return *impl_->communicator; }
 
-void MpiSession::run(CollectiveKind kind, std::span<float> values) { impl_->communicator->run(kind, values); }
+void MpiSession::run(CollectiveKind kind, std::span<float> values, double limit_seconds) {
+  impl_->watched().bound(limit_seconds,
+                         "a collective of MPI does not end: a rank was stopped, or its network is cut; look which, and "
+                         "measure again",
+                         [&] { impl_->communicator->run(kind, values); });
+}
 
 std::string MpiSession::version() const {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
@@ -96,8 +123,11 @@ void MpiSession::finish() {
   barrier(*impl_->communicator, "the end of the program", {.silence_seconds = 5, .wait_seconds = 3600});
   impl_->communicator->close();
   impl_->is_finished = true;
-  const BoundedEnd end(name_of_rank(*impl_->communicator, impl_->communicator->rank()));
-  MPI_Finalize();
+  // MPI ends with a meeting of all ranks. Where one was stopped just before it, all that the others had to do is done.
+  impl_->watched().bound(10,
+                         "its work is done and written, but MPI does not end: another rank was stopped or lost at the "
+                         "very end; see that no process of the job is left",
+                         [] { MPI_Finalize(); });
 }
 
 bool MpiSession::claims_report() {

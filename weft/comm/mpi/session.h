@@ -24,9 +24,10 @@ class MpiSession {
 
   Communicator& communicator();
 
-  /// MPI's own collective, in place, to be compared with; blocks without a bound. Sums, where it sums; tensors that
-  /// have parts hold as many elements for each rank; the root is rank 0.
-  void run(CollectiveKind kind, std::span<float> values);
+  /// MPI's own collective, in place, to be compared with. Sums, where it sums; tensors that have parts hold as many
+  /// elements for each rank; the root is rank 0. The rank gives no signs of life meanwhile; after
+  /// `limit_seconds` it says that this does not end, and ends the process with 75 (EX_TEMPFAIL).
+  void run(CollectiveKind kind, std::span<float> values, double limit_seconds);
   /// "Open MPI v4.1.4"
   std::string version() const;
 
