@@ -58,7 +58,7 @@ TEST(CommReport, SaysWhatWasHiddenAndWhatWasWaitedFor) {
   EXPECT_NEAR(one.predicted_wait_seconds, 1.001e-3 - product, 1e-9);
   EXPECT_THAT(collectives_table(collectives, 4.75, ranks),
               testing::AllOf(testing::HasSubstr("first.mean"),
-                             testing::HasSubstr("1 collectives of 16.4 kB in each step; starting them and waiting for "
+                             testing::HasSubstr("1 collective of 16.4 kB in each step; starting them and waiting for "
                                                 "them takes 750 ms, 15.8 % of it")));
 }
 
@@ -107,7 +107,7 @@ TEST(CommReport, ListsMessagesBesideCollectives) {
   EXPECT_FALSE(of("all_reduce").is_message());
   EXPECT_THAT(collectives_table(all, 10, ranks),
               testing::AllOf(testing::HasSubstr("to rank 0"), testing::HasSubstr("from rank 0"),
-                             testing::HasSubstr("1 collectives, 2 messages of 32.8 kB in each step")));
+                             testing::HasSubstr("1 collective, 2 messages of 32.8 kB in each step")));
 }
 
 }  // namespace

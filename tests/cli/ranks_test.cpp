@@ -350,6 +350,18 @@ TEST_F(Ranks, OneThatKeepsTheOthersWaitingIsNamedWhereTheyAverageTheirWeights) {
   expect_named_where_it_is_slow({"--set", "averaging.period=4"});
 }
 
+TEST_F(Ranks, WhatAMeanOfTheirWeightsExchangesIsExplained) {
+  write_idx("train", 64, 16);
+  write_idx("test", 64, 16);
+  std::vector<std::string> train = lenet("r", "1");
+  train.insert(train.end(), {"--set", "averaging.period=3"});
+  ASSERT_EQ(weft_on(2, train).code, 0);
+  const Outcome outcome = weft_on(2, {"explain", "r", "--comm", "--steps", "1"});
+  EXPECT_NE(outcome.out.find("Ranks exchange nothing in their steps"), std::string::npos) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("After 3 of them"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("1 collective of "), std::string::npos) << outcome.out;
+}
+
 // As where the link to another host is cut: this host's ranks end, and mpirun waits for the others for ever.
 TEST_F(Ranks, ALaunchEndsWhereMpirunWaitsForNobody) {
   fs::create_directory(path("bin"));

@@ -22,12 +22,15 @@ const CollectiveOps* ops_of(const Node& node) {
   return is_message(node) ? find_ops(node, kMessages) : find_collective(node);
 }
 
-/// "3 collectives, 2 messages"
+/// "3 collectives, 1 message"
 std::string count_text(const std::vector<CollectiveProfile>& all) {
+  const auto counted = [](std::ptrdiff_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
   const auto messages = std::count_if(all.begin(), all.end(), [](const auto& one) { return one.is_message(); });
   const auto others = static_cast<std::ptrdiff_t>(all.size()) - messages;
-  if (messages == 0) return fmt::format("{} collectives", others);
-  return fmt::format("{}{} messages", others > 0 ? fmt::format("{} collectives, ", others) : "", messages);
+  if (messages == 0) return counted(others, "collective");
+  return (others > 0 ? counted(others, "collective") + ", " : "") + counted(messages, "message");
 }
 
 /// `bytes`: of one rank's operands.
@@ -123,7 +126,7 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
 }
 
 std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
-                              const passes::Ranks& ranks) {
+                              const passes::Ranks& ranks, std::string_view step) {
   const auto milliseconds = [](double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); };
   Table table({{"reduced over the ranks, gathered or sent"},
                {"by"},
@@ -149,15 +152,15 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
   bytes += std::max(sent, received);  // links carry both ways at once
   const double computing = step_seconds - spent, links = static_cast<double>(bytes) / ranks.bytes_per_second;
   const std::string bound = links > computing
-                                ? fmt::format("the exchange bounds the step: it takes {} longer than computing does",
-                                              human_duration(links - computing))
-                                : fmt::format("computing bounds the step: the exchange needs {:.0f} % of its time",
+                                ? fmt::format("the exchange bounds the {}: it takes {} longer than computing does",
+                                              step, human_duration(links - computing))
+                                : fmt::format("computing bounds the {}: the exchange needs {:.0f} % of its time", step,
                                               computing > 0 ? 100 * links / computing : 0);
   return fmt::format(
-      "{}\n{} of {} in each step; starting them and waiting for them takes {}, {:.1f} % of it\n"
-      "of {} per step {} are computing; all bytes, one after the other, are predicted to take {}: {}\n",
-      table.text(), count_text(collectives), human_bytes(static_cast<double>(bytes)), human_duration(spent),
-      step_seconds > 0 ? 100 * spent / step_seconds : 0, human_duration(step_seconds), human_duration(computing),
+      "{}\n{} of {} in each {}; starting them and waiting for them takes {}, {:.1f} % of it\n"
+      "of {} per {} {} are computing; all bytes, one after the other, are predicted to take {}: {}\n",
+      table.text(), count_text(collectives), human_bytes(static_cast<double>(bytes)), step, human_duration(spent),
+      step_seconds > 0 ? 100 * spent / step_seconds : 0, human_duration(step_seconds), step, human_duration(computing),
       human_duration(links), bound);
 }
 

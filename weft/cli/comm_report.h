@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/graph/collective.h"
@@ -38,8 +39,8 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
                                                    const passes::Ranks& ranks);
 
 /// One row each, and lines with what the step spent on all of them, and with what bounds it: computing, or what the
-/// links take for all their bytes.
+/// links take for all their bytes. `step` is what it is called.
 std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
-                              const passes::Ranks& ranks);
+                              const passes::Ranks& ranks, std::string_view step = "step");
 
 }  // namespace weft::cli

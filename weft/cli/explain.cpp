@@ -112,6 +112,24 @@ void print_step(const Explained& explained, const ExplainOptions& options, const
              audit_text(run));
 }
 
+void print_exchange(const Explained& explained, const passes::Ranks& ranks) {
+  if (const std::optional<Averaging>& mean = explained.averaging) {
+    const double steps = static_cast<double>(mean->period) * explained.step_seconds;
+    fmt::print(
+        "Ranks exchange nothing in their steps of {}. After {} of them, at most, they go on with the mean of their "
+        "states, {:.1f} % of the time:\n\n{}",
+        human_duration(explained.step_seconds), mean->period, 100 * mean->seconds / (steps + mean->seconds),
+        collectives_table(mean->collectives, mean->seconds, ranks, "mean"));
+    return;
+  }
+  fmt::print("{}", collectives_table(explained.collectives, explained.step_seconds, ranks));
+  if (explained.update == nullptr && explained.batches > 1)
+    fmt::print(
+        "times are those of the last of the step's {} batches, which exchanges the gradients of all; the others "
+        "exchange what is no gradient likewise\n",
+        explained.batches);
+}
+
 int explain_command(const train::Library& library, const ExplainOptions& options, comm::Communicator* ranks) {
   const auto note = note_of(ranks);
   const PlannedOnRanks planned =
@@ -129,13 +147,7 @@ int explain_command(const train::Library& library, const ExplainOptions& options
   if (options.json)
     fmt::print("{}\n", explained_json(explained).dump(2));
   else if (options.comm)
-    fmt::print(
-        "{}{}", collectives_table(explained.collectives, explained.step_seconds, step.ranks()),
-        explained.update == nullptr && explained.batches > 1
-            ? fmt::format("times are those of the last of the step's {} batches, which exchanges the gradients of "
-                          "all; the others exchange what is no gradient likewise\n",
-                          explained.batches)
-            : "");
+    print_exchange(explained, step.ranks());
   else
     print_step(explained, options, step.spec(), train::number_of(ranks));
   return 0;

@@ -64,6 +64,14 @@ ordered_json collectives_json(const std::vector<CollectiveProfile>& collectives)
   return rows;
 }
 
+/// null where there is none.
+ordered_json averaging_json(const std::optional<Averaging>& averaging) {
+  if (!averaging) return nullptr;
+  return {{"period", averaging->period},
+          {"seconds", averaging->seconds},
+          {"collectives", collectives_json(averaging->collectives)}};
+}
+
 }  // namespace
 
 ordered_json memory_json(const Explained& explained) {
@@ -124,6 +132,7 @@ ordered_json explained_json(const Explained& explained) {
           {"nodes", entries_json(explained.nodes, explained.measured)},
           {"kernels", entries_json(sum_by_kernel(explained.nodes))},
           {"collectives", collectives_json(explained.collectives)},
+          {"averaging", averaging_json(explained.averaging)},
           {"memory", memory_json(explained)},
           {"passes", passes}};
 }

@@ -1,5 +1,7 @@
 #include "weft/cli/explained.h"
 
+#include <numeric>
+
 #include "weft/graph/signature_key.h"
 #include "weft/runtime/collective_kernels.h"
 
@@ -24,28 +26,37 @@ Profile of_last_batch(const Explained& explained, const Profile& of_all, Profile
   return of_last;
 }
 
+std::vector<CollectiveProfile> collectives_of(const CompiledStep& step, const Profile& profile, PlannedStep& planned) {
+  std::vector<CollectiveProfile> all = profile_collectives(step.graph, step.plan, profile, planned.ranks());
+  comm::Collectives& collectives = *planned.collectives();
+  for (CollectiveProfile& one : all) {
+    if (one.is_message()) continue;
+    const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
+    one.algorithm = collectives.describe(id);
+    one.took_seconds = collectives.last_seconds(id);
+  }
+  return all;
+}
+
 /// What the step exchanges, and its update where that has a graph of its own.
 std::vector<CollectiveProfile> collectives_of(const Explained& explained, const Profile& profile,
-                                              const Profile& update_profile, const passes::Ranks& ranks,
-                                              comm::Collectives& collectives) {
-  std::vector<CollectiveProfile> all;
-  const auto add = [&](const CompiledStep& step, const Profile& of_step) {
-    for (CollectiveProfile& one : profile_collectives(step.graph, step.plan, of_step, ranks)) {
-      if (!one.is_message()) {
-        const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
-        one.algorithm = collectives.describe(id);
-        one.took_seconds = collectives.last_seconds(id);
-      }
-      all.push_back(std::move(one));
-    }
-  };
-  if (explained.update == nullptr) {
-    add(*explained.compiled, of_last_batch(explained, profile, update_profile));
-    return all;
-  }
-  add(*explained.compiled, profile);
-  add(*explained.update, update_profile);
+                                              const Profile& update_profile, PlannedStep& planned) {
+  if (explained.update == nullptr)
+    return collectives_of(*explained.compiled, of_last_batch(explained, profile, update_profile), planned);
+  std::vector<CollectiveProfile> all = collectives_of(*explained.compiled, profile, planned);
+  for (CollectiveProfile& one : collectives_of(*explained.update, update_profile, planned))
+    all.push_back(std::move(one));
   return all;
+}
+
+Averaging explain_averaging(RunningStep& step, PlannedStep& planned, int64_t times) {
+  std::vector<Profile> profiles(static_cast<size_t>(times));
+  step.average(nullptr);
+  for (Profile& profile : profiles) step.average(&profile);
+  const Profile profile = median_profile(profiles);
+  return {.period = planned.spec().averaging.period,
+          .seconds = std::accumulate(profile.seconds.begin(), profile.seconds.end(), 0.0),
+          .collectives = collectives_of(*planned.compiled_averaging(), profile, planned)};
 }
 
 }  // namespace
@@ -79,8 +90,9 @@ Explained explain_steps(PlannedStep& planned, const train::Library& library, int
     explained.step_seconds += node.seconds;
     explained.floor_seconds += node.floor_seconds;
   }
-  if (comm::Collectives* collectives = planned.collectives())
-    explained.collectives = collectives_of(explained, profile, update_profile, planned.ranks(), *collectives);
+  if (planned.collectives() == nullptr) return explained;
+  explained.collectives = collectives_of(explained, profile, update_profile, planned);
+  if (planned.compiled_averaging() != nullptr) explained.averaging = explain_averaging(step, planned, steps);
   return explained;
 }
 

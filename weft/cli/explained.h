@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@ namespace weft::cli {
 /// By the names of nodes whose kernel was measured beside others: the times, that of the chosen kernel first.
 using Measured = std::map<std::string, std::vector<KernelTime>>;
 
+/// One mean of the ranks' states.
+struct Averaging {
+  int64_t period = 0;  // steps from one to the next, at most
+  double seconds = 0;
+  std::vector<CollectiveProfile> collectives = {};
+};
+
 /// Compiled here and timed on synthetic batches. Keep the plan alive.
 struct Explained {
   const CompiledStep* compiled = nullptr;
@@ -27,6 +35,7 @@ struct Explained {
   std::vector<LiveTensor> at_peak = {};
   Measured measured = {};
   std::vector<CollectiveProfile> collectives = {};  // of one rank of several
+  std::optional<Averaging> averaging = {};          // of ranks that train apart
 };
 
 /// Of the plan alone: no step runs.

@@ -40,23 +40,34 @@ PlannedStep::PlannedStep(const train::Library& library, const StepChoice& choice
           [this](const train::StepShape& shape) {
             return train::update_graph_for(training_, steps_.compiled(shape).graph);
           },
+          backend_, options_, arena_),
+      averaging_(
+          [this](const train::StepShape& shape) {
+            return train::averaging_graph_for(training_, steps_.compiled(shape).graph,
+                                              has_update() ? &update_.compiled(shape).graph : nullptr);
+          },
           backend_, options_, arena_) {
   passes::require_matches(training_.graph, options_.precision);
   compiled_update();
+  compiled_averaging();
   const Plan& unlimited = compiled().plan;
   if (choice_.limit) choice_.limit(steps_, unlimited.total_bytes() - unlimited.arena_bytes);
   compiled();
   train::keep_measured(backend_, note);
 }
 
+int64_t PlannedStep::arena_bytes() const {
+  return std::max({steps_.arena_bytes(), update_.arena_bytes(), averaging_.arena_bytes()});
+}
+
 int64_t PlannedStep::total_bytes() {
   const Plan& plan = compiled().plan;
-  return plan.total_bytes() - plan.arena_bytes + std::max(steps_.arena_bytes(), update_.arena_bytes());
+  return plan.total_bytes() - plan.arena_bytes + arena_bytes();
 }
 
 void PlannedStep::require_memory(const train::Note& note) {
   cli::require_memory(spec().model.name, spec().batch, total_bytes(), choice_.where_too_large);
-  arena_->reserve(std::max(steps_.arena_bytes(), update_.arena_bytes()));
+  arena_->reserve(arena_bytes());
   train::open_offload_file(*arena_, steps_, spec(), note);
 }
 
@@ -85,9 +96,16 @@ RunningStep::RunningStep(PlannedStep& planned)
     : state_(train::initial_state(planned.training_, static_cast<uint64_t>(planned.spec().seed))),
       executor_(planned.steps_.executor(planned.spec().batch)),
       update_(planned.has_update() ? &planned.update_.executor(planned.spec().batch) : nullptr),
+      averaging_(planned.averages() ? &planned.averaging_.executor(planned.spec().batch) : nullptr),
       batch_(planned.compiled().graph, planned.choice_.input.classes),
       step_(executor_, update_, state_, planned.choice_.batches) {
   batch_.bind(executor_);
+}
+
+void RunningStep::average(Profile* profile) {
+  averaging_->bind_state(state_);
+  averaging_->run(profile);
+  executor_.bind_state(state_);
 }
 
 }  // namespace weft::cli

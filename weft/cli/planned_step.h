@@ -47,6 +47,8 @@ class PlannedStep {
   const CompiledStep& compiled() { return steps_.compiled(spec().batch); }
   /// Null where the step is one graph.
   const CompiledStep* compiled_update() { return has_update() ? &update_.compiled(spec().batch) : nullptr; }
+  /// The mean of the ranks' states; null where they do not train apart.
+  const CompiledStep* compiled_averaging() { return averages() ? &averaging_.compiled(spec().batch) : nullptr; }
   /// What the planner was told of the ranks.
   const passes::Ranks& ranks() const { return options_.ranks; }
   comm::Collectives* collectives() const { return runtime_.collectives().get(); }
@@ -59,6 +61,9 @@ class PlannedStep {
  private:
   friend class RunningStep;
   bool has_update() const { return training_.update.has_value() && !choice_.forward; }
+  bool averages() const { return training_.averaging.has_value() && !choice_.forward; }
+  /// Of whichever graph needs most.
+  int64_t arena_bytes() const;
 
   StepChoice choice_;
   const train::RankRuntime& runtime_;
@@ -66,7 +71,7 @@ class PlannedStep {
   const train::TrainingStep training_;
   const CompileOptions options_;
   std::shared_ptr<Arena> arena_;
-  train::StepCache steps_, update_;
+  train::StepCache steps_, update_, averaging_;
 };
 
 /// What `choose` returns, on this rank, planned as on all others. Errors are those of all ranks (train::together).
@@ -86,11 +91,14 @@ class RunningStep {
   /// The graph whose outputs are those of the whole step.
   Executor& last() { return update_ != nullptr && update_->has_scalar(train::kStop) ? *update_ : executor_; }
   void finish() { executor_.finish(); }
+  /// The mean of the ranks' states, of a step that has one.
+  void average(Profile* profile);
 
  private:
   State state_;
   Executor& executor_;
   Executor* update_;
+  Executor* averaging_;
   SyntheticBatch batch_;
   SyntheticStep step_;
 };

@@ -29,7 +29,9 @@ std::vector<double> native_list(const toml::table& file, const std::string& path
          NativeCosts{}.seconds.size());
   for (const toml::node& item : *all) {
     const std::optional<double> value = item.value<double>();
-    if (!value || !(*value > 0)) fail(ErrorKind::data, "'{}': mpi.{} has to be of numbers above 0", path, key);
+    if (!value || !(*value > 0))
+      fail(ErrorKind::data, "'{}': mpi.{} has to be of numbers above 0; `weft cluster probe` writes such a file", path,
+           key);
     seconds.push_back(*value * 1e-6);
   }
   return seconds;
@@ -40,7 +42,9 @@ NativeCosts native_of(const toml::table& file, const std::string& path) {
   if (!file["mpi"]) return costs;
   const std::vector<double> all = native_list(file, path, "all_reduce_us"), own = native_list(file, path, "weft_us");
   if (all.size() != own.size())
-    fail(ErrorKind::data, "'{}': mpi.all_reduce_us and mpi.weft_us have to be of the same sizes, {} and {} are given",
+    fail(ErrorKind::data,
+         "'{}': mpi.all_reduce_us and mpi.weft_us have to be of the same sizes, {} and {} are given; `weft cluster "
+         "probe` writes such a file",
          path, all.size(), own.size());
   std::copy(all.begin(), all.end(), costs.seconds.begin());
   std::copy(own.begin(), own.end(), costs.own_seconds.begin());

@@ -25,10 +25,11 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words, Output output)
   for (std::string& word : copies) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   int failure[2];  // through which the child says why it could not become the program
-  if (pipe2(failure, O_CLOEXEC) != 0) fail(ErrorKind::io, "cannot start '{}': {}", words.front(), strerror(errno));
+  if (pipe2(failure, O_CLOEXEC) != 0)
+    fail(ErrorKind::io, "cannot start '{}': {}; raise `ulimit -n`", words.front(), strerror(errno));
   int written_to[2] = {-1, -1};
   if (output != Output::inherited && pipe2(written_to, O_CLOEXEC) != 0)
-    fail(ErrorKind::io, "cannot start '{}': {}", words.front(), strerror(errno));
+    fail(ErrorKind::io, "cannot start '{}': {}; raise `ulimit -n`", words.front(), strerror(errno));
   output_ = written_to[0];
   if (output_ >= 0) fcntl(output_, F_SETFL, O_NONBLOCK);
   process_ = fork();

@@ -109,7 +109,9 @@ std::vector<int> parse_slurm_counts(const std::string& text) {
                       : part.ends_with(')')
                           ? parse_count(std::string_view(part).substr(open + 2, part.size() - open - 3))
                           : 0;
-    if (count == 0 || times == 0) fail(ErrorKind::usage, "SLURM_TASKS_PER_NODE is '{}': '{}' is no number", text, part);
+    if (count == 0 || times == 0)
+      fail(ErrorKind::usage, "SLURM_TASKS_PER_NODE is '{}': '{}' is no number; name the hosts with --hosts", text,
+           part);
     counts.insert(counts.end(), static_cast<size_t>(times), count);
   }
   return counts;

@@ -29,7 +29,10 @@ void require(int code, const char* what) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
-  fail(ErrorKind::communication, "MPI cannot {}: {}", what, text.data());
+  fail(ErrorKind::communication,
+       "MPI cannot {}: {}; see what mpirun and the other ranks say, then start again from the last checkpoint with "
+       "--resume",
+       what, text.data());
 }
 
 /// What the ranks of a host see of each other before anything else.
