@@ -298,7 +298,7 @@ TEST_F(Ranks, WhatFailsOnOneOfThemNamesItAndEndsAll) {
   EXPECT_FALSE(fs::exists(path("r")));
 }
 
-// Three jobs at once, as each takes its ten seconds: rank 1 is stopped before it runs weft, rank 0 is stopped while it
+// Three jobs at once, as each takes its seconds: rank 1 is stopped before it runs weft, rank 0 is stopped while it
 // waits for rank 1, rank 1 ends without a word.
 TEST_F(Ranks, OneThatKeepsTheOthersFromStartingIsNamed) {
   Process before(with_second("before", "kill -STOP $$"), path("before"), -1, mpirun(1));
@@ -308,18 +308,19 @@ TEST_F(Ranks, OneThatKeepsTheOthersFromStartingIsNamed) {
   const pid_t stopped = wait_for_starting_rank(path("within"), 0);
   ASSERT_GT(stopped, 0);
   kill(stopped, SIGSTOP);
-  const auto expect_named = [](Process& job, int code, const std::string& who, const std::string& why) {
+  const auto expect_named = [](Process& job, int code, const std::string& who, const std::string& why,
+                               const std::string& seconds = "6") {
     const Outcome outcome = job.wait();
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_EQ(count_of(outcome.err, "weft: "), 1) << outcome.err;
     const size_t named = outcome.err.find("weft: the ranks have not found each other: " + who + " on host '");
     ASSERT_NE(named, std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find("' has given no sign of life for 10 s: " + why, named), std::string::npos)
+    EXPECT_NE(outcome.err.find("' has given no sign of life for " + seconds + " s: " + why, named), std::string::npos)
         << outcome.err;
   };
   expect_named(before, 128 + SIGKILL, "rank 1", "its process ");
   expect_named(within, 128 + SIGKILL, "rank 0", "its process " + std::to_string(stopped) + " is stopped");
-  expect_named(ended, 75, "rank 1", "its process has ended");
+  expect_named(ended, 75, "rank 1", "its process has ended", "10");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   for (const cli::RunningProcess& one : cli::running_processes()) {
     std::error_code code;

@@ -5,9 +5,9 @@
 
 #include "weft/base/error.h"
 #include "weft/data/check_samples.h"
+#include "weft/data/checksums.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
-#include "weft/data/checksums.h"
 
 namespace weft::train {
 

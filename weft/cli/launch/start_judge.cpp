@@ -11,12 +11,13 @@ std::optional<AbsentRank> StartJudge::judge(const std::vector<JobRank>& ranks) {
     const auto found =
         std::find_if(ranks.begin(), ranks.end(), [number = rank](const JobRank& one) { return one.rank == number; });
     bad = found == ranks.end() || found->is_stopped ? bad + 1 : 0;
-    if (bad >= looks_) return AbsentRank{.rank = rank, .stopped = found == ranks.end() ? -1 : found->process};
+    if (bad >= patience_.gone)
+      return AbsentRank{.rank = rank, .stopped = found == ranks.end() ? -1 : found->process, .looks = bad};
   }
   const bool is_short = !bad_looks_.empty() && static_cast<int>(bad_looks_.size()) < on_host_;
   short_looks_ = is_short && bad_looks_.size() == before ? short_looks_ + 1 : 0;
-  if (short_looks_ < looks_) return std::nullopt;
-  return AbsentRank{.rank = number_of_missing(), .stopped = -1};
+  if (short_looks_ < patience_.missing) return std::nullopt;
+  return AbsentRank{.rank = number_of_missing(), .stopped = -1, .looks = short_looks_};
 }
 
 int StartJudge::number_of_missing() const {

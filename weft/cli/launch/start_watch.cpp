@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{120};  // thousands of ranks take a minute
 constexpr std::chrono::milliseconds kTurn{500};
-constexpr int kLooks = 20;  // of a turn each, so that a pause of the whole machine accuses nobody
+// Of a turn each, so that a pause of the whole machine accuses nobody.
+constexpr StartPatience kPatience{.gone = 12, .missing = 20};
 // So many ranks of each host have a watcher: some may themselves be stopped. The next one speaks later, as by then the
 // job should be over.
 constexpr int kWatchers = 8;
@@ -36,7 +37,7 @@ constexpr std::chrono::seconds kStagger{2};
 
 /// As waits for ranks say it later (comm/patience.h), which weft launch reads.
 std::string describe(const AbsentRank& absent) {
-  const auto seconds = std::chrono::duration<double>(kTurn * kLooks).count();
+  const auto seconds = std::chrono::duration<double>(kTurn * absent.looks).count();
   const std::string who = absent.rank < 0 ? fmt::format("one of the ranks on host '{}'", host_name())
                                           : fmt::format("rank {} on host '{}'", absent.rank, host_name());
   return fmt::format("the ranks have not found each other: {} has given no sign of life for {:.0f} s: {}", who, seconds,
@@ -53,7 +54,7 @@ std::string describe(const AbsentRank& absent) {
   set_shown_command("weft: watches the ranks start");
   std::this_thread::sleep_for(kTurn + local_rank * kStagger);
   JobRanks job(rank);
-  StartJudge judge(told_ranks_on_host(), told_ranks(), kLooks);
+  StartJudge judge(told_ranks_on_host(), told_ranks(), kPatience);
   for (;; std::this_thread::sleep_for(kTurn)) {
     const std::optional<AbsentRank> absent = judge.judge(job.look());
     if (!absent) continue;
