@@ -8,8 +8,8 @@ Each run is started by `weft launch --restarts 2`, suffers one fault at a random
 and must come to its end: without help where the fault passes, else on the ranks that remain, from a checkpoint no older than
 the interval. What is judged:
 
-  bounded   the ranks went on, or mpirun had ended, within --bound seconds (default 10; 15 where one is stopped before all
-            have found each other), and as many later, in which hosts are asked whether they can be reached, others had started
+  bounded   the ranks went on, or mpirun had ended, within --bound seconds (default 10), and as many later, in which hosts
+            are asked whether they can be reached, others had started
   named     who was lost is said: the rank or its host, or that mpirun was killed
   lost      steps done again, never more than the interval of checkpoints and what a record of steps leaves open
   finished  exit code 0 and the weights of a run without faults: bit for bit where as many ranks went on from a
@@ -332,9 +332,8 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
         result["ranks_after"] = int(match.group(1)) if (match := re.search(r"start 2 of at most 3, on (\d+) rank", text)) \
             else RANKS
         passing = fault in PASSING and not again
-        bound = options.bound * (1.5 if "the ranks have not found each other" in text else 1)
-        result["bounded"] = (result["outcome"] != "hung" and result["seconds"] <= bound and
-                             (not again or again_after <= 2 * bound))
+        result["bounded"] = (result["outcome"] != "hung" and result["seconds"] <= options.bound and
+                             (not again or again_after <= 2 * options.bound))
         result["named"] = True if passing else is_named(fault, scene, struck, text)
         result["lost_ok"] = result.get("lost_steps", 0) <= INTERVAL + RECORD
         _, final = last_checkpoint(run)

@@ -329,6 +329,19 @@ TEST_F(Ranks, OneThatKeepsTheOthersFromStartingIsNamed) {
   }
 }
 
+TEST_F(Ranks, OneThatIsKilledBeforeTheyHaveFoundEachOtherIsNamedAtOnce) {
+  Process job(with_second("killed", "sleep 5"), path("killed"), -1, mpirun(1));
+  const pid_t killed = wait_for_starting_rank(path("killed"), 0);
+  ASSERT_GT(killed, 0);
+  kill(killed, SIGKILL);
+  const Outcome outcome = job.wait();
+  EXPECT_EQ(outcome.code, 128 + SIGKILL) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "weft: "), 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("weft: the ranks have not found each other: rank 0 on host '"), std::string::npos)
+      << outcome.err;
+  EXPECT_NE(outcome.err.find("its process " + std::to_string(killed) + " has ended"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Ranks, ALaunchGoesOnWithoutARankThatIsStoppedWhileTheyStart) {
   std::vector<std::string> arguments = {"launch", "-n", "2", "--restarts", "1", "--"};
   const std::vector<std::string> train = tiny_run("r");

@@ -45,27 +45,62 @@ std::string describe(const AbsentRank& absent) {
                                         : "its process has ended; see what that one said");
 }
 
+/// Launchers do not always say whose death has ended a job; who is killed cannot.
+[[noreturn]] void tell_end_of(pid_t rank) {
+  say(
+      fmt::format("the ranks have not found each other: rank {} on host '{}' has given no sign of life: its process {} "
+                  "has ended; see what it said, or who killed it",
+                  told_rank(), host_name(), rank));
+  _exit(0);
+}
+
+/// The end of a rank, which the system tells by a signal.
+class EndOfRank {
+ public:
+  explicit EndOfRank(pid_t rank) : rank_(rank) {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGRTMIN);
+    sigprocmask(SIG_BLOCK, &signal_, nullptr);
+    prctl(PR_SET_PDEATHSIG, SIGRTMIN);
+  }
+  /// Sleeps, and does not return once the rank has ended.
+  void sleep(std::chrono::milliseconds time) const {
+    const auto until = std::chrono::steady_clock::now() + time;
+    for (auto now = until - time; now < until; now = std::chrono::steady_clock::now()) {
+      if (getppid() != rank_) tell_end_of(rank_);
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+      const timespec rest{.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1'000'000};
+      sigtimedwait(&signal_, nullptr, &rest);
+    }
+  }
+
+ private:
+  const pid_t rank_;
+  sigset_t signal_;
+};
+
 [[noreturn]] void watch(pid_t rank, int local_rank, int found) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != rank) _exit(0);  // it has ended already
+  const EndOfRank end(rank);
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
   prctl(PR_SET_NAME, "weft start");
   set_shown_command("weft: watches the ranks start");
-  std::this_thread::sleep_for(kTurn + local_rank * kStagger);
+  end.sleep(kTurn + local_rank * kStagger);
   JobRanks job(rank);
   StartJudge judge(told_ranks_on_host(), told_ranks(), kPatience);
-  for (;; std::this_thread::sleep_for(kTurn)) {
+  for (;; end.sleep(kTurn)) {
     const std::optional<AbsentRank> absent = judge.judge(job.look());
     if (!absent) continue;
     say(describe(*absent));
     if (absent->stopped > 0) {
+      for (const RunningProcess& one : running_processes())  // its watcher, which would tell its end
+        if (one.parent == absent->stopped && one.process != getpid()) kill(one.process, SIGKILL);
       kill(absent->stopped, SIGKILL);
       std::this_thread::sleep_for(std::chrono::seconds(1));  // in which the launcher sees who was lost
     }
     const char word = '!';
     [[maybe_unused]] const ssize_t written = write(found, &word, 1);
-    for (;;) pause();  // until the rank ends
+    _exit(0);
   }
 }
 
@@ -90,6 +125,7 @@ StartWatch::StartWatch(int exit_code) {
       if (char word = 0; found_ >= 0 && read(found_, &word, 1) == 1) _exit(exit_code);
     }
     std::fflush(stdout);
+    if (watcher_ > 0) kill(watcher_, SIGKILL);  // all is said
     say(
         fmt::format("the ranks have not found each other within {} s: one is gone, or a host cannot be reached by MPI; "
                     "see `mpirun -n 2 --host ... hostname`",
