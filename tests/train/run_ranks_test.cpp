@@ -304,12 +304,31 @@ models::Model build_magnitude(const OpRegistry& registry, const models::ModelInp
   return m.finish(ops::sqrt(m.graph(), ops::multiply(m.graph(), size, square(x))));
 }
 
-/// On two ranks, with another setting; one sample's gradient is not finite, its loss is.
-class GradientOnRanks : public RunOnRanks, public testing::WithParamInterface<const char*> {};
+/// One sample's gradient is not finite, its loss is.
+class GradientOnRanks : public RunOnRanks {
+ protected:
+  static Library spoiled_library(int64_t samples, int64_t empty) {
+    Library library = drawn_library<DataWithAnEmptySample>(values(), samples, kTest, empty);
+    library.add_model({.name = "magnitude", .summary = "of one product", .build = build_magnitude});
+    return library;
+  }
+};
 
-TEST_P(GradientOnRanks, ThatIsNotANumberNamesItsRank) {
-  Library library = drawn_library<DataWithAnEmptySample>(values(), kTraining, kTest, 100);
-  library.add_model({.name = "magnitude", .summary = "of one product", .build = build_magnitude});
+TEST_F(GradientOnRanks, OfTheLastStepNamesItsRankToo) {
+  const Library library = spoiled_library(64, 10);
+  RunSpec run = spec("magnitude", 1);  // of one step
+  run.augment.normalise = false;
+  comm::LocalGroup group({"a", "b"});
+  const std::vector<std::string> errors = comm::errors_of_ranks(
+      group, [&](comm::Communicator& ranks) { start_run(library, run, path("run"), {.ranks = &ranks}); });
+  EXPECT_NE(errors[0].find("no checkpoint of it was made"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("; the gradients were not finite on rank "), std::string::npos) << errors[0];
+}
+
+class GradientOnRanksWith : public GradientOnRanks, public testing::WithParamInterface<const char*> {};
+
+TEST_P(GradientOnRanksWith, ThatIsNotANumberNamesItsRank) {
+  const Library library = spoiled_library(kTraining, 100);
   RunSpec run = spec("magnitude", 2);
   run.augment.normalise = false;
   const std::string setting = GetParam();
@@ -328,7 +347,7 @@ TEST_P(GradientOnRanks, ThatIsNotANumberNamesItsRank) {
   EXPECT_EQ(errors[1].substr(0, 90), errors[0].substr(0, 90));
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, GradientOnRanks,
+INSTANTIATE_TEST_SUITE_P(Settings, GradientOnRanksWith,
                          testing::Values("plain", "saved each step", "accumulated", "virtual ranks", "bf16"));
 
 TEST_F(RunOnRanks, ABatchThatCannotBeDividedIsAUsersError) {

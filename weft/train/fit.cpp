@@ -77,7 +77,10 @@ class Loop {
       stopped = !run_steps() || !finish_epoch();
     }
     at_.train_seconds = elapsed();
-    if (refused_) throw Error(*refused_);
+    const std::string where = consensus_.where_last_gradient_not_finite();
+    if (refused_)
+      throw Error(refused_->kind(),
+                  refused_->what() + (where.empty() ? "" : "; the gradients were not finite" + where));
     return {at_, !stopped, step_times_.means()};
   }
 

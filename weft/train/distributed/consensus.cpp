@@ -95,4 +95,9 @@ std::string Consensus::where_gradient_not_finite() const {
   return names_of(ranks_where(!own_.gradient, "gradients that are not finite"));
 }
 
+std::string Consensus::where_last_gradient_not_finite() const {
+  if (ranks_ == nullptr || own_gradient_in_ == nullptr) return "";
+  return names_of(ranks_where(!own_before_.gradient, "gradients that are not finite"));
+}
+
 }  // namespace weft::train

@@ -40,6 +40,8 @@ class Consensus {
   std::string where_not_finite() const;
   /// After a step whose gradients are not finite: the ranks that those come from, as above.
   std::string where_gradient_not_finite() const;
+  /// The same after stops().
+  std::string where_last_gradient_not_finite() const;
 
  private:
   bool requested() const { return stop_requested_ && stop_requested_(); }
