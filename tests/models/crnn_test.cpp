@@ -40,7 +40,7 @@ TEST_F(Crnn, HasALossOfItsOwn) {
   EXPECT_EQ(model.graph.shape(model.correct), Shape{});
 }
 
-// PyTorch: benchmarks/peer/models.py, sum(p.numel() for p in Crnn((1, 32, 128), 37).parameters())
+// PyTorch: benchmarks/peer/models, sum(p.numel() for p in Crnn((1, 32, 128), 37).parameters())
 TEST_F(Crnn, HasAsManyParametersAsInPyTorch) {
   int64_t count = 0;
   for (const ParameterSpec& parameter : make({1, {1, 32, 128}, 37}).parameters)

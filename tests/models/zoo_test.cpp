@@ -73,7 +73,7 @@ double timm_giga_multiply_adds(const Model& model) {
 }
 
 // results/benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv of timm; its parameters have two decimals, these here are
-// those of benchmarks/peer/models.py, whose training equals weft's (tools/peer_check.py).
+// those of benchmarks/peer/models, whose training equals weft's (tools/peer_check.py).
 TEST(Zoo, ResnetVariantsAreTimms) {
   const ModelOptions c{{"stem", "deep"}}, d{{"stem", "deep"}, {"shortcut", "average_pool"}};
   const ModelOptions blur{{"downsample", "blur"}};
@@ -95,7 +95,7 @@ TEST(Zoo, ResnetVariantsAreTimms) {
   }
 }
 
-// Convolutions and the last layer of benchmarks/peer/models.py, counted by hooks on PyTorch's modules.
+// Convolutions and the last layer of benchmarks/peer/models, counted by hooks on PyTorch's modules.
 TEST(Zoo, LargerMapsCostWhatTheyDoInPyTorch) {
   const OpRegistry registry = ops::make_registry();
   const std::vector<std::pair<ModelOptions, int64_t>> variants{{{{"last_stride", "1"}}, 6208618496},
