@@ -13,11 +13,11 @@
 
 #include "benchmarks/kernel_pairs.h"
 #include "benchmarks/kernel_rows.h"
+#include "weft/base/isa.h"
 #include "weft/base/parallel.h"
 #include "weft/graph/graph.h"
 #include "weft/runtime/element.h"
 #include "weft/runtime/kernel.h"
-#include "weft/runtime/native/isa.h"
 
 namespace {
 
@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   }
   const std::string only = argc > 2 ? argv[2] : "";
   std::vector<char> sweep(96 << 20);
-  fmt::print("{} threads, {}; bytes count every operand once\n", threads, name_of(native::detect_isa()));
+  fmt::print("{} threads, {}; bytes count every operand once\n", threads, name_of(detect_isa()));
   for (const bool cold : {true, false}) {
     fmt::print("-- {} caches\n", cold ? "cold" : "warm");
     measure_memory(threads, cold, sweep);

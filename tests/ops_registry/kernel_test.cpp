@@ -5,7 +5,7 @@
 #include <set>
 
 #include "tests/ops_registry/kernel_cases.h"
-#include "weft/runtime/native/isa.h"
+#include "weft/base/isa.h"
 
 namespace weft::registry_tests {
 namespace {
@@ -197,7 +197,7 @@ std::vector<NodeSignature> weights_in_tiles(const OpDef& op) {
 
 // A kernel that declines everything would pass the loops above unseen.
 TEST_P(FastKernel, EveryCandidateServesSomeExample) {
-  const bool has_all = native::multiplies_bf16() && !std::getenv("ONEDNN_MAX_CPU_ISA");
+  const bool has_all = multiplies_bf16() && !std::getenv("ONEDNN_MAX_CPU_ISA");
   if (!has_all) GTEST_SKIP() << "a processor or a build without AVX512_BF16 may lack a kernel";
   const auto& candidates = backend_with(2).table().candidates(GetParam()->name);
   std::vector<int> served(candidates.size(), 0);

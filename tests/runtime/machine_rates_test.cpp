@@ -52,11 +52,11 @@ TEST(MachineRates, NearerMemoryIsMeasuredAsNoSlower) {
 
 TEST(MultiplyChains, ComputeWhatTheyCount) {
   // Each chain tends to 0.25 / (1 - 0.5); one lane of 12 chains is summed, or four lanes.
-  for (const native::Isa isa : {native::Isa::baseline, native::detect_isa()}) {
+  for (const Isa isa : {Isa::baseline, detect_isa()}) {
     const native::MultiplyChains chains = native::multiply_chains(DType::f32, isa);
     EXPECT_FLOAT_EQ(chains.run(100), chains.unit == "mulps and addps" ? 24 : 6) << chains.unit;
   }
-  const native::MultiplyChains narrow = native::multiply_chains(DType::bf16, native::detect_isa());
+  const native::MultiplyChains narrow = native::multiply_chains(DType::bf16, detect_isa());
   if (!narrow.run) GTEST_SKIP() << "this CPU has no vector instructions for bf16";
   EXPECT_FLOAT_EQ(narrow.run(100), 12 * 2 * 100) << "each lane adds two products of ones per round";
 }

@@ -129,7 +129,7 @@ TEST(NativeBatchNorm, DeclinesOtherLayoutsWithAReason) {
   c.attributes = {{"epsilon", 1e-5}, {"activation", std::string("none")}};
   const BareNode node(c);
   std::string why_not;
-  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);
   EXPECT_THAT(why_not, testing::HasSubstr("another layout"));
 }
 

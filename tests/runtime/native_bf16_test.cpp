@@ -186,7 +186,7 @@ TEST(NativeBf16, DeclinesMixedImages) {
   c.attributes = {{"epsilon", 1e-5}, {"activation", std::string("none")}};
   const BareNode node(c);
   std::string why_not;
-  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);
   EXPECT_NE(why_not.find("images are f32 or bf16"), std::string::npos) << why_not;
 }
 

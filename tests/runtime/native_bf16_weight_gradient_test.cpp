@@ -23,7 +23,7 @@ Case gradient_of_weights(const Convolution& c, const std::string& weights_layout
     return (c.image[static_cast<int>(axis) + 2] + 2 * c.padding[axis] - reach - 1) / c.stride[axis] + 1;
   };
   Case node;
-  node.isas = {native::Isa::avx512};
+  node.isas = {Isa::avx512};
   node.tolerance = 1e-5;
   node.op = "conv2d_backward_weights";
   node.inputs = {f32(c.image, "aBcd16b"), f32({c.image[0], c.outputs, size(0), size(1)}, "aBcd16b")};
@@ -37,7 +37,7 @@ Case gradient_of_weights(const Convolution& c, const std::string& weights_layout
 class NativeBf16WeightGradient : public testing::Test {
  protected:
   void SetUp() override {
-    if (native::detect_isa() != native::Isa::avx512 || native::bf16_loops() == nullptr)
+    if (detect_isa() != Isa::avx512 || native::bf16_loops() == nullptr)
       GTEST_SKIP() << "this CPU has no AVX512_BF16: the kernel declines";
   }
 };
@@ -69,9 +69,8 @@ TEST_F(NativeBf16WeightGradient, AnyNumberOfThreadsGivesTheSameBits) {
   for (const Tensor& input : plain_inputs(c)) laid_out.push_back(input.with_layout(c.inputs[0].layout));
   const BareNode node(c);
   std::string why_not;
-  const auto one = run_kernel(*make_native(node.signature, native::Isa::avx512, 1, why_not), node.signature, laid_out);
-  const auto three =
-      run_kernel(*make_native(node.signature, native::Isa::avx512, 3, why_not), node.signature, laid_out);
+  const auto one = run_kernel(*make_native(node.signature, Isa::avx512, 1, why_not), node.signature, laid_out);
+  const auto three = run_kernel(*make_native(node.signature, Isa::avx512, 3, why_not), node.signature, laid_out);
   EXPECT_EQ(std::memcmp(one[0].data(), three[0].data(), static_cast<size_t>(one[0].bytes())), 0);
 }
 
@@ -79,7 +78,7 @@ TEST_F(NativeBf16WeightGradient, SaysWhyItDeclines) {
   const auto why_not = [](const Case& c) {
     const BareNode node(c);
     std::string reason;
-    EXPECT_EQ(make_native(node.signature, native::Isa::avx512, 2, reason), nullptr);
+    EXPECT_EQ(make_native(node.signature, Isa::avx512, 2, reason), nullptr);
     return reason;
   };
   EXPECT_THAT(why_not(gradient_of_weights({{2, 12, 6, 6}, 16, {3, 3}, {2, 2}})),

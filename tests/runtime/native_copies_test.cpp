@@ -118,7 +118,7 @@ TEST(NativeCopies, DeclinesBlockedLayouts) {
   c.attributes = {{"permutation", Dims{1, 0, 2, 3}}};
   const BareNode node(c);
   std::string why_not;
-  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);
   EXPECT_EQ(why_not, "input 0 is f32[2,16,3,3]@aBcd16b, not plain");
 }
 

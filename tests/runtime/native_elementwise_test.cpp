@@ -128,7 +128,7 @@ TEST(NativeElementwise, GeluAndItsSlopeInBf16AreAccurateForEveryNumber) {
     }
   };
   for (const auto isa : available_isas()) {
-    const std::string name(native::name_of(isa));
+    const std::string name(name_of(isa));
     std::string why_not;
     const auto run = [&](const Case& c, const std::vector<Tensor>& inputs) {
       const BareNode node(c);
@@ -306,7 +306,7 @@ TEST(NativeElementwise, ElementaryFunctionsAreAccurateOverTheirRange) {
       for (int64_t i = 0; i < 20001; ++i) {
         const double at = static_cast<double>(x.data_as<float>()[i]), exact = row.exact(at);
         ASSERT_NEAR(static_cast<double>(y.data_as<float>()[i]), exact, row.relative * std::abs(exact) + row.absolute)
-            << row.op << "(" << at << ") on " << native::name_of(isa);
+            << row.op << "(" << at << ") on " << name_of(isa);
       }
     }
   }
@@ -333,7 +333,7 @@ TEST(NativeElementwise, DeclinesWithAReason) {
   c.outputs = {f32({2, 16, 4, 4}, "aBcd16b")};
   const BareNode node(c);
   std::string why_not;
-  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);
   EXPECT_NE(why_not.find("broadcast to layout aBcd16b"), std::string::npos) << why_not;
 }
 

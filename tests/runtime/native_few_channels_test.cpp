@@ -19,7 +19,7 @@ Case gradient_of_weights(const Convolution& c, const std::string& weights_layout
   const auto size = [&](int64_t in) { return (in + 2 * c.padding - c.kernel) / c.stride + 1; };
   using Pair = std::vector<int64_t>;
   Case node;
-  node.isas = {native::Isa::avx512};
+  node.isas = {Isa::avx512};
   node.op = "conv2d_backward_weights";
   node.inputs = {f32(c.image, c.image_layout),
                  f32({c.image[0], c.outputs, size(c.image[2]), size(c.image[3])}, "aBcd16b")};
@@ -36,8 +36,7 @@ Case gradient_of_weights(const Convolution& c, const std::string& weights_layout
 
 class NativeFewChannels : public testing::Test {
   void SetUp() override {
-    if (native::detect_isa() != native::Isa::avx512)
-      GTEST_SKIP() << "this CPU, or this build, has no AVX-512: the kernel declines";
+    if (detect_isa() != Isa::avx512) GTEST_SKIP() << "this CPU, or this build, has no AVX-512: the kernel declines";
   }
 };
 
@@ -55,7 +54,7 @@ TEST_F(NativeFewChannels, DeclinesWhatOneDnnDoesBetter) {
   const auto why_not = [](const Case& c) {
     const BareNode node(c);
     std::string reason;
-    EXPECT_EQ(make_native(node.signature, native::Isa::avx512, 2, reason), nullptr);
+    EXPECT_EQ(make_native(node.signature, Isa::avx512, 2, reason), nullptr);
     return reason;
   };
   EXPECT_THAT(why_not(gradient_of_weights({{2, 16, 6, 6}, 16, 3, 1, 1, ""}, "", false)),
@@ -76,7 +75,7 @@ struct Spread {
 Case gradient_of_data(const Spread& c, const std::string& image_layout, const std::string& weights_layout) {
   using Pair = std::vector<int64_t>;
   Case node;
-  node.isas = {native::Isa::avx512};
+  node.isas = {Isa::avx512};
   node.op = "conv2d_backward_data";
   const int64_t height = c.image[2] + 2 * c.padding[0] - c.rows + 1,
                 width = c.image[3] + 2 * c.padding[1] - c.columns + 1;
@@ -105,7 +104,7 @@ TEST_F(NativeFewChannels, ADataGradientDeclinesWhatOneDnnDoesBetter) {
   const auto why_not = [](const Case& c) {
     const BareNode node(c);
     std::string reason;
-    EXPECT_EQ(make_native(node.signature, native::Isa::avx512, 2, reason), nullptr);
+    EXPECT_EQ(make_native(node.signature, Isa::avx512, 2, reason), nullptr);
     return reason;
   };
   EXPECT_THAT(why_not(gradient_of_data({{2, 16, 6, 6}, 16, 3, 3, {1, 1}}, "", "")),

@@ -179,7 +179,7 @@ TEST(NativeSoftmax, InBf16IsAsAccurateAsItsRounding) {
           const double exact = std::exp(load_element(DType::bf16, x.data(), i)) / sum;
           const double half_unit = std::ldexp(1, std::ilogb(exact) - 8);
           ASSERT_NEAR(load_element(DType::bf16, y.data(), i), exact, 1.15 * half_unit)
-              << native::name_of(isa) << ", width " << width;
+              << name_of(isa) << ", width " << width;
         }
       }
     }
@@ -199,7 +199,7 @@ TEST(NativeSoftmax, MasksAreZerosInBf16) {
     std::string why_not;
     const auto y = run_kernel(*make_native(node.signature, isa, 1, why_not), node.signature, {x})[0];
     for (int64_t i = 0; i < 80; ++i)
-      EXPECT_EQ(load_element(DType::bf16, y.data(), i), i % 40 < 7 ? 0.142578125 : 0) << native::name_of(isa);
+      EXPECT_EQ(load_element(DType::bf16, y.data(), i), i % 40 < 7 ? 0.142578125 : 0) << name_of(isa);
   }
 }
 
@@ -210,7 +210,7 @@ TEST(NativeSoftmax, DeclinesOtherAxes) {
   c.attributes = {{"axis", int64_t{0}}};
   const BareNode node(c);
   std::string why_not;
-  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);
   EXPECT_EQ(why_not, "axis 0 is not the last");
 }
 

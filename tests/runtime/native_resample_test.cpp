@@ -44,7 +44,7 @@ TEST(NativeResample, DeclinesLayoutsWithoutAdjacentPixels) {
   c.attributes = {{"mode", "nearest"}};
   const BareNode node(c);
   std::string why_not;
-  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);
   EXPECT_EQ(why_not, "layout of f32[2,16,4,4]@abdc");
 }
 

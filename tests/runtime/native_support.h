@@ -18,10 +18,10 @@
 
 namespace weft::native_test {
 
-inline std::vector<native::Isa> available_isas() {
-  std::vector<native::Isa> isas;
-  for (const auto isa : {native::Isa::baseline, native::Isa::avx2, native::Isa::avx512})
-    if (isa <= native::detect_isa()) isas.push_back(isa);
+inline std::vector<Isa> available_isas() {
+  std::vector<Isa> isas;
+  for (const auto isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+    if (isa <= detect_isa()) isas.push_back(isa);
   return isas;
 }
 
@@ -33,7 +33,7 @@ struct Case {
   int64_t integer_bound = 10;                         // all others lie in [0, bound)
   double tolerance = 2e-6;                            // relative to the largest output
   std::function<void(std::vector<Tensor>&)> prepare;  // may change the plain inputs
-  std::vector<native::Isa> isas = available_isas();   // that have the kernel
+  std::vector<Isa> isas = available_isas();           // that have the kernel
 };
 
 inline TensorType f32(Shape shape, const std::string& layout = "") {
@@ -66,8 +66,7 @@ struct BareNode {
   NodeSignature signature;
 };
 
-inline std::unique_ptr<Kernel> make_native(const NodeSignature& node, native::Isa isa, int threads,
-                                           std::string& why_not) {
+inline std::unique_ptr<Kernel> make_native(const NodeSignature& node, Isa isa, int threads, std::string& why_not) {
   KernelTable table;
   native::add_kernels(table, isa);
   if (table.candidates(node.op->name).empty()) {
@@ -145,7 +144,7 @@ inline void expect_results(const Case& c, const std::vector<Tensor>& inputs, con
   const BareNode node(c);
   for (const auto isa : c.isas)
     for (const int threads : {1, 3}) {
-      std::string what = fmt::format("{} on {} with {} threads:", c.op, native::name_of(isa), threads);
+      std::string what = fmt::format("{} on {} with {} threads:", c.op, name_of(isa), threads);
       for (const auto& type : c.inputs) what += " " + to_string(type);
       std::string why_not;
       const auto kernel = make_native(node.signature, isa, threads, why_not);

@@ -72,7 +72,7 @@ TEST(NativeUpdate, ProductSgdIsTheSameOnAnyThreadsAndInPlace) {
         if (expected.empty()) expected = {used[0].clone(), used[3].clone()};
         for (const size_t state : {0, 1})
           EXPECT_EQ(std::memcmp(expected[state].data(), targets[state], static_cast<size_t>(used[0].bytes())), 0)
-              << native::name_of(isa) << ", " << threads << " threads, state " << state;
+              << name_of(isa) << ", " << threads << " threads, state " << state;
       }
     }
   }
@@ -119,7 +119,7 @@ TEST(NativeUpdate, BlendWithoutKeepingForgetsWhatIsNotFinite) {
   c.outputs = {f32({3})};
   const BareNode node(c);
   std::string why_not;
-  const auto kernel = make_native(node.signature, native::Isa::baseline, 1, why_not);
+  const auto kernel = make_native(node.signature, Isa::baseline, 1, why_not);
   ASSERT_NE(kernel, nullptr) << why_not;
   float state[3] = {std::nanf(""), INFINITY, 1}, value[3] = {1, 2, 3}, keep = 0, take = 0.5f;
   const void* inputs[4] = {state, value, &keep, &take};
@@ -250,7 +250,7 @@ TEST(NativeUpdate, DeclinesTensorsInDifferentLayouts) {
   c.attributes = {{"momentum", 0.9}, {"nesterov", false}, {"weight_decay", 0.0}};
   const BareNode node(c);
   std::string why_not;
-  EXPECT_EQ(make_native(node.signature, native::Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);
   EXPECT_NE(why_not.find("in the layout of"), std::string::npos) << why_not;
 }
 

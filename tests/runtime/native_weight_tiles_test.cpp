@@ -12,7 +12,7 @@ TensorType weights(DType dtype, const Shape& shape, const std::string& layout) {
 
 std::unique_ptr<Kernel> make_tiles(const NodeSignature& node, int threads, std::string& why_not) {
   KernelTable table;
-  native::add_weight_tiles(table, native::detect_isa());
+  native::add_weight_tiles(table, detect_isa());
   return table.candidates(node.op->name).front().make(node, {threads}, why_not);
 }
 
@@ -35,7 +35,7 @@ Attributes attributes_of(const Pair& pair) { return pair.op == "cast" ? Attribut
 
 class NativeWeightTiles : public testing::Test {
   void SetUp() override {
-    if (native::detect_isa() != native::Isa::avx512) GTEST_SKIP() << "this CPU has no AVX-512";
+    if (detect_isa() != Isa::avx512) GTEST_SKIP() << "this CPU has no AVX-512";
   }
 };
 

@@ -33,7 +33,7 @@ Shape output_of(const Convolution& c) {
 
 Case node_of(const std::string& op, const Convolution& c) {
   Case node;
-  node.isas = {native::Isa::avx512};
+  node.isas = {Isa::avx512};
   node.op = op;
   node.attributes = {{"stride", Pair{1, 1}},
                      {"padding", c.padding},
@@ -115,7 +115,7 @@ void expect_rounded_twice(const Case& c) {
 class NativeWinograd : public testing::Test {
  protected:
   void SetUp() override {
-    if (!native::multiplies_bf16()) GTEST_SKIP() << "this CPU has no AVX512_BF16: the kernel declines";
+    if (!multiplies_bf16()) GTEST_SKIP() << "this CPU has no AVX512_BF16: the kernel declines";
   }
 };
 
@@ -165,7 +165,7 @@ TEST_F(NativeWinograd, IsExactOnSmallWholeNumbers) {
 std::string why_not(const Case& c) {
   const BareNode node(c);
   std::string reason;
-  EXPECT_EQ(make_native(node.signature, native::Isa::avx512, 2, reason), nullptr);
+  EXPECT_EQ(make_native(node.signature, Isa::avx512, 2, reason), nullptr);
   return reason;
 }
 
@@ -188,8 +188,7 @@ TEST_F(NativeWinograd, DeclinesWhatIsNotAskedForOrSlower) {
 TEST(NativeWinogradWithout, AVX512DeclinesEverywhere) {
   const BareNode node(forward({{2, 32, 8, 8}, 32, {1, 1}}, "", false));
   std::string reason;
-  for (const native::Isa isa : {native::Isa::baseline, native::Isa::avx2})
-    EXPECT_EQ(make_native(node.signature, isa, 2, reason), nullptr);
+  for (const Isa isa : {Isa::baseline, Isa::avx2}) EXPECT_EQ(make_native(node.signature, isa, 2, reason), nullptr);
 }
 
 }  // namespace

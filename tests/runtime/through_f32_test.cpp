@@ -19,7 +19,7 @@ TensorType f16(Shape shape, const std::string& layout = "") {
 }
 
 /// Casts on the given instruction set.
-Tensor cast(const Tensor& from, DType to, native::Isa isa) {
+Tensor cast(const Tensor& from, DType to, Isa isa) {
   Case c;
   c.op = "cast";
   c.inputs = {from.type()};

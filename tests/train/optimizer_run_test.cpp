@@ -7,9 +7,9 @@
 
 #include "tests/train/fit_rig.h"
 #include "weft/base/error.h"
+#include "weft/base/isa.h"
 #include "weft/graph/kept.h"
 #include "weft/plan/storage.h"
-#include "weft/runtime/native/isa.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/optimizers/ema.h"
@@ -140,7 +140,7 @@ TEST(OptimizerRun, AccumulatedBatchesAreOneLargeBatch) {
 }
 
 /// On older processors gradients of convolutions come in another layout than the weights have.
-bool gradients_share_the_layout_of_weights() { return native::detect_isa() == native::Isa::avx512; }
+bool gradients_share_the_layout_of_weights() { return detect_isa() == Isa::avx512; }
 
 TEST(OptimizerRun, AccumulationTakesTheMemoryOfOneBatch) {
   if (!gradients_share_the_layout_of_weights()) GTEST_SKIP() << "reorders take memory too on this processor";

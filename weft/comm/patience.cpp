@@ -93,8 +93,7 @@ void Patience::check(int awaited) {
   const std::string who = awaited < 0 ? "the other ranks" : name_of_rank(communicator_, awaited);
   fail(ErrorKind::communication,
        "{}: {} gave signs of life but did not come within {:.0f} s; see what that process does, and start again from "
-       "the "
-       "last checkpoint with --resume where it is stuck",
+       "the last checkpoint with --resume where it is stuck",
        name_of(purpose_), who, limits_.wait_seconds);
 }
 

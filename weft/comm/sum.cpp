@@ -4,9 +4,9 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
+
+#include "weft/base/isa.h"
 
 namespace weft::comm {
 
@@ -57,15 +57,9 @@ namespace avx512 {
 #pragma GCC pop_options
 #endif
 
-/// The best set that this CPU has and ONEDNN_MAX_CPU_ISA allows, which limits all of weft's kernels.
 const Loops& choose_loops() {
-  const char* text = std::getenv("ONEDNN_MAX_CPU_ISA");
-  const std::string_view limit = text == nullptr ? "" : text;
-  if (limit == "SSE41" || limit == "AVX") return baseline::loops;
-  if (!limit.starts_with("AVX2") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
-    return avx512::loops;
-  return __builtin_cpu_supports("avx2") ? avx2::loops : baseline::loops;
+  const Isa isa = detect_isa();
+  return isa == Isa::avx512 ? avx512::loops : isa == Isa::avx2 ? avx2::loops : baseline::loops;
 }
 
 #else

@@ -65,8 +65,8 @@ KernelTable standard_kernels() {
   KernelTable table;
   add_native_kernels(table);
   add_onednn_kernels(table);
-  native::add_weight_tiles(table, native::detect_isa());
-  native::add_through_f32(table, ops::make_registry(), native::detect_isa());
+  native::add_weight_tiles(table, detect_isa());
+  native::add_through_f32(table, ops::make_registry(), detect_isa());
   add_renewals(table, ops::make_registry());
   add_reference_kernels(table);
   return table;

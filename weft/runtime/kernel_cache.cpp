@@ -11,7 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
-#include "weft/runtime/native/isa.h"
+#include "weft/base/isa.h"
 #include "weft/runtime/onednn/isa.h"
 
 namespace weft {
@@ -52,9 +52,8 @@ std::vector<KernelTime> times_from(const json& rows) {
 }  // namespace
 
 std::string describe_machine(int threads) {
-  return fmt::format("{}, {} kernels, oneDNN {} with {}, weft {}, {} threads", processor(),
-                     name_of(native::detect_isa()), onednn::library_version(), onednn::effective_isa(), WEFT_VERSION,
-                     threads);
+  return fmt::format("{}, {} kernels, oneDNN {} with {}, weft {}, {} threads", processor(), name_of(detect_isa()),
+                     onednn::library_version(), onednn::effective_isa(), WEFT_VERSION, threads);
 }
 
 std::string print_kernel_times(const KernelTimes& times, const std::string& machine) {

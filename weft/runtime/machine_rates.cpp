@@ -44,7 +44,7 @@ double least_seconds(const auto& work) {
 }
 
 ArithmeticRate rate_of_chains(DType dtype, int threads) {
-  const native::MultiplyChains chains = native::multiply_chains(dtype, native::detect_isa());
+  const native::MultiplyChains chains = native::multiply_chains(dtype, detect_isa());
   if (!chains.run) return {};
   std::atomic<float> sink = 0;
   const double seconds = least_seconds(

@@ -10,8 +10,8 @@ namespace weft::cli {
 
 /// While it lives, a small process beside each of the first ranks of a host looks at /proc: a rank of the host that is
 /// stopped, or has ended, for six seconds is named, and what is stopped is ended, so that the launcher ends the job. It
-/// is a process of its own, as a rank that is stopped cannot say so; where its own rank is killed it says that and ends.
-/// A rank that is merely slow is waited for: whatever the reason, this process ends after two minutes.
+/// is a process of its own, as a rank that is stopped cannot say so; where its own rank is killed it says that and
+/// ends. A rank that is merely slow is waited for: whatever the reason, this process ends after two minutes.
 class StartWatch {
  public:
   /// Before this process has threads; `exit_code` is what it ends with.

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "weft/base/isa.h"
 #include "weft/runtime/kernel.h"
-#include "weft/runtime/native/isa.h"
 
 namespace weft::native {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "weft/runtime/native/isa.h"
+#include "weft/base/isa.h"
 #include "weft/tensor/dtype.h"
 
 namespace weft::native {

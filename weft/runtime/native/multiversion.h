@@ -22,7 +22,7 @@
 #include <limits>
 #include <utility>
 
-#include "weft/runtime/native/isa.h"
+#include "weft/base/isa.h"
 #include "weft/runtime/native/stored_type.h"
 
 #define WEFT_INLINE inline __attribute__((always_inline))

@@ -79,6 +79,6 @@ bool logits_and_labels(const NodeSignature& node, std::string& why_not) {
 
 }  // namespace native
 
-void add_native_kernels(KernelTable& table) { native::add_kernels(table, native::detect_isa()); }
+void add_native_kernels(KernelTable& table) { native::add_kernels(table, detect_isa()); }
 
 }  // namespace weft

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "weft/base/isa.h"
 #include "weft/runtime/kernel.h"
-#include "weft/runtime/native/isa.h"
 
 namespace weft::native {
 

@@ -1,8 +1,8 @@
 // product_sgd_update: tiles of the product in registers, from which the states are updated at once.
 #pragma once
 
+#include "weft/base/isa.h"
 #include "weft/runtime/kernel.h"
-#include "weft/runtime/native/isa.h"
 
 namespace weft::native {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "weft/runtime/native/isa.h"
+#include "weft/base/isa.h"
 
 namespace weft::native {
 

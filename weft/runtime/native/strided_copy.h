@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/runtime/native/isa.h"
+#include "weft/base/isa.h"
 #include "weft/tensor/shape.h"
 
 namespace weft::native {

@@ -1,8 +1,8 @@
 // f16 where no kernel computes in it: the best kernel of the same node in f32, on widened copies in its workspace.
 #pragma once
 
+#include "weft/base/isa.h"
 #include "weft/runtime/kernel.h"
-#include "weft/runtime/native/isa.h"
 
 namespace weft::native {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "weft/base/isa.h"
 #include "weft/graph/graph.h"
-#include "weft/runtime/native/isa.h"
 #include "weft/runtime/native/winograd_loops.h"
 
 namespace weft::native::winograd {

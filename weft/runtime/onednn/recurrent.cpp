@@ -73,7 +73,7 @@ class Recurrence : public Kernel {
         batch_(states[1]),
         width_(states[2]),
         threads_(request.threads),
-        gates_(native::recurrent_gates(native::detect_isa())),
+        gates_(native::recurrent_gates(detect_isa())),
         product_(std::move(product)),
         buffer_bytes_(align_up(batch_ * buffer_columns * 4)),
         reverse_(request.node.attributes.boolean("reverse")),

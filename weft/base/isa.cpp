@@ -1,10 +1,10 @@
-#include "weft/runtime/native/isa.h"
+#include "weft/base/isa.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 
-namespace weft::native {
+namespace weft {
 
 namespace {
 
@@ -54,4 +54,4 @@ std::string_view name_of(Isa isa) {
   return names[static_cast<int>(isa)];
 }
 
-}  // namespace weft::native
+}  // namespace weft
