@@ -4,9 +4,9 @@
     python3 tools/fault_campaign.py --weft build/weft --faults 100 --json faults.json
     python3 tools/fault_campaign.py --weft build/weft --faults 8 --scene host --seed 3
 
-Each run is started by `weft launch --restarts 2`, suffers one fault at a random moment - one of five while its ranks start -
-and must come to its end: without help where the fault passes, else on the ranks that remain, from a checkpoint no older than
-the interval. What is judged:
+Each run is started by `weft launch --restarts 2`, suffers one fault at a random moment - one of five while its ranks start,
+one of ten while they end - and must come to its end: without help where the fault passes, or a stopped rank had all its work
+done, else on the ranks that remain, from a checkpoint no older than the interval. What is judged:
 
   bounded   the ranks went on, or mpirun had ended, within --bound seconds (default 10), and as many later, in which hosts
             are asked whether they can be reached, others had started
@@ -32,12 +32,13 @@ import tempfile
 import threading
 import time
 
-from processes import DATA, all_running, send, write_data
+from processes import DATA, all_running, is_stopped, send, write_data
 
 RANKS = 4
 INTERVAL = 50  # steps between checkpoints
 STEPS_PER_EPOCH = 7
 RECORD = 20    # steps between records of the metrics: how exactly it is known how far a run was
+TOO_LATE = 5   # times in a row that a fault may find its run ended
 FAULTS = {
     "kill": "SIGKILL to a rank",
     "stop": "SIGSTOP to a rank, for good",
@@ -175,6 +176,8 @@ class Scene:
                 continue
             elif program == "mpirun":
                 mpirun = running.process
+            elif running.name == "weft end":  # which looks after a rank that ends
+                continue
             elif running.words[1:2] == ["train"] and (rank := running.variable("OMPI_COMM_WORLD_RANK")):
                 ranks[int(rank)] = running.process
         return ranks, mpirun, others
@@ -220,15 +223,18 @@ class Suspensions(threading.Thread):
             before = now
 
 
-def strike(scene, fault, run, target):
-    """Does it; the rank that was struck, and what undoes it in the end."""
+def strike(scene, fault, run, target, moment):
+    """Does it; the rank that was struck, and mpirun. None where it comes too late."""
     ranks, mpirun, daemons = scene.processes(run)
-    if len(ranks) < RANKS or mpirun is None:
+    if mpirun is None or target not in ranks or (len(ranks) < RANKS and moment != "end"):
         return None
     if fault == "kill":
         send(ranks[target], signal.SIGKILL)
     elif fault == "stop":
         send(ranks[target], signal.SIGSTOP)
+        time.sleep(0.02)
+        if not is_stopped(ranks[target]):
+            return None
     elif fault == "pause":
         send(ranks[target], signal.SIGSTOP)
         time.sleep(2)
@@ -264,12 +270,12 @@ def strike(scene, fault, run, target):
 def is_named(fault, scene, target, text):
     if fault == "kill_mpirun":
         return "mpirun was killed by signal 9" in text
-    if re.search(rf"weft: rank {target} on host '[^']*' (was lost|was ended by signal)", text):
+    if re.search(rf"weft: rank {target} on host '[^']*' (was lost|was ended by signal|was stopped)", text):
         return True
     if scene.name != "links" or fault in ("kill", "stop"):
         return False
     if target == 0:  # the host of mpirun itself: it can reach nobody
-        return "is cut off from all others" in text
+        return "is cut off from all others" in text or "no host but '10.77.0.1' can be reached" in text
     return f"host '10.77.0.{target + 1}' cannot be reached" in text or f"host '{scene.prefix}{target}' cannot" in text
 
 
@@ -278,14 +284,15 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
     run = f"{scene.folder}/run-{number}"
     name = os.path.basename(run)
     target = draw.randrange(1, RANKS) if fault == "power" else draw.randrange(RANKS)
-    at_start = draw.random() < 0.2
-    if options.moment:
-        at_start = options.moment == "start"
+    chance = draw.random()
+    moment = options.moment or ("start" if chance < 0.2 else "end" if chance < 0.3 else "training")
+    if moment == "end" and fault == "kill_writer":  # nothing is written then
+        moment = "training"
     # With --moment start no later than it takes ranks to find each other.
-    delay = draw.uniform(0, (0.3 if options.moment else 3) if at_start else 0.5)
-    step = None if at_start else draw.randrange(int(0.8 * steps))
-    result = {"number": number, "scene": scene.name, "fault": fault, "rank": target, "moment": "start" if step is None
-              else "training"}
+    delay = draw.uniform(0, {"start": 0.3 if options.moment else min(3, options.seconds / 2), "training": 0.5,
+                             "end": 0.2}[moment])
+    step = {"start": None, "training": draw.randrange(int(0.8 * steps)), "end": steps}[moment]
+    result = {"number": number, "scene": scene.name, "fault": fault, "rank": target, "moment": moment}
     launch = scene.start(["launch", "-n", str(RANKS), "--restarts", "2", *scene.hosts, "--",
                           *train_words(scene.folder, name, epochs)])
     listener = Listener(launch.stderr)
@@ -294,9 +301,9 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
         while len(scene.processes(run)[0]) < RANKS and launch.poll() is None and time.time() < limit:
             time.sleep(0.05 if step is not None else 0.005)
         while step is not None and last_record(run) < step and launch.poll() is None:
-            time.sleep(0.05)
+            time.sleep(0.005 if moment == "end" else 0.05)
         time.sleep(delay)
-        struck, mpirun = strike(scene, fault, run, target) or (None, None)
+        struck, mpirun = strike(scene, fault, run, target, moment) or (None, None)
         result["rank"] = struck
         at, step_at = time.time(), last_record(run)
         result["step"] = step_at
@@ -392,7 +399,8 @@ def main():
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--scene", action="append", choices=list(SCENES), help="default: all of them; repeatable")
     parser.add_argument("--fault", action="append", choices=list(FAULTS), help="default: all of the scene; repeatable")
-    parser.add_argument("--moment", choices=("start", "training"), help="of all faults; default: one of five at the start")
+    parser.add_argument("--moment", choices=("start", "training", "end"),
+                        help="of all faults; default: one of five at the start, one of ten at the end")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5, help="that a run without faults trains")
     parser.add_argument("--bound", type=float, default=10)
@@ -432,7 +440,7 @@ def main():
                 epochs = max(50, int(200 * options.seconds / max(seconds, 0.01)))
                 reference, _ = reference_of(scene, epochs)
                 kinds = [fault for fault in SCENES[name] if not options.fault or fault in options.fault]
-                wanted, number = [], 0
+                wanted, number, too_late = [], 0, 0
                 for index in range(plan.count(name) if kinds else 0):
                     wanted.append(kinds[index] if index < len(kinds) else draw.choice(kinds))
                 while wanted:
@@ -443,9 +451,14 @@ def main():
                     if suspensions.last > begin:
                         print(f"    {name} {wanted[0]}: once more, as all stood still meanwhile", flush=True)
                         continue
+                    too_late = too_late + 1 if result["verdict"] == "came too late" else 0
+                    if 0 < too_late <= TOO_LATE:
+                        print(f"    {name} {wanted[0]}: once more, as the run had ended before it", flush=True)
+                        continue
                     wanted.pop(0)
                     results.append(result)
-                    print(f"{len(results):3d} {name:6s} {result['fault']:12s} rank {result['rank']} at step {result.get('step')}: "
+                    print(f"{len(results):3d} {name:6s} {result['fault']:12s} rank {result['rank']} at step {result.get('step')} "
+                          f"({result['moment']}): "
                           f"{result.get('outcome', '')} after {result.get('seconds', 0)} s, lost "
                           f"{result.get('lost_steps', 0)} steps, {result['verdict']}", flush=True)
                     for line in result.get("log", []):

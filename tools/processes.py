@@ -70,3 +70,11 @@ def send(process, number):
         os.kill(process, number)
     except ProcessLookupError:
         pass
+
+
+def is_stopped(process):
+    """Whether a signal has stopped it: a process that is ending takes none."""
+    try:
+        return read_bytes(f"/proc/{process}/stat").rpartition(b") ")[2][:1] == b"T"
+    except OSError:
+        return False

@@ -229,13 +229,45 @@ TEST_F(InMpi, StoppedRankInACollectiveOfMpi) {
   FAIL() << "a stopped rank took part";
 }
 
+/// As MpiSession::finish() does it.
+void pass_last_barriers(Communicator& ranks, int barriers) {
+  barrier(ranks, "the end of the program");
+  if (barriers > 1) barrier(ranks, "the end of the program, to which all had come");
+}
+
 TEST_F(InMpi, StoppedRankAtTheEnd) {
   MpiSession session;
   if (session.communicator().rank() == 1) {
-    barrier(session.communicator(), "the end of the program");
+    pass_last_barriers(session.communicator(), 2);
     raise(SIGSTOP);
   }
   session.finish();
+}
+
+/// One that has been waited for in the last barrier, but not by all, when it stops.
+TEST_F(InMpi, RankStoppedInTheLastBarrier) {
+  MpiSession session;
+  const auto wait = [](int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); };
+  try {
+    const int rank = session.communicator().rank();
+    std::jthread stops;
+    if (rank == 2)
+      stops = std::jthread([&] {
+        wait(300);
+        raise(SIGSTOP);
+      });
+    if (rank == 0) wait(600);
+    session.finish();
+  } catch (const Error& error) {
+    report_and_abort(session, error);
+  }
+}
+
+TEST_F(InMpi, RankStoppedBehindTheEnd) {
+  MpiSession session;
+  const bool is_stopped = session.communicator().rank() == 1;
+  session.finish();
+  if (is_stopped) raise(SIGSTOP);
 }
 
 /// Rank 1 sends, rank 0 receives.
@@ -315,6 +347,23 @@ TEST(Ranks, LoseOneInACollectiveOfMpiAndEndAllTheSame) {
 
 TEST(Ranks, LoseOneBehindTheLastBarrierAndEndAllTheSame) {
   expect_end("StoppedRankAtTheEnd", "its work is done and written, but MPI does not end");
+}
+
+TEST(Ranks, LoseOneInTheLastBarrierAndNameIt) {
+  const Outcome outcome = mpirun(4, "RankStoppedInTheLastBarrier", "WEFT_RANKS_PER_HOST=1");
+  EXPECT_NE(outcome.output.find("REPORT [the end of the program]: rank 2 on host"), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(outcome.output.find("cut off"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_LT(outcome.seconds, 20);
+}
+
+TEST(Ranks, LoseNothingByAStopBehindTheEnd) {
+  const Outcome outcome = mpirun(3, "RankStoppedBehindTheEnd");
+  expect_all_pass(outcome, 3);
+  EXPECT_NE(outcome.output.find("weft: rank 1 on host '"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("was stopped at its very end"), std::string::npos) << outcome.output;
+  EXPECT_LT(outcome.seconds, 20);
 }
 
 TEST_P(RanksLose, NothingByMessagesOfWrongSizesButNameThem) {

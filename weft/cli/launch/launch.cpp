@@ -86,6 +86,8 @@ struct Room {
       else
         say(fmt::format("host '{}' cannot be reached and is left out: {}", hosts[host].name, reasons[host]));
     }
+    if (left.size() == 1 && hosts.size() > 2)
+      say(fmt::format("no host but '{}' can be reached: it may be its own network that is cut", left.front().name));
     hosts = std::move(left);
   }
 

@@ -19,6 +19,7 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/mpi/end_watch.h"
 #include "weft/comm/mpi/mpi_communicator.h"
 #include "weft/comm/patience.h"
 
@@ -121,8 +122,12 @@ std::string MpiSession::version() const {
 void MpiSession::finish() {
   // Some may be writing a last checkpoint for long.
   barrier(*impl_->communicator, "the end of the program", {.silence_seconds = 5, .wait_seconds = 3600});
+  // Who has left a barrier falls silent, while others may still be in it: they would miss the wrong ones. Here nobody
+  // falls silent before all have left the first.
+  barrier(*impl_->communicator, "the end of the program, to which all had come");
   impl_->communicator->close();
   impl_->is_finished = true;
+  watch_end(name_of_rank(*impl_->communicator, impl_->communicator->rank()));
   // MPI ends with a meeting of all ranks. Where one was stopped just before it, all that the others had to do is done.
   impl_->watched().bound(10,
                          "its work is done and written, but MPI does not end: another rank was stopped or lost at the "

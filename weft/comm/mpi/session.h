@@ -32,7 +32,8 @@ class MpiSession {
   std::string version() const;
 
   /// The ordinary end: waits for all ranks, then leaves MPI. Error(communication) naming a rank that was lost; where
-  /// one is stopped after all had come, says so and ends the process with 75 (EX_TEMPFAIL) after ten seconds.
+  /// one is stopped after all had come, says so and ends the process with 75 (EX_TEMPFAIL) after ten seconds. From then
+  /// on watch_end (end_watch.h) looks after this process: it should end.
   void finish();
 
   /// For errors that several ranks find: true for the first rank of this host that asks.
