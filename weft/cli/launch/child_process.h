@@ -27,6 +27,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
+  pid_t process() const { return process_; }
   void send(int signal) const;
   /// The processes that it has started itself and that still run.
   std::vector<pid_t> children() const;

@@ -148,11 +148,11 @@ void prepare_environment() {
     set("OMPI_ALLOW_RUN_AS_ROOT", "1");
     set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
-  // mpirun and its daemons miss each other after eight seconds in place of eight minutes, and end what they have
+  // mpirun and its daemons miss each other after six seconds in place of eight minutes, and end what they have
   // started.
-  set("OMPI_MCA_oob_tcp_keepalive_time", "3");
+  set("OMPI_MCA_oob_tcp_keepalive_time", "2");
   set("OMPI_MCA_oob_tcp_keepalive_intvl", "1");
-  set("OMPI_MCA_oob_tcp_keepalive_probes", "5");
+  set("OMPI_MCA_oob_tcp_keepalive_probes", "4");
 }
 
 int launch_here(const LaunchOptions& options, const std::string& program) {

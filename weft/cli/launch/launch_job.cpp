@@ -12,6 +12,7 @@
 
 #include "weft/cli/launch/child_process.h"
 #include "weft/cli/launch/process_table.h"
+#include "weft/cli/launch/stalled_connections.h"
 
 namespace weft::cli {
 
@@ -24,6 +25,7 @@ constexpr std::chrono::seconds kDesertedPatience{5};
 constexpr std::chrono::seconds kLossPatience{3};
 constexpr std::chrono::seconds kRequestInterval{5};  // what mpirun gets before there are ranks it hands to nobody
 constexpr std::chrono::seconds kOrphanPatience{2};   // after the end of mpirun, for what it has started to end too
+constexpr int kResends = 5;  // without an answer, six seconds: longer than ranks wait for a sign
 
 /// What mpirun has started on this host, looked up now and then: ranks, and what reaches other hosts.
 class Started {
@@ -110,6 +112,13 @@ std::vector<std::string> mpirun_words(const LaunchedJob& job) {
   return all;
 }
 
+/// Of mpirun, which would wait for a quarter of an hour.
+std::optional<LostRank> find_unreachable_peer(pid_t mpirun) {
+  const std::vector<std::string> stalled = stalled_peers(mpirun, kResends);
+  if (stalled.empty()) return std::nullopt;
+  return LostRank{.host = stalled.front(), .reason = "cannot be reached any more: nothing gets through to it"};
+}
+
 void write_error_line(std::string_view line) {
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fputc('\n', stderr);
@@ -123,6 +132,7 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
   Started started;
   StopRequest stop(job);
   bool is_over = false;
+  std::optional<LostRank> unreachable;
   Clock::time_point lost_since = Clock::now();
   for (int looks = 0; !mpirun.has_ended(); ++looks) {
     reports.add(mpirun.read());
@@ -130,7 +140,8 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
     if (!reports.lost()) lost_since = Clock::now();
     if (looks % 5 == 4) {
       started.look(mpirun);
-      is_over = is_over || started.is_deserted() || Clock::now() - lost_since > kLossPatience;
+      if (!unreachable) unreachable = find_unreachable_peer(mpirun.process());
+      is_over = is_over || unreachable || started.is_deserted() || Clock::now() - lost_since > kLossPatience;
       if (is_over) mpirun.send(SIGKILL);
     }
     if (interrupted()) stop.pass_on(mpirun, started);
@@ -138,7 +149,10 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
   started.end();
   reports.add(mpirun.read());
   reports.finish();
-  return {.code = mpirun.exit_code(), .launcher_killed = mpirun.was_killed() && !is_over, .lost = reports.lost()};
+  const std::optional<LostRank> said = reports.lost();
+  return {.code = mpirun.exit_code(),
+          .launcher_killed = mpirun.was_killed() && !is_over,
+          .lost = said ? said : unreachable};
 }
 
 }  // namespace weft::cli

@@ -25,8 +25,8 @@ struct JobEnd {
 
 /// Runs it until no rank of this host is left. What asks this program to stop (`interrupted`) is handed to one of the
 /// ranks, which tells the others, or through mpirun to all where all are on other hosts: they end after the same step
-/// with a checkpoint. Where a rank was lost, or the ranks
-/// of this host have ended, and mpirun goes on waiting, as it does for a host that cannot be reached, it is ended.
+/// with a checkpoint. Where a rank was lost, the ranks of this host have ended, or a host cannot be reached, and mpirun
+/// goes on waiting, it is ended.
 JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted);
 
 }  // namespace weft::cli
