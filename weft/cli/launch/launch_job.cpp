@@ -25,7 +25,8 @@ constexpr std::chrono::seconds kDesertedPatience{5};
 constexpr std::chrono::seconds kLossPatience{3};
 constexpr std::chrono::seconds kRequestInterval{5};  // what mpirun gets before there are ranks it hands to nobody
 constexpr std::chrono::seconds kOrphanPatience{2};   // after the end of mpirun, for what it has started to end too
-constexpr int kResends = 5;  // without an answer, six seconds: longer than ranks wait for a sign
+constexpr std::chrono::seconds kStallPatience{6};    // longer than ranks wait for a sign of life
+constexpr int kResends = 2;                          // fewer happen on any link
 
 /// What mpirun has started on this host, looked up now and then: ranks, and what reaches other hosts.
 class Started {
@@ -112,12 +113,24 @@ std::vector<std::string> mpirun_words(const LaunchedJob& job) {
   return all;
 }
 
-/// Of mpirun, which would wait for a quarter of an hour.
-std::optional<LostRank> find_unreachable_peer(pid_t mpirun) {
-  const std::vector<std::string> stalled = stalled_peers(mpirun, kResends);
-  if (stalled.empty()) return std::nullopt;
-  return LostRank{.host = stalled.front(), .reason = "cannot be reached any more: nothing gets through to it"};
-}
+/// Notes for how long nothing has got through from mpirun to a host, for which it would wait a quarter of an hour.
+class Stall {
+ public:
+  void look(const ChildProcess& mpirun) {
+    const std::vector<std::string> peers = stalled_peers(mpirun.process(), kResends);
+    if (std::find(peers.begin(), peers.end(), peer_) != peers.end()) return;
+    peer_ = peers.empty() ? "" : peers.front();
+    since_ = Clock::now();
+  }
+  std::optional<LostRank> lost_host() const {
+    if (peer_.empty() || Clock::now() - since_ < kStallPatience) return std::nullopt;
+    return LostRank{.host = peer_, .reason = "cannot be reached any more: nothing gets through to it"};
+  }
+
+ private:
+  std::string peer_;  // its address
+  Clock::time_point since_;
+};
 
 void write_error_line(std::string_view line) {
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -132,6 +145,7 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
   Started started;
   StopRequest stop(job);
   bool is_over = false;
+  Stall stall;
   std::optional<LostRank> unreachable;
   Clock::time_point lost_since = Clock::now();
   for (int looks = 0; !mpirun.has_ended(); ++looks) {
@@ -140,7 +154,8 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
     if (!reports.lost()) lost_since = Clock::now();
     if (looks % 5 == 4) {
       started.look(mpirun);
-      if (!unreachable) unreachable = find_unreachable_peer(mpirun.process());
+      stall.look(mpirun);
+      if (!unreachable) unreachable = stall.lost_host();
       is_over = is_over || unreachable || started.is_deserted() || Clock::now() - lost_since > kLossPatience;
       if (is_over) mpirun.send(SIGKILL);
     }
