@@ -28,9 +28,11 @@ std::set<std::string> sockets_of(pid_t process) {
   constexpr std::string_view kSocket = "socket:[";
   std::set<std::string> inodes;
   std::error_code code;
-  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", process), code)) {
+  // In steps that throw nothing: the process may end meanwhile.
+  for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", process), code), end; entry != end;
+       entry.increment(code)) {
     std::error_code gone;
-    const std::string target = fs::read_symlink(entry.path(), gone).string();
+    const std::string target = fs::read_symlink(entry->path(), gone).string();
     if (target.starts_with(kSocket)) inodes.insert(target.substr(kSocket.size(), target.size() - kSocket.size() - 1));
   }
   return inodes;

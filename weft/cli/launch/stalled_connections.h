@@ -12,8 +12,8 @@
 namespace weft::cli {
 
 /// The addresses of others, "10.0.0.2", to which TCP connections of the process have sent something so many times again
-/// without an answer; each once. As the waits in between double from about 0.2 s on, 4 are reached after 3 s, 5
-/// after 6. None where the process has ended, or is another user's.
+/// without an answer; each once. The waits in between double, from about 0.2 s on. None where the process has ended, or
+/// is another user's.
 std::vector<std::string> stalled_peers(pid_t process, int resends);
 
 /// The same of the text of /proc/N/net/tcp or tcp6 (proc(5)), for sockets with these inodes.
