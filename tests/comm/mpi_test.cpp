@@ -229,16 +229,12 @@ TEST_F(InMpi, StoppedRankInACollectiveOfMpi) {
   FAIL() << "a stopped rank took part";
 }
 
-/// As MpiSession::finish() does it.
-void pass_last_barriers(Communicator& ranks, int barriers) {
-  barrier(ranks, "the end of the program");
-  if (barriers > 1) barrier(ranks, "the end of the program, to which all had come");
-}
-
 TEST_F(InMpi, StoppedRankAtTheEnd) {
   MpiSession session;
   if (session.communicator().rank() == 1) {
-    pass_last_barriers(session.communicator(), 2);
+    // As MpiSession::finish() does it.
+    barrier(session.communicator(), "the end of the program");
+    barrier(session.communicator(), "the end of the program, to which all had come");
     raise(SIGSTOP);
   }
   session.finish();

@@ -17,13 +17,6 @@ namespace fs = std::filesystem;
 
 fs::path folder_of(pid_t process) { return fs::path("/proc") / std::to_string(process); }
 
-/// Empty where there is none; what a process that ends meanwhile leaves unread is missing.
-std::string read_all(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 /// What "/proc/N/stat" says from the state on: "pid (name) state parent ...", where a name may hold anything.
 std::string after_name(const std::string& stat) {
   const size_t end = stat.rfind(") ");
@@ -31,6 +24,12 @@ std::string after_name(const std::string& stat) {
 }
 
 }  // namespace
+
+std::string read_all(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
 
 std::vector<RunningProcess> running_processes() {
   std::vector<RunningProcess> found;

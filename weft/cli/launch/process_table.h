@@ -17,6 +17,9 @@ struct RunningProcess {
 
 /// Those that have not ended; zombies have.
 std::vector<RunningProcess> running_processes();
+/// What a file of /proc says, whose size is not known before; empty where there is none, and what a process that ends
+/// meanwhile leaves unread is missing.
+std::string read_all(const std::filesystem::path& path);
 /// The file that it runs; empty where it has ended, or is another user's.
 std::filesystem::path program_of(pid_t process);
 /// Of the environment that it was started with; nothing where there is none, or it may not be read.

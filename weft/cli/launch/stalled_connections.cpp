@@ -8,20 +8,15 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
+
+#include "weft/cli/launch/process_table.h"
 
 namespace weft::cli {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_text(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 /// Of "/proc/N/fd/M -> socket:[inode]".
 std::set<std::string> sockets_of(pid_t process) {
@@ -70,13 +65,9 @@ std::vector<std::string> stalled_peers_in(std::string_view table, const std::set
 }
 
 std::vector<std::string> stalled_peers(pid_t process, int resends) {
-  const std::set<std::string> inodes = sockets_of(process);
-  std::vector<std::string> stalled;
-  for (const char* table : {"tcp", "tcp6"})
-    for (const std::string& peer :
-         stalled_peers_in(read_text(fmt::format("/proc/{}/net/{}", process, table)), inodes, resends))
-      if (std::find(stalled.begin(), stalled.end(), peer) == stalled.end()) stalled.push_back(peer);
-  return stalled;
+  const std::string table =
+      read_all(fmt::format("/proc/{}/net/tcp", process)) + read_all(fmt::format("/proc/{}/net/tcp6", process));
+  return stalled_peers_in(table, sockets_of(process), resends);
 }
 
 }  // namespace weft::cli
