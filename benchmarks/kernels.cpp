@@ -15,9 +15,9 @@
 #include "benchmarks/kernel_rows.h"
 #include "weft/base/isa.h"
 #include "weft/base/parallel.h"
+#include "weft/device/kernel.h"
 #include "weft/graph/graph.h"
 #include "weft/runtime/element.h"
-#include "weft/runtime/kernel.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // A machine whose convolutions want channels in blocks of 16, and whose kernels all take that but sigmoid's.
 #pragma once
 
-#include "weft/graph/backend.h"
+#include "weft/device/backend.h"
 
 namespace weft::test {
 

@@ -11,12 +11,12 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/rng.h"
 #include "weft/compile/compile.h"
+#include "weft/device/function_kernel.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/runtime/evaluate.h"
 #include "weft/runtime/executor.h"
-#include "weft/runtime/function_kernel.h"
 
 namespace weft {
 namespace {

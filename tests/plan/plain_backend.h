@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "weft/graph/backend.h"
+#include "weft/device/backend.h"
 
 namespace weft {
 

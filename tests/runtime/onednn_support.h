@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "weft/base/rng.h"
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft::testing_support {
 

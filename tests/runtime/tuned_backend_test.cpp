@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/device/function_kernel.h"
 #include "weft/graph/signature_key.h"
 #include "weft/ops/all.h"
-#include "weft/runtime/function_kernel.h"
 #include "weft/runtime/measure_kernels.h"
 
 namespace weft {

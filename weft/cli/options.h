@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/device/state.h"
 #include "weft/models/model.h"
-#include "weft/runtime/state.h"
 #include "weft/train/library.h"
 #include "weft/train/run_directory.h"
 #include "weft/train/run_spec.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/graph/backend.h"
+#include "weft/device/backend.h"
 #include "weft/passes/pipeline.h"
 #include "weft/plan/plan.h"
 

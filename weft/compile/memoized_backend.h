@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "weft/graph/backend.h"
+#include "weft/device/backend.h"
 
 namespace weft {
 

@@ -6,7 +6,7 @@
 // layout that its own first reader wants. Batch inputs, scalars and graph outputs stay plain.
 #pragma once
 
-#include "weft/graph/backend.h"
+#include "weft/device/backend.h"
 #include "weft/graph/graph.h"
 
 namespace weft::passes {

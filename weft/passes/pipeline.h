@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/graph/backend.h"
+#include "weft/device/backend.h"
 #include "weft/graph/graph.h"
 #include "weft/passes/lower_precision.h"
 

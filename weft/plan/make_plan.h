@@ -1,7 +1,7 @@
 // Decides everything about a rewritten graph that the executor needs: order, kernels, memory.
 #pragma once
 
-#include "weft/graph/backend.h"
+#include "weft/device/backend.h"
 #include "weft/plan/plan.h"
 
 namespace weft {

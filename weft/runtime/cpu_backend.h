@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "weft/graph/backend.h"
-#include "weft/runtime/kernel.h"
+#include "weft/device/backend.h"
+#include "weft/device/kernel.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "weft/comm/collectives.h"
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft {
 

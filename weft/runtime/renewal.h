@@ -1,7 +1,7 @@
 // Kernels of `renew` (graph/kept.h): those of the cast or reorder that made the copy, into the copy's memory.
 #pragma once
 
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft {
 

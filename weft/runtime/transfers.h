@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "weft/device/kernel.h"
+#include "weft/device/offload_file.h"
 #include "weft/plan/plan.h"
-#include "weft/runtime/kernel.h"
-#include "weft/runtime/offload_file.h"
 
 namespace weft {
 

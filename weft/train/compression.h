@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "weft/device/state.h"
 #include "weft/graph/graph.h"
 #include "weft/passes/pipeline.h"
-#include "weft/runtime/state.h"
 #include "weft/train/optimizers/optimizer.h"
 #include "weft/train/run_spec.h"
 

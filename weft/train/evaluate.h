@@ -9,7 +9,7 @@
 
 #include "weft/comm/communicator.h"
 #include "weft/data/loader.h"
-#include "weft/runtime/state.h"
+#include "weft/device/state.h"
 #include "weft/train/confusion_matrix.h"
 #include "weft/train/step_cache.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/device/state.h"
 #include "weft/models/model.h"
-#include "weft/runtime/state.h"
 
 namespace weft::train {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "weft/data/open_dataset.h"
+#include "weft/device/function_kernel.h"
 #include "weft/graph/op_def.h"
 #include "weft/models/model.h"
-#include "weft/runtime/function_kernel.h"
 
 namespace weft::train {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "weft/runtime/state.h"
+#include "weft/device/state.h"
 #include "weft/train/checkpoint/manifest.h"
 #include "weft/train/prepared_run.h"
 

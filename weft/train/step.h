@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "weft/data/loader.h"
+#include "weft/device/state.h"
 #include "weft/graph/graph.h"
 #include "weft/models/model.h"
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/executor.h"
-#include "weft/runtime/state.h"
 #include "weft/train/library.h"
 #include "weft/train/optimizers/optimizer.h"
 #include "weft/train/run_spec.h"

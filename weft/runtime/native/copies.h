@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/device/kernel.h"
 #include "weft/graph/graph.h"
-#include "weft/runtime/kernel.h"
 #include "weft/runtime/native/strided_copy.h"
 
 namespace weft::native {

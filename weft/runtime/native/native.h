@@ -6,7 +6,7 @@
 #include <string>
 
 #include "weft/base/isa.h"
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft::native {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "weft/base/isa.h"
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft::native {
 

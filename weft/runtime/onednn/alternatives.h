@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft::onednn {
 

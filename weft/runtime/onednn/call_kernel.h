@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 #include "weft/runtime/onednn/primitive_desc.h"
 
 namespace weft::onednn {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "weft/graph/backend.h"
+#include "weft/device/backend.h"
 #include "weft/runtime/onednn/call_kernel.h"
 
 namespace weft::onednn {

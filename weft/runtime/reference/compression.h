@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft::reference {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/device/function_kernel.h"
 #include "weft/runtime/element.h"
-#include "weft/runtime/function_kernel.h"
 
 namespace weft::reference {
 

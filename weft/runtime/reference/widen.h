@@ -1,7 +1,7 @@
 // Reference kernels for types narrower than f32: operands are widened, the f32 reference runs, results are rounded.
 #pragma once
 
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft::reference {
 

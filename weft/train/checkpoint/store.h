@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/runtime/state.h"
+#include "weft/device/state.h"
 #include "weft/train/checkpoint/manifest.h"
 
 namespace weft::train {

@@ -7,9 +7,9 @@
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
+#include "weft/device/arena.h"
+#include "weft/device/kernel.h"
 #include "weft/passes/pipeline.h"
-#include "weft/runtime/arena.h"
-#include "weft/runtime/kernel.h"
 #include "weft/train/compile_options.h"
 
 namespace weft::train {

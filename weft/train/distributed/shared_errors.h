@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "weft/comm/collectives.h"
-#include "weft/runtime/state.h"
+#include "weft/device/state.h"
 
 namespace weft::train {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "weft/comm/communicator.h"
-#include "weft/runtime/state.h"
+#include "weft/device/state.h"
 
 namespace weft::train {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "weft/runtime/state.h"
+#include "weft/device/state.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::train {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "weft/runtime/state.h"
+#include "weft/device/state.h"
 #include "weft/train/optimizers/update_builder.h"
 
 namespace weft::train {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/device/state.h"
 #include "weft/graph/graph.h"
-#include "weft/runtime/state.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::train {

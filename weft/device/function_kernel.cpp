@@ -1,4 +1,4 @@
-#include "weft/runtime/function_kernel.h"
+#include "weft/device/function_kernel.h"
 
 #include "weft/base/error.h"
 

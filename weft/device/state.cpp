@@ -1,4 +1,4 @@
-#include "weft/runtime/state.h"
+#include "weft/device/state.h"
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"

@@ -1,4 +1,4 @@
-#include "weft/runtime/offload_file.h"
+#include "weft/device/offload_file.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "weft/runtime/offload_file.h"
+#include "weft/device/offload_file.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "weft/runtime/kernel.h"
+#include "weft/device/kernel.h"
 
 namespace weft {
 
