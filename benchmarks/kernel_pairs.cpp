@@ -11,8 +11,8 @@
 
 #include "weft/base/rng.h"
 #include "weft/base/table.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/passes/pipeline.h"
-#include "weft/runtime/cpu_backend.h"
 #include "weft/runtime/evaluate.h"
 #include "weft/train/step.h"
 

@@ -17,7 +17,7 @@
 #include "weft/base/parallel.h"
 #include "weft/device/kernel.h"
 #include "weft/graph/graph.h"
-#include "weft/runtime/element.h"
+#include "weft/tensor/element.h"
 
 namespace {
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "weft/compile/compile.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/ops/collective.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/node_seconds.h"
-#include "weft/runtime/cpu_backend.h"
 
 namespace weft::cli {
 namespace {

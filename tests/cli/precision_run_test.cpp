@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_files.h"
-#include "weft/runtime/cpu_backend.h"
+#include "weft/cpu/cpu_backend.h"
 
 namespace weft::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/compile/compile.h"
-#include "weft/runtime/cpu_backend.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/train/step.h"
 
 namespace weft {

@@ -15,10 +15,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
+#include "weft/cpu/reference/reference.h"
 #include "weft/graph/graph.h"
 #include "weft/ops/all.h"
 #include "weft/runtime/evaluate.h"
-#include "weft/runtime/reference/reference.h"
 #include "weft/train/check_op.h"
 
 namespace weft::registry_tests {

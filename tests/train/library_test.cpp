@@ -5,7 +5,7 @@
 
 #include "tests/support/files_for_tests.h"
 #include "tests/support/own_library.h"
-#include "weft/runtime/cpu_backend.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/run.h"
 

@@ -7,9 +7,9 @@
 
 #include "tests/train/ranks_rig.h"
 #include "weft/base/error.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
-#include "weft/runtime/cpu_backend.h"
 
 namespace weft::train {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/ranks_rig.h"
-#include "weft/runtime/cpu_backend.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
 

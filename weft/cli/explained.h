@@ -10,7 +10,7 @@
 #include "weft/cli/memory_timeline.h"
 #include "weft/cli/op_profile.h"
 #include "weft/cli/planned_step.h"
-#include "weft/runtime/machine_rates.h"
+#include "weft/cpu/machine_rates.h"
 
 namespace weft::cli {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "weft/cpu/machine_rates.h"
 #include "weft/plan/plan.h"
 #include "weft/runtime/executor.h"
-#include "weft/runtime/machine_rates.h"
 
 namespace weft::cli {
 

@@ -9,7 +9,7 @@
 
 #include "weft/cli/synthetic.h"
 #include "weft/comm/communicator.h"
-#include "weft/runtime/tuned_backend.h"
+#include "weft/cpu/tuned_backend.h"
 #include "weft/train/autotune.h"
 #include "weft/train/data_parallel.h"
 #include "weft/train/distributed/rank_runtime.h"

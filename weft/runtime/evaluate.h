@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/runtime/cpu_backend.h"
+#include "weft/cpu/cpu_backend.h"
 
 namespace weft {
 

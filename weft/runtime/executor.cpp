@@ -7,10 +7,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/cpu/all_kernels.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/kept.h"
 #include "weft/plan/deferral.h"
-#include "weft/runtime/all_kernels.h"
 #include "weft/runtime/transfers.h"
 
 namespace weft {

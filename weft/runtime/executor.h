@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "weft/cpu/cpu_backend.h"
 #include "weft/device/arena.h"
 #include "weft/device/state.h"
 #include "weft/plan/plan.h"
-#include "weft/runtime/cpu_backend.h"
 
 namespace weft {
 

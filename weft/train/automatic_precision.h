@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "weft/runtime/cpu_backend.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/train/library.h"
 #include "weft/train/run_spec.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "weft/runtime/tuned_backend.h"
+#include "weft/cpu/tuned_backend.h"
 #include "weft/train/run_directory.h"
 
 namespace weft::train {

@@ -6,8 +6,8 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
-#include "weft/runtime/element.h"
 #include "weft/runtime/evaluate.h"
+#include "weft/tensor/element.h"
 
 namespace weft::train {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "weft/runtime/tuned_backend.h"
+#include "weft/cpu/tuned_backend.h"
 
 namespace weft::train {
 

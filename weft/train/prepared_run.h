@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "weft/comm/communicator.h"
-#include "weft/runtime/tuned_backend.h"
+#include "weft/cpu/tuned_backend.h"
 #include "weft/train/automatic_precision.h"
 #include "weft/train/course.h"
 #include "weft/train/distributed/rank_runtime.h"

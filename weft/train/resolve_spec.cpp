@@ -9,7 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
-#include "weft/runtime/cpu_backend.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/train/compile_options.h"
 #include "weft/train/course.h"
 #include "weft/train/optimizer_defaults.h"

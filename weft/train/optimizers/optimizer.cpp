@@ -2,7 +2,7 @@
 #include "weft/train/optimizers/optimizer.h"
 
 #include "weft/base/error.h"
-#include "weft/runtime/element.h"
+#include "weft/tensor/element.h"
 #include "weft/train/optimizers/loss_scaling.h"
 #include "weft/train/optimizers/update_builder.h"
 

@@ -1,0 +1,126 @@
+// Kernels that only move elements: every result is the reference's, bit for bit.
+#include "tests/runtime/native_support.h"
+#include "weft/cpu/native/movement/strided_copy.h"
+
+namespace weft {
+namespace {
+
+using namespace native_test;
+using Dims = std::vector<int64_t>;
+
+constexpr DType kOnePerSize[] = {DType::u8, DType::bf16, DType::f32, DType::i64};
+
+void expect_same(const std::string& op, const std::vector<TensorType>& inputs, const TensorType& output,
+                 const Attributes& attributes) {
+  Case c;
+  c.op = op;
+  c.inputs = inputs;
+  c.outputs = {output};
+  c.attributes = attributes;
+  c.tolerance = 0;
+  c.integer_bound = 200;
+  expect_matches_reference(c);
+}
+
+TEST(NativeCopies, TransposesEveryElementSize) {
+  for (const DType dtype : kOnePerSize)
+    for (const Dims& dims : {Dims{1, 1}, Dims{3, 5}, Dims{16, 16}, Dims{37, 131}, Dims{260, 140}})
+      expect_same("transpose", {{dtype, Shape(dims), {}}}, {dtype, {dims[1], dims[0]}, {}},
+                  {{"permutation", Dims{1, 0}}});
+}
+
+TEST(NativeCopies, TransposesAnyPermutation) {
+  const Dims dims{3, 19, 1, 4, 34};
+  for (const Dims& permutation : {Dims{0, 3, 2, 1, 4}, Dims{4, 0, 1, 3, 2}, Dims{1, 0, 2, 4, 3}, Dims{3, 4, 1, 0, 2},
+                                  Dims{0, 1, 2, 3, 4}, Dims{2, 1, 4, 3, 0}}) {
+    Shape out(dims);
+    for (size_t axis = 0; axis < dims.size(); ++axis)
+      out[static_cast<int>(axis)] = dims[static_cast<size_t>(permutation[axis])];
+    expect_same("transpose", {f32(Shape(dims))}, f32(out), {{"permutation", permutation}});
+  }
+}
+
+TEST(NativeCopies, CollapsesWhatIsWalkedInOneGo) {
+  // [2,3,4,5] -> [3,4,2,5]: of four dimensions three are left, the axes of 3 and 4 move together.
+  const auto moved = native::collapse({{3, 20, 40}, {4, 5, 10}, {2, 60, 5}, {1, 7, 9}, {5, 1, 1}});
+  ASSERT_EQ(moved.size(), 3u);
+  EXPECT_EQ(moved[0].size, 12);
+  EXPECT_EQ(moved[1].size, 2);
+  EXPECT_EQ(moved[2].size, 5);
+  EXPECT_TRUE(native::collapse({{1, 3, 3}, {1, 1, 1}}).empty());
+}
+
+TEST(NativeCopies, Broadcasts) {
+  const std::vector<std::pair<Dims, Dims>> shapes{
+      {{}, {3, 50000}}, {{17}, {5, 17}}, {{3, 1}, {3, 40}}, {{2, 1, 5}, {2, 7, 5}}, {{1, 6, 1, 1}, {2, 6, 3, 3}}};
+  for (const DType dtype : kOnePerSize)
+    for (const auto& [from, to] : shapes)
+      expect_same("broadcast_to", {{dtype, Shape(from), {}}}, {dtype, Shape(to), {}}, {{"shape", to}});
+}
+
+TEST(NativeCopies, Slices) {
+  for (const DType dtype : kOnePerSize) {
+    expect_same("slice", {{dtype, {9, 40, 13}, {}}}, {dtype, {4, 40, 13}, {}},
+                {{"starts", Dims{3, 0, 0}}, {"ends", Dims{7, 40, 13}}});
+    expect_same("slice", {{dtype, {9, 40, 13}, {}}}, {dtype, {9, 30, 1}, {}},
+                {{"starts", Dims{0, 5, 12}}, {"ends", Dims{9, 35, 13}}});
+  }
+}
+
+TEST(NativeCopies, Concatenates) {
+  for (const DType dtype : kOnePerSize) {
+    expect_same("concat", {{dtype, {4, 3, 20}, {}}, {dtype, {4, 1, 20}, {}}, {dtype, {4, 50, 20}, {}}},
+                {dtype, {4, 54, 20}, {}}, {{"axis", int64_t{1}}});
+    expect_same("concat", {{dtype, {33, 1}, {}}, {dtype, {33, 2}, {}}}, {dtype, {33, 3}, {}}, {{"axis", int64_t{1}}});
+  }
+}
+
+TEST(NativeCopies, Pads) {
+  for (const DType dtype : kOnePerSize) {
+    expect_same("pad", {{dtype, {2, 3, 28, 30}, {}}}, {dtype, {2, 3, 32, 33}, {}},
+                {{"low", Dims{0, 0, 2, 1}}, {"high", Dims{0, 0, 2, 2}}, {"value", 7.0}});
+    expect_same("pad", {{dtype, {4, 5}, {}}}, {dtype, {9, 5}, {}},
+                {{"low", Dims{3, 0}}, {"high", Dims{2, 0}}, {"value", 0.0}});
+  }
+}
+
+TEST(NativeCopies, FillsConstants) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
+    for (const Dims& dims : {Dims{}, Dims{3, 5}, Dims{300, 301}})
+      expect_same("constant", {}, {dtype, Shape(dims), {}}, {{"value", 3.0}});
+}
+
+TEST(NativeCopies, CastsBetweenAnyTwoTypes) {
+  const DType all[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8};
+  for (const DType from : all)
+    for (const DType to : all) expect_same("cast", {{from, {3, 71}, {}}}, {to, {3, 71}, {}}, {});
+}
+
+TEST(NativeCopies, CastsSpecialNumbersToBf16AsTheReferenceDoes) {
+  Case c;
+  c.op = "cast";
+  c.inputs = {f32({10})};
+  c.outputs = {{DType::bf16, {10}, {}}};
+  c.prepare = [](std::vector<Tensor>& inputs) {
+    // Ties to even in both directions, one above a tie, the largest float, infinities, NaN with low bits only, zeros.
+    const uint32_t bits[] = {0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff, 0x7f800000,
+                             0xff800000, 0x7f800001, 0xffffffff, 0x80000000, 0x00000001};
+    std::memcpy(inputs[0].data(), bits, sizeof bits);
+  };
+  expect_matches_reference(c);
+}
+
+TEST(NativeCopies, DeclinesBlockedLayouts) {
+  Case c;
+  c.op = "transpose";
+  c.inputs = {f32({2, 16, 3, 3}, "aBcd16b")};
+  c.outputs = {f32({16, 2, 3, 3})};
+  c.attributes = {{"permutation", Dims{1, 0, 2, 3}}};
+  const BareNode node(c);
+  std::string why_not;
+  EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);
+  EXPECT_EQ(why_not, "input 0 is f32[2,16,3,3]@aBcd16b, not plain");
+}
+
+}  // namespace
+}  // namespace weft

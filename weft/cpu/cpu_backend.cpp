@@ -1,0 +1,119 @@
+#include "weft/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <span>
+
+#include "weft/base/error.h"
+#include "weft/cpu/native/elementwise/through_f32.h"
+#include "weft/cpu/native/support/families.h"
+#include "weft/cpu/onednn/convolution.h"
+#include "weft/cpu/onednn/isa.h"
+#include "weft/cpu/renewal.h"
+#include "weft/ops/all.h"
+
+namespace weft {
+
+namespace {
+
+struct Choice {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<std::string> declined;
+};
+
+Choice first_that_serves(const KernelTable& table, const KernelOptions& options, const NodeSignature& node) {
+  Choice choice;
+  for (const auto& candidate : table.candidates(node.op->name)) {
+    std::string why_not = "no reason given";
+    choice.kernel = candidate.make(node, options, why_not);
+    if (choice.kernel != nullptr) return choice;
+    choice.declined.push_back(fmt::format("{}: no, because {}", candidate.family, why_not));
+  }
+  if (choice.declined.empty())
+    fail(ErrorKind::usage, "[{}] '{}': there is no kernel for this op; add one to the kernel table", node.op->name,
+         node.name);
+  std::string reasons;
+  for (const auto& reason : choice.declined) reasons += "; " + reason;
+  fail(ErrorKind::usage, "[{}] '{}': no kernel serves this node{}", node.op->name, node.name, reasons);
+}
+
+bool is_onednn(const KernelCandidate& candidate) { return candidate.family == "onednn"; }
+
+/// The layouts of a weights' gradient where a candidate before oneDNN's takes the operands as they are: it can store
+/// the gradient as the forward convolution has its weights.
+std::optional<LayoutChoice> keep_layouts(const NodeSignature& node, std::span<const KernelCandidate> better,
+                                         const KernelOptions& options, onednn::Convolution convolution,
+                                         const onednn::Engine& engine) {
+  if (convolution.pass != onednn::Pass::backward_weights) return std::nullopt;
+  const auto serves = [&](const KernelCandidate& candidate) {
+    std::string why_not;
+    return candidate.make(node, options, why_not) != nullptr;
+  };
+  if (std::none_of(better.begin(), better.end(), serves)) return std::nullopt;
+  LayoutChoice choice;
+  for (const TensorType& type : node.inputs) choice.inputs.push_back(type.layout);
+  choice.outputs.resize(node.outputs.size());
+  convolution.pass = onednn::Pass::forward;
+  convolution.weights.dtype = convolution.image.dtype;  // the gradient itself may be wider
+  if (const auto forward = onednn::preferred_convolution_layouts(convolution, engine))
+    choice.outputs[0] = forward->inputs[1];
+  return choice;
+}
+
+}  // namespace
+
+KernelTable standard_kernels() {
+  KernelTable table;
+  add_native_kernels(table);
+  add_onednn_kernels(table);
+  native::add_weight_tiles(table, detect_isa());
+  native::add_through_f32(table, ops::make_registry(), detect_isa());
+  add_renewals(table, ops::make_registry());
+  add_reference_kernels(table);
+  return table;
+}
+
+KernelTable reference_kernels() {
+  KernelTable table;
+  add_reference_kernels(table);
+  return table;
+}
+
+CpuBackend::CpuBackend(int threads, KernelTable kernels) : table_(std::move(kernels)), options_{threads} {
+  if (threads < 1) fail(ErrorKind::usage, "--threads {}: a step needs at least one thread; try --threads 1", threads);
+}
+
+std::optional<LayoutChoice> CpuBackend::preferred_layouts(const NodeSignature& asked) const {
+  // What is computed through f32 takes the layouts that it has there.
+  const NodeSignature node = computes_fast(DType::f16) ? asked : native::in_f32(asked);
+  const auto& candidates = table_.candidates(node.op->name);
+  const auto first_onednn = std::find_if(candidates.begin(), candidates.end(), is_onednn);
+  if (first_onednn == candidates.end()) return std::nullopt;
+  const auto convolution = onednn::read_convolution(node);
+  if (!convolution) return std::nullopt;
+  const onednn::ThreadScope scope(options_.threads);
+  const onednn::Engine engine;
+  if (const auto kept = keep_layouts(node, {candidates.begin(), first_onednn}, options_, *convolution, engine))
+    return kept;
+  return onednn::preferred_convolution_layouts(*convolution, engine);
+}
+
+bool CpuBackend::supports_layouts(const NodeSignature& node) const {
+  for (const auto& candidate : table_.candidates(node.op->name)) {
+    std::string why_not;
+    if (candidate.family != "reference" && candidate.make(node, options_, why_not) != nullptr) return true;
+  }
+  return false;
+}
+
+KernelChoice CpuBackend::choose_kernel(const NodeSignature& node) const {
+  Choice choice = first_that_serves(table_, options_, node);
+  return {choice.kernel->name(), choice.kernel->workspace_bytes(), std::move(choice.declined)};
+}
+
+bool CpuBackend::computes_fast(DType dtype) const { return onednn::multiplies_fast(dtype); }
+
+std::unique_ptr<Kernel> CpuBackend::make_kernel(const NodeSignature& node) const {
+  return first_that_serves(table_, options_, node).kernel;
+}
+
+}  // namespace weft

@@ -1,0 +1,75 @@
+// dropout: the mask is drawn again wherever it is needed, from counters, never stored.
+#include "weft/base/parallel.h"
+#include "weft/base/rng.h"
+#include "weft/cpu/native/support/families.h"
+
+namespace weft::native {
+
+namespace {
+
+template <typename T>
+struct Loops {
+  void (*dropout)(const T* x, T* y, int64_t begin, int64_t end, uint64_t key, uint64_t step, uint32_t threshold,
+                  float factor);
+};
+
+}  // namespace
+
+}  // namespace weft::native
+
+#define WEFT_LOOPS "weft/cpu/native/elementwise/dropout_loops.h"
+#define WEFT_LOOPS_PER_TYPE
+#include "weft/cpu/native/support/multiversion.h"
+
+namespace weft::native {
+
+namespace {
+
+template <typename T>
+class Dropout : public Kernel {
+ public:
+  Dropout(const NodeSignature& node, int threads, const Loops<T>& loops)
+      : loops_(loops),
+        threads_(threads),
+        elements_(node.inputs[0].elements()),
+        stream_(static_cast<uint64_t>(node.attributes.integer("stream"))),
+        // u 2^-24 < p for an integer u where u < ceil(p 2^24): the comparison of the definition, in integers.
+        threshold_(static_cast<uint32_t>(std::ceil(node.attributes.real("probability") * 0x1p24))),
+        factor_(static_cast<float>(1 / (1 - node.attributes.real("probability")))) {}
+  std::string name() const override { return "native:dropout"; }
+  void run(const KernelArguments& a) override {
+    const uint64_t key = mix(static_cast<uint64_t>(*static_cast<const int64_t*>(a.inputs[1])), stream_);
+    const auto step = static_cast<uint64_t>(*static_cast<const int64_t*>(a.inputs[2]));
+    constexpr int64_t kPiece = 256;  // elements; a multiple of the words that a loop draws at once
+    parallel_for(threads_, (elements_ + kPiece - 1) / kPiece, 32, [&](int64_t begin, int64_t end) {
+      loops_.dropout(a.input<T>(0), a.output<T>(0), begin * kPiece, std::min(end * kPiece, elements_), key, step,
+                     threshold_, factor_);
+    });
+  }
+
+ private:
+  const Loops<T>& loops_;
+  const int threads_;
+  const int64_t elements_;
+  const uint64_t stream_;
+  const uint32_t threshold_;
+  const float factor_;
+};
+
+}  // namespace
+
+void add_dropout(KernelTable& table, Isa isa) {
+  table.add("dropout", {"native",
+                        [isa](const NodeSignature& node, const KernelOptions& options,
+                              std::string& why_not) -> std::unique_ptr<Kernel> {
+                          NodeSignature floats = node;
+                          floats.inputs.resize(1);
+                          if (!plain_images(floats, 1, 1, why_not)) return nullptr;
+                          return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+                            using T = decltype(number);
+                            return std::make_unique<Dropout<T>>(node, options.threads, loops_for<T>(isa));
+                          });
+                        }});
+}
+
+}  // namespace weft::native

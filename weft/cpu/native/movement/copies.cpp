@@ -1,0 +1,175 @@
+// constant, broadcast_to, slice, concat and pad, for every dtype.
+#include "weft/cpu/native/movement/copies.h"
+
+#include <algorithm>
+#include <array>
+
+#include "weft/base/parallel.h"
+#include "weft/cpu/native/support/families.h"
+#include "weft/tensor/element.h"
+
+namespace weft::native {
+
+namespace {
+
+constexpr int64_t kGrainBytes = 65536;  // below which a second thread costs more than it brings
+constexpr int64_t kSliverBytes = 256;   // runs so short are better filled in passing, with what lies between them
+
+class Copies : public Kernel {
+ public:
+  /// `fills` come before `copies`, which may write over them; both lists read `element` where a part has no input.
+  Copies(const NodeSignature& node, int threads, CopyParts fills, CopyParts copies, std::array<std::byte, 8> element)
+      : name_("native:" + node.op->name),
+        fills_(std::move(fills)),
+        copies_(std::move(copies)),
+        element_(element),
+        grain_(kGrainBytes / size_of(node.outputs[0].dtype)),
+        threads_(threads) {}
+
+  std::string name() const override { return name_; }
+
+  void run(const KernelArguments& arguments) override {
+    run_parts(fills_, arguments);
+    run_parts(copies_, arguments);
+  }
+
+ private:
+  void run_parts(const CopyParts& parts, const KernelArguments& arguments) const {
+    int64_t elements = 0;
+    for (const CopyPart& part : parts) elements += part.copy.elements();
+    if (elements == 0) return;
+    parallel_for(threads_, elements, grain_, [&](int64_t begin, int64_t end) {
+      int64_t first = 0;  // of the part, counted through all parts
+      for (const CopyPart& part : parts) {
+        const int64_t from = std::max<int64_t>(begin - first, 0), to = std::min(end - first, part.copy.elements());
+        if (from < to) part.copy.run(source(arguments, part), static_cast<std::byte*>(arguments.outputs[0]), from, to);
+        first += part.copy.elements();
+      }
+    });
+  }
+
+  const std::byte* source(const KernelArguments& arguments, const CopyPart& part) const {
+    if (part.input < 0) return element_.data();
+    return static_cast<const std::byte*>(arguments.inputs[static_cast<size_t>(part.input)]);
+  }
+
+  const std::string name_;
+  const CopyParts fills_, copies_;
+  const std::array<std::byte, 8> element_;
+  const int64_t grain_;
+  const int threads_;
+};
+
+int64_t offset_of(const std::vector<int64_t>& index, const std::vector<int64_t>& strides) {
+  int64_t offset = 0;
+  for (size_t axis = 0; axis < strides.size(); ++axis) offset += index[axis] * strides[axis];
+  return offset;
+}
+
+std::array<std::byte, 8> element_of(DType dtype, double value) {
+  std::array<std::byte, 8> element{};
+  store_element(dtype, element.data(), 0, value);
+  return element;
+}
+
+/// Fills the box of `shape` that begins at `start` in a row-major tensor with the given strides.
+CopyPart fill_part(const Shape& shape, const std::vector<int64_t>& start, const std::vector<int64_t>& strides,
+                   int64_t size, Isa isa) {
+  const std::vector<int64_t> zeros(strides.size(), 0);
+  return {StridedCopy(copy_dimensions(shape, zeros, strides), size, 0, offset_of(start, strides), isa), -1};
+}
+
+std::unique_ptr<Kernel> make_broadcast(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const Shape &in = node.inputs[0].shape, &out = node.outputs[0].shape;
+  const std::vector<int64_t> own = row_major_strides(in);
+  std::vector<int64_t> from(static_cast<size_t>(out.rank()), 0);
+  const int missing = out.rank() - in.rank();
+  for (int axis = 0; axis < in.rank(); ++axis)
+    if (in[axis] != 1) from[static_cast<size_t>(axis + missing)] = own[static_cast<size_t>(axis)];
+  const auto dimensions = copy_dimensions(out, from, row_major_strides(out));
+  return make_copies(node, options, {{StridedCopy(dimensions, size_of(node.outputs[0].dtype), 0, 0, isa), 0}});
+}
+
+std::unique_ptr<Kernel> make_slice(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const std::vector<int64_t> strides = row_major_strides(node.inputs[0].shape);
+  const Shape& out = node.outputs[0].shape;
+  const auto dimensions = copy_dimensions(out, strides, row_major_strides(out));
+  const int64_t base = offset_of(node.attributes.integers("starts"), strides);
+  return make_copies(node, options, {{StridedCopy(dimensions, size_of(node.outputs[0].dtype), base, 0, isa), 0}});
+}
+
+std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const TensorType& out = node.outputs[0];
+  const std::vector<int64_t> strides = row_major_strides(out.shape);
+  const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
+  CopyParts parts;
+  int64_t position = 0;
+  for (const TensorType& type : node.inputs) {
+    parts.push_back({StridedCopy(copy_dimensions(type.shape, row_major_strides(type.shape), strides),
+                                 size_of(out.dtype), 0, position * strides[axis], isa),
+                     static_cast<int>(parts.size())});
+    position += type.shape.dims()[axis];
+  }
+  return make_copies(node, options, std::move(parts));
+}
+
+std::unique_ptr<Kernel> make_constant(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const TensorType& out = node.outputs[0];
+  const std::vector<int64_t> strides = row_major_strides(out.shape);
+  CopyParts fills{fill_part(out.shape, std::vector<int64_t>(strides.size(), 0), strides, size_of(out.dtype), isa)};
+  return std::make_unique<Copies>(node, options.threads, std::move(fills), CopyParts{},
+                                  element_of(out.dtype, node.attributes.real("value")));
+}
+
+/// Per axis the boxes before and after the operand are filled: within the operand's range of the axes before, through
+/// all of the axes behind. From the first axis on where these are mere slivers, all of what is left is filled.
+std::unique_ptr<Kernel> make_pad(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const Shape &in = node.inputs[0].shape, &out = node.outputs[0].shape;
+  const std::vector<int64_t>&low = node.attributes.integers("low"), &high = node.attributes.integers("high");
+  const std::vector<int64_t> strides = row_major_strides(out);
+  const int64_t size = size_of(node.outputs[0].dtype);
+  CopyParts fills;
+  std::vector<int64_t> start(strides.size(), 0);
+  Shape box = out;
+  for (int axis = 0; axis < out.rank(); ++axis) {
+    const auto at = static_cast<size_t>(axis);
+    if (low[at] + high[at] == 0) continue;
+    if (out.rank() > 1 && (low[at] + high[at]) * strides[at] * size < kSliverBytes) {
+      fills.push_back(fill_part(box, start, strides, size, isa));
+      break;
+    }
+    box[axis] = low[at];
+    fills.push_back(fill_part(box, start, strides, size, isa));
+    box[axis] = high[at];
+    start[at] = low[at] + in[axis];
+    fills.push_back(fill_part(box, start, strides, size, isa));
+    box[axis] = in[axis];
+    start[at] = low[at];
+  }
+  StridedCopy copy(copy_dimensions(in, row_major_strides(in), strides), size, 0, offset_of(low, strides), isa);
+  return std::make_unique<Copies>(node, options.threads, std::move(fills), CopyParts{{std::move(copy), 0}},
+                                  element_of(node.outputs[0].dtype, node.attributes.real("value")));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_copies(const NodeSignature& node, const KernelOptions& options, CopyParts parts) {
+  return std::make_unique<Copies>(node, options.threads, CopyParts{}, std::move(parts), std::array<std::byte, 8>{});
+}
+
+void add_copies(KernelTable& table, Isa isa) {
+  const auto add = [&](const char* op, auto make) {
+    table.add(op, {"native",
+                   [make, isa](const NodeSignature& node, const KernelOptions& options,
+                               std::string& why_not) -> std::unique_ptr<Kernel> {
+                     return all_plain(node, why_not) ? make(node, options, isa) : nullptr;
+                   }});
+  };
+  add("constant", make_constant);
+  add("broadcast_to", make_broadcast);
+  add("slice", make_slice);
+  add("concat", make_concat);
+  add("pad", make_pad);
+}
+
+}  // namespace weft::native

@@ -1,0 +1,74 @@
+// The collectives of a rank that is alone: what it gives to another, that one gives to it.
+#include "weft/graph/collective.h"
+
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/cpu/reference/reference.h"
+
+namespace weft::reference {
+
+namespace {
+
+Body prepare_copies(const NodeSignature& node) {
+  check(node.inputs == node.outputs, "a collective's results have other types than its operands");
+  std::vector<size_t> bytes;
+  for (const TensorType& type : node.inputs) bytes.push_back(static_cast<size_t>(type.bytes()));
+  return [bytes](const KernelArguments& arguments) {
+    for (size_t tensor = 0; tensor < bytes.size(); ++tensor)
+      if (arguments.inputs[tensor] != arguments.outputs[tensor])
+        std::memcpy(arguments.outputs[tensor], arguments.inputs[tensor], bytes[tensor]);
+  };
+}
+
+/// As if all ranks had what this one has.
+Body prepare_repetitions(const NodeSignature& node) {
+  const auto ranks = static_cast<size_t>(node.attributes.integer("ranks"));
+  std::vector<size_t> bytes;
+  for (const TensorType& type : node.inputs) bytes.push_back(static_cast<size_t>(type.bytes()));
+  return [bytes, ranks](const KernelArguments& arguments) {
+    for (size_t tensor = 0; tensor < bytes.size(); ++tensor)
+      for (size_t rank = 0; rank < ranks; ++rank)
+        std::memcpy(arguments.output<std::byte>(tensor) + rank * bytes[tensor], arguments.inputs[tensor],
+                    bytes[tensor]);
+  };
+}
+
+/// Each rank's part of a tensor is what the others give this one for its own: they add up to one part.
+Body prepare_sums_of_parts(const NodeSignature& node) {
+  const int64_t ranks = node.attributes.integer("ranks");
+  const double factor = node.attributes.text("reduction") == "mean" ? 1.0 / static_cast<double>(ranks) : 1.0;
+  const std::vector<TensorType> types = node.outputs;
+  return [types, ranks, factor](const KernelArguments& arguments) {
+    for (size_t tensor = 0; tensor < types.size(); ++tensor) {
+      const DType dtype = types[tensor].dtype;
+      const int64_t elements = types[tensor].shape.elements();
+      for (int64_t i = 0; i < elements; ++i) {
+        double sum = 0;
+        for (int64_t rank = 0; rank < ranks; ++rank)
+          sum += load_element(dtype, arguments.inputs[tensor], rank * elements + i);
+        store_element(dtype, arguments.outputs[tensor], i, sum * factor);
+      }
+    }
+  };
+}
+
+/// From nobody.
+Body prepare_zeros(const NodeSignature& node) {
+  const auto bytes = static_cast<size_t>(node.outputs[0].bytes());
+  return [bytes](const KernelArguments& arguments) { std::memset(arguments.outputs[0], 0, bytes); };
+}
+
+}  // namespace
+
+void add_collective(KernelTable& table) {
+  for (const char* op : {kAllReduce, kAllReduceStart, kAllReduceWait, kAllGatherWait, kReduceScatterStart, kBroadcast,
+                         kBroadcastStart, kBroadcastWait, kReduceToRoot, kReduceToRootStart, kReduceToRootWait})
+    add_any_layout(table, op, prepare_copies);
+  for (const char* op : {kAllGather, kAllGatherStart}) add_any_layout(table, op, prepare_repetitions);
+  for (const char* op : {kReduceScatter, kReduceScatterWait}) add_any_layout(table, op, prepare_sums_of_parts);
+  for (const char* op : {kSend, kSendStart, kSendWait, kReceiveWait}) add_any_layout(table, op, prepare_copies);
+  for (const char* op : {kReceive, kReceiveStart}) add_any_layout(table, op, prepare_zeros);
+}
+
+}  // namespace weft::reference

@@ -1,0 +1,150 @@
+// Convolution by its definition, and its two gradients; each output element is one sum.
+#include "weft/cpu/reference/reference.h"
+
+namespace weft::reference {
+namespace {
+
+/// All extents of one convolution, whichever of its three directions is computed.
+struct ConvGeometry {
+  int64_t batch, channels, height, width;       // of the input
+  int64_t out_channels, out_height, out_width;  // of the output
+  int64_t kernel_height, kernel_width, groups;
+  int64_t stride[2], padding[2], dilation[2];
+
+  ConvGeometry(const Shape& in, const Shape& weight, const Shape& out, const Attributes& attributes)
+      : batch(in[0]),
+        channels(in[1]),
+        height(in[2]),
+        width(in[3]),
+        out_channels(out[1]),
+        out_height(out[2]),
+        out_width(out[3]),
+        kernel_height(weight[2]),
+        kernel_width(weight[3]),
+        groups(attributes.integer("groups")) {
+    for (size_t axis = 0; axis < 2; ++axis) {
+      stride[axis] = attributes.integers("stride")[axis];
+      padding[axis] = attributes.integers("padding")[axis];
+      dilation[axis] = attributes.integers("dilation")[axis];
+    }
+  }
+  int64_t group_channels() const { return channels / groups; }
+  int64_t group_out_channels() const { return out_channels / groups; }
+  int64_t in_offset(int64_t n, int64_t c, int64_t h, int64_t w) const {
+    return ((n * channels + c) * height + h) * width + w;
+  }
+  int64_t out_offset(int64_t n, int64_t o, int64_t h, int64_t w) const {
+    return ((n * out_channels + o) * out_height + h) * out_width + w;
+  }
+  /// `c` counts within the group.
+  int64_t weight_offset(int64_t o, int64_t c, int64_t kh, int64_t kw) const {
+    return ((o * group_channels() + c) * kernel_height + kh) * kernel_width + kw;
+  }
+  /// Where tap `k` of output position `out` reads along axis 0 (height) or 1 (width); may lie outside.
+  int64_t source(int axis, int64_t out, int64_t k) const {
+    return out * stride[axis] - padding[axis] + k * dilation[axis];
+  }
+  bool inside(int64_t h, int64_t w) const { return h >= 0 && h < height && w >= 0 && w < width; }
+};
+
+/// `bias` may be null.
+void forward(const ConvGeometry& g, const float* in, const float* weight, const float* bias, float* out) {
+  for (int64_t n = 0; n < g.batch; ++n)
+    for (int64_t o = 0; o < g.out_channels; ++o)
+      for (int64_t y = 0; y < g.out_height; ++y)
+        for (int64_t x = 0; x < g.out_width; ++x) {
+          const int64_t first_channel = o / g.group_out_channels() * g.group_channels();
+          double sum = bias == nullptr ? 0 : static_cast<double>(bias[o]);
+          for (int64_t c = 0; c < g.group_channels(); ++c)
+            for (int64_t kh = 0; kh < g.kernel_height; ++kh)
+              for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
+                const int64_t h = g.source(0, y, kh), w = g.source(1, x, kw);
+                if (!g.inside(h, w)) continue;
+                sum += static_cast<double>(in[g.in_offset(n, first_channel + c, h, w)]) *
+                       static_cast<double>(weight[g.weight_offset(o, c, kh, kw)]);
+              }
+          out[g.out_offset(n, o, y, x)] = static_cast<float>(sum);
+        }
+}
+
+/// The output position whose tap `k` reads `in` along `axis`, or -1.
+int64_t reader_of(const ConvGeometry& g, int axis, int64_t in, int64_t k) {
+  const int64_t shifted = in + g.padding[axis] - k * g.dilation[axis];
+  const int64_t limit = axis == 0 ? g.out_height : g.out_width;
+  if (shifted < 0 || shifted % g.stride[axis] != 0 || shifted / g.stride[axis] >= limit) return -1;
+  return shifted / g.stride[axis];
+}
+
+void backward_data(const ConvGeometry& g, const float* out_gradient, const float* weight, float* in_gradient) {
+  for (int64_t n = 0; n < g.batch; ++n)
+    for (int64_t c = 0; c < g.channels; ++c)
+      for (int64_t h = 0; h < g.height; ++h)
+        for (int64_t w = 0; w < g.width; ++w) {
+          const int64_t first_out = c / g.group_channels() * g.group_out_channels();
+          double sum = 0;
+          for (int64_t o = first_out; o < first_out + g.group_out_channels(); ++o)
+            for (int64_t kh = 0; kh < g.kernel_height; ++kh)
+              for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
+                const int64_t y = reader_of(g, 0, h, kh), x = reader_of(g, 1, w, kw);
+                if (y < 0 || x < 0) continue;
+                sum += static_cast<double>(out_gradient[g.out_offset(n, o, y, x)]) *
+                       static_cast<double>(weight[g.weight_offset(o, c % g.group_channels(), kh, kw)]);
+              }
+          in_gradient[g.in_offset(n, c, h, w)] = static_cast<float>(sum);
+        }
+}
+
+void backward_weights(const ConvGeometry& g, const float* in, const float* out_gradient, float* weight_gradient) {
+  for (int64_t o = 0; o < g.out_channels; ++o)
+    for (int64_t c = 0; c < g.group_channels(); ++c)
+      for (int64_t kh = 0; kh < g.kernel_height; ++kh)
+        for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
+          const int64_t channel = o / g.group_out_channels() * g.group_channels() + c;
+          double sum = 0;
+          for (int64_t n = 0; n < g.batch; ++n)
+            for (int64_t y = 0; y < g.out_height; ++y)
+              for (int64_t x = 0; x < g.out_width; ++x) {
+                const int64_t h = g.source(0, y, kh), w = g.source(1, x, kw);
+                if (!g.inside(h, w)) continue;
+                sum += static_cast<double>(in[g.in_offset(n, channel, h, w)]) *
+                       static_cast<double>(out_gradient[g.out_offset(n, o, y, x)]);
+              }
+          weight_gradient[g.weight_offset(o, c, kh, kw)] = static_cast<float>(sum);
+        }
+}
+
+void backward_bias(const ConvGeometry& g, const float* out_gradient, float* bias_gradient) {
+  for (int64_t o = 0; o < g.out_channels; ++o) {
+    double sum = 0;
+    for (int64_t n = 0; n < g.batch; ++n)
+      for (int64_t at = 0; at < g.out_height * g.out_width; ++at)
+        sum += static_cast<double>(out_gradient[g.out_offset(n, o, 0, 0) + at]);
+    bias_gradient[o] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace
+
+void add_conv(KernelTable& table) {
+  add_plain(table, "conv2d", [](const NodeSignature& node) -> Body {
+    const ConvGeometry g(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape, node.attributes);
+    const bool has_bias = node.inputs.size() > 2;
+    return [g, has_bias](const KernelArguments& call) {
+      forward(g, input(call, 0), input(call, 1), has_bias ? input(call, 2) : nullptr, output(call, 0));
+    };
+  });
+  add_plain(table, "conv2d_backward_data", [](const NodeSignature& node) -> Body {
+    const ConvGeometry g(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape, node.attributes);
+    return [g](const KernelArguments& call) { backward_data(g, input(call, 0), input(call, 1), output(call, 0)); };
+  });
+  add_plain(table, "conv2d_backward_weights", [](const NodeSignature& node) -> Body {
+    const ConvGeometry g(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape, node.attributes);
+    const bool has_bias = node.outputs.size() > 1;
+    return [g, has_bias](const KernelArguments& call) {
+      backward_weights(g, input(call, 0), input(call, 1), output(call, 0));
+      if (has_bias) backward_bias(g, input(call, 1), output(call, 1));
+    };
+  });
+}
+
+}  // namespace weft::reference

@@ -1,0 +1,116 @@
+// Gather and its gradient, one-hot, argmax and running sums: loops over (outer, axis, inner).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "weft/cpu/reference/reference.h"
+
+namespace weft::reference {
+namespace {
+
+/// A row-major shape around one axis.
+struct AxisGrid {
+  int64_t outer = 1, length, inner = 1;
+  AxisGrid(const Shape& shape, int64_t given) {
+    const int axis = static_cast<int>(given < 0 ? given + shape.rank() : given);
+    length = shape[axis];
+    for (int at = 0; at < axis; ++at) outer *= shape[at];
+    for (int at = axis + 1; at < shape.rank(); ++at) inner *= shape[at];
+  }
+  int64_t operator()(int64_t o, int64_t k, int64_t i) const { return (o * length + k) * inner + i; }
+  /// Calls visit(o, i) for every line along the axis.
+  template <typename Visit>
+  void for_each_line(Visit&& visit) const {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i) visit(o, i);
+  }
+};
+
+Body prepare_gather(const NodeSignature& node) {
+  const int64_t axis = node.attributes.integer("axis");
+  const AxisGrid from(node.inputs[0].shape, axis), to(node.outputs[0].shape, axis);
+  return [=](const KernelArguments& call) {
+    const int32_t* indices = input<int32_t>(call, 1);
+    for (int64_t o = 0; o < to.outer; ++o)
+      for (int64_t k = 0; k < to.length; ++k)
+        for (int64_t i = 0; i < to.inner; ++i) {
+          const int64_t at = indices[to(o, k, i)];
+          // No such element: NaN, which shows in the loss.
+          output(call, 0)[to(o, k, i)] =
+              at >= 0 && at < from.length ? input(call, 0)[from(o, at, i)] : std::numeric_limits<float>::quiet_NaN();
+        }
+  };
+}
+
+Body prepare_gather_backward(const NodeSignature& node) {
+  const int64_t axis = node.attributes.integer("axis");
+  const AxisGrid from(node.inputs[0].shape, axis), to(node.outputs[0].shape, axis);
+  return [=](const KernelArguments& call) {
+    const int32_t* indices = input<int32_t>(call, 1);
+    float* x_gradient = output(call, 0);
+    std::fill(x_gradient, x_gradient + to.outer * to.length * to.inner, 0.0f);
+    for (int64_t o = 0; o < from.outer; ++o)
+      for (int64_t k = 0; k < from.length; ++k)
+        for (int64_t i = 0; i < from.inner; ++i) {
+          const int64_t at = indices[from(o, k, i)];
+          if (at >= 0 && at < to.length) x_gradient[to(o, at, i)] += input(call, 0)[from(o, k, i)];
+        }
+  };
+}
+
+Body prepare_one_hot(const NodeSignature& node) {
+  const int64_t count = node.inputs[0].elements(), classes = node.attributes.integer("classes");
+  return [=](const KernelArguments& call) {
+    float* y = output(call, 0);
+    std::fill(y, y + count * classes, 0.0f);
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t at = input<int32_t>(call, 0)[i];
+      if (at >= 0 && at < classes) y[i * classes + at] = 1;
+    }
+  };
+}
+
+Body prepare_argmax(const NodeSignature& node) {
+  const AxisGrid grid(node.inputs[0].shape, node.attributes.integer("axis"));
+  return [=](const KernelArguments& call) {
+    grid.for_each_line([&](int64_t o, int64_t i) {
+      const int64_t best = first_largest(input(call, 0) + grid(o, 0, i), grid.length, grid.inner);
+      output<int32_t>(call, 0)[o * grid.inner + i] = static_cast<int32_t>(best);
+    });
+  };
+}
+
+Body prepare_cumulative_sum(const NodeSignature& node) {
+  const AxisGrid grid(node.inputs[0].shape, node.attributes.integer("axis"));
+  const bool reverse = node.attributes.boolean("reverse"), exclusive = node.attributes.boolean("exclusive");
+  return [=](const KernelArguments& call) {
+    grid.for_each_line([&](int64_t o, int64_t i) {
+      double sum = 0;
+      for (int64_t step = 0; step < grid.length; ++step) {
+        const int64_t at = grid(o, reverse ? grid.length - 1 - step : step, i);
+        const double value = static_cast<double>(input(call, 0)[at]);  // before the result, which may overwrite it
+        output(call, 0)[at] = static_cast<float>(exclusive ? sum : sum + value);
+        sum += value;
+      }
+    });
+  };
+}
+
+}  // namespace
+
+int64_t first_largest(const float* x, int64_t count, int64_t stride) {
+  int64_t best = 0;
+  for (int64_t k = 1; k < count && !std::isnan(x[best * stride]); ++k)
+    if (x[k * stride] > x[best * stride] || std::isnan(x[k * stride])) best = k;
+  return best;
+}
+
+void add_indexing(KernelTable& table) {
+  add_plain(table, "gather", prepare_gather);
+  add_plain(table, "gather_backward", prepare_gather_backward);
+  add_plain(table, "one_hot", prepare_one_hot);
+  add_plain(table, "argmax", prepare_argmax);
+  add_plain(table, "cumulative_sum", prepare_cumulative_sum);
+}
+
+}  // namespace weft::reference

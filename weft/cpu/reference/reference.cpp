@@ -1,0 +1,71 @@
+#include "weft/cpu/reference/reference.h"
+
+#include "weft/base/error.h"
+#include "weft/cpu/reference/compression.h"
+#include "weft/cpu/reference/widen.h"
+
+namespace weft {
+namespace reference {
+namespace {
+
+KernelFactory factory(Prepare prepare, const OperandRules& rules) {
+  auto without_options = [prepare = std::move(prepare)](const NodeSignature& node, const KernelOptions&) {
+    return prepare(node);
+  };
+  return function_kernel("reference", std::move(without_options), rules);
+}
+
+}  // namespace
+
+void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accepts accepts) {
+  const bool any_dtype = accepts == Accepts::any_dtype;
+  KernelFactory make = factory(std::move(prepare), {.any_floating = any_dtype});
+  table.add(op, {"reference", any_dtype ? std::move(make) : with_narrow_types(std::move(make))});
+}
+
+void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare) {
+  table.add(op, {"reference", factory(std::move(prepare), {.any_layout = true, .any_floating = true})});
+}
+
+StridedView::StridedView(const Shape& shape, std::vector<int64_t> strides, int64_t base)
+    : dims_(shape.dims()), strides_(std::move(strides)), base_(base), contiguous_(true) {
+  check(dims_.size() == strides_.size(), "a strided view wants one stride per dimension");
+  const std::vector<int64_t> row_major = row_major_strides(shape);
+  for (size_t axis = 0; axis < dims_.size(); ++axis)
+    if (dims_[axis] != 1 && strides_[axis] != row_major[axis]) contiguous_ = false;
+}
+
+StridedView broadcast_view(const Shape& from, const Shape& to) {
+  const std::vector<int64_t> own = row_major_strides(from);
+  std::vector<int64_t> strides(static_cast<size_t>(to.rank()), 0);
+  const int missing = to.rank() - from.rank();
+  for (int axis = 0; axis < from.rank(); ++axis)
+    if (from[axis] != 1) strides[static_cast<size_t>(axis + missing)] = own[static_cast<size_t>(axis)];
+  return {to, std::move(strides)};
+}
+
+}  // namespace reference
+
+void add_reference_kernels(KernelTable& table) {
+  reference::add_conv(table);
+  reference::add_matmul(table);
+  reference::add_batch_norm(table);
+  reference::add_layer_norm(table);
+  reference::add_elementwise(table);
+  reference::add_reduce(table);
+  reference::add_pool(table);
+  reference::add_shape(table);
+  reference::add_resample(table);
+  reference::add_indexing(table);
+  reference::add_loss(table);
+  reference::add_embedding(table);
+  reference::add_rnn(table);
+  reference::add_ctc(table);
+  reference::add_random(table);
+  reference::add_attention(table);
+  reference::add_update(table);
+  reference::add_collective(table);
+  reference::add_compression(table);
+}
+
+}  // namespace weft

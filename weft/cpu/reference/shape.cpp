@@ -1,0 +1,148 @@
+// Ops that move elements without computing on them, for every dtype: each is a copy between two views.
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/cpu/reference/reference.h"
+
+namespace weft::reference {
+namespace {
+
+/// Copies `count` elements of `size` bytes: target[to(i)] = source[from(i)].
+void copy_elements(const void* source, const StridedView& from, void* target, const StridedView& to, int64_t count,
+                   int64_t size) {
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(static_cast<char*>(target) + to(i) * size, static_cast<const char*>(source) + from(i) * size,
+                static_cast<size_t>(size));
+}
+
+StridedView row_major(const Shape& shape) { return {shape, row_major_strides(shape)}; }
+
+/// The element offset of `starts` in a row-major tensor.
+int64_t offset_of(const Shape& shape, const std::vector<int64_t>& starts) {
+  const std::vector<int64_t> strides = row_major_strides(shape);
+  int64_t offset = 0;
+  for (size_t axis = 0; axis < strides.size(); ++axis) offset += starts[axis] * strides[axis];
+  return offset;
+}
+
+/// A copy of input 0, read through a view of the output's shape.
+Body gather(const NodeSignature& node, const StridedView& from) {
+  const TensorType& out = node.outputs[0];
+  return [from, to = row_major(out.shape), count = out.elements(), size = size_of(out.dtype)](
+             const KernelArguments& call) { copy_elements(call.inputs[0], from, call.outputs[0], to, count, size); };
+}
+
+Body prepare_reshape(const NodeSignature& node) { return gather(node, row_major(node.outputs[0].shape)); }
+
+Body prepare_transpose(const NodeSignature& node) {
+  const std::vector<int64_t> strides = row_major_strides(node.inputs[0].shape);
+  std::vector<int64_t> permuted;
+  for (const int64_t axis : node.attributes.integers("permutation"))
+    permuted.push_back(strides[static_cast<size_t>(axis)]);
+  return gather(node, {node.outputs[0].shape, std::move(permuted)});
+}
+
+Body prepare_broadcast(const NodeSignature& node) {
+  return gather(node, broadcast_view(node.inputs[0].shape, node.outputs[0].shape));
+}
+
+Body prepare_slice(const NodeSignature& node) {
+  const Shape& shape = node.inputs[0].shape;
+  const int64_t base = offset_of(shape, node.attributes.integers("starts"));
+  return gather(node, {node.outputs[0].shape, row_major_strides(shape), base});
+}
+
+Body prepare_concat(const NodeSignature& node) {
+  const Shape& whole = node.outputs[0].shape;
+  const std::vector<int64_t> strides = row_major_strides(whole);
+  const auto axis = static_cast<size_t>(node.attributes.integer("axis"));
+  struct Part {
+    StridedView from, to;
+    int64_t count;
+  };
+  std::vector<Part> parts;
+  int64_t position = 0;
+  for (const TensorType& type : node.inputs) {
+    parts.push_back({row_major(type.shape), {type.shape, strides, position * strides[axis]}, type.elements()});
+    position += type.shape.dims()[axis];
+  }
+  return [parts, size = size_of(node.outputs[0].dtype)](const KernelArguments& call) {
+    for (size_t k = 0; k < parts.size(); ++k)
+      copy_elements(call.inputs[k], parts[k].from, call.outputs[0], parts[k].to, parts[k].count, size);
+  };
+}
+
+Body prepare_pad(const NodeSignature& node) {
+  const TensorType &in = node.inputs[0], &out = node.outputs[0];
+  const StridedView to(in.shape, row_major_strides(out.shape), offset_of(out.shape, node.attributes.integers("low")));
+  const double value = node.attributes.real("value");
+  return [in, out, to, value, from = row_major(in.shape)](const KernelArguments& call) {
+    for (int64_t i = 0; i < out.elements(); ++i) store_element(out.dtype, call.outputs[0], i, value);
+    copy_elements(call.inputs[0], from, call.outputs[0], to, in.elements(), size_of(in.dtype));
+  };
+}
+
+Body prepare_cast(const NodeSignature& node) {
+  const DType from = node.inputs[0].dtype, to = node.outputs[0].dtype;
+  const int64_t count = node.outputs[0].elements();
+  if (from == to) return gather(node, row_major(node.outputs[0].shape));  // 64-bit integers do not survive in doubles
+  return [=](const KernelArguments& call) {
+    for (int64_t i = 0; i < count; ++i) store_element(to, call.outputs[0], i, load_element(from, call.inputs[0], i));
+  };
+}
+
+Body prepare_constant(const NodeSignature& node) {
+  const TensorType& out = node.outputs[0];
+  return
+      [dtype = out.dtype, count = out.elements(), value = node.attributes.real("value")](const KernelArguments& call) {
+        for (int64_t i = 0; i < count; ++i) store_element(dtype, call.outputs[0], i, value);
+      };
+}
+
+/// Offsets of a layout, of the elements in the order of a row-major walk.
+class LayoutOffsets {
+ public:
+  LayoutOffsets(const Shape& shape, const Layout& layout) : terms_(axis_offsets(shape, layout)) {}
+  int64_t operator()(int64_t position) const {
+    int64_t offset = 0;
+    for (size_t axis = terms_.size(); axis-- > 0;) {
+      const auto dim = static_cast<int64_t>(terms_[axis].size());
+      offset += terms_[axis][static_cast<size_t>(position % dim)];
+      position /= dim;
+    }
+    return offset;
+  }
+
+ private:
+  std::vector<std::vector<int64_t>> terms_;
+};
+
+Body prepare_reorder(const NodeSignature& node) {
+  const TensorType &in = node.inputs[0], &out = node.outputs[0];
+  const LayoutOffsets from(in.shape, in.layout), to(out.shape, out.layout);
+  return
+      [from, to, count = out.elements(), bytes = out.bytes(), size = size_of(out.dtype)](const KernelArguments& call) {
+        auto* target = static_cast<char*>(call.outputs[0]);
+        std::memset(target, 0, static_cast<size_t>(bytes));  // the padding of blocks holds zeros
+        for (int64_t i = 0; i < count; ++i)
+          std::memcpy(target + to(i) * size, static_cast<const char*>(call.inputs[0]) + from(i) * size,
+                      static_cast<size_t>(size));
+      };
+}
+
+}  // namespace
+
+void add_shape(KernelTable& table) {
+  add_plain(table, "reshape", prepare_reshape, Accepts::any_dtype);
+  add_plain(table, "transpose", prepare_transpose, Accepts::any_dtype);
+  add_plain(table, "broadcast_to", prepare_broadcast, Accepts::any_dtype);
+  add_plain(table, "slice", prepare_slice, Accepts::any_dtype);
+  add_plain(table, "concat", prepare_concat, Accepts::any_dtype);
+  add_plain(table, "pad", prepare_pad, Accepts::any_dtype);
+  add_plain(table, "cast", prepare_cast, Accepts::any_dtype);
+  add_plain(table, "constant", prepare_constant, Accepts::any_dtype);
+  add_any_layout(table, "reorder", prepare_reorder);
+  for (const char* transfer : {"store", "load"}) add_any_layout(table, transfer, prepare_reorder);  // without a file
+}
+
+}  // namespace weft::reference

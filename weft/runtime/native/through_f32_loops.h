@@ -1,5 +1,0 @@
-// Loops of kernels that compute through f32; compiled per instruction set (multiversion.h).
-
-#include "weft/runtime/native/half_loops.h"
-
-constexpr Loops loops{widen_halves, narrow_to_halves};
