@@ -10,7 +10,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/collective.h"
 #include "weft/ops/ops.h"
-#include "weft/passes/node_seconds.h"
+#include "weft/passes/support/node_seconds.h"
 
 namespace weft::cli {
 namespace {

@@ -1,5 +1,5 @@
 // How much workspace the pass grants: what never hurts to all, more to those beside which there is room.
-#include "weft/passes/filter_by_tiles.h"
+#include "weft/passes/layout/filter_by_tiles.h"
 
 #include <gtest/gtest.h>
 

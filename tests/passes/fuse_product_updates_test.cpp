@@ -1,5 +1,5 @@
 // A network of fully connected layers learns the same whether updates multiply their gradients themselves or not.
-#include "weft/passes/fuse_product_updates.h"
+#include "weft/passes/fuse/fuse_product_updates.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

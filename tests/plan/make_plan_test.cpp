@@ -9,7 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
-#include "weft/passes/mark_in_place.h"
+#include "weft/passes/memory/mark_in_place.h"
 #include "weft/plan/plan_json.h"
 #include "weft/plan/schedule.h"
 #include "weft/plan/storage.h"

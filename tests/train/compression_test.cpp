@@ -7,7 +7,7 @@
 #include "tests/train/ranks_rig.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
-#include "weft/passes/late_multiply.h"
+#include "weft/passes/ranks/late_multiply.h"
 
 namespace weft::train {
 namespace {

@@ -9,9 +9,9 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/graph/collective.h"
-#include "weft/passes/node_seconds.h"
-#include "weft/passes/overlap_all_gathers.h"
-#include "weft/passes/overlap_all_reduces.h"
+#include "weft/passes/ranks/overlap_all_gathers.h"
+#include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/support/node_seconds.h"
 #include "weft/plan/deferral.h"
 
 namespace weft::cli {

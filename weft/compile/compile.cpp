@@ -7,8 +7,8 @@
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/graph/verify.h"
-#include "weft/passes/mark_in_place.h"
-#include "weft/passes/node_seconds.h"
+#include "weft/passes/memory/mark_in_place.h"
+#include "weft/passes/support/node_seconds.h"
 #include "weft/plan/make_plan.h"
 
 namespace weft {

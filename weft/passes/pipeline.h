@@ -8,7 +8,7 @@
 
 #include "weft/device/backend.h"
 #include "weft/graph/graph.h"
-#include "weft/passes/lower_precision.h"
+#include "weft/passes/precision/lower_precision.h"
 
 namespace weft::passes {
 

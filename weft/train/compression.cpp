@@ -11,10 +11,10 @@
 #include "weft/graph/collective.h"
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
-#include "weft/passes/late_multiply.h"
-#include "weft/passes/node_seconds.h"
-#include "weft/passes/overlap_all_gathers.h"
-#include "weft/passes/overlap_all_reduces.h"
+#include "weft/passes/ranks/late_multiply.h"
+#include "weft/passes/ranks/overlap_all_gathers.h"
+#include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/support/node_seconds.h"
 
 namespace weft::train {
 

@@ -1,4 +1,4 @@
-#include "weft/passes/overlap_all_gathers.h"
+#include "weft/passes/ranks/overlap_all_gathers.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weft/graph/collective.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,9 +1,9 @@
-#include "weft/passes/copy_states.h"
+#include "weft/passes/memory/copy_states.h"
 
 #include <unordered_map>
 
 #include "weft/graph/contents.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,4 +1,4 @@
-#include "weft/passes/recompute_problem.h"
+#include "weft/passes/memory/recompute_problem.h"
 
 #include <algorithm>
 

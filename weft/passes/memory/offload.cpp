@@ -1,6 +1,6 @@
-#include "weft/passes/offload.h"
+#include "weft/passes/memory/offload.h"
 
-#include "weft/passes/recompute.h"
+#include "weft/passes/memory/recompute.h"
 
 namespace weft::passes {
 

@@ -1,10 +1,10 @@
-#include "weft/passes/lower_precision.h"
+#include "weft/passes/precision/lower_precision.h"
 
 #include <map>
 #include <utility>
 
-#include "weft/passes/precision_plan.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/precision/precision_plan.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

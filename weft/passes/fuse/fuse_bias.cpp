@@ -1,10 +1,10 @@
-#include "weft/passes/fuse_bias.h"
+#include "weft/passes/fuse/fuse_bias.h"
 
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,4 +1,4 @@
-#include "weft/passes/fuse_elementwise.h"
+#include "weft/passes/fuse/fuse_elementwise.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "weft/ops/fused.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

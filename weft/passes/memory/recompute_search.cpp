@@ -1,4 +1,4 @@
-#include "weft/passes/recompute_search.h"
+#include "weft/passes/memory/recompute_search.h"
 
 #include <algorithm>
 #include <queue>

@@ -1,4 +1,4 @@
-#include "weft/passes/precision_plan.h"
+#include "weft/passes/precision/precision_plan.h"
 
 #include <fnmatch.h>
 
@@ -7,7 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

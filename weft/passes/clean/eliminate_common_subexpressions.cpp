@@ -1,11 +1,11 @@
-#include "weft/passes/eliminate_common_subexpressions.h"
+#include "weft/passes/clean/eliminate_common_subexpressions.h"
 
 #include <fmt/format.h>
 
 #include <unordered_map>
 
 #include "weft/graph/collective.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,10 +1,10 @@
-#include "weft/passes/mark_in_place.h"
+#include "weft/passes/memory/mark_in_place.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "weft/graph/kept.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,4 +1,4 @@
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 #include "weft/graph/accumulation.h"
 

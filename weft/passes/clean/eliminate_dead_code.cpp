@@ -1,8 +1,8 @@
-#include "weft/passes/eliminate_dead_code.h"
+#include "weft/passes/clean/eliminate_dead_code.h"
 
 #include "weft/graph/collective.h"
 #include "weft/graph/kept.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,9 +1,9 @@
-#include "weft/passes/join_pads.h"
+#include "weft/passes/clean/join_pads.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,12 +1,12 @@
-#include "weft/passes/late_multiply.h"
+#include "weft/passes/ranks/late_multiply.h"
 
 #include <unordered_map>
 
 #include "weft/graph/collective.h"
-#include "weft/passes/node_seconds.h"
-#include "weft/passes/overlap_all_gathers.h"
-#include "weft/passes/overlap_all_reduces.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/ranks/overlap_all_gathers.h"
+#include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/support/node_seconds.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

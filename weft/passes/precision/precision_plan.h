@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "weft/passes/lower_precision.h"
+#include "weft/passes/precision/lower_precision.h"
 
 namespace weft::passes {
 

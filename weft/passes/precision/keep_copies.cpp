@@ -1,4 +1,4 @@
-#include "weft/passes/keep_copies.h"
+#include "weft/passes/precision/keep_copies.h"
 
 #include <algorithm>
 #include <span>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/graph/kept.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

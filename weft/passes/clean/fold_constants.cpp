@@ -1,11 +1,11 @@
-#include "weft/passes/fold_constants.h"
+#include "weft/passes/clean/fold_constants.h"
 
 #include <array>
 #include <cmath>
 #include <optional>
 
 #include "weft/ops/scalar_math.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

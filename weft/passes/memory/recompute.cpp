@@ -1,4 +1,4 @@
-#include "weft/passes/recompute.h"
+#include "weft/passes/memory/recompute.h"
 
 #include <algorithm>
 #include <map>
@@ -10,9 +10,9 @@
 #include "weft/graph/contents.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
-#include "weft/passes/node_seconds.h"
-#include "weft/passes/rebuild.h"
-#include "weft/passes/recompute_search.h"
+#include "weft/passes/memory/recompute_search.h"
+#include "weft/passes/support/node_seconds.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -4,7 +4,7 @@
 // out superfluous, then by choosing parts of the order anew (large neighbourhood search).
 #pragma once
 
-#include "weft/passes/recompute_problem.h"
+#include "weft/passes/memory/recompute_problem.h"
 
 namespace weft::passes {
 

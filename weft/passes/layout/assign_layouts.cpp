@@ -1,4 +1,4 @@
-#include "weft/passes/assign_layouts.h"
+#include "weft/passes/layout/assign_layouts.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/kept.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

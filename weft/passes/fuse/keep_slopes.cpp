@@ -1,10 +1,10 @@
-#include "weft/passes/keep_slopes.h"
+#include "weft/passes/fuse/keep_slopes.h"
 
 #include <optional>
 #include <vector>
 
 #include "weft/graph/contents.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,4 +1,4 @@
-#include "weft/passes/node_seconds.h"
+#include "weft/passes/support/node_seconds.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-#include "weft/passes/fuse_product_updates.h"
+#include "weft/passes/fuse/fuse_product_updates.h"
 
 #include "weft/ops/product_update.h"
-#include "weft/passes/node_seconds.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/node_seconds.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,8 +1,8 @@
-#include "weft/passes/pool_before_relu.h"
+#include "weft/passes/fuse/pool_before_relu.h"
 
 #include <optional>
 
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

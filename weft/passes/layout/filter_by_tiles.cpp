@@ -1,4 +1,4 @@
-#include "weft/passes/filter_by_tiles.h"
+#include "weft/passes/layout/filter_by_tiles.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "weft/graph/collective.h"
 #include "weft/ops/window.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,11 +1,11 @@
-#include "weft/passes/fuse_batch_norm.h"
+#include "weft/passes/fuse/fuse_batch_norm.h"
 
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 

@@ -1,4 +1,4 @@
-#include "weft/passes/overlap_all_reduces.h"
+#include "weft/passes/ranks/overlap_all_reduces.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
-#include "weft/passes/node_seconds.h"
-#include "weft/passes/rebuild.h"
+#include "weft/passes/support/node_seconds.h"
+#include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 
