@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/comm/collectives.h"
-#include "weft/comm/schedule.h"
+#include "weft/comm/schedules/schedule.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::comm {

@@ -1,6 +1,6 @@
 // Schedules, checked without running them: whatever the order in which messages come, every member ends with every
 // member's number exactly once, and nothing is overwritten before it was sent.
-#include "weft/comm/schedule.h"
+#include "weft/comm/schedules/schedule.h"
 
 #include <gtest/gtest.h>
 

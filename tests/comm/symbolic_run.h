@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/comm/schedule.h"
+#include "weft/comm/schedules/schedule.h"
 
 namespace weft::comm {
 

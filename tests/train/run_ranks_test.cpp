@@ -8,8 +8,8 @@
 #include "tests/train/ranks_rig.h"
 #include "weft/base/files.h"
 #include "weft/comm/measure.h"
+#include "weft/comm/together.h"
 #include "weft/models/builder.h"
-#include "weft/train/distributed/together.h"
 
 namespace weft::train {
 namespace {

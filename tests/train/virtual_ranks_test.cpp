@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/ranks_rig.h"
+#include "weft/comm/together.h"
 #include "weft/cpu/cpu_backend.h"
-#include "weft/train/distributed/together.h"
 #include "weft/train/evaluate.h"
 
 namespace weft::train {

@@ -12,6 +12,7 @@
 #include "weft/cli/options.h"
 #include "weft/cli/planned_step.h"
 #include "weft/cli/work_report.h"
+#include "weft/comm/together.h"
 #include "weft/cpu/onednn/isa.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
@@ -19,7 +20,6 @@
 #include "weft/train/arena_limit.h"
 #include "weft/train/autotune.h"
 #include "weft/train/data_parallel.h"
-#include "weft/train/distributed/together.h"
 #include "weft/train/process_memory.h"
 #include "weft/train/virtual_ranks.h"
 

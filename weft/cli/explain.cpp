@@ -13,9 +13,9 @@
 #include "weft/cli/explain_text.h"
 #include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
+#include "weft/comm/together.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/autotune.h"
-#include "weft/train/distributed/together.h"
 #include "weft/train/run_data.h"
 #include "weft/train/virtual_ranks.h"
 

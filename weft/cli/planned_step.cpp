@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "weft/cli/options.h"
+#include "weft/comm/host_share.h"
+#include "weft/comm/together.h"
 #include "weft/train/arena_limit.h"
 #include "weft/train/distributed/decisions.h"
-#include "weft/train/distributed/host_share.h"
-#include "weft/train/distributed/together.h"
 
 namespace weft::cli {
 

@@ -13,9 +13,9 @@
 #include "weft/cli/command.h"
 #include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
+#include "weft/comm/together.h"
 #include "weft/data/data_spec.h"
 #include "weft/data/open_dataset.h"
-#include "weft/train/distributed/together.h"
 #include "weft/train/interrupt.h"
 #include "weft/train/run.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/comm/communicator.h"
-#include "weft/comm/schedule.h"
+#include "weft/comm/schedules/schedule.h"
 #include "weft/tensor/dtype.h"
 
 namespace weft::comm {

@@ -1,9 +1,9 @@
 #include "weft/train/standing.h"
 
+#include "weft/comm/together.h"
 #include "weft/train/checkpoint/store.h"
 #include "weft/train/compression.h"
 #include "weft/train/distributed/shared_state.h"
-#include "weft/train/distributed/together.h"
 #include "weft/train/initial_weights.h"
 #include "weft/train/recipe.h"
 #include "weft/train/virtual_ranks.h"

@@ -5,12 +5,12 @@
 #include <map>
 
 #include "weft/base/error.h"
+#include "weft/comm/together.h"
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
 #include "weft/ops/tree_sum.h"
 #include "weft/train/counted_labels.h"
 #include "weft/train/data_parallel.h"
-#include "weft/train/distributed/together.h"
 
 namespace weft::train {
 

@@ -8,11 +8,11 @@
 #include "weft/cli/launch/job_ranks.h"
 #include "weft/cli/launch/start_watch.h"
 #include "weft/cli/options.h"
+#include "weft/comm/host_share.h"
 #include "weft/comm/mpi/launcher.h"
 #include "weft/comm/mpi/session.h"
 #include "weft/comm/patience.h"
-#include "weft/train/distributed/host_share.h"
-#include "weft/train/distributed/together.h"
+#include "weft/comm/together.h"
 
 namespace weft::cli {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/comm/schedule.h"
+#include "weft/comm/schedules/schedule.h"
 
 namespace weft::comm {
 

@@ -4,7 +4,7 @@
 // latency and traffic, a broadcast a sum at its root.
 #pragma once
 
-#include "weft/comm/schedule.h"
+#include "weft/comm/schedules/schedule.h"
 
 namespace weft::comm {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/comm/schedule.h"
+#include "weft/comm/schedules/schedule.h"
 
 namespace weft::comm {
 

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "weft/comm/together.h"
 #include "weft/train/chosen_kernels.h"
-#include "weft/train/distributed/together.h"
 
 namespace weft::train {
 

@@ -6,9 +6,9 @@
 
 #include "weft/base/files.h"
 #include "weft/comm/measure.h"
+#include "weft/comm/together.h"
 #include "weft/runtime/collective_kernels.h"
 #include "weft/train/data_parallel.h"
-#include "weft/train/distributed/together.h"
 
 namespace weft::train {
 

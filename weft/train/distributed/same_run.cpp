@@ -7,10 +7,10 @@
 #include "weft/base/rng.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
+#include "weft/comm/together.h"
 #include "weft/cpu/onednn/isa.h"
 #include "weft/data/checksums.h"
 #include "weft/train/distributed/shared_state.h"
-#include "weft/train/distributed/together.h"
 #include "weft/train/recipe.h"
 
 namespace weft::train {

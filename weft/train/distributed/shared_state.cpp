@@ -7,7 +7,7 @@
 #include "weft/base/files.h"
 #include "weft/base/rng.h"
 #include "weft/comm/exchange.h"
-#include "weft/train/distributed/together.h"
+#include "weft/comm/together.h"
 
 namespace weft::train {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "weft/comm/exchange.h"
-#include "weft/train/distributed/together.h"
+#include "weft/comm/together.h"
 
 namespace weft::train {
 

@@ -1,4 +1,4 @@
-#include "weft/train/distributed/together.h"
+#include "weft/comm/together.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // What ranks do alike: errors of one are those of all, and name it.
-#include "weft/train/distributed/together.h"
+#include "weft/comm/together.h"
 
 #include <gtest/gtest.h>
 

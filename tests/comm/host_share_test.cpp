@@ -1,4 +1,4 @@
-#include "weft/train/distributed/host_share.h"
+#include "weft/comm/host_share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weft/train/distributed/host_share.h"
+#include "weft/comm/host_share.h"
 
 #include <fmt/ranges.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 #include "weft/base/parallel.h"
 #include "weft/comm/exchange.h"
-#include "weft/train/distributed/together.h"
+#include "weft/comm/together.h"
 
 namespace weft::train {
 
