@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
-#include "weft/data/image.h"
+#include "weft/data/pictures/image.h"
 
 namespace weft::testing {
 namespace {

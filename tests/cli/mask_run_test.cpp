@@ -3,8 +3,8 @@
 
 #include "tests/cli/pictures.h"
 #include "tests/cli/program.h"
-#include "weft/data/image.h"
-#include "weft/data/mask.h"
+#include "weft/data/pictures/image.h"
+#include "weft/data/pictures/mask.h"
 
 namespace weft::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include "tests/cli/pictures.h"
 #include "tests/cli/program.h"
 #include "weft/data/formats/text_images.h"
-#include "weft/data/image.h"
+#include "weft/data/pictures/image.h"
 
 namespace weft::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Hues are those of Python's colorsys, the rest is computed by hand from torchvision's definitions.
-#include "weft/data/augment_color.h"
+#include "weft/data/augment/augment_color.h"
 
 #include <gtest/gtest.h>
 

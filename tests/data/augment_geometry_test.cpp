@@ -1,4 +1,4 @@
-#include "weft/data/augment_geometry.h"
+#include "weft/data/augment/augment_geometry.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weft/data/augment.h"
+#include "weft/data/augment/augment.h"
 
 #include <numeric>
 

@@ -1,5 +1,5 @@
 // Where batches lie in epochs that differ.
-#include "weft/data/batch_course.h"
+#include "weft/data/load/batch_course.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // What a data set of somebody's own can get wrong.
-#include "weft/data/check_samples.h"
+#include "weft/data/dataset/check_samples.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/files_for_tests.h"
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 
 namespace weft::data {
 namespace {

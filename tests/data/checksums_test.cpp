@@ -1,4 +1,4 @@
-#include "weft/data/checksums.h"
+#include "weft/data/dataset/checksums.h"
 
 #include <gtest/gtest.h>
 

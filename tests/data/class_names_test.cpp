@@ -1,4 +1,4 @@
-#include "weft/data/class_names.h"
+#include "weft/data/dataset/class_names.h"
 
 #include <gtest/gtest.h>
 

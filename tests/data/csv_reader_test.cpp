@@ -1,5 +1,5 @@
 // Cells as RFC 4180 and common sense have them, and what is said about files that are none.
-#include "weft/data/formats/csv_reader.h"
+#include "weft/data/texts/csv_reader.h"
 
 #include "tests/data/idx_bytes.h"
 

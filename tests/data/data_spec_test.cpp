@@ -1,4 +1,4 @@
-#include "weft/data/data_spec.h"
+#include "weft/data/dataset/data_spec.h"
 
 #include <gtest/gtest.h>
 

@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "tests/data/idx_bytes.h"
-#include "weft/data/check_samples.h"
-#include "weft/data/loader.h"
+#include "weft/data/dataset/check_samples.h"
+#include "weft/data/load/loader.h"
 #include "weft/data/open_dataset.h"
-#include "weft/data/picture_cache.h"
+#include "weft/data/pictures/picture_cache.h"
 
 namespace weft::data {
 namespace {

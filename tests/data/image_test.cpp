@@ -1,4 +1,4 @@
-#include "weft/data/image.h"
+#include "weft/data/pictures/image.h"
 
 #include <png.h>
 #include <zlib.h>

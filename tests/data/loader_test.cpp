@@ -1,4 +1,4 @@
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 
 #include <atomic>
 #include <chrono>

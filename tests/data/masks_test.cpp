@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "tests/support/files_for_tests.h"
-#include "weft/data/image.h"
-#include "weft/data/loader.h"
-#include "weft/data/mask.h"
+#include "weft/data/load/loader.h"
 #include "weft/data/open_dataset.h"
+#include "weft/data/pictures/image.h"
+#include "weft/data/pictures/mask.h"
 
 namespace weft::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/data/mix_batch.h"
+#include "weft/data/augment/mix_batch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Packed data: the same samples as what was packed, whatever it was; damage of any kind is counted, named and survived.
-#include "weft/data/formats/packed.h"
+#include "weft/data/packed/packed.h"
 
 #include <nlohmann/json.hpp>
 
 #include "tests/support/files_for_tests.h"
 #include "weft/base/files.h"
-#include "weft/data/dataset_json.h"
-#include "weft/data/loader.h"
+#include "weft/data/dataset/dataset_json.h"
+#include "weft/data/load/loader.h"
 #include "weft/data/open_dataset.h"
 #include "weft/data/packed/writer.h"
 

@@ -1,4 +1,4 @@
-#include "weft/data/permutation.h"
+#include "weft/data/dataset/permutation.h"
 
 #include <gtest/gtest.h>
 

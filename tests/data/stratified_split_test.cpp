@@ -1,4 +1,4 @@
-#include "weft/data/stratified_split.h"
+#include "weft/data/dataset/stratified_split.h"
 
 #include <gtest/gtest.h>
 

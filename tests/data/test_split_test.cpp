@@ -1,5 +1,5 @@
 // What is set aside for testing, and what is said where options or samples do not allow it.
-#include "weft/data/test_split.h"
+#include "weft/data/dataset/test_split.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "tests/data/idx_bytes.h"
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 #include "weft/data/open_dataset.h"
 
 namespace weft::data {

@@ -1,5 +1,5 @@
 // Characters and words as tokens.
-#include "weft/data/token_table.h"
+#include "weft/data/texts/token_table.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tests/support/files_for_tests.h"
-#include "weft/data/image.h"
+#include "weft/data/pictures/image.h"
 #include "weft/plot/figure.h"
 
 namespace weft::plot {

@@ -7,7 +7,7 @@
 
 #include "tests/train/fit_rig.h"
 #include "weft/base/error.h"
-#include "weft/data/image.h"
+#include "weft/data/pictures/image.h"
 #include "weft/train/course.h"
 #include "weft/train/image_sizes.h"
 #include "weft/train/schedules/schedule.h"

@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "weft/data/data_spec.h"
+#include "weft/data/dataset/data_spec.h"
 #include "weft/train/library.h"
 #include "weft/train/recipe.h"
 #include "weft/train/step.h"

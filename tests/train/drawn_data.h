@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "weft/base/rng.h"
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 
 namespace weft::train {
 

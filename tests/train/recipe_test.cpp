@@ -8,7 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
 #include "weft/data/open_dataset.h"
-#include "weft/data/utf8.h"
+#include "weft/data/texts/utf8.h"
 #include "weft/train/run_data.h"
 
 namespace weft::train {

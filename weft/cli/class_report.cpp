@@ -7,7 +7,7 @@
 
 #include "weft/base/files.h"
 #include "weft/base/table.h"
-#include "weft/data/class_names.h"
+#include "weft/data/dataset/class_names.h"
 
 namespace weft::cli {
 

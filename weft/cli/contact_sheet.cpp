@@ -5,8 +5,8 @@
 #include <map>
 
 #include "weft/base/error.h"
-#include "weft/data/image.h"
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
+#include "weft/data/pictures/image.h"
 #include "weft/train/run_data.h"
 
 namespace weft::cli {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::cli {

@@ -8,7 +8,7 @@
 #include "weft/cli/for_each_file.h"
 #include "weft/cli/prediction.h"
 #include "weft/data/formats/text.h"
-#include "weft/data/text_file.h"
+#include "weft/data/texts/text_file.h"
 
 namespace weft::cli {
 

@@ -12,7 +12,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/synthetic.h"
-#include "weft/data/data_spec.h"
+#include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/train/prepared_run.h"
 #include "weft/train/starting_recipe.h"

@@ -10,7 +10,7 @@
 #include "weft/base/progress.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/data/data_spec.h"
+#include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/data/packed/writer.h"
 #include "weft/train/interrupt.h"

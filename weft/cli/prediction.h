@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/cli/options.h"
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 #include "weft/train/library.h"
 #include "weft/train/step_cache.h"
 

@@ -8,9 +8,9 @@
 #include "weft/base/table.h"
 #include "weft/cli/for_each_file.h"
 #include "weft/cli/prediction.h"
-#include "weft/data/augment.h"
+#include "weft/data/augment/augment.h"
 #include "weft/data/formats/masks.h"
-#include "weft/data/mask.h"
+#include "weft/data/pictures/mask.h"
 
 namespace weft::cli {
 

@@ -4,8 +4,8 @@
 
 #include "weft/base/error.h"
 #include "weft/cli/for_each_file.h"
-#include "weft/data/text_file.h"
-#include "weft/data/utf8.h"
+#include "weft/data/texts/text_file.h"
+#include "weft/data/texts/utf8.h"
 
 namespace weft::cli {
 

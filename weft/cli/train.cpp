@@ -14,7 +14,7 @@
 #include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/comm/together.h"
-#include "weft/data/data_spec.h"
+#include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/train/interrupt.h"
 #include "weft/train/run.h"

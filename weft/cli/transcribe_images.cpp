@@ -3,7 +3,7 @@
 
 #include "weft/cli/for_each_file.h"
 #include "weft/cli/prediction.h"
-#include "weft/data/augment.h"
+#include "weft/data/augment/augment.h"
 #include "weft/data/formats/text_images.h"
 #include "weft/train/ctc_decode.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weft/cli/options.h"
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/train/library.h"
 
 namespace weft::cli {

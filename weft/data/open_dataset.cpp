@@ -8,17 +8,17 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
-#include "weft/data/data_spec.h"
+#include "weft/data/dataset/data_spec.h"
 #include "weft/data/formats/cifar.h"
 #include "weft/data/formats/csv.h"
 #include "weft/data/formats/idx.h"
 #include "weft/data/formats/image_folder.h"
 #include "weft/data/formats/labelled.h"
 #include "weft/data/formats/masks.h"
-#include "weft/data/formats/packed.h"
 #include "weft/data/formats/pairs.h"
 #include "weft/data/formats/text.h"
 #include "weft/data/formats/text_images.h"
+#include "weft/data/packed/packed.h"
 
 namespace weft::data {
 

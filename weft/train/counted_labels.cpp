@@ -1,6 +1,6 @@
 #include "weft/train/counted_labels.h"
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/ops/ops.h"
 
 namespace weft::train {

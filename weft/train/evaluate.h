@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/comm/communicator.h"
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 #include "weft/device/state.h"
 #include "weft/train/confusion_matrix.h"
 #include "weft/train/step_cache.h"

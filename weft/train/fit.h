@@ -6,7 +6,7 @@
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 #include "weft/device/state.h"
 #include "weft/train/distributed/slow_ranks.h"
 #include "weft/train/metrics.h"

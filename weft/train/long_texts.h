@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/graph/graph.h"
 
 namespace weft::train {

@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/rng.h"
-#include "weft/data/utf8.h"
+#include "weft/data/texts/utf8.h"
 #include "weft/train/toml.h"
 
 namespace weft::train {

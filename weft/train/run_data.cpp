@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "weft/base/error.h"
-#include "weft/data/check_samples.h"
-#include "weft/data/checksums.h"
-#include "weft/data/data_spec.h"
+#include "weft/data/dataset/check_samples.h"
+#include "weft/data/dataset/checksums.h"
+#include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 
 namespace weft::train {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "weft/data/dataset.h"
-#include "weft/data/loader.h"
+#include "weft/data/dataset/dataset.h"
+#include "weft/data/load/loader.h"
 #include "weft/models/model.h"
 #include "weft/train/course.h"
 #include "weft/train/library.h"

@@ -11,7 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/json_numbers.h"
-#include "weft/data/dataset_json.h"
+#include "weft/data/dataset/dataset_json.h"
 #include "weft/train/recipe.h"
 
 namespace weft::train {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/train/run_spec.h"
 
 namespace weft::train {

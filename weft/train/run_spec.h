@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/models/model.h"
 
 namespace weft::train {

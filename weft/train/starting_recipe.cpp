@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
-#include "weft/data/class_names.h"
+#include "weft/data/dataset/class_names.h"
 
 namespace weft::train {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/train/recipe.h"
 #include "weft/train/run_spec.h"
 

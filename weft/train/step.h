@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 #include "weft/device/state.h"
 #include "weft/graph/graph.h"
 #include "weft/models/model.h"

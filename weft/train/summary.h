@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 
 namespace weft::train {
 

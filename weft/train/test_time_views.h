@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 #include "weft/models/model.h"
 
 namespace weft::train {

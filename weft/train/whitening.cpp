@@ -8,7 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
 #include "weft/base/symmetric_eigen.h"
-#include "weft/data/permutation.h"
+#include "weft/data/dataset/permutation.h"
 
 namespace weft::train {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/data/loader.h"
+#include "weft/data/load/loader.h"
 #include "weft/device/state.h"
 #include "weft/models/model.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 
 namespace weft::data {
 

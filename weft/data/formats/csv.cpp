@@ -9,9 +9,9 @@
 #include <numeric>
 
 #include "weft/base/error.h"
-#include "weft/data/stratified_split.h"
-#include "weft/data/test_split.h"
-#include "weft/data/utf8.h"
+#include "weft/data/dataset/stratified_split.h"
+#include "weft/data/dataset/test_split.h"
+#include "weft/data/texts/utf8.h"
 
 namespace weft::data {
 

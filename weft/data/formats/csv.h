@@ -12,8 +12,8 @@
 
 #include <memory>
 
-#include "weft/data/data_spec.h"
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/data_spec.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/data/formats/table_encoding.h"
 
 namespace weft::data {

@@ -13,9 +13,9 @@
 
 #include <memory>
 
-#include "weft/data/data_spec.h"
-#include "weft/data/dataset.h"
-#include "weft/data/image.h"
+#include "weft/data/dataset/data_spec.h"
+#include "weft/data/dataset/dataset.h"
+#include "weft/data/pictures/image.h"
 
 namespace weft::data {
 

@@ -10,12 +10,12 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
-#include "weft/data/class_names.h"
+#include "weft/data/dataset/class_names.h"
+#include "weft/data/dataset/stratified_split.h"
+#include "weft/data/dataset/test_split.h"
+#include "weft/data/dataset/trained_options.h"
 #include "weft/data/formats/tab_file.h"
-#include "weft/data/stratified_split.h"
-#include "weft/data/test_split.h"
-#include "weft/data/trained_options.h"
-#include "weft/data/utf8.h"
+#include "weft/data/texts/utf8.h"
 
 namespace weft::data {
 

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "weft/data/data_spec.h"
-#include "weft/data/dataset.h"
-#include "weft/data/token_table.h"
+#include "weft/data/dataset/data_spec.h"
+#include "weft/data/dataset/dataset.h"
+#include "weft/data/texts/token_table.h"
 
 namespace weft::data {
 

@@ -10,15 +10,15 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
-#include "weft/data/class_names.h"
-#include "weft/data/image.h"
-#include "weft/data/mask.h"
-#include "weft/data/picture_cache.h"
-#include "weft/data/picture_files.h"
-#include "weft/data/picture_options.h"
-#include "weft/data/test_split.h"
-#include "weft/data/text_file.h"
-#include "weft/data/utf8.h"
+#include "weft/data/dataset/class_names.h"
+#include "weft/data/dataset/test_split.h"
+#include "weft/data/formats/picture_options.h"
+#include "weft/data/pictures/image.h"
+#include "weft/data/pictures/mask.h"
+#include "weft/data/pictures/picture_cache.h"
+#include "weft/data/pictures/picture_files.h"
+#include "weft/data/texts/text_file.h"
+#include "weft/data/texts/utf8.h"
 
 namespace weft::data {
 

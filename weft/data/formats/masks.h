@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "weft/data/data_spec.h"
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/data_spec.h"
+#include "weft/data/dataset/dataset.h"
 
 namespace weft::data {
 

@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/data/dataset/test_split.h"
+#include "weft/data/dataset/trained_options.h"
 #include "weft/data/formats/tab_file.h"
-#include "weft/data/test_split.h"
-#include "weft/data/trained_options.h"
-#include "weft/data/utf8.h"
+#include "weft/data/texts/utf8.h"
 
 namespace weft::data {
 

@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "weft/base/error.h"
-#include "weft/data/text_file.h"
-#include "weft/data/utf8.h"
+#include "weft/data/texts/text_file.h"
+#include "weft/data/texts/utf8.h"
 
 namespace weft::data {
 

@@ -8,7 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
-#include "weft/data/class_names.h"
+#include "weft/data/dataset/class_names.h"
 
 namespace weft::data {
 

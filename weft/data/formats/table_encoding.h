@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/data/dataset.h"
-#include "weft/data/formats/csv_reader.h"
+#include "weft/data/dataset/dataset.h"
+#include "weft/data/texts/csv_reader.h"
 
 namespace weft::data {
 

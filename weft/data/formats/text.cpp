@@ -9,8 +9,8 @@
 #include "weft/base/error.h"
 #include "weft/base/json_numbers.h"
 #include "weft/base/rng.h"
-#include "weft/data/text_file.h"
-#include "weft/data/utf8.h"
+#include "weft/data/texts/text_file.h"
+#include "weft/data/texts/utf8.h"
 
 namespace weft::data {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/data/data_spec.h"
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/data_spec.h"
+#include "weft/data/dataset/dataset.h"
 
 namespace weft::data {
 

@@ -16,10 +16,10 @@
 #include <memory>
 #include <string>
 
-#include "weft/data/data_spec.h"
-#include "weft/data/dataset.h"
-#include "weft/data/image.h"
-#include "weft/data/token_table.h"
+#include "weft/data/dataset/data_spec.h"
+#include "weft/data/dataset/dataset.h"
+#include "weft/data/pictures/image.h"
+#include "weft/data/texts/token_table.h"
 
 namespace weft::data {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/data/packed/manifest.h"
 #include "weft/data/packed/record.h"
 

@@ -5,8 +5,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json_numbers.h"
-#include "weft/data/check_samples.h"
-#include "weft/data/dataset_json.h"
+#include "weft/data/dataset/check_samples.h"
+#include "weft/data/dataset/dataset_json.h"
 
 namespace weft::data {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 
 namespace weft::data {
 

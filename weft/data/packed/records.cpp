@@ -6,7 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
-#include "weft/data/utf8.h"
+#include "weft/data/texts/utf8.h"
 
 namespace weft::data {
 

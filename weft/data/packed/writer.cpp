@@ -14,9 +14,9 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/parallel.h"
-#include "weft/data/formats/packed.h"
 #include "weft/data/packed/encode_sample.h"
 #include "weft/data/packed/index.h"
+#include "weft/data/packed/packed.h"
 #include "weft/data/packed/record.h"
 
 namespace weft::data {

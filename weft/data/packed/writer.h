@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/data/dataset.h"
+#include "weft/data/dataset/dataset.h"
 #include "weft/data/packed/manifest.h"
 #include "weft/data/packed/records.h"
 

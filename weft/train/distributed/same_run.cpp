@@ -9,7 +9,7 @@
 #include "weft/comm/patience.h"
 #include "weft/comm/together.h"
 #include "weft/cpu/onednn/isa.h"
-#include "weft/data/checksums.h"
+#include "weft/data/dataset/checksums.h"
 #include "weft/train/distributed/shared_state.h"
 #include "weft/train/recipe.h"
 
