@@ -8,8 +8,8 @@
 #include "weft/compile/compile.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
-#include "weft/ops/collective.h"
 #include "weft/ops/ops.h"
+#include "weft/ops/ranks/collective.h"
 #include "weft/passes/support/node_seconds.h"
 
 namespace weft::cli {

@@ -1,4 +1,4 @@
-#include "weft/ops/loss_scaling.h"
+#include "weft/ops/update/loss_scaling.h"
 
 #include "ops_fixture.h"
 

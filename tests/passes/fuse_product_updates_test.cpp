@@ -14,7 +14,7 @@
 #include "weft/compile/compile.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
-#include "weft/ops/product_update.h"
+#include "weft/ops/update/product_update.h"
 #include "weft/runtime/executor.h"
 
 namespace weft {

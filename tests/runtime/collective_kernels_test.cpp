@@ -12,7 +12,7 @@
 #include "weft/comm/local/local_group.h"
 #include "weft/graph/collective.h"
 #include "weft/ops/all.h"
-#include "weft/ops/collective.h"
+#include "weft/ops/ranks/collective.h"
 #include "weft/runtime/evaluate.h"
 
 namespace weft {

@@ -1,6 +1,6 @@
 #include "weft/ops/all.h"
 
-#include "weft/ops/compression.h"
+#include "weft/ops/ranks/compression.h"
 
 namespace weft::ops {
 

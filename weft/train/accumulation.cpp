@@ -2,7 +2,7 @@
 
 #include "weft/graph/accumulation.h"
 #include "weft/graph/rewrite.h"
-#include "weft/ops/accumulate.h"
+#include "weft/ops/update/accumulate.h"
 
 namespace weft::train {
 

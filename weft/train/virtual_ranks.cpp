@@ -8,7 +8,7 @@
 #include "weft/comm/together.h"
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
-#include "weft/ops/tree_sum.h"
+#include "weft/ops/ranks/tree_sum.h"
 #include "weft/train/counted_labels.h"
 #include "weft/train/data_parallel.h"
 

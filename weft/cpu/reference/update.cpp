@@ -6,7 +6,7 @@
 #include "weft/cpu/reference/reference.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/kept.h"
-#include "weft/ops/tree_sum.h"
+#include "weft/ops/ranks/tree_sum.h"
 
 namespace weft::reference {
 namespace {

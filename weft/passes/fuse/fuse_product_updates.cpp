@@ -1,6 +1,6 @@
 #include "weft/passes/fuse/fuse_product_updates.h"
 
-#include "weft/ops/product_update.h"
+#include "weft/ops/update/product_update.h"
 #include "weft/passes/support/node_seconds.h"
 #include "weft/passes/support/rebuild.h"
 

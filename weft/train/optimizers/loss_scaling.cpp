@@ -7,7 +7,7 @@
 // ".../skipped" (steps with and without an update).
 #include "weft/train/optimizers/loss_scaling.h"
 
-#include "weft/ops/loss_scaling.h"
+#include "weft/ops/update/loss_scaling.h"
 
 namespace weft::train {
 

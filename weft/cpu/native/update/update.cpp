@@ -8,7 +8,7 @@
 #include "weft/cpu/native/support/families.h"
 #include "weft/cpu/native/update/product_update.h"
 #include "weft/graph/accumulation.h"
-#include "weft/ops/tree_sum.h"
+#include "weft/ops/ranks/tree_sum.h"
 
 namespace weft::native {
 

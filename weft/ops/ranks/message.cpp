@@ -1,6 +1,6 @@
 // Messages from one rank to another. A rank that is alone sends to nobody, and receives zeros.
-#include "weft/ops/collective.h"
-#include "weft/ops/collective_support.h"
+#include "weft/ops/ranks/collective.h"
+#include "weft/ops/ranks/collective_support.h"
 
 namespace weft::ops {
 

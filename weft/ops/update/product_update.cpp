@@ -1,7 +1,7 @@
-#include "weft/ops/product_update.h"
+#include "weft/ops/update/product_update.h"
 
 #include "weft/ops/define.h"
-#include "weft/ops/update_support.h"
+#include "weft/ops/update/update_support.h"
 
 namespace weft::ops {
 

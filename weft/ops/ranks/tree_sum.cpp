@@ -1,4 +1,4 @@
-#include "weft/ops/tree_sum.h"
+#include "weft/ops/ranks/tree_sum.h"
 
 #include <algorithm>
 #include <bit>

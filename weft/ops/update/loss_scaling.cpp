@@ -1,6 +1,6 @@
 // Loss scaling (Micikevicius et al. 2018, "Mixed precision training"): gradients brought back to their own scale with
 // the question whether they are finite, and the rule by which the scale follows the answers.
-#include "weft/ops/loss_scaling.h"
+#include "weft/ops/update/loss_scaling.h"
 
 #include "weft/base/error.h"
 #include "weft/ops/define.h"

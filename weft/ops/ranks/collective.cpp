@@ -1,9 +1,9 @@
 // Collectives: what all ranks of a run compute together. A rank that is alone gets back what it gave.
-#include "weft/ops/collective.h"
+#include "weft/ops/ranks/collective.h"
 
 #include "weft/ops/all.h"
-#include "weft/ops/collective_support.h"
 #include "weft/ops/ops.h"
+#include "weft/ops/ranks/collective_support.h"
 
 namespace weft::ops {
 

@@ -1,6 +1,6 @@
-#include "weft/ops/collective.h"
-#include "weft/ops/collective_support.h"
 #include "weft/ops/ops.h"
+#include "weft/ops/ranks/collective.h"
+#include "weft/ops/ranks/collective_support.h"
 
 namespace weft::ops {
 

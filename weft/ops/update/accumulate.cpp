@@ -1,8 +1,8 @@
-#include "weft/ops/accumulate.h"
+#include "weft/ops/update/accumulate.h"
 
 #include "weft/graph/accumulation.h"
 #include "weft/ops/define.h"
-#include "weft/ops/update_support.h"
+#include "weft/ops/update/update_support.h"
 
 namespace weft::ops {
 

@@ -5,13 +5,13 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/kept.h"
-#include "weft/ops/accumulate.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
-#include "weft/ops/loss_scaling.h"
-#include "weft/ops/product_update.h"
-#include "weft/ops/tree_sum.h"
-#include "weft/ops/update_support.h"
+#include "weft/ops/ranks/tree_sum.h"
+#include "weft/ops/update/accumulate.h"
+#include "weft/ops/update/loss_scaling.h"
+#include "weft/ops/update/product_update.h"
+#include "weft/ops/update/update_support.h"
 
 namespace weft::ops {
 namespace {
