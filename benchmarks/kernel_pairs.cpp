@@ -14,7 +14,7 @@
 #include "weft/cpu/cpu_backend.h"
 #include "weft/passes/pipeline.h"
 #include "weft/runtime/evaluate.h"
-#include "weft/train/step.h"
+#include "weft/step/step.h"
 
 namespace weft::benchmarks {
 

@@ -10,7 +10,7 @@ endforeach()
 set(recipe_source ${CMAKE_CURRENT_BINARY_DIR}/generated/built_in_recipes.cpp)
 file(CONFIGURE OUTPUT ${recipe_source} @ONLY CONTENT [[
 // Made by cmake/WeftRecipes.cmake from recipes/*.toml.
-#include "weft/train/built_in_recipes.h"
+#include "weft/spec/built_in_recipes.h"
 
 namespace weft::train {
 

@@ -4,9 +4,9 @@
 #include "tests/cli/run_files.h"
 #include "weft/base/error.h"
 #include "weft/base/host_name.h"
-#include "weft/cli/launch/launch_hosts.h"
-#include "weft/cli/launch/launch_reports.h"
-#include "weft/cli/launch/slurm_job.h"
+#include "weft/launch/launch_hosts.h"
+#include "weft/launch/launch_reports.h"
+#include "weft/launch/slurm_job.h"
 
 namespace weft::testing {
 namespace {

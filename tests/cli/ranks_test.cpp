@@ -3,7 +3,7 @@
 #include <map>
 
 #include "tests/cli/run_files.h"
-#include "weft/cli/launch/process_table.h"
+#include "weft/launch/process_table.h"
 
 namespace weft::testing {
 namespace {

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.h"
-#include "weft/cli/launch/job_ranks.h"
-#include "weft/cli/launch/process_table.h"
-#include "weft/cli/launch/start_judge.h"
+#include "weft/launch/job_ranks.h"
+#include "weft/launch/process_table.h"
+#include "weft/launch/start_judge.h"
 
 namespace weft::testing {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/local/local_group.h"
-#include "weft/train/distributed/same_run.h"
-#include "weft/train/distributed/shared_state.h"
+#include "weft/program/same_run.h"
+#include "weft/program/shared_state.h"
 
 namespace weft::train {
 namespace {

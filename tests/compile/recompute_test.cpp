@@ -12,7 +12,7 @@
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/runtime/executor.h"
-#include "weft/train/step.h"
+#include "weft/step/step.h"
 
 namespace weft {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "weft/compile/compile.h"
 #include "weft/cpu/cpu_backend.h"
-#include "weft/train/step.h"
+#include "weft/step/step.h"
 
 namespace weft {
 namespace {

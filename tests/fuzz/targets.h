@@ -29,11 +29,11 @@
 #include "weft/data/texts/csv_reader.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
+#include "weft/run/checkpoint/manifest.h"
+#include "weft/run/run_directory.h"
+#include "weft/run/summary.h"
+#include "weft/spec/recipe.h"
 #include "weft/tensor/safetensors.h"
-#include "weft/train/checkpoint/manifest.h"
-#include "weft/train/recipe.h"
-#include "weft/train/run_directory.h"
-#include "weft/train/summary.h"
 
 namespace weft::fuzz {
 

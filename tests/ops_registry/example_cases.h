@@ -17,9 +17,9 @@
 #include "weft/base/rng.h"
 #include "weft/cpu/reference/reference.h"
 #include "weft/graph/graph.h"
+#include "weft/library/check_op.h"
 #include "weft/ops/all.h"
 #include "weft/runtime/evaluate.h"
-#include "weft/train/check_op.h"
 
 namespace weft::registry_tests {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "weft/library/library.h"
 #include "weft/models/builder.h"
 #include "weft/ops/define.h"
-#include "weft/train/library.h"
 
 namespace weft::train {
 

@@ -8,9 +8,9 @@
 #include "tests/train/fit_rig.h"
 #include "weft/base/error.h"
 #include "weft/data/pictures/image.h"
-#include "weft/train/course.h"
-#include "weft/train/image_sizes.h"
-#include "weft/train/schedules/schedule.h"
+#include "weft/program/image_sizes.h"
+#include "weft/spec/course.h"
+#include "weft/step/schedules/schedule.h"
 
 namespace weft::train {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/run/checkpoint/store.h"
 #include "weft/tensor/safetensors.h"
-#include "weft/train/checkpoint/store.h"
 
 namespace weft::train {
 namespace {

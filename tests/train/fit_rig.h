@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "weft/train/compile_options.h"
+#include "weft/program/run_data.h"
+#include "weft/spec/compile_options.h"
+#include "weft/step/step.h"
 #include "weft/train/fit.h"
-#include "weft/train/run_data.h"
-#include "weft/train/step.h"
 
 namespace weft::train {
 

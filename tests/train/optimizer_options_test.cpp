@@ -2,9 +2,9 @@
 #include "tests/train/optimizer_problem.h"
 #include "weft/base/error.h"
 #include "weft/models/model.h"
-#include "weft/train/optimizers/ema.h"
-#include "weft/train/optimizers/hidden_weights.h"
-#include "weft/train/optimizers/lookahead.h"
+#include "weft/step/optimizers/ema.h"
+#include "weft/step/optimizers/hidden_weights.h"
+#include "weft/step/optimizers/lookahead.h"
 
 namespace weft::train::optimizer_tests {
 namespace {

@@ -17,7 +17,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/runtime/executor.h"
-#include "weft/train/optimizers/optimizer.h"
+#include "weft/step/optimizers/optimizer.h"
 
 namespace weft::train::optimizer_tests {
 

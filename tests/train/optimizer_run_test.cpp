@@ -10,9 +10,9 @@
 #include "weft/base/isa.h"
 #include "weft/graph/kept.h"
 #include "weft/plan/storage.h"
-#include "weft/train/checkpoint/store.h"
+#include "weft/run/checkpoint/store.h"
+#include "weft/step/optimizers/ema.h"
 #include "weft/train/evaluate.h"
-#include "weft/train/optimizers/ema.h"
 
 namespace weft::train {
 namespace {

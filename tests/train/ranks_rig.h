@@ -10,8 +10,8 @@
 #include "tests/support/files_for_tests.h"
 #include "tests/train/drawn_data.h"
 #include "weft/comm/local/local_group.h"
-#include "weft/train/checkpoint/store.h"
-#include "weft/train/run.h"
+#include "weft/run/checkpoint/store.h"
+#include "weft/run/run.h"
 
 namespace weft::train {
 

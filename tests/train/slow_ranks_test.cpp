@@ -1,4 +1,4 @@
-#include "weft/train/distributed/slow_ranks.h"
+#include "weft/train/ranks/slow_ranks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,16 +10,16 @@
 
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/comm/together.h"
 #include "weft/interchange/safetensors/parameters.h"
+#include "weft/launch/launched_ranks.h"
+#include "weft/program/rank_runtime.h"
+#include "weft/program/step_cache.h"
+#include "weft/spec/compile_options.h"
+#include "weft/step/data_parallel.h"
+#include "weft/step/step.h"
 #include "weft/tensor/safetensors.h"
-#include "weft/train/compile_options.h"
-#include "weft/train/data_parallel.h"
-#include "weft/train/distributed/rank_runtime.h"
-#include "weft/train/step.h"
-#include "weft/train/step_cache.h"
 
 namespace weft::cli {
 

@@ -9,9 +9,9 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/comm/measure.h"
+#include "weft/launch/launched_ranks.h"
 
 namespace weft::cli {
 

@@ -13,8 +13,8 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/schedules/all_gather.h"
 #include "weft/comm/schedules/broadcast.h"
+#include "weft/program/rank_runtime.h"
 #include "weft/tensor/tensor.h"
-#include "weft/train/distributed/rank_runtime.h"
 
 namespace weft::cli {
 

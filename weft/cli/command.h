@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "weft/train/library.h"
+#include "weft/library/library.h"
 
 namespace CLI {
 class App;

@@ -12,9 +12,9 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
-#include "weft/train/metrics_history.h"
-#include "weft/train/run_directory.h"
-#include "weft/train/summary.h"
+#include "weft/run/metrics_history.h"
+#include "weft/run/run_directory.h"
+#include "weft/run/summary.h"
 
 namespace weft::cli {
 

@@ -9,14 +9,14 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
-#include "weft/cli/contact_sheet.h"
 #include "weft/cli/options.h"
 #include "weft/data/dataset/check_samples.h"
 #include "weft/data/dataset/class_names.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/formats/table_encoding.h"
 #include "weft/data/open_dataset.h"
-#include "weft/train/run_data.h"
+#include "weft/program/run_data.h"
+#include "weft/report/contact_sheet.h"
 
 namespace weft::cli {
 

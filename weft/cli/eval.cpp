@@ -7,15 +7,15 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
-#include "weft/cli/class_report.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/cli/weights.h"
-#include "weft/train/compile_options.h"
+#include "weft/infer/weights.h"
+#include "weft/program/run_data.h"
+#include "weft/report/class_report.h"
+#include "weft/spec/compile_options.h"
+#include "weft/step/step.h"
+#include "weft/step/test_time_views.h"
 #include "weft/train/evaluate.h"
-#include "weft/train/run_data.h"
-#include "weft/train/step.h"
-#include "weft/train/test_time_views.h"
 
 namespace weft::cli {
 

@@ -9,15 +9,15 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
-#include "weft/cli/explain_json.h"
-#include "weft/cli/explain_text.h"
-#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/comm/together.h"
-#include "weft/train/arena_limit.h"
-#include "weft/train/autotune.h"
-#include "weft/train/run_data.h"
-#include "weft/train/virtual_ranks.h"
+#include "weft/launch/launched_ranks.h"
+#include "weft/program/arena_limit.h"
+#include "weft/program/autotune.h"
+#include "weft/program/run_data.h"
+#include "weft/report/explain_json.h"
+#include "weft/report/explain_text.h"
+#include "weft/step/virtual_ranks.h"
 
 namespace weft::cli {
 

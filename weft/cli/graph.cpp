@@ -17,9 +17,9 @@
 #include "weft/cpu/cpu_backend.h"
 #include "weft/graph/text.h"
 #include "weft/passes/pipeline.h"
-#include "weft/train/compile_options.h"
-#include "weft/train/run_data.h"
-#include "weft/train/step.h"
+#include "weft/program/run_data.h"
+#include "weft/spec/compile_options.h"
+#include "weft/step/step.h"
 
 namespace weft::cli {
 

@@ -11,11 +11,11 @@
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/cli/synthetic.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
-#include "weft/train/prepared_run.h"
-#include "weft/train/starting_recipe.h"
+#include "weft/program/prepared_run.h"
+#include "weft/program/synthetic.h"
+#include "weft/run/starting_recipe.h"
 
 namespace weft::cli {
 

@@ -8,7 +8,7 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/train/step.h"
+#include "weft/step/step.h"
 
 namespace weft::cli {
 

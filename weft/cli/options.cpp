@@ -8,10 +8,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
-#include "weft/train/built_in_recipes.h"
-#include "weft/train/checkpoint/store.h"
-#include "weft/train/process_memory.h"
-#include "weft/train/recipe.h"
+#include "weft/program/process_memory.h"
+#include "weft/run/checkpoint/store.h"
+#include "weft/spec/built_in_recipes.h"
+#include "weft/spec/recipe.h"
 
 namespace weft::cli {
 

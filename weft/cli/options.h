@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "weft/device/state.h"
+#include "weft/library/library.h"
 #include "weft/models/model.h"
-#include "weft/train/library.h"
-#include "weft/train/run_directory.h"
-#include "weft/train/run_spec.h"
+#include "weft/run/run_directory.h"
+#include "weft/spec/run_spec.h"
 
 namespace weft::cli {
 

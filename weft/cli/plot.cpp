@@ -13,9 +13,9 @@
 #include "weft/base/progress.h"
 #include "weft/cli/command.h"
 #include "weft/plot/figure.h"
-#include "weft/train/course.h"
-#include "weft/train/metrics_history.h"
-#include "weft/train/run_directory.h"
+#include "weft/run/metrics_history.h"
+#include "weft/run/run_directory.h"
+#include "weft/spec/course.h"
 
 namespace weft::cli {
 

@@ -7,7 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
-#include "weft/cli/prediction.h"
+#include "weft/infer/prediction.h"
 
 namespace weft::cli {
 

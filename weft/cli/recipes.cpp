@@ -6,8 +6,8 @@
 #include "weft/base/error.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
-#include "weft/train/built_in_recipes.h"
-#include "weft/train/recipe.h"
+#include "weft/spec/built_in_recipes.h"
+#include "weft/spec/recipe.h"
 
 namespace weft::cli {
 

@@ -15,8 +15,8 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
+#include "weft/launch/launched_ranks.h"
 
 namespace weft::cli {
 

@@ -1,7 +1,7 @@
 // The program `weft`, over any library: a program of your own with your ops, models and data can do all that it does.
 #pragma once
 
-#include "weft/train/library.h"
+#include "weft/library/library.h"
 
 namespace weft::cli {
 

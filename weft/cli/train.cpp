@@ -11,13 +11,13 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
-#include "weft/cli/launch/launched_ranks.h"
 #include "weft/cli/options.h"
 #include "weft/comm/together.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
+#include "weft/launch/launched_ranks.h"
+#include "weft/run/run.h"
 #include "weft/train/interrupt.h"
-#include "weft/train/run.h"
 
 namespace weft::cli {
 

@@ -10,8 +10,8 @@
 #include "weft/base/error.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
-#include "weft/train/step.h"
-#include "weft/train/test_time_views.h"
+#include "weft/step/step.h"
+#include "weft/step/test_time_views.h"
 
 namespace weft::train {
 

@@ -10,8 +10,8 @@
 #include "weft/comm/communicator.h"
 #include "weft/data/load/loader.h"
 #include "weft/device/state.h"
+#include "weft/program/step_cache.h"
 #include "weft/train/confusion_matrix.h"
-#include "weft/train/step_cache.h"
 
 namespace weft::train {
 

@@ -8,10 +8,10 @@
 #include "weft/comm/communicator.h"
 #include "weft/data/load/loader.h"
 #include "weft/device/state.h"
-#include "weft/train/distributed/slow_ranks.h"
-#include "weft/train/metrics.h"
-#include "weft/train/run_spec.h"
-#include "weft/train/step_cache.h"
+#include "weft/program/step_cache.h"
+#include "weft/spec/run_spec.h"
+#include "weft/step/metrics.h"
+#include "weft/train/ranks/slow_ranks.h"
 
 namespace weft::train {
 

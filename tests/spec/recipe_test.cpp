@@ -1,0 +1,410 @@
+// Recipes: what is read is what was written, and what is wrong is said with its place.
+#include "weft/spec/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "weft/base/error.h"
+#include "weft/base/rng.h"
+#include "weft/data/open_dataset.h"
+#include "weft/data/texts/utf8.h"
+#include "weft/program/run_data.h"
+
+namespace weft::train {
+namespace {
+
+std::string error_of(const std::string& recipe) {
+  RunSpec spec;
+  try {
+    apply_recipe(spec, recipe, "r.toml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string error_of_set(const std::string& assignment) {
+  RunSpec spec;
+  try {
+    set_from_text(spec, assignment);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string error_of_resolve(const RunSpec& given) {
+  RunSpec spec = given;
+  try {
+    resolve(spec);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Recipe, PrintedSpecReadsBackEqual) {
+  RunSpec spec;
+  spec.model.name = "resnet9";
+  spec.model.options = {{"width", "32"}, {"odd \"name\"", "a\\b"}};
+  spec.data = "idx:/a b/im\tages,\"labels\"";
+  spec.optimizer.learning_rate = 0.1 + 0.2;
+  spec.optimizer.nesterov = true;
+  spec.schedule.rise = 1.0 / 3;
+  spec.schedule.end_divisor = 1e4;
+  spec.seed = 8'999'999'999'999'999;
+  spec.threads = 3;
+  resolve(spec);
+  RunSpec again;
+  apply_recipe(again, print_recipe(spec), "spec.toml");
+  resolve(again);
+  EXPECT_EQ(again, spec);
+}
+
+TEST(Recipe, PathsOfAnyBytesAreUtf8AndReadBackEqual) {
+  // Latin-1; bytes that begin characters which do not follow; a character that stands for a byte; UTF-8
+  for (const std::string path : {"l\xe9/a", "\xff\xfe\xc3", "\xc3(", "\xf4\x8f\xbb\xa9", "gr\xc3\xbc\xc3\x9f"}) {
+    RunSpec spec;
+    spec.model.name = "mlp";
+    spec.data = "csv:" + path;
+    resolve(spec);
+    const std::string text = print_recipe(spec);
+    EXPECT_NO_THROW(data::require_utf8(text, "spec.toml"));
+    RunSpec again;
+    apply_recipe(again, text, "spec.toml");
+    EXPECT_EQ(again.data, spec.data);
+  }
+  RunSpec readable;
+  readable.model.name = "mlp";
+  readable.data = "csv:gr\xc3\xbc\xc3\x9f";
+  resolve(readable);
+  EXPECT_NE(print_recipe(readable).find("gr\xc3\xbc\xc3\x9f"), std::string::npos);
+}
+
+TEST(Recipe, EveryFieldIsPrintedWithItsHelp) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  resolve(spec);
+  const std::string text = print_recipe(spec);
+  for (const Field& field : fields_of(spec)) EXPECT_NE(text.find("# " + field.help), std::string::npos) << field.key;
+}
+
+TEST(Recipe, KeepsWhatItDoesNotName) {
+  RunSpec spec;
+  spec.epochs = 17;
+  apply_recipe(spec, "batch = 32\n[optimizer]\nlearning_rate = 1\n", "r.toml");
+  EXPECT_EQ(spec.epochs, 17);
+  EXPECT_EQ(spec.batch, 32);
+  EXPECT_EQ(spec.optimizer.learning_rate, 1.0);
+}
+
+TEST(Recipe, ModelMayBeATextOrATableWithOptions) {
+  RunSpec a, b;
+  apply_recipe(a, "model = 'mlp'", "r.toml");
+  apply_recipe(b, "[model]\nname = 'mlp'\nwidth = 64\ndeep = true\nscale = 0.5\n", "r.toml");
+  EXPECT_EQ(a.model.name, "mlp");
+  EXPECT_EQ(b.model.name, "mlp");
+  EXPECT_EQ(b.model.options, (models::ModelOptions{{"width", "64"}, {"deep", "true"}, {"scale", "0.5"}}));
+}
+
+TEST(Recipe, UnknownKeyNamesTheNearest) {
+  EXPECT_EQ(error_of("epochs = 2\n[optimizer]\nlearning_rat = 0.1\n"),
+            "r.toml:3: unknown key 'optimizer.learning_rat'; did you mean 'optimizer.learning_rate'?");
+}
+
+TEST(Recipe, UnknownTableNamesTheNearest) {
+  EXPECT_EQ(error_of("[optimiser]\nname = 'sgd'\n"),
+            "r.toml:2: unknown key 'optimiser.name'; did you mean 'optimizer.name'?");
+}
+
+TEST(Recipe, AnUnknownTableIsWrongEvenIfEmpty) {
+  EXPECT_EQ(error_of("[optimiser]\n"), "r.toml:1: there is no section [optimiser]; did you mean 'optimizer'?");
+  EXPECT_EQ(error_of("model = 'mlp'\n[data]\n").substr(0, 39), "r.toml:2: there is no section [data]; k");
+  EXPECT_EQ(error_of("[model]\n[optimizer]\n[optimizer.groups]\n"), "no error");
+  RunSpec spec;
+  spec.model.name = "mlp";
+  apply_recipe(spec, "[optimizer.groups.head]\n", "r.toml");
+  EXPECT_EQ(error_of_resolve(spec).substr(0, 44), "optimizer.groups.head matches nothing: it ha");
+}
+
+TEST(Recipe, KeysThatDoNothingAreNamed) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  apply_recipe(spec, "[optimizer]\nname = 'adamw'\n", "r.toml");
+  resolve(spec);
+  EXPECT_TRUE(keys_without_effect(spec, data::Task::classification).empty());
+  apply_recipe(spec, "[optimizer]\nmomentum = 0.5\nbeta1 = 0.8\n[loss]\nlabel_smoothing = 0.1\n", "r.toml");
+  EXPECT_EQ(keys_without_effect(spec, data::Task::classification),
+            std::vector<std::string>{"optimizer.momentum = 0.5 with optimizer.name = 'adamw'"});
+  EXPECT_EQ(keys_without_effect(spec, data::Task::regression).back(),
+            "loss.label_smoothing = 0.1 where values are predicted");
+}
+
+TEST(Recipe, WrongKindSaysWhatIsWanted) {
+  EXPECT_EQ(error_of("batch = 'many'"), "r.toml:1: batch wants a whole number, got 'many'");
+  EXPECT_EQ(error_of("batch = 2.5"), "r.toml:1: batch wants a whole number, got 2.5");
+  EXPECT_EQ(error_of("data = 3"), "r.toml:1: data wants a text, got 3");
+  EXPECT_EQ(error_of("[augment]\nnormalise = 1"), "r.toml:2: augment.normalise wants true or false, got 1");
+  EXPECT_EQ(error_of("batch = [1, 2]"), "r.toml:1: batch wants a whole number, got [1, 2]");
+  EXPECT_EQ(error_of("batch = ['a']"), "r.toml:1: batch wants a text, a number, true or false, or a list of numbers");
+  EXPECT_EQ(error_of("[schedule]\nboundaries = 3"),
+            "r.toml:2: schedule.boundaries wants a list of numbers, such as [1, 0.1], got 3");
+}
+
+TEST(Recipe, OutOfRangeSaysTheRange) {
+  EXPECT_EQ(error_of("batch = -4"), "r.toml:1: batch = -4 is out of range: 1 to 65536");
+  EXPECT_EQ(error_of("batch = 4000000000"), "r.toml:1: batch = 4000000000 is out of range: 1 to 65536");
+  EXPECT_EQ(error_of("[optimizer]\nlearning_rate = nan"),
+            "r.toml:2: optimizer.learning_rate = nan is out of range: above 0, at most 1000000");
+  EXPECT_EQ(error_of("[optimizer]\nlearning_rate = inf"),
+            "r.toml:2: optimizer.learning_rate = inf is out of range: above 0, at most 1000000");
+  EXPECT_EQ(error_of("[checkpoint]\nkeep = 0"), "r.toml:2: checkpoint.keep = 0 is out of range: 1 to 1000000");
+}
+
+TEST(Recipe, UnknownChoiceListsThem) {
+  EXPECT_EQ(error_of("precision = 'f8'"),
+            "r.toml:1: precision = 'f8' is not known; choose one of: f32, bf16, f16, auto");
+  EXPECT_EQ(
+      error_of("[optimizer]\nname = 'adan'"),
+      "r.toml:2: optimizer.name = 'adan' is not known; choose one of: sgd, adam, adamw, lamb, lars, muon, rmsprop");
+}
+
+TEST(Recipe, NoTomlNamesTheLine) {
+  EXPECT_EQ(error_of("epochs = 2\nbatch 3\n").substr(0, 22), "r.toml:2: is no TOML: ");
+  EXPECT_EQ(error_of("epochs = 2\nepochs = 3\n").substr(0, 22), "r.toml:2: is no TOML: ");
+  EXPECT_EQ(error_of("epochs = 2\n[ = 3\n").substr(0, 22), "r.toml:2: is no TOML: ");
+  EXPECT_EQ(error_of("[[=").substr(0, 22), "r.toml:1: is no TOML: ");
+  EXPECT_EQ(error_of("epochs =\u0413").substr(0, 22), "r.toml:1: is no TOML: ");
+}
+
+TEST(RunSpec, SetFromTextTakesEachKind) {
+  RunSpec spec;
+  set_from_text(spec, "optimizer.learning_rate=0.2");
+  set_from_text(spec, "optimizer.nesterov=true");
+  set_from_text(spec, "epochs=3");
+  set_from_text(spec, "data=\"cifar10:/x=y\"");
+  set_from_text(spec, "model.width=64");
+  EXPECT_EQ(spec.optimizer.learning_rate, 0.2);
+  EXPECT_TRUE(spec.optimizer.nesterov);
+  EXPECT_EQ(spec.epochs, 3);
+  EXPECT_EQ(spec.data, "cifar10:/x=y");
+  EXPECT_EQ(spec.model.options.at("width"), "64");
+}
+
+TEST(RunSpec, SetFromTextSaysWhatIsWrong) {
+  EXPECT_EQ(error_of_set("epochs"), "--set epochs: wants KEY=VALUE, such as optimizer.learning_rate=0.1");
+  EXPECT_EQ(error_of_set("epoch=3"), "--set epoch=3: unknown key 'epoch'; did you mean 'epochs'?");
+  EXPECT_EQ(error_of_set("batch=3x"), "--set batch=3x: batch wants a whole number, got '3x'");
+  EXPECT_EQ(error_of_set("batch=99999999999999999999"),
+            "--set batch=99999999999999999999: batch wants a whole number, got '99999999999999999999'");
+  EXPECT_EQ(error_of_set("optimizer.nesterov=yes"),
+            "--set optimizer.nesterov=yes: optimizer.nesterov wants true or false, got 'yes'");
+}
+
+TEST(RunSpec, ResolveFillsInTheOptimisersDefaults) {
+  RunSpec sgd, adamw;
+  sgd.model.name = adamw.model.name = "mlp";
+  adamw.optimizer.name = "adamw";
+  resolve(sgd);
+  resolve(adamw);
+  EXPECT_EQ(sgd.optimizer.learning_rate, 0.05);
+  EXPECT_EQ(adamw.optimizer.learning_rate, 0.001);
+  EXPECT_EQ(adamw.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(sgd.optimizer.momentum, 0.9);
+  RunSpec rmsprop;
+  rmsprop.model.name = "mlp";
+  rmsprop.optimizer.name = "rmsprop";
+  resolve(rmsprop);
+  EXPECT_EQ(rmsprop.optimizer.momentum, 0);
+  EXPECT_GE(sgd.threads, 1);
+}
+
+TEST(RunSpec, ResolveRefusesWhatDoesNotFitTogether) {
+  RunSpec spec;
+  EXPECT_EQ(error_of_resolve(spec), "no model given; name a recipe or add --model M (`weft models` lists them)");
+  spec.model.name = "mlp";
+  spec.epochs = 2;
+  spec.schedule.warmup_epochs = 3;
+  EXPECT_EQ(error_of_resolve(spec), "schedule.warmup_epochs = 3 is longer than the run of 2 epochs; lower it");
+  spec.schedule.name = "one_cycle";
+  EXPECT_NE(error_of_resolve(spec).find("one_cycle warms up by itself"), std::string::npos);
+}
+
+TEST(RunSpec, HashFollowsWhatDecidesTheWeights) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  resolve(spec);
+  RunSpec other = spec;
+  other.threads += 1;
+  other.checkpoint.keep = 9;
+  EXPECT_EQ(spec_hash(spec), spec_hash(other));
+  other.seed = 2;
+  EXPECT_NE(spec_hash(spec), spec_hash(other));
+  other = spec;
+  other.model.options["hidden"] = "64";
+  EXPECT_NE(spec_hash(spec), spec_hash(other));
+}
+
+TEST(RunSpec, HashDoesNotDependOnFieldsAtTheirDefault) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  spec.seed = 3;
+  // FNV-1a of just these two lines: whatever fields are added, the hash of this spec stays.
+  EXPECT_EQ(spec_hash(spec), fmt::format("{:016x}", hash_name("model.name = \"mlp\"\nseed = 3\n")));
+}
+
+/// Of the sgd recipes that were hashed when momentum had one default for all optimisers.
+TEST(RunSpec, HashDoesNotShowTheMomentumThatSgdHasByDefault) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  const std::string before = spec_hash(spec);
+  spec.optimizer.momentum = 0.9;
+  EXPECT_EQ(spec_hash(spec), before);
+  spec.optimizer.momentum = 0.8;
+  EXPECT_EQ(spec_hash(spec), fmt::format("{:016x}", hash_name("model.name = \"mlp\"\noptimizer.momentum = 0.8\n")));
+}
+
+TEST(RunSpec, HashFollowsGroups) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  const std::string before = spec_hash(spec);
+  set_from_text(spec, "optimizer.groups.head.match=fc.*");
+  const std::string grouped = spec_hash(spec);
+  EXPECT_NE(grouped, before);
+  set_from_text(spec, "optimizer.groups.head.learning_rate_factor=10");
+  EXPECT_NE(spec_hash(spec), grouped);
+}
+
+TEST(Recipe, GroupsAndListsReadBackEqual) {
+  RunSpec spec;
+  apply_recipe(
+      spec,
+      "model = 'mlp'\naccumulate = 4\n[optimizer]\nname = 'muon'\n[optimizer.groups.head]\nmatch = 'fc.*'\n"
+      "learning_rate_factor = 10\nweight_decay = 0\n[optimizer.groups.stem-2]\nmatch = 'regex:conv1\\..*'\n"
+      "schedule = 'constant'\n[schedule]\nname = 'piecewise'\nboundaries = [1, 2.5]\nfactors = [1, 0.1, 0.01]\n",
+      "r.toml");
+  resolve(spec);
+  EXPECT_EQ(spec.optimizer.groups.size(), 2u);
+  EXPECT_EQ(spec.optimizer.groups.at("head").learning_rate_factor, 10);
+  EXPECT_EQ(spec.schedule.boundaries, (std::vector<double>{1, 2.5}));
+  RunSpec again;
+  apply_recipe(again, print_recipe(spec), "spec.toml");
+  resolve(again);
+  EXPECT_EQ(again, spec);
+}
+
+TEST(RunSpec, SetFromTextTakesListsAndGroups) {
+  RunSpec spec;
+  set_from_text(spec, "schedule.boundaries=[3, 6]");
+  set_from_text(spec, "schedule.factors=1,0.1,1e-2");
+  set_from_text(spec, "optimizer.groups.head.match=fc.*");
+  EXPECT_EQ(spec.schedule.boundaries, (std::vector<double>{3, 6}));
+  EXPECT_EQ(spec.schedule.factors, (std::vector<double>{1, 0.1, 0.01}));
+  EXPECT_EQ(spec.optimizer.groups.at("head").match, "fc.*");
+  EXPECT_EQ(error_of_set("schedule.factors=1,x"),
+            "--set schedule.factors=1,x: schedule.factors wants a list of numbers, such as [1, 0.1], got '1,x'");
+}
+
+TEST(Recipe, WrongGroupsSaySo) {
+  EXPECT_EQ(error_of("[optimizer.groups.head]\nmatc = 'fc.*'"),
+            "r.toml:2: unknown key 'optimizer.groups.head.matc'; did you mean 'optimizer.groups.head.match'?");
+  EXPECT_NE(error_of("[optimizer.groups]\nmatch = 'fc.*'").find("names no group of parameters"), std::string::npos);
+  EXPECT_NE(error_of("[optimizer.groups.'a b']\nmatch = 'fc.*'").find("names no group of parameters"),
+            std::string::npos);
+  EXPECT_EQ(error_of("[optimizer.groups.head]\nlearning_rate_factor = -1"),
+            "r.toml:2: optimizer.groups.head.learning_rate_factor = -1 is out of range: 0 to 1000000");
+  EXPECT_EQ(error_of("[optimizer.groups.head]\nschedule = 'plateau'").substr(0, 73),
+            "r.toml:2: optimizer.groups.head.schedule = 'plateau' is not known; choose");
+}
+
+TEST(Recipe, OptionsOfTheUpdateHaveRanges) {
+  EXPECT_EQ(error_of("accumulate = 0"), "r.toml:1: accumulate = 0 is out of range: 1 to 65536");
+  EXPECT_EQ(error_of("[ema]\ndecay = 1"), "r.toml:2: ema.decay = 1 is out of range: 0 to 0.9999999");
+  EXPECT_EQ(error_of("[clip]\nnorm = -1"), "r.toml:2: clip.norm = -1 is out of range: 0 to 1e+30");
+  EXPECT_EQ(error_of("[lookahead]\nalpha = 2"), "r.toml:2: lookahead.alpha = 2 is out of range: above 0, at most 1");
+  EXPECT_EQ(error_of("[schedule]\npatience = -1"), "r.toml:2: schedule.patience = -1 is out of range: 0 to 1000000");
+  EXPECT_EQ(error_of("[clip]\nnrm = 1"), "r.toml:2: unknown key 'clip.nrm'; did you mean 'clip.norm'?");
+}
+
+TEST(RunSpec, ResolveRefusesSchedulesThatAreIncomplete) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  spec.schedule.name = "piecewise";
+  EXPECT_EQ(error_of_resolve(spec),
+            "schedule.name = 'piecewise' wants schedule.boundaries, such as [30, 60, 80] (epochs)");
+  spec.schedule.boundaries = {2, 1};
+  EXPECT_EQ(error_of_resolve(spec), "schedule.boundaries = [2, 1] must rise from each to the next");
+  spec.schedule.boundaries = {1, 2};
+  spec.schedule.factors = {1, 0.1};
+  EXPECT_EQ(error_of_resolve(spec), "schedule.factors wants 3 numbers for 2 boundaries, got 2");
+  spec.schedule.lines = true;
+  EXPECT_EQ(error_of_resolve(spec), "no error");
+  spec.optimizer.groups["head"].match = "";
+  EXPECT_EQ(error_of_resolve(spec).substr(0, 51), "optimizer.groups.head matches nothing: it has no ma");
+}
+
+TEST(RunSpec, MomentumIsBelowOne) {
+  EXPECT_EQ(error_of("[optimizer]\nmomentum = 1.0"),
+            "r.toml:2: optimizer.momentum = 1 is out of range: 0 to 0.9999999");
+}
+
+TEST(RunSpec, ThreadsOfAnotherMachineAreAtMostTheCoresHere) {
+  RunSpec spec;
+  spec.threads = 1024;
+  choose_threads(spec, 0);
+  EXPECT_EQ(spec.threads, available_cores());
+  choose_threads(spec, 7);
+  EXPECT_EQ(spec.threads, 7);
+  spec.threads = 1;
+  choose_threads(spec, 0);
+  EXPECT_EQ(spec.threads, 1);
+}
+
+TEST(RunData, PathsBecomeAbsolute) {
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(
+      data::with_absolute_paths(data::standard_dataset_kinds(), "idx:a,../b,/c/d,e.gz"),
+      "idx:" + here + "/a," + std::filesystem::current_path().parent_path().string() + "/b,/c/d," + here + "/e.gz");
+  EXPECT_EQ(data::with_absolute_paths(data::standard_dataset_kinds(), "cifar10:x"), "cifar10:" + here + "/x");
+  EXPECT_EQ(data::with_absolute_paths(data::standard_dataset_kinds(), "fashion-mnist"), "fashion-mnist");
+}
+
+TEST(RunData, DifferenceIsSaidInWords) {
+  const DataDescription then{{"idx", {1, 8, 8}, 4, {}}, {{0.5f}, {0.25f}}, 320};
+  EXPECT_EQ(difference_of(then, parse_data_description(print_data_description(then), "data.json")), "");
+  DataDescription now = then;
+  now.samples = 321;
+  EXPECT_EQ(difference_of(then, now), "there were 320 samples, now 321");
+  now = then;
+  now.info.sample_shape = {1, 9, 9};
+  EXPECT_EQ(difference_of(then, now), "images were (1,8,8), now (1,9,9)");
+  now = then;
+  now.info.classes = 5;
+  EXPECT_EQ(difference_of(then, now), "there were 4 classes, now 5");
+  now = then;
+  now.target_checksum = "0";
+  EXPECT_EQ(difference_of(then, now), "") << "a run of before has none";
+  DataDescription checked = then;
+  checked.target_checksum = "1";
+  EXPECT_EQ(difference_of(checked, now), "samples have other labels");
+  now = then;
+  now.statistics.mean[0] = 0.75f;
+  EXPECT_EQ(difference_of(then, now), "the mean was [0.5], now [0.75]");
+}
+
+TEST(Recipe, ChosenKeysReadBackWhateverTheirCommentsHold) {
+  RunSpec spec, again;
+  apply_recipe(spec, "data = 'csv:a b.csv'\nepochs = 7\n[model]\nname = 'mlp'\nhidden = '8'\n", "r.toml");
+  const std::string strange = "two\nlines, a \x01 and " + std::string(300, 'x') + " data = 3";
+  const std::string text = print_recipe(
+      spec, "first\nsecond", {{"data", strange}, {"epochs", ""}, {"model.name", "m"}, {"model.hidden", "h"}});
+  EXPECT_TRUE(text.starts_with("# first\n# second\n\n# two lines, a ? and\n# xxx")) << text;
+  apply_recipe(again, text, "printed");
+  EXPECT_EQ(again, spec);
+}
+
+}  // namespace
+}  // namespace weft::train

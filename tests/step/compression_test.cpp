@@ -1,0 +1,130 @@
+// Gradients made smaller before ranks, which here are threads, exchange them: which are, that training still learns,
+// and that what each rank leaves out survives a checkpoint.
+#include "weft/step/compression.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/ranks_rig.h"
+#include "weft/ops/all.h"
+#include "weft/ops/ops.h"
+#include "weft/passes/ranks/late_multiply.h"
+
+namespace weft::train {
+namespace {
+
+const CompressionCosts kSlow{.ranks = {.count = 4, .latency_seconds = 1e-4, .bytes_per_second = 5e7}};
+const CompressionCosts kFast{.ranks = {.count = 2, .latency_seconds = 1e-6, .bytes_per_second = 5e11}};
+
+class ChooseCompression : public testing::Test {
+ protected:
+  ValueId gradient(const Shape& shape) {
+    return graph_.add_input(InputKind::batch, "x" + std::to_string(graph_.inputs().size()), {DType::f32, shape, {}});
+  }
+  std::string choose(ValueId value, const std::string& method, const CompressionCosts& costs,
+                     const std::string& tensors = "paid") const {
+    return choose_compression(graph_, value, {.method = method, .tensors = tensors}, costs);
+  }
+
+  const OpRegistry registry_ = ops::make_registry();
+  Graph graph_{registry_, "g"};
+};
+
+TEST_F(ChooseCompression, IsOffUnlessAskedFor) { EXPECT_EQ(choose(gradient({1024, 1024}), "none", kSlow), "none"); }
+
+TEST_F(ChooseCompression, TakesTheMethodWhereItPays) {
+  const ValueId large = gradient({1024, 1024});
+  for (const char* method : {"bf16", "f16", "powersgd", "top_k", "one_bit"}) {
+    EXPECT_EQ(choose(large, method, kSlow), method);
+    EXPECT_EQ(choose(large, method, kFast), "none");
+    EXPECT_EQ(choose(large, method, kFast, "all"), method);
+  }
+}
+
+TEST_F(ChooseCompression, LeavesFewElementsAndVectorsThatAreNoMatrices) {
+  EXPECT_EQ(choose(gradient({512}), "one_bit", kSlow, "all"), "none");
+  EXPECT_EQ(choose(gradient({1 << 20}), "powersgd", kSlow, "all"), "none");
+}
+
+TEST_F(ChooseCompression, TakesTheCheapestOfAll) {
+  EXPECT_EQ(choose(gradient({4096, 4096}), "auto", kSlow), "powersgd");
+  EXPECT_NE(choose(gradient({1 << 24}), "auto", kSlow), "bf16");
+}
+
+TEST_F(ChooseCompression, LosesNothingWhereALateMultiplyIsAsCheap) {
+  const ValueId rows = gradient({8, 1024}), shares = gradient({8, 2048});
+  const ValueId weights = ops::matmul(graph_, shares, rows, true, false);
+  EXPECT_EQ(choose(weights, "bf16", kSlow), "none");
+  EXPECT_EQ(choose(gradient({2048, 1024}), "bf16", kSlow), "bf16");
+}
+
+class Compressed : public RanksTest, public testing::WithParamInterface<const char*> {
+ protected:
+  static Library library() { return drawn_library(drawn_images(), 320, 70); }
+  static RunSpec spec_of(const std::string& method, double epochs) {
+    RunSpec spec = drawn_spec("lenet5", epochs, 64, 0.02);  // 5 steps an epoch
+    spec.compression = {.method = method, .tensors = "all", .rank = 2, .share = 0.05};
+    resolve(spec);
+    return spec;
+  }
+  std::vector<double> losses(const std::string& run) const { return RanksTest::losses(run, "step"); }
+};
+INSTANTIATE_TEST_SUITE_P(Methods, Compressed, testing::Values("bf16", "f16", "powersgd", "top_k", "one_bit"),
+                         [](const auto& method) { return std::string(method.param); });
+
+double last_of(const std::vector<double>& losses) {
+  double sum = 0;
+  for (size_t step = losses.size() - 5; step < losses.size(); ++step) sum += losses[step] / 5;
+  return sum;
+}
+
+TEST_P(Compressed, LearnsAsItDoesWithout) {
+  for (const std::string method : {"none", GetParam()}) {
+    RunSpec spec = spec_of(method, 16);
+    spec.batch = 63;
+    train(library(), spec, {"a", "a", "b"}, method);
+  }
+  const std::vector<double> plain = losses("none"), compressed = losses(GetParam());
+  ASSERT_EQ(plain.size(), compressed.size());
+  const double learned = plain.front() - last_of(plain);
+  EXPECT_GT(learned, 0.2 * plain.front());
+  EXPECT_GT(plain.front() - last_of(compressed), 0.8 * learned) << plain.front() << " to " << last_of(compressed);
+  EXPECT_NE(plain, compressed);
+}
+
+TEST_P(Compressed, GoesOnFromACheckpointToTheLastBit) {
+  const Library data = library();
+  RunSpec spec = spec_of(GetParam(), 3);
+  spec.checkpoint.every_steps = 1;
+  const Hosts hosts{"a", "b"};
+  train(data, spec, hosts, "whole");
+  on_ranks(hosts, [&](const RunOptions& given) {
+    return start_run(data, spec, path("cut"), given.ranks->rank() == 1 ? stopped_after(given, 6) : given);
+  });
+  ASSERT_FALSE(std::filesystem::exists(path("cut/summary.json")));
+  on_ranks(hosts, [&](const RunOptions& options) { return resume_run(data, path("cut"), 1, options); });
+  expect_same_bits("cut", "whole");
+}
+
+TEST_P(Compressed, GoesOnAloneAndOnOtherNumbersOfRanks) {
+  const Library data = library();
+  on_ranks({"a", "b"}, [&](const RunOptions& options) {
+    return start_run(data, spec_of(GetParam(), 3), path("run"), stopped_after(options, 6));
+  });
+  on_ranks({"a", "a", "b", "b"},
+           [&](const RunOptions& options) { return resume_run(data, path("run"), 1, stopped_after(options, 3)); });
+  const RunOutcome outcome = resume_run(data, path("run"), 1, {});
+  EXPECT_TRUE(outcome.finished);
+  const std::vector<std::string> names = newest("run").state.names();
+  EXPECT_TRUE(std::none_of(names.begin(), names.end(), is_compression_error));
+}
+
+TEST(Compression, RefusesScaledLosses) {
+  RunSpec spec;
+  spec.model.name = "mlp";
+  spec.compression.method = "one_bit";
+  spec.loss_scaling.mode = "dynamic";
+  expect_error([&] { resolve(spec); }, ErrorKind::usage, {"compression.method = 'one_bit'", "loss_scaling.mode=none"});
+}
+
+}  // namespace
+}  // namespace weft::train

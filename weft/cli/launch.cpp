@@ -1,0 +1,256 @@
+// weft launch: the ranks of a training through mpirun; where one is lost, once more with those that remain. With
+// --slurm as a batch job that does the same.
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/launch/launch_hosts.h"
+#include "weft/launch/launch_job.h"
+#include "weft/launch/launched_ranks.h"
+#include "weft/launch/slurm_job.h"
+#include "weft/run/run_directory.h"
+#include "weft/spec/course.h"
+#include "weft/train/interrupt.h"
+
+namespace weft::cli {
+
+namespace {
+
+struct LaunchOptions {
+  int ranks = 1, restarts = 0;
+  std::string hosts;
+  std::vector<std::string> words;  // of `weft train`
+  bool slurm = false;
+  SlurmOptions batch = {};
+};
+
+/// The value of an option among words, as "--run DIR" or "--run=DIR"; empty where it is not given.
+std::string value_of(const std::vector<std::string>& words, const std::string& option) {
+  for (size_t at = 0; at < words.size(); ++at) {
+    if (words[at] == option && at + 1 < words.size()) return words[at + 1];
+    if (words[at].starts_with(option + "=")) return words[at].substr(option.size() + 1);
+  }
+  return "";
+}
+
+std::string run_of(const std::vector<std::string>& words) {
+  const std::string run = value_of(words, "--run");
+  return run.empty() ? value_of(words, "--resume") : run;
+}
+
+/// What goes on with the run in a directory: what --resume takes beside it stays.
+std::vector<std::string> resuming_words(const std::vector<std::string>& words, const std::string& run) {
+  std::vector<std::string> resuming = {"train", "--resume", run};
+  for (const char* flag : {"--quiet", "--json", "--tensorboard"})
+    if (std::find(words.begin(), words.end(), flag) != words.end()) resuming.emplace_back(flag);
+  if (const std::string threads = value_of(words, "--threads"); !threads.empty())
+    resuming.insert(resuming.end(), {"--threads", threads});
+  return resuming;
+}
+
+/// Of a run that has been begun.
+RankNeeds needs_of(const train::RunSpec& spec) {
+  RankNeeds needs{.as_many_on_each = spec.virtual_ranks > 0};
+  for (const train::Stage& stage : train::stages_of(spec)) needs.divided.push_back(stage.batch);
+  if (spec.virtual_ranks > 0) needs.divided.push_back(spec.virtual_ranks);
+  return needs;
+}
+
+/// Of one that has not come so far, as its options tell.
+RankNeeds needs_of(const std::vector<std::string>& words) {
+  const int virtual_ranks = std::atoi(value_of(words, "--virtual-ranks").c_str());
+  if (virtual_ranks < 1) return {};
+  return {.divided = {virtual_ranks}, .as_many_on_each = true};
+}
+
+/// Where ranks may run. Without hosts it is this one, which takes any number.
+struct Room {
+  std::vector<HostSlots> hosts;
+  int slots = 1;
+
+  /// Leaves out hosts that cannot be reached, and says so.
+  void leave_out_unreachable() {
+    const std::vector<std::string> reasons = find_unreachable(hosts);
+    std::vector<HostSlots> left;
+    for (size_t host = 0; host < hosts.size(); ++host) {
+      if (reasons[host].empty())
+        left.push_back(hosts[host]);
+      else
+        say(fmt::format("host '{}' cannot be reached and is left out: {}", hosts[host].name, reasons[host]));
+    }
+    if (left.size() == 1 && hosts.size() > 2)
+      say(fmt::format("no host but '{}' can be reached: it may be its own network that is cut", left.front().name));
+    hosts = std::move(left);
+  }
+
+  /// After a start that had placed its ranks so.
+  void take_away(const JobEnd& end, const std::vector<HostSlots>& placed) {
+    if (hosts.empty()) {
+      slots -= end.launcher_killed ? 0 : 1;
+      return;
+    }
+    const size_t before = hosts.size();
+    leave_out_unreachable();
+    if (end.lost && end.lost->rank >= 0)
+      hosts = without_slot(std::move(hosts), host_of_rank(placed, end.lost->rank));
+    else if (end.lost && hosts.size() > 1)
+      std::erase_if(hosts, [&](const HostSlots& host) { return host.name == end.lost->host; });
+    else if (hosts.size() == before && !end.launcher_killed)
+      hosts = without_slot(std::move(hosts), hosts.back().name);
+    slots = count_slots(hosts);
+  }
+};
+
+Room room_of(const LaunchOptions& options) {
+  Room room{.hosts = options.hosts.empty() ? hosts_of_slurm_job() : parse_hosts(options.hosts)};
+  if (room.hosts.empty()) {
+    room.slots = options.ranks;
+    return room;
+  }
+  const std::vector<std::string> reasons = find_unreachable(room.hosts);
+  for (size_t host = 0; host < reasons.size(); ++host)
+    if (!reasons[host].empty())
+      fail(ErrorKind::usage,
+           "host '{}' cannot be reached: {}; start nothing there, or see that a command can be run "
+           "there without a password",
+           room.hosts[host].name, reasons[host]);
+  // Nobody else has been told how many a host may take than who wants more ranks than there are slots.
+  if (count_slots(room.hosts) < options.ranks) room.hosts = place_ranks(room.hosts, options.ranks);
+  room.slots = count_slots(room.hosts);
+  return room;
+}
+
+/// Whether a rank was killed, or found by the others to be gone; not where the training itself has failed.
+bool lost_a_rank(const JobEnd& end) {
+  return end.code == kLostRankExitCode || end.code > 128 || (end.lost && end.code != 0);
+}
+
+std::string describe(const JobEnd& end) {
+  if (end.launcher_killed) return fmt::format("mpirun was killed by signal {}", end.code - 128);
+  if (!end.lost) return fmt::format("a rank was lost (exit code {})", end.code);
+  if (end.lost->rank < 0) return fmt::format("host '{}' {}", end.lost->host, end.lost->reason);
+  return fmt::format("rank {} on host '{}' {} (exit code {})", end.lost->rank, end.lost->host,
+                     end.lost->reason.empty() ? "was lost" : end.lost->reason, end.code);
+}
+
+/// What its user has said already stays.
+void prepare_environment() {
+  const auto set = [](const char* name, const char* value) { setenv(name, value, /*overwrite=*/0); };
+  if (geteuid() == 0) {  // Open MPI wants to be told twice
+    set("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  // mpirun and its daemons miss each other after six seconds in place of eight minutes, and end what they have
+  // started.
+  set("OMPI_MCA_oob_tcp_keepalive_time", "2");
+  set("OMPI_MCA_oob_tcp_keepalive_intvl", "1");
+  set("OMPI_MCA_oob_tcp_keepalive_probes", "4");
+}
+
+int launch_here(const LaunchOptions& options, const std::string& program) {
+  const std::string run = run_of(options.words);
+  prepare_environment();
+  const train::InterruptGuard interrupt;
+  Room room = room_of(options);
+  std::vector<std::string> words = options.words;
+  PlacedRanks placed{options.ranks, place_ranks(room.hosts, options.ranks)};
+  for (int start = 0;; ++start) {
+    LaunchedJob job{.ranks = placed.count, .hosts = placed.hosts, .words = words};
+    job.words.insert(job.words.begin(), program);
+    const JobEnd end = run_job(job, [&] { return interrupt.requested(); });
+    if (interrupt.requested()) return train::kInterruptedExitCode;
+    if (!lost_a_rank(end)) return end.code;
+    if (start == options.restarts) {
+      say(describe(end) +
+          (options.restarts > 0 ? fmt::format("; that was start {} of at most {}", start + 1, start + 1) : ""));
+      return end.code;
+    }
+    room.take_away(end, job.hosts);
+    RankNeeds needs = needs_of(options.words);
+    std::error_code ignored;
+    if (std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored)) {
+      needs = needs_of(train::RunDirectory::open(run).read_spec());
+      words = resuming_words(options.words, run);
+    }
+    placed = usable_ranks(room.hosts, std::min(placed.count, room.slots), needs);
+    if (placed.count == 0) {
+      say(describe(end) + "; nothing is left to go on with");
+      return end.code;
+    }
+    say(fmt::format("{}; start {} of at most {}, on {} {}{}: `weft {}`", describe(end), start + 2, options.restarts + 1,
+                    placed.count, placed.count == 1 ? "rank" : "ranks",
+                    placed.hosts.empty() ? "" : " of " + print_hosts(placed.hosts), fmt::join(words, " ")));
+  }
+}
+
+int launch_command(const LaunchOptions& options, const std::string& program) {
+  if (options.words.empty() || options.words.front() != "train")
+    fail(ErrorKind::usage, "weft launch starts `weft train`; write `weft launch -n {} -- train ...`", options.ranks);
+  const std::string run = run_of(options.words);
+  if ((options.restarts > 0 || options.slurm) && run.empty())
+    fail(ErrorKind::usage, "{} wants to know the run directory; add --run DIR to the options of train",
+         options.slurm ? "--slurm" : "--restarts");
+  if (!options.slurm) {
+    if (options.batch.is_used())
+      fail(ErrorKind::usage, "{} belongs to a batch job; add --slurm", options.batch.first_used());
+    return launch_here(options, program);
+  }
+  if (!options.hosts.empty()) fail(ErrorKind::usage, "Slurm chooses the hosts; leave --hosts away, or --slurm");
+  return launch_in_slurm({.ranks = options.ranks,
+                          .restarts = options.restarts,
+                          .run = run,
+                          .words = options.words,
+                          .resuming_words = resuming_words(options.words, run)},
+                         options.batch);
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app, Action& action, const std::string& program) {
+  auto options = std::make_shared<LaunchOptions>();
+  CLI::App* command = app.add_subcommand("launch", "Train on several ranks, and go on where one of them is lost");
+  command->add_option("-n,--ranks", options->ranks, "Processes that train as one")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  command
+      ->add_option("--restarts", options->restarts,
+                   "How often to go on from the newest checkpoint, with the ranks and hosts that remain, when one was "
+                   "lost; default 0")
+      ->check(CLI::Range(0, 1'000'000));
+  command->add_option("--hosts", options->hosts,
+                      "Such as node1:2,node2:2; those that no rank needs are spare; default: this host, or those of "
+                      "the Slurm job");
+  command->add_flag("--slurm", options->slurm, "Write a batch script and submit it");
+  SlurmOptions& batch = options->batch;
+  command->add_option("--nodes", batch.nodes, "With --slurm: hosts that share the ranks; default: as Slurm has them")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--cpus-per-rank", batch.cpus_per_rank, "With --slurm; default: as Slurm has it")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--time", batch.time,
+                      "With --slurm: limit, such as 12:00:00; a minute before it a checkpoint is made, and the job "
+                      "goes back into the queue as long as --restarts allows");
+  command->add_option("--partition", batch.partition, "With --slurm");
+  command
+      ->add_option("--sbatch", batch.lines,
+                   "With --slurm: a further option of sbatch, such as --account=me; repeatable")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--setup", batch.setup,
+                   "With --slurm: a shell command before the start, such as 'module load openmpi'; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--script", batch.script, "With --slurm: where the script is written; default: RUN.sbatch");
+  command->add_flag("--dry-run", batch.dry_run, "With --slurm: print the script; write and submit nothing");
+  command->add_option("COMMAND", options->words, "After --: train with its options")->required();
+  command->callback(
+      [options, program, &action] { action = [options, program] { return launch_command(*options, program); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,77 @@
+// Text that a language model writes behind a beginning, one drawn token after the other.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/rng.h"
+#include "weft/data/formats/text.h"
+#include "weft/data/texts/text_file.h"
+#include "weft/infer/for_each_file.h"
+#include "weft/infer/prediction.h"
+
+namespace weft::cli {
+
+namespace {
+
+/// p^(1/temperature), rescaled, decides; at temperature 0 the largest p.
+int64_t draw(const float* probabilities, int64_t classes, double temperature, RandomStream& random) {
+  const float* const largest = std::max_element(probabilities, probabilities + classes);
+  if (temperature == 0) return largest - probabilities;
+  std::vector<double> weights;
+  double sum = 0;
+  for (int64_t at = 0; at < classes; ++at) {
+    weights.push_back(
+        std::pow(static_cast<double>(probabilities[at]) / static_cast<double>(*largest), 1 / temperature));
+    sum += weights.back();
+  }
+  double left = static_cast<double>(random.uniform()) * sum;
+  for (int64_t at = 0; at < classes; ++at) {
+    left -= weights[static_cast<size_t>(at)];
+    if (left < 0) return at;
+  }
+  return largest - probabilities;
+}
+
+}  // namespace
+
+int continue_texts(PredictionModel& model, const PredictOptions& options) {
+  const data::DatasetInfo& info = model.data().info;
+  const data::Vocabulary vocabulary = data::Vocabulary::from_json(info.encoding);
+  if (vocabulary.size() != info.classes)
+    fail(ErrorKind::data, "the run's data.json is damaged: {} characters for {} classes; train in a new run directory",
+         vocabulary.size(), info.classes);
+  const int64_t window = info.sample_shape[0];
+  data::Batch batch;
+  batch.samples = Tensor(DType::i32, Shape{1, window});
+  batch.targets = Tensor(DType::i32, Shape{1, window});
+  batch.count = 1;
+  auto results = nlohmann::ordered_json::array();
+  int code = 0;
+  for (const std::string& file : options.files) try {
+      const std::string beginning = data::read_text_file(file_named(file));
+      std::vector<uint16_t> tokens = vocabulary.encode(beginning, file);
+      if (tokens.empty()) fail(ErrorKind::data, "'{}' is empty; begin the text with at least one character", file);
+      RandomStream random(static_cast<uint64_t>(options.seed));
+      std::string written;
+      for (int64_t at = 0; at < options.length; ++at) {
+        // Causal: what stands behind the last token does not matter.
+        const auto known = std::min<int64_t>(window, static_cast<int64_t>(tokens.size()));
+        std::copy(tokens.end() - known, tokens.end(), batch.samples.data_as<int32_t>());
+        const Tensor probabilities = model.run(batch);
+        const int64_t classes = probabilities.shape()[1];
+        const float* const row = probabilities.data_as<float>() + (known - 1) * classes;
+        tokens.push_back(static_cast<uint16_t>(draw(row, classes, options.temperature, random)));
+        written += vocabulary.characters()[tokens.back()];
+      }
+      results.push_back({{"file", file}, {"beginning", beginning}, {"text", written}});
+      if (!options.json) fmt::print("{}{}\n", beginning, written);
+    } catch (const Error& error) {
+      say(error.what());
+      code = 1;
+    }
+  if (options.json) fmt::print("{}\n", results.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return code;
+}
+
+}  // namespace weft::cli

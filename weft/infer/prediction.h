@@ -1,0 +1,74 @@
+// A trained model ready to predict, and what `weft predict` makes of each kind of data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/cli/options.h"
+#include "weft/data/load/loader.h"
+#include "weft/library/library.h"
+#include "weft/program/step_cache.h"
+
+namespace weft::cli {
+
+struct PredictOptions {
+  std::string run, checkpoint = "last";
+  std::vector<std::string> files;
+  int64_t top = 5;
+  int64_t length = 200;      // characters to write behind a text
+  double temperature = 0.8;  // of the draw; 0: always the likeliest
+  int64_t seed = 1;          // of the draw
+  std::string masks;         // folder to write masks to; empty: none
+  int64_t threads = 0;
+  std::string precision;  // empty: as in training
+  bool json = false;
+};
+
+class PredictionModel {
+ public:
+  /// Keeps a reference to the library. `precision`: empty: as in training.
+  PredictionModel(const train::Library& library, LoadedRun run, const std::string& precision);
+  PredictionModel(const PredictionModel&) = delete;
+  PredictionModel& operator=(const PredictionModel&) = delete;
+
+  /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K].
+  Tensor run(const data::Batch& batch);
+  const std::vector<data::DatasetKind>& data_kinds() const { return library_.data; }
+  const train::DataDescription& data() const { return run_.data; }
+  const train::RunSpec& spec() const { return run_.spec; }
+  /// Whether it is data of a kind, "csv:FILE", rather than a file.
+  bool names_data(const std::string& text) const;
+  /// "class 3" where the data have no names.
+  std::string class_name(int64_t index) const;
+
+ private:
+  const train::Library& library_;
+  CpuBackend backend_;
+  LoadedRun run_;
+  train::StepCache steps_;
+  int64_t bound_ = 0;  // the batch size of the executor that the state is bound to
+};
+
+/// One sample of zeros, with room for its target.
+data::Batch empty_batch(const data::DatasetInfo& info);
+
+/// Each prints its results, one file after the other, and gives the exit code: a file that cannot be read is named on
+/// stderr and the others follow all the same.
+int predict_images(PredictionModel& model, const PredictOptions& options);
+/// Pictures of lines of text: what they say.
+int transcribe_images(PredictionModel& model, const PredictOptions& options);
+/// Pictures whose pixels have classes: the share of each; masks where `options.masks` names a folder.
+int segment_images(PredictionModel& model, const PredictOptions& options);
+/// Lines of texts: the class of each.
+int classify_lines(PredictionModel& model, const PredictOptions& options);
+/// Tables, or all samples of data that a spec names: the class or the values of each.
+int predict_rows(PredictionModel& model, const PredictOptions& options);
+/// Lines of texts: what each becomes.
+int translate_lines(PredictionModel& model, const PredictOptions& options);
+/// Texts: what follows them.
+int continue_texts(PredictionModel& model, const PredictOptions& options);
+
+/// Class indices, most likely first, of one row of probabilities.
+std::vector<int64_t> ranking(const float* probabilities, int64_t classes, int64_t top);
+
+}  // namespace weft::cli

@@ -1,0 +1,215 @@
+#include "weft/launch/launch_hosts.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <sstream>
+#include <thread>
+
+#include "weft/base/error.h"
+#include "weft/base/host_name.h"
+#include "weft/launch/child_process.h"
+
+namespace weft::cli {
+
+namespace {
+
+constexpr std::chrono::seconds kAnswerTime{10};
+
+/// From 1 on; 0 for anything else.
+int parse_count(std::string_view text) {
+  int count = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return code == std::errc() && end == text.data() + text.size() && count > 0 ? count : 0;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+std::string value_of_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool is_in_slurm_job() {
+  return !value_of_variable("SLURM_JOB_ID").empty() && !value_of_variable("SLURM_JOB_NODELIST").empty();
+}
+
+bool is_this_host(const std::string& name) {
+  const std::string host = host_name();
+  return name == "localhost" || name == host || name == host.substr(0, host.find('.')) || name.starts_with("127.");
+}
+
+/// What runs a command on the host, as mpirun would.
+std::vector<std::string> words_to_reach(const std::string& host) {
+  if (is_in_slurm_job()) return {"srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=" + host, "true"};
+  std::string agent = value_of_variable("OMPI_MCA_plm_rsh_agent");
+  agent = agent.substr(0, agent.find(':'));  // "ssh : rsh": the first that there is
+  std::vector<std::string> words = split(agent.empty() ? "ssh" : agent, ' ');
+  std::erase(words, "");
+  if (words.front() == "ssh") words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=5"});
+  words.insert(words.end(), {host, "true"});
+  return words;
+}
+
+std::string last_line(const std::string& text) {
+  const size_t end = text.find_last_not_of("\r\n");
+  if (end == std::string::npos) return "";
+  const size_t begin = text.find_last_of('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+}
+
+/// The first hosts that can take their share where as few as possible share the ranks alike; none where none can.
+std::vector<HostSlots> place_evenly(const std::vector<HostSlots>& hosts, int ranks) {
+  for (int sharing = 1; sharing <= static_cast<int>(hosts.size()); ++sharing) {
+    if (ranks % sharing != 0) continue;
+    const int each = ranks / sharing;
+    std::vector<HostSlots> placed;
+    for (const HostSlots& host : hosts)
+      if (host.slots >= each && static_cast<int>(placed.size()) < sharing) placed.push_back({host.name, each});
+    if (static_cast<int>(placed.size()) == sharing) return placed;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<HostSlots> parse_hosts(const std::string& text) {
+  std::vector<HostSlots> hosts;
+  for (const std::string& part : split(text, ',')) {
+    const size_t colon = part.rfind(':');
+    HostSlots host{.name = part.substr(0, colon)};
+    if (colon != std::string::npos) host.slots = parse_count(std::string_view(part).substr(colon + 1));
+    if (host.name.empty() || host.slots == 0 || host.name.find_first_of(" \t\"'") != std::string::npos)
+      fail(ErrorKind::usage, "--hosts '{}': '{}' is no host with a number of ranks; write node1:2,node2:2", text, part);
+    const auto known =
+        std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& earlier) { return earlier.name == host.name; });
+    if (known == hosts.end())
+      hosts.push_back(host);
+    else
+      known->slots += host.slots;
+  }
+  return hosts;
+}
+
+std::vector<int> parse_slurm_counts(const std::string& text) {
+  std::vector<int> counts;
+  for (const std::string& part : split(text, ',')) {
+    const size_t open = part.find("(x");
+    const int count = parse_count(std::string_view(part).substr(0, open));
+    const int times = open == std::string::npos ? 1
+                      : part.ends_with(')')
+                          ? parse_count(std::string_view(part).substr(open + 2, part.size() - open - 3))
+                          : 0;
+    if (count == 0 || times == 0)
+      fail(ErrorKind::usage, "SLURM_TASKS_PER_NODE is '{}': '{}' is no number; name the hosts with --hosts", text,
+           part);
+    counts.insert(counts.end(), static_cast<size_t>(times), count);
+  }
+  return counts;
+}
+
+std::vector<HostSlots> hosts_of_slurm_job() {
+  if (!is_in_slurm_job()) return {};
+  ChildProcess expand({"scontrol", "show", "hostnames", value_of_variable("SLURM_JOB_NODELIST")},
+                      ChildProcess::Output::kept);
+  const std::string names = expand.wait(kAnswerTime);
+  if (!expand.has_ended() || expand.exit_code() != 0)
+    fail(ErrorKind::io, "`scontrol show hostnames` does not tell the nodes of this job: {}; name them with --hosts",
+         expand.has_ended() ? last_line(names) : "it gave no answer");
+  std::vector<HostSlots> hosts;
+  for (const std::string& name : split(names, '\n')) hosts.push_back({.name = name});
+  const std::string tasks = value_of_variable("SLURM_TASKS_PER_NODE");
+  if (tasks.empty()) return hosts;
+  const std::vector<int> counts = parse_slurm_counts(tasks);
+  for (size_t host = 0; host < std::min(hosts.size(), counts.size()); ++host) hosts[host].slots = counts[host];
+  return hosts;
+}
+
+int count_slots(const std::vector<HostSlots>& hosts) {
+  return std::accumulate(hosts.begin(), hosts.end(), 0,
+                         [](int count, const HostSlots& host) { return count + host.slots; });
+}
+
+std::vector<HostSlots> place_ranks(const std::vector<HostSlots>& hosts, int ranks) {
+  std::vector<HostSlots> placed = hosts;
+  int left = ranks;
+  for (HostSlots& host : placed) {
+    host.slots = std::min(host.slots, left);
+    left -= host.slots;
+  }
+  for (size_t host = 0; left > 0 && !placed.empty(); host = (host + 1) % placed.size(), --left) ++placed[host].slots;
+  std::erase_if(placed, [](const HostSlots& host) { return host.slots == 0; });
+  return placed;
+}
+
+PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs) {
+  const auto divides = [&](int count) {
+    return std::all_of(needs.divided.begin(), needs.divided.end(), [&](int64_t number) { return number % count == 0; });
+  };
+  for (int count = hosts.empty() ? most : std::min(most, count_slots(hosts)); count > 0; --count) {
+    if (!divides(count)) continue;
+    if (hosts.empty()) return {.count = count};
+    PlacedRanks placed{count, needs.as_many_on_each ? place_evenly(hosts, count) : place_ranks(hosts, count)};
+    if (!placed.hosts.empty()) return placed;
+  }
+  return {};
+}
+
+std::string host_of_rank(const std::vector<HostSlots>& placed, int rank) {
+  for (const HostSlots& host : placed) {
+    if (rank < host.slots) return host.name;
+    rank -= host.slots;
+  }
+  return "";
+}
+
+bool has_ranks_here(const std::vector<HostSlots>& placed) {
+  return placed.empty() ||
+         std::any_of(placed.begin(), placed.end(), [](const HostSlots& host) { return is_this_host(host.name); });
+}
+
+std::string print_hosts(const std::vector<HostSlots>& hosts) {
+  std::string text;
+  for (const HostSlots& host : hosts) text += fmt::format("{}{}:{}", text.empty() ? "" : ",", host.name, host.slots);
+  return text;
+}
+
+std::vector<HostSlots> without_slot(std::vector<HostSlots> hosts, const std::string& name) {
+  for (HostSlots& host : hosts)
+    if (host.name == name) --host.slots;
+  std::erase_if(hosts, [](const HostSlots& host) { return host.slots == 0; });
+  return hosts;
+}
+
+std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts) {
+  std::vector<std::unique_ptr<ChildProcess>> attempts;
+  for (const HostSlots& host : hosts)
+    attempts.push_back(is_this_host(host.name)
+                           ? nullptr
+                           : std::make_unique<ChildProcess>(words_to_reach(host.name), ChildProcess::Output::kept));
+  const auto end = std::chrono::steady_clock::now() + kAnswerTime;
+  std::vector<std::string> reasons(hosts.size());
+  for (size_t host = 0; host < hosts.size(); ++host) {
+    if (attempts[host] == nullptr) continue;
+    const auto left = std::max(std::chrono::steady_clock::duration{}, end - std::chrono::steady_clock::now());
+    const std::string said = attempts[host]->wait(left);
+    if (!attempts[host]->has_ended())
+      reasons[host] = fmt::format("it did not answer within {} s", kAnswerTime.count());
+    else if (attempts[host]->exit_code() != 0)
+      reasons[host] =
+          last_line(said).empty() ? fmt::format("exit code {}", attempts[host]->exit_code()) : last_line(said);
+    if (!attempts[host]->has_ended()) attempts[host]->send(SIGKILL);
+  }
+  return reasons;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,75 @@
+#include "weft/program/automatic_precision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "weft/spec/compile_options.h"
+#include "weft/step/step.h"
+
+namespace weft::train {
+
+namespace {
+
+constexpr double kLeastGain = 0.05;       // of the time, to leave f32
+constexpr double kMeasuredSeconds = 0.5;  // of steps, where they are shorter
+constexpr int kMostSteps = 20;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Of one batch, forward, backward and, unless batches are accumulated, update. Everything is zero: kernels take as
+/// long.
+double step_seconds(const Library& library, RunSpec spec, const std::string& precision, const models::ModelInput& input,
+                    const CpuBackend& backend) {
+  spec.precision = precision;
+  if (precision == "f32") spec.precision_of.clear();
+  const TrainingStep step = build_training_step(library, spec, input);
+  const CompiledStep compiled = compile(step.graph, backend, compile_options(spec, backend));
+  Executor executor(compiled.graph, compiled.plan, backend);
+  State state;
+  std::vector<Tensor> batch;
+  for (const GraphInput& operand : compiled.graph.inputs()) {
+    const TensorType& type = compiled.graph.type(operand.value);
+    if (operand.kind == InputKind::parameter || operand.kind == InputKind::state) state.set(operand.name, Tensor(type));
+    if (operand.kind != InputKind::batch) continue;
+    batch.emplace_back(type);
+    executor.bind_batch(operand.name, batch.back().data());
+  }
+  executor.bind_state(state);
+  double best = 0, measured = 0;
+  for (int count = 0; count < kMostSteps && measured < kMeasuredSeconds; ++count) {
+    const double begin = now();
+    executor.run();
+    const double seconds = now() - begin;
+    best = count == 0 ? seconds : std::min(best, seconds);
+    if (count > 0) measured += seconds;  // the first step warms up
+    if (count == 0 && seconds > 2 * kMeasuredSeconds) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string faster_precision(const PrecisionTimes& times) {
+  return times.bf16_seconds < (1 - kLeastGain) * times.f32_seconds ? "bf16" : "f32";
+}
+
+std::optional<PrecisionTimes> choose_automatic_precision(const Library& library, RunSpec& spec,
+                                                         const models::ModelInput& input, const CpuBackend& backend) {
+  if (spec.precision != "auto") return std::nullopt;
+  spec.precision = automatic_precision(backend);
+  if (spec.precision == "f32") return std::nullopt;
+  const PrecisionTimes times{step_seconds(library, spec, "f32", input, backend),
+                             step_seconds(library, spec, "bf16", input, backend)};
+  spec.precision = faster_precision(times);
+  if (spec.precision == "f32") spec.precision_of.clear();
+  return times;
+}
+
+std::string describe(const PrecisionTimes& times) {
+  return fmt::format("precision auto: a step takes {:.4g} ms in f32, {:.4g} ms in bf16: computing in {}",
+                     1e3 * times.f32_seconds, 1e3 * times.bf16_seconds, faster_precision(times));
+}
+
+}  // namespace weft::train

@@ -1,0 +1,82 @@
+#include "weft/program/autotune.h"
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/program/chosen_kernels.h"
+
+namespace weft::train {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr double kMostSeconds = 60;
+constexpr const char* kKey = "measured_kernels";
+
+void tell(const Note& note, const std::string& line) {
+  if (note) note(line);
+}
+
+}  // namespace
+
+Autotune parse_autotune(const std::string& text) {
+  if (text == "off") return Autotune::off;
+  if (text == "cached") return Autotune::cached;
+  if (text == "measure") return Autotune::measure;
+  fail(ErrorKind::usage, "--autotune '{}': choose one of: off, cached, measure", text);
+}
+
+Tuning tuning_of(Autotune autotune, int64_t threads, const Note& note) {
+  if (autotune == Autotune::off) return {};
+  const KernelCache cache(KernelCache::standard_directory(), static_cast<int>(threads));
+  return {.known = cache.read([&](const std::string& line) { tell(note, line); }),
+          .budget_seconds = autotune == Autotune::measure ? kMostSeconds : 0,
+          .note = note};
+}
+
+void keep_measured(const TunedBackend& backend, const Note& note) {
+  const KernelTimes measured = backend.measured();
+  if (measured.empty()) return;
+  const KernelCache cache(KernelCache::standard_directory(), backend.threads());
+  std::string kept = "'" + cache.file().string() + "' keeps that";
+  try {
+    cache.add(measured);
+  } catch (const Error& error) {
+    kept = fmt::format("it is not kept: {}", error.what());
+  }
+  tell(note, fmt::format("measured the kernels of {} kinds of nodes in {}; {}", measured.size(),
+                         human_duration(backend.measuring_seconds()), kept));
+}
+
+KernelTimes kernel_times_from(const json& nodes) {
+  KernelTimes times;
+  for (const auto& [node, kernels] : nodes.items())
+    for (const json& kernel : kernels)
+      times[node].push_back({kernel.at("kernel").get<std::string>(), kernel.at("seconds").get<double>()});
+  return times;
+}
+
+json chosen_kernels_json(const TunedBackend& backend) {
+  json nodes = json::object();
+  for (const auto& [node, kernels] : backend.chosen())
+    for (const KernelTime& time : kernels) nodes[node].push_back({{"kernel", time.kernel}, {"seconds", time.seconds}});
+  return nodes;
+}
+
+Tuning tuning_of_run(const RunDirectory& directory, const Note& note) {
+  std::error_code code;
+  if (!std::filesystem::exists(directory.plan(), code)) return {};
+  try {
+    const json plan = json::parse(read_text(directory.plan()));
+    return {.known = kernel_times_from(plan.value(kKey, json::object()))};
+  } catch (const json::exception&) {
+    tell(note, fmt::format("'{}' is damaged: kernels are chosen without what the run had measured",
+                           directory.plan().string()));
+    return {};
+  }
+}
+
+}  // namespace weft::train

@@ -1,0 +1,62 @@
+#include "weft/program/decisions.h"
+
+#include <nlohmann/json.hpp>
+
+#include "weft/comm/together.h"
+#include "weft/program/chosen_kernels.h"
+
+namespace weft::train {
+
+using nlohmann::json;
+
+void prepare_alike(comm::Communicator* ranks, std::string_view what, bool measures,
+                   const std::function<std::string(const std::string& decided)>& prepare) {
+  if (ranks == nullptr) {
+    prepare("");
+    return;
+  }
+  bool is_done = false;
+  // The others learn from the first rank whether it measures, as caches of kernels differ between hosts.
+  const std::string decided = decided_by_first(ranks, what, [&] {
+    is_done = measures;
+    return measures ? prepare("") : std::string();
+  });
+  together(ranks, what, [&] {
+    if (!is_done) prepare(decided);
+  });
+}
+
+bool measures(const Tuning& tuning) { return tuning.budget_seconds > 0 || !tuning.known.empty(); }
+
+std::string chosen_kernels_of(const TunedBackend& backend) { return chosen_kernels_json(backend).dump(); }
+
+Tuning tuning_by(const std::string& chosen_kernels) {
+  return {.known = kernel_times_from(json::parse(chosen_kernels))};
+}
+
+std::unique_ptr<PreparedRun> prepare_run(const Library& library, const RunSpec& spec, const Tuning& tuning,
+                                         const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
+                                         const std::string& cluster) {
+  const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, cluster),
+                            spec.virtual_ranks > 0);
+  std::unique_ptr<PreparedRun> run;
+  const auto prepare = [&](const std::string& decided) {
+    RunSpec alike = spec;
+    Tuning known = tuning;
+    if (!decided.empty()) {
+      const json decisions = json::parse(decided);
+      alike.precision = decisions.at("precision");
+      alike.precision_of = decisions.at("precision_of");
+      known = tuning_by(decisions.at("kernels"));
+    }
+    run = std::make_unique<PreparedRun>(library, alike, known, note, ranks, runtime);
+    return json{{"precision", run->spec.precision},
+                {"precision_of", run->spec.precision_of},
+                {"kernels", chosen_kernels_of(run->backend)}}
+        .dump();
+  };
+  prepare_alike(ranks, "preparation of the run", spec.precision == "auto" || measures(tuning), prepare);
+  return run;
+}
+
+}  // namespace weft::train

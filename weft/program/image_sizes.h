@@ -1,0 +1,17 @@
+// Which models can train on images of another size than they are evaluated on.
+#pragma once
+
+#include <vector>
+
+#include "weft/library/library.h"
+#include "weft/run/run_directory.h"
+#include "weft/spec/run_spec.h"
+#include "weft/spec/step_shape.h"
+
+namespace weft::train {
+
+/// The shapes of a run's training steps. Error(usage) where its images change in size and the model's parameters depend
+/// on it, or an image becomes too small for the model.
+std::vector<StepShape> usable_shapes(const Library& library, const RunSpec& spec, const DataDescription& description);
+
+}  // namespace weft::train

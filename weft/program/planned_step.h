@@ -1,0 +1,106 @@
+// A training step as `weft bench` and `weft explain` measure it: planned alike on every rank, then run on batches of
+// random content.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/comm/communicator.h"
+#include "weft/cpu/tuned_backend.h"
+#include "weft/library/library.h"
+#include "weft/program/autotune.h"
+#include "weft/program/rank_runtime.h"
+#include "weft/program/step_cache.h"
+#include "weft/program/synthetic.h"
+#include "weft/step/data_parallel.h"
+#include "weft/step/step.h"
+
+namespace weft::cli {
+
+/// What is to be measured.
+struct StepChoice {
+  train::RunSpec spec;                                 // resolved; `batch` is what this rank computes at a time
+  models::ModelInput input;                            // of this rank
+  int64_t batches = 1;                                 // per step
+  bool forward = false;                                // inference
+  std::vector<std::string> without = {};               // passes
+  int64_t bucket_bytes = 0;                            // see passes::Ranks
+  std::function<Tuning(int64_t threads)> tuning = {};  // asked for on the first rank alone
+  /// Brings the step under its limit, if it has one; what is planned beside the arena.
+  std::function<void(train::StepCache& steps, int64_t other_bytes)> limit = {};
+  const char* where_too_large = "";  // the next step for the user
+};
+
+class PlannedStep {
+ public:
+  /// Compiles; exchanges nothing with other ranks.
+  PlannedStep(const train::Library& library, const StepChoice& choice, const train::RankRuntime& runtime, Tuning tuning,
+              const train::Note& note);
+  PlannedStep(const PlannedStep&) = delete;
+  PlannedStep& operator=(const PlannedStep&) = delete;
+
+  const train::RunSpec& spec() const { return choice_.spec; }
+  const StepChoice& choice() const { return choice_; }
+  const TunedBackend& backend() const { return backend_; }
+  const CompiledStep& compiled() { return steps_.compiled(spec().batch); }
+  /// Null where the step is one graph.
+  const CompiledStep* compiled_update() { return has_update() ? &update_.compiled(spec().batch) : nullptr; }
+  /// The mean of the ranks' states; null where they do not train apart.
+  const CompiledStep* compiled_averaging() { return averages() ? &averaging_.compiled(spec().batch) : nullptr; }
+  /// What the planner was told of the ranks.
+  const passes::Ranks& ranks() const { return options_.ranks; }
+  comm::Collectives* collectives() const { return runtime_.collectives().get(); }
+  /// That it takes: the arena of whichever graph needs more, states, a batch.
+  int64_t total_bytes();
+
+  /// Error(usage) where this machine has not enough memory, Error(io) where its disk has not, before any is taken.
+  void require_memory(const train::Note& note);
+
+ private:
+  friend class RunningStep;
+  bool has_update() const { return training_.update.has_value() && !choice_.forward; }
+  bool averages() const { return training_.averaging.has_value() && !choice_.forward; }
+  /// Of whichever graph needs most.
+  int64_t arena_bytes() const;
+
+  StepChoice choice_;
+  const train::RankRuntime& runtime_;
+  TunedBackend backend_;
+  const train::TrainingStep training_;
+  const CompileOptions options_;
+  std::shared_ptr<Arena> arena_;
+  train::StepCache steps_, update_, averaging_;
+};
+
+/// What `choose` returns, on this rank, planned as on all others. Errors are those of all ranks (train::together).
+/// Lines for the user go to `note`.
+struct PlannedOnRanks {
+  std::unique_ptr<train::RankRuntime> runtime;
+  std::unique_ptr<PlannedStep> step;
+};
+PlannedOnRanks plan_on_ranks(const train::Library& library, comm::Communicator* ranks, const train::Note& note,
+                             const std::function<StepChoice()>& choose);
+
+/// The same with memory and a state; all ranks make it together. Keep the plan alive.
+class RunningStep {
+ public:
+  explicit RunningStep(PlannedStep& planned);
+  void run(Profile* of_batches = nullptr, Profile* of_update = nullptr) { step_.run(of_batches, of_update); }
+  /// The graph whose outputs are those of the whole step.
+  Executor& last() { return update_ != nullptr && update_->has_scalar(train::kStop) ? *update_ : executor_; }
+  void finish() { executor_.finish(); }
+  /// The mean of the ranks' states, of a step that has one.
+  void average(Profile* profile);
+
+ private:
+  State state_;
+  Executor& executor_;
+  Executor* update_;
+  Executor* averaging_;
+  SyntheticBatch batch_;
+  SyntheticStep step_;
+};
+
+}  // namespace weft::cli

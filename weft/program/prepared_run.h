@@ -1,0 +1,71 @@
+// Everything about a run that is decided before the first byte of its memory is allocated: data, graphs, plans.
+#pragma once
+
+#include <optional>
+
+#include "weft/comm/communicator.h"
+#include "weft/cpu/tuned_backend.h"
+#include "weft/library/library.h"
+#include "weft/program/automatic_precision.h"
+#include "weft/program/rank_runtime.h"
+#include "weft/program/run_data.h"
+#include "weft/program/step_cache.h"
+#include "weft/spec/course.h"
+#include "weft/spec/run_spec.h"
+#include "weft/step/step.h"
+
+namespace weft::train {
+
+class PreparedRun {
+ public:
+  /// Opens the data and compiles every plan that the run will need; the choice of kernels is settled then. Keeps a
+  /// reference to the library. Takes the space of the file that spec.offload asks for. Error(usage) where the machine's
+  /// memory is too small for them, Error(io) where the disk is. `note` takes lines for the user. As one of several
+  /// ranks it takes its share of each batch and of the host's memory, and exchanges nothing with the others yet: all
+  /// that takes part in collectives is made before, by all of them, and given as `rank_runtime`.
+  PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning = {},
+              const std::function<void(const std::string&)>& note = {}, comm::Communicator* communicator = nullptr,
+              RankRuntime rank_runtime = RankRuntime(nullptr, 1));
+  PreparedRun(const PreparedRun&) = delete;
+  PreparedRun& operator=(const PreparedRun&) = delete;
+
+  /// The training step that takes the most memory.
+  StepShape largest();
+  /// Of every training step and its update: what does not fit fails here. All ranks call it at the same time.
+  void make_executors();
+  /// The shape of what this rank computes at a time of a step of this shape.
+  StepShape own_part(const StepShape& shape) const;
+
+  const Library& library;
+  comm::Communicator* const ranks;  // null: alone
+  RunSpec spec;
+  const BatchShare share;
+  RunData run_data;
+  Course course;
+  std::vector<StepShape> shapes;  // of the training step, over the run, of all ranks together
+  const RankRuntime runtime;
+  TunedBackend backend;
+  const std::optional<PrecisionTimes> precision_times;  // where spec.precision was auto and had to be measured
+  TrainingStep step;                                    // of the first shape
+  std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
+  StepCache training;                                   // by the shape of all ranks' batches together
+  StepCache evaluation;                                 // by the samples of this rank's own
+  std::optional<StepCache> update;                      // of batches that are summed first
+  std::optional<StepCache> averaging;                   // of ranks that train apart
+  double compile_seconds = 0;
+  int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arena, state, buffers, caches
+
+ private:
+  int64_t bytes_beside_arena() const;
+  int64_t bytes_to_come() const;
+  /// What this process evaluates at a time of a batch of so many samples.
+  std::vector<int64_t> evaluated_rows(int64_t count) const;
+  TrainingStep build_training(const StepShape& shape) const;
+  void compile_training();
+  void limit_caches();
+  /// Of all memory that the ranks of this host have.
+  int64_t memory_of_rank() const;
+  void require_memory() const;
+};
+
+}  // namespace weft::train

@@ -1,0 +1,79 @@
+#include "weft/program/rank_runtime.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "weft/base/files.h"
+#include "weft/comm/measure.h"
+#include "weft/comm/together.h"
+#include "weft/runtime/collective_kernels.h"
+#include "weft/step/data_parallel.h"
+
+namespace weft::train {
+
+namespace {
+
+constexpr double kSharedLatencySeconds = 2e-5;  // of a small all-reduce on one host: two wake-ups of a thread
+constexpr int64_t kSmallElements = 16, kLargeElements = 16 << 20;
+
+bool has_several_hosts(const comm::Communicator& ranks) { return ranks.members().back().host_index > 0; }
+
+}  // namespace
+
+comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file) {
+  comm::ClusterCosts costs;
+  if (ranks == nullptr) return costs;
+  if (file.empty()) {
+    if (!has_several_hosts(*ranks)) return costs;
+    return comm::parse_cluster(comm::cluster_text(*ranks, comm::measure_cluster(*ranks)), "cluster.toml", *ranks);
+  }
+  const std::string text = decided_by_first(ranks, "costs of collectives", [&] {
+    std::string read = read_text(file);
+    comm::parse_cluster(read, file, *ranks);
+    return read;
+  });
+  return comm::parse_cluster(text, file, *ranks);
+}
+
+RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order) {
+  if (ranks == nullptr) return;
+  comm::CollectivesOptions options;
+  options.threads = threads;
+  options.costs = costs;
+  options.in_tree_order = in_tree_order;
+  options.overlaps = true;
+  collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
+  if (has_several_hosts(*ranks)) cluster_ = comm::cluster_text(*ranks, costs);
+}
+
+KernelTable RankRuntime::kernels(KernelTable table) const {
+  if (collectives_ != nullptr) add_collective_kernels(table, collectives_);
+  return table;
+}
+
+std::shared_ptr<Arena> RankRuntime::make_arena() const {
+  if (collectives_ == nullptr) return std::make_shared<Arena>();
+  return std::make_shared<Arena>([collectives = collectives_](int64_t bytes) { return collectives->allocate(bytes); });
+}
+
+passes::Ranks RankRuntime::costs() const {
+  if (collectives_ == nullptr) return {};
+  const double small = collectives_->predict_seconds(DType::f32, kSmallElements);
+  const double large = collectives_->predict_seconds(DType::f32, kLargeElements);
+  const double bytes = static_cast<double>(kLargeElements - kSmallElements) * size_of(DType::f32);
+  return {.count = collectives_->size(),
+          .latency_seconds = std::max(small, kSharedLatencySeconds),
+          .bytes_per_second = bytes / (large - small)};
+}
+
+std::string RankRuntime::cluster() const { return cluster_; }
+
+CompileOptions RankRuntime::training_options(const RunSpec& spec, const Backend& backend) const {
+  CompileOptions options = compile_options(spec, backend);
+  options.ranks = costs();
+  options.ranks.may_defer = may_defer_updates(spec);
+  return options;
+}
+
+}  // namespace weft::train

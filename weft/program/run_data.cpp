@@ -1,0 +1,218 @@
+#include "weft/program/run_data.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "weft/base/error.h"
+#include "weft/data/dataset/check_samples.h"
+#include "weft/data/dataset/checksums.h"
+#include "weft/data/dataset/data_spec.h"
+#include "weft/data/open_dataset.h"
+
+namespace weft::train {
+
+namespace {
+
+data::ChannelStatistics no_normalisation(int64_t channels) {
+  const auto count = static_cast<size_t>(channels);
+  return {std::vector<float>(count, 0.0f), std::vector<float>(count, 1.0f)};
+}
+
+/// Error(usage) where an epoch holds no whole step, or the ranks cannot divide it.
+void require_whole_steps(const RunSpec& spec, const data::Dataset& training, int shares) {
+  const std::string& name = training.info().name;
+  const std::string_view section = spec.batch_schedule.batches.empty() ? "" : "batch_schedule.batches: ";
+  for (const Stage& stage : stages_of(spec)) {
+    if (const int64_t over = stage.batch % shares; over != 0)
+      fail(ErrorKind::usage, "{}batch = {} cannot be divided among {} ranks; choose {}{}, or another number of ranks",
+           section, stage.batch, shares, stage.batch > over ? fmt::format("{} or ", stage.batch - over) : "",
+           stage.batch - over + shares);
+    if (training.size() < stage.batch)
+      fail(ErrorKind::usage, "{}batch = {} is larger than the training data '{}' of {} samples; choose a smaller batch",
+           section, stage.batch, name, training.size());
+    if (training.size() / stage.batch < stage.accumulate)
+      fail(ErrorKind::usage,
+           "accumulate = {} batches of {} are more than the training data '{}' of {} samples; lower it",
+           stage.accumulate, stage.batch, name, training.size());
+  }
+}
+
+}  // namespace
+
+void require_equal_targets(const data::DatasetInfo& trained, const data::DatasetInfo& data) {
+  if (data.target_shape == trained.target_shape && data.target_dtype == trained.target_dtype) return;
+  fail(ErrorKind::data, "'{}': a target is {} of {}, of the training data {} of {}; they must be alike", data.name,
+       to_string(data.target_shape), weft::name_of(data.target_dtype), to_string(trained.target_shape),
+       weft::name_of(trained.target_dtype));
+}
+
+RunData open_run_data(const Library& library, const RunSpec& spec, int shares) {
+  RunData run_data;
+  run_data.training = data::open_dataset(library.data, spec.data, data::Split::train);
+  const data::DatasetInfo& info = run_data.training->info();
+  data::check_info(info);
+  if (data::has_test_split(library.data, spec.data))
+    run_data.test = data::open_dataset(library.data, spec.data, data::Split::test, info.encoding);
+  require_whole_steps(spec, *run_data.training, shares);
+  if (!spec.image_schedule.sizes.empty() && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
+    fail(ErrorKind::usage, "image_schedule is for images in classes, '{}' holds {} for {}; leave it away", info.name,
+         info.item(), data::name_of(info.task));
+  if (run_data.test && run_data.test->info().sample_shape != info.sample_shape)
+    fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
+         to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
+  if (run_data.test) require_equal_targets(info, run_data.test->info());
+  if (mixes(spec.augment) && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
+    fail(ErrorKind::usage,
+         "augment.mixup and augment.cutmix are for images in classes, '{}' holds {} for {}; leave them away", info.name,
+         info.item(), data::name_of(info.task));
+  run_data.description = {info, {}, run_data.training->size(), data::target_checksum(*run_data.training)};
+  if (info.sample_dtype == DType::u8)
+    run_data.description.statistics = spec.augment.normalise
+                                          ? data::channel_statistics(*run_data.training, static_cast<int>(spec.threads))
+                                          : no_normalisation(info.sample_shape[0]);
+  return run_data;
+}
+
+namespace {
+
+/// What a spec reads its training samples from, whatever its options say; links are followed.
+std::string source_of(const std::string& absolute_spec) {
+  const data::DataSpec spec = data::parse_data_spec(absolute_spec);
+  const std::string path = spec.argument.substr(0, spec.kind == "idx" ? spec.argument.find(',') : std::string::npos);
+  std::error_code code;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(path, code);
+  return spec.kind + ":" + (code || path.empty() ? path : real.string());
+}
+
+/// `text` with those options of the run's data that it does not give. A part of the file and a file for testing exclude
+/// each other: who gives the one does not want the other.
+std::string with_options_of_run(const std::string& text, const std::string& run_data) {
+  data::DataSpec spec = data::parse_data_spec(text);
+  const auto given = [&, options = spec.options](std::string_view name) {
+    return std::any_of(options.begin(), options.end(), [&](const auto& option) { return option.first == name; });
+  };
+  for (const auto& [name, value] : data::parse_data_spec(run_data).options) {
+    const bool of_part = name == "split" || name == "seed", of_file = name == "test" || name == "test_skip";
+    if (given(name) || (of_part && given("test")) || (of_file && given("split"))) continue;
+    spec.options.emplace_back(name, value);
+  }
+  return data::print_data_spec(spec);
+}
+
+}  // namespace
+
+EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const RunSpec& run,
+                                    const DataDescription& trained) {
+  EvaluationData data{.dataset = nullptr, .spec = data_spec};
+  const std::string run_data = data::with_absolute_paths(library.data, run.data);
+  data.own = source_of(data::with_absolute_paths(library.data, data_spec)) == source_of(run_data);
+  if (data.own) data.spec = with_options_of_run(data_spec, run_data);
+  data.split = !data.own && data::has_whole(library.data, data_spec) ? data::Split::all
+               : data::has_test_split(library.data, data.spec)       ? data::Split::test
+                                                                     : data::Split::train;
+  data.dataset = data::open_dataset(library.data, data.spec, data.split, trained.info.encoding);
+  return data;
+}
+
+Stage largest_stage(const RunSpec& spec, const DataDescription& description) {
+  const std::vector<Stage> stages = stages_of(spec);
+  const auto elements = [&](const Stage& stage) {
+    return stage.batch * data::scaled_shape(description.info.sample_shape, stage.image_height).elements();
+  };
+  return *std::max_element(stages.begin(), stages.end(),
+                           [&](const Stage& a, const Stage& b) { return elements(a) < elements(b); });
+}
+
+models::ModelInput model_input(const DataDescription& description, const StepShape& shape) {
+  const data::DatasetInfo& info = description.info;
+  return {.batch = shape.batch,
+          .shape = data::scaled_shape(info.sample_shape, shape.image_height).dims(),
+          .classes = info.classes,
+          .target = info.target_dtype,
+          .vocabulary = info.vocabulary,
+          .source = info.source_length,
+          .text_length = info.task == data::Task::transcription ? info.target_shape.elements() : 0,
+          .has_ignored = info.has_ignored_targets()};
+}
+
+namespace {
+
+/// This share of the largest of all stages.
+int64_t bytes_of_batch(const data::LoaderOptions& options, const data::DatasetInfo& info) {
+  const int64_t target = options.mix.on() ? info.classes * size_of(DType::f32) : info.target_bytes();
+  int64_t samples_bytes = 0, targets_bytes = 0;
+  for (const data::LoaderStage& stage : data::stages_of(options)) {
+    const int64_t elements = data::scaled_shape(info.sample_shape, stage.image_height).elements();
+    const int64_t rows = (stage.batch + options.shares - 1) / options.shares;
+    samples_bytes = std::max(samples_bytes, rows * elements * size_of(data::batch_dtype(info)));
+    targets_bytes = std::max(targets_bytes, rows * target);
+  }
+  return align_up(samples_bytes) + align_up(targets_bytes);
+}
+
+/// As many workers as there are cores, of which the loader uses those that the steps need. Small batches are made
+/// further ahead: their steps are over before a worker wakes up.
+void set_workers(data::LoaderOptions& options, const RunSpec& spec, const data::DatasetInfo& info,
+                 const BatchShare& share) {
+  constexpr int64_t kAhead = 16 << 20, kFewest = 2, kMost = 16;
+  options.share = share.share;
+  options.shares = share.shares;
+  options.automatic = spec.loader.workers == 0;
+  options.workers = static_cast<int>(options.automatic ? available_cores() : spec.loader.workers);
+  const int64_t automatic = std::clamp(kAhead / std::max<int64_t>(1, bytes_of_batch(options, info)), kFewest, kMost);
+  options.prefetch = static_cast<int>(spec.loader.prefetch > 0 ? spec.loader.prefetch : automatic);
+}
+
+}  // namespace
+
+data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description,
+                                            const BatchShare& share) {
+  const std::vector<Stage> stages = stages_of(spec);
+  data::LoaderOptions options{.batch = stages.front().batch,
+                              .seed = static_cast<uint64_t>(spec.seed),
+                              .shuffle = true,
+                              .drop_last = true,
+                              .augment = {},
+                              .mix = {},
+                              .statistics = description.statistics};
+  if (stages.size() > 1 || stages.front().image_height > 0)
+    for (const Stage& stage : stages) options.stages.push_back({stage.first_epoch, stage.batch, stage.image_height});
+  const AugmentSpec& augment = spec.augment;
+  options.augment.crop_padding = augment.crop_padding;
+  options.augment.resized_crop = augment.resized_crop;
+  options.augment.rotate = augment.rotate;
+  options.augment.brightness = augment.brightness;
+  options.augment.contrast = augment.contrast;
+  options.augment.saturation = augment.saturation;
+  options.augment.hue = augment.hue;
+  options.augment.cutout = augment.cutout;
+  options.augment.erasing = augment.erasing;
+  options.mix = {augment.mixup, augment.cutmix};
+  options.augment.padding = augment.padding == "reflect" ? data::Padding::reflect : data::Padding::zero;
+  options.augment.flip = augment.flip == "random"        ? data::Flip::random
+                         : augment.flip == "alternating" ? data::Flip::alternating
+                                                         : data::Flip::none;
+  set_workers(options, spec, description.info, share);
+  return options;
+}
+
+data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description,
+                                              const BatchShare& share) {
+  data::LoaderOptions options{.batch = spec.evaluation.batch,
+                              .seed = static_cast<uint64_t>(spec.seed),
+                              .augment = {},
+                              .mix = {},
+                              .statistics = description.statistics};
+  set_workers(options, spec, description.info, share);
+  return options;
+}
+
+int64_t loader_bytes(const data::LoaderOptions& options, const DataDescription& description) {
+  const data::DatasetInfo& info = description.info;
+  const int64_t slots = options.workers == 0 ? 1 : options.prefetch + 1;
+  // A worker decodes and rotates one image at a time.
+  const int64_t scratch = info.sample_dtype == DType::u8 ? 5 * info.sample_bytes() : 0;
+  return slots * bytes_of_batch(options, info) + std::max(1, options.workers) * scratch;
+}
+
+}  // namespace weft::train

@@ -1,0 +1,109 @@
+#include "weft/program/same_run.h"
+
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/rng.h"
+#include "weft/comm/exchange.h"
+#include "weft/comm/patience.h"
+#include "weft/comm/together.h"
+#include "weft/cpu/onednn/isa.h"
+#include "weft/data/dataset/checksums.h"
+#include "weft/program/shared_state.h"
+#include "weft/spec/recipe.h"
+
+namespace weft::train {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kSameProgram = "start the same program on all hosts";
+constexpr const char* kSameRecipe = "start all ranks with the same recipe and options";
+constexpr const char* kSameData = "give all hosts the same files, in the same order";
+constexpr const char* kSameMachine =
+    "take hosts with the same processors, or set ONEDNN_MAX_CPU_ISA to what all of them have, and give all ranks as "
+    "many threads";
+
+void add_data(std::vector<Trait>& traits, const std::string& name, const data::Dataset& dataset,
+              const std::string& checksum) {
+  const data::DatasetInfo& info = dataset.info();
+  traits.push_back({"the number of samples of the " + name + " data", std::to_string(dataset.size()), kSameData});
+  traits.push_back({"the shape of the samples of the " + name + " data", to_string(info.sample_shape), kSameData});
+  traits.push_back({"the number of classes of the " + name + " data", std::to_string(info.classes), kSameData});
+  traits.push_back({"the targets of the " + name + " data", checksum, kSameData});
+  traits.push_back({"the content of the " + name + " data", data::sample_checksum(dataset), kSameData});
+}
+
+}  // namespace
+
+void require_same(comm::Communicator* ranks, const std::vector<Trait>& traits) {
+  if (ranks == nullptr) return;
+  json mine = json::array();
+  for (const Trait& trait : traits) mine.push_back({trait.value, trait.detail});
+  std::vector<json> all;
+  for (const std::string& text : comm::all_gather(*ranks, mine.dump(), "comparison of the ranks"))
+    all.push_back(json::parse(text));
+  const auto shown = [&](const json& row) {
+    const std::string detail = row.at(1);
+    return row.at(0).get<std::string>() + (detail.empty() ? "" : fmt::format(" ({})", detail));
+  };
+  for (size_t index = 0; index < traits.size(); ++index)
+    for (size_t rank = 1; rank < all.size(); ++rank) {
+      if (all[rank].size() <= index || all[0].size() <= index)
+        throw SharedError(ErrorKind::communication,
+                          fmt::format("{} is about to do something else than rank 0; {}",
+                                      comm::name_of_rank(*ranks, static_cast<int>(rank)), kSameRecipe));
+      const json &first = all[0][index], &other = all[rank][index];
+      if (first.at(0) == other.at(0)) continue;
+      throw SharedError(
+          ErrorKind::communication,
+          fmt::format("{} is {} on {}, but {} on rank 0; {}", traits[index].name, shown(other),
+                      comm::name_of_rank(*ranks, static_cast<int>(rank)), shown(first), traits[index].advice));
+    }
+}
+
+std::string fingerprint_of(const Graph& graph, const Plan& plan) {
+  std::string text;
+  for (const PlannedNode& step : plan.steps)
+    text += fmt::format("{} {} {} {} {} {}\n", graph.node_name(step.node), graph.node(step.node).op->name, step.kernel,
+                        step.workspace_offset, step.workspace_bytes, step.before);
+  for (size_t index = 0; index < plan.placements.size(); ++index) {
+    const Placement& placement = plan.placements[index];
+    text += fmt::format("{} {} {} {} {}\n", graph.values()[index].name, to_string(graph.values()[index].type),
+                        static_cast<int>(placement.where), placement.offset, placement.bytes);
+  }
+  return fmt::format("{:016x}", hash_name(text));
+}
+
+std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
+  RunSpec spec = run.spec;
+  spec.data = spec.init = spec.offload = "";
+  std::vector<Trait> traits = {{"the version of weft", WEFT_VERSION, kSameProgram},
+                               {"the recipe", spec_hash(spec), kSameRecipe},
+                               {"the precision", run.spec.precision, kSameRecipe},
+                               {"the number of threads", std::to_string(run.spec.threads), kSameRecipe}};
+  const RunData& data = run.run_data;
+  add_data(traits, "training", *data.training, data.description.target_checksum);
+  if (data.test) add_data(traits, "test", *data.test, data::target_checksum(*data.test));
+  const data::ChannelStatistics& statistics = data.description.statistics;
+  traits.push_back({"the mean of the training images", fmt::format("{}", fmt::join(statistics.mean, ", ")), kSameData});
+  traits.push_back(
+      {"the deviation of the training images", fmt::format("{}", fmt::join(statistics.deviation, ", ")), kSameData});
+  const std::string machine = "with the instructions of " + onednn::effective_isa();
+  for (const StepShape& shape : run.shapes) {
+    const CompiledStep& compiled = run.training.compiled(shape);
+    traits.push_back({fmt::format("the plan for batches of {}", shape.batch),
+                      fingerprint_of(compiled.graph, compiled.plan), kSameMachine, machine});
+    const auto add = [&](const std::string& name, const CompiledStep& step) {
+      traits.push_back({name, fingerprint_of(step.graph, step.plan), kSameMachine, machine});
+    };
+    if (run.update) add("the plan of the update", run.update->compiled(shape));
+    if (run.averaging) add("the plan of the mean of the weights", run.averaging->compiled(shape));
+  }
+  traits.push_back({"the state at the beginning", fingerprint_of(state), kSameMachine, machine});
+  return traits;
+}
+
+}  // namespace weft::train

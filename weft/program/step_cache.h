@@ -1,0 +1,52 @@
+// One step compiled per shape, all over the same State: another batch or image size gets a plan of its own. They run in
+// turn, in one arena, which caches of several steps may share too.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "weft/compile/compile.h"
+#include "weft/runtime/executor.h"
+#include "weft/spec/step_shape.h"
+
+namespace weft::train {
+
+class StepCache {
+ public:
+  using Build = std::function<Graph(const StepShape& shape)>;
+  /// Keeps a reference to the backend. Without an `arena` the cache has its own.
+  StepCache(Build build, const CpuBackend& backend, CompileOptions options, std::shared_ptr<Arena> arena = nullptr)
+      : build_(std::move(build)),
+        backend_(backend),
+        options_(std::move(options)),
+        arena_(arena ? std::move(arena) : std::make_shared<Arena>()) {}
+
+  /// Compiled at the first call for a shape.
+  const CompiledStep& compiled(const StepShape& shape);
+  /// Compiles anew, with this limit, what exceeds it and has no executor yet; what is compiled from now on keeps to it.
+  void limit_arena(int64_t bytes);
+  /// Made at the first call for a shape. The arena is allocated with the first executor, for all shapes that were
+  /// compiled by then, in all caches that share it; what is larger and comes later gets memory of its own. Where plans
+  /// keep values in a file the arena must have one.
+  Executor& executor(const StepShape& shape);
+  /// The largest arena of the shapes compiled so far.
+  int64_t arena_bytes() const;
+  /// The same of their files.
+  int64_t file_bytes() const;
+  /// How many shapes have an executor.
+  int64_t executors() const;
+
+ private:
+  struct Entry {
+    std::unique_ptr<CompiledStep> compiled;  // the executor keeps references into it
+    std::unique_ptr<Executor> executor;
+  };
+  Build build_;
+  const CpuBackend& backend_;
+  CompileOptions options_;
+  std::shared_ptr<Arena> arena_;
+  std::map<StepShape, Entry> entries_;
+};
+
+}  // namespace weft::train

@@ -1,0 +1,46 @@
+// A run's training step with what was measured of it, as `weft explain` shows it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/cpu/machine_rates.h"
+#include "weft/program/planned_step.h"
+#include "weft/report/comm_report.h"
+#include "weft/report/memory_timeline.h"
+#include "weft/report/op_profile.h"
+
+namespace weft::cli {
+
+/// By the names of nodes whose kernel was measured beside others: the times, that of the chosen kernel first.
+using Measured = std::map<std::string, std::vector<KernelTime>>;
+
+/// One mean of the ranks' states.
+struct Averaging {
+  int64_t period = 0;  // steps from one to the next, at most
+  double seconds = 0;
+  std::vector<CollectiveProfile> collectives = {};
+};
+
+/// Compiled here and timed on synthetic batches. Keep the plan alive.
+struct Explained {
+  const CompiledStep* compiled = nullptr;
+  const CompiledStep* update = nullptr;  // where batches are accumulated; else null
+  int64_t batches = 1;                   // per step
+  MachineRates rates = {};
+  std::vector<OpProfile> nodes = {};
+  double step_seconds = 0, floor_seconds = 0;
+  std::vector<LiveTensor> at_peak = {};
+  Measured measured = {};
+  std::vector<CollectiveProfile> collectives = {};  // of one rank of several
+  std::optional<Averaging> averaging = {};          // of ranks that train apart
+};
+
+/// Of the plan alone: no step runs.
+Explained explain_plan(PlannedStep& planned);
+/// Of so many steps the median of each node's time. All ranks call it together; `collectives` are those of each.
+Explained explain_steps(PlannedStep& planned, const train::Library& library, int64_t steps);
+
+}  // namespace weft::cli

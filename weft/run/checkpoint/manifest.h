@@ -1,0 +1,42 @@
+// What a checkpoint says about itself: where the run stood and what its files must be.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weft/step/metrics.h"
+
+namespace weft::train {
+
+struct FileRecord {
+  uint64_t bytes = 0;
+  uint32_t checksum = 0;  // CRC-32
+};
+
+struct BestCheckpoint {
+  int64_t step = 0;
+  std::optional<double> accuracy{};  // on the test data: what decides where there are classes
+  std::optional<double> loss{};      // what decides elsewhere
+};
+
+/// Whether the one beats the other: the higher accuracy, or, where there is none, the lower loss. What is no finite
+/// number beats nothing, and everything else beats it.
+bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
+
+struct Manifest {
+  std::string spec_hash;
+  int64_t seed = 0;
+  Position position;
+  std::optional<EpochMetrics> last_epoch;  // the last one that ended
+  std::optional<BestCheckpoint> best;      // among those saved so far
+  std::map<std::string, FileRecord> files;
+};
+
+std::string print_manifest(const Manifest& manifest);
+/// Error(data) beginning with `name` for anything but a whole manifest.
+Manifest parse_manifest(std::string_view text, const std::string& name);
+
+}  // namespace weft::train

@@ -1,0 +1,284 @@
+#include "weft/run/checkpoint/store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/step/optimizers/ema.h"
+#include "weft/step/optimizers/optimizer.h"
+#include "weft/step/virtual_ranks.h"
+#include "weft/tensor/safetensors.h"
+
+namespace weft::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kManifestFile = "manifest.json";
+constexpr const char* kStepPrefix = "step-";
+constexpr const char* kUnfinishedPrefix = ".unfinished-";
+constexpr const char* kReplacedPrefix = ".replaced-";
+constexpr const char* kDamagedPrefix = "damaged-";
+
+/// True where the two have changed places, false where the file system cannot do that.
+bool exchange(const fs::path& a, const fs::path& b) {
+  return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+/// Where the checkpoint of this name waits while another takes its place without exchange().
+fs::path replaced_path(const fs::path& target) {
+  return target.parent_path() / (kReplacedPrefix + target.filename().string());
+}
+
+/// Removes a directory that is being written unless told that it has become whole.
+class UnfinishedDirectory {
+ public:
+  explicit UnfinishedDirectory(fs::path path) : path_(std::move(path)) { make_directories(path_); }
+  ~UnfinishedDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  UnfinishedDirectory(const UnfinishedDirectory&) = delete;
+  UnfinishedDirectory& operator=(const UnfinishedDirectory&) = delete;
+  const fs::path& path() const { return path_; }
+  /// At each moment there is a whole checkpoint of the target's step: the older one of that step, or this.
+  void rename_to(const fs::path& target) {
+    sync_directory(path_);
+    std::error_code code, ignored;
+    if (fs::exists(target, ignored) && exchange(path_, target)) {
+      sync_directory(target.parent_path());
+      return;  // path_ is the older one now, which the destructor removes
+    }
+    const fs::path replaced = replaced_path(target);
+    if (fs::exists(target, ignored)) {
+      fs::remove_all(replaced, ignored);
+      fs::rename(target, replaced, code);
+    }
+    if (!code) {
+      fs::rename(path_, target, code);
+      if (code) fs::rename(replaced, target, ignored);
+    }
+    if (code) fail(ErrorKind::io, "cannot rename to '{}': {}", target.string(), code.message());
+    path_.clear();
+    sync_directory(target.parent_path());
+    fs::remove_all(replaced, ignored);
+  }
+
+ private:
+  fs::path path_;
+};
+
+bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
+
+/// Where the weights are averaged, the model's file holds the averages under the weights' names, so that every reader
+/// uses them, and the optimiser's file the weights as "optimizer/trained/NAME".
+constexpr const char* kTrainedSlot = "trained";
+
+std::string average_of(const std::string& name) { return slot_name(kEmaSlot, name); }
+
+void exchange_averages(State& state) {
+  for (const std::string& name : state.names()) {
+    const std::string trained = slot_name(kTrainedSlot, name);
+    if (!state.has(trained)) continue;
+    state.set(average_of(name), state.get(name));
+    state.set(name, state.get(trained));
+    state.remove(trained);
+  }
+}
+
+void require_finite(const std::string& name, const Tensor& tensor, int64_t step) {
+  const float* values = tensor.data_as<float>();
+  for (int64_t index = 0; index < tensor.elements(); ++index)
+    if (!std::isfinite(values[index]))
+      fail(ErrorKind::numeric,
+           "'{}' holds {} after step {}; no checkpoint of it was made: lower optimizer.learning_rate, or warm up with "
+           "schedule.warmup_epochs",
+           name, values[index], step);
+}
+
+FileRecord write_tensors(const fs::path& path, const State& state, bool slots, int64_t step) {
+  std::vector<SafetensorsEntry> entries;
+  std::map<std::string, std::string> sources;  // entry -> state
+  for (const std::string& name : state.names()) {
+    if (name.starts_with(slot_name(kShardSumSlot, ""))) continue;  // as many as the processes of the moment want
+    if (is_slot(name)) {
+      if (slots && !name.starts_with(average_of(""))) sources[name] = name;
+      continue;
+    }
+    const bool averaged = state.has(average_of(name));
+    if (!slots) sources[name] = averaged ? average_of(name) : name;
+    if (slots && averaged) sources[slot_name(kTrainedSlot, name)] = name;
+  }
+  for (const auto& [entry, source] : sources)
+    entries.push_back({entry, {state.get(source).dtype(), state.get(source).shape(), {}}});
+  AtomicFile file(path);
+  write_safetensors(file, entries, {{"format", "pt"}}, [&](const std::string& entry) {
+    const std::string& name = sources.at(entry);
+    const Tensor& tensor = state.get(name);
+    Tensor plain = tensor.layout().is_plain() ? tensor : state.plain(name);
+    if (plain.dtype() == DType::f32 && !name.starts_with(slot_name(kGradientSumSlot, "")))
+      require_finite(name, plain, step);
+    return plain;
+  });
+  file.commit();
+  return {file.bytes(), file.checksum()};
+}
+
+std::string directory_name(int64_t step) { return fmt::format("{}{:08}", kStepPrefix, step); }
+
+/// -1 where the name is not that of a checkpoint.
+int64_t step_of(const fs::path& directory) {
+  const std::string name = directory.filename().string();
+  if (!name.starts_with(kStepPrefix)) return -1;
+  const std::string digits = name.substr(std::strlen(kStepPrefix));
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) return -1;
+  return std::stoll(digits);
+}
+
+void check_file(const fs::path& path, const FileRecord& record) {
+  const std::vector<uint8_t> bytes = read_bytes(path);
+  if (bytes.size() != record.bytes)
+    fail(ErrorKind::data, "'{}' has {} bytes, its manifest says {}: it is truncated or damaged", path.string(),
+         bytes.size(), record.bytes);
+  if (crc32_of(bytes.data(), bytes.size()) != record.checksum)
+    fail(ErrorKind::data, "'{}' is damaged: its checksum differs from that in its manifest", path.string());
+}
+
+void point_link(const fs::path& link, const fs::path& target) {
+  const fs::path temporary = link.string() + ".tmp-" + std::to_string(getpid());
+  std::error_code code;
+  fs::remove(temporary, code);
+  fs::create_directory_symlink(target, temporary, code);
+  if (!code) fs::rename(temporary, link, code);
+  if (code) fail(ErrorKind::io, "cannot link '{}': {}", link.string(), code.message());
+}
+
+}  // namespace
+
+Checkpoint read_checkpoint(const fs::path& directory, bool with_optimizer) {
+  Checkpoint checkpoint;
+  checkpoint.path = directory;
+  const fs::path manifest_path = directory / kManifestFile;
+  checkpoint.manifest = parse_manifest(read_text(manifest_path), manifest_path.string());
+  for (const char* name : {kModelFile, kOptimizerFile}) {
+    if (name == std::string_view(kOptimizerFile) && !with_optimizer) continue;
+    const auto record = checkpoint.manifest.files.find(name);
+    if (record == checkpoint.manifest.files.end())
+      fail(ErrorKind::data, "'{}' is damaged: it does not list '{}'", manifest_path.string(), name);
+    check_file(directory / name, record->second);
+    SafetensorsFile file = read_safetensors(directory / name);
+    for (auto& [tensor_name, tensor] : file.tensors) checkpoint.state.set(tensor_name, std::move(tensor));
+  }
+  exchange_averages(checkpoint.state);
+  return checkpoint;
+}
+
+fs::path CheckpointStore::write(const State& state, Manifest manifest) {
+  const int64_t step = manifest.position.step;
+  const std::string name = directory_name(step);
+  UnfinishedDirectory unfinished(directory_ / fmt::format("{}{}-{}", kUnfinishedPrefix, name, getpid()));
+  manifest.files[kModelFile] = write_tensors(unfinished.path() / kModelFile, state, false, step);
+  manifest.files[kOptimizerFile] = write_tensors(unfinished.path() / kOptimizerFile, state, true, step);
+  write_atomically(unfinished.path() / kManifestFile, print_manifest(manifest));
+  unfinished.rename_to(directory_ / name);
+  if (manifest.best && manifest.best->step == step) point_link(directory_ / "best", name);
+  remove_old(step);
+  return directory_ / name;
+}
+
+std::vector<fs::path> CheckpointStore::list() const {
+  std::vector<fs::path> found;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(directory_, code))
+    if (step_of(entry.path()) >= 0) found.push_back(entry.path());
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) { return step_of(a) > step_of(b); });
+  return found;
+}
+
+std::optional<Checkpoint> CheckpointStore::read_newest(const std::function<void(const std::string&)>& warn,
+                                                       bool with_optimizer) const {
+  const std::vector<fs::path> found = list();
+  std::string newest_problem;
+  for (const fs::path& path : found) {
+    try {
+      return read_checkpoint(path, with_optimizer);
+    } catch (const Error& error) {
+      if (newest_problem.empty()) newest_problem = error.what();
+      warn(fmt::format("checkpoint '{}' is left out: {}", path.string(), error.what()));
+    }
+  }
+  if (found.empty()) return std::nullopt;
+  fail(ErrorKind::data, "no checkpoint in '{}' is whole ({}); start again in a new run directory", directory_.string(),
+       newest_problem);
+}
+
+Checkpoint CheckpointStore::read_best() const {
+  std::error_code code;
+  if (!fs::exists(directory_ / "best", code))
+    fail(ErrorKind::usage, "'{}' has no best checkpoint: no epoch has been evaluated yet; use the last one",
+         directory_.string());
+  return read_checkpoint(directory_ / "best", false);
+}
+
+void CheckpointStore::put_back() const {
+  std::error_code code;
+  std::vector<fs::path> replaced;
+  for (const auto& entry : fs::directory_iterator(directory_, code))
+    if (entry.path().filename().string().starts_with(kReplacedPrefix)) replaced.push_back(entry.path());
+  for (const fs::path& path : replaced) {
+    const fs::path target = directory_ / path.filename().string().substr(std::strlen(kReplacedPrefix));
+    if (fs::exists(target, code))
+      fs::remove_all(path, code);
+    else
+      fs::rename(path, target, code);
+  }
+}
+
+void CheckpointStore::remove_old(int64_t written) const {
+  std::error_code code;
+  const std::string best = fs::read_symlink(directory_ / "best", code).filename().string();
+  int64_t kept = 1;  // the one just written, whatever else is there
+  for (const fs::path& path : list()) {
+    if (step_of(path) == written || kept++ < keep_ || path.filename().string() == best) continue;
+    // Out of sight first: a removal that is cut short must not look like a damaged checkpoint.
+    const fs::path hidden = directory_ / (kUnfinishedPrefix + path.filename().string());
+    fs::rename(path, hidden, code);
+    if (!code) fs::remove_all(hidden, code);
+  }
+}
+
+void CheckpointStore::set_damaged_aside(int64_t step) const {
+  for (const fs::path& path : list()) {
+    if (step_of(path) <= step) continue;
+    const fs::path aside = directory_ / (kDamagedPrefix + path.filename().string());
+    std::error_code code;
+    fs::remove_all(aside, code);
+    fs::rename(path, aside, code);
+    if (code) fail(ErrorKind::io, "cannot rename the damaged '{}': {}", path.string(), code.message());
+  }
+}
+
+void CheckpointStore::tidy(const std::optional<BestCheckpoint>& best) const {
+  std::error_code code;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(directory_, code)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kUnfinishedPrefix) || name.starts_with("best.tmp-")) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& path : leftovers) fs::remove_all(path, code);
+  if (best && fs::exists(directory_ / directory_name(best->step), code))
+    point_link(directory_ / "best", directory_name(best->step));
+}
+
+}  // namespace weft::train

@@ -1,0 +1,397 @@
+#include "weft/run/run.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/comm/exchange.h"
+#include "weft/comm/host_share.h"
+#include "weft/comm/measure.h"
+#include "weft/comm/together.h"
+#include "weft/data/open_dataset.h"
+#include "weft/graph/text.h"
+#include "weft/plan/plan_json.h"
+#include "weft/program/arena_limit.h"
+#include "weft/program/autotune.h"
+#include "weft/program/chosen_kernels.h"
+#include "weft/program/decisions.h"
+#include "weft/program/prepared_run.h"
+#include "weft/program/process_memory.h"
+#include "weft/program/same_run.h"
+#include "weft/run/checkpoint/store.h"
+#include "weft/run/long_texts.h"
+#include "weft/run/run_directory.h"
+#include "weft/run/run_records.h"
+#include "weft/run/run_summary.h"
+#include "weft/run/standing.h"
+#include "weft/spec/recipe.h"
+#include "weft/train/fit.h"
+
+namespace weft::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kRanksKey = "ranks";
+
+/// Takes a fresh run directory back unless training begins.
+class FreshDirectoryGuard {
+ public:
+  explicit FreshDirectoryGuard(const RunDirectory* directory) : directory_(directory) {}
+  ~FreshDirectoryGuard() {
+    if (directory_ != nullptr) directory_->remove();
+  }
+  FreshDirectoryGuard(const FreshDirectoryGuard&) = delete;
+  FreshDirectoryGuard& operator=(const FreshDirectoryGuard&) = delete;
+  void keep() { directory_ = nullptr; }
+
+ private:
+  const RunDirectory* directory_;
+};
+
+void write_description(const RunDirectory& directory, PreparedRun& run) {
+  const CompiledStep& compiled = run.training.compiled(run.largest());
+  write_atomically(directory.data(), print_data_description(run.run_data.description));
+  nlohmann::json plan = to_json(compiled.plan, compiled.graph);
+  plan["measured_kernels"] = chosen_kernels_json(run.backend);
+  plan[kRanksKey] = number_of(run.ranks);
+  write_atomically(directory.plan(), plan.dump(1) + "\n");
+  write_atomically(directory.graph(), print_graph(compiled.graph));
+  if (run.spec.cluster.empty() && !run.runtime.cluster().empty())
+    write_atomically(directory.cluster(), run.runtime.cluster());
+}
+
+void require_same_spec(const Checkpoint& checkpoint, const RunSpec& spec) {
+  if (checkpoint.manifest.spec_hash == spec_hash(spec)) return;
+  fail(ErrorKind::data, "checkpoint '{}' belongs to another spec.toml; put the original one back, or start a new run",
+       checkpoint.path.string());
+}
+
+/// That it had when it was last begun or gone on with; 1 where that is not known.
+int ranks_of_run(const RunDirectory& directory) {
+  std::error_code code;
+  if (!fs::exists(directory.plan(), code)) return 1;
+  const nlohmann::json plan = nlohmann::json::parse(read_text(directory.plan()), nullptr, /*allow_exceptions=*/false);
+  return plan.is_object() ? plan.value(kRanksKey, 1) : 1;
+}
+
+/// The summary of a run whose last step is done; nullopt where there is more to do.
+std::optional<Summary> finished_summary(const RunDirectory& directory, const RunSpec& spec, const Position& position) {
+  std::error_code code;
+  if (position.epoch < begun_epochs(spec) || !fs::exists(directory.summary(), code)) return std::nullopt;
+  return parse_summary(read_text(directory.summary()));
+}
+
+/// Nothing to compare with where the run was cut off before it had described its data.
+void require_same_data(const RunDirectory& directory, const PreparedRun& run) {
+  std::error_code code;
+  if (!fs::exists(directory.data(), code)) return;
+  const std::string difference = difference_of(directory.read_data(), run.run_data.description);
+  if (difference.empty()) return;
+  fail(ErrorKind::data, "the data '{}' changed since '{}' began: {}; put the original data back, or start a new run",
+       run.spec.data, directory.path().string(), difference);
+}
+
+/// Of several ranks each has its loaders; the first one has a directory too.
+class RunLoop {
+ public:
+  RunLoop(PreparedRun& run, const RunDirectory* directory, const RunOptions& options, const fs::path& checkpoint)
+      : run_(run),
+        directory_(directory),
+        options_(options),
+        rss_before_(start_measuring()),
+        standing_(standing_of(run, checkpoint, options.note)) {
+    if (run.ranks != nullptr) require_same(run.ranks, traits_of(run, standing_.state));
+    together(run.ranks, "loaders of the data", [&] { open(); });
+    reserve_arena();
+    run.make_executors();  // allocates: what does not fit fails here
+  }
+
+  RunOutcome train() {
+    const FitInputs inputs{run_.spec,
+                           run_.training,
+                           run_.evaluation,
+                           standing_.state,
+                           *training_data_,
+                           evaluation_data_.get(),
+                           run_.update ? &*run_.update : nullptr,
+                           run_.ranks,
+                           run_.averaging ? &*run_.averaging : nullptr,
+                           run_.runtime.collectives().get()};
+    RunOutcome outcome;
+    try {
+      Hooks hooks = records_ ? records_->hooks() : Hooks();
+      hooks.stop_requested = options_.stop_requested;
+      const FitResult result = fit(inputs, standing_.manifest.position, hooks);
+      outcome.finished = result.finished;
+      outcome.steps_done = result.position.step;
+      outcome.summary = summary_of(run_, result.position, standing_.manifest, standing_.state, rss_before_);
+      outcome.summary.damaged_samples = damaged_samples();
+      outcome.summary.rank_step_seconds = result.rank_step_seconds;
+    } catch (const Error& error) {
+      if (records_) records_->end_line();
+      if (error.kind() != ErrorKind::numeric || !records_) throw;
+      const std::string message = error.what() + records_->last_good();
+      if (dynamic_cast<const SharedError*>(&error) != nullptr) throw SharedError(error.kind(), message);
+      throw Error(error.kind(), message);
+    }
+    if (!records_) return outcome;
+    records_->end_line();
+    if (outcome.finished) write_atomically(directory_->summary(), print_summary(outcome.summary));
+    outcome.directory = directory_->path();
+    return outcome;
+  }
+
+ private:
+  static int64_t start_measuring() {
+    reset_peak_resident_bytes();
+    return resident_bytes();
+  }
+
+  /// As much on all ranks, whose evaluations may differ by a sample.
+  void reserve_arena() {
+    if (run_.ranks == nullptr) return;
+    auto most = static_cast<double>(run_.arena->bytes());
+    comm::all_reduce_max(*run_.ranks, {&most, 1}, "memory of the steps");
+    run_.arena->reserve(static_cast<int64_t>(most));
+  }
+
+  void open() {
+    const DataDescription& description = run_.run_data.description;
+    training_data_ = std::make_unique<data::Loader>(*run_.run_data.training,
+                                                    training_loader_options(run_.spec, description, run_.share));
+    if (run_.run_data.test)
+      evaluation_data_ = std::make_unique<data::Loader>(*run_.run_data.test,
+                                                        evaluation_loader_options(run_.spec, description, run_.share));
+    if (directory_ != nullptr) records_ = std::make_unique<RunRecords>(run_, *directory_, options_, standing_);
+  }
+
+  /// Of all ranks, each of which reads its share.
+  int64_t damaged_samples() const {
+    const RunData& data = run_.run_data;
+    auto found = static_cast<double>(data.training->damaged_samples() + (data.test ? data.test->damaged_samples() : 0));
+    if (run_.ranks != nullptr) comm::all_reduce_sum(*run_.ranks, {&found, 1}, "damaged samples");
+    return static_cast<int64_t>(found);
+  }
+
+  PreparedRun& run_;
+  const RunDirectory* directory_;
+  const RunOptions& options_;
+  int64_t rss_before_;
+  Standing standing_;
+  std::unique_ptr<data::Loader> training_data_, evaluation_data_;
+  std::unique_ptr<RunRecords> records_;
+};
+
+/// Whether it is asked for, of classes, and the model brings a loss of its own.
+bool ignores_label_smoothing(const PreparedRun& run) {
+  const auto& nodes = run.step.graph.nodes();
+  const bool smooths = mixes(run.spec.augment) || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+                         return node.op->name == "cross_entropy";
+                       });
+  const data::Task task = run.run_data.description.info.task;
+  return run.spec.loss.label_smoothing > 0 && task != data::Task::regression && !smooths;
+}
+
+/// What there is to say about the data's files.
+void note_files(const PreparedRun& run, const RunOptions& options) {
+  if (!options.note) return;
+  if (const std::string note = note_of_long_texts(run.step.graph, *run.run_data.training); !note.empty())
+    options.note(note);
+  const std::string& training = run.run_data.training->info().note;
+  if (!training.empty()) options.note(training);
+  if (run.run_data.test && run.run_data.test->info().note != training && !run.run_data.test->info().note.empty())
+    options.note(run.run_data.test->info().note);
+  if (const int64_t uncached = run.run_data.training->uncached_bytes(); uncached > 0)
+    options.note(fmt::format(
+        "of the decoded pictures {} find no place in memory and are decoded in every epoch; pictures that `weft pack "
+        "--size` has made smaller take less time",
+        human_bytes(static_cast<double>(uncached))));
+}
+
+/// Where there is something to write: nowhere on ranks but the first.
+RunOptions options_of_rank(const RunOptions& options) {
+  RunOptions own = options;
+  if (is_first(options.ranks)) return own;
+  own.progress = nullptr;
+  own.note = {};
+  own.tensorboard = false;
+  return own;
+}
+
+/// All that there is to say of a new run before it begins.
+void note_beginning(PreparedRun& run, const RunOptions& options) {
+  if (!options.note) return;
+  if (run.precision_times) options.note(describe(*run.precision_times));
+  if (run.spec.precision == "f16" && !run.backend.computes_fast(DType::f16))
+    options.note(
+        "precision f16: on this CPU kernels compute in f32 and store f16, for less memory with large batches; bf16 and "
+        "f32 "
+        "are faster");
+  if (const int64_t cores = available_cores(); run.spec.virtual_ranks > 0 && run.spec.threads < cores)
+    options.note(
+        fmt::format("virtual_ranks = {}: each rank computes with {} of {} cores; --threads N takes more, and is part "
+                    "of what decides the weights",
+                    run.spec.virtual_ranks, run.spec.threads, cores));
+  note_files(run, options);
+  for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))
+    options.note(key + " has no effect");
+  const std::string twice = describe_recompute(run.training.compiled(run.largest()), run.spec);
+  if (!twice.empty()) options.note(twice);
+  const std::string offloaded = describe_offload(run.training.compiled(run.largest()), run.spec);
+  if (!offloaded.empty()) options.note(offloaded);
+  if (ignores_label_smoothing(run))
+    options.note(fmt::format("loss.label_smoothing = {} with '{}', which has a loss of its own, has no effect",
+                             run.spec.loss.label_smoothing, run.spec.model.name));
+}
+
+/// The run's directory with the lock on it, on the first rank.
+struct HeldDirectory {
+  std::optional<RunDirectory> directory;
+  std::shared_ptr<void> lock;
+  void take(const RunDirectory& taken) {
+    directory = taken;
+    lock = taken.lock();
+    taken.remove_temporaries();
+  }
+  const RunDirectory* get() const { return directory ? &*directory : nullptr; }
+};
+
+}  // namespace
+
+RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path& path, const RunOptions& given) {
+  const RunOptions options = options_of_rank(given);
+  comm::Communicator* ranks = options.ranks;
+  RunSpec resolved = spec;
+  Tuning tuning;
+  together(ranks, "recipe", [&] {
+    if (is_first(ranks)) RunDirectory::require_free(path);
+    resolve(resolved);
+    if (spec.precision == "auto") resolved.precision = "auto";  // for the network's own step to decide
+    if (is_first(ranks)) tuning = tuning_of(options.autotune, resolved.threads, options.note);
+  });
+  resolved.threads = common_threads(ranks, resolved.threads);
+  const std::unique_ptr<PreparedRun> prepared =
+      prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster);
+  PreparedRun& run = *prepared;
+  HeldDirectory held;
+  std::optional<FreshDirectoryGuard> guard;
+  together(ranks, "run directory", [&] {
+    if (is_first(ranks)) keep_measured(run.backend, options.note);
+    note_beginning(run, options);
+    run.spec.data = data::with_absolute_paths(library.data, spec.data);
+    if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
+    for (std::string* file : {&run.spec.offload, &run.spec.cluster})
+      if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
+    if (!is_first(ranks)) return;
+    held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
+    guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
+    write_atomically(held.directory->spec(), print_recipe(run.spec));
+    write_description(*held.directory, run);
+  });
+  RunLoop loop(run, held.get(), options, {});
+  if (guard) guard->keep();
+  return loop.train();
+}
+
+namespace {
+
+/// What a run that goes on is told by the first rank, which reads its directory.
+struct Resumption {
+  RunSpec spec;
+  fs::path checkpoint;  // empty: from the first step
+  Tuning tuning;
+  std::string cluster = {};                // as in the spec, or what was measured on the same hosts
+  std::optional<RunOutcome> outcome = {};  // of a run that is finished already
+};
+
+Resumption resumption_of(const RunDirectory& directory, int64_t threads, const RunOptions& options) {
+  Resumption resumption{.spec = directory.read_spec(), .checkpoint = {}, .tuning = {}};
+  RunSpec& spec = resumption.spec;
+  if (spec.virtual_ranks > 0 && threads > 0 && threads != spec.threads)
+    fail(ErrorKind::usage,
+         "--threads {}: '{}' has virtual ranks and began with {} threads per rank, by which some sums are divided; "
+         "leave --threads away",
+         threads, directory.path().string(), spec.threads);
+  if (spec.virtual_ranks > 0) threads = spec.threads;
+  // Threads are those of each rank.
+  if (threads == 0 && ranks_of_run(directory) != number_of(options.ranks)) threads = available_cores();
+  if (threads > 0) spec.threads = threads;
+  const auto note = [&](const std::string& line) {
+    if (options.note) options.note(line);
+  };
+  const CheckpointStore store(directory.checkpoints(), spec.checkpoint.keep);
+  store.put_back();
+  if (const std::optional<Checkpoint> checkpoint = store.read_newest(note)) {
+    require_same_spec(*checkpoint, spec);
+    const Position& position = checkpoint->manifest.position;
+    if (const std::optional<Summary> summary = finished_summary(directory, spec, position)) {
+      note(fmt::format("'{}' is finished: this is its summary", directory.path().string()));
+      resumption.outcome = {
+          .directory = directory.path(), .finished = true, .steps_done = position.step, .summary = *summary};
+      return resumption;
+    }
+    resumption.checkpoint = checkpoint->path;  // read again once the measuring of memory has begun
+    store.set_damaged_aside(position.step);
+  } else {
+    note("no checkpoint yet: starting from the first step");
+  }
+  resumption.tuning = tuning_of_run(directory, options.note);
+  // Links that are measured anew may give another plan, which rounds otherwise.
+  resumption.cluster = spec.cluster;
+  if (spec.cluster.empty() && options.ranks != nullptr && fs::exists(directory.cluster()) &&
+      comm::is_of_same_hosts(read_text(directory.cluster()), *options.ranks))
+    resumption.cluster = directory.cluster().string();
+  return resumption;
+}
+
+/// What the others must know of it.
+std::string print(const Resumption& resumption) {
+  return nlohmann::json{{"spec", print_recipe(resumption.spec)},
+                        {"checkpoint", resumption.checkpoint.string()},
+                        {"cluster", resumption.cluster},
+                        {"finished", resumption.outcome.has_value()}}
+      .dump();
+}
+
+Resumption parse_resumption(const std::string& text) {
+  const nlohmann::json root = nlohmann::json::parse(text);
+  Resumption resumption;
+  apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml");
+  resumption.checkpoint = root.at("checkpoint").get<std::string>();
+  resumption.cluster = root.at("cluster").get<std::string>();
+  if (root.at("finished").get<bool>()) resumption.outcome.emplace().finished = true;
+  return resumption;
+}
+
+}  // namespace
+
+RunOutcome resume_run(const Library& library, const fs::path& path, int64_t threads, const RunOptions& given) {
+  const RunOptions options = options_of_rank(given);
+  comm::Communicator* ranks = options.ranks;
+  HeldDirectory held;
+  Resumption resumption;
+  const std::string told = decided_by_first(ranks, "run directory", [&] {
+    held.take(RunDirectory::open(path));
+    resumption = resumption_of(*held.directory, threads, options);
+    return print(resumption);
+  });
+  if (!is_first(ranks)) resumption = parse_resumption(told);
+  if (resumption.outcome) return *resumption.outcome;
+  RunSpec& spec = resumption.spec;
+  spec.threads = common_threads(ranks, spec.threads);
+  const std::unique_ptr<PreparedRun> prepared =
+      prepare_run(library, spec, resumption.tuning, options.note, ranks, resumption.cluster);
+  together(ranks, "run directory", [&] {
+    if (!is_first(ranks)) return;
+    require_same_data(*held.directory, *prepared);
+    write_description(*held.directory, *prepared);
+  });
+  return RunLoop(*prepared, held.get(), options, resumption.checkpoint).train();
+}
+
+}  // namespace weft::train

@@ -1,0 +1,70 @@
+// The directory of one run:
+//   spec.toml      the complete recipe, written first      checkpoints/   see checkpoint/store.h
+//   data.json      what the model must know of its data    plan.json      kernels, memory, prediction of the step
+//   metrics.jsonl  see metrics_log.h                       graph.weft     the step after all passes
+//   summary.json   written last                        tensorboard/   event files, where asked for
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/data/dataset/dataset.h"
+#include "weft/spec/run_spec.h"
+
+namespace weft::train {
+
+/// data.json: enough to feed the model without the data set it was trained on.
+struct DataDescription {
+  data::DatasetInfo info;
+  data::ChannelStatistics statistics;  // of images
+  int64_t samples = 0;                 // for training; 0: not known
+  std::string target_checksum{};       // see data/checksums.h; empty: not known
+};
+std::string print_data_description(const DataDescription& description);
+/// Error(data) beginning with `name`.
+DataDescription parse_data_description(std::string_view text, const std::string& name);
+
+/// In words, of what decides the training; empty where there is none.
+std::string difference_of(const DataDescription& then, const DataDescription& now);
+
+class RunDirectory {
+ public:
+  /// A new directory, or an empty one that is there; an empty `path` takes runs/MODEL-DATA-N with the next free N.
+  /// Error(usage) where it holds something, Error(io) where it cannot be made.
+  static RunDirectory create(const std::filesystem::path& path, const std::string& model, const std::string& data);
+  /// Error(usage) where it is no run directory.
+  static RunDirectory open(const std::filesystem::path& path);
+  /// Fails as create() would, before any work is done. Nothing for an empty path.
+  static void require_free(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path spec() const { return path_ / "spec.toml"; }
+  std::filesystem::path data() const { return path_ / "data.json"; }
+  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path summary() const { return path_ / "summary.json"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path plan() const { return path_ / "plan.json"; }
+  /// The links between its hosts, where those were measured.
+  std::filesystem::path cluster() const { return path_ / "cluster.toml"; }
+  std::filesystem::path graph() const { return path_ / "graph.weft"; }
+  std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
+
+  RunSpec read_spec() const;
+  DataDescription read_data() const;
+  /// Only one process may train in a directory; held until the result dies. Error(usage) where another holds it.
+  std::shared_ptr<void> lock() const;
+  /// What a killed process left of files that it was writing; only for who holds the lock.
+  void remove_temporaries() const;
+  /// Takes back what create() made, while nothing but the description of the run is in it.
+  void remove() const;
+
+ private:
+  RunDirectory(std::filesystem::path path, bool made) : path_(std::move(path)), made_(made) {}
+  std::filesystem::path path_;
+  bool made_ = false;  // the directory itself was made by create()
+};
+
+}  // namespace weft::train

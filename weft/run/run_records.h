@@ -1,0 +1,50 @@
+// What a run writes and says while it goes: metrics, checkpoints, events, the progress line. Of several ranks the first
+// one alone has it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weft/base/progress.h"
+#include "weft/run/checkpoint/store.h"
+#include "weft/run/metrics_log.h"
+#include "weft/run/run.h"
+#include "weft/run/run_directory.h"
+#include "weft/run/standing.h"
+#include "weft/run/tensorboard_log.h"
+#include "weft/train/fit.h"
+
+namespace weft::train {
+
+class RunRecords {
+ public:
+  /// Keeps references to all of them. Removes what a killed process left half-written.
+  RunRecords(const PreparedRun& run, const RunDirectory& directory, const RunOptions& options, Standing& standing);
+
+  /// All but stop_requested.
+  Hooks hooks();
+  /// Ends the progress line: what is said from now on stands below it.
+  void end_line();
+  /// "; the last good checkpoint is '...'"
+  std::string last_good() const;
+
+ private:
+  void save(const Position& position);
+  void on_step(const StepMetrics& metrics);
+  void warn_of_damage();
+  void on_epoch(const EpochMetrics& metrics);
+  void on_rank_pace(int64_t step, const RankPace& pace);
+  void tell_epoch(const EpochMetrics& metrics);
+  const data::DatasetInfo& info() const { return run_.run_data.description.info; }
+
+  const PreparedRun& run_;
+  const RunOptions& options_;
+  Standing& standing_;
+  CheckpointStore store_;
+  MetricsLog log_;
+  bool warned_ = false;  // of damaged samples
+  std::unique_ptr<TensorboardLog> tensorboard_;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace weft::train

@@ -1,0 +1,110 @@
+#include "weft/run/summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+
+namespace weft::train {
+
+namespace {
+
+/// Calls visit(key, field) for each field that the task has, in the order of the file.
+template <typename AnySummary, typename Visit>
+void visit_fields(AnySummary& s, const Visit& visit) {
+  visit("model", s.model);
+  visit("data", s.data);
+  visit("task", s.task);
+  visit("precision", s.precision);
+  visit("ranks", s.ranks);
+  visit("threads", s.threads);
+  visit("parameters", s.parameters);
+  visit("epochs", s.epochs);
+  visit("steps", s.steps);
+  visit("batch", s.batch);
+  if (!s.batches.empty()) visit("batches", s.batches);
+  if (!s.image_heights.empty()) visit("image_heights", s.image_heights);
+  visit("seed", s.seed);
+  const bool has_accuracy = s.task != data::Task::regression, has_classes = accuracy_decides(s.task);
+  if (has_accuracy) visit("test_accuracy", s.test_accuracy);
+  if (s.task == data::Task::translation) visit("test_token_accuracy", s.test_token_accuracy);
+  if (s.task == data::Task::segmentation) visit("test_mean_iou", s.test_mean_iou);
+  visit("test_loss", s.test_loss);
+  if (s.task == data::Task::language_model) visit("test_perplexity", s.test_perplexity);
+  if (!has_accuracy) visit("test_rmse", s.test_rmse);
+  if (!has_accuracy) visit("test_r2", s.test_r2);
+  if (has_classes) visit("best_test_accuracy", s.best_test_accuracy);
+  if (!has_classes) visit("best_test_loss", s.best_test_loss);
+  if (has_accuracy) visit("train_accuracy", s.train_accuracy);
+  visit("train_loss", s.train_loss);
+  visit("train_seconds", s.train_seconds);
+  visit((s.item + "_per_second").c_str(), s.items_per_second);
+  visit("step_seconds", s.step_seconds);
+  visit("input_wait_seconds", s.input_wait_seconds);
+  if (!s.rank_step_seconds.empty()) visit("rank_step_seconds", s.rank_step_seconds);
+  if (s.loss_scale) visit("loss_scale", s.loss_scale);
+  if (s.loss_scale) visit("skipped_steps", s.skipped_steps);
+  visit("damaged_samples", s.damaged_samples);
+  visit("compile_seconds", s.compile_seconds);
+  visit("planned_peak_bytes", s.planned_peak_bytes);
+  visit("arena_bytes", s.arena_bytes);
+  visit("planned_total_bytes", s.planned_total_bytes);
+  visit("rss_growth_bytes", s.rss_growth_bytes);
+  visit("peak_rss_bytes", s.peak_rss_bytes);
+}
+
+template <typename T>
+void store(nlohmann::ordered_json& target, const T& value) {
+  target = value;
+}
+void store(nlohmann::ordered_json& target, const std::optional<double>& value) {
+  if (value)
+    target = *value;
+  else
+    target = nullptr;
+}
+
+void store(nlohmann::ordered_json& target, data::Task task) { target = data::name_of(task); }
+
+template <typename T>
+void load(const nlohmann::json& source, T& value) {
+  value = source.get<T>();
+}
+void load(const nlohmann::json& source, std::optional<double>& value) {
+  if (!source.is_null()) value = source.get<double>();
+}
+void load(const nlohmann::json& source, data::Task& value) { value = data::parse_task(source.get<std::string>()); }
+
+}  // namespace
+
+std::string print_summary(const Summary& summary) {
+  nlohmann::ordered_json root;
+  visit_fields(summary, [&](const char* key, const auto& field) { store(root[key], field); });
+  return root.dump(2) + "\n";
+}
+
+std::optional<Summary> parse_summary(std::string_view text) {
+  try {
+    const nlohmann::json root = nlohmann::json::parse(text);
+    Summary summary;  // task, item, stages and loss_scale decide which fields there are
+    load(root.at("task"), summary.task);
+    for (const char* item : {"images", "rows", "tokens"})
+      if (root.contains(std::string(item) + "_per_second")) summary.item = item;
+    if (root.contains("batches")) load(root["batches"], summary.batches);
+    if (root.contains("image_heights")) load(root["image_heights"], summary.image_heights);
+    if (root.contains("rank_step_seconds")) load(root["rank_step_seconds"], summary.rank_step_seconds);
+    if (root.contains("loss_scale")) summary.loss_scale = 0;
+    visit_fields(summary, [&](std::string_view key, auto& field) {
+      const bool newer =
+          key == "ranks" || key == "step_seconds" || key == "input_wait_seconds" || key == "damaged_samples";
+      if (newer && !root.contains(key)) return;  // runs of weft 0.1 before it measured them
+      load(root.at(std::string(key)), field);
+    });
+    return summary;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  } catch (const Error&) {  // an unknown task
+    return std::nullopt;
+  }
+}
+
+}  // namespace weft::train

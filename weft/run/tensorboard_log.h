@@ -1,0 +1,45 @@
+// Event files that TensorBoard reads: scalars of steps and epochs, written while the run goes on.
+// A file is a row of records, u64 length | u32 masked CRC-32C of it | bytes | u32 masked CRC-32C of them (TensorFlow,
+// tsl/lib/io/record_writer.h); the bytes are a protocol-buffer message Event (tensorflow/core/util/event.proto).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "weft/step/metrics.h"
+
+namespace weft::train {
+
+/// CRC-32C (Castagnoli; RFC 3720, section B.4).
+uint32_t crc32c_of(const void* data, size_t bytes);
+
+class TensorboardLog {
+ public:
+  /// Opens a new file in `directory`, which is made where it does not exist. What older files there hold of steps
+  /// after `last_step` is superseded. `clock` gives seconds since 1970. Error(io).
+  TensorboardLog(const std::filesystem::path& directory, int64_t last_step, std::function<double()> clock);
+  ~TensorboardLog();
+  TensorboardLog(const TensorboardLog&) = delete;
+  TensorboardLog& operator=(const TensorboardLog&) = delete;
+
+  /// As many as metrics.jsonl gets: every kStepsPerRecord steps. Allocates nothing.
+  void add(const StepMetrics& metrics);
+  void add(const EpochMetrics& metrics);
+  /// What was added survives a power cut. Error(io).
+  void sync() const;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void write_scalars(int64_t step, std::initializer_list<std::pair<std::string_view, double>> scalars);
+  void write_record(std::string_view event);
+
+  std::filesystem::path path_;
+  std::function<double()> clock_;
+  int descriptor_ = -1;
+};
+
+}  // namespace weft::train

@@ -1,0 +1,109 @@
+#include "weft/spec/compile_options.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+
+namespace weft::train {
+
+namespace {
+
+/// Empty where the machine has it, else what it lacks and what to do.
+std::string lacks(const std::string& precision, const Backend& backend) {
+  const std::optional<DType> dtype = parse_dtype(precision);
+  check(dtype.has_value(), "a resolved precision is a type");
+  if (*dtype != DType::bf16 || backend.computes_fast(*dtype)) return "";
+  return "this CPU has no instructions for bf16 (AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them; choose f32, or "
+         "auto for what fits the machine";
+}
+
+std::string trimmed(std::string text) {
+  const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+/// "winograd=off" is an exception from the kernels, in whatever type; all others are from the type.
+constexpr const char *kWinograd = "winograd", *kOff = "off";
+
+struct Entry {
+  std::string pattern, type;
+};
+
+/// "softmax=f32, head*=f32, winograd=off"
+std::vector<Entry> parse_entries(const std::string& text) {
+  std::vector<Entry> entries;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string entry = trimmed(text.substr(begin, end - begin));
+    begin = end + 1;
+    const size_t equals = entry.rfind('=');
+    const std::string pattern = equals == std::string::npos ? "" : trimmed(entry.substr(0, equals));
+    if (pattern.empty())
+      fail(ErrorKind::usage, "precision_of: '{}' is no NAME=TYPE; write such as 'softmax=f32, head*=f32'", entry);
+    entries.push_back({pattern, trimmed(entry.substr(equals + 1))});
+  }
+  return entries;
+}
+
+bool leaves_winograd_out(const Entry& entry) { return entry.pattern == kWinograd && entry.type == kOff; }
+
+struct Exceptions {
+  std::vector<passes::PrecisionOverride> overrides;
+  std::vector<std::string> passes;  // to leave out
+};
+
+Exceptions parse_exceptions(const RunSpec& spec) {
+  Exceptions exceptions;
+  for (const Entry& entry : parse_entries(spec.precision_of)) {
+    if (leaves_winograd_out(entry)) {
+      exceptions.passes.push_back("filter_by_tiles");
+      continue;
+    }
+    if (entry.type != "f32" && entry.type != spec.precision)
+      fail(ErrorKind::usage, "precision_of: '{}={}' wants {}, and the run computes in {}; give f32{}", entry.pattern,
+           entry.type, entry.type, spec.precision, spec.precision == "f32" ? "" : " or " + spec.precision);
+    exceptions.overrides.push_back({entry.pattern, parse_dtype(entry.type).value()});
+  }
+  return exceptions;
+}
+
+/// Computes in f32, without the exceptions from another type.
+void fall_to_f32(RunSpec& spec) {
+  const std::vector<Entry> entries = parse_entries(spec.precision_of);
+  const bool direct = std::any_of(entries.begin(), entries.end(), leaves_winograd_out);
+  spec.precision = "f32";
+  spec.precision_of = direct ? fmt::format("{}={}", kWinograd, kOff) : "";
+}
+
+}  // namespace
+
+CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
+  if (const std::string missing = lacks(spec.precision, backend); !missing.empty())
+    fail(ErrorKind::usage, "precision {}: {}", spec.precision, missing);
+  Exceptions exceptions = parse_exceptions(spec);
+  // Winograd's kernels for f32 buy time with workspace, which a limit has better uses for.
+  if (!spec.memory_limit.empty() && spec.precision == "f32") exceptions.passes.push_back("filter_by_tiles");
+  if (!spec.late_multiply) exceptions.passes.push_back("late_multiply");
+  return {.passes = {.disabled = std::move(exceptions.passes), .stop_after = {}, .on_graph = {}},
+          .precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
+          .threads = static_cast<int>(spec.threads),
+          .offload_bytes_per_second =
+              spec.offload.empty() ? 0 : static_cast<double>(parse_bytes(spec.offload_rate).value())};
+}
+
+void choose_precision(RunSpec& spec, const std::string& given, const Backend& backend,
+                      const std::function<void(const std::string&)>& note) {
+  if (!given.empty()) {
+    set_field(spec, "precision", given == "auto" ? automatic_precision(backend) : given, "--precision");
+    if (spec.precision == "f32") fall_to_f32(spec);
+    return;
+  }
+  if (lacks(spec.precision, backend).empty()) return;
+  note(fmt::format("trained in {}, which this machine lacks; computing in f32", spec.precision));
+  fall_to_f32(spec);
+}
+
+std::string automatic_precision(const Backend& backend) { return backend.computes_fast(DType::bf16) ? "bf16" : "f32"; }
+
+}  // namespace weft::train

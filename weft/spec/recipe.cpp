@@ -1,0 +1,212 @@
+#include "weft/spec/recipe.h"
+
+#include <sstream>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/rng.h"
+#include "weft/data/texts/utf8.h"
+#include "weft/spec/toml.h"
+
+namespace weft::train {
+
+namespace {
+
+/// TOML is UTF-8, the names of files need not be. A byte that is no UTF-8 is written as the code point kFirst + byte,
+/// of a plane that is for private use; a code point that happens to be one of those, as the stand-ins of its four
+/// bytes. (The idea is that of Python's surrogateescape, but TOML allows no surrogates.)
+constexpr uint32_t kFirstStandIn = 0x10fe00;
+
+bool is_stand_in(uint32_t code_point) { return code_point >= kFirstStandIn && code_point <= kFirstStandIn + 0xff; }
+
+std::string without_stand_ins(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const uint32_t point = data::next_code_point(text, at, "");
+    if (is_stand_in(point))
+      out += static_cast<char>(point - kFirstStandIn);
+    else
+      out += text.substr(begin, at - begin);
+  }
+  return out;
+}
+
+/// How many bytes from `at` on are one code point that stands for itself; 0 for a byte that needs a stand-in.
+size_t code_point_bytes(const std::string& text, size_t at) try {
+  const size_t begin = at;
+  return is_stand_in(data::next_code_point(text, at, "")) ? 0 : at - begin;
+} catch (const Error&) {
+  return 0;
+}
+
+FieldValue value_of(const toml::node& node, const std::string& key, const std::string& where) {
+  if (const auto* text = node.as_string()) return without_stand_ins(text->get());
+  if (const auto* integer = node.as_integer()) return integer->get();
+  if (const auto* real = node.as_floating_point()) return real->get();
+  if (const auto* flag = node.as_boolean()) return flag->get();
+  const toml::array* array = node.as_array();
+  std::vector<double> numbers;
+  for (size_t index = 0; array != nullptr && index < array->size(); ++index)
+    if (const auto number = array->get(index)->value<double>()) numbers.push_back(*number);
+  if (array == nullptr || numbers.size() != array->size())
+    fail(ErrorKind::usage, "{}: {} wants a text, a number, true or false, or a list of numbers", where, key);
+  return numbers;
+}
+
+void apply_table(RunSpec& spec, const toml::table& table, const std::string& prefix, const std::string& name) {
+  for (const auto& [key, node] : table) {
+    const std::string path = prefix + std::string(key.str());
+    if (const toml::table* inner = node.as_table()) {
+      if (inner->empty()) require_section(spec, path, fmt::format("{}:{}", name, key.source().begin.line));
+      apply_table(spec, *inner, path + ".", name);
+      continue;
+    }
+    const std::string where = fmt::format("{}:{}", name, key.source().begin.line);
+    set_field(spec, path, value_of(node, path, where), where);
+  }
+}
+
+std::string toml_text(const std::string& text) {
+  std::string out = "\"";
+  for (size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const size_t bytes = std::max<size_t>(1, code_point_bytes(text, at));
+    if (code_point_bytes(text, at) == 0)
+      out += fmt::format("\\U{:08x}", kFirstStandIn + byte);
+    else if (byte == '"' || byte == '\\')
+      out += {'\\', text[at]};
+    else if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\u{:04x}", byte);
+    else
+      out += text.substr(at, bytes);
+    at += bytes;
+  }
+  return out + '"';
+}
+
+/// The shortest text that reads back to the same bits, with a point or exponent, as TOML wants for reals.
+std::string real_text(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace
+
+std::string literal(const Field& field) {
+  if (auto* const* text = std::get_if<std::string*>(&field.target)) return toml_text(**text);
+  if (auto* const* integer = std::get_if<int64_t*>(&field.target)) return fmt::format("{}", **integer);
+  if (auto* const* flag = std::get_if<bool*>(&field.target)) return **flag ? "true" : "false";
+  if (auto* const* list = std::get_if<std::vector<double>*>(&field.target)) {
+    std::string text;
+    for (const double number : **list) text += (text.empty() ? "" : ", ") + real_text(number);
+    return "[" + text + "]";
+  }
+  return real_text(*std::get<double*>(field.target));
+}
+
+namespace {
+
+/// Comment lines of at most 110 columns, broken between words. Of control characters TOML's comments allow none.
+std::string wrapped_comment(const std::string& text) {
+  constexpr size_t kColumns = 110;
+  std::string out, line = "#";
+  std::string printable = data::printable_utf8(text);
+  for (char& c : printable)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = c == '\n' ? ' ' : '?';
+  std::istringstream words(printable);
+  for (std::string word; words >> word;) {
+    if (line.size() > 1 && line.size() + 1 + word.size() > kColumns) {
+      out += line + '\n';
+      line = "#";
+    }
+    line += ' ' + word;
+  }
+  return out + line + '\n';
+}
+
+}  // namespace
+
+void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name) {
+  toml::table table;
+  try {
+    table = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    fail(ErrorKind::usage, "{}:{}: is no TOML: {}", name, error.source().begin.line, error.description());
+  }
+  apply_table(spec, table, "", name);
+}
+
+void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path) {
+  apply_recipe(spec, read_text(path), path.string());
+}
+
+std::string print_recipe(const RunSpec& spec) {
+  RunSpec copy = spec;
+  std::string top, tables, section;
+  for (const Field& field : fields_of(copy)) {
+    const size_t point = field.key.rfind('.');
+    const std::string table = point == std::string::npos ? "" : field.key.substr(0, point);
+    const std::string key = point == std::string::npos ? field.key : field.key.substr(point + 1);
+    std::string& target = table.empty() ? top : tables;
+    if (!table.empty() && table != section) {
+      target += fmt::format("\n[{}]\n", table);
+      section = table;
+    }
+    target += fmt::format("{:<32} # {}\n", fmt::format("{} = {}", key, literal(field)), field.help);
+    if (field.key == "model.name")
+      for (const auto& [option, value] : spec.model.options)
+        target += fmt::format("{} = {}\n", toml_text(option), toml_text(value));
+  }
+  return top + tables;
+}
+
+std::string print_recipe(const RunSpec& spec, const std::string& heading, const std::vector<CommentedKey>& keys) {
+  RunSpec copy = spec;
+  const std::vector<Field> fields = fields_of(copy);
+  const auto value_of_key = [&](const std::string& key) {
+    for (const Field& field : fields)
+      if (field.key == key) return literal(field);
+    check(key.starts_with("model."), "a key of a recipe");
+    return toml_text(spec.model.options.at(key.substr(6)));
+  };
+  std::string out, section;
+  std::istringstream paragraphs(heading);
+  for (std::string line; std::getline(paragraphs, line);) out += wrapped_comment(line);
+  out += '\n';
+  for (const CommentedKey& chosen : keys) {
+    const size_t point = chosen.key.rfind('.');
+    const std::string table = point == std::string::npos ? "" : chosen.key.substr(0, point);
+    if (table != section) out += fmt::format("\n[{}]\n", section = table);
+    out += wrapped_comment(chosen.comment);
+    out += fmt::format("{} = {}\n", chosen.key.substr(point + 1), value_of_key(chosen.key));
+  }
+  return out;
+}
+
+std::string spec_hash(const RunSpec& spec) {
+  RunSpec decisive = spec, defaults;
+  decisive.threads = defaults.threads;
+  decisive.checkpoint = defaults.checkpoint;
+  decisive.loader = defaults.loader;
+  decisive.offload = defaults.offload;
+  decisive.offload_rate = defaults.offload_rate;
+  decisive.cluster = defaults.cluster;
+  decisive.metrics = defaults.metrics;
+  // The momentum of those specs that were hashed before it depended on the optimiser.
+  defaults.optimizer.momentum = 0.9;
+  if (decisive.optimizer.momentum < 0) decisive.optimizer.momentum = defaults.optimizer.momentum;
+  for (const auto& [name, group] : spec.optimizer.groups) defaults.optimizer.groups.try_emplace(name);
+  const std::vector<Field> fields = fields_of(decisive), default_fields = fields_of(defaults);
+  std::string text;
+  for (size_t index = 0; index < fields.size(); ++index) {
+    const std::string value = literal(fields[index]);
+    if (value != literal(default_fields[index])) text += fmt::format("{} = {}\n", fields[index].key, value);
+  }
+  for (const auto& [option, value] : spec.model.options)
+    text += fmt::format("model.{} = {}\n", toml_text(option), toml_text(value));
+  return fmt::format("{:016x}", hash_name(text));
+}
+
+}  // namespace weft::train

@@ -1,0 +1,309 @@
+// Fills in what a recipe leaves open and checks that its fields fit together.
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/cpu/cpu_backend.h"
+#include "weft/spec/compile_options.h"
+#include "weft/spec/course.h"
+#include "weft/spec/optimizer_defaults.h"
+#include "weft/spec/recipe.h"
+#include "weft/spec/run_spec.h"
+#include "weft/step/optimizers/loss_scaling.h"
+
+namespace weft::train {
+
+namespace {
+
+void resolve_optimizer(OptimizerSpec& optimizer) {
+  for (const OptimizerDefaults& defaults : kOptimizers) {
+    if (defaults.name != optimizer.name) continue;
+    if (optimizer.learning_rate == 0) optimizer.learning_rate = defaults.learning_rate;
+    if (optimizer.weight_decay < 0) optimizer.weight_decay = defaults.weight_decay;
+    if (optimizer.momentum < 0) optimizer.momentum = defaults.momentum;
+  }
+  for (const auto& [name, group] : optimizer.groups)
+    if (group.match.empty())
+      fail(ErrorKind::usage,
+           "optimizer.groups.{0} matches nothing: it has no match; set optimizer.groups.{0}.match to a glob such as "
+           "'fc.*'",
+           name);
+}
+
+bool uses_schedule(const RunSpec& spec, const std::string& name) {
+  const auto& groups = spec.optimizer.groups;
+  return spec.schedule.name == name ||
+         std::any_of(groups.begin(), groups.end(), [&](const auto& group) { return group.second.schedule == name; });
+}
+
+void check_schedule(const RunSpec& spec) {
+  const ScheduleSpec& schedule = spec.schedule;
+  if (uses_schedule(spec, "one_cycle") && schedule.warmup_epochs != 0)
+    fail(ErrorKind::usage,
+         "schedule.warmup_epochs = {} with schedule.name = 'one_cycle': one_cycle warms up by itself; set "
+         "schedule.rise instead",
+         schedule.warmup_epochs);
+  if (schedule.warmup_epochs > spec.epochs)
+    fail(ErrorKind::usage, "schedule.warmup_epochs = {} is longer than the run of {} epochs; lower it",
+         schedule.warmup_epochs, spec.epochs);
+  if (!uses_schedule(spec, "piecewise")) return;
+  const auto& boundaries = schedule.boundaries;
+  if (boundaries.empty())
+    fail(ErrorKind::usage, "schedule.name = 'piecewise' wants schedule.boundaries, such as [30, 60, 80] (epochs)");
+  for (size_t index = 1; index < boundaries.size(); ++index)
+    if (boundaries[index] <= boundaries[index - 1])
+      fail(ErrorKind::usage, "schedule.boundaries = [{}] must rise from each to the next", fmt::join(boundaries, ", "));
+  const size_t wanted = boundaries.size() + (schedule.lines ? 0 : 1);
+  if (schedule.factors.size() != wanted && (schedule.lines || !schedule.factors.empty()))
+    fail(ErrorKind::usage, "schedule.factors wants {} numbers for {} boundaries{}, got {}", wanted, boundaries.size(),
+         schedule.lines ? " with schedule.lines" : "", schedule.factors.size());
+}
+
+void check_momentum_schedule(const OptimizerSpec& optimizer) {
+  const MomentumScheduleSpec& schedule = optimizer.momentum_schedule;
+  if (!schedule.changes()) return;
+  constexpr std::string_view kWithMomentum[] = {"sgd", "lars", "muon", "rmsprop"};
+  if (std::find(std::begin(kWithMomentum), std::end(kWithMomentum), optimizer.name) == std::end(kWithMomentum))
+    fail(ErrorKind::usage, "momentum_schedule.name = '{}' with optimizer.name = '{}', which has no momentum; choose {}",
+         schedule.name, optimizer.name, fmt::join(kWithMomentum, ", "));
+  if (schedule.name == "one_cycle" && schedule.low > schedule.high)
+    fail(ErrorKind::usage, "momentum_schedule.low = {} is above momentum_schedule.high = {}; exchange them",
+         schedule.low, schedule.high);
+  if (schedule.name != "piecewise") return;
+  const auto& boundaries = schedule.boundaries;
+  if (boundaries.empty())
+    fail(ErrorKind::usage,
+         "momentum_schedule.name = 'piecewise' wants momentum_schedule.boundaries, such as [5] (epochs)");
+  for (size_t index = 1; index < boundaries.size(); ++index)
+    if (boundaries[index] <= boundaries[index - 1])
+      fail(ErrorKind::usage, "momentum_schedule.boundaries = [{}] must rise from each to the next",
+           fmt::join(boundaries, ", "));
+  const size_t wanted = boundaries.size() + (schedule.lines ? 0 : 1);
+  if (schedule.momenta.size() != wanted)
+    fail(ErrorKind::usage, "momentum_schedule.momenta wants {} numbers for {} boundaries{}, got {}", wanted,
+         boundaries.size(), schedule.lines ? " with momentum_schedule.lines" : "", schedule.momenta.size());
+}
+
+/// What must be so on any number of ranks. Shards stand for batches that are accumulated, too.
+void check_virtual_ranks(const RunSpec& spec) {
+  const int64_t shards = spec.virtual_ranks;
+  if (shards == 0) return;
+  if (!std::has_single_bit(static_cast<uint64_t>(shards)))
+    fail(ErrorKind::usage, "virtual_ranks = {} is no power of two, as the tree of its sums wants it; choose {} or {}",
+         shards, std::bit_floor(static_cast<uint64_t>(shards)), std::bit_ceil(static_cast<uint64_t>(shards)));
+  for (const Stage& stage : stages_of(spec)) {
+    if (stage.accumulate > 1)
+      fail(ErrorKind::usage,
+           "accumulate = {} with virtual_ranks = {}: shards are summed as accumulated batches are; set batch = {}, "
+           "virtual_ranks = {} and accumulate = 1, which takes as much memory",
+           stage.accumulate, shards, stage.batch * stage.accumulate,
+           shards * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(stage.accumulate))));
+    if (stage.batch % shards != 0)
+      fail(ErrorKind::usage, "batch = {} cannot be divided into {} virtual ranks; choose {} or another number of them",
+           stage.batch, shards, (stage.batch / shards + 1) * shards);
+  }
+  if (spec.compression.method != "none")
+    fail(ErrorKind::usage,
+         "compression.method = '{}' with virtual_ranks = {}: what is left out would depend on the number of processes; "
+         "leave one of the two away",
+         spec.compression.method, shards);
+  if (spec.batch_norm == "synchronised")
+    fail(ErrorKind::usage,
+         "batch_norm = 'synchronised' with virtual_ranks = {}: shards are computed one after the other, each with its "
+         "own mean and deviation; leave one of the two away",
+         shards);
+}
+
+void check_averaging(const RunSpec& spec) {
+  const AveragingSpec& averaging = spec.averaging;
+  if (averaging.period == 0) {
+    if (averaging.adaptive || averaging.slow_momentum > 0 || averaging.slow_learning_rate != 1)
+      fail(ErrorKind::usage,
+           "[averaging] without averaging.period; set it to the steps that each rank trains on its own, such as 8");
+    return;
+  }
+  if (spec.virtual_ranks > 0)
+    fail(ErrorKind::usage,
+         "averaging.period = {} with virtual_ranks = {}: ranks that train on their own are not one result at any "
+         "scale; leave one of the two away",
+         averaging.period, spec.virtual_ranks);
+  if (spec.compression.method != "none")
+    fail(ErrorKind::usage,
+         "compression.method = '{}' with averaging.period = {}: no gradients are exchanged; leave one of the two away",
+         spec.compression.method, averaging.period);
+  if (spec.batch_norm == "synchronised")
+    fail(ErrorKind::usage,
+         "averaging.period = {} with batch_norm = 'synchronised': between two means ranks exchange nothing; leave one "
+         "of the two away",
+         averaging.period);
+  if (scales_loss(spec))
+    fail(ErrorKind::usage,
+         "averaging.period = {} with a loss that is scaled: ranks would skip different steps; set "
+         "loss_scaling.mode=none, or precision=bf16",
+         averaging.period);
+}
+
+/// Of a list that changes between epochs: `values` before and after each of the boundaries.
+void check_stages(const std::string& section, const std::vector<double>& boundaries, const char* key,
+                  const std::vector<double>& values, const RunSpec& spec) {
+  if (values.empty()) return;
+  if (values.size() != boundaries.size() + 1)
+    fail(ErrorKind::usage, "{0}.{1} wants {2} numbers for {3} boundaries, one before and one after each, got {4}",
+         section, key, boundaries.size() + 1, boundaries.size(), values.size());
+  for (const double value : values)
+    if (value != std::floor(value)) fail(ErrorKind::usage, "{}.{}: {} is no whole number", section, key, value);
+  double last = -std::numeric_limits<double>::infinity();
+  for (const double boundary : boundaries) {
+    if (boundary != std::floor(boundary) || boundary == 0)
+      fail(ErrorKind::usage,
+           "{}.boundaries: {} is no whole number of epochs from 1 on (or from -1 on, from the end); batches change "
+           "between epochs only",
+           section, boundary);
+    const double epoch = boundary_epoch(boundary, spec);
+    if (epoch <= last)
+      fail(ErrorKind::usage, "{}.boundaries = [{}] must rise from each to the next{}", section,
+           fmt::join(boundaries, ", "),
+           boundary < 0 ? fmt::format(": {} is epoch {} of a run of {}", boundary, epoch, begun_epochs(spec)) : "");
+    last = epoch;
+  }
+}
+
+void check_stages(const RunSpec& spec) {
+  const BatchScheduleSpec& batches = spec.batch_schedule;
+  const ImageScheduleSpec& images = spec.image_schedule;
+  check_stages("batch_schedule", batches.boundaries, "batches", batches.batches, spec);
+  check_stages("batch_schedule", batches.boundaries, "accumulate", batches.accumulate, spec);
+  check_stages("image_schedule", images.boundaries, "sizes", images.sizes, spec);
+  if (!batches.boundaries.empty() && batches.batches.empty() && batches.accumulate.empty())
+    fail(ErrorKind::usage,
+         "batch_schedule.boundaries without batch_schedule.batches: give the batches before and after each, such as "
+         "[128, 256] for one boundary");
+  if (!images.boundaries.empty() && images.sizes.empty())
+    fail(ErrorKind::usage,
+         "image_schedule.boundaries without image_schedule.sizes: give the heights before and after each, such as "
+         "[96, 128] for one boundary");
+}
+
+}  // namespace
+
+void resolve(RunSpec& spec) {
+  if (spec.model.name.empty())
+    fail(ErrorKind::usage, "no model given; name a recipe or add --model M (`weft models` lists them)");
+  resolve_optimizer(spec.optimizer);
+  // Sums of kernels may depend on the threads, which must not follow from the ranks on a host where the weights do not.
+  if (spec.threads == 0) spec.threads = spec.virtual_ranks > 0 ? 1 : available_cores();
+  if (spec.precision == "auto") spec.precision = automatic_precision(CpuBackend(1, KernelTable()));
+  if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
+  check_schedule(spec);
+  check_momentum_schedule(spec.optimizer);
+  check_stages(spec);
+  if (spec.compression.method != "none" && scales_loss(spec))
+    fail(ErrorKind::usage,
+         "compression.method = '{}' keeps what it leaves out, which a gradient that is not finite would spoil: set "
+         "loss_scaling.mode=none, or compute in bf16 or f32",
+         spec.compression.method);
+  check_virtual_ranks(spec);
+  check_averaging(spec);
+  if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))
+    fail(ErrorKind::usage, "memory_limit = '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB", spec.memory_limit);
+  if (parse_bytes(spec.offload_rate).value_or(0) <= 0)
+    fail(ErrorKind::usage, "offload_rate = '{}' is no amount of bytes (per second); write 1GB or 200MB",
+         spec.offload_rate);
+}
+
+namespace {
+
+/// What a batch schedule leaves without effect.
+void add_unused_batches(const RunSpec& spec, std::vector<std::string>& keys) {
+  const BatchScheduleSpec& schedule = spec.batch_schedule;
+  const auto& batches = schedule.batches;
+  const auto base = static_cast<double>(spec.batch);
+  if (!batches.empty() && schedule.rate_scaling == "none" &&
+      std::find(batches.begin(), batches.end(), base) == batches.end())
+    keys.push_back(
+        fmt::format("batch = {} beside batch_schedule.batches = [{}]", spec.batch, fmt::join(batches, ", ")));
+  for (const auto& [section, boundaries] : {std::pair("batch_schedule", &schedule.boundaries),
+                                            std::pair("image_schedule", &spec.image_schedule.boundaries)})
+    for (const double boundary : *boundaries)
+      if (boundary_epoch(boundary, spec) >= static_cast<double>(begun_epochs(spec)))
+        keys.push_back(fmt::format("{}.boundaries: {} in a run of {} epochs", section, boundary, spec.epochs));
+}
+
+}  // namespace
+
+std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task) {
+  struct Use {
+    std::string_view key, optimizers;  // those that read it
+  };
+  constexpr Use kUses[] = {{"optimizer.momentum", "sgd lars muon rmsprop"},
+                           {"optimizer.nesterov", "sgd"},
+                           {"optimizer.beta1", "adam adamw lamb muon"},
+                           {"optimizer.beta2", "adam adamw lamb muon"},
+                           {"optimizer.epsilon", "adam adamw lamb muon rmsprop"},
+                           {"optimizer.smoothing", "rmsprop"},
+                           {"optimizer.centered", "rmsprop"},
+                           {"optimizer.trust_coefficient", "lars"},
+                           {"optimizer.adamw_learning_rate_factor", "muon"}};
+  RunSpec copy = spec, defaults;
+  defaults.optimizer.name = spec.optimizer.name;
+  resolve_optimizer(defaults.optimizer);
+  const std::vector<Field> fields = fields_of(copy), default_fields = fields_of(defaults);
+  // By name: the fields of groups and model options stand between the others.
+  const auto value_of = [](const std::vector<Field>& all, std::string_view key) {
+    return literal(*std::find_if(all.begin(), all.end(), [&](const Field& field) { return field.key == key; }));
+  };
+  std::vector<std::string> keys;
+  for (const auto& [key, optimizers] : kUses) {
+    if (fmt::format(" {} ", optimizers).find(fmt::format(" {} ", spec.optimizer.name)) != std::string::npos) continue;
+    if (value_of(fields, key) != value_of(default_fields, key))
+      keys.push_back(
+          fmt::format("{} = {} with optimizer.name = '{}'", key, value_of(fields, key), spec.optimizer.name));
+  }
+  if (spec.optimizer.momentum_schedule.changes() && spec.optimizer.momentum != defaults.optimizer.momentum)
+    keys.push_back(fmt::format("optimizer.momentum = {} with momentum_schedule.name = '{}'", spec.optimizer.momentum,
+                               spec.optimizer.momentum_schedule.name));
+  add_unused_batches(spec, keys);
+  if (!spec.offload.empty() && spec.memory_limit.empty())
+    keys.push_back(fmt::format("offload = '{}' without memory_limit", spec.offload));
+  for (const Field& field : fields)
+    if (!scales_loss(spec) && field.key.starts_with("loss_scaling.") && field.key != "loss_scaling.mode" &&
+        literal(field) != value_of(default_fields, field.key))
+      keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", field.key, literal(field),
+                                 spec.loss_scaling.mode,
+                                 spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : ""));
+  if (spec.loss.label_smoothing > 0 && task == data::Task::regression)
+    keys.push_back(fmt::format("loss.label_smoothing = {} where values are predicted", spec.loss.label_smoothing));
+  return keys;
+}
+
+namespace {
+
+/// Rounded up, but for what rounding in double has left over a whole number: 1.1 of 10 steps are 11.
+int64_t begun(double number) { return static_cast<int64_t>(std::ceil(number * (1 - 1e-12))); }
+
+}  // namespace
+
+int64_t begun_epochs(const RunSpec& spec) { return begun(spec.epochs); }
+
+int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch) {
+  return begun(spec.epochs * static_cast<double>(steps_per_epoch));
+}
+
+void choose_threads(RunSpec& spec, int64_t threads) {
+  spec.threads = threads > 0 ? threads : std::min(spec.threads, available_cores());
+}
+
+int64_t available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+}  // namespace weft::train

@@ -1,0 +1,20 @@
+// The average of the weights, where the recipe asks for it.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/device/state.h"
+#include "weft/spec/run_spec.h"
+
+namespace weft::train {
+
+inline constexpr const char* kEmaSlot = "ema";
+
+/// The decay of the update after `step` others: min(decay, (1 + step) / (10 + step)) with warm-up.
+double ema_decay(const EmaSpec& spec, int64_t step);
+
+/// The state with its averages in place of the weights and without the optimiser's slots. Shares their memory: values
+/// follow, layouts may be changed.
+State averaged_state(const State& state);
+
+}  // namespace weft::train

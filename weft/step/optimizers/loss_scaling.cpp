@@ -1,0 +1,74 @@
+// Micikevicius et al. 2018, "Mixed precision training", section 3.2, with the rule of torch.cuda.amp.GradScaler: with s
+// the scale, L the loss, g the gradients of s L,
+//   g / s updates the weights; where an element of it is not finite, nothing does, and s' = s backoff_factor
+//   after growth_interval steps in a row without such an element s' = s growth_factor
+// Slots "loss_scale/scale" (s), ".../streak" (steps since the last change; negative: skipped in a row), ".../updates"
+// and
+// ".../skipped" (steps with and without an update).
+#include "weft/step/optimizers/loss_scaling.h"
+
+#include "weft/ops/update/loss_scaling.h"
+
+namespace weft::train {
+
+namespace {
+
+std::string state_name(const char* what) { return slot_name("loss_scale", what); }
+
+ValueId state_input(Graph& graph, const char* what, DType dtype) {
+  if (const GraphInput* input = graph.find_input(state_name(what))) return input->value;
+  return graph.add_input(InputKind::state, state_name(what), TensorType{dtype, {}, {}});
+}
+
+ValueId scale_input(Graph& graph) { return state_input(graph, "scale", DType::f32); }
+
+}  // namespace
+
+bool scales_loss(const RunSpec& spec) {
+  const std::string& mode = spec.loss_scaling.mode;
+  return mode == "dynamic" || mode == "fixed" || (mode == "auto" && spec.precision == "f16");
+}
+
+ValueId scaled_loss(Graph& graph, const RunSpec& spec, ValueId loss) {
+  return scales_loss(spec) ? ops::multiply(graph, loss, scale_input(graph), "scaled_loss") : loss;
+}
+
+void unscale_gradients(UpdateBuilder& builder, const LossScalingSpec& spec, std::vector<TrainedParameter>& parameters,
+                       std::vector<SlotSpec>& slots) {
+  Graph& graph = builder.graph();
+  const ops::LossScaleState state{scale_input(graph), state_input(graph, "streak", DType::i64),
+                                  state_input(graph, "updates", DType::i64), state_input(graph, "skipped", DType::i64)};
+  ValueId finite;
+  for (TrainedParameter& parameter : parameters) {
+    const ops::UnscaledGradient unscaled =
+        ops::unscale_gradient(graph, parameter.gradient, state.scale, parameter.name + ".unscaled_gradient");
+    parameter.gradient = unscaled.gradient;
+    finite = finite.valid() ? ops::multiply(graph, finite, unscaled.finite, "gradients_are_finite") : unscaled.finite;
+  }
+  if (!finite.valid()) finite = builder.constant(1);
+  builder.apply_where(finite, state.updates);
+  const bool is_fixed = spec.mode == "fixed";
+  const ops::LossScaleState next = ops::loss_scale_update(graph, state, finite,
+                                                          {.growth_factor = is_fixed ? 1 : spec.growth_factor,
+                                                           .backoff_factor = is_fixed ? 1 : spec.backoff_factor,
+                                                           .growth_interval = spec.growth_interval},
+                                                          "update/loss_scale");
+  const auto add = [&](const char* what, DType dtype, ValueId value, double start) {
+    slots.push_back({.name = state_name(what), .type = {dtype, {}, {}}, .copy_of = {}, .start = start});
+    graph.add_update(slots.back().name, value);
+  };
+  add("scale", DType::f32, next.scale, spec.scale);
+  add("streak", DType::i64, next.streak, 0);
+  add("updates", DType::i64, next.updates, 0);
+  add("skipped", DType::i64, next.skipped, 0);
+}
+
+LossScale::LossScale(const State& state) {
+  if (!state.has(state_name("scale"))) return;
+  scale_ = state.get(state_name("scale")).data_as<float>();
+  streak_ = state.get(state_name("streak")).data_as<int64_t>();
+  updates_ = state.get(state_name("updates")).data_as<int64_t>();
+  skipped_ = state.get(state_name("skipped")).data_as<int64_t>();
+}
+
+}  // namespace weft::train

@@ -1,0 +1,63 @@
+// From a recipe's [optimizer], [clip], [lookahead] and [ema] to the nodes of the update.
+#include "weft/step/optimizers/optimizer.h"
+
+#include "weft/base/error.h"
+#include "weft/step/optimizers/loss_scaling.h"
+#include "weft/step/optimizers/update_builder.h"
+#include "weft/tensor/element.h"
+
+namespace weft::train {
+
+namespace {
+
+void add_named(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
+  const std::string& name = builder.spec().name;
+  if (name == "sgd") return add_sgd(builder, parameters);
+  if (name == "adam") return add_adam(builder, parameters, /*decoupled=*/false);
+  if (name == "adamw") return add_adam(builder, parameters, /*decoupled=*/true);
+  if (name == "lamb") return add_lamb(builder, parameters);
+  if (name == "lars") return add_lars(builder, parameters);
+  if (name == "muon") return add_muon(builder, parameters);
+  if (name == "rmsprop") return add_rmsprop(builder, parameters);
+  fail(ErrorKind::internal, "optimizer '{}' has no function", name);
+}
+
+}  // namespace
+
+void start_slots(const std::vector<SlotSpec>& slots, State& state) {
+  for (const SlotSpec& slot : slots) {
+    Tensor tensor = slot.copy_of.empty() ? Tensor(slot.type) : state.get(slot.copy_of).clone();
+    if (slot.start != 0)
+      for (int64_t i = 0; i < tensor.elements(); ++i) store_element(tensor.dtype(), tensor.data(), i, slot.start);
+    state.set(slot.name, std::move(tensor));
+  }
+}
+
+std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
+                                 const std::vector<std::string>& statistics, const std::string& counter) {
+  std::vector<TrainedParameter> clipped = parameters;
+  std::vector<SlotSpec> slots;
+  UpdateBuilder builder(graph, spec.optimizer, counter);
+  if (scales_loss(spec)) unscale_gradients(builder, spec.loss_scaling, clipped, slots);
+  clip_gradients(graph, spec.clip, spec.metrics.gradient_norm, clipped);
+  const std::vector<UpdatedParameter> updated = assign_groups(builder, clipped);
+  add_named(builder, updated);
+  if (spec.lookahead.steps > 0) add_lookahead(builder, updated);
+  if (spec.ema.decay > 0) {
+    std::vector<std::string> averaged = statistics;
+    for (const TrainedParameter& parameter : parameters) averaged.push_back(parameter.name);
+    add_ema(builder, averaged);
+  }
+  const std::vector<SlotSpec> more = builder.finish();
+  slots.insert(slots.end(), more.begin(), more.end());
+  return slots;
+}
+
+std::vector<SlotSpec> add_optimizer(Graph& graph, const OptimizerSpec& spec,
+                                    const std::vector<TrainedParameter>& parameters) {
+  RunSpec run;
+  run.optimizer = spec;
+  return add_update(graph, run, without_frozen(spec, parameters), {}, "step");
+}
+
+}  // namespace weft::train

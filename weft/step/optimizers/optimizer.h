@@ -1,0 +1,56 @@
+// Optimisers: each adds to the graph of a step the update of every parameter and the state that it carries along.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/device/state.h"
+#include "weft/graph/graph.h"
+#include "weft/spec/run_spec.h"
+
+namespace weft::train {
+
+/// A parameter of the graph with its gradient.
+struct TrainedParameter {
+  std::string name;
+  ValueId value, gradient;
+  bool decay = true;    // false for bias and norm
+  bool hidden = false;  // the weight of a hidden layer (hidden_weights.h), which is what muon updates
+};
+
+/// A state of the optimiser, such as a momentum: "optimizer/velocity/conv1.weight".
+struct SlotSpec {
+  std::string name;
+  TensorType type;
+  std::string copy_of = {};  // begins as a copy of this state
+  double start = 0;          // else each element is this
+};
+
+/// Sets slots to what they begin with.
+void start_slots(const std::vector<SlotSpec>& slots, State& state);
+
+/// Those that the optimiser updates: all but the members of groups with learning_rate_factor = 0. Error(usage) for
+/// groups that match nothing or what another one matches.
+std::vector<TrainedParameter> without_frozen(const OptimizerSpec& spec, std::vector<TrainedParameter> parameters);
+
+inline constexpr const char* kSlotPrefix = "optimizer/";
+/// Where batches are accumulated, the slot of the sum. After a step that loss scaling has skipped it may hold what is
+/// not finite; the next batch begins a new one.
+inline constexpr const char* kGradientSumSlot = "gradient_sum";
+/// "optimizer/SLOT/NAME"
+std::string slot_name(const std::string& slot, const std::string& parameter);
+
+/// The update of a step from the gradients of without_frozen() on: the scale of the loss taken out of them where the
+/// spec scales it (loss_scaling.h), clipping, groups, the optimiser that the spec names, look-ahead and the average of
+/// the weights and of the running `statistics` of the model, in this order. Scalar inputs: "learning_rate",
+/// "learning_rate/GROUP" for a group with a rate of its own, `counter` (i64, updates done) where something counts,
+/// "synchronise" and "slow_share" with look-ahead (1 and alpha in the updates that end with a synchronisation, else 0),
+/// "ema_decay". Output "gradient_norm" where the spec bounds or records it.
+std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
+                                 const std::vector<std::string>& statistics, const std::string& counter);
+
+/// No more than the optimiser.
+std::vector<SlotSpec> add_optimizer(Graph& graph, const OptimizerSpec& spec,
+                                    const std::vector<TrainedParameter>& parameters);
+
+}  // namespace weft::train

@@ -1,0 +1,40 @@
+#include "weft/step/plateau.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace weft::train {
+
+namespace {
+
+std::optional<double> measured(const std::string& monitor, const EpochMetrics& metrics) {
+  if (monitor == "test_loss") return metrics.test_loss;
+  if (monitor == "test_accuracy") return metrics.test_accuracy;
+  return monitor == "train_loss" ? metrics.train_loss : metrics.train_accuracy;
+}
+
+}  // namespace
+
+PlateauState after_epoch(const PlateauState& state, const ScheduleSpec& schedule, const EpochMetrics& metrics) {
+  const std::optional<double> value = measured(schedule.monitor, metrics);
+  if (schedule.name != "plateau" || !value) return state;
+  PlateauState next = state;
+  const bool higher_is_better = schedule.monitor.ends_with("accuracy");
+  const double bound = state.best.value_or(0) * (higher_is_better ? 1 + schedule.threshold : 1 - schedule.threshold);
+  // NaN is no improvement, not even over nothing: later values must be able to be one.
+  const bool improved = std::isfinite(*value) && (!state.best || (higher_is_better ? *value > bound : *value < bound));
+  if (improved) next.best = value;
+  next.bad_epochs = improved ? 0 : state.bad_epochs + 1;
+  if (state.cooldown > 0) {
+    --next.cooldown;
+    next.bad_epochs = 0;
+  }
+  if (next.bad_epochs > schedule.patience) {
+    next.factor = std::max(state.factor * schedule.factor, schedule.end_factor);
+    next.cooldown = schedule.cooldown;
+    next.bad_epochs = 0;
+  }
+  return next;
+}
+
+}  // namespace weft::train

@@ -1,0 +1,15 @@
+// Half a cosine wave from the full rate to zero.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "weft/step/schedules/schedule.h"
+
+namespace weft::train {
+
+double cosine(int64_t step, int64_t total, double rate) {
+  const double progress = std::min(1.0, static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, total)));
+  return rate * (1 + std::cos(std::numbers::pi * progress)) / 2;
+}
+
+}  // namespace weft::train

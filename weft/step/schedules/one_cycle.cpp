@@ -1,0 +1,40 @@
+// One cycle: from a low rate to the peak, then down to almost nothing; the momentum the other way.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "weft/step/schedules/schedule.h"
+
+namespace weft::train {
+
+namespace {
+
+double anneal(double from, double to, double progress, bool linear) {
+  if (linear) return from + (to - from) * progress;
+  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * progress));
+}
+
+/// From `first` to `peak` to `last`.
+double cycle(int64_t step, int64_t total, double first, double peak, double last, const OneCycleOptions& options) {
+  // The phase ends are those of PyTorch: at step rise * total - 1 (a real number) and at the last step.
+  const double peak_step = options.rise * static_cast<double>(total) - 1;
+  const double end_step = static_cast<double>(total - 1);
+  const double at = static_cast<double>(std::clamp<int64_t>(step, 0, std::max<int64_t>(0, total - 1)));
+  if (at <= peak_step) return anneal(first, peak, peak_step > 0 ? at / peak_step : 1, options.linear_annealing);
+  const double length = end_step - std::max(0.0, peak_step);
+  const double progress = length > 0 ? (at - std::max(0.0, peak_step)) / length : 1;
+  return anneal(peak, last, progress, options.linear_annealing);
+}
+
+}  // namespace
+
+double one_cycle(int64_t step, int64_t total, double peak, const OneCycleOptions& options) {
+  const double first = peak / options.start_divisor;
+  return cycle(step, total, first, peak, first / options.end_divisor, options);
+}
+
+double one_cycle_momentum(int64_t step, int64_t total, double low, double high, const OneCycleOptions& options) {
+  return cycle(step, total, high, low, high, options);
+}
+
+}  // namespace weft::train

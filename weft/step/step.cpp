@@ -1,0 +1,325 @@
+#include "weft/step/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/autodiff/autodiff.h"
+#include "weft/base/error.h"
+#include "weft/ops/ops.h"
+#include "weft/spec/course.h"
+#include "weft/step/accumulation.h"
+#include "weft/step/compression.h"
+#include "weft/step/counted_labels.h"
+#include "weft/step/data_parallel.h"
+#include "weft/step/local_steps.h"
+#include "weft/step/optimizers/hidden_weights.h"
+#include "weft/step/optimizers/loss_scaling.h"
+#include "weft/step/synchronised_norm.h"
+#include "weft/step/test_time_views.h"
+#include "weft/step/virtual_ranks.h"
+
+namespace weft::train {
+
+namespace {
+
+bool predicts_values(const models::Model& model) { return model.graph.type(model.labels).dtype == DType::f32; }
+
+/// Sequences, texts and masks are right or wrong, which what a model of values gives never is.
+void require_answers(const models::Model& model, const std::string& name, const models::ModelInput& input) {
+  if (predicts_values(model) && (input.has_ignored || input.text_length > 0))
+    fail(ErrorKind::usage,
+         "[{}] gives values, and these data are learned by naming {}; choose another model (`weft models` lists them)",
+         name, input.text_length > 0 ? "the text in a picture" : "the class of each pixel or token");
+}
+
+/// Of batches that are mixed: targets are shares of the classes, f32 [N,classes].
+ValueId soft_losses(models::Model& model, double label_smoothing) {
+  Graph& graph = model.graph;
+  ValueId targets = model.labels;
+  if (label_smoothing > 0) {
+    const auto classes = static_cast<double>(graph.shape(targets)[1]);
+    targets = ops::multiply_scalar(graph, targets, 1 - label_smoothing, "labels.scaled");
+    targets = ops::add_scalar(graph, targets, label_smoothing / classes, "labels.smoothed");
+  }
+  return ops::soft_cross_entropy(graph, model.logits, targets, "losses");
+}
+
+/// [rows]
+ValueId row_losses(models::Model& model, double label_smoothing) {
+  if (model.losses.valid()) return model.losses;
+  if (predicts_values(model)) return ops::mse(model.graph, model.logits, model.labels, "losses");
+  return ops::cross_entropy(model.graph, model.logits, model.labels, label_smoothing, "losses");
+}
+
+ValueId count_correct(models::Model& model, const models::ModelInput& input) {
+  if (model.correct.valid()) return model.correct;
+  if (input.source > 0) return count_right_sequences(model.graph, model.logits, model.labels, input.batch, "correct");
+  return ops::count_correct(model.graph, model.logits, model.labels, "correct");
+}
+
+std::vector<std::string> statistics_of(const std::vector<models::ParameterSpec>& parameters) {
+  std::vector<std::string> names;
+  for (const models::ParameterSpec& parameter : parameters)
+    if (!parameter.trainable) names.push_back(parameter.name);
+  return names;
+}
+
+void add_slots(std::vector<SlotSpec>& slots, const std::vector<SlotSpec>& more) {
+  slots.insert(slots.end(), more.begin(), more.end());
+}
+
+CompressionCosts compression_costs(const RunSpec& spec, const TrainingStepOptions& options) {
+  CompressionCosts costs{options.costs, parse_dtype(spec.precision).value_or(DType::f32),
+                         static_cast<int>(std::max<int64_t>(spec.threads, 1))};
+  costs.ranks.count = options.ranks;
+  return costs;
+}
+
+/// The update in a graph of its own, whose gradients are the sums that were collected.
+Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedParameter> trained,
+                   const std::vector<std::string>& statistics, std::vector<SlotSpec>& slots) {
+  Graph graph(step.registry(), spec.model.name + " update");
+  for (TrainedParameter& parameter : trained) {
+    const TensorType type = step.type(parameter.value);
+    parameter.value = graph.add_input(InputKind::parameter, parameter.name, type);
+    parameter.gradient = graph.add_input(InputKind::state, slot_name(kGradientSumSlot, parameter.name), type);
+  }
+  if (spec.ema.decay > 0)
+    for (const std::string& name : statistics)
+      graph.add_input(InputKind::state, name, step.type(step.find_input(name)->value));
+  add_slots(slots, add_update(graph, spec, trained, statistics, "update"));
+  return graph;
+}
+
+/// Of all ranks together.
+ValueId mean_over_counted(Graph& graph, ValueId losses, ValueId counted, int ranks) {
+  if (ranks == 1) return mean_of_counted(graph, losses, counted, "loss");
+  const ValueId own_share = mean_of_counted(graph, losses, counted, "loss.share");
+  return ops::multiply_scalar(graph, own_share, ranks, "loss");  // the mean over the ranks divides by their number
+}
+
+}  // namespace
+
+TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
+                                 const TrainingStepOptions& options) {
+  const bool mixed = mixes(spec.augment) && input.target == DType::i32;
+  models::ModelInput batch = input;
+  if (mixed) batch.target = DType::f32;
+  models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
+  if (!mixed) require_answers(model, spec.model.name, input);
+  Graph& graph = model.graph;
+  graph.set_name(spec.model.name + " training");
+  const double smoothing = spec.loss.label_smoothing;
+  const ValueId losses = mixed ? soft_losses(model, smoothing) : row_losses(model, smoothing);
+  const bool is_sharded = spec.virtual_ranks > 0;
+  const int ranks =
+      is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
+  const auto over_ranks = [&](ValueId own, const char* reduction) {
+    return ranks == 1 ? own : ops::all_reduce(graph, own, reduction, graph.value(own).name + ".of_ranks");
+  };
+  const ValueId counted = input.has_ignored ? over_ranks(count_labels(graph, model.labels), "sum") : ValueId{};
+  const ValueId loss = input.has_ignored && !is_sharded ? mean_over_counted(graph, losses, counted, ranks)
+                                                        : ops::reduce_mean(graph, losses, {}, false, "loss");
+  ShardResults shard{.loss = loss,
+                     .correct = {},
+                     .counted = counted,
+                     .rows = static_cast<double>(graph.type(losses).elements()),
+                     .labels = static_cast<double>(graph.type(model.labels).elements()),
+                     .scales_correct = input.source == 0};
+  graph.add_output("loss", over_ranks(loss, "mean"));
+  if (mixed) {
+    const ValueId labels = ops::argmax(graph, model.labels, 1, false, "labels.largest");
+    shard.correct = ops::count_correct(graph, model.logits, labels, "correct");
+    graph.add_output("correct", over_ranks(shard.correct, "sum"));
+  } else if (!predicts_values(model)) {
+    ValueId correct = count_correct(model, input);
+    shard.correct = correct;
+    if (input.has_ignored && input.source == 0 && !is_sharded)
+      correct = scale_to_all(graph, correct, counted, shard.labels * ranks, "correct.of_all");
+    graph.add_output("correct", over_ranks(correct, "sum"));
+  }
+  if (options.ranks > 1) graph.add_output(kOwnLoss, loss);
+  if (ranks > 1) add_stop(graph);
+
+  std::vector<TrainedParameter> trained;
+  std::vector<ValueId> targets;
+  for (const models::ParameterSpec& parameter : model.parameters) {
+    if (!parameter.trainable) continue;
+    targets.push_back(graph.find_input(parameter.name)->value);
+    trained.push_back({parameter.name, targets.back(), {}, parameter.decay});
+  }
+  const std::vector<bool> hidden = find_hidden_weights(graph, targets);
+  for (size_t index = 0; index < trained.size(); ++index) trained[index].hidden = hidden[index];
+  trained = without_frozen(spec.optimizer, std::move(trained));  // whose gradients are not even computed
+  targets.clear();
+  for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
+  const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets);
+  for (size_t index = 0; index < trained.size(); ++index) trained[index].gradient = gradients[index];
+  if (options.ranks > 1 && !trains_apart(spec)) add_own_gradient(graph, gradients);
+  CompressionCosts costs = compression_costs(spec, options);
+  costs.ranks.count = ranks;
+  std::vector<SlotSpec> slots;
+  const auto exchange = [&] { add_slots(slots, exchange_gradients(graph, trained, spec.compression, costs)); };
+  if (ranks > 1 && !accumulates(spec)) exchange();
+  for (size_t index = 0; index < trained.size(); ++index) {
+    if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
+  }
+  if (is_sharded)
+    return build_sharded_step(std::move(graph), spec, std::move(model.parameters), std::move(trained), shard,
+                              options.ranks);
+  const std::vector<std::string> statistics = statistics_of(model.parameters);
+  const auto finished = [&] {
+    if (ranks == 1) return std::move(graph);
+    return compress_early(spec.batch_norm == "synchronised" ? synchronise_batch_norm(graph, ranks)
+                                                            : average_statistics(graph));
+  };
+  const auto with_averaging = [&](TrainingStep step) {
+    if (trains_apart(spec))
+      step.averaging =
+          build_averaging(step.graph, step.update ? &*step.update : nullptr, spec, trained, options.ranks, step.slots);
+    return step;
+  };
+  if (!accumulates(spec)) {
+    add_slots(slots, add_update(graph, spec, trained, statistics, "step"));
+    return with_averaging({finished(), std::move(model.parameters), std::move(slots)});
+  }
+  if (ranks > 1) {
+    slots = accumulate_before_exchange(graph, trained);
+    exchange();
+    add_slots(slots, add_update(graph, spec, trained, statistics, "update"));
+    graph = accumulate_early(graph);
+    return {finished(), std::move(model.parameters), std::move(slots)};
+  }
+  slots = accumulate_gradients(graph, trained);
+  Graph update = build_update(graph, spec, trained, statistics, slots);
+  return with_averaging({finished(), std::move(model.parameters), std::move(slots), std::move(update)});
+}
+
+namespace {
+
+Graph with_layouts_of(const Graph& compiled, Graph graph) {
+  for (const GraphInput& input : graph.inputs())
+    if (const GraphInput* known = compiled.find_input(input.name); known != nullptr && input.kind != InputKind::scalar)
+      graph.set_layout(input.value, compiled.type(known->value).layout);
+  for (const StateUpdate& update : graph.updates())
+    graph.set_layout(update.value, graph.type(graph.find_input(update.state)->value).layout);
+  return graph;
+}
+
+}  // namespace
+
+Graph update_graph_for(const TrainingStep& step, const Graph& compiled) {
+  return with_layouts_of(compiled, *step.update);
+}
+
+Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const Graph* update) {
+  Graph graph = with_layouts_of(compiled, *step.averaging);
+  return update != nullptr ? with_layouts_of(*update, std::move(graph)) : graph;
+}
+
+Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
+                            const EvaluationStepOptions& options) {
+  const std::vector<View> views = views_of(spec.evaluation.tta);
+  models::ModelInput shown = input;
+  shown.batch *= static_cast<int64_t>(views.size());
+  models::Model model = build_model(library, spec.model.name, shown, spec.model.options, models::Mode::inference);
+  require_answers(model, spec.model.name, shown);
+  average_views(model, views, input.batch);
+  Graph& graph = model.graph;
+  graph.set_name(spec.model.name + " evaluation");
+  graph.add_output("loss_sum", ops::reduce_sum(graph, row_losses(model, 0), {}, false, "loss_sum"));
+  if (predicts_values(model)) {
+    const ValueId errors = ops::square(graph, ops::subtract(graph, model.logits, model.labels), "squares");
+    graph.add_output("squared_errors", ops::reduce_sum(graph, errors, {0}, false, "squared_errors"));
+  } else {
+    graph.add_output("correct", count_correct(model, input));
+    if (options.predictions && !model.correct.valid())
+      graph.add_output("predicted", ops::argmax(graph, model.logits, -1, false, "predicted"));
+  }
+  if (input.has_ignored) graph.add_output("counted", count_labels(graph, model.labels));
+  if (input.source > 0) {
+    graph.add_output("tokens_correct", ops::count_correct(graph, model.logits, model.labels, "tokens_correct"));
+  } else if (input.has_ignored) {
+    const Overlap overlap = overlap_of_classes(graph, model.logits, model.labels);
+    graph.add_output("intersections", overlap.intersections);
+    graph.add_output("unions", overlap.unions);
+  }
+  return std::move(model.graph);
+}
+
+Graph build_prediction_step(const Library& library, const RunSpec& spec, const models::ModelInput& input) {
+  models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
+  Graph& graph = model.graph;
+  graph.set_name(spec.model.name + " prediction");
+  if (predicts_values(model))
+    graph.add_output("values", model.logits);
+  else
+    graph.add_output("probabilities", ops::softmax(graph, model.logits, -1, "probabilities"));
+  return std::move(model.graph);
+}
+
+void bind_batch(Executor& executor, const data::Batch& batch) {
+  executor.bind_batch(batch.samples.dtype() == DType::i32 ? "tokens" : "image", batch.samples.data());
+  if (executor.has_batch("labels")) executor.bind_batch("labels", batch.targets.data());
+}
+
+void bind_batch(Executor& executor, const Graph& graph, const data::Batch& batch, int64_t part) {
+  if (part == 0) return bind_batch(executor, batch);
+  const auto bind = [&](const std::string& name, const Tensor& rows) {
+    const GraphInput* input = graph.find_input(name);
+    if (input == nullptr) return;
+    executor.bind_batch(name, rows.data_as<std::byte>() + part * graph.type(input->value).bytes());
+  };
+  bind(batch.samples.dtype() == DType::i32 ? "tokens" : "image", batch.samples);
+  bind("labels", batch.targets);
+}
+
+bool has_output(const Graph& graph, std::string_view name) {
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                     [&](const GraphOutput& output) { return output.name == name; });
+}
+
+void require_fit(const Graph& graph, const std::string& model, const data::DatasetInfo& info, int64_t batch) {
+  const GraphInput* labels = graph.find_input("labels");
+  const bool reads_tokens = graph.find_input("tokens") != nullptr, holds_tokens = info.sample_dtype == DType::i32;
+  if (reads_tokens != holds_tokens)
+    fail(ErrorKind::usage, "[{}] reads {}, '{}' holds {}; choose another model (`weft models` lists them)", model,
+         reads_tokens ? "tokens" : "images or rows", info.name, info.item());
+  if (labels == nullptr) return;  // it predicts what it reads
+  const TensorType& type = graph.type(labels->value);
+  const bool mixed = info.task == data::Task::classification && type.dtype == DType::f32;
+  if (mixed && type.shape == Shape{batch, info.classes}) return;
+  if (type.dtype != info.target_dtype || type.elements() != batch * info.target_shape.elements())
+    fail(ErrorKind::usage,
+         "[{}] predicts {} {} for a batch of {}, '{}' has targets {} of {} each; choose another model", model,
+         to_string(type.shape), weft::name_of(type.dtype), batch, info.name, to_string(info.target_shape),
+         weft::name_of(info.target_dtype));
+}
+
+State initial_state(const TrainingStep& step, uint64_t seed) {
+  State state;
+  for (const models::ParameterSpec& parameter : step.parameters)
+    state.set(parameter.name, models::initialize(parameter, seed));
+  start_slots(step, state);
+  return state;
+}
+
+void start_slots(const TrainingStep& step, State& state) { start_slots(step.slots, state); }
+
+int64_t state_bytes(const TrainingStep& step) {
+  int64_t bytes = 0;
+  for (const models::ParameterSpec& parameter : step.parameters)
+    bytes += align_up(parameter.shape.elements() * size_of(DType::f32));
+  for (const SlotSpec& slot : step.slots) bytes += align_up(slot.type.bytes());
+  return bytes;
+}
+
+int64_t parameter_count(const std::vector<models::ParameterSpec>& parameters) {
+  int64_t count = 0;
+  for (const models::ParameterSpec& parameter : parameters)
+    if (parameter.trainable) count += parameter.shape.elements();
+  return count;
+}
+
+}  // namespace weft::train

@@ -1,0 +1,79 @@
+#include "weft/step/step_scalars.h"
+
+#include <cmath>
+
+#include "weft/base/rng.h"
+#include "weft/step/accumulation.h"
+#include "weft/step/optimizers/ema.h"
+#include "weft/step/optimizers/lookahead.h"
+#include "weft/step/schedules/schedule.h"
+#include "weft/step/virtual_ranks.h"
+
+namespace weft::train {
+
+namespace {
+
+/// The spec's own in the first shard; a whole number that a double holds.
+double seed_of_shard(int64_t seed, int64_t shard) {
+  if (shard == 0) return static_cast<double>(seed);
+  return static_cast<double>(mix(static_cast<uint64_t>(seed), static_cast<uint64_t>(shard)) >> 12);
+}
+
+}  // namespace
+
+StepScalars::StepScalars(const RunSpec& spec, const Course& course, int64_t first_shard)
+    : spec_(spec),
+      course_(course),
+      first_shard_(first_shard),
+      rate_(make_schedule(spec.schedule, spec.optimizer.learning_rate, course)),
+      momentum_schedule_(make_momentum_schedule(spec, course)) {
+  for (const auto& [name, group] : spec.optimizer.groups) {
+    if (!group.has_own_rate()) continue;
+    ScheduleSpec schedule = spec.schedule;
+    if (!group.schedule.empty()) schedule.name = group.schedule;
+    const int64_t trained_steps = group.epochs > 0 ? std::llround(course.step_at(group.epochs)) : course.total_steps();
+    group_rates_.emplace_back("learning_rate/" + name,
+                              [rate = make_schedule(schedule, spec.optimizer.learning_rate, course),
+                               trained_steps](int64_t step) { return step < trained_steps ? rate(step) : 0.0; });
+  }
+}
+
+void StepScalars::bind(Executor& batch, Executor* update) {
+  inputs_.clear();
+  const auto add = [&](Executor& executor, const std::string& name, auto value) {
+    if (executor.has_scalar(name)) inputs_.push_back({&executor, name, value});
+  };
+  add(batch, "seed", [this](const StepPart& at) { return seed_of_shard(spec_.seed, first_shard_ + at.shard); });
+  add(batch, kShardIndex, [](const StepPart& at) { return static_cast<double>(at.shard); });
+  // Counts batches, updates where they are the same.
+  add(batch, "step",
+      [this](const StepPart& at) { return static_cast<double>(course_.batches_before(at.step) + at.part); });
+  add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 ? 0.0 : 1.0; });
+  add(batch, kSumComplete, [](const StepPart& at) { return at.part + 1 == at.parts ? 1.0 : 0.0; });
+  add(batch, "share", [](const StepPart& at) { return 1 / static_cast<double>(at.parts); });
+  Executor& last = update != nullptr ? *update : batch;
+  add(last, "update", [](const StepPart& at) { return static_cast<double>(at.step); });
+  add(last, "learning_rate", [this](const StepPart&) { return learning_rate_; });
+  add(last, "momentum", [this](const StepPart&) { return momentum_; });
+  for (const auto& [name, rate] : group_rates_)
+    add(last, name, [&rate = rate](const StepPart& at) { return rate(at.step) * at.rate_factor; });
+  // Averages of running statistics, which change with each batch, are those after the last.
+  add(last, "ema_decay",
+      [this](const StepPart& at) { return at.part + 1 == at.parts ? ema_decay(spec_.ema, at.step) : 1.0; });
+  const auto synchronises = [this](int64_t step) {
+    return (step + 1) % spec_.lookahead.steps == 0 ||
+           step + 1 == course_.total_steps();  // the run ends on the slow weights
+  };
+  add(last, "synchronise", [=](const StepPart& at) { return synchronises(at.step) ? 1.0 : 0.0; });
+  add(last, "slow_share", [=, this](const StepPart& at) {
+    return synchronises(at.step) ? lookahead_alpha(spec_.lookahead, at.step, course_.total_steps()) : 0.0;
+  });
+}
+
+void StepScalars::set(const StepPart& at) {
+  learning_rate_ = rate_(at.step) * at.rate_factor;
+  momentum_ = momentum_schedule_(at.step);
+  for (const Input& input : inputs_) input.executor->set_scalar(input.name, input.value(at));
+}
+
+}  // namespace weft::train

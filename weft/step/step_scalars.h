@@ -1,0 +1,51 @@
+// The scalar inputs of a step: what the graphs of one update read besides state and batches.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/runtime/executor.h"
+#include "weft/spec/course.h"
+#include "weft/spec/run_spec.h"
+
+namespace weft::train {
+
+/// One batch of a step.
+struct StepPart {
+  int64_t step = 0;
+  int64_t part = 0, parts = 1;  // which of its batches, of how many
+  int64_t shard = 0;            // which of the process's shards of that batch
+  double rate_factor = 1;       // of the rates of all groups
+};
+
+class StepScalars {
+ public:
+  /// Keeps references to both. What is drawn in the step differs between shards, of which this process's begin with
+  /// `first_shard`: where each rank has one, its own number.
+  StepScalars(const RunSpec& spec, const Course& course, int64_t first_shard = 0);
+
+  /// From now on set() sets the inputs of these executors; `update` may be null: then `batch` does the whole step.
+  void bind(Executor& batch, Executor* update);
+  /// Allocates nothing.
+  void set(const StepPart& at);
+  /// Of the whole run; what the last set() has set.
+  double learning_rate() const { return learning_rate_; }
+  double momentum() const { return momentum_; }
+
+ private:
+  struct Input {
+    Executor* executor;
+    std::string name;
+    std::function<double(const StepPart& at)> value;
+  };
+  const RunSpec& spec_;
+  const Course& course_;
+  const int64_t first_shard_;
+  std::function<double(int64_t)> rate_, momentum_schedule_;
+  std::vector<std::pair<std::string, std::function<double(int64_t)>>> group_rates_;  // by input
+  std::vector<Input> inputs_;
+  double learning_rate_ = 0, momentum_ = 0;
+};
+
+}  // namespace weft::train
