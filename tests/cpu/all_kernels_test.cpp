@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "tests/runtime/onednn_support.h"
+#include "tests/cpu/onednn_support.h"
 #include "weft/ops/all.h"
 #include "weft/runtime/evaluate.h"
 

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 
 namespace weft {
 namespace {

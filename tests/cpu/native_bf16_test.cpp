@@ -2,7 +2,7 @@
 // with ties to even; NaN, infinities, signed zeros and subnormal numbers come through.
 #include <limits>
 
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 
 namespace weft {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 #include "weft/cpu/native/convolution/bf16_weight_gradient_loops.h"
 
 namespace weft {

@@ -1,5 +1,5 @@
 // Kernels that only move elements: every result is the reference's, bit for bit.
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 #include "weft/cpu/native/movement/strided_copy.h"
 
 namespace weft {

@@ -2,7 +2,7 @@
 #include <functional>
 #include <limits>
 
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 
 namespace weft {
 namespace {

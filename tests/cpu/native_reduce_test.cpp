@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 
 namespace weft {
 namespace {

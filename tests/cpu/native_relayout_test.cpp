@@ -1,5 +1,5 @@
 // Changes of layout: every number arrives at its place.
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 #include "weft/cpu/native/movement/relayout.h"
 
 namespace weft {

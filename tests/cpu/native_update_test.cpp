@@ -1,7 +1,7 @@
 #include <array>
 #include <cmath>
 
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 
 namespace weft {
 namespace {

@@ -1,5 +1,5 @@
 // Casts and changes of layout of convolution weights, a tile of 16x16 at a time: the same bits as one by one.
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 
 namespace weft {
 namespace {

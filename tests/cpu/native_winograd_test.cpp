@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 
 namespace weft {
 namespace {

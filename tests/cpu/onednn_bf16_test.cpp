@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/runtime/onednn_support.h"
+#include "tests/cpu/onednn_support.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/runtime/evaluate.h"

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "tests/runtime/onednn_support.h"
+#include "tests/cpu/onednn_support.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/cpu/onednn/convolution.h"
 

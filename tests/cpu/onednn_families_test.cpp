@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/runtime/onednn_support.h"
+#include "tests/cpu/onednn_support.h"
 
 namespace weft {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <ostream>
 
-#include "tests/runtime/onednn_support.h"
+#include "tests/cpu/onednn_support.h"
 
 namespace weft {
 namespace {

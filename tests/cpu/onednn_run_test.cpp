@@ -12,7 +12,7 @@
 #include <new>
 #include <thread>
 
-#include "tests/runtime/onednn_support.h"
+#include "tests/cpu/onednn_support.h"
 #include "weft/cpu/onednn/handles.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // Convolution and its gradients against PyTorch.
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 
 namespace weft::reference_tests {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 
 namespace weft::reference_tests {
 namespace {

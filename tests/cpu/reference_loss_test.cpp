@@ -1,7 +1,7 @@
 // Cross-entropy against PyTorch, counting and embedding by hand.
 #include <cmath>
 
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 
 namespace weft::reference_tests {
 namespace {

@@ -1,7 +1,7 @@
 // Batch and layer normalisation against PyTorch.
 #include <algorithm>
 
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 
 namespace weft::reference_tests {
 namespace {

@@ -1,7 +1,7 @@
 // Pooling against PyTorch, with ties between maxima.
 #include <cmath>
 
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 
 namespace weft::reference_tests {
 namespace {

@@ -1,5 +1,5 @@
 // Ops that move elements, on several dtypes; matmul's broadcasting and dropout's mask. By hand.
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 #include "weft/base/rng.h"
 
 namespace weft::reference_tests {

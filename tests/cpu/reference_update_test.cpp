@@ -1,7 +1,7 @@
 // Three steps of each optimiser against torch.optim.
 #include <cmath>
 
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 
 namespace weft::reference_tests {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "tests/runtime/native_support.h"
+#include "tests/cpu/native_support.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 

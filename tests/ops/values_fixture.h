@@ -1,6 +1,6 @@
 // Runs what a builder function adds to a graph, and its gradient. The expected numbers come from PyTorch 1.13 in
 // float64; each test shows the Python lines that printed them. All of them begin with the lines of
-// tests/runtime/reference_values.h and
+// tests/cpu/reference_values.h and
 //
 //   def grads(y, *xs): return torch.autograd.grad((y * ramp(*y.shape)).sum(), xs)
 #pragma once
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/ops/ops_fixture.h"
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 #include "weft/autodiff/autodiff.h"
 
 namespace weft::ops {

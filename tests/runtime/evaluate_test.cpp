@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/runtime/reference_values.h"
+#include "tests/cpu/reference_values.h"
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
 

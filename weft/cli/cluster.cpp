@@ -12,6 +12,7 @@
 #include "weft/cli/options.h"
 #include "weft/comm/measure.h"
 #include "weft/launch/launched_ranks.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

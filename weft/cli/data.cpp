@@ -17,6 +17,7 @@
 #include "weft/data/open_dataset.h"
 #include "weft/program/run_data.h"
 #include "weft/report/contact_sheet.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

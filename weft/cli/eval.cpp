@@ -16,6 +16,9 @@
 #include "weft/step/step.h"
 #include "weft/step/test_time_views.h"
 #include "weft/train/evaluate.h"
+#include "weft/base/say.h"
+#include "weft/run/loaded_run.h"
+#include "weft/program/process_memory.h"
 
 namespace weft::cli {
 

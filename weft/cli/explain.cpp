@@ -18,6 +18,7 @@
 #include "weft/report/explain_json.h"
 #include "weft/report/explain_text.h"
 #include "weft/step/virtual_ranks.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -73,7 +74,7 @@ StepChoice choose_step(const train::Library& library, const ExplainOptions& opti
   spec.accumulate = stage.accumulate;
   train::choose_precision(spec, options.precision, CpuBackend(static_cast<int>(spec.threads), library.kernels), note);
   const auto tuning = [=, chosen = options.autotune](int64_t threads) {
-    return chosen ? train::tuning_of(train::parse_autotune(*chosen), threads, note) : train::tuning_of_run(run, note);
+    return chosen ? train::tuning_of(train::parse_autotune(*chosen), threads, note) : train::tuning_of_plan(run.plan(), note);
   };
   return {.spec = spec,
           .input = train::model_input(data, stage.shape()),

@@ -7,6 +7,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/tensor/safetensors.h"
+#include "weft/run/loaded_run.h"
 
 namespace weft::cli {
 

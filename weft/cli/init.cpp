@@ -16,6 +16,7 @@
 #include "weft/program/prepared_run.h"
 #include "weft/program/synthetic.h"
 #include "weft/run/starting_recipe.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

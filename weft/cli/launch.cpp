@@ -19,6 +19,7 @@
 #include "weft/run/run_directory.h"
 #include "weft/spec/course.h"
 #include "weft/train/interrupt.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

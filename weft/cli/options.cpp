@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 #include "weft/base/error.h"
-#include "weft/base/format.h"
-#include "weft/program/process_memory.h"
-#include "weft/run/checkpoint/store.h"
 #include "weft/spec/built_in_recipes.h"
 #include "weft/spec/recipe.h"
 
@@ -87,37 +83,6 @@ models::ModelInput input_of(const train::Library& library, const ModelChoice& ch
   if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
   if (choice.classes != 0) input.classes = choice.classes;
   return input;
-}
-
-LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads) {
-  const train::RunDirectory run = train::RunDirectory::open(directory);
-  LoadedRun loaded;
-  loaded.spec = run.read_spec();
-  train::choose_threads(loaded.spec, threads);
-  loaded.data = run.read_data();
-  const train::CheckpointStore store(run.checkpoints(), loaded.spec.checkpoint.keep);
-  if (which == "best") {
-    train::Checkpoint best = store.read_best();
-    loaded.checkpoint = best.path.string();
-    loaded.state = std::move(best.state);
-    return loaded;
-  }
-  std::optional<train::Checkpoint> newest = store.read_newest(say, false);
-  if (!newest)
-    fail(ErrorKind::usage, "'{}' has no checkpoint yet; train on with `weft train --resume {}`", directory.string(),
-         directory.string());
-  loaded.checkpoint = newest->path.string();
-  loaded.state = std::move(newest->state);
-  return loaded;
-}
-
-void say(const std::string& line) { std::fputs(fmt::format("weft: {}\n", line).c_str(), stderr); }
-
-void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step) {
-  const int64_t limit = train::memory_limit_bytes();
-  if (planned_bytes <= limit) return;
-  fail(ErrorKind::usage, "'{}' with batch {} needs {}, this machine has {}; {}", model, batch,
-       human_bytes(static_cast<double>(planned_bytes)), human_bytes(static_cast<double>(limit)), next_step);
 }
 
 }  // namespace weft::cli

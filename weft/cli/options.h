@@ -1,16 +1,12 @@
-// What several sub-commands share: dimensions as text, the model a user names, the run a user names, its need of
-// memory, lines on stderr.
+// What several sub-commands share: dimensions as text, the recipe and the model that a user names.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "weft/device/state.h"
 #include "weft/library/library.h"
 #include "weft/models/model.h"
-#include "weft/run/run_directory.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft::cli {
@@ -48,21 +44,5 @@ train::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch);
 train::RunSpec spec_of(const train::Library& library, const ModelChoice& choice, int64_t default_batch);
 /// Error(usage) for an unknown model, with the nearest name.
 models::ModelInput input_of(const train::Library& library, const ModelChoice& choice, int64_t batch);
-
-/// What a finished or cut-off run left behind, ready for inference.
-struct LoadedRun {
-  train::RunSpec spec;
-  train::DataDescription data;
-  State state;  // parameters and running statistics
-  std::string checkpoint;
-};
-/// `which` is "last" or "best". Damaged checkpoints are left out with a line on stderr.
-LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads);
-
-/// "weft: LINE" on stderr. What is only said never fails: that nobody can read it is no reason to stop.
-void say(const std::string& line);
-
-/// Error(usage) where this process may not use that much; to be called before anything is allocated.
-void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step);
 
 }  // namespace weft::cli

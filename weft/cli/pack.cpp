@@ -14,6 +14,7 @@
 #include "weft/data/open_dataset.h"
 #include "weft/data/packed/writer.h"
 #include "weft/train/interrupt.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

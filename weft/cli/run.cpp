@@ -17,6 +17,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/launch/launched_ranks.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

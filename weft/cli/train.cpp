@@ -18,6 +18,7 @@
 #include "weft/launch/launched_ranks.h"
 #include "weft/run/run.h"
 #include "weft/train/interrupt.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

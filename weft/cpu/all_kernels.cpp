@@ -33,16 +33,4 @@ std::vector<std::unique_ptr<Kernel>> make_all_kernels(const CpuBackend& backend,
   return kernels;
 }
 
-std::unique_ptr<Kernel> make_kernel(const CpuBackend& backend, const NodeSignature& node, const std::string& name) {
-  for (const KernelCandidate& candidate : backend.table().candidates(node.op->name)) {
-    std::string why_not;
-    auto kernel = candidate.make(node, {backend.threads()}, why_not);
-    if (kernel != nullptr && kernel->name() == name) return kernel;
-  }
-  if (!has_onednn(backend, node)) return nullptr;
-  auto kernels =
-      onednn::make_alternatives(node, backend.threads(), [&](const std::string& offered) { return offered == name; });
-  return kernels.empty() ? nullptr : std::move(kernels.front());
-}
-
 }  // namespace weft

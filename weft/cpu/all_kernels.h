@@ -11,7 +11,5 @@ namespace weft {
 
 /// The first candidate's first, none twice; of plain loops only what is the only one.
 std::vector<std::unique_ptr<Kernel>> make_all_kernels(const CpuBackend& backend, const NodeSignature& node);
-/// The one of this name; null where there is none for the node on this machine.
-std::unique_ptr<Kernel> make_kernel(const CpuBackend& backend, const NodeSignature& node, const std::string& name);
 
 }  // namespace weft

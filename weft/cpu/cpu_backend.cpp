@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/cpu/native/elementwise/through_f32.h"
 #include "weft/cpu/native/support/families.h"
+#include "weft/cpu/onednn/alternatives.h"
 #include "weft/cpu/onednn/convolution.h"
 #include "weft/cpu/onednn/isa.h"
 #include "weft/cpu/renewal.h"
@@ -114,6 +115,19 @@ bool CpuBackend::computes_fast(DType dtype) const { return onednn::multiplies_fa
 
 std::unique_ptr<Kernel> CpuBackend::make_kernel(const NodeSignature& node) const {
   return first_that_serves(table_, options_, node).kernel;
+}
+
+std::unique_ptr<Kernel> CpuBackend::make_kernel(const NodeSignature& node, const std::string& name) const {
+  const std::vector<KernelCandidate>& candidates = table_.candidates(node.op->name);
+  for (const KernelCandidate& candidate : candidates) {
+    std::string why_not;
+    auto kernel = candidate.make(node, options_, why_not);
+    if (kernel != nullptr && kernel->name() == name) return kernel;
+  }
+  if (std::none_of(candidates.begin(), candidates.end(), is_onednn)) return nullptr;
+  auto kernels =
+      onednn::make_alternatives(node, options_.threads, [&](const std::string& offered) { return offered == name; });
+  return kernels.empty() ? nullptr : std::move(kernels.front());
 }
 
 }  // namespace weft

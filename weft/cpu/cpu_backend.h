@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include "weft/device/backend.h"
+#include "weft/device/device.h"
 #include "weft/device/kernel.h"
 
 namespace weft {
 
-class CpuBackend : public Backend {
+class CpuBackend : public Device {
  public:
   /// Error(usage) for less than one thread.
   explicit CpuBackend(int threads, KernelTable kernels = standard_kernels());
@@ -18,10 +18,11 @@ class CpuBackend : public Backend {
   /// As oneDNN sees the CPU, which ONEDNN_MAX_CPU_ISA can limit.
   bool computes_fast(DType dtype) const override;
 
-  /// The kernel that choose_kernel names.
-  std::unique_ptr<Kernel> make_kernel(const NodeSignature& node) const;
+  std::unique_ptr<Kernel> make_kernel(const NodeSignature& node) const override;
+  /// Of the candidates, or of what else oneDNN has for the node.
+  std::unique_ptr<Kernel> make_kernel(const NodeSignature& node, const std::string& name) const override;
   const KernelTable& table() const { return table_; }
-  int threads() const { return options_.threads; }
+  int threads() const override { return options_.threads; }
 
  private:
   KernelTable table_;

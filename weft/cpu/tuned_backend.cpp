@@ -40,7 +40,7 @@ KernelChoice TunedBackend::choose_kernel(const NodeSignature& node) const {
   if (times_.contains(key) || measure(key, node)) {
     const std::vector<KernelTime>& times = times_.at(key);
     // Null where the times came from elsewhere: a run directory that was brought to this machine.
-    if (const auto kernel = weft::make_kernel(*this, node, times.front().kernel)) {
+    if (const auto kernel = make_kernel(node, times.front().kernel)) {
       chosen_[key] = times;
       return {kernel->name(), kernel->workspace_bytes(), {}};
     }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/plan/plan.h"
+#include "weft/graph/offloaded.h"
 
 namespace weft {
 

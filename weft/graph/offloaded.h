@@ -8,6 +8,7 @@ namespace weft {
 
 inline constexpr const char* kStore = "store";
 inline constexpr const char* kLoad = "load";
+inline constexpr int64_t kFileBlockBytes = 4096;  // what lies in the file begins at multiples of this
 
 inline bool is_store(const Node& node) { return node.op->name == kStore; }
 inline bool is_load(const Node& node) { return node.op->name == kLoad; }

@@ -9,6 +9,7 @@
 #include "weft/data/texts/text_file.h"
 #include "weft/infer/for_each_file.h"
 #include "weft/infer/prediction.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/infer/prediction.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

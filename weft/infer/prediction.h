@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "weft/cli/options.h"
 #include "weft/data/load/loader.h"
 #include "weft/library/library.h"
 #include "weft/program/step_cache.h"
+#include "weft/run/loaded_run.h"
 
 namespace weft::cli {
 

@@ -6,6 +6,7 @@
 #include "weft/data/texts/text_file.h"
 #include "weft/data/texts/utf8.h"
 #include "weft/infer/for_each_file.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

@@ -6,6 +6,7 @@
 #include "weft/infer/for_each_file.h"
 #include "weft/infer/prediction.h"
 #include "weft/infer/text_lines.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

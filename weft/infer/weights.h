@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "weft/cli/options.h"
 #include "weft/data/dataset/dataset.h"
 #include "weft/library/library.h"
+#include "weft/run/loaded_run.h"
 
 namespace weft::cli {
 

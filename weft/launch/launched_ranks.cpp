@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "weft/base/error.h"
-#include "weft/cli/options.h"
 #include "weft/comm/host_share.h"
 #include "weft/comm/mpi/launcher.h"
 #include "weft/comm/mpi/session.h"
@@ -13,6 +12,7 @@
 #include "weft/comm/together.h"
 #include "weft/launch/job_ranks.h"
 #include "weft/launch/start_watch.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

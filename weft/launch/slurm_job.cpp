@@ -6,7 +6,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
-#include "weft/cli/options.h"
 #include "weft/launch/child_process.h"
 
 namespace weft::cli {

@@ -17,10 +17,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/host_name.h"
-#include "weft/cli/options.h"
 #include "weft/launch/job_ranks.h"
 #include "weft/launch/process_table.h"
 #include "weft/launch/start_judge.h"
+#include "weft/base/say.h"
 
 namespace weft::cli {
 

@@ -1,6 +1,5 @@
 #include "weft/ops/all.h"
 
-#include "weft/ops/ranks/compression.h"
 
 namespace weft::ops {
 

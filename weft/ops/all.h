@@ -28,5 +28,6 @@ void add_attention_ops(OpRegistry&);
 void add_update_ops(OpRegistry&);
 void add_offload_ops(OpRegistry&);
 void add_collective_ops(OpRegistry&);
+void add_compression_ops(OpRegistry&);
 
 }  // namespace weft::ops

@@ -9,8 +9,6 @@
 
 namespace weft {
 
-inline constexpr int64_t kFileBlockBytes = 4096;  // what lies in the file begins at multiples of this
-
 /// Where a value lives during the step.
 struct Placement {
   enum class Where {

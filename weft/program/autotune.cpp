@@ -66,15 +66,15 @@ json chosen_kernels_json(const TunedBackend& backend) {
   return nodes;
 }
 
-Tuning tuning_of_run(const RunDirectory& directory, const Note& note) {
+Tuning tuning_of_plan(const std::filesystem::path& path, const Note& note) {
   std::error_code code;
-  if (!std::filesystem::exists(directory.plan(), code)) return {};
+  if (!std::filesystem::exists(path, code)) return {};
   try {
-    const json plan = json::parse(read_text(directory.plan()));
+    const json plan = json::parse(read_text(path));
     return {.known = kernel_times_from(plan.value(kKey, json::object()))};
   } catch (const json::exception&) {
     tell(note, fmt::format("'{}' is damaged: kernels are chosen without what the run had measured",
-                           directory.plan().string()));
+                           path.string()));
     return {};
   }
 }

@@ -1,11 +1,11 @@
 // How kernels of a run are chosen: by the order that weft knows, or by what was measured on this machine.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 
 #include "weft/cpu/tuned_backend.h"
-#include "weft/run/run_directory.h"
 
 namespace weft::train {
 
@@ -30,6 +30,6 @@ void keep_measured(const TunedBackend& backend, const Note& note);
 
 /// The choices of a run that goes on, or is looked at, from its plan.json (see chosen_kernels.h): what it computes then
 /// does not depend on what was measured since.
-Tuning tuning_of_run(const RunDirectory& directory, const Note& note);
+Tuning tuning_of_plan(const std::filesystem::path& plan, const Note& note);
 
 }  // namespace weft::train

@@ -7,7 +7,7 @@
 
 namespace weft::train {
 
-/// Of all the plans of a run. tuning_of_run() (autotune.h) reads them back.
+/// Of all the plans of a run. tuning_of_plan() (autotune.h) reads them back.
 nlohmann::json chosen_kernels_json(const TunedBackend& backend);
 /// Throws what the parser throws for anything else.
 KernelTimes kernel_times_from(const nlohmann::json& nodes);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "weft/library/library.h"
-#include "weft/run/run_directory.h"
+#include "weft/spec/data_description.h"
 #include "weft/spec/run_spec.h"
 #include "weft/spec/step_shape.h"
 

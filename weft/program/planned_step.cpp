@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "weft/cli/options.h"
 #include "weft/comm/host_share.h"
 #include "weft/comm/together.h"
 #include "weft/program/arena_limit.h"
 #include "weft/program/decisions.h"
+#include "weft/program/process_memory.h"
 
 namespace weft::cli {
 

@@ -12,7 +12,6 @@
 #include "weft/spec/compile_options.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
-#include "weft/train/evaluate.h"
 
 namespace weft::train {
 

@@ -6,6 +6,9 @@
 #include <fstream>
 #include <string>
 
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+
 namespace weft::train {
 
 namespace {
@@ -34,6 +37,13 @@ int64_t memory_limit_bytes() {
   int64_t group_limit = 0;
   if (group >> group_limit && group_limit > 0) limit = std::min(limit, group_limit);
   return limit;
+}
+
+void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step) {
+  const int64_t limit = memory_limit_bytes();
+  if (planned_bytes <= limit) return;
+  fail(ErrorKind::usage, "'{}' with batch {} needs {}, this machine has {}; {}", model, batch,
+       human_bytes(static_cast<double>(planned_bytes)), human_bytes(static_cast<double>(limit)), next_step);
 }
 
 }  // namespace weft::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace weft::train {
 
@@ -14,5 +15,8 @@ void reset_peak_resident_bytes();
 
 /// Bytes this process may use at most: the machine's memory or its control group's limit.
 int64_t memory_limit_bytes();
+
+/// Error(usage) where this process may not use that much; to be called before anything is allocated.
+void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step);
 
 }  // namespace weft::train

@@ -8,7 +8,7 @@
 #include "weft/data/load/loader.h"
 #include "weft/library/library.h"
 #include "weft/models/model.h"
-#include "weft/run/run_directory.h"
+#include "weft/spec/data_description.h"
 #include "weft/spec/course.h"
 #include "weft/spec/run_spec.h"
 #include "weft/spec/step_shape.h"

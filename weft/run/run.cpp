@@ -340,7 +340,7 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
   } else {
     note("no checkpoint yet: starting from the first step");
   }
-  resumption.tuning = tuning_of_run(directory, options.note);
+  resumption.tuning = tuning_of_plan(directory.plan(), options.note);
   // Links that are measured anew may give another plan, which rounds otherwise.
   resumption.cluster = spec.cluster;
   if (spec.cluster.empty() && options.ranks != nullptr && fs::exists(directory.cluster()) &&

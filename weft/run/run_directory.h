@@ -8,27 +8,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "weft/data/dataset/dataset.h"
+#include "weft/spec/data_description.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft::train {
-
-/// data.json: enough to feed the model without the data set it was trained on.
-struct DataDescription {
-  data::DatasetInfo info;
-  data::ChannelStatistics statistics;  // of images
-  int64_t samples = 0;                 // for training; 0: not known
-  std::string target_checksum{};       // see data/checksums.h; empty: not known
-};
-std::string print_data_description(const DataDescription& description);
-/// Error(data) beginning with `name`.
-DataDescription parse_data_description(std::string_view text, const std::string& name);
-
-/// In words, of what decides the training; empty where there is none.
-std::string difference_of(const DataDescription& then, const DataDescription& now);
 
 class RunDirectory {
  public:

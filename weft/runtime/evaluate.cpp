@@ -42,12 +42,12 @@ std::vector<Tensor> run_kernel(Kernel& kernel, const NodeSignature& node, const 
 }
 
 std::vector<Tensor> evaluate_node(const NodeSignature& node, const std::vector<Tensor>& inputs,
-                                  const CpuBackend& backend) {
-  return run_kernel(*backend.make_kernel(node), node, inputs);
+                                  const Device& device) {
+  return run_kernel(*device.make_kernel(node), node, inputs);
 }
 
 std::map<std::string, Tensor> evaluate_graph(const Graph& graph, const std::map<std::string, Tensor>& inputs,
-                                             const CpuBackend& backend) {
+                                             const Device& device) {
   std::vector<Tensor> values(graph.values().size());
   const auto at = [&](ValueId id) -> Tensor& { return values[static_cast<size_t>(id.index)]; };
   for (const GraphInput& input : graph.inputs()) at(input.value) = bind_input(graph, input, inputs);
@@ -55,7 +55,7 @@ std::map<std::string, Tensor> evaluate_graph(const Graph& graph, const std::map<
     const Node& node = graph.node({index});
     std::vector<Tensor> operands;
     for (const ValueId id : node.inputs) operands.push_back(at(id));
-    const std::vector<Tensor> results = evaluate_node(signature_of(graph, {index}), operands, backend);
+    const std::vector<Tensor> results = evaluate_node(signature_of(graph, {index}), operands, device);
     for (size_t i = 0; i < results.size(); ++i) at(node.outputs[i]) = results[i];
   }
   std::map<std::string, Tensor> named;

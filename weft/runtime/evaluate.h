@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/cpu/cpu_backend.h"
+#include "weft/device/device.h"
 
 namespace weft {
 
@@ -14,14 +14,14 @@ namespace weft {
 /// of the signature's type.
 std::vector<Tensor> run_kernel(Kernel& kernel, const NodeSignature& node, const std::vector<Tensor>& inputs);
 
-/// The same with the kernel that the backend chooses.
+/// The same with the kernel that the device chooses.
 std::vector<Tensor> evaluate_node(const NodeSignature& node, const std::vector<Tensor>& inputs,
-                                  const CpuBackend& backend);
+                                  const Device& device);
 
 /// All outputs and updates of the graph by name (an update under the name of its state), as plain tensors. `inputs` are
 /// by the names of the graph's inputs, in any layout; Error(usage) where one is missing, Error(shape) where one does
 /// not fit.
 std::map<std::string, Tensor> evaluate_graph(const Graph& graph, const std::map<std::string, Tensor>& inputs,
-                                             const CpuBackend& backend);
+                                             const Device& device);
 
 }  // namespace weft

@@ -7,7 +7,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
-#include "weft/cpu/all_kernels.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/kept.h"
 #include "weft/plan/deferral.h"
@@ -147,7 +146,7 @@ struct Executor::Impl {
   }
 };
 
-Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend, Arena* arena)
+Executor::Executor(const Graph& graph, const Plan& plan, const Device& device, Arena* arena)
     : impl_(std::make_unique<Impl>(graph, plan)) {
   const bool shares = arena != nullptr && arena->bytes() >= plan.arena_bytes;
   if (shares) impl_->shared_arena = arena;
@@ -174,10 +173,10 @@ Executor::Executor(const Graph& graph, const Plan& plan, const CpuBackend& backe
       step.kernel = std::move(transfers[index]);
     } else if (!node.op->is_view) {
       const NodeSignature signature = signature_of(graph, planned.node);
-      step.kernel = make_kernel(backend, signature, planned.kernel);
+      step.kernel = device.make_kernel(signature, planned.kernel);
       if (step.kernel == nullptr || step.kernel->workspace_bytes() > planned.workspace_bytes)
         fail(ErrorKind::internal, "the plan runs '{}' with {}, this machine offers {}; plan again on this machine",
-             graph.node_name(planned.node), planned.kernel, backend.choose_kernel(signature).kernel);
+             graph.node_name(planned.node), planned.kernel, device.choose_kernel(signature).kernel);
     }
     step.is_kept = is_kept(node);
     step.is_completing = is_completing[static_cast<size_t>(planned.node.index)];

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/cpu/cpu_backend.h"
+#include "weft/device/device.h"
 #include "weft/device/arena.h"
 #include "weft/device/state.h"
 #include "weft/plan/plan.h"
@@ -25,7 +25,7 @@ class Executor {
   /// Keeps references to graph and plan: they must outlive it. In `arena`, where it is given and large enough: what it
   /// computes is then lost when another executor in that arena runs. Else in memory of its own. A plan that keeps
   /// values in a file wants an arena with one.
-  Executor(const Graph& graph, const Plan& plan, const CpuBackend& backend, Arena* arena = nullptr);
+  Executor(const Graph& graph, const Plan& plan, const Device& device, Arena* arena = nullptr);
   ~Executor();
 
   /// Points the step at the state's buffers, converting layouts where they differ. Call again after another executor

@@ -15,7 +15,6 @@
 #include "weft/spec/optimizer_defaults.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/run_spec.h"
-#include "weft/step/optimizers/loss_scaling.h"
 
 namespace weft::train {
 
@@ -191,6 +190,11 @@ void check_stages(const RunSpec& spec) {
 }
 
 }  // namespace
+
+bool scales_loss(const RunSpec& spec) {
+  const std::string& mode = spec.loss_scaling.mode;
+  return mode == "dynamic" || mode == "fixed" || (mode == "auto" && spec.precision == "f16");
+}
 
 void resolve(RunSpec& spec) {
   if (spec.model.name.empty())

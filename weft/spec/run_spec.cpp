@@ -9,7 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/spec/optimizer_defaults.h"
-#include "weft/step/test_time_views.h"
+#include "weft/data/augment/views.h"
 
 namespace weft::train {
 
@@ -366,7 +366,7 @@ std::vector<Field> fields_of(RunSpec& spec) {
       {"checkpoint.keep", &spec.checkpoint.keep, 1, 1e6, {}, "newest ones; the best is kept beside them"},
       {"evaluation.every_epochs", &spec.evaluation.every_epochs, 0, 1e6, {}, "0: after the last epoch only"},
       {"evaluation.batch", &spec.evaluation.batch, 0, 65536, {}, "0: as in training"},
-      {"evaluation.tta", &spec.evaluation.tta, 0, 0, tta_names(), "views of a picture: none, flip or multicrop"},
+      {"evaluation.tta", &spec.evaluation.tta, 0, 0, data::tta_names(), "views of a picture: none, flip or multicrop"},
   };
   fields.insert(fields.end(), rest.begin(), rest.end());
   return fields;

@@ -240,6 +240,9 @@ int64_t begun_epochs(const RunSpec& spec);
 /// Steps of a run whose epochs have so many: no fewer than its epochs say.
 int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch);
 
+/// Where the recipe says so, or, where it says nothing, in f16.
+bool scales_loss(const RunSpec& spec);
+
 /// Whether batches are mixed, so that targets are shares of classes.
 inline bool mixes(const AugmentSpec& augment) { return augment.mixup > 0 || augment.cutmix > 0; }
 

@@ -19,7 +19,7 @@ int64_t reflected(int64_t position, int64_t size) {
 }
 
 /// image and shown (C,H,W)
-void show_image(const float* image, const Shape& shape, const View& view, float* shown) {
+void show_image(const float* image, const Shape& shape, const data::View& view, float* shown) {
   const int64_t height = shape[1], width = shape[2];
   for (int64_t plane = 0; plane < shape[0]; ++plane)
     for (int64_t row = 0; row < height; ++row) {
@@ -32,21 +32,7 @@ void show_image(const float* image, const Shape& shape, const View& view, float*
 
 }  // namespace
 
-std::vector<std::string> tta_names() { return {"none", "flip", "multicrop"}; }
-
-std::vector<View> views_of(const std::string& tta) {
-  if (tta == "flip") return {{.weight = 0.5}, {.mirrored = true, .weight = 0.5}};
-  if (tta != "multicrop") return {View{}};
-  std::vector<View> views;
-  for (const bool mirrored : {false, true}) {
-    views.push_back({.mirrored = mirrored, .weight = 0.25});
-    for (const int64_t pixel : {1, -1})
-      views.push_back({.down = pixel, .right = pixel, .mirrored = mirrored, .weight = 0.125});
-  }
-  return views;
-}
-
-void average_views(models::Model& model, const std::vector<View>& views, int64_t samples) {
+void average_views(models::Model& model, const std::vector<data::View>& views, int64_t samples) {
   if (views.size() == 1) return;
   Graph& graph = model.graph;
   const auto rows = static_cast<int64_t>(views.size()) * samples;
@@ -70,7 +56,7 @@ void average_views(models::Model& model, const std::vector<View>& views, int64_t
   model.labels = ops::slice(graph, model.labels, {0}, {samples}, "labels.of_samples");
 }
 
-ViewedBatch::ViewedBatch(std::vector<View> views, const data::DatasetInfo& info, int64_t largest_batch)
+ViewedBatch::ViewedBatch(std::vector<data::View> views, const data::DatasetInfo& info, int64_t largest_batch)
     : views_(std::move(views)), image_(info.sample_shape) {
   check(image_.rank() == 3 && data::batch_dtype(info) == DType::f32, "views are of images");
   const int64_t images = static_cast<int64_t>(views_.size()) * largest_batch;
@@ -82,7 +68,7 @@ const data::Batch& ViewedBatch::show(const data::Batch& batch) {
   const int64_t pixels = image_.elements();
   check(static_cast<int64_t>(views_.size()) * batch.count <= shown_.targets.elements(), "room for all views");
   float* target = shown_.samples.data_as<float>();
-  for (const View& view : views_)
+  for (const data::View& view : views_)
     for (int64_t sample = 0; sample < batch.count; ++sample, target += pixels)
       show_image(batch.samples.data_as<float>() + sample * pixels, image_, view, target);
   std::memcpy(shown_.targets.data(), batch.targets.data(), static_cast<size_t>(batch.count) * sizeof(int32_t));
@@ -91,7 +77,7 @@ const data::Batch& ViewedBatch::show(const data::Batch& batch) {
 }
 
 int64_t ViewedBatch::bytes(const std::string& tta, const data::DatasetInfo& info, int64_t largest_batch) {
-  const auto views = static_cast<int64_t>(views_of(tta).size());
+  const auto views = static_cast<int64_t>(data::views_of(tta).size());
   if (views == 1) return 0;
   const int64_t images = views * largest_batch;
   return align_up(images * info.sample_shape.elements() * size_of(DType::f32)) + align_up(images * size_of(DType::i32));

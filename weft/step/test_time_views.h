@@ -5,40 +5,27 @@
 #include <string>
 #include <vector>
 
+#include "weft/data/augment/views.h"
 #include "weft/data/load/loader.h"
 #include "weft/models/model.h"
 
 namespace weft::train {
 
-/// An image moved by so many pixels, what comes in from beyond the border being reflected there, and then perhaps
-/// mirrored left to right.
-struct View {
-  int64_t down = 0, right = 0;
-  bool mirrored = false;
-  double weight = 1;  // in the mean
-};
-
-/// "none", "flip", "multicrop"
-std::vector<std::string> tta_names();
-/// "none": the image; "flip": with its mirror image; "multicrop" (Jordan 2024, section 3.5): the same, for one half,
-/// with those moved by a pixel up and to the left and down and to the right. Weights sum to 1.
-std::vector<View> views_of(const std::string& tta);
-
 /// Turns a model that was built for `samples` times as many images as there are views, view after view, into one with a
 /// row of logits and a label for each of the samples. Error(usage) where it has no such logits.
-void average_views(models::Model& model, const std::vector<View>& views, int64_t samples);
+void average_views(models::Model& model, const std::vector<data::View>& views, int64_t samples);
 
 /// The batches that such a model reads.
 class ViewedBatch {
  public:
-  ViewedBatch(std::vector<View> views, const data::DatasetInfo& info, int64_t largest_batch);
+  ViewedBatch(std::vector<data::View> views, const data::DatasetInfo& info, int64_t largest_batch);
   /// Of the first `count` samples of the batch; valid until the next call.
   const data::Batch& show(const data::Batch& batch);
   /// What one takes in memory; 0 where there is but one view, which needs none.
   static int64_t bytes(const std::string& tta, const data::DatasetInfo& info, int64_t largest_batch);
 
  private:
-  std::vector<View> views_;
+  std::vector<data::View> views_;
   Shape image_;
   data::Batch shown_;
 };

@@ -2,7 +2,7 @@
 // of its updates, right after it, while its numbers are still in a near cache.
 #pragma once
 
-#include "weft/passes/pipeline.h"
+#include "weft/passes/support/pass_context.h"
 
 namespace weft::passes {
 

@@ -6,24 +6,10 @@
 // pooling and an output - the loss - is computed in f32, and so is everything that depends on an update.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "weft/graph/graph.h"
+#include "weft/passes/support/precision_policy.h"
 
 namespace weft::passes {
-
-/// For the nodes whose own name or whose op's name the pattern (a glob) matches, instead of the op's rule: DType::f32
-/// keeps them in f32, another type lets them compute in it whatever their operands are.
-struct PrecisionOverride {
-  std::string pattern;
-  DType dtype = DType::f32;
-};
-
-struct PrecisionPolicy {
-  DType dtype = DType::f32;                  // T; f32: nothing is lowered
-  std::vector<PrecisionOverride> overrides;  // the last that matches counts
-};
 
 /// Error(usage) where an override lets an op compute in T that computes in f32 only.
 Graph lower_precision(const Graph& graph, const PrecisionPolicy& policy);

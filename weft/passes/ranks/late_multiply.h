@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "weft/graph/graph.h"
-#include "weft/passes/pipeline.h"
+#include "weft/passes/support/pass_context.h"
 
 namespace weft::passes {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "weft/graph/graph.h"
-#include "weft/passes/pipeline.h"
+#include "weft/passes/support/pass_context.h"
 
 namespace weft::passes {
 

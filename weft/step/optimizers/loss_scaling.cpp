@@ -24,11 +24,6 @@ ValueId scale_input(Graph& graph) { return state_input(graph, "scale", DType::f3
 
 }  // namespace
 
-bool scales_loss(const RunSpec& spec) {
-  const std::string& mode = spec.loss_scaling.mode;
-  return mode == "dynamic" || mode == "fixed" || (mode == "auto" && spec.precision == "f16");
-}
-
 ValueId scaled_loss(Graph& graph, const RunSpec& spec, ValueId loss) {
   return scales_loss(spec) ? ops::multiply(graph, loss, scale_input(graph), "scaled_loss") : loss;
 }

@@ -9,9 +9,6 @@
 
 namespace weft::train {
 
-/// Where the recipe says so, or, where it says nothing, in f16.
-bool scales_loss(const RunSpec& spec);
-
 /// What is to be differentiated in the place of the loss.
 ValueId scaled_loss(Graph& graph, const RunSpec& spec, ValueId loss);
 
