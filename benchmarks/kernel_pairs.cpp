@@ -72,14 +72,14 @@ void collect(const Graph& graph, const std::string& only, const CpuBackend& back
 }
 
 /// Steps as they run and, since fusion leaves few simple nodes, as they are before it.
-std::vector<Occurrence> nodes_of(const train::Library& library, const Workload& workload, const CpuBackend& backend) {
-  train::RunSpec spec;
+std::vector<Occurrence> nodes_of(const Library& library, const Workload& workload, const CpuBackend& backend) {
+  spec::RunSpec spec;
   spec.model.name = workload.model;
   spec.batch = workload.input.batch;
-  train::resolve(spec);
+  spec::resolve(spec);
   std::vector<Occurrence> found;
-  for (const Graph& step : {train::build_training_step(library, spec, workload.input).graph,
-                            train::build_prediction_step(library, spec, workload.input)})
+  for (const Graph& step : {step::build_training_step(library, spec, workload.input).graph,
+                            step::build_prediction_step(library, spec, workload.input)})
     for (const std::vector<std::string>& left_out :
          {std::vector<std::string>{}, std::vector<std::string>{"fuse_batch_norm", "fuse_elementwise"}})
       collect(passes::run_pipeline(step, {backend}, {.disabled = left_out, .stop_after = {}, .on_graph = {}}),
@@ -194,7 +194,7 @@ std::string describe(const NodeSignature& node) {
 }  // namespace
 
 void compare_kernels(int threads, bool each_shape) {
-  const train::Library library = train::standard_library();
+  const Library library = standard_library();
   const CpuBackend backend(threads);
   std::vector<char> sweep(96 << 20);
   std::map<std::pair<std::string, std::string>, Summary> summaries;  // by op and model

@@ -12,7 +12,7 @@ file(CONFIGURE OUTPUT ${recipe_source} @ONLY CONTENT [[
 // Made by cmake/WeftRecipes.cmake from recipes/*.toml.
 #include "weft/spec/built_in_recipes.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 const std::vector<BuiltInRecipe>& built_in_recipes() {
   static const std::vector<BuiltInRecipe> recipes{
@@ -20,6 +20,6 @@ const std::vector<BuiltInRecipe>& built_in_recipes() {
   return recipes;
 }
 
-}  // namespace weft::train
+}  // namespace weft::spec
 ]])
 target_sources(weft PRIVATE ${recipe_source})

@@ -38,19 +38,19 @@ class NoisyImages : public data::Dataset {
 };
 
 int main(int argc, char** argv) try {
-  train::Library library = train::standard_library();
+  Library library = standard_library();
   const auto open = [](const data::DataSpec& spec, data::Split split, const std::string& /*encoding*/) {
     const double noise = data::SpecOptions(spec, {"noise"}).fraction("noise", 0.3);
     return std::make_unique<NoisyImages>(data::open_dataset("fashion-mnist", split), noise);
   };
   library.add_data({.name = "noisy", .form = "noisy:[?noise=0.3]", .summary = "noise to remove", .open = open});
   if (argc > 1) return cli::run(argc, argv, library);
-  train::RunSpec spec;
+  spec::RunSpec spec;
   spec.model = {.name = "mlp", .options = {{"hidden", "128"}}};
   spec.data = "noisy:?noise=0.3";
   spec.epochs = 1;
   spec.optimizer.name = "adam";
-  const train::RunOutcome outcome = train::start_run(library, spec, /*directory=*/"", {.progress = stderr});
+  const run::RunOutcome outcome = run::start_run(library, spec, /*directory=*/"", {.progress = stderr});
   std::printf("%s: R2 %.3f\n", outcome.directory.c_str(), outcome.summary.test_r2.value_or(0));
   return outcome.summary.test_r2 > 0.7 ? 0 : 1;
 } catch (const Error& error) {

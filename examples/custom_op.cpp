@@ -37,20 +37,20 @@ models::Model build_waves(const OpRegistry& registry, const models::ModelInput& 
 }
 
 int main(int argc, char** argv) try {
-  train::Library library = train::standard_library();
+  Library library = standard_library();
   library.add_op(sine_op(), sine_kernel);
   library.add_model({.name = "waves", .summary = "a sum of sines", .build = build_waves});
   if (argc > 1) return cli::run(argc, argv, library);
-  train::check_op(library, "sine");  // the gradient against finite differences, over the op's examples
+  check_op(library, "sine");  // the gradient against finite differences, over the op's examples
   std::ofstream table("chirp.csv");
   for (double x = 0; x < 4; x += 0.001) table << x << ',' << std::sin(3 * x * x) << std::endl;
-  train::RunSpec spec;
+  spec::RunSpec spec;
   spec.model.name = "waves";
   spec.data = "csv:chirp.csv?task=regression";
   spec.epochs = 20;
   spec.optimizer.name = "adam";
   spec.optimizer.learning_rate = 0.01;
-  const train::RunOutcome outcome = train::start_run(library, spec, /*directory=*/"", {.progress = stderr});
+  const run::RunOutcome outcome = run::start_run(library, spec, /*directory=*/"", {.progress = stderr});
   std::printf("%s: R2 %.4f\n", outcome.directory.c_str(), outcome.summary.test_r2.value_or(0));
   return outcome.summary.test_r2 > 0.95 ? 0 : 1;
 } catch (const Error& error) {

@@ -24,7 +24,7 @@ models::Model build_small_net(const OpRegistry& registry, const models::ModelInp
 }
 
 int main(int argc, char** argv) try {
-  train::Library library = train::standard_library();
+  Library library = standard_library();
   library.add_model({.name = "small_net",
                      .summary = "two convolutions, from examples/",
                      .options = {"width=16: channels of the first convolution"},
@@ -32,13 +32,13 @@ int main(int argc, char** argv) try {
                      .build = build_small_net});
   if (argc > 1) return cli::run(argc, argv, library);
 
-  train::RunSpec spec;  // what a recipe says, see docs/run_directory.md
+  spec::RunSpec spec;  // what a recipe says, see docs/run_directory.md
   spec.model = {.name = "small_net", .options = {{"width", "8"}}};
   spec.data = "fashion-mnist";
   spec.epochs = 1;
   spec.optimizer.name = "adamw";
   spec.optimizer.learning_rate = 0.003;
-  const train::RunOutcome outcome = train::start_run(library, spec, /*directory=*/"", {.progress = stderr});
+  const run::RunOutcome outcome = run::start_run(library, spec, /*directory=*/"", {.progress = stderr});
   const double accuracy = outcome.summary.test_accuracy.value_or(0);
   std::printf("%s: test accuracy %.2f %%\n", outcome.directory.c_str(), 100 * accuracy);
   return accuracy > 0.85 ? 0 : 1;

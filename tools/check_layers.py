@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that includes only point down: `a <- b` lets b include a, and whatever a may include.
+"""Checks that includes only point down: `a <- b` lets b include a, and whatever a may include. Within a folder and its
+subfolders, which count by their whole path, no two may include each other, nor any go round in a circle.
 
 Usage: check_layers.py [ROOT]    ROOT is the folder that holds weft/ and docs/; the project's by default.
 
-Prints one line per violation and ends with status 1 where there is one. The same arrows stand in docs/layout.md, and
+Prints one line per violation, and the number of circles, and ends with status 1 where there is one. The same arrows stand in docs/layout.md, and
 the check fails where the two differ.
 """
 
@@ -15,21 +16,31 @@ ARROWS = """
 base <- tensor <- graph <- ops
 base <- plot
 graph <- autodiff
-graph, ops <- passes
-graph <- plan
-passes, plan, ops <- compile
+graph <- device
+device, ops <- passes
+device <- plan
+passes, plan <- compile
 tensor <- comm
-graph, plan, ops, comm <- runtime
+comm, plan <- runtime
+device, ops <- cpu
 tensor <- data
 ops <- models
-ops <- interchange
-autodiff, compile, runtime, data, models, interchange <- train
-train, plot <- cli
+tensor <- interchange
+autodiff, cpu, data, models, runtime <- library
+compile, cpu, data, models <- spec
+library, spec <- step
+compile, step <- program
+program <- train
+interchange, train <- run
+run <- infer
+plot, run <- report
+comm <- launch
+infer, launch, report <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.
 CONFINED = {
-    re.compile(r"dnnl"): "weft/runtime/onednn",
+    re.compile(r"dnnl"): "weft/cpu/onednn",
     re.compile(r"cairo"): "weft/plot",
     re.compile(r"mpi"): "weft/comm/mpi",
 }
@@ -83,6 +94,46 @@ def check_file(path, shown, allowed):
                 yield f"{shown}:{number}: <{target}> may be included under {home} only"
 
 
+def included_folders(path):
+    """The folders of weft/ that a file includes, by their whole path, each with the line that does first."""
+    found = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        match = INCLUDE.match(line)
+        if match and match.group(1) == '"' and match.group(2).startswith("weft/"):
+            found.setdefault(str(pathlib.PurePosixPath(match.group(2)).parent), number)
+    return found
+
+
+def find_circles(files, root):
+    """Folders, by their whole path, that include each other directly or over others; one line for each circle."""
+    edges = {}  # folder -> {included folder: "file:line"}
+    for path in files:
+        shown = path.relative_to(root)
+        folder = str(shown.parent)
+        edges.setdefault(folder, {})
+        for target, number in included_folders(path).items():
+            if target != folder:
+                edges[folder].setdefault(target, f"{shown}:{number}")
+
+    state, circles = {}, []
+
+    def walk(folder, trail):
+        state[folder] = "open"
+        for target in sorted(edges.get(folder, {})):
+            if state.get(target) == "open":
+                ring = trail[trail.index(target):] + [target]
+                steps = [f"{a} -> {b} ({edges[a][b]})" for a, b in zip(ring, ring[1:])]
+                circles.append("folders include each other in a circle: " + ", ".join(steps))
+            elif target not in state:
+                walk(target, trail + [target])
+        state[folder] = "done"
+
+    for folder in sorted(edges):
+        if folder not in state:
+            walk(folder, [folder])
+    return circles
+
+
 def check_documentation(page):
     """The arrows in the block of docs/layout.md that begins with ```arrows."""
     if not page.exists():
@@ -101,10 +152,11 @@ def main():
     for path in files:
         violations += check_file(path, path.relative_to(root), allowed)
     violations += check_documentation(root / "docs" / "layout.md")
-    for violation in violations:
-        print(violation)
-    print(f"{len(files)} files, {len(violations)} violations")
-    return 1 if violations or not files else 0
+    circles = find_circles(files, root)
+    for line in violations + circles:
+        print(line)
+    print(f"{len(files)} files, {len(violations)} violations, {len(circles)} circles")
+    return 1 if violations or circles or not files else 0
 
 
 if __name__ == "__main__":

@@ -22,22 +22,22 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST(LaunchHosts, AreReadAndPlaced) {
-  const std::vector<cli::HostSlots> hosts = cli::parse_hosts("a:2,b,c:3,b");
-  EXPECT_THAT(hosts, ElementsAre(cli::HostSlots{"a", 2}, cli::HostSlots{"b", 2}, cli::HostSlots{"c", 3}));
-  EXPECT_EQ(cli::count_slots(hosts), 7);
-  EXPECT_EQ(cli::print_hosts(cli::place_ranks(hosts, 3)), "a:2,b:1");
-  EXPECT_EQ(cli::print_hosts(cli::place_ranks(hosts, 9)), "a:3,b:3,c:3");
-  EXPECT_EQ(cli::host_of_rank(hosts, 1), "a");
-  EXPECT_EQ(cli::host_of_rank(hosts, 4), "c");
-  EXPECT_EQ(cli::host_of_rank(hosts, 7), "");
-  EXPECT_EQ(cli::print_hosts(cli::without_slot(cli::parse_hosts("a:2,b"), "b")), "a:2");
-  EXPECT_EQ(cli::print_hosts(cli::without_slot(cli::parse_hosts("a:2,b"), "a")), "a:1,b:1");
+  const std::vector<launch::HostSlots> hosts = launch::parse_hosts("a:2,b,c:3,b");
+  EXPECT_THAT(hosts, ElementsAre(launch::HostSlots{"a", 2}, launch::HostSlots{"b", 2}, launch::HostSlots{"c", 3}));
+  EXPECT_EQ(launch::count_slots(hosts), 7);
+  EXPECT_EQ(launch::print_hosts(launch::place_ranks(hosts, 3)), "a:2,b:1");
+  EXPECT_EQ(launch::print_hosts(launch::place_ranks(hosts, 9)), "a:3,b:3,c:3");
+  EXPECT_EQ(launch::host_of_rank(hosts, 1), "a");
+  EXPECT_EQ(launch::host_of_rank(hosts, 4), "c");
+  EXPECT_EQ(launch::host_of_rank(hosts, 7), "");
+  EXPECT_EQ(launch::print_hosts(launch::without_slot(launch::parse_hosts("a:2,b"), "b")), "a:2");
+  EXPECT_EQ(launch::print_hosts(launch::without_slot(launch::parse_hosts("a:2,b"), "a")), "a:1,b:1");
 }
 
 TEST(LaunchHosts, WhatIsNoneIsNamed) {
   for (const char* text : {"a:0", "a:2,:3", "a:b", "a:-1", "a b"}) {
     try {
-      cli::parse_hosts(text);
+      launch::parse_hosts(text);
       ADD_FAILURE() << text;
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("is no host with a number of ranks; write node1:2,node2:2"));
@@ -46,27 +46,27 @@ TEST(LaunchHosts, WhatIsNoneIsNamed) {
 }
 
 TEST(LaunchHosts, ThisHostIsKnown) {
-  EXPECT_TRUE(cli::has_ranks_here({}));
-  EXPECT_TRUE(cli::has_ranks_here(cli::parse_hosts("a.elsewhere:2,localhost:2")));
-  EXPECT_TRUE(cli::has_ranks_here({{host_name(), 1}}));
-  EXPECT_FALSE(cli::has_ranks_here(cli::parse_hosts("a.elsewhere:2,b.elsewhere:2")));
+  EXPECT_TRUE(launch::has_ranks_here({}));
+  EXPECT_TRUE(launch::has_ranks_here(launch::parse_hosts("a.elsewhere:2,localhost:2")));
+  EXPECT_TRUE(launch::has_ranks_here({{host_name(), 1}}));
+  EXPECT_FALSE(launch::has_ranks_here(launch::parse_hosts("a.elsewhere:2,b.elsewhere:2")));
 }
 
 TEST(LaunchHosts, SlurmCounts) {
-  EXPECT_THAT(cli::parse_slurm_counts("2(x3),1"), ElementsAre(2, 2, 2, 1));
-  EXPECT_THAT(cli::parse_slurm_counts("4"), ElementsAre(4));
-  EXPECT_THROW(cli::parse_slurm_counts("2(x"), Error);
-  EXPECT_THROW(cli::parse_slurm_counts("two"), Error);
+  EXPECT_THAT(launch::parse_slurm_counts("2(x3),1"), ElementsAre(2, 2, 2, 1));
+  EXPECT_THAT(launch::parse_slurm_counts("4"), ElementsAre(4));
+  EXPECT_THROW(launch::parse_slurm_counts("2(x"), Error);
+  EXPECT_THROW(launch::parse_slurm_counts("two"), Error);
 }
 
-std::string placed(const std::string& hosts, int most, const cli::RankNeeds& needs) {
-  const cli::PlacedRanks ranks = cli::usable_ranks(cli::parse_hosts(hosts), most, needs);
-  EXPECT_EQ(cli::count_slots(ranks.hosts), ranks.count);
-  return cli::print_hosts(ranks.hosts);
+std::string placed(const std::string& hosts, int most, const launch::RankNeeds& needs) {
+  const launch::PlacedRanks ranks = launch::usable_ranks(launch::parse_hosts(hosts), most, needs);
+  EXPECT_EQ(launch::count_slots(ranks.hosts), ranks.count);
+  return launch::print_hosts(ranks.hosts);
 }
 
 TEST(UsableRanks, VirtualRanksFindAsManyOnEachHost) {
-  const cli::RankNeeds eight{.divided = {64, 8}, .as_many_on_each = true};
+  const launch::RankNeeds eight{.divided = {64, 8}, .as_many_on_each = true};
   EXPECT_EQ(placed("a:4,b:4", 8, eight), "a:4,b:4");
   EXPECT_EQ(placed("a:3,b:4", 7, eight), "b:4");  // a host is left out
   EXPECT_EQ(placed("a:3,b:3", 6, eight), "a:2,b:2");
@@ -91,44 +91,44 @@ TEST(UsableRanks, WithoutVirtualRanksHostsAreFilled) {
 }
 
 TEST(UsableRanks, ThisHostTakesAnyNumber) {
-  EXPECT_EQ(cli::usable_ranks({}, 7, {.divided = {8}, .as_many_on_each = true}).count, 4);
-  EXPECT_EQ(cli::usable_ranks({}, 7, {.divided = {96}}).count, 6);
-  EXPECT_THAT(cli::usable_ranks({}, 7, {}).hosts, ElementsAre());
+  EXPECT_EQ(launch::usable_ranks({}, 7, {.divided = {8}, .as_many_on_each = true}).count, 4);
+  EXPECT_EQ(launch::usable_ranks({}, 7, {.divided = {96}}).count, 6);
+  EXPECT_THAT(launch::usable_ranks({}, 7, {}).hosts, ElementsAre());
 }
 
 TEST(UsableRanks, NoneWhereThereIsNoRoom) {
-  EXPECT_EQ(cli::usable_ranks({}, 0, {}).count, 0);
-  EXPECT_EQ(cli::usable_ranks({}, -1, {.divided = {8}, .as_many_on_each = true}).count, 0);
+  EXPECT_EQ(launch::usable_ranks({}, 0, {}).count, 0);
+  EXPECT_EQ(launch::usable_ranks({}, -1, {.divided = {8}, .as_many_on_each = true}).count, 0);
 }
 
 TEST(LaunchReports, WhoWasLostIsReadFromWhatRanksSay) {
   const std::string line =
       "weft: rank 0 on host 'a': [all_reduce] 'collective 3 (fc.weight)' at step 12 of epoch 3: rank 2 on host 'b' has "
       "given no sign of life for 5.1 s: it died, was stopped, or its network is cut; look there";
-  const auto lost = cli::silent_rank_in(line);
+  const auto lost = launch::silent_rank_in(line);
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->rank, 2);
   EXPECT_EQ(lost->host, "b");
-  EXPECT_FALSE(cli::silent_rank_in("weft: rank 0 on host 'a': cannot open 'x'"));
+  EXPECT_FALSE(launch::silent_rank_in("weft: rank 0 on host 'a': cannot open 'x'"));
 }
 
 TEST(LaunchReports, WhoWasLostIsReadFromWhatMpirunSays) {
-  const auto killed = cli::lost_rank_in(
+  const auto killed = launch::lost_rank_in(
       {"---", "mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed).", "---"});
   ASSERT_TRUE(killed);
   EXPECT_EQ(killed->rank, 2);
   EXPECT_EQ(killed->host, "vm");
   EXPECT_EQ(killed->reason, "was ended by signal 9 (Killed)");
   const auto cut =
-      cli::lost_rank_in({"ORTE has lost communication with a remote daemon.", "",
-                         "  HNP daemon   : [[57,0],0] on node a", "  Remote daemon: [[57,0],2] on node c", ""});
+      launch::lost_rank_in({"ORTE has lost communication with a remote daemon.", "",
+                            "  HNP daemon   : [[57,0],0] on node a", "  Remote daemon: [[57,0],2] on node c", ""});
   ASSERT_TRUE(cut);
   EXPECT_EQ(cut->rank, -1);
   EXPECT_EQ(cut->host, "c");
 }
 
 TEST(LaunchReports, AHostThatIsCutOffNamesItself) {
-  cli::LaunchReports reports([](std::string_view) {});
+  launch::LaunchReports reports([](std::string_view) {});
   reports.add(
       "weft: rank 0 on host 'a': [all_reduce] 'x': no other host has given a sign of life for 5.0 s: host 'a' is "
       "cut off from all others; see its network\n");
@@ -140,7 +140,7 @@ TEST(LaunchReports, AHostThatIsCutOffNamesItself) {
 TEST(LaunchReports, MpirunIsHeardWhereItSaysWhatNobodyElseDoes) {
   const std::string dashes(74, '-');
   std::string passed;
-  cli::LaunchReports reports([&](std::string_view line) { passed += std::string(line) + "\n"; });
+  launch::LaunchReports reports([&](std::string_view line) { passed += std::string(line) + "\n"; });
   reports.add("epoch 1/2: tra");
   reports.add("in loss 0.5\n" + dashes + "\nPrimary job  terminated normally, but 1 process returned\n" + dashes +
               "\n");
@@ -162,7 +162,7 @@ TEST(LaunchReports, MpirunIsHeardWhereItSaysWhatNobodyElseDoes) {
 TEST(LaunchReports, WhoWasLostIsFoundBehindAnUnfinishedLineAndBeforeAFloodOfThem) {
   const std::string dashes(74, '-');
   std::string passed;
-  cli::LaunchReports reports([&](std::string_view line) { passed += std::string(line) + "\n"; });
+  launch::LaunchReports reports([&](std::string_view line) { passed += std::string(line) + "\n"; });
   for (int i = 0; i < 1000; ++i) reports.add("[c][[48303,1],2] invalid connection state (2)\n");
   reports.add("[c][[48303,1],2][" + dashes +
               "\nmpirun noticed that process rank 3 with PID 31726 on node d exited on signal 9 (Killed).\n" + dashes +
@@ -179,7 +179,7 @@ TEST(LaunchReports, WhoWasLostIsFoundBehindAnUnfinishedLineAndBeforeAFloodOfThem
   EXPECT_EQ(lines[5], "the end");
 }
 
-cli::SlurmTraining training() {
+launch::SlurmTraining training() {
   return {.ranks = 4,
           .restarts = 2,
           .run = "runs/my run",
@@ -188,14 +188,14 @@ cli::SlurmTraining training() {
 }
 
 TEST(SlurmScript, SaysWhatItWasAskedFor) {
-  cli::SlurmOptions options;
+  launch::SlurmOptions options;
   options.nodes = 2;
   options.cpus_per_rank = 16;
   options.time = "12:00:00";
   options.partition = "cpu";
   options.lines = {"--account=me"};
   options.setup = {"module load openmpi"};
-  const std::string script = cli::slurm_script(training(), options, "/opt/weft");
+  const std::string script = launch::slurm_script(training(), options, "/opt/weft");
   for (const char* line :
        {"#SBATCH --ntasks=4\n", "#SBATCH --nodes=2\n", "#SBATCH --cpus-per-task=16\n", "#SBATCH --time=12:00:00\n",
         "#SBATCH --partition=cpu\n", "#SBATCH --account=me\n", "#SBATCH --requeue\n", "#SBATCH --no-kill\n",
@@ -210,9 +210,9 @@ TEST(SlurmScript, SaysWhatItWasAskedFor) {
 }
 
 TEST(SlurmScript, WithoutRestartsAndLimit) {
-  cli::SlurmTraining once = training();
+  launch::SlurmTraining once = training();
   once.restarts = 0;
-  const std::string script = cli::slurm_script(once, {}, "weft");
+  const std::string script = launch::slurm_script(once, {}, "weft");
   EXPECT_THAT(script, HasSubstr("#SBATCH --no-requeue\n"));
   EXPECT_THAT(script, Not(HasSubstr("--signal")));
   EXPECT_THAT(script, HasSubstr("weft launch -n 4 -- train demo"));

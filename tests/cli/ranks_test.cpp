@@ -56,12 +56,12 @@ class Ranks : public RunTest {
   /// The rank of that number among those that are looking for each other in `folder`: the parent of its watcher.
   static pid_t wait_for_starting_rank(const fs::path& folder, int rank) {
     for (int tries = 0; tries < 10'000; ++tries) {
-      for (const cli::RunningProcess& one : cli::running_processes()) {
+      for (const launch::RunningProcess& one : launch::running_processes()) {
         std::error_code code;
         const fs::path process = fs::path("/proc") / std::to_string(one.process);
         if (fs::read_symlink(process / "cwd", code) == fs::canonical(folder) && !code &&
             read_all(process / "cmdline").starts_with("weft: watches the ranks start") &&
-            cli::variable_of(one.process, "OMPI_COMM_WORLD_RANK") == std::to_string(rank))
+            launch::variable_of(one.process, "OMPI_COMM_WORLD_RANK") == std::to_string(rank))
           return one.parent;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -322,7 +322,7 @@ TEST_F(Ranks, OneThatKeepsTheOthersFromStartingIsNamed) {
   expect_named(within, 128 + SIGKILL, "rank 0", "its process " + std::to_string(stopped) + " is stopped");
   expect_named(ended, 75, "rank 1", "its process has ended", "10");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
-  for (const cli::RunningProcess& one : cli::running_processes()) {
+  for (const launch::RunningProcess& one : launch::running_processes()) {
     std::error_code code;
     const fs::path folder = fs::read_symlink(fs::path("/proc") / std::to_string(one.process) / "cwd", code);
     EXPECT_NE(folder.parent_path(), fs::canonical(directory_)) << one.process;

@@ -9,15 +9,15 @@
 namespace weft::testing {
 namespace {
 
-using cli::AbsentRank;
-using cli::JobRank;
+using launch::AbsentRank;
+using launch::JobRank;
 using ::testing::ElementsAre;
 
 const JobRank kFirst{.rank = 0, .process = 100}, kSecond{.rank = 1, .process = 101};
 const JobRank kStopped{.rank = 1, .process = 101, .is_stopped = true};
 
 TEST(StartJudge, WhoIsStoppedForLongIsBlamed) {
-  cli::StartJudge judge(2, 2, {.gone = 3, .missing = 9});
+  launch::StartJudge judge(2, 2, {.gone = 3, .missing = 9});
   EXPECT_FALSE(judge.judge({kFirst, kStopped}));
   EXPECT_FALSE(judge.judge({kFirst, kStopped}));
   EXPECT_FALSE(judge.judge({kFirst, kSecond}));  // it went on: counted anew
@@ -27,20 +27,20 @@ TEST(StartJudge, WhoIsStoppedForLongIsBlamed) {
 }
 
 TEST(StartJudge, WhoHasEndedIsBlamed) {
-  cli::StartJudge judge(0, 0, {.gone = 2, .missing = 9});
+  launch::StartJudge judge(0, 0, {.gone = 2, .missing = 9});
   EXPECT_FALSE(judge.judge({kFirst, kSecond}));
   EXPECT_FALSE(judge.judge({kFirst}));
   EXPECT_EQ(judge.judge({kFirst}), (AbsentRank{.rank = 1, .stopped = -1, .looks = 2}));
 }
 
 TEST(StartJudge, NobodyIsBlamedForBeingSlow) {
-  cli::StartJudge judge(2, 4, {.gone = 3, .missing = 3});
+  launch::StartJudge judge(2, 4, {.gone = 3, .missing = 3});
   for (int look = 0; look < 100; ++look) EXPECT_FALSE(judge.judge({kFirst, kSecond})) << look;
 }
 
 TEST(StartJudge, WhoseTurnNeverCameIsMissedOnceNobodyNewComes) {
   std::vector<JobRank> ranks;
-  cli::StartJudge all_here(8, 8, {.gone = 9, .missing = 3}), some_elsewhere(8, 16, {.gone = 9, .missing = 3});
+  launch::StartJudge all_here(8, 8, {.gone = 9, .missing = 3}), some_elsewhere(8, 16, {.gone = 9, .missing = 3});
   for (const int rank : {0, 1, 2, 4, 5, 6, 7}) {
     ranks.push_back({.rank = rank, .process = 100 + rank});
     for (int look = 0; look < 3; ++look) {
@@ -70,8 +70,8 @@ class Launcher {
   /// Of its children that has the variable.
   pid_t child_with(const std::string& name, const std::string& value) const {
     for (int tries = 0; tries < 500; ++tries) {
-      for (const cli::RunningProcess& one : cli::running_processes())
-        if (one.parent == process_ && cli::variable_of(one.process, name) == value) return one.process;
+      for (const launch::RunningProcess& one : launch::running_processes())
+        if (one.parent == process_ && launch::variable_of(one.process, name) == value) return one.process;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return -1;
@@ -92,12 +92,12 @@ TEST(JobRanks, AreSeenWithTheirStateAndThroughScripts) {
   kill(third, SIGSTOP);
   pid_t inner = -1;
   for (int tries = 0; tries < 500 && inner < 0; ++tries) {
-    for (const cli::RunningProcess& one : cli::running_processes())
-      if (one.parent == script && cli::program_of(one.process) == cli::program_of(first)) inner = one.process;
+    for (const launch::RunningProcess& one : launch::running_processes())
+      if (one.parent == script && launch::program_of(one.process) == launch::program_of(first)) inner = one.process;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   for (const pid_t member : {first, inner}) {
-    cli::JobRanks job(member);
+    launch::JobRanks job(member);
     EXPECT_THAT(job.look(), ElementsAre(JobRank{.rank = 0, .process = first}, JobRank{.rank = 1, .process = inner},
                                         JobRank{.rank = 2, .process = third, .is_stopped = true}));
   }

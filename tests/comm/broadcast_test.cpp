@@ -81,7 +81,7 @@ TEST(BroadcastCosts, AreLeastForAChainOfManyAndForATreeOfFewElements) {
   }
 }
 
-uint16_t pattern(int rank, size_t tensor, int64_t element, int step) {
+uint16_t broadcast_pattern(int rank, size_t tensor, int64_t element, int step) {
   return static_cast<uint16_t>((rank * 7919 + static_cast<int>(tensor) * 131 + element * 31 + step * 17) & 0x7f7f);
 }
 
@@ -96,12 +96,12 @@ void expect_broadcasts(const std::vector<std::string>& group, int root, DType dt
     for (int step = 0; step < 3; ++step) {
       for (size_t t = 0; t < elements.size(); ++t)
         for (int64_t i = 0; i < elements[t] * units; ++i)
-          static_cast<uint16_t*>(operands.tensors[t])[i] = pattern(ranks.rank(), t, i, step);
+          static_cast<uint16_t*>(operands.tensors[t])[i] = broadcast_pattern(ranks.rank(), t, i, step);
       collectives.start(id, operands.tensors);
       collectives.wait(id);
       for (size_t t = 0; t < elements.size(); ++t)
         for (int64_t i = 0; i < elements[t] * units; ++i)
-          ASSERT_EQ(static_cast<uint16_t*>(operands.tensors[t])[i], pattern(root, t, i, step))
+          ASSERT_EQ(static_cast<uint16_t*>(operands.tensors[t])[i], broadcast_pattern(root, t, i, step))
               << "on " << ranks.rank() << " of " << root << " tensor " << t << " element " << i << " step " << step;
     }
   });

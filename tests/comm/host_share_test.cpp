@@ -4,7 +4,7 @@
 
 #include "weft/comm/local/local_group.h"
 
-namespace weft::train {
+namespace weft::comm {
 namespace {
 
 using Cores = std::vector<int>;
@@ -54,4 +54,4 @@ TEST(HostShare, AllUseAsManyThreadsAsTheLeastHas) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::comm

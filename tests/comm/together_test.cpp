@@ -8,7 +8,7 @@
 #include "weft/program/same_run.h"
 #include "weft/program/shared_state.h"
 
-namespace weft::train {
+namespace weft::comm {
 namespace {
 
 using comm::Communicator;
@@ -88,9 +88,10 @@ TEST(DecidedByFirst, ItsErrorIsThatOfAll) {
 TEST(RequireSame, NamesTheFirstRankThatDiffersAndHow) {
   const auto compare = [](Communicator& ranks) {
     const bool other = ranks.rank() >= 2;
-    require_same(&ranks, {{"the version of weft", "0.1.0", "start the same program"},
-                          {"the number of samples", other ? "59999" : "60000", "give all hosts the same files", "here"},
-                          {"the plan", std::to_string(ranks.rank()), "take the same processors"}});
+    program::require_same(
+        &ranks, {{"the version of weft", "0.1.0", "start the same program"},
+                 {"the number of samples", other ? "59999" : "60000", "give all hosts the same files", "here"},
+                 {"the plan", std::to_string(ranks.rank()), "take the same processors"}});
   };
   EXPECT_EQ(thrown_by({"a", "a", "b", "b"}, compare),
             std::vector<std::string>(4,
@@ -100,7 +101,7 @@ TEST(RequireSame, NamesTheFirstRankThatDiffersAndHow) {
 
 TEST(RequireSame, DetailsAreNotCompared) {
   comm::run_ranks({"a", "b"}, [](Communicator& ranks) {
-    require_same(&ranks, {{"the plan", "cafe", "", std::to_string(ranks.rank())}});
+    program::require_same(&ranks, {{"the plan", "cafe", "", std::to_string(ranks.rank())}});
   });
 }
 
@@ -118,21 +119,21 @@ TEST(SharedState, OthersTakeOverTheFirstOnes) {
   comm::run_ranks({"a", "b", "c"}, [](Communicator& ranks) {
     State state = ranks.rank() == 0 ? state_of(4) : State();
     if (ranks.rank() == 2) state.set("leftover", Tensor(DType::f32, Shape{1}));
-    take_first_state(&ranks, state);
-    EXPECT_EQ(fingerprint_of(state), fingerprint_of(state_of(4)));
+    program::take_first_state(&ranks, state);
+    EXPECT_EQ(program::fingerprint_of(state), program::fingerprint_of(state_of(4)));
     EXPECT_EQ(state.names(), (std::vector<std::string>{"count", "weight"}));
   });
 }
 
 TEST(SharedState, FingerprintsTellNumbersAndShapesApart) {
-  EXPECT_EQ(fingerprint_of(state_of(1)), fingerprint_of(state_of(1)));
-  EXPECT_NE(fingerprint_of(state_of(1)), fingerprint_of(state_of(2)));
+  EXPECT_EQ(program::fingerprint_of(state_of(1)), program::fingerprint_of(state_of(1)));
+  EXPECT_NE(program::fingerprint_of(state_of(1)), program::fingerprint_of(state_of(2)));
   State reshaped;
   reshaped.set("weight", Tensor(DType::f32, Shape{3, 2}));
   State plain;
   plain.set("weight", Tensor(DType::f32, Shape{2, 3}));
-  EXPECT_NE(fingerprint_of(reshaped), fingerprint_of(plain));
+  EXPECT_NE(program::fingerprint_of(reshaped), program::fingerprint_of(plain));
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::comm

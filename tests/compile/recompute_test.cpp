@@ -19,14 +19,14 @@ namespace {
 
 class Recompute : public testing::Test {
  protected:
-  train::TrainingStep step(const std::string& model, const models::ModelInput& input,
-                           const models::ModelOptions& options = {}) {
-    train::RunSpec spec;
+  step::TrainingStep step(const std::string& model, const models::ModelInput& input,
+                          const models::ModelOptions& options = {}) {
+    spec::RunSpec spec;
     spec.model = {model, options};
     spec.batch = input.batch;
     spec.threads = backend_.threads();
-    train::resolve(spec);
-    return train::build_training_step(library_, spec, input);
+    spec::resolve(spec);
+    return step::build_training_step(library_, spec, input);
   }
 
   CompiledStep compiled(const Graph& graph, int64_t arena_limit, DType precision = DType::f32,
@@ -41,8 +41,8 @@ class Recompute : public testing::Test {
   }
 
   /// The state after some steps on the same random batches.
-  State trained(const train::TrainingStep& training, const CompiledStep& step) {
-    State state = train::initial_state(training, 7);
+  State trained(const step::TrainingStep& training, const CompiledStep& step) {
+    State state = step::initial_state(training, 7);
     Arena arena;
     if (step.plan.file_bytes > 0) arena.open_file(std::filesystem::temp_directory_path());
     if (step.plan.file_bytes > 0) arena.file()->reserve(step.plan.file_bytes);
@@ -61,7 +61,7 @@ class Recompute : public testing::Test {
     return state;
   }
 
-  static Tensor drawn(const train::TrainingStep& training, const GraphInput& input) {
+  static Tensor drawn(const step::TrainingStep& training, const GraphInput& input) {
     Tensor tensor(training.graph.type(input.value));
     RandomStream random(hash_name(input.name));
     for (int64_t index = 0; index < tensor.elements(); ++index)
@@ -77,7 +77,7 @@ class Recompute : public testing::Test {
                          [&](const Node& node) { return is_recomputed(node) && (op.empty() || node.op->name == op); });
   }
 
-  void expect_same_bits(const train::TrainingStep& training, const CompiledStep& a, const CompiledStep& b) {
+  void expect_same_bits(const step::TrainingStep& training, const CompiledStep& a, const CompiledStep& b) {
     const State one = trained(training, a), other = trained(training, b);
     ASSERT_EQ(one.names(), other.names());
     for (const std::string& name : one.names()) {
@@ -86,7 +86,7 @@ class Recompute : public testing::Test {
     }
   }
 
-  train::Library library_ = train::standard_library();
+  Library library_ = standard_library();
   CpuBackend backend_{2};
 };
 

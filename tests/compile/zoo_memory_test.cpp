@@ -13,18 +13,18 @@ constexpr double kAllowed = 1.05;  // arena over its lower bound
 class ZooMemory : public testing::TestWithParam<std::string> {
  protected:
   Plan plan(int64_t batch) {
-    train::RunSpec spec;
+    spec::RunSpec spec;
     spec.model.name = GetParam();
     spec.batch = batch;
     spec.threads = 2;
-    train::resolve(spec);
+    spec::resolve(spec);
     models::ModelInput input = models::find_model(library_.models, GetParam()).default_input;
     input.batch = batch;
     if (input.shape.empty()) input.shape = {3, 32, 32};
     const CpuBackend backend(2, library_.kernels);
-    return compile(train::build_training_step(library_, spec, input).graph, backend, {.passes = {}, .threads = 2}).plan;
+    return compile(step::build_training_step(library_, spec, input).graph, backend, {.passes = {}, .threads = 2}).plan;
   }
-  train::Library library_ = train::standard_library();
+  Library library_ = standard_library();
 };
 
 TEST_P(ZooMemory, ArenaIsNearItsLowerBoundForSmallBatches) {

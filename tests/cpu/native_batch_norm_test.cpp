@@ -7,14 +7,14 @@ namespace {
 
 using namespace native_test;
 
-const std::vector<std::string> kLayouts = {"", "acdb", "aBcd16b", "aBcd8b"};
+const std::vector<std::string> kNormLayouts = {"", "acdb", "aBcd16b", "aBcd8b"};
 // What matrix units want besides.
 const std::string kWideBlocks = "aBcd32b";
 // (N,C,H,W) with whole and partial channel blocks, few and many channels, odd sizes.
-const std::vector<Shape> kShapes = {{2, 16, 5, 7}, {3, 37, 3, 3}, {2, 5, 9, 11}, {4, 96, 8, 8}, {4, 16, 36, 36}};
+const std::vector<Shape> kNormShapes = {{2, 16, 5, 7}, {3, 37, 3, 3}, {2, 5, 9, 11}, {4, 96, 8, 8}, {4, 16, 36, 36}};
 
 /// In f32 and with the images in bf16.
-void expect_matches(const Case& c) {
+void expect_norm_matches(const Case& c) {
   expect_matches_reference(c);
   expect_matches_rounded_reference(in_bf16(c, [](const TensorType& type) { return type.shape.rank() > 1; }));
 }
@@ -34,8 +34,8 @@ std::vector<Case> forward_cases(const std::string& activation, bool residual) {
     if (activation == "relu6") c.high = -(c.low = -8);
     cases.push_back(c);
   };
-  for (const auto& shape : kShapes)
-    for (const auto& layout : kLayouts) add(shape, layout);
+  for (const auto& shape : kNormShapes)
+    for (const auto& layout : kNormLayouts) add(shape, layout);
   add({3, 37, 3, 3}, kWideBlocks);
   add({50, 33}, "");
   return cases;
@@ -44,7 +44,7 @@ std::vector<Case> forward_cases(const std::string& activation, bool residual) {
 TEST(NativeBatchNorm, ForwardMatchesReference) {
   for (const std::string activation : {"none", "relu", "relu6"})
     for (const bool residual : {false, true})
-      for (const Case& c : forward_cases(activation, residual)) expect_matches(c);
+      for (const Case& c : forward_cases(activation, residual)) expect_norm_matches(c);
 }
 
 TEST(NativeBatchNorm, InferenceMatchesReference) {
@@ -58,7 +58,7 @@ TEST(NativeBatchNorm, InferenceMatchesReference) {
         c.prepare = [](std::vector<Tensor>& inputs) {
           for (int64_t i = 0; i < inputs[4].elements(); ++i) make_variance(inputs[4].data_as<float>()[i]);
         };
-        expect_matches(c);
+        expect_norm_matches(c);
       }
 }
 
@@ -83,12 +83,12 @@ TEST(NativeBatchNorm, BackwardMatchesReference) {
       c.prepare = [](std::vector<Tensor>& inputs) {
         for (int64_t i = 0; i < inputs[5].elements(); ++i) make_variance(inputs[5].data_as<float>()[i]);
       };
-      expect_matches(c);
+      expect_norm_matches(c);
     }
 }
 
 TEST(NativeBatchNorm, VarianceSurvivesALargeMean) {
-  for (const auto& layout : kLayouts) {
+  for (const auto& layout : kNormLayouts) {
     Case c;
     c.op = "batch_norm";
     const TensorType image = f32({16, 32, 28, 28}, layout), channel = f32({32});

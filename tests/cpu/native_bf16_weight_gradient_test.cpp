@@ -9,15 +9,15 @@ namespace weft {
 namespace {
 
 using namespace native_test;
-using Pair = std::vector<int64_t>;
+using WeightGradientPair = std::vector<int64_t>;
 
-struct Convolution {
+struct WeightGradientCase {
   Shape image;
   int64_t outputs;
-  Pair kernel, stride = {1, 1}, padding = {0, 0}, dilation = {1, 1};
+  WeightGradientPair kernel, stride = {1, 1}, padding = {0, 0}, dilation = {1, 1};
 };
 
-Case gradient_of_weights(const Convolution& c, const std::string& weights_layout = "ABcd16b16a") {
+Case gradient_of_weights(const WeightGradientCase& c, const std::string& weights_layout = "ABcd16b16a") {
   const auto size = [&](size_t axis) {
     const int64_t reach = (c.kernel[axis] - 1) * c.dilation[axis];
     return (c.image[static_cast<int>(axis) + 2] + 2 * c.padding[axis] - reach - 1) / c.stride[axis] + 1;
@@ -43,12 +43,14 @@ class NativeBf16WeightGradient : public testing::Test {
 };
 
 TEST_F(NativeBf16WeightGradient, SumsWhatTheReferenceSums) {
-  for (const Convolution& c :
-       {Convolution{{3, 16, 8, 8}, 32, {3, 3}, {2, 2}, {1, 1}}, Convolution{{2, 32, 7, 9}, 48, {3, 3}, {2, 1}, {1, 1}},
-        Convolution{{2, 72, 6, 5}, 64, {1, 1}}, Convolution{{3, 64, 9, 7}, 80, {1, 1}, {2, 2}},
-        Convolution{{1, 8, 11, 12}, 16, {5, 3}, {1, 2}, {2, 0}},
-        Convolution{{2, 40, 10, 10}, 16, {3, 3}, {2, 2}, {2, 2}, {2, 2}},
-        Convolution{{1, 16, 3, 3}, 16, {3, 3}, {3, 3}, {3, 3}}, Convolution{{2, 64, 5, 5}, 64, {1, 1}, {1, 1}, {1, 1}}})
+  for (const WeightGradientCase& c :
+       {WeightGradientCase{{3, 16, 8, 8}, 32, {3, 3}, {2, 2}, {1, 1}},
+        WeightGradientCase{{2, 32, 7, 9}, 48, {3, 3}, {2, 1}, {1, 1}}, WeightGradientCase{{2, 72, 6, 5}, 64, {1, 1}},
+        WeightGradientCase{{3, 64, 9, 7}, 80, {1, 1}, {2, 2}},
+        WeightGradientCase{{1, 8, 11, 12}, 16, {5, 3}, {1, 2}, {2, 0}},
+        WeightGradientCase{{2, 40, 10, 10}, 16, {3, 3}, {2, 2}, {2, 2}, {2, 2}},
+        WeightGradientCase{{1, 16, 3, 3}, 16, {3, 3}, {3, 3}, {3, 3}},
+        WeightGradientCase{{2, 64, 5, 5}, 64, {1, 1}, {1, 1}, {1, 1}}})
     expect_matches_rounded_reference(gradient_of_weights(c));
 }
 
@@ -86,7 +88,8 @@ TEST_F(NativeBf16WeightGradient, SaysWhyItDeclines) {
   EXPECT_THAT(why_not(gradient_of_weights({{2, 16, 6, 6}, 20, {3, 3}, {2, 2}})),
               testing::HasSubstr("16 and 20 channels"));
   EXPECT_THAT(why_not(gradient_of_weights({{2, 16, 6, 6}, 16, {3, 3}, {2, 2}}, "")), testing::HasSubstr("layouts"));
-  for (const Convolution& c : {Convolution{{2, 64, 6, 6}, 64, {3, 3}}, Convolution{{2, 64, 6, 6}, 32, {1, 1}}})
+  for (const WeightGradientCase& c :
+       {WeightGradientCase{{2, 64, 6, 6}, 64, {3, 3}}, WeightGradientCase{{2, 64, 6, 6}, 32, {1, 1}}})
     EXPECT_THAT(why_not(gradient_of_weights(c)), testing::HasSubstr("oneDNN is as fast"));
 }
 

@@ -6,7 +6,7 @@ namespace weft {
 namespace {
 
 using namespace native_test;
-using Dims = std::vector<int64_t>;
+using CopyDims = std::vector<int64_t>;
 
 constexpr DType kOnePerSize[] = {DType::u8, DType::bf16, DType::f32, DType::i64};
 
@@ -24,15 +24,16 @@ void expect_same(const std::string& op, const std::vector<TensorType>& inputs, c
 
 TEST(NativeCopies, TransposesEveryElementSize) {
   for (const DType dtype : kOnePerSize)
-    for (const Dims& dims : {Dims{1, 1}, Dims{3, 5}, Dims{16, 16}, Dims{37, 131}, Dims{260, 140}})
+    for (const CopyDims& dims :
+         {CopyDims{1, 1}, CopyDims{3, 5}, CopyDims{16, 16}, CopyDims{37, 131}, CopyDims{260, 140}})
       expect_same("transpose", {{dtype, Shape(dims), {}}}, {dtype, {dims[1], dims[0]}, {}},
-                  {{"permutation", Dims{1, 0}}});
+                  {{"permutation", CopyDims{1, 0}}});
 }
 
 TEST(NativeCopies, TransposesAnyPermutation) {
-  const Dims dims{3, 19, 1, 4, 34};
-  for (const Dims& permutation : {Dims{0, 3, 2, 1, 4}, Dims{4, 0, 1, 3, 2}, Dims{1, 0, 2, 4, 3}, Dims{3, 4, 1, 0, 2},
-                                  Dims{0, 1, 2, 3, 4}, Dims{2, 1, 4, 3, 0}}) {
+  const CopyDims dims{3, 19, 1, 4, 34};
+  for (const CopyDims& permutation : {CopyDims{0, 3, 2, 1, 4}, CopyDims{4, 0, 1, 3, 2}, CopyDims{1, 0, 2, 4, 3},
+                                      CopyDims{3, 4, 1, 0, 2}, CopyDims{0, 1, 2, 3, 4}, CopyDims{2, 1, 4, 3, 0}}) {
     Shape out(dims);
     for (size_t axis = 0; axis < dims.size(); ++axis)
       out[static_cast<int>(axis)] = dims[static_cast<size_t>(permutation[axis])];
@@ -51,7 +52,7 @@ TEST(NativeCopies, CollapsesWhatIsWalkedInOneGo) {
 }
 
 TEST(NativeCopies, Broadcasts) {
-  const std::vector<std::pair<Dims, Dims>> shapes{
+  const std::vector<std::pair<CopyDims, CopyDims>> shapes{
       {{}, {3, 50000}}, {{17}, {5, 17}}, {{3, 1}, {3, 40}}, {{2, 1, 5}, {2, 7, 5}}, {{1, 6, 1, 1}, {2, 6, 3, 3}}};
   for (const DType dtype : kOnePerSize)
     for (const auto& [from, to] : shapes)
@@ -61,9 +62,9 @@ TEST(NativeCopies, Broadcasts) {
 TEST(NativeCopies, Slices) {
   for (const DType dtype : kOnePerSize) {
     expect_same("slice", {{dtype, {9, 40, 13}, {}}}, {dtype, {4, 40, 13}, {}},
-                {{"starts", Dims{3, 0, 0}}, {"ends", Dims{7, 40, 13}}});
+                {{"starts", CopyDims{3, 0, 0}}, {"ends", CopyDims{7, 40, 13}}});
     expect_same("slice", {{dtype, {9, 40, 13}, {}}}, {dtype, {9, 30, 1}, {}},
-                {{"starts", Dims{0, 5, 12}}, {"ends", Dims{9, 35, 13}}});
+                {{"starts", CopyDims{0, 5, 12}}, {"ends", CopyDims{9, 35, 13}}});
   }
 }
 
@@ -78,15 +79,15 @@ TEST(NativeCopies, Concatenates) {
 TEST(NativeCopies, Pads) {
   for (const DType dtype : kOnePerSize) {
     expect_same("pad", {{dtype, {2, 3, 28, 30}, {}}}, {dtype, {2, 3, 32, 33}, {}},
-                {{"low", Dims{0, 0, 2, 1}}, {"high", Dims{0, 0, 2, 2}}, {"value", 7.0}});
+                {{"low", CopyDims{0, 0, 2, 1}}, {"high", CopyDims{0, 0, 2, 2}}, {"value", 7.0}});
     expect_same("pad", {{dtype, {4, 5}, {}}}, {dtype, {9, 5}, {}},
-                {{"low", Dims{3, 0}}, {"high", Dims{2, 0}}, {"value", 0.0}});
+                {{"low", CopyDims{3, 0}}, {"high", CopyDims{2, 0}}, {"value", 0.0}});
   }
 }
 
 TEST(NativeCopies, FillsConstants) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
-    for (const Dims& dims : {Dims{}, Dims{3, 5}, Dims{300, 301}})
+    for (const CopyDims& dims : {CopyDims{}, CopyDims{3, 5}, CopyDims{300, 301}})
       expect_same("constant", {}, {dtype, Shape(dims), {}}, {{"value", 3.0}});
 }
 
@@ -115,7 +116,7 @@ TEST(NativeCopies, DeclinesBlockedLayouts) {
   c.op = "transpose";
   c.inputs = {f32({2, 16, 3, 3}, "aBcd16b")};
   c.outputs = {f32({16, 2, 3, 3})};
-  c.attributes = {{"permutation", Dims{1, 0, 2, 3}}};
+  c.attributes = {{"permutation", CopyDims{1, 0, 2, 3}}};
   const BareNode node(c);
   std::string why_not;
   EXPECT_EQ(make_native(node.signature, Isa::baseline, 1, why_not), nullptr);

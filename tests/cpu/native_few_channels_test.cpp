@@ -9,13 +9,13 @@ namespace {
 
 using namespace native_test;
 
-struct Convolution {
+struct FewChannelsCase {
   Shape image;
   int64_t outputs, kernel, stride, padding;
   std::string image_layout;
 };
 
-Case gradient_of_weights(const Convolution& c, const std::string& weights_layout, bool with_bias) {
+Case gradient_of_few_channels(const FewChannelsCase& c, const std::string& weights_layout, bool with_bias) {
   const auto size = [&](int64_t in) { return (in + 2 * c.padding - c.kernel) / c.stride + 1; };
   using Pair = std::vector<int64_t>;
   Case node;
@@ -41,13 +41,13 @@ class NativeFewChannels : public testing::Test {
 };
 
 TEST_F(NativeFewChannels, SumsWhatTheReferenceSums) {
-  for (const Convolution& c :
-       {Convolution{{5, 6, 14, 14}, 16, 5, 1, 0, "aBcd16b"}, Convolution{{3, 6, 9, 7}, 16, 5, 1, 2, "aBcd8b"},
-        Convolution{{2, 1, 12, 12}, 6, 5, 1, 2, ""}, Convolution{{4, 3, 11, 13}, 40, 3, 2, 1, ""},
-        Convolution{{2, 8, 6, 6}, 32, 3, 1, 1, "acdb"}, Convolution{{1, 2, 5, 5}, 17, 5, 1, 0, ""}})
+  for (const FewChannelsCase& c :
+       {FewChannelsCase{{5, 6, 14, 14}, 16, 5, 1, 0, "aBcd16b"}, FewChannelsCase{{3, 6, 9, 7}, 16, 5, 1, 2, "aBcd8b"},
+        FewChannelsCase{{2, 1, 12, 12}, 6, 5, 1, 2, ""}, FewChannelsCase{{4, 3, 11, 13}, 40, 3, 2, 1, ""},
+        FewChannelsCase{{2, 8, 6, 6}, 32, 3, 1, 1, "acdb"}, FewChannelsCase{{1, 2, 5, 5}, 17, 5, 1, 0, ""}})
     for (const std::string weights_layout : {"", "Acdb16a"})
       for (const bool with_bias : {false, true})
-        expect_matches_reference(gradient_of_weights(c, weights_layout, with_bias));
+        expect_matches_reference(gradient_of_few_channels(c, weights_layout, with_bias));
 }
 
 TEST_F(NativeFewChannels, DeclinesWhatOneDnnDoesBetter) {
@@ -57,11 +57,11 @@ TEST_F(NativeFewChannels, DeclinesWhatOneDnnDoesBetter) {
     EXPECT_EQ(make_native(node.signature, Isa::avx512, 2, reason), nullptr);
     return reason;
   };
-  EXPECT_THAT(why_not(gradient_of_weights({{2, 16, 6, 6}, 16, 3, 1, 1, ""}, "", false)),
+  EXPECT_THAT(why_not(gradient_of_few_channels({{2, 16, 6, 6}, 16, 3, 1, 1, ""}, "", false)),
               testing::HasSubstr("more than 8 channels"));
-  EXPECT_THAT(why_not(gradient_of_weights({{2, 3, 9, 9}, 16, 7, 1, 1, ""}, "", false)),
+  EXPECT_THAT(why_not(gradient_of_few_channels({{2, 3, 9, 9}, 16, 7, 1, 1, ""}, "", false)),
               testing::HasSubstr("a kernel of 7 x 7"));
-  Case dilated = gradient_of_weights({{2, 3, 9, 9}, 16, 3, 1, 1, ""}, "", false);
+  Case dilated = gradient_of_few_channels({{2, 3, 9, 9}, 16, 3, 1, 1, ""}, "", false);
   dilated.attributes.set("dilation", std::vector<int64_t>{2, 2});
   EXPECT_THAT(why_not(dilated), testing::HasSubstr("dilation"));
 }

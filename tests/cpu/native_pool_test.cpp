@@ -20,10 +20,10 @@ const std::vector<Window> kWindows = {
     {{1, 6, 7, 7}, 3, 1, 1},   {{2, 40, 5, 5}, 5, 1, 0},  // global
     {{2, 5, 11, 13}, 2, 4, 0},                            // rows between the windows
 };
-const std::vector<std::string> kLayouts = {"", "acdb", "aBcd16b", "aBcd8b", "aBcd32b"};
+const std::vector<std::string> kPoolLayouts = {"", "acdb", "aBcd16b", "aBcd8b", "aBcd32b"};
 
 /// In f32 and in bf16.
-void expect_matches(const Case& c) {
+void expect_pool_matches(const Case& c) {
   expect_matches_reference(c);
   expect_matches_rounded_reference(in_bf16(c));
 }
@@ -42,19 +42,19 @@ Attributes attributes(const Window& w) {
 
 TEST(NativePool, MaximumMatchesReference) {
   for (const auto& window : kWindows)
-    for (const auto& layout : kLayouts) {
+    for (const auto& layout : kPoolLayouts) {
       Case c;
       c.op = "max_pool2d";
       c.inputs = {f32(window.in, layout)};
       c.outputs = {f32(pooled(window), layout)};
       c.attributes = attributes(window);
-      expect_matches(c);
+      expect_pool_matches(c);
     }
 }
 
 TEST(NativePool, NaNIsTheMaximumOfItsWindow) {
   for (const auto& window : kWindows)
-    for (const auto& layout : kLayouts) {
+    for (const auto& layout : kPoolLayouts) {
       Case c;
       c.op = "max_pool2d";
       c.inputs = {f32(window.in, layout)};
@@ -64,14 +64,14 @@ TEST(NativePool, NaNIsTheMaximumOfItsWindow) {
         for (int64_t i = 0; i < inputs[0].elements(); i += 29)
           inputs[0].data_as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
       };
-      expect_matches(c);
+      expect_pool_matches(c);
     }
 }
 
 /// max_pool2d_backward of an input that `prepare` has changed, in every layout.
 void expect_same_gradients(const std::function<void(Tensor&)>& prepare) {
   for (const auto& window : kWindows)
-    for (const auto& layout : kLayouts) {
+    for (const auto& layout : kPoolLayouts) {
       Case c;
       c.op = "max_pool2d_backward";
       c.inputs = {f32(pooled(window), layout), f32(window.in, layout), f32(pooled(window), layout)};
@@ -86,7 +86,7 @@ void expect_same_gradients(const std::function<void(Tensor&)>& prepare) {
         forward.attributes = attributes(window);
         inputs[2] = run_reference(forward, {inputs[1]})[0];
       };
-      expect_matches(c);
+      expect_pool_matches(c);
     }
 }
 
@@ -105,7 +105,7 @@ TEST(NativePool, MaximumSendsItsGradientToTheFirstNaN) {
 
 TEST(NativePool, AverageMatchesReference) {
   for (const auto& window : kWindows)
-    for (const auto& layout : kLayouts)
+    for (const auto& layout : kPoolLayouts)
       for (const bool count_padding : {false, true}) {
         Case c;
         c.op = "avg_pool2d";
@@ -113,11 +113,11 @@ TEST(NativePool, AverageMatchesReference) {
         c.outputs = {f32(pooled(window), layout)};
         c.attributes = attributes(window);
         c.attributes.set("count_padding", count_padding);
-        expect_matches(c);
+        expect_pool_matches(c);
         c.op = "avg_pool2d_backward";
         std::swap(c.inputs, c.outputs);
         c.attributes.set("input_size", std::vector<int64_t>{window.in[2], window.in[3]});
-        expect_matches(c);
+        expect_pool_matches(c);
       }
 }
 

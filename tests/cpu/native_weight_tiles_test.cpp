@@ -16,14 +16,14 @@ std::unique_ptr<Kernel> make_tiles(const NodeSignature& node, int threads, std::
   return table.candidates(node.op->name).front().make(node, {threads}, why_not);
 }
 
-struct Pair {
+struct TilePair {
   std::string op;
   DType from_dtype;
   std::string from;
   DType to_dtype;
   std::string to;
 };
-const std::vector<Pair> kPairs = {
+const std::vector<TilePair> kPairs = {
     {"cast", DType::f32, "ABcd16b16a", DType::bf16, "ABcd8b16a2b"},
     {"cast", DType::f32, "BAcd16a16b", DType::bf16, "ABcd8a16b2a"},
     {"reorder", DType::bf16, "ABcd8b16a2b", DType::bf16, "ABcd8a16b2a"},
@@ -31,7 +31,9 @@ const std::vector<Pair> kPairs = {
     {"reorder", DType::bf16, "BAcd8a16b2a", DType::bf16, "ABcd8b16a2b"},
 };
 
-Attributes attributes_of(const Pair& pair) { return pair.op == "cast" ? Attributes{{"dtype", "bf16"}} : Attributes{}; }
+Attributes attributes_of(const TilePair& pair) {
+  return pair.op == "cast" ? Attributes{{"dtype", "bf16"}} : Attributes{};
+}
 
 class NativeWeightTiles : public testing::Test {
   void SetUp() override {
@@ -40,7 +42,7 @@ class NativeWeightTiles : public testing::Test {
 };
 
 TEST_F(NativeWeightTiles, EveryNumberArrivesAtItsPlaceRoundedAsByTheReference) {
-  for (const Pair& pair : kPairs)
+  for (const TilePair& pair : kPairs)
     for (const Shape& shape : {Shape{32, 64, 3, 3}, Shape{256, 512, 1, 1}, Shape{20, 40, 2, 3}})
       for (const int threads : {1, 3}) {
         SCOPED_TRACE(fmt::format("{} {} {} to {}, {} threads", pair.op, to_string(shape), pair.from, pair.to, threads));

@@ -11,12 +11,12 @@ namespace weft {
 namespace {
 
 using namespace native_test;
-using Pair = std::vector<int64_t>;
+using WinogradPair = std::vector<int64_t>;
 
 struct Convolution {
   Shape image;
   int64_t outputs;
-  Pair padding;
+  WinogradPair padding;
 };
 const Convolution kConvolutions[] = {
     {{2, 32, 8, 8}, 32, {1, 1}},    {{3, 64, 15, 15}, 80, {1, 1}}, {{5, 24, 7, 7}, 40, {1, 1}},
@@ -35,9 +35,9 @@ Case node_of(const std::string& op, const Convolution& c) {
   Case node;
   node.isas = {Isa::avx512};
   node.op = op;
-  node.attributes = {{"stride", Pair{1, 1}},
+  node.attributes = {{"stride", WinogradPair{1, 1}},
                      {"padding", c.padding},
-                     {"dilation", Pair{1, 1}},
+                     {"dilation", WinogradPair{1, 1}},
                      {"groups", int64_t{1}},
                      {"winograd", int64_t{1} << 30}};
   return node;
@@ -55,7 +55,7 @@ Case gradient_of_data(const Convolution& c, const std::string& weights_layout) {
   Case node = node_of("conv2d_backward_data", c);
   node.inputs = {bf16(output_of(c)), bf16({c.outputs, c.image[1], 3, 3}, weights_layout)};
   node.outputs = {bf16(c.image)};
-  node.attributes.set("input_size", Pair{c.image[2], c.image[3]});
+  node.attributes.set("input_size", WinogradPair{c.image[2], c.image[3]});
   return node;
 }
 
@@ -64,7 +64,7 @@ Case gradient_of_weights(const Convolution& c, const std::string& weights_layout
   node.inputs = {bf16(c.image), bf16(output_of(c))};
   node.outputs = {f32({c.outputs, c.image[1], 3, 3}, weights_layout)};
   if (with_bias) node.outputs.push_back(f32({c.outputs}));
-  node.attributes.set("kernel", Pair{3, 3});
+  node.attributes.set("kernel", WinogradPair{3, 3});
   node.attributes.set("bias_gradient", with_bias);
   node.attributes.set("result_dtype", std::string("f32"));
   return node;
@@ -175,7 +175,7 @@ TEST_F(NativeWinograd, DeclinesWhatIsNotAskedForOrSlower) {
   node.attributes.set("winograd", int64_t{0});
   EXPECT_THAT(why_not(node), testing::HasSubstr("not asked for"));
   node = forward(good, "", false);
-  node.attributes.set("stride", Pair{2, 2});
+  node.attributes.set("stride", WinogradPair{2, 2});
   EXPECT_THAT(why_not(node), testing::HasSubstr("without stride"));
   node = forward(good, "", false);
   node.inputs[0].layout = {};

@@ -12,8 +12,8 @@ namespace {
 Tensor image() { return floats({1, 1, 4, 4}, {1, 1, 0, 2, 1, 0, 2, 2, -1, -1, -1, -1, 3, -1, 3, 3}); }
 Tensor output_gradient() { return floats({1, 1, 2, 2}, {1, 2, 4, 8}); }
 
-using List = std::vector<int64_t>;
-Attributes window() { return {{"kernel", List{3, 3}}, {"stride", List{2, 2}}, {"padding", List{1, 1}}}; }
+using PoolList = std::vector<int64_t>;
+Attributes window() { return {{"kernel", PoolList{3, 3}}, {"stride", PoolList{2, 2}}, {"padding", PoolList{1, 1}}}; }
 
 TEST(ReferencePool, MaximumAndItsGradientToTheFirstOfEqualOnes) {
   const auto outputs = call("max_pool2d", {image()}, window());
@@ -25,7 +25,7 @@ TEST(ReferencePool, MaximumAndItsGradientToTheFirstOfEqualOnes) {
 TEST(ReferencePool, TheGradientOfAWindowGoesToItsNaN) {
   // x = leaf(torch.tensor([[[[1., math.nan], [3., 2.]]]])); y = F.max_pool2d(x, 2); (4 * y).backward(); print(x.grad)
   const Tensor x = floats({1, 1, 2, 2}, {1, NAN, 3, 2});
-  const Attributes whole{{"kernel", List{2, 2}}, {"stride", List{2, 2}}};
+  const Attributes whole{{"kernel", PoolList{2, 2}}, {"stride", PoolList{2, 2}}};
   const Tensor y = call("max_pool2d", {x}, whole)[0];
   EXPECT_TRUE(std::isnan(*y.data_as<float>()));
   expect_values(call("max_pool2d_backward", {floats({1, 1, 1, 1}, {4}), x, y}, whole)[0], {0, 4, 0, 0});
@@ -35,7 +35,7 @@ void check_average(bool count_padding, const std::vector<double>& output, const 
   Attributes attributes = window();
   attributes.set("count_padding", count_padding);
   expect_values(call("avg_pool2d", {image()}, attributes)[0], output);
-  attributes.set("input_size", List{4, 4});
+  attributes.set("input_size", PoolList{4, 4});
   expect_values(call("avg_pool2d_backward", {output_gradient()}, attributes)[0], gradient);
 }
 

@@ -5,17 +5,17 @@
 namespace weft::reference_tests {
 namespace {
 
-using List = std::vector<int64_t>;
+using ShapeList = std::vector<int64_t>;
 
 TEST(ReferenceShape, TransposesIntegers) {
-  const auto outputs = call("transpose", {integers({2, 3}, {1, 2, 3, 4, 5, 6})}, {{"permutation", List{1, 0}}});
+  const auto outputs = call("transpose", {integers({2, 3}, {1, 2, 3, 4, 5, 6})}, {{"permutation", ShapeList{1, 0}}});
   EXPECT_EQ(values_of<int32_t>(outputs[0]), (std::vector<int32_t>{1, 4, 2, 5, 3, 6}));
 }
 
 TEST(ReferenceShape, SlicesBytes) {
   Tensor bytes(DType::u8, {3, 3});
   for (int i = 0; i < 9; ++i) bytes.data_as<uint8_t>()[i] = static_cast<uint8_t>(i);
-  const auto outputs = call("slice", {bytes}, {{"starts", List{1, 0}}, {"ends", List{3, 2}}});
+  const auto outputs = call("slice", {bytes}, {{"starts", ShapeList{1, 0}}, {"ends", ShapeList{3, 2}}});
   EXPECT_EQ(values_of<uint8_t>(outputs[0]), (std::vector<uint8_t>{3, 4, 6, 7}));
 }
 
@@ -26,12 +26,12 @@ TEST(ReferenceShape, ConcatenatesAlongTheInnerAxis) {
 
 TEST(ReferenceShape, PadsWithAValue) {
   const auto outputs =
-      call("pad", {floats({1, 2}, {1, 2})}, {{"low", List{1, 0}}, {"high", List{0, 1}}, {"value", 9.0}});
+      call("pad", {floats({1, 2}, {1, 2})}, {{"low", ShapeList{1, 0}}, {"high", ShapeList{0, 1}}, {"value", 9.0}});
   expect_values(outputs[0], {9, 9, 9, 1, 2, 9});
 }
 
 TEST(ReferenceShape, BroadcastsALongScalar) {
-  const auto outputs = call("broadcast_to", {long_scalar(int64_t{1} << 60)}, {{"shape", List{2}}});
+  const auto outputs = call("broadcast_to", {long_scalar(int64_t{1} << 60)}, {{"shape", ShapeList{2}}});
   EXPECT_EQ(values_of<int64_t>(outputs[0]), (std::vector<int64_t>{int64_t{1} << 60, int64_t{1} << 60}));
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kSize = 8;
 
 /// Image i holds i everywhere.
-Tensor images(int64_t count) {
+Tensor mixed_images(int64_t count) {
   Tensor tensor(DType::f32, Shape{count, 1, kSize, kSize});
   for (int64_t at = 0; at < tensor.elements(); ++at)
     tensor.data_as<float>()[at] = static_cast<float>(at / (kSize * kSize));
@@ -27,7 +27,7 @@ void mix(Tensor& batch, std::span<const int32_t> labels, const MixOptions& optio
 }
 
 TEST(MixBatch, MixupAddsShares) {
-  Tensor batch = images(4), targets(DType::f32, Shape{4, 3});
+  Tensor batch = mixed_images(4), targets(DType::f32, Shape{4, 3});
   mix(batch, kLabels, {.mixup = 1, .cutmix = 0}, 7, 0, 0, targets);
   const float* t = targets.data_as<float>();
   const float kept = t[0];
@@ -41,7 +41,7 @@ TEST(MixBatch, MixupAddsShares) {
 
 TEST(MixBatch, CutmixTakesABoxAndCountsItsPixels) {
   for (int64_t step = 0; step < 50; ++step) {
-    Tensor batch = images(4), targets(DType::f32, Shape{4, 3});
+    Tensor batch = mixed_images(4), targets(DType::f32, Shape{4, 3});
     mix(batch, kLabels, {.mixup = 0, .cutmix = 1}, 7, 0, step, targets);
     int own = 0;
     for (int64_t at = 0; at < kSize * kSize; ++at) {
@@ -58,7 +58,7 @@ TEST(MixBatch, SharesFollowTheBetaDistribution) {
   constexpr int kDraws = 4000;
   Tensor targets(DType::f32, Shape{4, 3});
   for (int64_t step = 0; step < kDraws; ++step) {
-    Tensor batch = images(4);
+    Tensor batch = mixed_images(4);
     mix(batch, kLabels, {.mixup = 0.4, .cutmix = 0}, 7, 0, step, targets);
     const double kept = static_cast<double>(targets.data_as<float>()[0]);
     mean += kept / kDraws;
@@ -70,7 +70,7 @@ TEST(MixBatch, SharesFollowTheBetaDistribution) {
 
 TEST(MixBatch, IsAPureFunctionOfSeedEpochAndStep) {
   const auto kept = [](uint64_t seed, int64_t epoch, int64_t step) {
-    Tensor batch = images(4), targets(DType::f32, Shape{4, 3});
+    Tensor batch = mixed_images(4), targets(DType::f32, Shape{4, 3});
     mix(batch, kLabels, {.mixup = 1, .cutmix = 1}, seed, epoch, step, targets);
     return targets.data_as<float>()[0];
   };
@@ -83,7 +83,7 @@ TEST(MixBatch, IsAPureFunctionOfSeedEpochAndStep) {
 TEST(MixBatch, APieceWithTheImageBeforeItBecomesWhatTheBatchBecomes) {
   for (int64_t step = 0; step < 6; ++step) {
     const MixOptions options{.mixup = 1, .cutmix = 1};
-    Tensor batch = images(4), targets(DType::f32, Shape{4, 3}), as_it_was = images(4);
+    Tensor batch = mixed_images(4), targets(DType::f32, Shape{4, 3}), as_it_was = mixed_images(4);
     mix(batch, kLabels, options, 7, 0, step, targets);
     constexpr size_t kPixels = kSize * kSize;
     std::vector<float> piece(as_it_was.data_as<float>() + 2 * kPixels, as_it_was.data_as<float>() + 4 * kPixels);

@@ -9,7 +9,7 @@
 namespace weft::data {
 namespace {
 
-using Tokens = std::vector<int32_t>;
+using PairTokens = std::vector<int32_t>;
 
 class PairsTest : public FilesTest {
  protected:
@@ -22,13 +22,13 @@ class PairsTest : public FilesTest {
                          const std::string& options = "split=0", ErrorKind kind = ErrorKind::data) {
     expect_error([&] { open(text, options); }, kind, parts);
   }
-  static Tokens sample(const Dataset& dataset, int64_t index) {
-    Tokens tokens(static_cast<size_t>(dataset.info().sample_shape[0]));
+  static PairTokens sample(const Dataset& dataset, int64_t index) {
+    PairTokens tokens(static_cast<size_t>(dataset.info().sample_shape[0]));
     dataset.get({.index = index}, {reinterpret_cast<uint8_t*>(tokens.data()), 4 * tokens.size()});
     return tokens;
   }
-  static Tokens target(const Dataset& dataset, int64_t index) {
-    Tokens tokens(static_cast<size_t>(dataset.info().target_shape[0]));
+  static PairTokens target(const Dataset& dataset, int64_t index) {
+    PairTokens tokens(static_cast<size_t>(dataset.info().target_shape[0]));
     dataset.get_target({.index = index}, {reinterpret_cast<uint8_t*>(tokens.data()), 4 * tokens.size()});
     return tokens;
   }
@@ -45,10 +45,10 @@ TEST_F(PairsTest, SourcePaddingStartTargetAndTheSameOneAhead) {
   // 0 padding, 1 start, 2 end, 3 A, 4 B, 5 a, 6 b
   EXPECT_EQ(dataset->info().class_names,
             (std::vector<std::string>{"<padding>", "<start>", "<end>", "A", "B", "a", "b"}));
-  EXPECT_EQ(sample(*dataset, 0), (Tokens{5, 6, 1, 4, 0}));
-  EXPECT_EQ(target(*dataset, 0), (Tokens{4, 2, -100}));
-  EXPECT_EQ(sample(*dataset, 1), (Tokens{6, 0, 1, 3, 4}));
-  EXPECT_EQ(target(*dataset, 1), (Tokens{3, 4, 2}));
+  EXPECT_EQ(sample(*dataset, 0), (PairTokens{5, 6, 1, 4, 0}));
+  EXPECT_EQ(target(*dataset, 0), (PairTokens{4, 2, -100}));
+  EXPECT_EQ(sample(*dataset, 1), (PairTokens{6, 0, 1, 3, 4}));
+  EXPECT_EQ(target(*dataset, 1), (PairTokens{3, 4, 2}));
   EXPECT_EQ(dataset->info().task, Task::translation);
   EXPECT_EQ(dataset->info().source_length, 2);
   EXPECT_EQ(dataset->info().classes, 7);
@@ -93,14 +93,14 @@ TEST_F(PairsTest, FactsAreOfLengthsAndVocabulary) {
 TEST_F(PairsTest, SplitsBySeed) {
   const auto ones = [&](const std::string& options, Split split) {
     const auto dataset = open(many(100), options, split);
-    std::set<Tokens> samples;
+    std::set<PairTokens> samples;
     for (int64_t index = 0; index < dataset->size(); ++index) samples.insert(sample(*dataset, index));
     return samples;
   };
   const auto train = ones("split=0.2", Split::train), test = ones("split=0.2", Split::test);
   EXPECT_EQ(train.size(), 80u);
   EXPECT_EQ(test.size(), 20u);
-  for (const Tokens& tokens : test) EXPECT_FALSE(train.contains(tokens));
+  for (const PairTokens& tokens : test) EXPECT_FALSE(train.contains(tokens));
   EXPECT_EQ(ones("split=0.2", Split::test), test);
   EXPECT_NE(ones("split=0.2&seed=1", Split::test), test);
   EXPECT_EQ(ones("split=0.2", Split::all).size(), 100u);
@@ -123,7 +123,7 @@ TEST_F(PairsTest, TheTestFileCountsForLengthsAndVocabulary) {
 TEST_F(PairsTest, OtherPairsHaveTheTrainedTokensAndLengths) {
   const std::string encoding = open("abc\tAB\n")->info().encoding;
   const auto other = open("c\tA\nabca\tA\n", "", Split::all, encoding);
-  EXPECT_EQ(sample(*other, 0), (Tokens{7, 0, 0, 1, 3, 0}));
+  EXPECT_EQ(sample(*other, 0), (PairTokens{7, 0, 0, 1, 3, 0}));
   EXPECT_NE(other->info().note.find("1 line longer than 3 to 2 characters (line 2)"), std::string::npos);
 }
 

@@ -132,12 +132,12 @@ inline void image(Input input) {
 inline void safetensors(Input input) { read_safetensors(MemoryFile(input).path()); }
 
 inline void recipe(Input input) {
-  train::RunSpec spec, again;
-  train::apply_recipe(spec, as_text(input), "input");
-  train::resolve(spec);
-  const std::string printed = train::print_recipe(spec);
-  train::apply_recipe(again, printed, "printed");
-  require(train::print_recipe(again) == printed);
+  spec::RunSpec spec, again;
+  spec::apply_recipe(spec, as_text(input), "input");
+  spec::resolve(spec);
+  const std::string printed = spec::print_recipe(spec);
+  spec::apply_recipe(again, printed, "printed");
+  require(spec::print_recipe(again) == printed);
 }
 
 inline void graph(Input input) {
@@ -153,14 +153,14 @@ inline void graph(Input input) {
 }
 
 inline void manifest(Input input) {
-  const std::string printed = train::print_manifest(train::parse_manifest(as_text(input), "input"));
-  require(train::print_manifest(train::parse_manifest(printed, "printed")) == printed);
+  const std::string printed = run::print_manifest(run::parse_manifest(as_text(input), "input"));
+  require(run::print_manifest(run::parse_manifest(printed, "printed")) == printed);
 }
 
 inline void run_files(Input input) {
-  train::parse_summary(as_text(input));
-  const std::string printed = train::print_data_description(train::parse_data_description(as_text(input), "input"));
-  require(train::print_data_description(train::parse_data_description(printed, "printed")) == printed);
+  run::parse_summary(as_text(input));
+  const std::string printed = spec::print_data_description(spec::parse_data_description(as_text(input), "input"));
+  require(spec::print_data_description(spec::parse_data_description(printed, "printed")) == printed);
 }
 
 inline void packed_manifest(Input input) {

@@ -32,8 +32,8 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_arrows_that_point_down_pass(self):
         self.write("weft/train/fit.cpp", '#include "weft/data/loader.h"\n#include "weft/base/error.h"\n#include <vector>\n')
-        self.write("weft/runtime/onednn/conv.cpp", "#include <oneapi/dnnl/dnnl.hpp>\n")
-        self.assertEqual(self.check(), (0, "2 files, 0 violations\n"))
+        self.write("weft/cpu/onednn/conv.cpp", "#include <oneapi/dnnl/dnnl.hpp>\n")
+        self.assertEqual(self.check(), (0, "2 files, 0 violations, 0 circles\n"))
 
     def test_an_arrow_that_points_up_is_found_with_its_line(self):
         self.write("weft/tensor/a.h", '// tensor\n#include "weft/graph/graph.h"\n')
@@ -52,7 +52,7 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_onednn_stays_in_its_folder(self):
         self.write("weft/runtime/executor.cpp", "#include <dnnl.hpp>\n")
-        self.assertIn("<dnnl.hpp> may be included under weft/runtime/onednn only", self.check()[1])
+        self.assertIn("<dnnl.hpp> may be included under weft/cpu/onednn only", self.check()[1])
 
     def test_paths_begin_at_the_root(self):
         self.write("weft/base/a.cpp", '#include "error.h"\n')
@@ -60,7 +60,7 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_the_header_for_users_stands_above_all(self):
         self.write("weft/weft.h", '#include "weft/cli/run.h"\n#include "weft/base/error.h"\n')
-        self.assertEqual(self.check(), (0, "1 files, 0 violations\n"))
+        self.assertEqual(self.check(), (0, "1 files, 0 violations, 0 circles\n"))
 
     def test_no_folder_includes_the_header_for_users(self):
         self.write("weft/cli/run.cpp", '#include "weft/weft.h"\n')
@@ -74,6 +74,24 @@ class CheckLayersTest(unittest.TestCase):
         self.write("weft/base/a.cpp", "\n")
         self.write("docs/layout.md", "```arrows\nbase <- graph\n```\n")
         self.assertIn("differs from ARROWS", self.check()[1])
+
+    def test_subfolders_that_include_each_other_are_a_circle(self):
+        self.write("weft/data/dataset.h", '#include "weft/data/formats/csv.h"\n')
+        self.write("weft/data/formats/csv.h", '#include "weft/data/dataset.h"\n')
+        status, output = self.check()
+        self.assertEqual(status, 1)
+        self.assertIn("weft/data -> weft/data/formats (weft/data/dataset.h:1)", output)
+        self.assertIn("2 files, 0 violations, 1 circles", output)
+
+    def test_a_circle_over_three_subfolders_is_found(self):
+        for folder, target in (("a", "b"), ("b", "c"), ("c", "a")):
+            self.write(f"weft/comm/{folder}/x.h", f'#include "weft/comm/{target}/x.h"\n')
+        self.assertIn("1 circles", self.check()[1])
+
+    def test_subfolders_that_stand_upon_each_other_are_none(self):
+        self.write("weft/comm/runner.h", '#include "weft/comm/schedules/ring.h"\n')
+        self.write("weft/comm/schedules/ring.h", "\n")
+        self.assertEqual(self.check(), (0, "2 files, 0 violations, 0 circles\n"))
 
     def test_an_empty_tree_is_no_success(self):
         self.assertEqual(self.check()[0], 1)

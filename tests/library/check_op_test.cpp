@@ -5,7 +5,7 @@
 #include "tests/support/files_for_tests.h"
 #include "tests/support/own_library.h"
 
-namespace weft::train {
+namespace weft {
 namespace {
 
 /// The sine with examples, and whatever `change` makes of it.
@@ -76,4 +76,4 @@ TEST(CheckOp, NamesAShapeRuleThatGivesNothing) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft

@@ -9,13 +9,13 @@
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/run.h"
 
-namespace weft::train {
+namespace weft {
 namespace {
 
 class LibraryTest : public FilesTest {
  protected:
-  RunSpec spec() const {
-    RunSpec spec;
+  spec::RunSpec spec() const {
+    spec::RunSpec spec;
     spec.model = {.name = "wave", .options = {{"width", "32"}}};
     spec.data = "wave:?samples=256";
     spec.epochs = 40;
@@ -23,27 +23,28 @@ class LibraryTest : public FilesTest {
     spec.threads = 2;
     spec.optimizer.name = "adam";
     spec.optimizer.learning_rate = 0.02;
-    resolve(spec);
+    spec::resolve(spec);
     return spec;
   }
   Library library_ = own_library();
 };
 
 TEST_F(LibraryTest, OwnOpModelAndDataLearn) {
-  const RunOutcome outcome = start_run(library_, spec(), path("run"), {});
+  const run::RunOutcome outcome = run::start_run(library_, spec(), path("run"), {});
   EXPECT_TRUE(outcome.finished);
   ASSERT_TRUE(outcome.summary.test_r2);
   EXPECT_GT(*outcome.summary.test_r2, 0.99);
 }
 
 TEST_F(LibraryTest, ARunOnThemIsResumedToTheSameWeights) {
-  start_run(library_, spec(), path("whole"), {});
+  run::start_run(library_, spec(), path("whole"), {});
   int asked = 0;
-  const RunOptions stop{.stop_requested = [&] { return ++asked > 100; }};
-  EXPECT_FALSE(start_run(library_, spec(), path("cut"), stop).finished);
-  EXPECT_TRUE(resume_run(library_, path("cut"), 0, {}).finished);
+  const run::RunOptions stop{.stop_requested = [&] { return ++asked > 100; }};
+  EXPECT_FALSE(run::start_run(library_, spec(), path("cut"), stop).finished);
+  EXPECT_TRUE(run::resume_run(library_, path("cut"), 0, {}).finished);
   const auto weights = [&](const std::string& run) {
-    const State state = CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {})->state;
+    const State state =
+        run::CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {})->state;
     std::vector<float> all;
     for (const std::string& name : state.names()) {
       const Tensor tensor = state.plain(name);
@@ -93,13 +94,13 @@ TEST_F(LibraryTest, AnOpWithoutAKernelIsNamed) {
 }
 
 TEST_F(LibraryTest, AnUnknownModelIsAnErrorWithTheNearestOfOnesOwn) {
-  RunSpec wrong = spec();
+  spec::RunSpec wrong = spec();
   wrong.model.name = "wabe";
-  expect_error([&] { start_run(library_, wrong, path("run"), {}); }, ErrorKind::usage, {"'wabe'", "'wave'"});
+  expect_error([&] { run::start_run(library_, wrong, path("run"), {}); }, ErrorKind::usage, {"'wabe'", "'wave'"});
   wrong = spec();
   wrong.data = "wav:";
-  expect_error([&] { start_run(library_, wrong, path("run"), {}); }, ErrorKind::usage, {"unknown data", "'wave'"});
+  expect_error([&] { run::start_run(library_, wrong, path("run"), {}); }, ErrorKind::usage, {"unknown data", "'wave'"});
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::train {
+namespace weft::models {
 namespace {
 
 /// One step per class given, at this probability; the rest is shared evenly by the other two.
@@ -36,4 +36,4 @@ TEST(CtcDecode, StepsMayLieApart) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::models

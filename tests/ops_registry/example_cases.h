@@ -40,8 +40,8 @@ inline std::vector<const OpDef*> differentiable_ops() {
 }
 inline std::string op_name(const ::testing::TestParamInfo<const OpDef*>& info) { return info.param->name; }
 
-using train::difference;
-using train::draw_tensor;
+using difference;
+using draw_tensor;
 
 inline OpExample::Range range_of(const OpExample& example, size_t input) {
   return input < example.ranges.size() ? example.ranges[input] : OpExample::Range{};

@@ -14,8 +14,8 @@ TEST_P(Gradient, MatchesFiniteDifferences) {
     for (size_t output = 0; output < node.outputs.size(); ++output) {
       if (!is_floating(node.outputs[output].dtype)) continue;
       SCOPED_TRACE("example '" + example.label + "', output " + std::to_string(output));
-      const train::GradientCheck check =
-          train::check_gradient(registry(), reference_backend(), op, example, draw_inputs(op, example, 7), output);
+      const GradientCheck check =
+          check_gradient(registry(), reference_backend(), op, example, draw_inputs(op, example, 7), output);
       // A rule may refuse a by-product (the mean of a batch norm), by an error, but not ignore it.
       EXPECT_TRUE(check.differentiated || output > 0);
       for (const std::string& problem : check.problems) EXPECT_FALSE(check.differentiated) << problem;

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/train/fit_rig.h"
+#include "tests/support/fit_rig.h"
 #include "weft/spec/compile_options.h"
 
-namespace weft::train {
+namespace weft::program {
 namespace {
 
 TEST(AutomaticPrecision, LeavesF32OnlyWhereThatPays) {
@@ -15,24 +15,24 @@ TEST(AutomaticPrecision, LeavesF32OnlyWhereThatPays) {
 }
 
 TEST(AutomaticPrecision, SaysWhatItMeasured) {
-  EXPECT_EQ(describe(PrecisionTimes{.f32_seconds = 0.0123, .bf16_seconds = 0.0045}),
+  EXPECT_EQ(train::describe(PrecisionTimes{.f32_seconds = 0.0123, .bf16_seconds = 0.0045}),
             "precision auto: a step takes 12.3 ms in f32, 4.5 ms in bf16: computing in bf16");
 }
 
 TEST(AutomaticPrecision, WhatIsGivenIsNotMeasured) {
-  RunSpec spec = spec_for("mlp", 1);
+  spec::RunSpec spec = spec_for("mlp", 1);
   spec.precision = "f16";
   const data::MemoryDataset data = make_data(40);
-  const auto input = model_input({data.info(), data::channel_statistics(data)}, StepShape{spec.batch});
+  const auto input = model_input({data.info(), data::channel_statistics(data)}, spec::StepShape{spec.batch});
   EXPECT_FALSE(choose_automatic_precision(standard_library(), spec, input, CpuBackend(1)));
   EXPECT_EQ(spec.precision, "f16");
 }
 
 TEST(AutomaticPrecision, MeasuresWhereThereIsAChoice) {
-  RunSpec spec = spec_for("lenet5", 1);
+  spec::RunSpec spec = spec_for("lenet5", 1);
   spec.precision = "auto";
   const data::MemoryDataset data = make_data(40);
-  const auto input = model_input({data.info(), data::channel_statistics(data)}, StepShape{spec.batch});
+  const auto input = model_input({data.info(), data::channel_statistics(data)}, spec::StepShape{spec.batch});
   const CpuBackend backend(1);
   const Library library = standard_library();
   const auto times = choose_automatic_precision(library, spec, input, backend);
@@ -45,4 +45,4 @@ TEST(AutomaticPrecision, MeasuresWhereThereIsAChoice) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::program

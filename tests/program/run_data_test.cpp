@@ -3,7 +3,7 @@
 
 #include "tests/support/files_for_tests.h"
 
-namespace weft::train {
+namespace weft::program {
 namespace {
 
 /// Zeros, with targets of any shape.
@@ -31,7 +31,7 @@ TEST(RunData, TargetsOfBothSplitsMustBeAlike) {
                           .open = [](const data::DataSpec&, data::Split split, const std::string&) {
                             return std::make_unique<Zeros>(split == data::Split::test ? Shape{1} : Shape{2});
                           }});
-  RunSpec spec;
+  spec::RunSpec spec;
   spec.data = "zeros";
   spec.batch = 2;
   expect_error([&] { open_run_data(library, spec); }, ErrorKind::data,
@@ -40,4 +40,4 @@ TEST(RunData, TargetsOfBothSplitsMustBeAlike) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::program

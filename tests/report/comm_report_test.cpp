@@ -12,7 +12,7 @@
 #include "weft/ops/ranks/collective.h"
 #include "weft/passes/support/node_seconds.h"
 
-namespace weft::cli {
+namespace weft::report {
 namespace {
 
 /// The op of each planned step.
@@ -111,4 +111,4 @@ TEST(CommReport, ListsMessagesBesideCollectives) {
 }
 
 }  // namespace
-}  // namespace weft::cli
+}  // namespace weft::report

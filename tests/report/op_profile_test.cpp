@@ -5,7 +5,7 @@
 #include "weft/ops/all.h"
 #include "weft/report/op_class.h"
 
-namespace weft::cli {
+namespace weft::report {
 namespace {
 
 OpProfile node(const std::string& op_class, const std::string& op, double seconds, double floor_seconds,
@@ -63,4 +63,4 @@ TEST(OpClass, TellsTheWaysThroughAConvolutionApart) {
 }
 
 }  // namespace
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -6,7 +6,7 @@
 #include "weft/library/library.h"
 #include "weft/ops/ops.h"
 
-namespace weft::train {
+namespace weft::run {
 namespace {
 
 /// Pictures of two texts: 1 2 1 and 1 1 1.
@@ -46,4 +46,4 @@ TEST(LongTexts, EqualNeighboursWantABlankBetweenThem) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::run

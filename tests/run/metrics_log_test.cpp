@@ -10,7 +10,7 @@
 
 #include "weft/base/files.h"
 
-namespace weft::train {
+namespace weft::run {
 namespace {
 
 class MetricsLogTest : public ::testing::Test {
@@ -26,7 +26,7 @@ class MetricsLogTest : public ::testing::Test {
 };
 
 TEST_F(MetricsLogTest, WhatIsNotFiniteIsNull) {
-  EpochMetrics metrics{.epoch = 0, .step = 10, .train_loss = std::numeric_limits<double>::infinity()};
+  step::EpochMetrics metrics{.epoch = 0, .step = 10, .train_loss = std::numeric_limits<double>::infinity()};
   metrics.test_loss = std::nan("");
   metrics.test_accuracy = 0.5;
   MetricsLog(path_, {}).add(metrics);
@@ -38,18 +38,18 @@ TEST_F(MetricsLogTest, WhatIsNotFiniteIsNull) {
 
 TEST_F(MetricsLogTest, AStepHasItsBatchAndWhatSchedulesMove) {
   MetricsLog log(path_, {});
-  log.add(StepMetrics{.step = 19, .learning_rate = 0.25, .loss = 2.0, .batch = 64});
+  log.add(step::StepMetrics{.step = 19, .learning_rate = 0.25, .loss = 2.0, .batch = 64});
   EXPECT_EQ(nlohmann::json::parse(read_text(path_)),
             nlohmann::json::parse(R"({"kind":"step","step":20,"epoch":1,"learning_rate":0.25,"loss":2.0,"batch":64})"));
   constexpr double kLong = -1.2345678901234567e-300;  // the longest that a number becomes
-  const StepMetrics longest{.epoch = INT64_MAX - 1,
-                            .step = INT64_MAX / 20 * 20 - 1,
-                            .learning_rate = kLong,
-                            .loss = kLong,
-                            .batch = INT64_MAX,
-                            .image_height = INT64_MAX,
-                            .momentum = kLong,
-                            .gradient_norm = kLong};
+  const step::StepMetrics longest{.epoch = INT64_MAX - 1,
+                                  .step = INT64_MAX / 20 * 20 - 1,
+                                  .learning_rate = kLong,
+                                  .loss = kLong,
+                                  .batch = INT64_MAX,
+                                  .image_height = INT64_MAX,
+                                  .momentum = kLong,
+                                  .gradient_norm = kLong};
   log.add(longest);
   const std::string text = read_text(path_);
   const auto record = nlohmann::json::parse(text.substr(text.find('\n')));
@@ -59,7 +59,7 @@ TEST_F(MetricsLogTest, AStepHasItsBatchAndWhatSchedulesMove) {
 }
 
 TEST_F(MetricsLogTest, SkippedStepsAreCountedBesideALossThatIsNotFinite) {
-  StepMetrics metrics{.step = kStepsPerRecord - 1, .loss = std::nan("")};
+  step::StepMetrics metrics{.step = kStepsPerRecord - 1, .loss = std::nan("")};
   metrics.loss_scale = 0x1p100;
   metrics.skipped_steps = 7;
   MetricsLog(path_, {}).add(metrics);
@@ -93,4 +93,4 @@ TEST_F(MetricsLogTest, ADamagedLineTakesNoOtherWithIt) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::run

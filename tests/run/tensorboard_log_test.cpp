@@ -10,7 +10,7 @@
 #include "tests/support/files_for_tests.h"
 #include "weft/base/files.h"
 
-namespace weft::train {
+namespace weft::run {
 namespace {
 
 /// Wire format of protocol buffers, read back field by field.
@@ -125,7 +125,7 @@ TEST_F(TensorboardLogTest, BeginsWithTheVersionAndTheStepToCome) {
 TEST_F(TensorboardLogTest, WritesEachTwentiethStep) {
   TensorboardLog log(path(""), 0, fixed_clock);
   for (int64_t step = 0; step < 40; ++step)
-    log.add(StepMetrics{.step = step, .learning_rate = 0.25, .loss = 2.0, .batch = 64});
+    log.add(step::StepMetrics{.step = step, .learning_rate = 0.25, .loss = 2.0, .batch = 64});
   const std::vector<Fields> events = read_events(log.path());
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[2].numbers.at(2), 20u);
@@ -136,7 +136,7 @@ TEST_F(TensorboardLogTest, WritesEachTwentiethStep) {
 
 TEST_F(TensorboardLogTest, WritesTheGradientNormOfTheSameSteps) {
   TensorboardLog log(path(""), 0, fixed_clock);
-  for (int64_t step = 0; step < 40; ++step) log.add(StepMetrics{.step = step, .loss = 2.0, .gradient_norm = 0.5});
+  for (int64_t step = 0; step < 40; ++step) log.add(step::StepMetrics{.step = step, .loss = 2.0, .gradient_norm = 0.5});
   std::vector<uint64_t> steps;
   for (const Fields& event : read_events(log.path())) {
     const std::map<std::string, double> scalars = scalars_of(event);
@@ -149,7 +149,7 @@ TEST_F(TensorboardLogTest, WritesTheGradientNormOfTheSameSteps) {
 
 TEST_F(TensorboardLogTest, WritesWhatAnEpochMeasured) {
   TensorboardLog log(path(""), 0, fixed_clock);
-  log.add(EpochMetrics{
+  log.add(step::EpochMetrics{
       .step = 300, .train_loss = 0.5, .train_accuracy = 0.75, .test_accuracy = 0.5, .train_seconds = 12.5});
   std::map<std::string, double> all;
   for (const Fields& event : read_events(log.path())) all.merge(scalars_of(event));
@@ -175,10 +175,10 @@ std::vector<uint64_t> kept_steps(const std::vector<std::filesystem::path>& files
 
 TEST_F(TensorboardLogTest, AReaderKeepsTheStepsThatAreDoneAndThoseThatFollow) {
   TensorboardLog first(path(""), 0, fixed_clock);
-  for (int64_t step = 0; step < 60; ++step) first.add(StepMetrics{.step = step});
-  first.add(EpochMetrics{.step = 40});
+  for (int64_t step = 0; step < 60; ++step) first.add(step::StepMetrics{.step = step});
+  first.add(step::EpochMetrics{.step = 40});
   TensorboardLog second(path(""), 40, fixed_clock);  // goes on after a checkpoint of step 40
-  for (int64_t step = 40; step < 80; ++step) second.add(StepMetrics{.step = step});
+  for (int64_t step = 40; step < 80; ++step) second.add(step::StepMetrics{.step = step});
   EXPECT_EQ(kept_steps({first.path(), second.path()}, "step/loss"), (std::vector<uint64_t>{20, 40, 60, 80}));
   EXPECT_EQ(kept_steps({first.path(), second.path()}, "epoch/train_loss"), (std::vector<uint64_t>{40}));
 }
@@ -194,4 +194,4 @@ TEST_F(TensorboardLogTest, NamesTheDirectoryThatCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::run

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "tests/train/fit_rig.h"
+#include "tests/support/fit_rig.h"
 #include "weft/base/error.h"
 
-namespace weft::train {
+namespace weft::run {
 namespace {
 
 /// Five images of 2x4x5 pixels.
@@ -114,4 +114,4 @@ TEST(Whitening, WantsImagesOfAsManyChannels) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::run

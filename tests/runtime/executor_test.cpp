@@ -34,7 +34,7 @@ constexpr const char* kStep = R"(graph "step" {
   update "v" %next.1
 })";
 
-Tensor random_tensor(const Shape& shape, uint64_t seed) {
+Tensor drawn_tensor(const Shape& shape, uint64_t seed) {
   Tensor tensor(DType::f32, shape);
   RandomStream random(seed);
   for (int64_t index = 0; index < tensor.elements(); ++index) tensor.data_as<float>()[index] = random.uniform() - 0.5f;
@@ -47,7 +47,7 @@ class ExecutorTest : public testing::Test {
   CpuBackend backend_{2};
   Graph graph_ = parse_graph(kStep, registry_);
   Plan plan_ = make_plan(graph_, backend_, 2);
-  Tensor x_ = random_tensor({4, 8}, 1), w_ = random_tensor({8, 8}, 2);
+  Tensor x_ = drawn_tensor({4, 8}, 1), w_ = drawn_tensor({8, 8}, 2);
 };
 
 TEST_F(ExecutorTest, TwoInOneArenaGiveWhatEachGivesAlone) {
@@ -239,7 +239,7 @@ TEST_F(KeptCopies, GiveWhatCastingInEachStepGives) {
 
 TEST_F(KeptCopies, ShowAStateThatWasChangedAndBoundAgain) {
   const auto change = [&](Executor& executor, State& state) {
-    state.set("w", random_tensor({8, 8}, 7));
+    state.set("w", drawn_tensor({8, 8}, 7));
     executor.bind_state(state);
   };
   EXPECT_EQ(train(kStepWithCopies, change), train(casting(), change));
@@ -311,12 +311,12 @@ class DeferredSteps : public ExecutorTest {
     EXPECT_EQ(plan.deferred_from < static_cast<int>(plan.steps.size()), !deferred.empty());
     Executor executor(graph, plan, backend_);
     Trained trained;
-    trained.state.set("w", random_tensor({4, 8}, 3));
-    trained.state.set("u", random_tensor({4, 8}, 4));
+    trained.state.set("w", drawn_tensor({4, 8}, 3));
+    trained.state.set("u", drawn_tensor({4, 8}, 4));
     executor.bind_state(trained.state);
     std::vector<Tensor> batches;
     for (int step = 0; step < 4; ++step) {
-      batches.push_back(random_tensor({4, 8}, static_cast<uint64_t>(10 + step)));
+      batches.push_back(drawn_tensor({4, 8}, static_cast<uint64_t>(10 + step)));
       executor.bind_batch("x", batches.back().data());
       executor.set_scalar("rate", 0.1 * (step + 1));
       executor.run();
@@ -383,13 +383,13 @@ class SumsOverRuns : public ExecutorTest {
     EXPECT_EQ(plan.deferred_from < static_cast<int>(plan.steps.size()), !deferred.empty());
     Executor executor(graph, plan, backend_);
     State state;
-    state.set("w", random_tensor({4, 8}, 3));
-    state.set("sum", random_tensor({4, 8}, 4));
+    state.set("w", drawn_tensor({4, 8}, 3));
+    state.set("sum", drawn_tensor({4, 8}, 4));
     executor.bind_state(state);
     Trained trained;
     std::vector<Tensor> batches;
     for (int run = 0; run < 9; ++run) {
-      batches.push_back(random_tensor({4, 8}, static_cast<uint64_t>(10 + run)));
+      batches.push_back(drawn_tensor({4, 8}, static_cast<uint64_t>(10 + run)));
       executor.bind_batch("x", batches.back().data());
       executor.set_scalar("rate", static_cast<double>(rate_of(run)));
       executor.set_scalar("keep", run % 3 == 0 ? 0 : 1);
@@ -439,10 +439,10 @@ TEST_F(DeferredSteps, StatesAreNotBoundBeforeTheyAreFinished) {
   const Plan plan = make_plan(graph, backend_, 1);
   Executor executor(graph, plan, backend_);
   State state;
-  state.set("w", random_tensor({4, 8}, 3));
-  state.set("u", random_tensor({4, 8}, 4));
+  state.set("w", drawn_tensor({4, 8}, 3));
+  state.set("u", drawn_tensor({4, 8}, 4));
   executor.bind_state(state);
-  const Tensor x = random_tensor({4, 8}, 5);
+  const Tensor x = drawn_tensor({4, 8}, 5);
   executor.bind_batch("x", x.data());
   executor.run();
   EXPECT_THROW(executor.bind_state(state), Error);

@@ -11,7 +11,7 @@
 #include "weft/spec/recipe.h"
 #include "weft/step/step.h"
 
-namespace weft::train {
+namespace weft::spec {
 namespace {
 
 data::Task task_of(const std::string& kind) {
@@ -58,13 +58,13 @@ TEST(BuiltInRecipes, CanAllBeRun) {
     ASSERT_NO_THROW(resolve(spec));
     EXPECT_FALSE(recipe.description().empty());
     const models::ModelInput input = input_of(spec.data, spec.batch);
-    const TrainingStep step = build_training_step(library, spec, input);
+    const step::TrainingStep step = step::build_training_step(library, spec, input);
     EXPECT_FALSE(step.slots.empty());
-    EXPECT_TRUE(has_output(step.graph, "loss"));
-    EXPECT_TRUE(has_output(build_evaluation_step(library, spec, input), "loss_sum"));
+    EXPECT_TRUE(step::has_output(step.graph, "loss"));
+    EXPECT_TRUE(step::has_output(step::build_evaluation_step(library, spec, input), "loss_sum"));
     EXPECT_TRUE(keys_without_effect(spec, task_of(data::parse_data_spec(spec.data).kind)).empty());
   }
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -5,7 +5,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft::train {
+namespace weft::spec {
 namespace {
 
 using testing::ElementsAre;
@@ -120,4 +120,4 @@ TEST(CompileOptionsTest, AutomaticIsWhatTheMachineIsFastIn) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -7,7 +7,7 @@
 
 #include "weft/step/schedules/schedule.h"
 
-namespace weft::train {
+namespace weft::spec {
 namespace {
 
 /// 100 samples in four epochs: 6 steps of 16, twice; 3 of 32; 12 of 8.
@@ -146,7 +146,7 @@ TEST(CourseSchedule, ByEpochsChangesWhereItsEpochsBegin) {
 TEST(CourseSchedule, ByStepsFallsOverAllOfThem) {
   const Course course(four_epochs(), 100);
   const auto wave = make_schedule({.name = "cosine"}, 1, course);
-  for (int64_t step = 0; step < 27; ++step) EXPECT_DOUBLE_EQ(wave(step), cosine(step, 27, 1)) << step;
+  for (int64_t step = 0; step < 27; ++step) EXPECT_DOUBLE_EQ(wave(step), step::cosine(step, 27, 1)) << step;
   const auto cycle = make_schedule({.name = "one_cycle"}, 1, course);
   EXPECT_DOUBLE_EQ(cycle(26), 1.0 / 25 / 1e4) << "ends with the last step";
 }
@@ -160,4 +160,4 @@ TEST(CourseSchedule, WarmUpEndsInItsEpoch) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::spec

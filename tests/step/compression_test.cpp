@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/train/ranks_rig.h"
+#include "tests/support/ranks_rig.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/ranks/late_multiply.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 const CompressionCosts kSlow{.ranks = {.count = 4, .latency_seconds = 1e-4, .bytes_per_second = 5e7}};
@@ -60,10 +60,10 @@ TEST_F(ChooseCompression, LosesNothingWhereALateMultiplyIsAsCheap) {
 class Compressed : public RanksTest, public testing::WithParamInterface<const char*> {
  protected:
   static Library library() { return drawn_library(drawn_images(), 320, 70); }
-  static RunSpec spec_of(const std::string& method, double epochs) {
-    RunSpec spec = drawn_spec("lenet5", epochs, 64, 0.02);  // 5 steps an epoch
+  static spec::RunSpec spec_of(const std::string& method, double epochs) {
+    spec::RunSpec spec = drawn_spec("lenet5", epochs, 64, 0.02);  // 5 steps an epoch
     spec.compression = {.method = method, .tensors = "all", .rank = 2, .share = 0.05};
-    resolve(spec);
+    spec::resolve(spec);
     return spec;
   }
   std::vector<double> losses(const std::string& run) const { return RanksTest::losses(run, "step"); }
@@ -79,7 +79,7 @@ double last_of(const std::vector<double>& losses) {
 
 TEST_P(Compressed, LearnsAsItDoesWithout) {
   for (const std::string method : {"none", GetParam()}) {
-    RunSpec spec = spec_of(method, 16);
+    spec::RunSpec spec = spec_of(method, 16);
     spec.batch = 63;
     train(library(), spec, {"a", "a", "b"}, method);
   }
@@ -93,38 +93,40 @@ TEST_P(Compressed, LearnsAsItDoesWithout) {
 
 TEST_P(Compressed, GoesOnFromACheckpointToTheLastBit) {
   const Library data = library();
-  RunSpec spec = spec_of(GetParam(), 3);
+  spec::RunSpec spec = spec_of(GetParam(), 3);
   spec.checkpoint.every_steps = 1;
   const Hosts hosts{"a", "b"};
   train(data, spec, hosts, "whole");
-  on_ranks(hosts, [&](const RunOptions& given) {
-    return start_run(data, spec, path("cut"), given.ranks->rank() == 1 ? stopped_after(given, 6) : given);
+  on_ranks(hosts, [&](const run::RunOptions& given) {
+    return run::start_run(data, spec, path("cut"), given.ranks->rank() == 1 ? stopped_after(given, 6) : given);
   });
   ASSERT_FALSE(std::filesystem::exists(path("cut/summary.json")));
-  on_ranks(hosts, [&](const RunOptions& options) { return resume_run(data, path("cut"), 1, options); });
+  on_ranks(hosts, [&](const run::RunOptions& options) { return run::resume_run(data, path("cut"), 1, options); });
   expect_same_bits("cut", "whole");
 }
 
 TEST_P(Compressed, GoesOnAloneAndOnOtherNumbersOfRanks) {
   const Library data = library();
-  on_ranks({"a", "b"}, [&](const RunOptions& options) {
-    return start_run(data, spec_of(GetParam(), 3), path("run"), stopped_after(options, 6));
+  on_ranks({"a", "b"}, [&](const run::RunOptions& options) {
+    return run::start_run(data, spec_of(GetParam(), 3), path("run"), stopped_after(options, 6));
   });
-  on_ranks({"a", "a", "b", "b"},
-           [&](const RunOptions& options) { return resume_run(data, path("run"), 1, stopped_after(options, 3)); });
-  const RunOutcome outcome = resume_run(data, path("run"), 1, {});
+  on_ranks({"a", "a", "b", "b"}, [&](const run::RunOptions& options) {
+    return run::resume_run(data, path("run"), 1, stopped_after(options, 3));
+  });
+  const run::RunOutcome outcome = run::resume_run(data, path("run"), 1, {});
   EXPECT_TRUE(outcome.finished);
   const std::vector<std::string> names = newest("run").state.names();
   EXPECT_TRUE(std::none_of(names.begin(), names.end(), is_compression_error));
 }
 
 TEST(Compression, RefusesScaledLosses) {
-  RunSpec spec;
+  spec::RunSpec spec;
   spec.model.name = "mlp";
   spec.compression.method = "one_bit";
   spec.loss_scaling.mode = "dynamic";
-  expect_error([&] { resolve(spec); }, ErrorKind::usage, {"compression.method = 'one_bit'", "loss_scaling.mode=none"});
+  expect_error([&] { spec::resolve(spec); }, ErrorKind::usage,
+               {"compression.method = 'one_bit'", "loss_scaling.mode=none"});
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

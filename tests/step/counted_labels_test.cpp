@@ -9,7 +9,7 @@
 #include "weft/ops/ops.h"
 #include "weft/runtime/evaluate.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 class CountedLabels : public ::testing::Test {
@@ -77,4 +77,4 @@ TEST_F(CountedLabels, UnionsAreOfEither) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 
-#include "tests/train/fit_rig.h"
+#include "tests/support/fit_rig.h"
 #include "weft/base/rng.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/graph/accumulation.h"
@@ -15,7 +15,7 @@
 #include "weft/program/rank_runtime.h"
 #include "weft/step/accumulation.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 constexpr int64_t kBatch = 16;
@@ -57,24 +57,25 @@ int backward_after_start(const CompiledStep& step) {
   return products;
 }
 
-Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per_second = 1e9,
+Result train_on(spec::RunSpec spec, comm::Communicator* communicator, double bytes_per_second = 1e9,
                 const std::vector<std::string>& without = {}) {
   const int ranks = communicator == nullptr ? 1 : communicator->size();
   const int rank = communicator == nullptr ? 0 : communicator->rank();
   const Library library = standard_library();
-  const RankRuntime runtime(communicator, 1);
+  const program::RankRuntime runtime(communicator, 1);
   const std::shared_ptr<Arena> arena = runtime.make_arena();
   const CpuBackend backend(1, runtime.kernels(library.kernels));
   const int64_t own = spec.batch / ranks;
   const models::ModelInput input{.batch = own, .shape = {1, kSize, kSize}, .classes = 3};
   const TrainingStep step = build_training_step(library, spec, input, {.ranks = ranks});
-  CompileOptions options = compile_options(spec, backend);
+  CompileOptions options = spec::compile_options(spec, backend);
   for (const std::string& pass : without)
     if (!pass.empty()) options.passes.disabled.push_back(pass);
   options.ranks = {.count = ranks, .latency_seconds = 1e-5, .bytes_per_second = bytes_per_second};
-  StepCache training([&](const StepShape&) { return step.graph; }, backend, options, arena);
-  StepCache update([&](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
-                   backend, options, arena);
+  program::StepCache training([&](const spec::StepShape&) { return step.graph; }, backend, options, arena);
+  program::StepCache update(
+      [&](const spec::StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); }, backend,
+      options, arena);
   State state = initial_state(step, 7);
   Executor& executor = training.executor(own);
   executor.bind_state(state);
@@ -119,7 +120,7 @@ Result train_on(RunSpec spec, comm::Communicator* communicator, double bytes_per
   return result;
 }
 
-std::vector<Result> train_on_ranks(const RunSpec& spec, const std::vector<std::string>& hosts,
+std::vector<Result> train_on_ranks(const spec::RunSpec& spec, const std::vector<std::string>& hosts,
                                    double bytes_per_second = 1e9, const std::vector<std::string>& without = {}) {
   std::vector<Result> results(hosts.size());
   comm::run_ranks(hosts, [&](comm::Communicator& communicator) {
@@ -128,13 +129,13 @@ std::vector<Result> train_on_ranks(const RunSpec& spec, const std::vector<std::s
   return results;
 }
 
-RunSpec spec_of(const std::string& model) {
-  RunSpec spec;
+spec::RunSpec spec_of(const std::string& model) {
+  spec::RunSpec spec;
   spec.model.name = model;
   spec.batch = kBatch;
   spec.threads = 1;
   spec.optimizer.learning_rate = 0.05;
-  resolve(spec);
+  spec::resolve(spec);
   return spec;
 }
 
@@ -158,7 +159,7 @@ void expect_close(const Result& one, const Result& several, double tolerance) {
 class DataParallel : public testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(DataParallel, ANetworkWithoutStatisticsOfTheBatchTrainsAsInOneProcess) {
-  const RunSpec spec = spec_of("lenet5");
+  const spec::RunSpec spec = spec_of("lenet5");
   const Result one = train_on(spec, nullptr);
   for (const Result& rank : train_on_ranks(spec, GetParam())) expect_close(one, rank, 2e-4);
 }
@@ -172,14 +173,14 @@ TEST_P(DataParallel, AllRanksHaveTheSameStateToTheLastBit) {
 }
 
 TEST_P(DataParallel, SumsOfSeveralBatchesAreReducedBeforeTheUpdate) {
-  RunSpec spec = spec_of("lenet5");
+  spec::RunSpec spec = spec_of("lenet5");
   spec.accumulate = 2;
   const Result one = train_on(spec, nullptr);
   for (const Result& rank : train_on_ranks(spec, GetParam())) expect_close(one, rank, 2e-4);
 }
 
 TEST_P(DataParallel, SumsOfSeveralBatchesTravelWhileTheLastIsComputed) {
-  RunSpec spec = spec_of("resnet9");
+  spec::RunSpec spec = spec_of("resnet9");
   spec.accumulate = 2;
   const std::vector<Result> ranks = train_on_ranks(spec, GetParam(), 1e8);
   EXPECT_GT(ranks[0].backward_after_start, 0);
@@ -195,7 +196,7 @@ TEST_P(DataParallel, SumsOfSeveralBatchesTravelWhileTheLastIsComputed) {
 
 TEST_P(DataParallel, RowsThatAreGatheredGiveTheSameGradients) {
   constexpr double kSlow = 1e7, kFast = 1e12;
-  RunSpec spec = spec_of("lenet5");
+  spec::RunSpec spec = spec_of("lenet5");
   const Result one = train_on(spec, nullptr);
   EXPECT_EQ(train_on_ranks(spec, GetParam(), kFast)[0].gathers, 0);
   const std::vector<Result> ranks = train_on_ranks(spec, GetParam(), kSlow);
@@ -209,7 +210,7 @@ TEST_P(DataParallel, RowsThatAreGatheredGiveTheSameGradients) {
 }
 
 TEST_P(DataParallel, TheNormOfAllGradientsIsThatOfTheirMeans) {
-  RunSpec spec = spec_of("lenet5");
+  spec::RunSpec spec = spec_of("lenet5");
   spec.clip.norm = 0.1;
   const Result one = train_on(spec, nullptr);
   for (const Result& rank : train_on_ranks(spec, GetParam())) expect_close(one, rank, 2e-4);
@@ -221,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Hosts, DataParallel,
 
 TEST(AverageStatistics, RunningAveragesTakeWhatIsTheSameOnAllRanks) {
   const Library library = standard_library();
-  const RunSpec spec = spec_of("resnet9");
+  const spec::RunSpec spec = spec_of("resnet9");
   const models::ModelInput input{.batch = 8, .shape = {1, kSize, kSize}, .classes = 3};
   const TrainingStep step = build_training_step(library, spec, input, {.ranks = 2});
   int averages = 0;
@@ -234,4 +235,4 @@ TEST(AverageStatistics, RunningAveragesTakeWhatIsTheSameOnAllRanks) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

@@ -8,24 +8,24 @@
 #include <cmath>
 #include <thread>
 
-#include "tests/train/ranks_rig.h"
+#include "tests/support/ranks_rig.h"
 #include "weft/base/error.h"
 #include "weft/compile/compile.h"
 #include "weft/step/step.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 class LocalSteps : public RanksTest {
  protected:
   static Library library() { return drawn_library(drawn_images(), 320, 40); }
-  static RunSpec spec(int64_t period, double epochs = 2) {
-    RunSpec spec = drawn_spec("lenet5", epochs, 32, 0.02);  // 10 steps an epoch
+  static spec::RunSpec spec(int64_t period, double epochs = 2) {
+    spec::RunSpec spec = drawn_spec("lenet5", epochs, 32, 0.02);  // 10 steps an epoch
     spec.averaging.period = period;
-    resolve(spec);
+    spec::resolve(spec);
     return spec;
   }
-  void train(const RunSpec& spec, int ranks, const std::string& name) const {
+  void train(const spec::RunSpec& spec, int ranks, const std::string& name) const {
     RanksTest::train(library(), spec, one_host(ranks), name);
   }
   /// Of steps and epochs.
@@ -37,8 +37,8 @@ class LocalSteps : public RanksTest {
 };
 
 TEST_F(LocalSteps, AMeanAfterEachStepOfPlainDescentIsTheMeanOfTheGradients) {
-  RunSpec apart = spec(1), together = spec(0);
-  for (RunSpec* run : {&apart, &together}) run->optimizer.momentum = 0;
+  spec::RunSpec apart = spec(1), together = spec(0);
+  for (spec::RunSpec* run : {&apart, &together}) run->optimizer.momentum = 0;
   train(apart, 2, "apart");
   train(together, 2, "together");
   const auto a = losses("apart"), b = losses("together");
@@ -80,7 +80,7 @@ TEST_F(LocalSteps, ARankThatIsLostIsMissedLongBeforeTheNextMean) {
                       const int64_t samples = split == data::Split::train ? 12000 : 40;  // twelve seconds of training
                       return std::make_unique<CountedData>(drawn_images(), samples, samples_read);
                     }});
-  RunSpec run = spec(1'000'000, 1);
+  spec::RunSpec run = spec(1'000'000, 1);
   run.augment.normalise = false;
   comm::LocalGroup group({"a", "b"});
   const std::jthread loss([&](const std::stop_token& over) {
@@ -89,7 +89,7 @@ TEST_F(LocalSteps, ARankThatIsLostIsMissedLongBeforeTheNextMean) {
     group.silence(1);
   });
   const auto errors = comm::errors_of_ranks(
-      group, [&](comm::Communicator& ranks) { start_run(library, run, path("run"), {.ranks = &ranks}); });
+      group, [&](comm::Communicator& ranks) { run::start_run(library, run, path("run"), {.ranks = &ranks}); });
   EXPECT_EQ(errors[0].substr(0, 18), "[training] at step") << errors[0];
   EXPECT_NE(errors[0].find(" of epoch 1: rank 1 on host 'b' has given no sign of life for 5"), std::string::npos)
       << errors[0];
@@ -97,15 +97,15 @@ TEST_F(LocalSteps, ARankThatIsLostIsMissedLongBeforeTheNextMean) {
 
 TEST_F(LocalSteps, ARunThatWasCutGoesOnFromAMean) {
   const Library data = library();
-  RunSpec run = spec(3, 3);
+  spec::RunSpec run = spec(3, 3);
   run.averaging.slow_momentum = 0.5;
   run.averaging.adaptive = true;
   train(run, 2, "whole");
-  const RunOutcome cut = on_ranks(one_host(2), [&](const RunOptions& given) {
-    return start_run(data, run, path("cut"), given.ranks->rank() == 1 ? stopped_after(given, 5) : given);
+  const run::RunOutcome cut = on_ranks(one_host(2), [&](const run::RunOptions& given) {
+    return run::start_run(data, run, path("cut"), given.ranks->rank() == 1 ? stopped_after(given, 5) : given);
   });
   EXPECT_FALSE(cut.finished);
-  const auto go_on = [&](const RunOptions& options) { return resume_run(data, path("cut"), 1, options); };
+  const auto go_on = [&](const run::RunOptions& options) { return run::resume_run(data, path("cut"), 1, options); };
   EXPECT_TRUE(on_ranks(one_host(2), go_on).finished);
   expect_same_bits("cut", "whole");
 }
@@ -113,7 +113,7 @@ TEST_F(LocalSteps, ARunThatWasCutGoesOnFromAMean) {
 /// One mean of one rank, whose weights are the mean: what is left is the slow momentum.
 TEST_F(LocalSteps, SlowMomentumFollowsItsFormula) {
   const Library library = standard_library();
-  RunSpec run = spec(4);
+  spec::RunSpec run = spec(4);
   run.model.name = "mlp";
   run.averaging.slow_momentum = 0.5;
   run.averaging.slow_learning_rate = 0.8;
@@ -141,7 +141,7 @@ TEST_F(LocalSteps, SlowMomentumFollowsItsFormula) {
 }
 
 TEST_F(LocalSteps, AnAdaptivePeriodShrinksWithTheLoss) {
-  const AveragingSpec spec{.period = 16, .adaptive = true};
+  const spec::AveragingSpec spec{.period = 16, .adaptive = true};
   EXPECT_EQ(adapted_period(spec, {.first_loss = 2, .period = 16}, 0.5), 8) << "sqrt(1/4) of 16";
   EXPECT_EQ(adapted_period(spec, {.first_loss = 2, .period = 10}, 0.5), 8);
   EXPECT_EQ(adapted_period(spec, {.first_loss = 2, .period = 8}, 0.5), 4) << "no less than before: half of it";
@@ -151,10 +151,10 @@ TEST_F(LocalSteps, AnAdaptivePeriodShrinksWithTheLoss) {
 
 TEST_F(LocalSteps, ARankThatKeepsTheOthersWaitingIsNamedAndItsTimeCounts) {
   const Library usual = library(), slow = drawn_library<SlowlyDrawnData>(drawn_images(), 320, 40);
-  RunSpec run = spec(8, 30);
+  spec::RunSpec run = spec(8, 30);
   run.evaluation.every_epochs = 0;
-  const RunOutcome outcome = on_ranks(one_host(2), [&](const RunOptions& options) {
-    return start_run(options.ranks->rank() == 1 ? slow : usual, run, path("run"), options);
+  const run::RunOutcome outcome = on_ranks(one_host(2), [&](const run::RunOptions& options) {
+    return run::start_run(options.ranks->rank() == 1 ? slow : usual, run, path("run"), options);
   });
   const auto named = records("run", "rank_pace");
   ASSERT_EQ(named.size(), 1u);
@@ -167,9 +167,9 @@ TEST_F(LocalSteps, ARankThatKeepsTheOthersWaitingIsNamedAndItsTimeCounts) {
   EXPECT_GT(outcome.summary.step_seconds / static_cast<double>(outcome.summary.steps), 0.8 * means[1]);
 }
 
-void expect_refused(RunSpec spec, const std::string& message) {
+void expect_refused(spec::RunSpec spec, const std::string& message) {
   try {
-    resolve(spec);
+    spec::resolve(spec);
     FAIL() << "not refused: " << message;
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
@@ -177,7 +177,7 @@ void expect_refused(RunSpec spec, const std::string& message) {
 }
 
 TEST_F(LocalSteps, WhatCannotBeIsSaid) {
-  RunSpec run = spec(0);
+  spec::RunSpec run = spec(0);
   run.averaging.slow_momentum = 0.5;
   expect_refused(run, "[averaging] without averaging.period");
   run = spec(4);
@@ -193,12 +193,12 @@ TEST_F(LocalSteps, WhatCannotBeIsSaid) {
 
 TEST_F(LocalSteps, ALossThatIsNotFiniteEndsAllRanksAtTheNextMean) {
   const Library data = library();
-  RunSpec run = spec(4);
+  spec::RunSpec run = spec(4);
   run.optimizer.learning_rate = 1e6;
   std::vector<std::string> messages(2);
   comm::run_ranks(one_host(2), [&](comm::Communicator& ranks) {
     try {
-      start_run(data, run, path("run"), {.ranks = &ranks});
+      run::start_run(data, run, path("run"), {.ranks = &ranks});
     } catch (const Error& error) {
       messages[static_cast<size_t>(ranks.rank())] = error.what();
     }
@@ -208,4 +208,4 @@ TEST_F(LocalSteps, ALossThatIsNotFiniteEndsAllRanksAtTheNextMean) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

@@ -7,21 +7,21 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tests/train/fit_rig.h"
-#include "tests/train/optimizer_problem.h"
+#include "tests/support/fit_rig.h"
+#include "tests/support/optimizer_problem.h"
 #include "weft/base/error.h"
 #include "weft/run/checkpoint/store.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 using optimizer_tests::Problem;
 
-constexpr const char* kOptimizers[] = {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"};
+constexpr const char* spec::kOptimizers[] = {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"};
 
 /// Everything that carries a state along.
-RunSpec scaled_problem(const std::string& optimizer) {
-  RunSpec spec = optimizer_tests::spec_of(optimizer, 0.02, 0.1);
+spec::RunSpec scaled_problem(const std::string& optimizer) {
+  spec::RunSpec spec = optimizer_tests::spec_of(optimizer, 0.02, 0.1);
   spec.optimizer.centered = true;
   spec.loss_scaling = {.mode = "dynamic", .scale = 1, .growth_interval = 1000};
   spec.clip.norm = 1;
@@ -47,7 +47,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 TEST(LossScaling, AStepWithAnOverflowChangesNothingButTheScale) {
-  for (const char* optimizer : kOptimizers)
+  for (const char* optimizer : spec::kOptimizers)
     for (const float poison : {INFINITY, NAN}) {
       Problem problem(scaled_problem(optimizer));
       set_scalars(problem);
@@ -68,8 +68,8 @@ TEST(LossScaling, AStepWithAnOverflowChangesNothingButTheScale) {
 
 // Step counters, too: what Adam corrects its moments by counts updates.
 TEST(LossScaling, WhatFollowsAnOverflowIsAsIfItHadNotBeen) {
-  for (const char* optimizer : kOptimizers) {
-    RunSpec spec = scaled_problem(optimizer);
+  for (const char* optimizer : spec::kOptimizers) {
+    spec::RunSpec spec = scaled_problem(optimizer);
     spec.loss_scaling.backoff_factor = 1;
     Problem clean(spec), interrupted(spec);
     set_scalars(clean);
@@ -83,8 +83,8 @@ TEST(LossScaling, WhatFollowsAnOverflowIsAsIfItHadNotBeen) {
   }
 }
 
-RunSpec scaled_run(const std::string& optimizer, int64_t accumulate, const std::string& mode) {
-  RunSpec spec = full_spec(optimizer, accumulate, 1);
+spec::RunSpec scaled_run(const std::string& optimizer, int64_t accumulate, const std::string& mode) {
+  spec::RunSpec spec = full_spec(optimizer, accumulate, 1);
   spec.loss_scaling.mode = mode;
   spec.loss_scaling.growth_interval = 2;
   return spec;
@@ -101,11 +101,11 @@ std::vector<float> trained_parameters(Rig& rig) {
 
 // The scale is a power of two, so that in f32 nothing is rounded otherwise.
 TEST(LossScaling, InF32EveryWeightIsTheSameBitForBit) {
-  for (const char* optimizer : kOptimizers)
+  for (const char* optimizer : spec::kOptimizers)
     for (const int64_t accumulate : {1, 4}) {
       Rig plain(scaled_run(optimizer, accumulate, "none")), scaled(scaled_run(optimizer, accumulate, "dynamic"));
       std::vector<double> losses, scaled_losses, norms, scaled_norms, scales;
-      Hooks hooks;
+      train::Hooks hooks;
       hooks.on_step = [&](const StepMetrics& m) {
         losses.push_back(m.loss);
         norms.push_back(*m.gradient_norm);
@@ -127,7 +127,7 @@ TEST(LossScaling, InF32EveryWeightIsTheSameBitForBit) {
 // From a scale with which every gradient overflows the steps find one with which none does.
 TEST(LossScaling, FindsAScaleThatGradientsBear) {
   for (const int64_t accumulate : {1, 4}) {
-    RunSpec spec = scaled_run("sgd", accumulate, "dynamic");
+    spec::RunSpec spec = scaled_run("sgd", accumulate, "dynamic");
     spec.epochs = 4;
     spec.loss_scaling.scale = 0x1p127;
     spec.loss_scaling.growth_interval = 2000;
@@ -135,7 +135,7 @@ TEST(LossScaling, FindsAScaleThatGradientsBear) {
     Tensor& weight = rig.state.get("fc1.weight");  // gradients of what lies before it are large
     for (int64_t i = 0; i < weight.elements(); ++i) weight.data_as<float>()[i] *= 1000;
     std::vector<StepMetrics> steps;
-    Hooks hooks;
+    train::Hooks hooks;
     hooks.on_step = [&](const StepMetrics& m) { steps.push_back(m); };
     ASSERT_TRUE(rig.fit_from({}, hooks).finished);
     const LossScale scale(rig.state);
@@ -149,18 +149,18 @@ TEST(LossScaling, FindsAScaleThatGradientsBear) {
 
 // The sum of gradients that overflowed is thrown away by the next batch.
 TEST(LossScaling, ACheckpointIsMadeRightAfterASkippedUpdate) {
-  RunSpec spec = scaled_run("adamw", 4, "dynamic");
+  spec::RunSpec spec = scaled_run("adamw", 4, "dynamic");
   spec.loss_scaling.scale = 0x1p127;
   Rig rig(spec);
   Tensor& weight = rig.state.get("fc1.weight");
   for (int64_t i = 0; i < weight.elements(); ++i) weight.data_as<float>()[i] *= 1000;
   std::string name = (std::filesystem::temp_directory_path() / "weft-scaling-XXXXXX").string();
   ASSERT_NE(mkdtemp(name.data()), nullptr);
-  CheckpointStore store(name, 1);
-  Hooks hooks;
+  run::CheckpointStore store(name, 1);
+  train::Hooks hooks;
   hooks.stop_requested = [] { return true; };
   hooks.save = [&](const Position& position) {
-    Manifest manifest;
+    run::Manifest manifest;
     manifest.position = position;
     store.write(rig.state, manifest);
   };
@@ -184,7 +184,7 @@ std::string end_of(Rig& rig) {
 }
 
 TEST(LossScaling, AWeightThatIsNotFiniteEndsTheRunAfterSoManySteps) {
-  RunSpec spec = scaled_run("sgd", 1, "dynamic");
+  spec::RunSpec spec = scaled_run("sgd", 1, "dynamic");
   spec.schedule.name = "constant";
   spec.loss_scaling.patience = 4;
   Rig rig(spec);
@@ -200,11 +200,11 @@ TEST(LossScaling, WithoutItALossThatIsNotFiniteEndsTheRunAtOnce) {
 }
 
 TEST(LossScaling, IsDynamicInF16AndElsewhereWhereAsked) {
-  RunSpec spec;
+  spec::RunSpec spec;
   const auto scales = [&](const char* precision, const char* mode) {
     spec.precision = precision;
     spec.loss_scaling.mode = mode;
-    return scales_loss(spec);
+    return spec::scales_loss(spec);
   };
   EXPECT_TRUE(scales("f16", "auto"));
   EXPECT_FALSE(scales("bf16", "auto"));
@@ -215,4 +215,4 @@ TEST(LossScaling, IsDynamicInF16AndElsewhereWhereAsked) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

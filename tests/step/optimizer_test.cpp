@@ -2,7 +2,7 @@
 // PyTorch has none, against the papers' formulas in double.
 #include "weft/step/optimizers/optimizer.h"
 
-#include "tests/train/optimizer_problem.h"
+#include "tests/support/optimizer_problem.h"
 #include "weft/base/error.h"
 
 namespace weft::train::optimizer_tests {

@@ -10,7 +10,7 @@
 
 #include "weft/step/plateau.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 void expect_rates(const std::function<double(int64_t)>& rate, const std::vector<double>& expected) {
@@ -50,31 +50,31 @@ TEST(MomentumSchedule, OneCycleIsPyTorchs) {
 // OneCycleLR(optimizer, max_lr=0.2, total_steps=12, pct_start=0.25, anneal_strategy="linear", base_momentum=0.8,
 //            max_momentum=0.9)
 TEST(MomentumSchedule, OneCycleWithLinesIsPyTorchs) {
-  RunSpec spec;
+  spec::RunSpec spec;
   spec.schedule = {.name = "one_cycle", .rise = 0.25, .annealing = "linear"};
   spec.optimizer.momentum_schedule = {.name = "one_cycle", .low = 0.8, .high = 0.9};
-  expect_rates(make_momentum_schedule(spec, Course(12, 4)),
+  expect_rates(make_momentum_schedule(spec, spec::Course(12, 4)),
                {0.9, 0.85, 0.8, 0.811111111111, 0.822222222222, 0.833333333333, 0.844444444444, 0.855555555556,
                 0.866666666667, 0.877777777778, 0.888888888889, 0.9});
 }
 
 TEST(MomentumSchedule, PiecewiseHasLevelsOrLines) {
-  RunSpec spec;
+  spec::RunSpec spec;
   spec.optimizer.momentum_schedule = {.name = "piecewise", .boundaries = {1, 2}, .momenta = {0.5, 0.9, 0.8}};
-  expect_rates(make_momentum_schedule(spec, Course(6, 2)), {0.5, 0.5, 0.9, 0.9, 0.8, 0.8});
+  expect_rates(make_momentum_schedule(spec, spec::Course(6, 2)), {0.5, 0.5, 0.9, 0.9, 0.8, 0.8});
   spec.optimizer.momentum_schedule = {.name = "piecewise", .boundaries = {0, 2}, .momenta = {0.5, 0.9}, .lines = true};
-  expect_rates(make_momentum_schedule(spec, Course(6, 2)), {0.5, 0.6, 0.7, 0.8, 0.9, 0.9});
+  expect_rates(make_momentum_schedule(spec, spec::Course(6, 2)), {0.5, 0.6, 0.7, 0.8, 0.9, 0.9});
 }
 
 // LinearLR(optimizer, start_factor=1/4, total_iters=3), lr=0.4
 TEST(Schedule, WarmUpIsPyTorchsLinearRise) {
-  ScheduleSpec schedule{.name = "constant", .warmup_epochs = 2};
+  spec::ScheduleSpec schedule{.name = "constant", .warmup_epochs = 2};
   expect_rates(make_schedule(schedule, 0.4, 6, 2), {0.1, 0.2, 0.3, 0.4, 0.4, 0.4});
 }
 
 // SequentialLR(optimizer, [LinearLR(start_factor=1/4, total_iters=3), CosineAnnealingLR(T_max=8)], [4]), lr=0.4
 TEST(Schedule, CosineAfterWarmUpIsPyTorchsSequence) {
-  ScheduleSpec schedule{.name = "cosine", .warmup_epochs = 1};
+  spec::ScheduleSpec schedule{.name = "cosine", .warmup_epochs = 1};
   expect_rates(make_schedule(schedule, 0.4, 12, 4),
                {0.1, 0.2, 0.3, 0.4, 0.4, 0.384775906502, 0.341421356237, 0.276536686473, 0.2, 0.123463313527,
                 0.0585786437627, 0.0152240934977});
@@ -82,19 +82,19 @@ TEST(Schedule, CosineAfterWarmUpIsPyTorchsSequence) {
 
 // StepLR(optimizer, 3, 0.5), lr=0.4
 TEST(Schedule, StepIsPyTorchs) {
-  ScheduleSpec schedule{.name = "step", .every_epochs = 3, .factor = 0.5};
+  spec::ScheduleSpec schedule{.name = "step", .every_epochs = 3, .factor = 0.5};
   expect_rates(make_schedule(schedule, 0.4, 10, 1), {0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.05});
 }
 
 // ExponentialLR(optimizer, 0.8), lr=0.4
 TEST(Schedule, ExponentialIsPyTorchs) {
-  ScheduleSpec schedule{.name = "exponential", .every_epochs = 1, .factor = 0.8};
+  spec::ScheduleSpec schedule{.name = "exponential", .every_epochs = 1, .factor = 0.8};
   expect_rates(make_schedule(schedule, 0.4, 8, 1),
                {0.4, 0.32, 0.256, 0.2048, 0.16384, 0.131072, 0.1048576, 0.08388608});
 }
 
 TEST(Schedule, ExponentialFallsBetweenEpochsToo) {
-  ScheduleSpec schedule{.name = "exponential", .every_epochs = 1, .factor = 0.25};
+  spec::ScheduleSpec schedule{.name = "exponential", .every_epochs = 1, .factor = 0.25};
   expect_rates(make_schedule(schedule, 0.4, 4, 2), {0.4, 0.2, 0.1, 0.05});
 }
 
@@ -104,24 +104,24 @@ TEST(Schedule, StepFallsTwiceInARunByDefault) {
 
 // MultiStepLR(optimizer, [2, 5, 6], 0.1), lr=0.4
 TEST(Schedule, PiecewiseWithoutFactorsIsPyTorchsMultiStep) {
-  ScheduleSpec schedule{.name = "piecewise", .boundaries = {2, 5, 6}};
+  spec::ScheduleSpec schedule{.name = "piecewise", .boundaries = {2, 5, 6}};
   expect_rates(make_schedule(schedule, 0.4, 8, 1), {0.4, 0.4, 0.04, 0.04, 0.04, 0.004, 0.0004, 0.0004});
 }
 
 TEST(Schedule, PiecewiseHasGivenLevels) {
-  ScheduleSpec schedule{.name = "piecewise", .boundaries = {1, 1.5}, .factors = {0.5, 1, 0.25}};
+  spec::ScheduleSpec schedule{.name = "piecewise", .boundaries = {1, 1.5}, .factors = {0.5, 1, 0.25}};
   expect_rates(make_schedule(schedule, 0.4, 8, 4), {0.2, 0.2, 0.2, 0.2, 0.4, 0.4, 0.1, 0.1});
 }
 
 // 0.4 * numpy.interp(range(7), [1, 3, 5], [0.5, 1, 0])
 TEST(Schedule, PiecewiseLinesAreNumpysInterpolation) {
-  ScheduleSpec schedule{.name = "piecewise", .boundaries = {1, 3, 5}, .factors = {0.5, 1, 0}, .lines = true};
+  spec::ScheduleSpec schedule{.name = "piecewise", .boundaries = {1, 3, 5}, .factors = {0.5, 1, 0}, .lines = true};
   expect_rates(make_schedule(schedule, 0.4, 7, 1), {0.2, 0.2, 0.3, 0.4, 0.2, 0, 0});
 }
 
 // PolynomialLR(optimizer, 8, 2.0), lr=0.4
 TEST(Schedule, PolynomialIsPyTorchs) {
-  ScheduleSpec schedule{.name = "polynomial", .power = 2};
+  spec::ScheduleSpec schedule{.name = "polynomial", .power = 2};
   expect_rates(make_schedule(schedule, 0.4, 8, 1), {0.4, 0.30625, 0.225, 0.15625, 0.1, 0.05625, 0.025, 0.00625, 0, 0});
 }
 
@@ -146,7 +146,7 @@ TEST(Schedule, LinearCosineIsTensorFlows) {
 
 TEST(Schedule, WarmUpComesBeforeEachOtherSchedule) {
   for (const std::string name : {"step", "exponential", "piecewise", "polynomial", "linear_cosine", "plateau"}) {
-    ScheduleSpec schedule{.name = name, .warmup_epochs = 1, .boundaries = {3}};
+    spec::ScheduleSpec schedule{.name = name, .warmup_epochs = 1, .boundaries = {3}};
     const auto rate = make_schedule(schedule, 0.4, 64, 4);
     EXPECT_NEAR(rate(0), 0.1, 1e-12) << name;
     EXPECT_GT(rate(3), rate(2)) << name;
@@ -154,7 +154,7 @@ TEST(Schedule, WarmUpComesBeforeEachOtherSchedule) {
 }
 
 /// The factor after each epoch of the measured values.
-std::vector<double> plateau_factors(const ScheduleSpec& schedule, const std::vector<double>& values) {
+std::vector<double> plateau_factors(const spec::ScheduleSpec& schedule, const std::vector<double>& values) {
   std::vector<double> factors;
   PlateauState state;
   for (const double value : values) {
@@ -168,7 +168,7 @@ std::vector<double> plateau_factors(const ScheduleSpec& schedule, const std::vec
 
 // ReduceLROnPlateau(optimizer, "min", factor=0.5, patience=1, threshold=0.01, cooldown=2, min_lr=0.2 of the rate)
 TEST(Plateau, IsPyTorchs) {
-  const ScheduleSpec schedule{
+  const spec::ScheduleSpec schedule{
       .name = "plateau", .factor = 0.5, .end_factor = 0.2, .patience = 1, .threshold = 0.01, .cooldown = 2};
   const std::vector<double> losses{1,    0.9,  0.89, 0.895, 0.8899, 0.88995, 0.7,  0.71,
                                    0.72, 0.73, 0.74, 0.75,  0.76,   0.77,    0.78, 0.79};
@@ -178,7 +178,7 @@ TEST(Plateau, IsPyTorchs) {
 
 // ReduceLROnPlateau(optimizer, "max", factor=0.1, patience=2, threshold=0.01)
 TEST(Plateau, OfAccuracyIsPyTorchs) {
-  const ScheduleSpec schedule{
+  const spec::ScheduleSpec schedule{
       .name = "plateau", .factor = 0.1, .monitor = "test_accuracy", .patience = 2, .threshold = 0.01};
   EXPECT_EQ(plateau_factors(schedule, {0.5, 0.6, 0.601, 0.602, 0.7, 0.6, 0.6, 0.6, 0.6}),
             (std::vector<double>{1, 1, 1, 1, 1, 1, 1, 0.1, 0.1}));
@@ -186,13 +186,13 @@ TEST(Plateau, OfAccuracyIsPyTorchs) {
 
 // ReduceLROnPlateau(optimizer, "min", factor=0.5, patience=1): NaN is a bad epoch and no best one.
 TEST(Plateau, WhatIsNoNumberIsNoBestValue) {
-  const ScheduleSpec schedule{.name = "plateau", .factor = 0.5, .patience = 1};
+  const spec::ScheduleSpec schedule{.name = "plateau", .factor = 0.5, .patience = 1};
   const double nan = std::nan("");
   EXPECT_EQ(plateau_factors(schedule, {nan, 1, 0.9, nan, nan, 0.8}), (std::vector<double>{1, 1, 1, 1, 0.5, 0.5}));
 }
 
 TEST(Plateau, EpochsThatWereNotMeasuredDoNotCount) {
-  const ScheduleSpec schedule{.name = "plateau", .patience = 0};
+  const spec::ScheduleSpec schedule{.name = "plateau", .patience = 0};
   PlateauState state{.factor = 0.5, .best = 1.0, .bad_epochs = 0, .cooldown = 1};
   EXPECT_EQ(after_epoch(state, schedule, {}), state);
 }
@@ -206,7 +206,7 @@ TEST(Schedule, OneCycleOfASingleStepIsFinite) {
 TEST(Schedule, NeverAboveThePeakNorBelowZero) {
   for (const std::string name :
        {"constant", "cosine", "one_cycle", "exponential", "piecewise", "plateau", "polynomial", "step"}) {
-    ScheduleSpec schedule{.name = name, .boundaries = {1, 2}};
+    spec::ScheduleSpec schedule{.name = name, .boundaries = {1, 2}};
     const auto rate = make_schedule(schedule, 0.3, 37, 7);
     for (int64_t step = 0; step < 37; ++step) {
       EXPECT_GE(rate(step), 0) << name << " " << step;
@@ -216,4 +216,4 @@ TEST(Schedule, NeverAboveThePeakNorBelowZero) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

@@ -5,25 +5,25 @@
 
 #include <cmath>
 
-#include "tests/train/ranks_rig.h"
+#include "tests/support/ranks_rig.h"
 #include "weft/base/error.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 class SynchronisedNorm : public RanksTest {
  protected:
-  static RunSpec spec(const std::string& model) {
-    RunSpec spec = drawn_spec(model, 2, 16, 0.01);  // 6 steps an epoch
+  static spec::RunSpec spec(const std::string& model) {
+    spec::RunSpec spec = drawn_spec(model, 2, 16, 0.01);  // 6 steps an epoch
     spec.model.options = {{"width", "8"}};
     spec.batch_norm = "synchronised";
-    resolve(spec);
+    spec::resolve(spec);
     return spec;
   }
-  void train(const RunSpec& spec, int ranks, const std::string& name) const {
+  void train(const spec::RunSpec& spec, int ranks, const std::string& name) const {
     Hosts hosts;
     for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank % 2 == 0 ? "a" : "b");
     RanksTest::train(drawn_library(drawn_images(3), 96, 40), spec, ranks == 1 ? Hosts{} : hosts, name);
@@ -55,7 +55,7 @@ class SynchronisedNorm : public RanksTest {
 
 TEST_F(SynchronisedNorm, RanksTrainAsOneProcessWithTheWholeBatch) {
   for (const char* model : {"resnet9", "resnet18"}) {
-    RunSpec run = spec(model);
+    spec::RunSpec run = spec(model);
     const std::string name = model;
     train(run, 1, name + "1");
     for (const int ranks : {2, 4}) {
@@ -70,7 +70,7 @@ TEST_F(SynchronisedNorm, RanksTrainAsOneProcessWithTheWholeBatch) {
 }
 
 TEST_F(SynchronisedNorm, TheFirstStepsAgreeToRounding) {
-  RunSpec run = spec("resnet9");
+  spec::RunSpec run = spec("resnet9");
   for (const double steps : {1.0, 2.0}) {  // forward; after one update: backward
     run.epochs = steps / 6;
     const std::string name = std::to_string(steps);
@@ -86,7 +86,7 @@ TEST_F(SynchronisedNorm, TheFirstStepsAgreeToRounding) {
 /// are f32, so that those of 4 parts are no worse than those of the whole.
 TEST_F(SynchronisedNorm, InBf16AsWellAsOneProcessInBf16) {
   if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
-  RunSpec run = spec("resnet9");
+  spec::RunSpec run = spec("resnet9");
   run.epochs = 2.0 / 6;  // an update: forward and backward
   train(run, 1, "f32");
   run.precision = "bf16";
@@ -121,4 +121,4 @@ TEST_F(SynchronisedNorm, WhatElseReadsTheStatisticsIsRefused) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "tests/train/fit_rig.h"
+#include "tests/support/fit_rig.h"
 #include "weft/base/error.h"
 #include "weft/train/evaluate.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 /// One image of 1x3x4 pixels: 10 row + column.
@@ -19,7 +19,7 @@ data::Batch counted_image() {
   return batch;
 }
 
-std::vector<float> shown_by(const View& view) {
+std::vector<float> shown_by(const data::View& view) {
   ViewedBatch viewed({view}, {"counted", {1, 3, 4}, 10, {}}, 1);
   const data::Batch& shown = viewed.show(counted_image());
   EXPECT_EQ(shown.targets.data_as<int32_t>()[0], 7);
@@ -37,10 +37,10 @@ TEST(TestTimeViews, MoveReflectAndMirror) {
 TEST(TestTimeViews, OfEachKindWeighOneTogether) {
   const std::vector<size_t> counts = {1, 2, 6};
   for (size_t kind = 0; kind < 3; ++kind) {
-    const std::vector<View> views = views_of(tta_names()[kind]);
+    const std::vector<data::View> views = data::views_of(data::tta_names()[kind]);
     EXPECT_EQ(views.size(), counts[kind]);
     double sum = 0, unmoved = 0, mirrored = 0;
-    for (const View& view : views) {
+    for (const data::View& view : views) {
       sum += view.weight;
       if (view.down == 0 && view.right == 0) unmoved += view.weight;
       if (view.mirrored) mirrored += view.weight;
@@ -53,16 +53,16 @@ TEST(TestTimeViews, OfEachKindWeighOneTogether) {
 
 /// Loss and accuracy of mean logits, computed from the probabilities of one view of one image at a time: logarithms of
 /// probabilities are logits but for a number that is the same for all classes.
-Evaluation evaluated_view_by_view(Rig& rig, const std::vector<View>& views) {
+train::Evaluation evaluated_view_by_view(Rig& rig, const std::vector<data::View>& views) {
   const Library library = standard_library();
-  StepCache prediction(
-      [&](const StepShape& shape) {
-        return build_prediction_step(library, rig.spec, model_input(rig.description, shape));
+  program::StepCache prediction(
+      [&](const spec::StepShape& shape) {
+        return build_prediction_step(library, rig.spec, program::model_input(rig.description, shape));
       },
       rig.backend, {.passes = {}, .threads = rig.backend.threads()});
   Executor& executor = prediction.executor(1);
   executor.bind_state(rig.state);
-  Evaluation result;
+  train::Evaluation result;
   double correct = 0;
   const int64_t samples = rig.test_set.size();
   for (int64_t index = 0; index < samples; ++index) {
@@ -70,7 +70,7 @@ Evaluation evaluated_view_by_view(Rig& rig, const std::vector<View>& views) {
     const Tensor sample = rig.test_loader.load_sample(index, 0);
     std::copy_n(sample.data_as<float>(), kSize * kSize, batch.samples.data_as<float>());
     double mean[3] = {0, 0, 0};
-    for (const View& view : views) {
+    for (const data::View& view : views) {
       ViewedBatch viewed({view}, rig.test_set.info(), 1);
       bind_batch(executor, viewed.show(batch));
       executor.run();
@@ -88,16 +88,16 @@ Evaluation evaluated_view_by_view(Rig& rig, const std::vector<View>& views) {
 }
 
 TEST(TestTimeViews, EvaluationIsThatOfTheMeanOfTheLogits) {
-  for (const std::string& tta : tta_names()) {
-    RunSpec spec = spec_for("lenet5", 1);
+  for (const std::string& tta : data::tta_names()) {
+    spec::RunSpec spec = spec_for("lenet5", 1);
     spec.evaluation.tta = tta;
     Rig rig(spec);
     std::optional<double> loss_in_training;
-    Hooks hooks;
+    train::Hooks hooks;
     hooks.on_epoch = [&](const EpochMetrics& metrics) { loss_in_training = metrics.test_loss; };
     rig.fit_from({}, hooks);
-    const Evaluation result = evaluate(rig.evaluation, rig.state, rig.test_loader, {.tta = tta});
-    const Evaluation expected = evaluated_view_by_view(rig, views_of(tta));
+    const train::Evaluation result = train::evaluate(rig.evaluation, rig.state, rig.test_loader, {.tta = tta});
+    const train::Evaluation expected = evaluated_view_by_view(rig, data::views_of(tta));
     EXPECT_EQ(result.samples, 40);
     EXPECT_EQ(result.accuracy, expected.accuracy) << tta;
     EXPECT_NEAR(result.loss, expected.loss, 1e-5) << tta;
@@ -107,7 +107,7 @@ TEST(TestTimeViews, EvaluationIsThatOfTheMeanOfTheLogits) {
 
 TEST(TestTimeViews, AreOfImagesInClasses) {
   const Library library = standard_library();
-  RunSpec spec;
+  spec::RunSpec spec;
   spec.model.name = "transformer_lm";
   spec.evaluation.tta = "flip";
   const auto error_of = [&](const models::ModelInput& input) {
@@ -121,13 +121,13 @@ TEST(TestTimeViews, AreOfImagesInClasses) {
   };
   const std::string end =
       "test-time augmentation is for networks that say of images which class each shows; set evaluation.tta=none";
-  EXPECT_EQ(error_of({2, {16}, 65}), "[transformer_lm] " + end);
+  EXPECT_EQ(comm::error_of({2, {16}, 65}), "[transformer_lm] " + end);
   spec.model.name = "unet_small";
-  EXPECT_EQ(error_of({2, {3, 32, 32}, 5}), "[unet_small] " + end);
+  EXPECT_EQ(comm::error_of({2, {3, 32, 32}, 5}), "[unet_small] " + end);
   spec.model.name = "mlp";
-  EXPECT_EQ(error_of({2, {8}, 5}), "[mlp] " + end);
-  EXPECT_EQ(error_of({2, {3, 8, 8}, 5}), "no error");
+  EXPECT_EQ(comm::error_of({2, {8}, 5}), "[mlp] " + end);
+  EXPECT_EQ(comm::error_of({2, {3, 8, 8}, 5}), "no error");
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

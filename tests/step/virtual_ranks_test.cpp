@@ -3,28 +3,28 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/train/ranks_rig.h"
+#include "tests/support/ranks_rig.h"
 #include "weft/comm/together.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/train/evaluate.h"
 
-namespace weft::train {
+namespace weft::step {
 namespace {
 
 class VirtualRanks : public RanksTest {
  protected:
   static Library library_of(const data::DatasetInfo& info) { return drawn_library(info, 192, 70); }
 
-  static RunSpec spec(const std::string& model, double epochs = 4) {
-    RunSpec spec = drawn_spec(model, epochs, 64, 0.01);  // 3 steps an epoch
+  static spec::RunSpec spec(const std::string& model, double epochs = 4) {
+    spec::RunSpec spec = drawn_spec(model, epochs, 64, 0.01);  // 3 steps an epoch
     spec.virtual_ranks = 4;
     spec.evaluation.batch = 30;  // which 4 shards divide unequally
-    resolve(spec);
+    spec::resolve(spec);
     return spec;
   }
 
-  void expect_same_on_all(const Library& library, const RunSpec& spec, const std::vector<Hosts>& groups) {
-    start_run(library, spec, path("alone"), {});
+  void expect_same_on_all(const Library& library, const spec::RunSpec& spec, const std::vector<Hosts>& groups) {
+    run::start_run(library, spec, path("alone"), {});
     for (size_t at = 0; at < groups.size(); ++at) {
       const std::string name = "group" + std::to_string(at);
       train(library, spec, groups[at], name);
@@ -40,13 +40,13 @@ class VirtualRanks : public RanksTest {
 };
 
 TEST_F(VirtualRanks, TheSameBitsOnOneTwoAndFourProcessesAndAnyHosts) {
-  RunSpec run = spec("lenet5", 7);
+  spec::RunSpec run = spec("lenet5", 7);
   run.clip.norm = 1;
   expect_same_on_all(library_of(drawn_images()), run, groups());
 }
 
 TEST_F(VirtualRanks, BatchNormEmaAndAugmentation) {
-  RunSpec run = spec("resnet9");
+  spec::RunSpec run = spec("resnet9");
   run.model.options = {{"width", "8"}};
   run.ema.decay = 0.9;
   run.augment.crop_padding = 2;
@@ -57,7 +57,7 @@ TEST_F(VirtualRanks, BatchNormEmaAndAugmentation) {
 
 TEST_F(VirtualRanks, Dropout) {
   if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
-  RunSpec run = spec("vit_tiny");
+  spec::RunSpec run = spec("vit_tiny");
   run.model.options = {{"patch", "8"}, {"width", "16"}, {"layers", "1"}, {"heads", "2"}, {"dropout", "0.2"}};
   run.optimizer.name = "adamw";
   run.precision = "bf16";
@@ -73,11 +73,11 @@ TEST_F(VirtualRanks, ALossOverTheLabelsThatCount) {
                                     .target_shape = {5},
                                     .source_length = 6};
   const Library library = library_of(sequences);
-  RunSpec run = spec("seq2seq_attention");
+  spec::RunSpec run = spec("seq2seq_attention");
   expect_same_on_all(library, run, {{"a", "a"}, {"a", "b", "c", "d"}});
   // And it is the loss of one process that computes the batch at once.
   run.virtual_ranks = 0;
-  start_run(library, run, path("plain"), {});
+  run::start_run(library, run, path("plain"), {});
   const auto loss_of = [](const std::string& line) { return std::stod(line.substr(5)); };  // behind "null "
   const auto plain = curve("plain", "epoch"), sharded = curve("alone", "epoch");
   for (size_t epoch = 0; epoch < plain.size(); ++epoch)
@@ -86,15 +86,15 @@ TEST_F(VirtualRanks, ALossOverTheLabelsThatCount) {
 
 TEST_F(VirtualRanks, CutOnFourRanksARunGoesOnOnOneOrTwo) {
   const Library library = library_of(drawn_images());
-  const RunSpec whole = spec("lenet5");
-  start_run(library, whole, path("whole"), {});
+  const spec::RunSpec whole = spec("lenet5");
+  run::start_run(library, whole, path("whole"), {});
   for (const Hosts& hosts : {Hosts{}, Hosts{"a", "b"}}) {
     const std::string name = "cut" + std::to_string(hosts.size());
-    on_ranks({"a", "a", "a", "a"}, [&](const RunOptions& given) {
-      return start_run(library, whole, path(name), given.ranks->rank() == 2 ? stopped_after(given, 4) : given);
+    on_ranks({"a", "a", "a", "a"}, [&](const run::RunOptions& given) {
+      return run::start_run(library, whole, path(name), given.ranks->rank() == 2 ? stopped_after(given, 4) : given);
     });
     EXPECT_FALSE(std::filesystem::exists(path(name + "/summary.json")));
-    const auto go_on = [&](const RunOptions& options) { return resume_run(library, path(name), 0, options); };
+    const auto go_on = [&](const run::RunOptions& options) { return run::resume_run(library, path(name), 0, options); };
     EXPECT_TRUE(on_ranks(hosts, go_on).finished);
     expect_same_bits(name, "whole");
   }
@@ -117,9 +117,9 @@ TEST_F(VirtualRanks, RowsOfShardsAreThoseOfProcesses) {
   }
 }
 
-void expect_refused(RunSpec spec, const std::string& message) {
+void expect_virtual_refused(spec::RunSpec spec, const std::string& message) {
   try {
-    resolve(spec);
+    spec::resolve(spec);
     FAIL() << "not refused: " << message;
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
@@ -127,18 +127,18 @@ void expect_refused(RunSpec spec, const std::string& message) {
 }
 
 TEST_F(VirtualRanks, WhatCannotBeIsSaid) {
-  RunSpec run = spec("lenet5");
+  spec::RunSpec run = spec("lenet5");
   run.virtual_ranks = 6;
-  expect_refused(run, "virtual_ranks = 6 is no power of two, as the tree of its sums wants it; choose 4 or 8");
+  expect_virtual_refused(run, "virtual_ranks = 6 is no power of two, as the tree of its sums wants it; choose 4 or 8");
   run = spec("lenet5");
   run.batch = 66;
-  expect_refused(run, "batch = 66 cannot be divided into 4 virtual ranks; choose 68 or another number of them");
+  expect_virtual_refused(run, "batch = 66 cannot be divided into 4 virtual ranks; choose 68 or another number of them");
   run = spec("lenet5");
   run.accumulate = 2;
-  expect_refused(run, "set batch = 128, virtual_ranks = 8 and accumulate = 1");
+  expect_virtual_refused(run, "set batch = 128, virtual_ranks = 8 and accumulate = 1");
   run = spec("lenet5");
   run.batch_norm = "synchronised";
-  expect_refused(run, "leave one of the two away");
+  expect_virtual_refused(run, "leave one of the two away");
 }
 
 TEST_F(VirtualRanks, RanksThatCannotShareThemAreTold) {
@@ -147,8 +147,8 @@ TEST_F(VirtualRanks, RanksThatCannotShareThemAreTold) {
     std::string message;
     comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
       try {
-        start_run(library, spec("lenet5"), path("refused"), {.ranks = &ranks});
-      } catch (const SharedError& error) {
+        run::start_run(library, spec("lenet5"), path("refused"), {.ranks = &ranks});
+      } catch (const comm::SharedError& error) {
         if (ranks.rank() == 0) message = error.what();
       }
     });
@@ -163,10 +163,10 @@ TEST_F(VirtualRanks, RanksThatCannotShareThemAreTold) {
 
 TEST_F(VirtualRanks, ThreadsAreThoseThatTheRunBeganWith) {
   const Library library = library_of(drawn_images());
-  EXPECT_FALSE(start_run(library, spec("lenet5"), path("run"), stopped_after({}, 1)).finished);
-  EXPECT_THROW(resume_run(library, path("run"), 2, {}), Error);
-  EXPECT_TRUE(resume_run(library, path("run"), 1, {}).finished);
+  EXPECT_FALSE(run::start_run(library, spec("lenet5"), path("run"), stopped_after({}, 1)).finished);
+  EXPECT_THROW(run::resume_run(library, path("run"), 2, {}), Error);
+  EXPECT_TRUE(run::resume_run(library, path("run"), 1, {}).finished);
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::step

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "tests/train/drawn_data.h"
-#include "tests/train/fit_rig.h"
+#include "tests/support/drawn_data.h"
+#include "tests/support/fit_rig.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/train/evaluate.h"
 
@@ -12,17 +12,20 @@ namespace weft::train {
 namespace {
 
 /// One process's part of an evaluation, with all that it needs.
-Evaluation evaluate_share(const RunSpec& spec, const DrawnData& dataset, const BatchShare& share,
+Evaluation evaluate_share(const spec::RunSpec& spec, const DrawnData& dataset, const program::BatchShare& share,
                           comm::Communicator* ranks, const std::function<bool()>& stop_requested = {}) {
   const Library library = standard_library();
   const CpuBackend backend(1);
-  DataDescription description{dataset.info(), {}, dataset.size(), {}};
+  spec::DataDescription description{dataset.info(), {}, dataset.size(), {}};
   if (dataset.info().sample_dtype == DType::u8) description.statistics = data::channel_statistics(dataset);
-  State state = initial_state(build_training_step(library, spec, model_input(description, {4})), 3);
-  StepCache steps(
-      [&](const StepShape& shape) { return build_evaluation_step(library, spec, model_input(description, shape)); },
-      backend, compile_options(spec, backend));
-  data::Loader loader(dataset, evaluation_loader_options(spec, description, share));
+  State state =
+      step::initial_state(step::build_training_step(library, spec, program::model_input(description, {4})), 3);
+  program::StepCache steps(
+      [&](const spec::StepShape& shape) {
+        return step::build_evaluation_step(library, spec, program::model_input(description, shape));
+      },
+      backend, spec::compile_options(spec, backend));
+  data::Loader loader(dataset, program::evaluation_loader_options(spec, description, share));
   return evaluate(steps, state, loader, {.stop_requested = stop_requested, .tta = spec.evaluation.tta, .ranks = ranks});
 }
 
@@ -33,17 +36,17 @@ void expect_near(const std::optional<double>& value, const std::optional<double>
   }
 }
 
-RunSpec spec_of(const std::string& model, int64_t batch) {
-  RunSpec spec;
+spec::RunSpec spec_of(const std::string& model, int64_t batch) {
+  spec::RunSpec spec;
   spec.model.name = model;
   spec.evaluation.batch = batch;
   spec.threads = 1;
   spec.loader.workers = 1;
-  resolve(spec);
+  spec::resolve(spec);
   return spec;
 }
 
-void expect_same_on_ranks(const RunSpec& spec, const DrawnData& dataset, int ranks) {
+void expect_same_on_ranks(const spec::RunSpec& spec, const DrawnData& dataset, int ranks) {
   const Evaluation whole = evaluate_share(spec, dataset, {}, nullptr);
   comm::run_ranks(std::vector<std::string>(static_cast<size_t>(ranks), "host"), [&](comm::Communicator& group) {
     const Evaluation part = evaluate_share(spec, dataset, {group.rank(), ranks}, &group);
@@ -68,7 +71,7 @@ TEST(EvaluateOnRanks, Classes) {
 }
 
 TEST(EvaluateOnRanks, MeanViews) {
-  RunSpec spec = spec_of("lenet5", 8);
+  spec::RunSpec spec = spec_of("lenet5", 8);
   spec.evaluation.tta = "multicrop";
   expect_same_on_ranks(spec, DrawnData(images(), 21), 3);
 }
@@ -95,7 +98,7 @@ TEST(EvaluateOnRanks, Pixels) {
                            .task = data::Task::segmentation,
                            .target_shape = {16, 16}},
                           11);
-  RunSpec spec = spec_of("unet_small", 4);
+  spec::RunSpec spec = spec_of("unet_small", 4);
   spec.model.options = {{"width", "4"}, {"depth", "2"}};
   expect_same_on_ranks(spec, dataset, 2);
 }

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <new>
 
-#include "tests/train/fit_rig.h"
+#include "tests/support/fit_rig.h"
 #include "weft/base/error.h"
 
 namespace {
@@ -70,9 +70,9 @@ namespace {
 
 TEST(Fit, Learns) {
   Rig rig(spec_for("mlp", 6));
-  std::vector<EpochMetrics> epochs;
+  std::vector<step::EpochMetrics> epochs;
   const FitResult result = rig.fit_from({}, {.on_step = {},
-                                             .on_epoch = [&](const EpochMetrics& m) { epochs.push_back(m); },
+                                             .on_epoch = [&](const step::EpochMetrics& m) { epochs.push_back(m); },
                                              .save = {},
                                              .stop_requested = {}});
   EXPECT_TRUE(result.finished);
@@ -97,7 +97,7 @@ TEST(Fit, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
   for (const int64_t stop_after : {5, 6, 7}) {
     Rig first(spec_for("resnet9", 2));
     int64_t steps = 0;
-    const FitResult stopped = first.fit_from({}, {.on_step = [&](const StepMetrics&) { ++steps; },
+    const FitResult stopped = first.fit_from({}, {.on_step = [&](const step::StepMetrics&) { ++steps; },
                                                   .on_epoch = {},
                                                   .save = {},
                                                   .stop_requested = [&] { return steps == stop_after; }});
@@ -105,10 +105,10 @@ TEST(Fit, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
     EXPECT_EQ(stopped.position.step, stop_after);
     Rig second(spec_for("resnet9", 2));
     for (const std::string& name : first.state.names()) second.state.set(name, first.state.plain(name));
-    std::optional<EpochMetrics> last;
+    std::optional<step::EpochMetrics> last;
     const FitResult result = second.fit_from(
         stopped.position,
-        {.on_step = {}, .on_epoch = [&](const EpochMetrics& m) { last = m; }, .save = {}, .stop_requested = {}});
+        {.on_step = {}, .on_epoch = [&](const step::EpochMetrics& m) { last = m; }, .save = {}, .stop_requested = {}});
     EXPECT_TRUE(result.finished);
     EXPECT_EQ(result.position.step, 12);
     EXPECT_TRUE(last && last->test_accuracy);
@@ -117,16 +117,16 @@ TEST(Fit, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
 }
 
 TEST(Fit, LastEpochMayEndEarly) {
-  const RunSpec spec = spec_for("mlp", 1.4);  // 6 steps, then 2.4, rounded up
+  const spec::RunSpec spec = spec_for("mlp", 1.4);  // 6 steps, then 2.4, rounded up
   Rig straight(spec);
-  std::vector<EpochMetrics> epochs;
+  std::vector<step::EpochMetrics> epochs;
   std::vector<double> rates;
   Hooks hooks;
-  hooks.on_step = [&](const StepMetrics& m) {
+  hooks.on_step = [&](const step::StepMetrics& m) {
     EXPECT_EQ(m.steps, 9);
     rates.push_back(m.learning_rate);
   };
-  hooks.on_epoch = [&](const EpochMetrics& m) { epochs.push_back(m); };
+  hooks.on_epoch = [&](const step::EpochMetrics& m) { epochs.push_back(m); };
   const FitResult result = straight.fit_from({}, hooks);
   EXPECT_TRUE(result.finished);
   EXPECT_EQ(result.position.step, 9);
@@ -136,7 +136,7 @@ TEST(Fit, LastEpochMayEndEarly) {
   Rig first(spec), second(spec);
   int64_t steps = 0;
   Hooks stopping;
-  stopping.on_step = [&](const StepMetrics&) { ++steps; };
+  stopping.on_step = [&](const step::StepMetrics&) { ++steps; };
   stopping.stop_requested = [&] { return steps == 7; };
   const FitResult stopped = first.fit_from({}, stopping);
   EXPECT_FALSE(stopped.finished);
@@ -146,15 +146,15 @@ TEST(Fit, LastEpochMayEndEarly) {
 }
 
 TEST(Fit, PartsOfEpochsAreWholeSteps) {
-  RunSpec spec;
+  spec::RunSpec spec;
   for (const auto& [epochs, begun, steps] : std::vector<std::tuple<double, int64_t, int64_t>>{
            {9.9, 10, 476}, {1, 1, 48}, {1.5, 2, 72}, {0.01, 1, 1}, {9 + 1e-13, 9, 432}, {9.001, 10, 433}}) {
     spec.epochs = epochs;
-    EXPECT_EQ(begun_epochs(spec), begun) << epochs;
-    EXPECT_EQ(total_steps(spec, 48), steps) << epochs;
+    EXPECT_EQ(spec::begun_epochs(spec), begun) << epochs;
+    EXPECT_EQ(spec::total_steps(spec, 48), steps) << epochs;
   }
   spec.epochs = 1.1;
-  EXPECT_EQ(total_steps(spec, 10), 11);
+  EXPECT_EQ(spec::total_steps(spec, 10), 11);
 }
 
 TEST(Fit, StoppedInAnEvaluationDoesItAgain) {
@@ -162,15 +162,15 @@ TEST(Fit, StoppedInAnEvaluationDoesItAgain) {
     Rig straight(spec_for("mlp", 2)), rig(spec_for("mlp", 2));
     std::vector<double> wanted, losses;
     const auto note_into = [](std::vector<double>& all) {
-      return [&all](const EpochMetrics& m) { all.push_back(*m.test_loss); };
+      return [&all](const step::EpochMetrics& m) { all.push_back(*m.test_loss); };
     };
     straight.fit_from({}, {.on_step = {}, .on_epoch = note_into(wanted), .save = {}, .stop_requested = {}});
     // Asked after each of 6 steps and before each of 3 batches of an evaluation.
     int64_t asked = 0;
-    std::vector<Position> saved;
+    std::vector<step::Position> saved;
     const FitResult stopped = rig.fit_from({}, {.on_step = {},
                                                 .on_epoch = note_into(losses),
-                                                .save = [&](const Position& p) { saved.push_back(p); },
+                                                .save = [&](const step::Position& p) { saved.push_back(p); },
                                                 .stop_requested = [&] { return ++asked == 9 * epoch + 8; }});
     EXPECT_FALSE(stopped.finished);
     EXPECT_EQ(stopped.position.epoch, epoch);
@@ -187,28 +187,28 @@ TEST(Fit, StoppedInAnEvaluationDoesItAgain) {
 }
 
 TEST(Fit, SavesWhenTheSpecSays) {
-  RunSpec spec = spec_for("mlp", 4);
+  spec::RunSpec spec = spec_for("mlp", 4);
   spec.checkpoint.every_epochs = 2;
   spec.checkpoint.every_steps = 4;
   Rig rig(spec);
   std::vector<int64_t> saved;
   rig.fit_from({}, {.on_step = {},
                     .on_epoch = {},
-                    .save = [&](const Position& p) { saved.push_back(p.step); },
+                    .save = [&](const step::Position& p) { saved.push_back(p.step); },
                     .stop_requested = {}});
   // By steps 4, 8, 16, 20 (12 and 24 end an epoch), by epochs 12 and 24.
   EXPECT_EQ(saved, (std::vector<int64_t>{4, 8, 12, 16, 20, 24}));
 }
 
 TEST(Fit, AStepThatEndsAnEpochIsSavedAfterIt) {
-  RunSpec spec = spec_for("mlp", 4);  // of 6 steps each
+  spec::RunSpec spec = spec_for("mlp", 4);  // of 6 steps each
   spec.checkpoint.every_epochs = 0;
   spec.checkpoint.every_steps = 12;
   Rig rig(spec);
   std::vector<std::pair<int64_t, int64_t>> saved;
   rig.fit_from({}, {.on_step = {},
                     .on_epoch = {},
-                    .save = [&](const Position& p) { saved.emplace_back(p.step, p.step_in_epoch); },
+                    .save = [&](const step::Position& p) { saved.emplace_back(p.step, p.step_in_epoch); },
                     .stop_requested = {}});
   EXPECT_EQ(saved, (std::vector<std::pair<int64_t, int64_t>>{{12, 0}, {24, 0}}));
 }
@@ -217,27 +217,27 @@ TEST(Fit, PeopleAreToldOfAnEpochOnceItIsSaved) {
   Rig rig(spec_for("mlp", 2));
   std::string order;
   rig.fit_from({}, {.on_step = {},
-                    .on_epoch = [&](const EpochMetrics&) { order += "record "; },
-                    .tell_epoch = [&](const EpochMetrics&) { order += "tell "; },
-                    .save = [&](const Position&) { order += "save "; },
+                    .on_epoch = [&](const step::EpochMetrics&) { order += "record "; },
+                    .tell_epoch = [&](const step::EpochMetrics&) { order += "tell "; },
+                    .save = [&](const step::Position&) { order += "save "; },
                     .stop_requested = {}});
   EXPECT_EQ(order, "record save tell record save tell ");
 }
 
 TEST(Fit, EvaluatesWhenTheSpecSays) {
-  RunSpec spec = spec_for("mlp", 5);
+  spec::RunSpec spec = spec_for("mlp", 5);
   spec.evaluation.every_epochs = 2;
   Rig rig(spec);
   std::vector<bool> evaluated;
   rig.fit_from({}, {.on_step = {},
-                    .on_epoch = [&](const EpochMetrics& m) { evaluated.push_back(m.test_loss.has_value()); },
+                    .on_epoch = [&](const step::EpochMetrics& m) { evaluated.push_back(m.test_loss.has_value()); },
                     .save = {},
                     .stop_requested = {}});
   EXPECT_EQ(evaluated, (std::vector<bool>{false, true, false, true, true})) << "the last epoch always";
 }
 
 TEST(Fit, LossThatIsNotFiniteStopsTheLoop) {
-  RunSpec spec = spec_for("mlp", 50);
+  spec::RunSpec spec = spec_for("mlp", 50);
   spec.optimizer.learning_rate = 1e6;
   spec.schedule.name = "constant";
   Rig rig(spec);
@@ -252,12 +252,12 @@ TEST(Fit, LossThatIsNotFiniteStopsTheLoop) {
 }
 
 /// Allocations from the end of the second step of an epoch to the end of its last one.
-int allocations_in_loop(const RunSpec& spec) {
+int allocations_in_loop(const spec::RunSpec& spec) {
   Rig rig(spec);
   int64_t steps = 0;
   int in_loop = -1;
   Hooks hooks;
-  hooks.on_step = [&](const StepMetrics&) {
+  hooks.on_step = [&](const step::StepMetrics&) {
     ++steps;
     if (steps == 8) {
       counted = 0;
@@ -277,7 +277,7 @@ TEST(Fit, AllocatesNothingInTheStepLoop) {
   GTEST_SKIP() << "built without OpenMP: each parallel loop makes its threads anew";
 #endif
   for (const char* model : {"mlp", "lenet5", "resnet9", "resnet18"}) {
-    RunSpec spec = spec_for(model, 2);
+    spec::RunSpec spec = spec_for(model, 2);
     spec.augment.crop_padding = 2;
     spec.augment.flip = "random";
     if (spec.model.name == "resnet18") spec.model.options["stem"] = "small";
@@ -290,7 +290,7 @@ TEST(Fit, AllocatesNothingWithAnyOptimizer) {
   GTEST_SKIP() << "built without OpenMP: each parallel loop makes its threads anew";
 #endif
   for (const char* optimizer : {"adam", "adamw", "lamb", "lars", "muon", "rmsprop"}) {
-    RunSpec spec = spec_for("lenet5", 2);
+    spec::RunSpec spec = spec_for("lenet5", 2);
     spec.optimizer.name = optimizer;
     spec.clip = {.norm = 1, .value = 0.5};
     spec.ema.decay = 0.9;
@@ -308,10 +308,10 @@ TEST(Fit, AllocatesNothingInALaterStage) {
 #if !defined(_OPENMP)
   GTEST_SKIP() << "built without OpenMP: each parallel loop makes its threads anew";
 #endif
-  RunSpec spec = spec_for("lenet5", 2);
+  spec::RunSpec spec = spec_for("lenet5", 2);
   spec.batch_schedule = {.boundaries = {1}, .batches = {16, 8}};  // steps 8 to 12, which are counted, are of 8
   spec.optimizer.momentum_schedule.name = "one_cycle";
-  resolve(spec);
+  spec::resolve(spec);
   EXPECT_EQ(allocations_in_loop(spec), 0);
 }
 

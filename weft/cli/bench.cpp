@@ -47,20 +47,20 @@ double median(std::vector<double> values) {
 
 /// At least kFewestSteps steps, then as many as fit into `seconds`. Ranks end with the step in which the first of them
 /// wants to, which the step tells all of them.
-std::vector<double> time_steps(RunningStep& step, double seconds) {
+std::vector<double> time_steps(program::RunningStep& step, double seconds) {
   Executor& executor = step.last();
-  const bool agrees = executor.has_scalar(train::kStop);
+  const bool agrees = executor.has_scalar(step::kStop);
   for (int warmup = 0; warmup < kWarmupSteps; ++warmup) step.run();
   std::vector<double> times;
   double spent = 0;
   for (bool stops = false; !stops;) {
     const bool is_enough = spent >= seconds && times.size() + 1 >= kFewestSteps;
-    if (agrees) executor.set_scalar(train::kStop, is_enough ? 1 : 0);
+    if (agrees) executor.set_scalar(step::kStop, is_enough ? 1 : 0);
     const auto begin = std::chrono::steady_clock::now();
     step.run();
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     spent += times.back();
-    stops = agrees ? executor.scalar_output(train::kStop) > 0 : spent >= seconds && times.size() >= kFewestSteps;
+    stops = agrees ? executor.scalar_output(step::kStop) > 0 : spent >= seconds && times.size() >= kFewestSteps;
   }
   step.finish();
   return times;
@@ -103,7 +103,7 @@ ExchangedBytes exchanged_bytes_of(const Graph& graph, bool completes) {
 
 /// What a report is about, whether steps ran or not.
 struct Benched {
-  const train::RunSpec& spec;
+  const spec::RunSpec& spec;
   const models::ModelInput& input;
   const CompiledStep& compiled;
   int64_t batch = 1;    // of all ranks
@@ -147,14 +147,14 @@ struct Benched {
             {"offloaded_bytes", batches * compiled.recompute.offloaded_bytes},
             {"compile_seconds", compiled.compile_seconds},
             {"passes", passes},
-            {"work", work_json(work)}};
+            {"work", report::work_json(work)}};
   }
 };
 
 void print_recompute(const Benched& benched) {
-  const std::string twice = train::describe_recompute(benched.compiled, benched.spec);
+  const std::string twice = program::describe_recompute(benched.compiled, benched.spec);
   if (!twice.empty()) fmt::print("{}\n", twice);
-  const std::string offloaded = train::describe_offload(benched.compiled, benched.spec);
+  const std::string offloaded = program::describe_offload(benched.compiled, benched.spec);
   if (!offloaded.empty()) fmt::print("{}\n", offloaded);
 }
 
@@ -165,35 +165,35 @@ int print_plan(const Benched& benched, bool json) {
   }
   fmt::print("{}: planned in {}\n", benched.title(), human_duration(benched.compiled.compile_seconds));
   print_recompute(benched);
-  fmt::print("{}", work_table(benched.work));
+  fmt::print("{}", report::work_table(benched.work));
   return 0;
 }
 
-StepChoice choose_step(const train::Library& library, const BenchOptions& options, comm::Communicator* communicator,
-                       const train::Note& note) {
-  const int ranks = train::number_of(communicator);
-  train::RunSpec spec = spec_of(library, options.choice, 16);
+program::StepChoice choose_step(const Library& library, const BenchOptions& options, comm::Communicator* communicator,
+                                const program::Note& note) {
+  const int ranks = comm::number_of(communicator);
+  spec::RunSpec spec = spec_of(library, options.choice, 16);
   ModelChoice of_model = options.choice;
   of_model.model = spec.model.name;
-  train::place_of(spec, communicator);  // what cannot be is said first
-  const int64_t shards = train::shards_of_rank(spec, ranks);
-  spec.batch = batch_of_rank(spec.batch / shards, ranks, "--batch");
-  const train::Autotune autotune = train::parse_autotune(options.autotune);
+  step::place_of(spec, communicator);  // what cannot be is said first
+  const int64_t shards = step::shards_of_rank(spec, ranks);
+  spec.batch = launch::batch_of_rank(spec.batch / shards, ranks, "--batch");
+  const program::Autotune autotune = program::parse_autotune(options.autotune);
   return {.spec = spec,
           .input = input_of(library, of_model, spec.batch),
           .batches = options.forward ? 1 : std::max(shards, spec.accumulate),
           .forward = options.forward,
           .without = options.without,
           .bucket_bytes = bucket_bytes_of(options.bucket),
-          .tuning = [=](int64_t threads) { return train::tuning_of(autotune, threads, note); },
-          .limit = [spec](train::StepCache& steps,
-                          int64_t other_bytes) { train::keep_to_memory_limit(steps, spec, other_bytes); },
+          .tuning = [=](int64_t threads) { return program::tuning_of(autotune, threads, note); },
+          .limit = [spec](program::StepCache& steps,
+                          int64_t other_bytes) { program::keep_to_memory_limit(steps, spec, other_bytes); },
           .where_too_large = "choose a smaller --batch or --input"};
 }
 
 /// Of all that a step of this rank does.
-Benched work_of(PlannedStep& planned, int ranks) {
-  const StepChoice& choice = planned.choice();
+Benched work_of(program::PlannedStep& planned, int ranks) {
+  const program::StepChoice& choice = planned.choice();
   const CompiledStep& compiled = planned.compiled();
   const int64_t batches = choice.batches;
   Benched benched{.spec = planned.spec(),
@@ -222,17 +222,17 @@ Benched work_of(PlannedStep& planned, int ranks) {
   return benched;
 }
 
-int bench_command(const train::Library& library, const BenchOptions& options, comm::Communicator* communicator) {
-  const bool is_first = train::is_first(communicator);
-  const auto note = note_of(communicator);
-  const int64_t resident_before = train::resident_bytes();
-  train::reset_peak_resident_bytes();
-  const PlannedOnRanks planned =
-      plan_on_ranks(library, communicator, note, [&] { return choose_step(library, options, communicator, note); });
-  const Benched benched = work_of(*planned.step, train::number_of(communicator));
+int bench_command(const Library& library, const BenchOptions& options, comm::Communicator* communicator) {
+  const bool is_first = comm::is_first(communicator);
+  const auto note = launch::note_of(communicator);
+  const int64_t resident_before = program::resident_bytes();
+  program::reset_peak_resident_bytes();
+  const program::PlannedOnRanks planned = program::plan_on_ranks(
+      library, communicator, note, [&] { return choose_step(library, options, communicator, note); });
+  const Benched benched = work_of(*planned.step, comm::number_of(communicator));
   if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;
-  train::together(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
-  RunningStep step(*planned.step);
+  comm::together(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
+  program::RunningStep step(*planned.step);
   const std::vector<double> times = time_steps(step, options.seconds);
   if (!is_first) return 0;
   const CompiledStep& compiled = benched.compiled;
@@ -247,7 +247,7 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
     root["fastest_step_seconds"] = *std::min_element(times.begin(), times.end());
     root["samples_per_second"] = samples_per_second;
     root[fmt::format("{}_per_second", info.item())] = rate;
-    root["rss_growth_bytes"] = train::peak_resident_bytes() - resident_before;
+    root["rss_growth_bytes"] = program::peak_resident_bytes() - resident_before;
     fmt::print("{}\n", root.dump(2));
     return 0;
   }
@@ -261,7 +261,7 @@ int bench_command(const train::Library& library, const BenchOptions& options, co
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action, const train::Library& library) {
+void add_bench(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure the step time of a model on synthetic input");
   command->add_option("MODEL", options->choice.model, "Model, or a recipe for its model, optimiser and batch")
@@ -276,7 +276,7 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--memory-limit", options->choice.memory_limit,
                       "Such as 1.5GB: activations are computed twice to keep to it; default: none");
   command->add_option("--offload", options->choice.offload, kOffloadHelp);
-  command->add_option("--autotune", options->autotune, std::string(train::kAutotuneHelp) + "; default: off");
+  command->add_option("--autotune", options->autotune, std::string(program::kAutotuneHelp) + "; default: off");
   command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
   command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
   command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));
@@ -290,7 +290,8 @@ void add_bench(CLI::App& app, Action& action, const train::Library& library) {
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &action, &library] {
     action = [options, &library] {
-      return on_launched_ranks([&](comm::Communicator* ranks) { return bench_command(library, *options, ranks); });
+      return launch::on_launched_ranks(
+          [&](comm::Communicator* ranks) { return bench_command(library, *options, ranks); });
     };
   });
 }

@@ -49,7 +49,7 @@ const Tensor& batch_tensor(const SafetensorsFile& file, const CheckOptions& opti
 
 /// The files, and what to train as it follows from them.
 struct Checked {
-  Checked(const train::Library& library, CheckOptions given, int ranks) : options(std::move(given)) {
+  Checked(const Library& library, CheckOptions given, int ranks) : options(std::move(given)) {
     options.choice.set.insert(options.choice.set.begin(),
                               {fmt::format("optimizer.learning_rate={}", options.learning_rate),
                                fmt::format("optimizer.momentum={}", options.momentum),
@@ -62,43 +62,43 @@ struct Checked {
       fail(ErrorKind::data, "'{}' has no 'step.0.labels' with 'step.0.image' or 'step.0.tokens'", options.batches);
     options.choice.batch = first_input->second.shape()[0];
     spec = spec_of(options.choice, 1);
-    spec.batch = batch_of_rank(spec.batch, ranks, "a batch of");
+    spec.batch = launch::batch_of_rank(spec.batch, ranks, "a batch of");
     input = input_of(library, options.choice, spec.batch);
   }
 
   CheckOptions options;
   SafetensorsFile batches;
-  train::RunSpec spec;
+  spec::RunSpec spec;
   models::ModelInput input;
 };
 
-State state_from(const CheckOptions& options, const train::TrainingStep& step, uint64_t seed) {
-  State state = train::initial_state(step, seed);
+State state_from(const CheckOptions& options, const step::TrainingStep& step, uint64_t seed) {
+  State state = step::initial_state(step, seed);
   std::vector<WantedParameter> wanted;
   for (const models::ParameterSpec& parameter : step.parameters) wanted.push_back({parameter.name, parameter.shape});
   for (auto& [name, tensor] : import_parameters(options.weights, wanted).tensors) state.set(name, std::move(tensor));
-  train::start_slots(step, state);
+  step::start_slots(step, state);
   return state;
 }
 
-int check_command(const train::Library& library, const CheckOptions& given, comm::Communicator* ranks) {
-  const int parts = train::number_of(ranks), part = train::rank_of(ranks);
+int check_command(const Library& library, const CheckOptions& given, comm::Communicator* ranks) {
+  const int parts = comm::number_of(ranks), part = comm::rank_of(ranks);
   std::optional<Checked> checked;
-  train::together(ranks, "batches", [&] { checked.emplace(library, given, parts); });
+  comm::together(ranks, "batches", [&] { checked.emplace(library, given, parts); });
   const CheckOptions& options = checked->options;
   const SafetensorsFile& batches = checked->batches;
-  const train::RunSpec& spec = checked->spec;
-  const train::RankRuntime runtime(ranks, static_cast<int>(spec.threads), train::agreed_costs(ranks, spec.cluster));
+  const spec::RunSpec& spec = checked->spec;
+  const program::RankRuntime runtime(ranks, static_cast<int>(spec.threads), program::agreed_costs(ranks, spec.cluster));
   const CpuBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels));
-  CompileOptions compile_options = train::compile_options(spec, backend);
+  CompileOptions compile_options = spec::compile_options(spec, backend);
   compile_options.ranks = runtime.costs();
   const std::shared_ptr<Arena> arena = runtime.make_arena();
-  std::optional<train::TrainingStep> step;
-  train::StepCache steps([&](const train::StepShape&) { return step->graph; }, backend, compile_options, arena);
+  std::optional<step::TrainingStep> step;
+  program::StepCache steps([&](const spec::StepShape&) { return step->graph; }, backend, compile_options, arena);
   State state;
-  train::together(ranks, "training step", [&] {
-    step = train::build_training_step(library, spec, checked->input,
-                                      {.gradient_outputs = true, .ranks = parts, .costs = runtime.costs()});
+  comm::together(ranks, "training step", [&] {
+    step = step::build_training_step(library, spec, checked->input,
+                                     {.gradient_outputs = true, .ranks = parts, .costs = runtime.costs()});
     state = state_from(options, *step, static_cast<uint64_t>(spec.seed));
     const Graph& graph = steps.compiled(spec.batch).graph;
     for (int64_t index = 0; index < options.steps; ++index)
@@ -121,7 +121,7 @@ int check_command(const train::Library& library, const CheckOptions& given, comm
     executor.set_scalar("learning_rate", spec.optimizer.learning_rate);
     if (executor.has_scalar("seed")) executor.set_scalar("seed", static_cast<double>(spec.seed));
     if (executor.has_scalar("step")) executor.set_scalar("step", static_cast<double>(index));
-    if (executor.has_scalar(train::kStop)) executor.set_scalar(train::kStop, 0);
+    if (executor.has_scalar(step::kStop)) executor.set_scalar(step::kStop, 0);
     executor.run();
     losses.data_as<float>()[index] = executor.scalar_output("loss");
     if (index == 0)
@@ -131,13 +131,13 @@ int check_command(const train::Library& library, const CheckOptions& given, comm
   out.tensors.emplace("losses", std::move(losses));
   for (const models::ParameterSpec& parameter : step->parameters)
     out.tensors.emplace("final." + parameter.name, state.plain(parameter.name));
-  if (train::is_first(ranks)) write_safetensors(options.out, out);
+  if (comm::is_first(ranks)) write_safetensors(options.out, out);
   return 0;
 }
 
 }  // namespace
 
-void add_check_steps(CLI::App& app, Action& action, const train::Library& library) {
+void add_check_steps(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check-steps", "Train given batches from given weights, for comparison");
   command->group("");  // hidden
@@ -155,7 +155,8 @@ void add_check_steps(CLI::App& app, Action& action, const train::Library& librar
   command->add_option("--out", options->out, "safetensors to write")->required();
   command->callback([options, &action, &library] {
     action = [options, &library] {
-      return on_launched_ranks([&](comm::Communicator* ranks) { return check_command(library, *options, ranks); });
+      return launch::on_launched_ranks(
+          [&](comm::Communicator* ranks) { return check_command(library, *options, ranks); });
     };
   });
 }

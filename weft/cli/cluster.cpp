@@ -8,11 +8,11 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/comm/measure.h"
 #include "weft/launch/launched_ranks.h"
-#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -39,8 +39,8 @@ void add_cluster(CLI::App& app, Action& action) {
   probe->add_option("--output", *file, "The file to write; empty: none")->capture_default_str();
   probe->callback([file, &action] {
     action = [file] {
-      return between_ranks("cluster probe",
-                           [&](comm::MpiSession& session) { return cluster_probe(session.communicator(), *file); });
+      return launch::between_ranks(
+          "cluster probe", [&](comm::MpiSession& session) { return cluster_probe(session.communicator(), *file); });
     };
   });
 
@@ -68,8 +68,8 @@ void add_cluster(CLI::App& app, Action& action) {
       const std::optional<int64_t> bytes = parse_bytes(*largest);
       if (!bytes || *bytes < 1024) fail(ErrorKind::usage, "--largest {}: no number of bytes from 1024 on", *largest);
       options->largest_bytes = *bytes;
-      return between_ranks("cluster bench",
-                           [&](comm::MpiSession& session) { return cluster_bench(session, *options); });
+      return launch::between_ranks("cluster bench",
+                                   [&](comm::MpiSession& session) { return cluster_bench(session, *options); });
     };
   });
 }

@@ -27,7 +27,7 @@ constexpr double kBatchSeconds = 2e-3;  // what is shorter is repeated within a 
 /// Several times what MPI takes over links of 100 Mbit/s.
 double limit_seconds(int64_t bytes) { return 60 + static_cast<double>(bytes) / 1e6; }
 
-double median(std::vector<double> values) {
+double upper_median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
@@ -118,7 +118,7 @@ std::vector<comm::Algorithm> algorithms_of(comm::CollectiveKind kind, bool may_b
 int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options) {
   comm::Communicator& ranks = session.communicator();
   comm::CollectivesOptions chosen;
-  chosen.costs = train::agreed_costs(&ranks, options.costs);
+  chosen.costs = program::agreed_costs(&ranks, options.costs);
   const int64_t largest = options.largest_bytes / 4 * 4;
   Runner shared(ranks, options.kind, chosen, nullptr, largest),
       foreign(ranks, options.kind, chosen, allocate_aligned(largest), largest);
@@ -162,10 +162,10 @@ int cluster_bench(comm::MpiSession& session, const ClusterBenchOptions& options)
     std::vector<std::string> cells{human_bytes(static_cast<double>(bytes))};
     nlohmann::ordered_json row{{"bytes", bytes}, {"how", how}, {"predicted_seconds", report.predicted_seconds}};
     for (const Way& way : ways) {
-      cells.push_back(human_duration(median(way.seconds)));
+      cells.push_back(human_duration(upper_median(way.seconds)));
       row["seconds"][way.name] = way.seconds;
     }
-    cells.push_back(fmt::format("{:.2f}", median(ways.back().seconds) / median(ways.front().seconds)));
+    cells.push_back(fmt::format("{:.2f}", upper_median(ways.back().seconds) / upper_median(ways.front().seconds)));
     cells.push_back(how);
     cells.push_back(human_duration(report.predicted_seconds));
     table.add_row(std::move(cells));

@@ -16,25 +16,25 @@ namespace weft::cli {
 using Action = std::function<int()>;
 
 /// `library` must outlive the action. `program`: how this program was called, for the commands it recommends.
-void add_train(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
+void add_train(CLI::App& app, Action& action, const Library& library, const std::string& program);
 /// Trains on several ranks through mpirun.
 void add_launch(CLI::App& app, Action& action, const std::string& program);
-void add_init(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
-void add_data(CLI::App& app, Action& action, const train::Library& library);
-void add_pack(CLI::App& app, Action& action, const train::Library& library, const std::string& program);
-void add_eval(CLI::App& app, Action& action, const train::Library& library);
-void add_predict(CLI::App& app, Action& action, const train::Library& library);
+void add_init(CLI::App& app, Action& action, const Library& library, const std::string& program);
+void add_data(CLI::App& app, Action& action, const Library& library);
+void add_pack(CLI::App& app, Action& action, const Library& library, const std::string& program);
+void add_eval(CLI::App& app, Action& action, const Library& library);
+void add_predict(CLI::App& app, Action& action, const Library& library);
 void add_export(CLI::App& app, Action& action);
-void add_explain(CLI::App& app, Action& action, const train::Library& library);
+void add_explain(CLI::App& app, Action& action, const Library& library);
 void add_plot(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
-void add_graph(CLI::App& app, Action& action, const train::Library& library);
-void add_models(CLI::App& app, Action& action, const train::Library& library);
+void add_graph(CLI::App& app, Action& action, const Library& library);
+void add_models(CLI::App& app, Action& action, const Library& library);
 void add_recipes(CLI::App& app, Action& action);
-void add_ops(CLI::App& app, Action& action, const train::Library& library);
+void add_ops(CLI::App& app, Action& action, const Library& library);
 void add_cluster(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action, const train::Library& library);
+void add_bench(CLI::App& app, Action& action, const Library& library);
 /// For developers: runs the same steps as another program, from the same weights and batches. Not listed in --help.
-void add_check_steps(CLI::App& app, Action& action, const train::Library& library);
+void add_check_steps(CLI::App& app, Action& action, const Library& library);
 
 }  // namespace weft::cli

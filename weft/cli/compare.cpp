@@ -30,21 +30,21 @@ struct CompareOptions {
 
 struct ComparedRun {
   std::string path;
-  train::RunSpec spec;
-  std::optional<train::Summary> summary;  // none while it trains
-  train::MetricsHistory history;
+  spec::RunSpec spec;
+  std::optional<run::Summary> summary;  // none while it trains
+  run::MetricsHistory history;
 };
 
-ComparedRun read_run(const std::string& path) {
-  const train::RunDirectory directory = train::RunDirectory::open(path);
-  ComparedRun run{path, directory.read_spec(), {}, train::read_metrics(directory.metrics())};
+ComparedRun read_compared_run(const std::string& path) {
+  const run::RunDirectory directory = run::RunDirectory::open(path);
+  ComparedRun run{path, directory.read_spec(), {}, run::read_metrics(directory.metrics())};
   std::error_code code;
   if (std::filesystem::exists(directory.summary(), code))
-    run.summary = train::parse_summary(read_text(directory.summary()));
+    run.summary = run::parse_summary(read_text(directory.summary()));
   return run;
 }
 
-std::string text_of(const train::Field& field) {
+std::string text_of(const spec::Field& field) {
   if (const auto* list = std::get_if<std::vector<double>*>(&field.target))
     return fmt::format("{}", fmt::join(**list, ", "));
   if (const auto* text = std::get_if<std::string*>(&field.target)) return **text;
@@ -67,8 +67,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differences(std::v
     for (const auto& [name, group] : run.spec.optimizer.groups) groups.insert(name);
   for (ComparedRun& run : runs)
     for (const std::string& name : groups) run.spec.optimizer.groups.try_emplace(name);
-  std::vector<std::vector<train::Field>> fields;
-  for (ComparedRun& run : runs) fields.push_back(train::fields_of(run.spec));
+  std::vector<std::vector<spec::Field>> fields;
+  for (ComparedRun& run : runs) fields.push_back(spec::fields_of(run.spec));
   std::vector<std::string> option_names;
   for (const ComparedRun& run : runs)
     for (const auto& [name, value] : run.spec.model.options)
@@ -128,7 +128,7 @@ void print_json(const std::vector<ComparedRun>& runs,
     ordered_json keys = ordered_json::object();
     for (const auto& [key, values] : different) keys[key] = values[index];
     ordered_json row = {{"run", runs[index].path}, {"differences", keys}, {"summary", nullptr}};
-    if (runs[index].summary) row["summary"] = ordered_json::parse(train::print_summary(*runs[index].summary));
+    if (runs[index].summary) row["summary"] = ordered_json::parse(run::print_summary(*runs[index].summary));
     const std::optional<double> seconds = accuracy ? seconds_to(runs[index], *accuracy) : std::nullopt;
     row["accuracy"] = accuracy ? ordered_json(*accuracy) : ordered_json();
     row["seconds_to_accuracy"] = seconds ? ordered_json(*seconds) : ordered_json();
@@ -146,7 +146,7 @@ class ResultTable {
     table_.add_row(std::move(row));
   }
   /// A figure of the summary, "-" where the run has none yet.
-  void add_result(const std::string& title, const std::function<std::string(const train::Summary&)>& cell) {
+  void add_result(const std::string& title, const std::function<std::string(const run::Summary&)>& cell) {
     add(title, [&](const ComparedRun& run) { return run.summary ? cell(*run.summary) : "-"; });
   }
   void add_row(std::vector<std::string> cells) { table_.add_row(std::move(cells)); }
@@ -163,7 +163,7 @@ class ResultTable {
   Table table_;
 };
 
-std::string percent(const std::optional<double>& fraction) {
+std::string percent_cell(const std::optional<double>& fraction) {
   return fraction ? fmt::format("{:.2f} %", 100 * *fraction) : "-";
 }
 
@@ -178,10 +178,10 @@ void print_table(const std::vector<ComparedRun>& runs,
   }
   if (different.empty()) fmt::print("The recipes are the same.\n");
   table.add_rule();
-  using train::Summary;
+  using run::Summary;
   table.add_result("parameters", [](const Summary& s) { return human_count(static_cast<double>(s.parameters)); });
-  table.add("best test accuracy", [](const ComparedRun& run) { return percent(best_accuracy(run)); });
-  table.add_result("test accuracy", [](const Summary& s) { return percent(s.test_accuracy); });
+  table.add("best test accuracy", [](const ComparedRun& run) { return percent_cell(best_accuracy(run)); });
+  table.add_result("test accuracy", [](const Summary& s) { return percent_cell(s.test_accuracy); });
   table.add_result("test loss",
                    [](const Summary& s) { return s.test_loss ? fmt::format("{:.4f}", *s.test_loss) : "-"; });
   table.add_result("train loss",
@@ -202,7 +202,7 @@ void print_table(const std::vector<ComparedRun>& runs,
 
 int compare_command(const CompareOptions& options) {
   std::vector<ComparedRun> runs;
-  for (const std::string& path : options.runs) runs.push_back(read_run(path));
+  for (const std::string& path : options.runs) runs.push_back(read_compared_run(path));
   const auto different = differences(runs);
   const std::optional<double> accuracy =
       options.accuracy > 0 ? std::optional<double>(options.accuracy / 100) : common_accuracy(runs);

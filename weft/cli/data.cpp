@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
@@ -17,7 +18,6 @@
 #include "weft/data/open_dataset.h"
 #include "weft/program/run_data.h"
 #include "weft/report/contact_sheet.h"
-#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -118,7 +118,7 @@ ordered_json to_json(const std::string& spec, const Description& d) {
 }
 
 template <typename Number>
-std::string joined(const std::vector<Number>& values) {
+std::string joined_numbers(const std::vector<Number>& values) {
   std::string text;
   for (const Number value : values) text += fmt::format("{}{:.4g}", text.empty() ? "" : ", ", value);
   return text;
@@ -150,15 +150,15 @@ void print_text(const Description& d) {
                  fmt::format("{} of {} ({})", to_string(info.sample_shape), info.item(), name_of(info.sample_dtype))});
   if (info.task == data::Task::regression && !info.targets.mean.empty())
     table.add_row({"a target", fmt::format("{}: mean {}, deviation {}", data::class_name(info.class_names, 0),
-                                           joined(info.targets.mean), joined(info.targets.deviation))});
+                                           joined_numbers(info.targets.mean), joined_numbers(info.targets.deviation))});
   else if (info.task == data::Task::regression)
     table.add_row({"a target", fmt::format("{} values", info.classes)});
   if (info.task == data::Task::language_model)
     table.add_row({"vocabulary", fmt::format("{} characters", info.classes)});
   for (const auto& [name, text] : info.facts) table.add_row({name, text});
   if (info.sample_dtype == DType::u8) {
-    table.add_row({"mean", joined(d.statistics.mean)});
-    table.add_row({"deviation", joined(d.statistics.deviation)});
+    table.add_row({"mean", joined_numbers(d.statistics.mean)});
+    table.add_row({"deviation", joined_numbers(d.statistics.deviation)});
   }
   fmt::print("{}", table.text());
   if (!d.counts.empty()) {
@@ -173,25 +173,25 @@ void print_text(const Description& d) {
   if (data::is_table(info)) print_columns(data::TableEncoding::from_json(info.encoding));
 }
 
-train::RunSpec spec_from(const DataOptions& options) {
-  train::RunSpec spec;
+spec::RunSpec spec_from(const DataOptions& options) {
+  spec::RunSpec spec;
   spec.data = options.spec;
   spec.seed = options.seed;
-  spec.threads = options.threads > 0 ? options.threads : train::available_cores();
+  spec.threads = options.threads > 0 ? options.threads : spec::available_cores();
   for (const std::string& assignment : options.set) {
     if (!assignment.starts_with("augment."))
       fail(ErrorKind::usage, "--set {}: only keys of [augment] matter here", assignment);
-    train::set_from_text(spec, assignment);
+    spec::set_from_text(spec, assignment);
   }
-  if (train::mixes(spec.augment))
+  if (spec::mixes(spec.augment))
     fail(ErrorKind::usage,
          "augment.mixup and augment.cutmix mix the images of a batch, a sheet shows single ones; leave "
          "them away");
   return spec;
 }
 
-int data_command(const train::Library& library, const DataOptions& options) {
-  const train::RunSpec spec = spec_from(options);
+int data_command(const Library& library, const DataOptions& options) {
+  const spec::RunSpec spec = spec_from(options);
   if (!options.set.empty() && !options.augment)
     fail(ErrorKind::usage, "--set {} does nothing without --augment", options.set.front());
   if (options.augment && options.contact_sheet.empty())
@@ -222,7 +222,7 @@ int data_command(const train::Library& library, const DataOptions& options) {
     print_text(d);
   if (!d.damaged.empty()) return 1;
   if (!options.contact_sheet.empty()) {
-    write_contact_sheet(options.contact_sheet, *d.train, spec, options.augment);
+    report::write_contact_sheet(options.contact_sheet, *d.train, spec, options.augment);
     if (!options.json) fmt::print("\ncontact sheet: {}\n", options.contact_sheet);
   }
   return 0;
@@ -230,7 +230,7 @@ int data_command(const train::Library& library, const DataOptions& options) {
 
 }  // namespace
 
-void add_data(CLI::App& app, Action& action, const train::Library& library) {
+void add_data(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<DataOptions>();
   CLI::App* command = app.add_subcommand("data", "Show what a data set holds");
   std::string help = "One of:\n";

@@ -7,18 +7,18 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/infer/weights.h"
+#include "weft/program/process_memory.h"
 #include "weft/program/run_data.h"
 #include "weft/report/class_report.h"
+#include "weft/run/loaded_run.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
 #include "weft/step/test_time_views.h"
 #include "weft/train/evaluate.h"
-#include "weft/base/say.h"
-#include "weft/run/loaded_run.h"
-#include "weft/program/process_memory.h"
 
 namespace weft::cli {
 
@@ -58,19 +58,19 @@ std::string in_words(data::Task task, const train::Evaluation& result) {
 }
 
 /// Which of the data were measured.
-std::string measured_part(const train::EvaluationData& measured) {
+std::string measured_part(const program::EvaluationData& measured) {
   if (measured.split == data::Split::test) return "test";
   if (measured.own) return "training";
   return "all";
 }
 
 std::string views_in_words(const std::string& tta) {
-  const size_t views = train::views_of(tta).size();
+  const size_t views = data::views_of(tta).size();
   return views == 1 ? "" : fmt::format(", mean of {} views", views);
 }
 
-void print_json(const EvalOptions& options, const LoadedRun& run, const train::EvaluationData& measured,
-                data::Task task, const train::Evaluation& result, const std::optional<ClassReport>& classes) {
+void print_json(const EvalOptions& options, const run::LoadedRun& run, const program::EvaluationData& measured,
+                data::Task task, const train::Evaluation& result, const std::optional<report::ClassReport>& classes) {
   const auto number = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
   };
@@ -96,16 +96,16 @@ void print_json(const EvalOptions& options, const LoadedRun& run, const train::E
 }
 
 /// A run directory, a file of weights, or the first with the weights of the second.
-LoadedRun evaluated_run(const train::Library& library, const EvalOptions& options) {
+run::LoadedRun evaluated_run(const Library& library, const EvalOptions& options) {
   if (options.run.empty()) {
     if (options.weights.empty())
       fail(ErrorKind::usage, "nothing to evaluate: give a run directory, or --weights FILE with --model and --data");
-    return run_of_weights(library, {options.weights, options.model, options.data, options.set, options.threads});
+    return infer::run_of_weights(library, {options.weights, options.model, options.data, options.set, options.threads});
   }
   if (!options.model.empty() || !options.set.empty())
     fail(ErrorKind::usage, "--model and --set go with --weights alone; '{}' says which model it is", options.run);
-  LoadedRun run = load_run(options.run, options.checkpoint, options.threads);
-  if (!options.weights.empty()) replace_weights(library, run, options.weights);
+  run::LoadedRun run = run::load_run(options.run, options.checkpoint, options.threads);
+  if (!options.weights.empty()) infer::replace_weights(library, run, options.weights);
   return run;
 }
 
@@ -113,23 +113,24 @@ LoadedRun evaluated_run(const train::Library& library, const EvalOptions& option
 bool names_classes(data::Task task) { return task == data::Task::classification || task == data::Task::segmentation; }
 
 /// Ready to count where the run predicts classes. Error(usage) where it does not and a file of them is asked for.
-std::optional<ClassReport> empty_report(const EvalOptions& options, const LoadedRun& run, const Graph& step) {
+std::optional<report::ClassReport> empty_report(const EvalOptions& options, const run::LoadedRun& run,
+                                                const Graph& step) {
   const data::DatasetInfo& info = run.data.info;
-  if (names_classes(info.task) && train::has_output(step, "predicted"))
-    return ClassReport{train::ConfusionMatrix(info.classes), info.class_names};
+  if (names_classes(info.task) && step::has_output(step, "predicted"))
+    return report::ClassReport{train::ConfusionMatrix(info.classes), info.class_names};
   if (!options.confusion.empty())
     fail(ErrorKind::usage, "--confusion counts classes, and '{}' on '{}' predicts none; leave it away",
          run.spec.model.name, info.name);
   return std::nullopt;
 }
 
-int eval_command(const train::Library& library, const EvalOptions& options) {
-  LoadedRun run = evaluated_run(library, options);
-  set_statistics(run, options.mean, options.deviation);
+int eval_command(const Library& library, const EvalOptions& options) {
+  run::LoadedRun run = evaluated_run(library, options);
+  infer::set_statistics(run, options.mean, options.deviation);
   if (options.batch > 0) run.spec.evaluation.batch = options.batch;
   if (!options.tta.empty()) run.spec.evaluation.tta = options.tta;
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
-  const train::EvaluationData measured = train::open_evaluation_data(library, data_spec, run.spec, run.data);
+  const program::EvaluationData measured = program::open_evaluation_data(library, data_spec, run.spec, run.data);
   const auto& dataset = measured.dataset;
   const data::DatasetInfo &info = dataset->info(), &trained = run.data.info;
   if (info.sample_shape != trained.sample_shape || info.sample_dtype != trained.sample_dtype ||
@@ -137,32 +138,33 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
     fail(ErrorKind::shape, "'{}' has {} {} of {} classes, the model of '{}' reads {} {} of {}; choose other data",
          data_spec, info.item(), to_string(info.sample_shape), info.classes, options.run, trained.item(),
          to_string(trained.sample_shape), trained.classes);
-  train::require_equal_targets(trained, info);
+  program::require_equal_targets(trained, info);
   if (!info.note.empty()) say(info.note);
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
-  train::choose_precision(run.spec, options.precision, backend, say);
-  train::StepCache steps(
-      [&](const train::StepShape& shape) {
-        return train::build_evaluation_step(library, run.spec, train::model_input(run.data, shape),
-                                            {.predictions = names_classes(info.task)});
+  spec::choose_precision(run.spec, options.precision, backend, say);
+  program::StepCache steps(
+      [&](const spec::StepShape& shape) {
+        return step::build_evaluation_step(library, run.spec, program::model_input(run.data, shape),
+                                           {.predictions = names_classes(info.task)});
       },
-      backend, train::compile_options(run.spec, backend));
+      backend, spec::compile_options(run.spec, backend));
   const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
   int64_t state_bytes = 0;
   for (const int64_t size : {std::min(batch, samples), samples % batch})
     if (size > 0) state_bytes = steps.compiled(size).plan.state_bytes;
-  const data::LoaderOptions loader_options = train::evaluation_loader_options(
+  const data::LoaderOptions loader_options = program::evaluation_loader_options(
       run.spec, {.info = info, .statistics = run.data.statistics, .samples = dataset->size()});
-  require_memory(run.spec.model.name, batch,
-                 steps.arena_bytes() + state_bytes + train::loader_bytes(loader_options, run.data) +
-                     train::ViewedBatch::bytes(run.spec.evaluation.tta, info, std::min(batch, samples)),
-                 "choose a smaller --batch");
+  program::require_memory(run.spec.model.name, batch,
+                          steps.arena_bytes() + state_bytes + program::loader_bytes(loader_options, run.data) +
+                              step::ViewedBatch::bytes(run.spec.evaluation.tta, info, std::min(batch, samples)),
+                          "choose a smaller --batch");
   data::Loader loader(*dataset, loader_options);
-  std::optional<ClassReport> classes = empty_report(options, run, steps.compiled(std::min(batch, samples)).graph);
+  std::optional<report::ClassReport> classes =
+      empty_report(options, run, steps.compiled(std::min(batch, samples)).graph);
   const train::Evaluation result = train::evaluate(
       steps, run.state, loader, {.confusion = classes ? &classes->matrix : nullptr, .tta = run.spec.evaluation.tta});
   if (!options.confusion.empty()) classes->write_csv(options.confusion);
-  if (!options.logits.empty()) write_logits(library, run, *dataset, options.logits);
+  if (!options.logits.empty()) infer::write_logits(library, run, *dataset, options.logits);
   if (options.json) {
     print_json(options, run, measured, info.task, result, classes);
   } else {
@@ -178,7 +180,7 @@ int eval_command(const train::Library& library, const EvalOptions& options) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Action& action, const train::Library& library) {
+void add_eval(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command = app.add_subcommand("eval", "Measure a run's accuracy on its test data or on other data");
   command->add_option("RUN", options->run, "Run directory; not needed with --weights, --model and --data");
@@ -200,7 +202,7 @@ void add_eval(CLI::App& app, Action& action, const train::Library& library) {
       ->add_option("--tta", options->tta,
                    "Views of each image whose mean counts: none, flip (mirrored too) or "
                    "multicrop (also moved by a pixel); default: as in training")
-      ->check(CLI::IsMember(train::tta_names()));
+      ->check(CLI::IsMember(data::tta_names()));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");
   command->add_flag("--json", options->json, "Print JSON");

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/comm/together.h"
@@ -18,7 +19,6 @@
 #include "weft/report/explain_json.h"
 #include "weft/report/explain_text.h"
 #include "weft/step/virtual_ranks.h"
-#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -33,11 +33,11 @@ struct ExplainOptions {
 };
 
 /// As in training where nothing says otherwise: what the arena was given then stands in the run's plan.
-void keep_to_limit(train::StepCache& steps, int64_t other_bytes, const train::RunSpec& spec,
-                   const ExplainOptions& options, const train::RunDirectory& run) {
+void keep_to_limit(program::StepCache& steps, int64_t other_bytes, const spec::RunSpec& spec,
+                   const ExplainOptions& options, const run::RunDirectory& run) {
   std::error_code code;
   if (options.memory_limit || options.batch != 0 || !std::filesystem::exists(run.plan(), code)) {
-    train::keep_to_memory_limit(steps, spec, other_bytes);
+    program::keep_to_memory_limit(steps, spec, other_bytes);
     return;
   }
   const auto plan = nlohmann::json::parse(read_text(run.plan()), nullptr, false);
@@ -46,62 +46,64 @@ void keep_to_limit(train::StepCache& steps, int64_t other_bytes, const train::Ru
 }
 
 /// The step of this rank.
-StepChoice choose_step(const train::Library& library, const ExplainOptions& options, comm::Communicator* communicator,
-                       const train::Note& note) {
-  const int ranks = train::number_of(communicator);
+program::StepChoice choose_step(const Library& library, const ExplainOptions& options, comm::Communicator* communicator,
+                                const program::Note& note) {
+  const int ranks = comm::number_of(communicator);
   if (options.comm && ranks == 1)
     fail(ErrorKind::usage,
          "--comm explains what several ranks exchange; start them with `mpirun -n 2 weft explain {} "
          "--comm`",
          options.run);
-  const train::RunDirectory run = train::RunDirectory::open(options.run);
-  train::RunSpec spec = run.read_spec();
-  train::choose_threads(spec, options.threads);
-  if (options.offload) train::set_field(spec, "offload", *options.offload, "--offload");
+  const run::RunDirectory run = run::RunDirectory::open(options.run);
+  spec::RunSpec spec = run.read_spec();
+  spec::choose_threads(spec, options.threads);
+  if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload");
   if (options.memory_limit) {
-    train::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
-    train::resolve(spec);
+    spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
+    spec::resolve(spec);
   }
-  const train::DataDescription data = run.read_data();
-  train::Stage stage = train::largest_stage(spec, data);
+  const spec::DataDescription data = run.read_data();
+  spec::Stage stage = program::largest_stage(spec, data);
   if (options.batch > 0) stage = {.batch = options.batch, .accumulate = spec.accumulate};
-  train::place_of(spec, communicator);  // what cannot be is said first
-  if (const int64_t shards = train::shards_of_rank(spec, ranks); spec.virtual_ranks > 0) {
+  step::place_of(spec, communicator);  // what cannot be is said first
+  if (const int64_t shards = step::shards_of_rank(spec, ranks); spec.virtual_ranks > 0) {
     stage.batch /= shards;
     stage.accumulate = shards;
   }
-  spec.batch = stage.batch = batch_of_rank(stage.batch, ranks, "batch");
+  spec.batch = stage.batch = launch::batch_of_rank(stage.batch, ranks, "batch");
   spec.accumulate = stage.accumulate;
-  train::choose_precision(spec, options.precision, CpuBackend(static_cast<int>(spec.threads), library.kernels), note);
+  spec::choose_precision(spec, options.precision, CpuBackend(static_cast<int>(spec.threads), library.kernels), note);
   const auto tuning = [=, chosen = options.autotune](int64_t threads) {
-    return chosen ? train::tuning_of(train::parse_autotune(*chosen), threads, note) : train::tuning_of_plan(run.plan(), note);
+    return chosen ? program::tuning_of(program::parse_autotune(*chosen), threads, note)
+                  : program::tuning_of_plan(run.plan(), note);
   };
   return {.spec = spec,
-          .input = train::model_input(data, stage.shape()),
+          .input = program::model_input(data, stage.shape()),
           .batches = spec.accumulate,
           .without = options.without,
           .tuning = tuning,
-          .limit = [=](train::StepCache& steps,
+          .limit = [=](program::StepCache& steps,
                        int64_t other_bytes) { keep_to_limit(steps, other_bytes, spec, options, run); },
           .where_too_large = "explain it with a smaller --batch or on a machine with more"};
 }
 
 /// The plan alone: no step runs.
-void explain_memory(PlannedStep& planned, const ExplainOptions& options) {
-  const Explained explained = explain_plan(planned);
-  fmt::print("{}", options.json ? memory_json(explained).dump(2) + "\n" : memory_text(explained));
+void explain_memory(program::PlannedStep& planned, const ExplainOptions& options) {
+  const report::Explained explained = report::explain_plan(planned);
+  fmt::print("{}", options.json ? report::memory_json(explained).dump(2) + "\n" : report::memory_text(explained));
   if (options.svg.empty()) return;
-  const train::RunSpec& spec = planned.spec();
+  const spec::RunSpec& spec = planned.spec();
   const Plan& plan = explained.compiled->plan;
   const std::string title = fmt::format("{}, batch {}, {}: arena {}, states and batch {}", spec.model.name, spec.batch,
                                         spec.precision, human_bytes(static_cast<double>(plan.arena_bytes)),
                                         human_bytes(static_cast<double>(plan.total_bytes() - plan.arena_bytes)));
-  write_atomically(options.svg, draw_memory_svg(explained.compiled->graph, plan, title));
+  write_atomically(options.svg, report::draw_memory_svg(explained.compiled->graph, plan, title));
   say(fmt::format("wrote '{}'", options.svg));
 }
 
-void print_step(const Explained& explained, const ExplainOptions& options, const train::RunSpec& spec, int ranks) {
-  const train::RunDirectory run = train::RunDirectory::open(options.run);
+void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
+                int ranks) {
+  const run::RunDirectory run = run::RunDirectory::open(options.run);
   const data::DatasetInfo info = run.read_data().info;
   const int64_t samples = ranks * spec.accumulate * spec.batch;
   const double rate = static_cast<double>(samples * info.items_per_sample()) / explained.step_seconds;
@@ -109,21 +111,21 @@ void print_step(const Explained& explained, const ExplainOptions& options, const
              options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
              ranks * spec.batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", spec.threads,
              human_duration(explained.step_seconds), rate, info.item(), options.steps);
-  fmt::print("{}{}{}", time_text(explained, static_cast<size_t>(options.rows)), memory_text(explained),
-             audit_text(run));
+  fmt::print("{}{}{}", report::time_text(explained, static_cast<size_t>(options.rows)), report::memory_text(explained),
+             report::audit_text(run));
 }
 
-void print_exchange(const Explained& explained, const passes::Ranks& ranks) {
-  if (const std::optional<Averaging>& mean = explained.averaging) {
+void print_exchange(const report::Explained& explained, const passes::Ranks& ranks) {
+  if (const std::optional<report::Averaging>& mean = explained.averaging) {
     const double steps = static_cast<double>(mean->period) * explained.step_seconds;
     fmt::print(
         "Ranks exchange nothing in their steps of {}. After {} of them, at most, they go on with the mean of their "
         "states, {:.1f} % of the time:\n\n{}",
         human_duration(explained.step_seconds), mean->period, 100 * mean->seconds / (steps + mean->seconds),
-        collectives_table(mean->collectives, mean->seconds, ranks, "mean"));
+        report::collectives_table(mean->collectives, mean->seconds, ranks, "mean"));
     return;
   }
-  fmt::print("{}", collectives_table(explained.collectives, explained.step_seconds, ranks));
+  fmt::print("{}", report::collectives_table(explained.collectives, explained.step_seconds, ranks));
   if (explained.update == nullptr && explained.batches > 1)
     fmt::print(
         "times are those of the last of the step's {} batches, which exchanges the gradients of all; the others "
@@ -131,32 +133,32 @@ void print_exchange(const Explained& explained, const passes::Ranks& ranks) {
         explained.batches);
 }
 
-int explain_command(const train::Library& library, const ExplainOptions& options, comm::Communicator* ranks) {
-  const auto note = note_of(ranks);
-  const PlannedOnRanks planned =
-      plan_on_ranks(library, ranks, note, [&] { return choose_step(library, options, ranks, note); });
-  PlannedStep& step = *planned.step;
-  const bool is_first = train::is_first(ranks), is_of_plan = options.memory || !options.svg.empty();
+int explain_command(const Library& library, const ExplainOptions& options, comm::Communicator* ranks) {
+  const auto note = launch::note_of(ranks);
+  const program::PlannedOnRanks planned =
+      program::plan_on_ranks(library, ranks, note, [&] { return choose_step(library, options, ranks, note); });
+  program::PlannedStep& step = *planned.step;
+  const bool is_first = comm::is_first(ranks), is_of_plan = options.memory || !options.svg.empty();
   if (options.passes || is_of_plan) {
-    if (is_first && options.passes) fmt::print("{}", passes_text(explain_plan(step)));
+    if (is_first && options.passes) fmt::print("{}", report::passes_text(report::explain_plan(step)));
     if (is_first && is_of_plan) explain_memory(step, options);
     return 0;
   }
-  train::together(ranks, "memory of the step", [&] { step.require_memory(note); });
-  const Explained explained = explain_steps(step, library, options.steps);
+  comm::together(ranks, "memory of the step", [&] { step.require_memory(note); });
+  const report::Explained explained = report::explain_steps(step, library, options.steps);
   if (!is_first) return 0;
   if (options.json)
-    fmt::print("{}\n", explained_json(explained).dump(2));
+    fmt::print("{}\n", report::explained_json(explained).dump(2));
   else if (options.comm)
     print_exchange(explained, step.ranks());
   else
-    print_step(explained, options, step.spec(), train::number_of(ranks));
+    print_step(explained, options, step.spec(), comm::number_of(ranks));
   return 0;
 }
 
 }  // namespace
 
-void add_explain(CLI::App& app, Action& action, const train::Library& library) {
+void add_explain(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "Show where a run's step spends its time and its memory");
   command->add_option("RUN", options->run, "Run directory")->required();
@@ -167,7 +169,7 @@ void add_explain(CLI::App& app, Action& action, const train::Library& library) {
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");
   command->add_option("--autotune", options->autotune,
-                      std::string(train::kAutotuneHelp) + "; off: neither; default: as in training");
+                      std::string(program::kAutotuneHelp) + "; off: neither; default: as in training");
   command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
       ->allow_extra_args(false);
   CLI::Option* passes =
@@ -186,7 +188,8 @@ void add_explain(CLI::App& app, Action& action, const train::Library& library) {
   command->add_flag("--json", options->json, "Print JSON, every node and pass included")->excludes(passes);
   command->callback([options, &action, &library] {
     action = [options, &library] {
-      return on_launched_ranks([&](comm::Communicator* ranks) { return explain_command(library, *options, ranks); });
+      return launch::on_launched_ranks(
+          [&](comm::Communicator* ranks) { return explain_command(library, *options, ranks); });
     };
   });
 }

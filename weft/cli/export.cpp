@@ -6,8 +6,8 @@
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/tensor/safetensors.h"
 #include "weft/run/loaded_run.h"
+#include "weft/tensor/safetensors.h"
 
 namespace weft::cli {
 
@@ -23,7 +23,7 @@ int export_command(const ExportOptions& options) {
   std::error_code code;
   if (!options.force && std::filesystem::exists(path, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", options.file);
-  const LoadedRun run = load_run(options.run, options.checkpoint, 0);
+  const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0);
   SafetensorsFile file;
   for (const std::string& name : run.state.names()) file.tensors.emplace(name, run.state.plain(name));
   file.metadata = {{"format", "pt"}, {"model", run.spec.model.name}};

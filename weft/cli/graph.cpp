@@ -17,6 +17,7 @@
 #include "weft/cpu/cpu_backend.h"
 #include "weft/graph/text.h"
 #include "weft/passes/pipeline.h"
+#include "weft/passes/precision/lower_precision.h"
 #include "weft/program/run_data.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
@@ -40,7 +41,7 @@ int list_passes() {
 }
 
 /// A file such as a run's graph.weft.
-Graph read_graph(const train::Library& library, const GraphOptions& options) {
+Graph read_graph(const Library& library, const GraphOptions& options) {
   const ModelChoice& choice = options.choice;
   if (!choice.input.empty() || choice.classes != 0 || choice.batch != 0 || !choice.set.empty() || options.training ||
       options.inference)
@@ -57,39 +58,38 @@ Graph read_graph(const train::Library& library, const GraphOptions& options) {
 }
 
 /// Of a model or of a run, which may be told otherwise by every option. `spec`: what it is of.
-Graph build_graph(const train::Library& library, const GraphOptions& options, train::RunSpec& spec) {
+Graph build_graph(const Library& library, const GraphOptions& options, spec::RunSpec& spec) {
   const ModelChoice& choice = options.choice;
   models::ModelInput input;
   std::error_code code;
   if (std::filesystem::is_directory(choice.model, code)) {
-    const train::RunDirectory run = train::RunDirectory::open(choice.model);
+    const run::RunDirectory run = run::RunDirectory::open(choice.model);
     spec = run.read_spec();
-    if (choice.batch != 0) train::set_field(spec, "batch", choice.batch, "--batch");
-    if (!choice.precision.empty()) train::set_field(spec, "precision", choice.precision, "--precision");
+    if (choice.batch != 0) spec::set_field(spec, "batch", choice.batch, "--batch");
+    if (!choice.precision.empty()) spec::set_field(spec, "precision", choice.precision, "--precision");
     if (!choice.precision_of.empty())
-      train::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
-    if (!choice.offload.empty()) train::set_field(spec, "offload", choice.offload, "--offload");
-    for (const std::string& assignment : choice.set) train::set_from_text(spec, assignment);
-    train::resolve(spec);
-    const train::DataDescription data = run.read_data();
-    const train::StepShape shape =
-        choice.batch == 0 ? train::largest_stage(spec, data).shape() : train::StepShape(spec.batch);
-    input = train::model_input(data, shape);
+      spec::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
+    if (!choice.offload.empty()) spec::set_field(spec, "offload", choice.offload, "--offload");
+    for (const std::string& assignment : choice.set) spec::set_from_text(spec, assignment);
+    spec::resolve(spec);
+    const spec::DataDescription data = run.read_data();
+    const spec::StepShape shape =
+        choice.batch == 0 ? program::largest_stage(spec, data).shape() : spec::StepShape(spec.batch);
+    input = program::model_input(data, shape);
     if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
     if (choice.classes != 0) input.classes = choice.classes;
   } else {
     spec = spec_of(choice, 128);
     input = input_of(library, choice, spec.batch);
   }
-  return options.inference ? train::build_prediction_step(library, spec, input)
-                           : train::build_training_step(library, spec, input).graph;
+  return options.inference ? step::build_prediction_step(library, spec, input)
+                           : step::build_training_step(library, spec, input).graph;
 }
 
-Graph run_passes(const train::Library& library, const GraphOptions& options, const train::RunSpec& spec,
-                 const Graph& graph) {
-  const int64_t threads = options.choice.threads > 0 ? options.choice.threads : train::available_cores();
+Graph run_passes(const Library& library, const GraphOptions& options, const spec::RunSpec& spec, const Graph& graph) {
+  const int64_t threads = options.choice.threads > 0 ? options.choice.threads : spec::available_cores();
   const CpuBackend backend(static_cast<int>(threads), library.kernels);
-  CompileOptions compile_options = train::compile_options(spec, backend);
+  CompileOptions compile_options = spec::compile_options(spec, backend);
   compile_options.threads = static_cast<int>(threads);
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
@@ -107,13 +107,13 @@ Graph run_passes(const train::Library& library, const GraphOptions& options, con
   return passes::run_pipeline(graph, pass_context(memoized, compile_options), compile_options.passes);
 }
 
-int graph_command(const train::Library& library, const GraphOptions& options) {
+int graph_command(const Library& library, const GraphOptions& options) {
   if (options.list_passes) return list_passes();
   if (options.choice.model.empty())
     fail(ErrorKind::usage, "weft graph wants a model (see `weft models`), a run directory or a graph file");
   std::error_code code;
   const bool is_file = std::filesystem::is_regular_file(options.choice.model, code);
-  train::RunSpec spec;
+  spec::RunSpec spec;
   if (is_file) spec = spec_of(options.choice, 1);
   Graph graph = is_file ? read_graph(library, options) : build_graph(library, options, spec);
   if (!options.after.empty() || !options.without.empty()) graph = run_passes(library, options, spec, graph);
@@ -123,7 +123,7 @@ int graph_command(const train::Library& library, const GraphOptions& options) {
 
 }  // namespace
 
-void add_graph(CLI::App& app, Action& action, const train::Library& library) {
+void add_graph(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<GraphOptions>();
   CLI::App* command = app.add_subcommand("graph", "Print the graph of a step, before or after any pass");
   command->add_option("MODEL_OR_RUN", options->choice.model, "Model (see `weft models`), run directory or graph file");

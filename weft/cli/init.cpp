@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/data/dataset/data_spec.h"
@@ -16,7 +17,6 @@
 #include "weft/program/prepared_run.h"
 #include "weft/program/synthetic.h"
 #include "weft/run/starting_recipe.h"
-#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -35,7 +35,7 @@ struct OpenedData {
   std::unique_ptr<data::Dataset> training, test;
 };
 
-OpenedData open_both(const train::Library& library, const std::string& spec) {
+OpenedData open_both(const Library& library, const std::string& spec) {
   OpenedData opened{spec, data::open_dataset(library.data, spec, data::Split::train), nullptr};
   if (data::has_test_split(library.data, spec))
     opened.test = data::open_dataset(library.data, spec, data::Split::test, opened.training->info().encoding);
@@ -43,7 +43,7 @@ OpenedData open_both(const train::Library& library, const std::string& spec) {
 }
 
 /// A table of which an error says that its labels are better predicted as numbers is opened once more for its values.
-OpenedData open_data(const train::Library& library, const std::string& text) {
+OpenedData open_data(const Library& library, const std::string& text) {
   try {
     return open_both(library, text);
   } catch (const Error& error) {
@@ -74,7 +74,7 @@ std::string quoted_for_shell(const std::string& text) {
 /// The median of some runs on random batches, after a first one.
 double measured_seconds(Executor& executor, State& state, const Graph& graph, int64_t classes) {
   executor.bind_state(state);
-  const SyntheticBatch batch(graph, classes);
+  const program::SyntheticBatch batch(graph, classes);
   batch.bind(executor);
   for (const GraphInput& input : graph.inputs())
     if (input.kind == InputKind::scalar && input.name != "learning_rate") executor.set_scalar(input.name, 1);
@@ -95,10 +95,10 @@ struct Forecast {
 };
 
 /// From the plans and the measured time of a step; the start of the program and what lies outside of steps come on top.
-Forecast forecast(const train::Library& library, const train::RunSpec& spec) {
-  train::PreparedRun run(library, spec);
+Forecast forecast(const Library& library, const spec::RunSpec& spec) {
+  program::PreparedRun run(library, spec);
   const int64_t classes = run.run_data.description.info.classes;
-  State state = train::initial_state(run.step, static_cast<uint64_t>(spec.seed));
+  State state = step::initial_state(run.step, static_cast<uint64_t>(spec.seed));
   const int64_t steps = run.run_data.training->size() / spec.batch;
   double epoch = static_cast<double>(steps) * measured_seconds(run.training.executor(spec.batch), state,
                                                                run.training.compiled(spec.batch).graph, classes);
@@ -110,7 +110,7 @@ Forecast forecast(const train::Library& library, const train::RunSpec& spec) {
   return {epoch * spec.epochs, run.planned_total_bytes};
 }
 
-int init_command(const train::Library& library, const InitOptions& options, const std::string& program) {
+int init_command(const Library& library, const InitOptions& options, const std::string& program) {
   const auto require_free = [&](const std::string& path) {
     std::error_code code;
     if (!options.force && path != "-" && std::filesystem::exists(std::filesystem::symlink_status(path, code)))
@@ -123,20 +123,20 @@ int init_command(const train::Library& library, const InitOptions& options, cons
   require_free(path);
   if (!info.note.empty()) say(info.note);
 
-  const train::StartingRecipe recipe = train::choose_recipe(opened.spec, *opened.training, opened.test.get());
-  train::RunSpec resolved = recipe.spec;
+  const run::StartingRecipe recipe = run::choose_recipe(opened.spec, *opened.training, opened.test.get());
+  spec::RunSpec resolved = recipe.spec;
   resolved.threads = options.threads;
-  train::resolve(resolved);
+  spec::resolve(resolved);
   const Forecast expected = forecast(library, resolved);
   const std::string takes = fmt::format("about {} and {} on {} threads", human_duration(expected.seconds),
                                         human_bytes(static_cast<double>(expected.bytes)), resolved.threads);
-  const std::string holds = train::describe_data(*opened.training, opened.test.get());
+  const std::string holds = run::describe_data(*opened.training, opened.test.get());
   const std::string heading = fmt::format(
       "A recipe to start from, made by `weft init` for '{}': {}.\n"
       "`weft train` with this file takes {}; change what you like. What it leaves out has defaults: `spec.toml` of the "
       "run lists every key. Paths are as seen from where weft is started.",
       opened.spec, holds, takes);
-  const std::string text = train::print_recipe(recipe.spec, heading, recipe.keys);
+  const std::string text = spec::print_recipe(recipe.spec, heading, recipe.keys);
   if (path == "-") {
     fmt::print("{}", text);
     return 0;
@@ -149,7 +149,7 @@ int init_command(const train::Library& library, const InitOptions& options, cons
 
 }  // namespace
 
-void add_init(CLI::App& app, Action& action, const train::Library& library, const std::string& program) {
+void add_init(CLI::App& app, Action& action, const Library& library, const std::string& program) {
   auto options = std::make_shared<InitOptions>();
   CLI::App* command = app.add_subcommand("init", "Write a commented recipe for the data at hand, to start from");
   command->add_option("SPEC", options->data, data::dataset_forms(library.data) + " (`weft data --help` explains them)")

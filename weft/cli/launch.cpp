@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/launch/launch_hosts.h"
@@ -19,7 +20,6 @@
 #include "weft/run/run_directory.h"
 #include "weft/spec/course.h"
 #include "weft/train/interrupt.h"
-#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -30,7 +30,7 @@ struct LaunchOptions {
   std::string hosts;
   std::vector<std::string> words;  // of `weft train`
   bool slurm = false;
-  SlurmOptions batch = {};
+  launch::SlurmOptions batch = {};
 };
 
 /// The value of an option among words, as "--run DIR" or "--run=DIR"; empty where it is not given.
@@ -58,15 +58,15 @@ std::vector<std::string> resuming_words(const std::vector<std::string>& words, c
 }
 
 /// Of a run that has been begun.
-RankNeeds needs_of(const train::RunSpec& spec) {
-  RankNeeds needs{.as_many_on_each = spec.virtual_ranks > 0};
-  for (const train::Stage& stage : train::stages_of(spec)) needs.divided.push_back(stage.batch);
+launch::RankNeeds needs_of(const spec::RunSpec& spec) {
+  launch::RankNeeds needs{.as_many_on_each = spec.virtual_ranks > 0};
+  for (const spec::Stage& stage : spec::stages_of(spec)) needs.divided.push_back(stage.batch);
   if (spec.virtual_ranks > 0) needs.divided.push_back(spec.virtual_ranks);
   return needs;
 }
 
 /// Of one that has not come so far, as its options tell.
-RankNeeds needs_of(const std::vector<std::string>& words) {
+launch::RankNeeds needs_of(const std::vector<std::string>& words) {
   const int virtual_ranks = std::atoi(value_of(words, "--virtual-ranks").c_str());
   if (virtual_ranks < 1) return {};
   return {.divided = {virtual_ranks}, .as_many_on_each = true};
@@ -74,13 +74,13 @@ RankNeeds needs_of(const std::vector<std::string>& words) {
 
 /// Where ranks may run. Without hosts it is this one, which takes any number.
 struct Room {
-  std::vector<HostSlots> hosts;
+  std::vector<launch::HostSlots> hosts;
   int slots = 1;
 
   /// Leaves out hosts that cannot be reached, and says so.
   void leave_out_unreachable() {
-    const std::vector<std::string> reasons = find_unreachable(hosts);
-    std::vector<HostSlots> left;
+    const std::vector<std::string> reasons = launch::find_unreachable(hosts);
+    std::vector<launch::HostSlots> left;
     for (size_t host = 0; host < hosts.size(); ++host) {
       if (reasons[host].empty())
         left.push_back(hosts[host]);
@@ -93,7 +93,7 @@ struct Room {
   }
 
   /// After a start that had placed its ranks so.
-  void take_away(const JobEnd& end, const std::vector<HostSlots>& placed) {
+  void take_away(const launch::JobEnd& end, const std::vector<launch::HostSlots>& placed) {
     if (hosts.empty()) {
       slots -= end.launcher_killed ? 0 : 1;
       return;
@@ -101,22 +101,22 @@ struct Room {
     const size_t before = hosts.size();
     leave_out_unreachable();
     if (end.lost && end.lost->rank >= 0)
-      hosts = without_slot(std::move(hosts), host_of_rank(placed, end.lost->rank));
+      hosts = launch::without_slot(std::move(hosts), launch::host_of_rank(placed, end.lost->rank));
     else if (end.lost && hosts.size() > 1)
-      std::erase_if(hosts, [&](const HostSlots& host) { return host.name == end.lost->host; });
+      std::erase_if(hosts, [&](const launch::HostSlots& host) { return host.name == end.lost->host; });
     else if (hosts.size() == before && !end.launcher_killed)
-      hosts = without_slot(std::move(hosts), hosts.back().name);
-    slots = count_slots(hosts);
+      hosts = launch::without_slot(std::move(hosts), hosts.back().name);
+    slots = launch::count_slots(hosts);
   }
 };
 
 Room room_of(const LaunchOptions& options) {
-  Room room{.hosts = options.hosts.empty() ? hosts_of_slurm_job() : parse_hosts(options.hosts)};
+  Room room{.hosts = options.hosts.empty() ? launch::hosts_of_slurm_job() : launch::parse_hosts(options.hosts)};
   if (room.hosts.empty()) {
     room.slots = options.ranks;
     return room;
   }
-  const std::vector<std::string> reasons = find_unreachable(room.hosts);
+  const std::vector<std::string> reasons = launch::find_unreachable(room.hosts);
   for (size_t host = 0; host < reasons.size(); ++host)
     if (!reasons[host].empty())
       fail(ErrorKind::usage,
@@ -124,17 +124,17 @@ Room room_of(const LaunchOptions& options) {
            "there without a password",
            room.hosts[host].name, reasons[host]);
   // Nobody else has been told how many a host may take than who wants more ranks than there are slots.
-  if (count_slots(room.hosts) < options.ranks) room.hosts = place_ranks(room.hosts, options.ranks);
-  room.slots = count_slots(room.hosts);
+  if (launch::count_slots(room.hosts) < options.ranks) room.hosts = launch::place_ranks(room.hosts, options.ranks);
+  room.slots = launch::count_slots(room.hosts);
   return room;
 }
 
 /// Whether a rank was killed, or found by the others to be gone; not where the training itself has failed.
-bool lost_a_rank(const JobEnd& end) {
-  return end.code == kLostRankExitCode || end.code > 128 || (end.lost && end.code != 0);
+bool lost_a_rank(const launch::JobEnd& end) {
+  return end.code == launch::kLostRankExitCode || end.code > 128 || (end.lost && end.code != 0);
 }
 
-std::string describe(const JobEnd& end) {
+std::string describe(const launch::JobEnd& end) {
   if (end.launcher_killed) return fmt::format("mpirun was killed by signal {}", end.code - 128);
   if (!end.lost) return fmt::format("a rank was lost (exit code {})", end.code);
   if (end.lost->rank < 0) return fmt::format("host '{}' {}", end.lost->host, end.lost->reason);
@@ -162,11 +162,11 @@ int launch_here(const LaunchOptions& options, const std::string& program) {
   const train::InterruptGuard interrupt;
   Room room = room_of(options);
   std::vector<std::string> words = options.words;
-  PlacedRanks placed{options.ranks, place_ranks(room.hosts, options.ranks)};
+  launch::PlacedRanks placed{options.ranks, launch::place_ranks(room.hosts, options.ranks)};
   for (int start = 0;; ++start) {
-    LaunchedJob job{.ranks = placed.count, .hosts = placed.hosts, .words = words};
+    launch::LaunchedJob job{.ranks = placed.count, .hosts = placed.hosts, .words = words};
     job.words.insert(job.words.begin(), program);
-    const JobEnd end = run_job(job, [&] { return interrupt.requested(); });
+    const launch::JobEnd end = launch::run_job(job, [&] { return interrupt.requested(); });
     if (interrupt.requested()) return train::kInterruptedExitCode;
     if (!lost_a_rank(end)) return end.code;
     if (start == options.restarts) {
@@ -175,20 +175,20 @@ int launch_here(const LaunchOptions& options, const std::string& program) {
       return end.code;
     }
     room.take_away(end, job.hosts);
-    RankNeeds needs = needs_of(options.words);
+    launch::RankNeeds needs = needs_of(options.words);
     std::error_code ignored;
     if (std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored)) {
-      needs = needs_of(train::RunDirectory::open(run).read_spec());
+      needs = needs_of(run::RunDirectory::open(run).read_spec());
       words = resuming_words(options.words, run);
     }
-    placed = usable_ranks(room.hosts, std::min(placed.count, room.slots), needs);
+    placed = launch::usable_ranks(room.hosts, std::min(placed.count, room.slots), needs);
     if (placed.count == 0) {
       say(describe(end) + "; nothing is left to go on with");
       return end.code;
     }
     say(fmt::format("{}; start {} of at most {}, on {} {}{}: `weft {}`", describe(end), start + 2, options.restarts + 1,
                     placed.count, placed.count == 1 ? "rank" : "ranks",
-                    placed.hosts.empty() ? "" : " of " + print_hosts(placed.hosts), fmt::join(words, " ")));
+                    placed.hosts.empty() ? "" : " of " + launch::print_hosts(placed.hosts), fmt::join(words, " ")));
   }
 }
 
@@ -205,12 +205,12 @@ int launch_command(const LaunchOptions& options, const std::string& program) {
     return launch_here(options, program);
   }
   if (!options.hosts.empty()) fail(ErrorKind::usage, "Slurm chooses the hosts; leave --hosts away, or --slurm");
-  return launch_in_slurm({.ranks = options.ranks,
-                          .restarts = options.restarts,
-                          .run = run,
-                          .words = options.words,
-                          .resuming_words = resuming_words(options.words, run)},
-                         options.batch);
+  return launch::launch_in_slurm({.ranks = options.ranks,
+                                  .restarts = options.restarts,
+                                  .run = run,
+                                  .words = options.words,
+                                  .resuming_words = resuming_words(options.words, run)},
+                                 options.batch);
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ void add_launch(CLI::App& app, Action& action, const std::string& program) {
                       "Such as node1:2,node2:2; those that no rank needs are spare; default: this host, or those of "
                       "the Slurm job");
   command->add_flag("--slurm", options->slurm, "Write a batch script and submit it");
-  SlurmOptions& batch = options->batch;
+  launch::SlurmOptions& batch = options->batch;
   command->add_option("--nodes", batch.nodes, "With --slurm: hosts that share the ranks; default: as Slurm has them")
       ->check(CLI::PositiveNumber);
   command->add_option("--cpus-per-rank", batch.cpus_per_rank, "With --slurm; default: as Slurm has it")

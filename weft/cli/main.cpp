@@ -1,4 +1,4 @@
 // The program `weft`.
 #include "weft/cli/run.h"
 
-int main(int argc, char** argv) { return weft::cli::run(argc, argv, weft::train::standard_library()); }
+int main(int argc, char** argv) { return weft::cli::run(argc, argv, weft::standard_library()); }

@@ -40,11 +40,11 @@ int64_t flops_of(const Graph& graph) {
   return total;
 }
 
-ModelCost cost_of(const train::Library& library, const models::ModelEntry& entry, const ModelsOptions& options) {
+ModelCost cost_of(const Library& library, const models::ModelEntry& entry, const ModelsOptions& options) {
   ModelCost cost;
   const ModelChoice choice{.model = entry.name, .input = options.input, .classes = options.classes, .set = options.set};
   cost.input = input_of(library, choice, 1);
-  const train::RunSpec spec = spec_of(choice, 1);
+  const spec::RunSpec spec = spec_of(choice, 1);
   if (cost.input.shape.empty()) {
     cost.problem = "give --input: the model has no default";
     return cost;
@@ -52,7 +52,7 @@ ModelCost cost_of(const train::Library& library, const models::ModelEntry& entry
   try {
     const models::Model model =
         models::build(library.ops, entry, cost.input, spec.model.options, models::Mode::inference);
-    cost.parameters = train::parameter_count(model.parameters);
+    cost.parameters = step::parameter_count(model.parameters);
     cost.multiply_adds = models::multiply_adds(model.graph);
     cost.flops = flops_of(model.graph);
   } catch (const Error& error) {
@@ -64,7 +64,7 @@ ModelCost cost_of(const train::Library& library, const models::ModelEntry& entry
 
 std::string input_text(const models::ModelInput& input) { return to_string(Shape(input.shape)); }
 
-int models_command(const train::Library& library, const ModelsOptions& options) {
+int models_command(const Library& library, const ModelsOptions& options) {
   if (!options.name.empty()) models::find_model(library.models, options.name);  // it must be known
   auto rows = nlohmann::ordered_json::array();
   Table table({{"model"},
@@ -107,7 +107,7 @@ int models_command(const train::Library& library, const ModelsOptions& options) 
 
 }  // namespace
 
-void add_models(CLI::App& app, Action& action, const train::Library& library) {
+void add_models(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ModelsOptions>();
   CLI::App* command = app.add_subcommand("models", "List the models with their parameters and multiply-adds");
   command->add_option("NAME", options->name, "Only this one, with its options");

@@ -68,7 +68,7 @@ std::string details_of(const OpDef& op) {
   return text;
 }
 
-int ops_command(const train::Library& library, const OpsOptions& options) {
+int ops_command(const Library& library, const OpsOptions& options) {
   if (!options.name.empty()) {
     const OpDef& op = library.ops.get(options.name);
     fmt::print("{}", options.json ? to_json(op).dump(2) + "\n" : details_of(op));
@@ -86,7 +86,7 @@ int ops_command(const train::Library& library, const OpsOptions& options) {
 
 }  // namespace
 
-void add_ops(CLI::App& app, Action& action, const train::Library& library) {
+void add_ops(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<OpsOptions>();
   CLI::App* command = app.add_subcommand("ops", "List the ops, or describe one");
   command->add_option("NAME", options->name, "Only this one, with attributes and examples");

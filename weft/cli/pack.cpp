@@ -8,13 +8,13 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/progress.h"
+#include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/data/packed/writer.h"
 #include "weft/train/interrupt.h"
-#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -53,7 +53,7 @@ void print_json(const data::PackResult& result, const std::string& out, double s
   fmt::print("{}\n", root.dump(2));
 }
 
-int pack_command(const train::Library& library, const PackCommandOptions& options, const std::string& program) {
+int pack_command(const Library& library, const PackCommandOptions& options, const std::string& program) {
   if (data::parse_data_spec(options.spec).kind == "packed")
     fail(ErrorKind::usage, "'{}' is packed already; copy the folder, or pack what it was made from", options.spec);
   const int64_t shard_bytes = parse_bytes(options.shard_size).value_or(0);
@@ -77,7 +77,7 @@ int pack_command(const train::Library& library, const PackCommandOptions& option
       .picture_size = options.size,
       .quality = options.quality,
       .max_bad_records = options.max_bad_records,
-      .threads = static_cast<int>(options.threads > 0 ? options.threads : train::available_cores()),
+      .threads = static_cast<int>(options.threads > 0 ? options.threads : spec::available_cores()),
       .source = data::with_absolute_paths(library.data, options.spec),
       .weft = WEFT_VERSION};
   pack_options.stop_requested = [&] { return interrupt.requested(); };
@@ -103,7 +103,7 @@ int pack_command(const train::Library& library, const PackCommandOptions& option
 
 }  // namespace
 
-void add_pack(CLI::App& app, Action& action, const train::Library& library, const std::string& program) {
+void add_pack(CLI::App& app, Action& action, const Library& library, const std::string& program) {
   auto options = std::make_shared<PackCommandOptions>();
   CLI::App* command = app.add_subcommand("pack", "Write a data set as sharded, checksummed training records");
   command->add_option("SPEC", options->spec, "The data, as for `weft train --data`")->required();

@@ -31,8 +31,8 @@ struct PlotOptions {
 
 struct RunCurves {
   std::string name;
-  train::MetricsHistory history;
-  std::optional<train::Course> course = {};  // where epochs differ in their steps
+  run::MetricsHistory history;
+  std::optional<spec::Course> course = {};  // where epochs differ in their steps
 };
 
 std::string name_of(const std::filesystem::path& run) {
@@ -41,40 +41,40 @@ std::string name_of(const std::filesystem::path& run) {
 }
 
 /// nullopt where all epochs are alike.
-std::optional<train::Course> course_of(const train::RunDirectory& directory) {
-  const train::RunSpec spec = directory.read_spec();
+std::optional<spec::Course> course_of(const run::RunDirectory& directory) {
+  const spec::RunSpec spec = directory.read_spec();
   std::error_code code;
-  if (train::stages_of(spec).size() == 1 || !std::filesystem::exists(directory.data(), code)) return std::nullopt;
+  if (spec::stages_of(spec).size() == 1 || !std::filesystem::exists(directory.data(), code)) return std::nullopt;
   const int64_t samples = directory.read_data().samples;
   if (samples == 0) return std::nullopt;  // not known
-  return train::Course(spec, samples);
+  return spec::Course(spec, samples);
 }
 
 RunCurves read_run(const std::string& path) {
-  const train::RunDirectory directory = train::RunDirectory::open(path);
-  RunCurves run{name_of(path), train::read_metrics(directory.metrics()), course_of(directory)};
+  const run::RunDirectory directory = run::RunDirectory::open(path);
+  RunCurves run{name_of(path), run::read_metrics(directory.metrics()), course_of(directory)};
   if (run.history.by_step.empty() && run.history.by_epoch.empty())
     fail(ErrorKind::usage, "'{}' has no metrics yet; let it train for some more steps", path);
   return run;
 }
 
-const train::MetricCurve* find(const std::map<std::string, train::MetricCurve>& curves, const std::string& name) {
+const run::MetricCurve* find(const std::map<std::string, run::MetricCurve>& curves, const std::string& name) {
   const auto found = curves.find(name);
   return found == curves.end() ? nullptr : &found->second;
 }
 
 /// Steps in an epoch, from the first epoch that ended; 0 before.
-double steps_per_epoch(const train::MetricsHistory& history) {
-  const train::MetricCurve* epochs = find(history.by_epoch, "epoch");
+double steps_per_epoch(const run::MetricsHistory& history) {
+  const run::MetricCurve* epochs = find(history.by_epoch, "epoch");
   if (epochs == nullptr || epochs->values.empty() || epochs->values.front() < 1) return 0;
   return static_cast<double>(epochs->steps.front()) / epochs->values.front();
 }
 
 /// Where the points lie on the horizontal axis; empty where the run cannot say.
-std::vector<double> positions(const RunCurves& run, const train::MetricCurve& curve, bool of_epochs,
+std::vector<double> positions(const RunCurves& run, const run::MetricCurve& curve, bool of_epochs,
                               const std::string& x) {
   if (x == "seconds") {
-    const train::MetricCurve* seconds = find(run.history.by_epoch, "train_seconds");
+    const run::MetricCurve* seconds = find(run.history.by_epoch, "train_seconds");
     return of_epochs && seconds != nullptr ? seconds->values : std::vector<double>{};
   }
   std::vector<double> result;
@@ -105,7 +105,7 @@ class PanelMaker {
   void add(plot::Panel& panel, int index, const std::string& metric, bool several) const {
     const RunCurves& run = runs_[static_cast<size_t>(index)];
     const bool of_epochs = find(run.history.by_step, metric) == nullptr;
-    const train::MetricCurve* curve = find(of_epochs ? run.history.by_epoch : run.history.by_step, metric);
+    const run::MetricCurve* curve = find(of_epochs ? run.history.by_epoch : run.history.by_step, metric);
     if (curve == nullptr ||
         std::none_of(curve->values.begin(), curve->values.end(), [](double value) { return std::isfinite(value); }))
       return;

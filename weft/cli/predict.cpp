@@ -13,8 +13,9 @@ namespace weft::cli {
 
 namespace {
 
-int predict_command(const train::Library& library, const PredictOptions& options) {
-  PredictionModel model(library, load_run(options.run, options.checkpoint, options.threads), options.precision);
+int predict_command(const Library& library, const infer::PredictOptions& options) {
+  infer::PredictionModel model(library, run::load_run(options.run, options.checkpoint, options.threads),
+                               options.precision);
   const data::DatasetInfo& info = model.data().info;
   if (!options.masks.empty() && info.task != data::Task::segmentation)
     fail(ErrorKind::usage, "--masks is for models that name the class of each pixel; leave it away");
@@ -24,7 +25,7 @@ int predict_command(const train::Library& library, const PredictOptions& options
   });
   if (spec != options.files.end()) {
     if (info.task == data::Task::classification || info.task == data::Task::regression)
-      return predict_rows(model, options);
+      return infer::predict_rows(model, options);
     fail(ErrorKind::usage,
          "'{}' names data, and a model for {} predicts files; name them, or measure it by `weft eval {} "
          "--data {}`",
@@ -32,26 +33,26 @@ int predict_command(const train::Library& library, const PredictOptions& options
   }
   switch (info.task) {
     case data::Task::translation:
-      return translate_lines(model, options);
+      return infer::translate_lines(model, options);
     case data::Task::transcription:
-      return transcribe_images(model, options);
+      return infer::transcribe_images(model, options);
     case data::Task::segmentation:
-      return segment_images(model, options);
+      return infer::segment_images(model, options);
     case data::Task::language_model:
-      return continue_texts(model, options);
+      return infer::continue_texts(model, options);
     case data::Task::classification:
     case data::Task::regression:
       break;
   }
-  return info.sample_dtype == DType::u8    ? predict_images(model, options)
-         : info.sample_dtype == DType::f32 ? predict_rows(model, options)
-                                           : classify_lines(model, options);
+  return info.sample_dtype == DType::u8    ? infer::predict_images(model, options)
+         : info.sample_dtype == DType::f32 ? infer::predict_rows(model, options)
+                                           : infer::classify_lines(model, options);
 }
 
 }  // namespace
 
-void add_predict(CLI::App& app, Action& action, const train::Library& library) {
-  auto options = std::make_shared<PredictOptions>();
+void add_predict(CLI::App& app, Action& action, const Library& library) {
+  auto options = std::make_shared<infer::PredictOptions>();
   CLI::App* command = app.add_subcommand(
       "predict",
       "Name the likeliest classes of images, pixels, rows or lines of text, read, translate or continue text");

@@ -19,19 +19,19 @@ struct RecipesOptions {
 };
 
 int recipes_command(const RecipesOptions& options) {
-  const std::vector<train::BuiltInRecipe>& recipes = train::built_in_recipes();
+  const std::vector<spec::BuiltInRecipe>& recipes = spec::built_in_recipes();
   if (!options.name.empty()) {
-    const train::BuiltInRecipe* recipe = train::find_built_in_recipe(options.name);
+    const spec::BuiltInRecipe* recipe = spec::find_built_in_recipe(options.name);
     if (recipe == nullptr)
-      fail(ErrorKind::usage, "there is no recipe '{}'{}", options.name, train::suggest_recipe(options.name));
+      fail(ErrorKind::usage, "there is no recipe '{}'{}", options.name, spec::suggest_recipe(options.name));
     fmt::print("{}", recipe->text);
     return 0;
   }
   Table table({{"recipe"}, {"model"}, {"data"}, {"what it is for"}});
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const train::BuiltInRecipe& recipe : recipes) {
-    train::RunSpec spec;
-    train::apply_recipe(spec, recipe.text, recipe.name);
+  for (const spec::BuiltInRecipe& recipe : recipes) {
+    spec::RunSpec spec;
+    spec::apply_recipe(spec, recipe.text, recipe.name);
     table.add_row({recipe.name, spec.model.name, spec.data, recipe.description()});
     rows.push_back({{"recipe", recipe.name},
                     {"model", spec.model.name},

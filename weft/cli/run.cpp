@@ -14,10 +14,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/launch/launched_ranks.h"
-#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -47,7 +47,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
 }
 
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
-  if (!speaks_for_launched_ranks()) return 2;  // all ranks have the same words
+  if (!launch::speaks_for_launched_ranks()) return 2;  // all ranks have the same words
   const std::vector<CLI::App*> used = app.get_subcommands();
   const std::string help = used.empty() ? "weft --help" : "weft " + used.front()->get_name() + " --help";
   std::string message = error.what();
@@ -66,7 +66,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-int run(int argc, char** argv, const train::Library& library) {
+int run(int argc, char** argv, const Library& library) {
   // Tensors get pages of their own, which go back to the system when they die: a fixed threshold instead of glibc's
   // growing one, so that converting the layout of a state leaves no holes and the plan's prediction of memory holds.
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);

@@ -7,6 +7,6 @@ namespace weft::cli {
 
 /// Parses the command line and runs it; errors become messages on stderr. Returns the exit code: 0, 1 failure, 2 usage,
 /// 130 interrupted.
-int run(int argc, char** argv, const train::Library& library);
+int run(int argc, char** argv, const Library& library);
 
 }  // namespace weft::cli

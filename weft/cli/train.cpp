@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
@@ -18,7 +19,6 @@
 #include "weft/launch/launched_ranks.h"
 #include "weft/run/run.h"
 #include "weft/train/interrupt.h"
-#include "weft/base/say.h"
 
 namespace weft::cli {
 
@@ -65,41 +65,41 @@ std::string cache_option_of(const std::string& text) {
 }
 
 /// "auto", "none", "dynamic", or a number: the scale, which then stays.
-void set_loss_scaling(train::RunSpec& spec, const std::string& text) {
+void set_loss_scaling(spec::RunSpec& spec, const std::string& text) {
   double scale = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), scale);
   const bool is_number = code == std::errc() && end == text.data() + text.size();
-  train::set_field(spec, "loss_scaling.mode", is_number ? "fixed" : text, "--loss-scaling");
-  if (is_number) train::set_field(spec, "loss_scaling.scale", scale, "--loss-scaling");
+  spec::set_field(spec, "loss_scaling.mode", is_number ? "fixed" : text, "--loss-scaling");
+  if (is_number) spec::set_field(spec, "loss_scaling.scale", scale, "--loss-scaling");
 }
 
-train::RunSpec spec_from(const TrainOptions& options) {
-  train::RunSpec spec;
+spec::RunSpec spec_from(const TrainOptions& options) {
+  spec::RunSpec spec;
   if (!options.recipe.empty()) apply_recipe(spec, options.recipe);
   if (options.model) {
     if (*options.model != spec.model.name) spec.model.options.clear();  // they belong to the recipe's model
-    train::set_field(spec, "model.name", *options.model, "--model");
+    spec::set_field(spec, "model.name", *options.model, "--model");
   }
-  if (options.data) train::set_field(spec, "data", *options.data, "--data");
-  if (options.init) train::set_field(spec, "init", *options.init, "--init");
-  if (options.epochs) train::set_field(spec, "epochs", *options.epochs, "--epochs");
-  if (options.batch) train::set_field(spec, "batch", *options.batch, "--batch");
-  if (options.virtual_ranks) train::set_field(spec, "virtual_ranks", *options.virtual_ranks, "--virtual-ranks");
-  if (options.memory_limit) train::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
-  if (options.offload) train::set_field(spec, "offload", *options.offload, "--offload");
-  if (options.cluster) train::set_field(spec, "cluster", *options.cluster, "--cluster");
-  if (options.seed) train::set_field(spec, "seed", *options.seed, "--seed");
-  if (options.threads) train::set_field(spec, "threads", *options.threads, "--threads");
-  if (options.workers) train::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers");
+  if (options.data) spec::set_field(spec, "data", *options.data, "--data");
+  if (options.init) spec::set_field(spec, "init", *options.init, "--init");
+  if (options.epochs) spec::set_field(spec, "epochs", *options.epochs, "--epochs");
+  if (options.batch) spec::set_field(spec, "batch", *options.batch, "--batch");
+  if (options.virtual_ranks) spec::set_field(spec, "virtual_ranks", *options.virtual_ranks, "--virtual-ranks");
+  if (options.memory_limit) spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
+  if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload");
+  if (options.cluster) spec::set_field(spec, "cluster", *options.cluster, "--cluster");
+  if (options.seed) spec::set_field(spec, "seed", *options.seed, "--seed");
+  if (options.threads) spec::set_field(spec, "threads", *options.threads, "--threads");
+  if (options.workers) spec::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers");
   if (options.cache_limit) spec.data = with_data_option(spec.data, "cache", cache_option_of(*options.cache_limit));
   if (options.max_bad_records) spec.data = with_data_option(spec.data, "max_bad_records", *options.max_bad_records);
-  if (options.precision) train::set_field(spec, "precision", *options.precision, "--precision");
+  if (options.precision) spec::set_field(spec, "precision", *options.precision, "--precision");
   if (!options.precision_of.empty())
-    train::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of");
+    spec::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of");
   if (options.loss_scaling) set_loss_scaling(spec, *options.loss_scaling);
-  for (const std::string& assignment : options.set) train::set_from_text(spec, assignment);
+  for (const std::string& assignment : options.set) spec::set_from_text(spec, assignment);
   const bool is_automatic = spec.precision == "auto";
-  train::resolve(spec);
+  spec::resolve(spec);
   if (is_automatic) spec.precision = "auto";  // which the run decides by measuring
   return spec;
 }
@@ -116,22 +116,22 @@ void refuse_with_resume(const TrainOptions& options) {
          "--tensorboard and --json away");
 }
 
-std::string percent(const std::optional<double>& fraction) {
+std::string percent_of(const std::optional<double>& fraction) {
   return fraction ? fmt::format("{:.2f} %", 100 * *fraction) : "-";
 }
 
 /// What the task is judged by.
-void add_results(Table& table, const train::Summary& s) {
+void add_results(Table& table, const run::Summary& s) {
   const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "-"; };
   switch (s.task) {
     case data::Task::classification:
     case data::Task::translation:
     case data::Task::transcription:
     case data::Task::segmentation:
-      table.add_row(
-          {"test accuracy", fmt::format("{} (best {})", percent(s.test_accuracy), percent(s.best_test_accuracy))});
-      if (s.test_mean_iou) table.add_row({"mean IoU", percent(s.test_mean_iou)});
-      if (s.test_token_accuracy) table.add_row({"by token", percent(s.test_token_accuracy)});
+      table.add_row({"test accuracy",
+                     fmt::format("{} (best {})", percent_of(s.test_accuracy), percent_of(s.best_test_accuracy))});
+      if (s.test_mean_iou) table.add_row({"mean IoU", percent_of(s.test_mean_iou)});
+      if (s.test_token_accuracy) table.add_row({"by token", percent_of(s.test_token_accuracy)});
       table.add_row({"test loss", number(s.test_loss)});
       break;
     case data::Task::regression:
@@ -147,8 +147,8 @@ void add_results(Table& table, const train::Summary& s) {
   }
 }
 
-void print_result(const train::RunOutcome& outcome, const std::string& program) {
-  const train::Summary& s = outcome.summary;
+void print_result(const run::RunOutcome& outcome, const std::string& program) {
+  const run::Summary& s = outcome.summary;
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   Table table({{"", Align::left}, {"", Align::left}});
   table.add_row({"model", fmt::format("{}, {} parameters", s.model, human_count(static_cast<double>(s.parameters)))});
@@ -178,35 +178,34 @@ void print_result(const train::RunOutcome& outcome, const std::string& program) 
              table.text(), run, program, file);
 }
 
-train::RunOutcome train_or_resume(const train::Library& library, const TrainOptions& options,
-                                  comm::Communicator* ranks) {
+run::RunOutcome train_or_resume(const Library& library, const TrainOptions& options, comm::Communicator* ranks) {
   const train::InterruptGuard interrupt;
-  const train::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
-                                      .note = say,
-                                      .stop_requested = [&] { return interrupt.requested(); },
-                                      .tensorboard = options.tensorboard,
-                                      .autotune = train::parse_autotune(options.autotune.value_or("off")),
-                                      .ranks = ranks};
+  const run::RunOptions run_options{.progress = options.quiet ? nullptr : stderr,
+                                    .note = say,
+                                    .stop_requested = [&] { return interrupt.requested(); },
+                                    .tensorboard = options.tensorboard,
+                                    .autotune = program::parse_autotune(options.autotune.value_or("off")),
+                                    .ranks = ranks};
   if (options.resume.empty()) {
-    train::RunSpec spec;
-    train::together(ranks, "recipe", [&] { spec = spec_from(options); });
-    return train::start_run(library, spec, options.run, run_options);
+    spec::RunSpec spec;
+    comm::together(ranks, "recipe", [&] { spec = spec_from(options); });
+    return run::start_run(library, spec, options.run, run_options);
   }
-  train::together(ranks, "options", [&] { refuse_with_resume(options); });
-  return train::resume_run(library, options.resume, options.threads.value_or(0), run_options);
+  comm::together(ranks, "options", [&] { refuse_with_resume(options); });
+  return run::resume_run(library, options.resume, options.threads.value_or(0), run_options);
 }
 
-int train_command(const train::Library& library, const TrainOptions& options, const std::string& program,
+int train_command(const Library& library, const TrainOptions& options, const std::string& program,
                   comm::Communicator* ranks) {
-  const train::RunOutcome outcome = train_or_resume(library, options, ranks);
-  if (!train::is_first(ranks)) return outcome.finished ? 0 : train::kInterruptedExitCode;
+  const run::RunOutcome outcome = train_or_resume(library, options, ranks);
+  if (!comm::is_first(ranks)) return outcome.finished ? 0 : train::kInterruptedExitCode;
   if (!outcome.finished) {
     say(fmt::format("interrupted after step {}; go on with `{} train --resume {}`", outcome.steps_done, program,
                     outcome.directory.string()));
     return train::kInterruptedExitCode;
   }
   if (options.json)
-    fmt::print("{}", train::print_summary(outcome.summary));
+    fmt::print("{}", run::print_summary(outcome.summary));
   else
     print_result(outcome, program);
   return 0;
@@ -214,7 +213,7 @@ int train_command(const train::Library& library, const TrainOptions& options, co
 
 }  // namespace
 
-void add_train(CLI::App& app, Action& action, const train::Library& library, const std::string& program) {
+void add_train(CLI::App& app, Action& action, const Library& library, const std::string& program) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
   command->footer("Several processes train as one under `mpirun -n 4 weft train ...` or `srun weft train ...`.");
@@ -251,7 +250,7 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
       ->add_option("--precision-of", options->precision_of,
                    "NAME=f32: an exception by node or op (see `weft graph`), such as softmax=f32; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--autotune", options->autotune, std::string(train::kAutotuneHelp) + "; default: off");
+  command->add_option("--autotune", options->autotune, std::string(program::kAutotuneHelp) + "; default: off");
   command->add_option("--loss-scaling", options->loss_scaling,
                       "auto (default: dynamic in f16, else none), none, dynamic, or a number: the scale that stays");
   command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N");
@@ -264,7 +263,7 @@ void add_train(CLI::App& app, Action& action, const train::Library& library, con
   command->add_flag("--json", options->json, "Print summary.json instead of the table");
   command->callback([options, program, &action, &library] {
     action = [options, program, &library] {
-      return on_launched_ranks(
+      return launch::on_launched_ranks(
           [&](comm::Communicator* ranks) { return train_command(library, *options, program, ranks); });
     };
   });

@@ -13,7 +13,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/together.h"
 
-namespace weft::train {
+namespace weft::comm {
 
 namespace {
 
@@ -111,4 +111,4 @@ int64_t common_threads(comm::Communicator* ranks, int64_t threads) {
   return static_cast<int64_t>(least);
 }
 
-}  // namespace weft::train
+}  // namespace weft::comm

@@ -7,7 +7,7 @@
 
 #include "weft/comm/communicator.h"
 
-namespace weft::train {
+namespace weft::comm {
 
 /// The cores, of those that all ranks of a host may use, that are this one's; where there are fewer cores than ranks
 /// some share one.
@@ -32,4 +32,4 @@ void take_cores(comm::Communicator* ranks);
 /// The least of what the ranks have cores for: all use as many threads, so that they have the same plan.
 int64_t common_threads(comm::Communicator* ranks, int64_t threads);
 
-}  // namespace weft::train
+}  // namespace weft::comm

@@ -50,8 +50,8 @@ class End {
 
   /// Per message of many small ones.
   double per_message(double small_seconds) const {
-    constexpr int kMany = 100, kRounds = 5;
-    const double many = least_seconds(kRounds, [&] { stream(kMany); });
+    constexpr int kMany = 100, kLeast = 5;
+    const double many = least_seconds(kLeast, [&] { stream(kMany); });
     return std::max(many - small_seconds, 1e-9) / kMany;
   }
 

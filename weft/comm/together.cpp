@@ -10,7 +10,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
 
-namespace weft::train {
+namespace weft::comm {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::string decided_by_first(comm::Communicator* ranks, std::string_view what,
   return comm::broadcast(*ranks, 0, text, what);
 }
 
-}  // namespace weft::train
+}  // namespace weft::comm

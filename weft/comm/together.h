@@ -11,7 +11,7 @@
 #include "weft/base/exception.h"
 #include "weft/comm/communicator.h"
 
-namespace weft::train {
+namespace weft::comm {
 
 inline int rank_of(const comm::Communicator* ranks) { return ranks == nullptr ? 0 : ranks->rank(); }
 inline int number_of(const comm::Communicator* ranks) { return ranks == nullptr ? 1 : ranks->size(); }
@@ -38,4 +38,4 @@ void together(comm::Communicator* ranks, std::string_view what, const std::funct
 std::string decided_by_first(comm::Communicator* ranks, std::string_view what,
                              const std::function<std::string()>& decide);
 
-}  // namespace weft::train
+}  // namespace weft::comm

@@ -6,7 +6,7 @@
 #include "weft/infer/prediction.h"
 #include "weft/infer/text_lines.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 int classify_lines(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
@@ -48,4 +48,4 @@ int classify_lines(PredictionModel& model, const PredictOptions& options) {
   return damaged ? 1 : code;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

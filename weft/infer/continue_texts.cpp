@@ -5,13 +5,13 @@
 
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
+#include "weft/base/say.h"
 #include "weft/data/formats/text.h"
 #include "weft/data/texts/text_file.h"
 #include "weft/infer/for_each_file.h"
 #include "weft/infer/prediction.h"
-#include "weft/base/say.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 namespace {
 
@@ -75,4 +75,4 @@ int continue_texts(PredictionModel& model, const PredictOptions& options) {
   return code;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

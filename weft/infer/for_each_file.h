@@ -6,10 +6,10 @@
 #include <string>
 
 #include "weft/base/error.h"
-#include "weft/infer/prediction.h"
 #include "weft/base/say.h"
+#include "weft/infer/prediction.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 using nlohmann::ordered_json;
 
@@ -31,4 +31,4 @@ int for_each_file(const PredictOptions& options, Predict predict) {
   return code;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

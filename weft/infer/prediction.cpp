@@ -14,11 +14,12 @@
 #include "weft/data/formats/table_encoding.h"
 #include "weft/data/pictures/image.h"
 #include "weft/infer/for_each_file.h"
+#include "weft/program/process_memory.h"
 #include "weft/program/run_data.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 data::Batch empty_batch(const data::DatasetInfo& info) {
   data::Batch batch;
@@ -35,38 +36,38 @@ data::Batch empty_batch(const data::DatasetInfo& info) {
 
 namespace {
 
-LoadedRun with_precision(LoadedRun run, const std::string& precision, const Backend& backend) {
-  train::choose_precision(run.spec, precision, backend, say);
+run::LoadedRun with_precision(run::LoadedRun run, const std::string& precision, const Backend& backend) {
+  spec::choose_precision(run.spec, precision, backend, say);
   return run;
 }
 
 }  // namespace
 
-PredictionModel::PredictionModel(const train::Library& library, LoadedRun run, const std::string& precision)
+PredictionModel::PredictionModel(const Library& library, run::LoadedRun run, const std::string& precision)
     : library_(library),
       backend_(static_cast<int>(run.spec.threads), library_.kernels),
       run_(with_precision(std::move(run), precision, backend_)),
       steps_(
-          [this](const train::StepShape& shape) {
-            return train::build_prediction_step(library_, run_.spec, train::model_input(run_.data, shape));
+          [this](const spec::StepShape& shape) {
+            return step::build_prediction_step(library_, run_.spec, program::model_input(run_.data, shape));
           },
-          backend_, train::compile_options(run_.spec, backend_)) {}
+          backend_, spec::compile_options(run_.spec, backend_)) {}
 
 Tensor PredictionModel::run(const data::Batch& batch) {
   const int64_t size = batch.samples.shape()[0];
   const std::string output = run_.data.info.task == data::Task::regression ? "values" : "probabilities";
   if (bound_ != size) {
-    if (!train::has_output(steps_.compiled(size).graph, output))
+    if (!step::has_output(steps_.compiled(size).graph, output))
       fail(ErrorKind::usage,
            "[{}] gives back its input and predicts no classes; `weft eval RUN --logits FILE` writes it",
            run_.spec.model.name);
-    require_memory(run_.spec.model.name, size, steps_.compiled(size).plan.total_bytes(),
-                   "predict on a machine with more");
+    program::require_memory(run_.spec.model.name, size, steps_.compiled(size).plan.total_bytes(),
+                            "predict on a machine with more");
     steps_.executor(size).bind_state(run_.state);
     bound_ = size;
   }
   Executor& executor = steps_.executor(size);
-  train::bind_batch(executor, batch);
+  step::bind_batch(executor, batch);
   executor.run();
   return executor.output(output);
 }
@@ -177,7 +178,7 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
   const data::TargetStatistics& statistics = info.targets;
   return for_each_file(options, [&](const std::string& file) {
     const auto dataset = open_rows(model, file);
-    data::Loader loader(*dataset, train::evaluation_loader_options(model.spec(), model.data()));
+    data::Loader loader(*dataset, program::evaluation_loader_options(model.spec(), model.data()));
     auto rows = ordered_json::array();
     if (!options.json) fmt::print("{}\n", file);
     loader.start(0, 0, 1);
@@ -214,4 +215,4 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
   });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "weft/cpu/cpu_backend.h"
 #include "weft/data/load/loader.h"
 #include "weft/library/library.h"
 #include "weft/program/step_cache.h"
 #include "weft/run/loaded_run.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 struct PredictOptions {
   std::string run, checkpoint = "last";
@@ -27,25 +28,25 @@ struct PredictOptions {
 class PredictionModel {
  public:
   /// Keeps a reference to the library. `precision`: empty: as in training.
-  PredictionModel(const train::Library& library, LoadedRun run, const std::string& precision);
+  PredictionModel(const Library& library, run::LoadedRun run, const std::string& precision);
   PredictionModel(const PredictionModel&) = delete;
   PredictionModel& operator=(const PredictionModel&) = delete;
 
   /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K].
   Tensor run(const data::Batch& batch);
   const std::vector<data::DatasetKind>& data_kinds() const { return library_.data; }
-  const train::DataDescription& data() const { return run_.data; }
-  const train::RunSpec& spec() const { return run_.spec; }
+  const spec::DataDescription& data() const { return run_.data; }
+  const spec::RunSpec& spec() const { return run_.spec; }
   /// Whether it is data of a kind, "csv:FILE", rather than a file.
   bool names_data(const std::string& text) const;
   /// "class 3" where the data have no names.
   std::string class_name(int64_t index) const;
 
  private:
-  const train::Library& library_;
+  const Library& library_;
   CpuBackend backend_;
-  LoadedRun run_;
-  train::StepCache steps_;
+  run::LoadedRun run_;
+  program::StepCache steps_;
   int64_t bound_ = 0;  // the batch size of the executor that the state is bound to
 };
 
@@ -71,4 +72,4 @@ int continue_texts(PredictionModel& model, const PredictOptions& options);
 /// Class indices, most likely first, of one row of probabilities.
 std::vector<int64_t> ranking(const float* probabilities, int64_t classes, int64_t top);
 
-}  // namespace weft::cli
+}  // namespace weft::infer

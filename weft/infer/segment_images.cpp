@@ -12,7 +12,7 @@
 #include "weft/infer/for_each_file.h"
 #include "weft/infer/prediction.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 namespace {
 
@@ -91,4 +91,4 @@ int segment_images(PredictionModel& model, const PredictOptions& options) {
   });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

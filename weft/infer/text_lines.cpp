@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/say.h"
 #include "weft/data/texts/text_file.h"
 #include "weft/data/texts/utf8.h"
 #include "weft/infer/for_each_file.h"
-#include "weft/base/say.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 std::vector<TextLine> read_text_lines(const std::string& file, size_t field, bool& damaged) {
   const std::string text = data::read_text_file(file_named(file));
@@ -38,4 +38,4 @@ std::vector<TextLine> read_text_lines(const std::string& file, size_t field, boo
   return lines;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

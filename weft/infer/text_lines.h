@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::infer {
 
 struct TextLine {
   int64_t number;           // from 1 on
@@ -16,4 +16,4 @@ struct TextLine {
 /// number (0 or 1). What is no UTF-8 is said and left out, and `damaged` set. Error(data) where no line is there.
 std::vector<TextLine> read_text_lines(const std::string& file, size_t field, bool& damaged);
 
-}  // namespace weft::cli
+}  // namespace weft::infer

@@ -7,7 +7,7 @@
 #include "weft/infer/prediction.h"
 #include "weft/models/ctc_decode.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 int transcribe_images(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
@@ -20,12 +20,12 @@ int transcribe_images(PredictionModel& model, const PredictOptions& options) {
     data::crop_and_normalise(image.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
     const Tensor output = model.run(batch);  // [T,1,classes]
     const int64_t classes = output.shape()[2];
-    const train::CtcReading reading =
-        train::read_greedily(output.data_as<float>(), output.shape()[0], classes, classes);
+    const models::CtcReading reading =
+        models::read_greedily(output.data_as<float>(), output.shape()[0], classes, classes);
     const std::string text = encoding.table.decode(reading.classes);
     if (!options.json) fmt::print("{}\t{}\n", file, text);
     return ordered_json{{"file", file}, {"text", text}, {"certainty", reading.certainty}};
   });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

@@ -2,13 +2,13 @@
 // gives one more token of every line in the batch; it costs as many runs as the longest translation has tokens.
 #include <algorithm>
 
+#include "weft/base/say.h"
 #include "weft/data/formats/pairs.h"
 #include "weft/infer/for_each_file.h"
 #include "weft/infer/prediction.h"
 #include "weft/infer/text_lines.h"
-#include "weft/base/say.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 namespace {
 
@@ -119,4 +119,4 @@ int translate_lines(PredictionModel& model, const PredictOptions& options) {
   return damaged ? 1 : code;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/ops/ops.h"
 #include "weft/program/run_data.h"
 #include "weft/program/step_cache.h"
@@ -15,13 +16,13 @@
 #include "weft/step/test_time_views.h"
 #include "weft/tensor/safetensors.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 namespace {
 
-models::Model inference_model(const train::Library& library, const LoadedRun& run, int64_t batch) {
-  return train::build_model(library, run.spec.model.name, train::model_input(run.data, batch), run.spec.model.options,
-                            models::Mode::inference);
+models::Model inference_model(const Library& library, const run::LoadedRun& run, int64_t batch) {
+  return build_model(library, run.spec.model.name, program::model_input(run.data, batch), run.spec.model.options,
+                     models::Mode::inference);
 }
 
 std::vector<float> parse_numbers(const std::string& text, const std::string& option, int64_t count, float above) {
@@ -43,30 +44,30 @@ std::vector<float> parse_numbers(const std::string& text, const std::string& opt
 
 }  // namespace
 
-LoadedRun run_of_weights(const train::Library& library, const WeightsChoice& choice) {
+run::LoadedRun run_of_weights(const Library& library, const WeightsChoice& choice) {
   if (choice.model.empty() || choice.data.empty())
     fail(ErrorKind::usage, "--weights without a run directory wants --model and --data: what the weights belong to");
-  LoadedRun run;
-  train::set_field(run.spec, "model.name", choice.model, "--model");
-  train::set_field(run.spec, "data", choice.data, "--data");
-  train::set_field(run.spec, "threads", choice.threads, "--threads");
-  for (const std::string& assignment : choice.set) train::set_from_text(run.spec, assignment);
-  train::resolve(run.spec);
-  train::RunSpec opened = run.spec;
+  run::LoadedRun run;
+  spec::set_field(run.spec, "model.name", choice.model, "--model");
+  spec::set_field(run.spec, "data", choice.data, "--data");
+  spec::set_field(run.spec, "threads", choice.threads, "--threads");
+  for (const std::string& assignment : choice.set) spec::set_from_text(run.spec, assignment);
+  spec::resolve(run.spec);
+  spec::RunSpec opened = run.spec;
   opened.batch = 1;  // nothing is trained: any number of samples will do
-  run.data = train::open_run_data(library, opened).description;
+  run.data = program::open_run_data(library, opened).description;
   replace_weights(library, run, choice.weights);
   return run;
 }
 
-void replace_weights(const train::Library& library, LoadedRun& run, const std::string& weights) {
+void replace_weights(const Library& library, run::LoadedRun& run, const std::string& weights) {
   const models::Model model = inference_model(library, run, 1);
   run.state = State();
-  train::load_weights(run.state, model.parameters, weights, train::Head::must_fit);
+  run::load_weights(run.state, model.parameters, weights, run::Head::must_fit);
   run.checkpoint = weights;
 }
 
-void set_statistics(LoadedRun& run, const std::string& mean, const std::string& deviation) {
+void set_statistics(run::LoadedRun& run, const std::string& mean, const std::string& deviation) {
   if (mean.empty() && deviation.empty()) return;
   const data::DatasetInfo& info = run.data.info;
   if (info.sample_dtype != DType::u8)
@@ -77,22 +78,22 @@ void set_statistics(LoadedRun& run, const std::string& mean, const std::string& 
   if (!deviation.empty()) run.data.statistics.deviation = parse_numbers(deviation, "--deviation", channels, 0);
 }
 
-void write_logits(const train::Library& library, LoadedRun& run, const data::Dataset& dataset,
+void write_logits(const Library& library, run::LoadedRun& run, const data::Dataset& dataset,
                   const std::filesystem::path& path) {
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
-  const std::vector<train::View> views = train::views_of(run.spec.evaluation.tta);
-  train::StepCache steps(
-      [&](const train::StepShape& shape) {
+  const std::vector<data::View> views = data::views_of(run.spec.evaluation.tta);
+  program::StepCache steps(
+      [&](const spec::StepShape& shape) {
         models::Model model = inference_model(library, run, shape.batch * static_cast<int64_t>(views.size()));
-        train::average_views(model, views, shape.batch);
+        step::average_views(model, views, shape.batch);
         const bool steps_first = run.data.info.task == data::Task::transcription;  // [T,N,classes]
         model.graph.add_output("logits",
                                steps_first ? ops::transpose(model.graph, model.logits, {1, 0, 2}) : model.logits);
         return std::move(model.graph);
       },
-      backend, train::compile_options(run.spec, backend));
-  data::Loader loader(dataset, train::evaluation_loader_options(run.spec, run.data));
-  std::optional<train::ViewedBatch> viewed;
+      backend, spec::compile_options(run.spec, backend));
+  data::Loader loader(dataset, program::evaluation_loader_options(run.spec, run.data));
+  std::optional<step::ViewedBatch> viewed;
   if (views.size() > 1) viewed.emplace(views, dataset.info(), std::min(run.spec.evaluation.batch, dataset.size()));
   loader.start(0, 0, 1);
   Tensor all;
@@ -101,7 +102,7 @@ void write_logits(const train::Library& library, LoadedRun& run, const data::Dat
     const data::Batch& batch = loader.next();
     Executor& executor = steps.executor(batch.count);
     executor.bind_state(run.state);
-    train::bind_batch(executor, viewed ? viewed->show(batch) : batch);
+    step::bind_batch(executor, viewed ? viewed->show(batch) : batch);
     executor.run();
     const Tensor logits = executor.output("logits");
     const int64_t per_sample = logits.elements() / batch.count;
@@ -115,4 +116,4 @@ void write_logits(const train::Library& library, LoadedRun& run, const data::Dat
   write_safetensors(path, file);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::infer

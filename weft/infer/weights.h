@@ -9,7 +9,7 @@
 #include "weft/library/library.h"
 #include "weft/run/loaded_run.h"
 
-namespace weft::cli {
+namespace weft::infer {
 
 /// How the user says what the weights belong to.
 struct WeightsChoice {
@@ -20,18 +20,18 @@ struct WeightsChoice {
 
 /// As if a run of that model on that data had ended with these weights. Error(usage) where model or data are missing,
 /// Error(data) where the file is not of that model.
-LoadedRun run_of_weights(const train::Library& library, const WeightsChoice& choice);
+run::LoadedRun run_of_weights(const Library& library, const WeightsChoice& choice);
 
 /// Other weights in place of the run's own.
-void replace_weights(const train::Library& library, LoadedRun& run, const std::string& weights);
+void replace_weights(const Library& library, run::LoadedRun& run, const std::string& weights);
 
 /// Statistics to normalise with, from "0.485,0.456,0.406" of pixels in [0, 1]; empty texts keep what `run` has.
 /// Error(usage) unless there is one number per channel and deviations are above zero.
-void set_statistics(LoadedRun& run, const std::string& mean, const std::string& deviation);
+void set_statistics(run::LoadedRun& run, const std::string& mean, const std::string& deviation);
 
 /// Writes "logits" f32[samples,..] of all samples, in the order of the data set: classes, or, where there are several
 /// rows to a sample, those rows one after the other. With the run's evaluation.tta the means of those of the views.
-void write_logits(const train::Library& library, LoadedRun& run, const data::Dataset& dataset,
+void write_logits(const Library& library, run::LoadedRun& run, const data::Dataset& dataset,
                   const std::filesystem::path& path);
 
-}  // namespace weft::cli
+}  // namespace weft::infer

@@ -13,7 +13,7 @@
 #include "weft/base/error.h"
 #include "weft/launch/process_table.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 constexpr std::chrono::seconds kTimeToEnd{5};
@@ -109,4 +109,4 @@ bool ChildProcess::has_ended() {
   return true;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::launch {
 
 class ChildProcess {
  public:
@@ -49,4 +49,4 @@ class ChildProcess {
   int exit_code_ = 0;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::launch

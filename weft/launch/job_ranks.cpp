@@ -10,7 +10,7 @@
 
 #include "weft/launch/process_table.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::vector<JobRank> JobRanks::look() {
   return found;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::launch {
 
 struct JobRank {
   int rank = 0;
@@ -42,4 +42,4 @@ int told_ranks_on_host();
 /// Its number on its host; 0 where it was not told.
 int told_local_rank();
 
-}  // namespace weft::cli
+}  // namespace weft::launch

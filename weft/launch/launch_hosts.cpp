@@ -13,7 +13,7 @@
 #include "weft/base/host_name.h"
 #include "weft/launch/child_process.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -212,4 +212,4 @@ std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts) {
   return reasons;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::launch {
 
 struct HostSlots {
   std::string name;
@@ -53,4 +53,4 @@ std::vector<HostSlots> without_slot(std::vector<HostSlots> hosts, const std::str
 /// Takes no longer than ten seconds.
 std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts);
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -14,7 +14,7 @@
 #include "weft/launch/process_table.h"
 #include "weft/launch/stalled_connections.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -170,4 +170,4 @@ JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted)
           .lost = said ? said : unreachable};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -9,7 +9,7 @@
 #include "weft/launch/launch_hosts.h"
 #include "weft/launch/launch_reports.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 struct LaunchedJob {
   int ranks = 1;
@@ -29,4 +29,4 @@ struct JobEnd {
 /// goes on waiting, it is ended.
 JobEnd run_job(const LaunchedJob& job, const std::function<bool()>& interrupted);
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -154,4 +154,4 @@ std::optional<LostRank> LaunchReports::lost() const {
   return most->first;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::launch {
 
 struct LostRank {
   int rank = -1;            // -1: a whole host, to which mpirun has lost the way
@@ -49,4 +49,4 @@ class LaunchReports {
   std::optional<LostRank> cut_off_;               // the host of a rank that hears nobody
 };
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/say.h"
 #include "weft/comm/host_share.h"
 #include "weft/comm/mpi/launcher.h"
 #include "weft/comm/mpi/session.h"
@@ -12,9 +13,8 @@
 #include "weft/comm/together.h"
 #include "weft/launch/job_ranks.h"
 #include "weft/launch/start_watch.h"
-#include "weft/base/say.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -43,16 +43,16 @@ int run_ranks(comm::MpiSession& session, const std::function<int(comm::MpiSessio
   try {
     int code = 0;
     try {
-      train::take_cores(&ranks);
+      comm::take_cores(&ranks);
       code = work(session);
-    } catch (const train::SharedError& error) {
-      if (train::is_first(&ranks)) report(error.what());
+    } catch (const comm::SharedError& error) {
+      if (comm::is_first(&ranks)) report(error.what());
       code = error.exit_code();
     }
     session.finish();
     return code;
   } catch (...) {
-    const Error error = train::error_of(std::current_exception());
+    const Error error = comm::error_of(std::current_exception());
     // That a rank is lost is found by all others; what else goes wrong is known here alone.
     const bool is_lost = error.kind() == ErrorKind::communication;
     if (!is_lost || session.claims_report())
@@ -72,7 +72,7 @@ int on_launched_ranks(const std::function<int(comm::Communicator* ranks)>& work)
   if (session->communicator().size() > 1)
     return run_ranks(*session, [&](comm::MpiSession&) { return work(&session->communicator()); });
   try {
-    train::take_cores(&session->communicator());
+    comm::take_cores(&session->communicator());
     const int code = work(nullptr);
     session->finish();
     return code;
@@ -91,7 +91,7 @@ int between_ranks(const std::string& command, const std::function<int(comm::MpiS
 bool speaks_for_launched_ranks() { return told_rank() == 0; }
 
 std::function<void(const std::string& line)> note_of(const comm::Communicator* ranks) {
-  return [is_first = train::is_first(ranks)](const std::string& line) {
+  return [is_first = comm::is_first(ranks)](const std::string& line) {
     if (is_first) say(line);
   };
 }
@@ -103,4 +103,4 @@ int64_t batch_of_rank(int64_t batch, int ranks, std::string_view name) {
   return batch / ranks;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -9,7 +9,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/comm/mpi/session.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 /// Of ranks that have found one of them to be gone: not the training has failed, it may go on without that one.
 inline constexpr int kLostRankExitCode = 75;  // EX_TEMPFAIL of sysexits.h
@@ -34,4 +34,4 @@ std::function<void(const std::string& line)> note_of(const comm::Communicator* r
 /// Of a batch the samples of one of so many ranks. Error(usage), where they cannot share it alike, calls it `name`.
 int64_t batch_of_rank(int64_t batch, int ranks, std::string_view name);
 
-}  // namespace weft::cli
+}  // namespace weft::launch

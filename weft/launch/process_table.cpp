@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -69,4 +69,4 @@ void set_shown_command(const std::string& text) {
   std::memcpy(words, text.data(), std::min<size_t>(text.size(), end - begin - 1));
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

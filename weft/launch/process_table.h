@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::launch {
 
 struct RunningProcess {
   pid_t process = -1, parent = -1;
@@ -27,4 +27,4 @@ std::optional<std::string> variable_of(pid_t process, const std::string& name);
 /// What `ps` shows of this process from now on, cut where its own command was shorter.
 void set_shown_command(const std::string& text);
 
-}  // namespace weft::cli
+}  // namespace weft::launch

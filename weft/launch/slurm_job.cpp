@@ -8,7 +8,7 @@
 #include "weft/base/files.h"
 #include "weft/launch/child_process.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -129,4 +129,4 @@ int launch_in_slurm(const SlurmTraining& training, const SlurmOptions& options) 
   return 0;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

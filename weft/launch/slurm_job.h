@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::launch {
 
 /// Of sbatch; empty or 0: not given.
 struct SlurmOptions {
@@ -34,4 +34,4 @@ std::string slurm_script(const SlurmTraining& training, const SlurmOptions& opti
 /// Writes the script and hands it to sbatch, then says how to follow the job; or only prints it.
 int launch_in_slurm(const SlurmTraining& training, const SlurmOptions& options);
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -12,7 +12,7 @@
 
 #include "weft/launch/process_table.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::vector<std::string> stalled_peers(pid_t process, int resends) {
   return stalled_peers_in(table, sockets_of(process), resends);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

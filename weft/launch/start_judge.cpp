@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace weft::cli {
+namespace weft::launch {
 
 std::optional<AbsentRank> StartJudge::judge(const std::vector<JobRank>& ranks) {
   const size_t before = bad_looks_.size();
@@ -27,4 +27,4 @@ int StartJudge::number_of_missing() const {
   return rank;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

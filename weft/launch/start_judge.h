@@ -8,7 +8,7 @@
 
 #include "weft/launch/job_ranks.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 struct AbsentRank {
   int rank = -1;       // -1: one of those that have ended before anybody looked
@@ -41,4 +41,4 @@ class StartJudge {
   int short_looks_ = 0;           // in a row, that nobody new came, though some are missing
 };
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -17,12 +17,12 @@
 
 #include "weft/base/error.h"
 #include "weft/base/host_name.h"
+#include "weft/base/say.h"
 #include "weft/launch/job_ranks.h"
 #include "weft/launch/process_table.h"
 #include "weft/launch/start_judge.h"
-#include "weft/base/say.h"
 
-namespace weft::cli {
+namespace weft::launch {
 
 namespace {
 
@@ -144,4 +144,4 @@ StartWatch::~StartWatch() {
   if (found_ >= 0) close(found_);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::launch

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-namespace weft::cli {
+namespace weft::launch {
 
 /// While it lives, a small process beside each of the first ranks of a host looks at /proc: a rank of the host that is
 /// stopped, or has ended, for six seconds is named, and what is stopped is ended, so that the launcher ends the job. It
@@ -26,4 +26,4 @@ class StartWatch {
   std::jthread thread_;  // the last member: it uses the others
 };
 
-}  // namespace weft::cli
+}  // namespace weft::launch

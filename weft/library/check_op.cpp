@@ -9,7 +9,7 @@
 #include "weft/runtime/evaluate.h"
 #include "weft/tensor/element.h"
 
-namespace weft::train {
+namespace weft {
 
 namespace {
 
@@ -208,4 +208,4 @@ void check_op(const Library& library, const std::string& name) {
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft

@@ -9,7 +9,7 @@
 #include "weft/cpu/cpu_backend.h"
 #include "weft/library/library.h"
 
-namespace weft::train {
+namespace weft {
 
 /// Runs all the checks below over the op's examples. Error(numeric) with op, example, operand and values where one
 /// fails; Error(usage) for an unknown op or one without examples or without a reference kernel.
@@ -32,4 +32,4 @@ struct GradientCheck {
 GradientCheck check_gradient(const OpRegistry& registry, const CpuBackend& reference, const OpDef& op,
                              const OpExample& example, const std::vector<Tensor>& inputs, size_t output);
 
-}  // namespace weft::train
+}  // namespace weft

@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
 
-namespace weft::train {
+namespace weft {
 
 namespace {
 
@@ -48,4 +48,4 @@ models::Model build_model(const Library& library, const std::string& name, const
   return models::build(library.ops, models::find_model(library.models, name), input, options, mode);
 }
 
-}  // namespace weft::train
+}  // namespace weft

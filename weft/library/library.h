@@ -10,7 +10,7 @@
 #include "weft/graph/op_def.h"
 #include "weft/models/model.h"
 
-namespace weft::train {
+namespace weft {
 
 struct Library {
   OpRegistry ops;  // graphs point into it: keep the library where it is while there are any
@@ -34,4 +34,4 @@ Library standard_library();
 models::Model build_model(const Library& library, const std::string& name, const models::ModelInput& input,
                           const models::ModelOptions& options, models::Mode mode);
 
-}  // namespace weft::train
+}  // namespace weft

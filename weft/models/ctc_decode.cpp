@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace weft::train {
+namespace weft::models {
 
 CtcReading read_greedily(const float* probabilities, int64_t steps, int64_t classes, int64_t stride, int32_t blank) {
   CtcReading reading;
@@ -21,4 +21,4 @@ CtcReading read_greedily(const float* probabilities, int64_t steps, int64_t clas
   return reading;
 }
 
-}  // namespace weft::train
+}  // namespace weft::models

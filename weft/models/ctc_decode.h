@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace weft::train {
+namespace weft::models {
 
 struct CtcReading {
   std::vector<int32_t> classes;  // of the letters
@@ -15,4 +15,4 @@ struct CtcReading {
 /// Of steps whose `classes` probabilities begin `stride` numbers apart.
 CtcReading read_greedily(const float* probabilities, int64_t steps, int64_t classes, int64_t stride, int32_t blank = 0);
 
-}  // namespace weft::train
+}  // namespace weft::models

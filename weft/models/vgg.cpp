@@ -10,17 +10,17 @@
 namespace weft::models {
 namespace {
 
-struct Stage {
+struct VggStage {
   int convolutions;
   int64_t channels;
 };
-constexpr std::array<Stage, 5> kStages{{{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}}};
+constexpr std::array<VggStage, 5> kVggStages{{{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}}};
 
 /// Stages of 3x3 convolutions, each followed by pooling; numbered as the layers of one nn.Sequential.
 ValueId features(ModelBuilder& m, ValueId x, bool batch_norm) {
   int index = 0;
   const auto next = [&] { return fmt::format("features.{}", index++); };
-  for (const Stage& stage : kStages) {
+  for (const VggStage& stage : kVggStages) {
     for (int convolution = 0; convolution < stage.convolutions; ++convolution) {
       x = m.conv(x, next(),
                  {.channels = stage.channels, .padding = {1, 1}, .bias = true, .start = Start::fan_out_normal});

@@ -84,21 +84,23 @@ std::vector<ValueId> grad_layer_norm(GradContext& context) {
 }
 
 // Rows of few elements may come out nearly constant, where the inverse deviation is too curved for differences.
-constexpr OpExample::Range kRows{-2, 2, true}, kScale{0.5, 1.5}, kWide{-1, 1};
+constexpr OpExample::Range kRowRange{-2, 2, true}, kRowScale{0.5, 1.5}, kRowShift{-1, 1};
 
-OpExample forward_example(std::string label, Shape shape, double epsilon = 1e-5) {
+OpExample row_example(std::string label, Shape shape, double epsilon = 1e-5) {
   const Shape row{shape[shape.rank() - 1]};
-  return {
-      std::move(label), {f32(std::move(shape)), f32(row), f32(row)}, {{"epsilon", epsilon}}, {kRows, kScale, kWide}};
+  return {std::move(label),
+          {f32(std::move(shape)), f32(row), f32(row)},
+          {{"epsilon", epsilon}},
+          {kRowRange, kRowScale, kRowShift}};
 }
 
-OpExample backward_example(std::string label, Shape shape) {
+OpExample row_gradient_example(std::string label, Shape shape) {
   const Shape row{shape[shape.rank() - 1]};
   const Shape rows(std::vector<int64_t>(shape.begin(), shape.end() - 1));
   return {std::move(label),
           {f32(shape), f32(shape), f32(row), f32(rows), f32(rows)},
           {},
-          {kWide, kWide, kScale, {-0.2, 0.2}, {0.5, 2}}};
+          {kRowShift, kRowShift, kRowScale, {-0.2, 0.2}, {0.5, 2}}};
 }
 
 }  // namespace
@@ -117,9 +119,9 @@ void add_layer_norm_ops(OpRegistry& registry) {
   op.precision = PrecisionRule::follow;
   op.f32_inputs = {1, 2};
   op.in_place = {{0, 0}};
-  op.examples = {forward_example("rows", {4, 8}), forward_example("sequences", {2, 3, 5}),
-                 forward_example("multiples of 16", {2, 32}), forward_example("odd width", {3, 17}, 1e-3),
-                 forward_example("one row", {9})};
+  op.examples = {row_example("rows", {4, 8}), row_example("sequences", {2, 3, 5}),
+                 row_example("multiples of 16", {2, 32}), row_example("odd width", {3, 17}, 1e-3),
+                 row_example("one row", {9})};
   registry.add(std::move(op));
 
   OpDef backward;
@@ -133,8 +135,8 @@ void add_layer_norm_ops(OpRegistry& registry) {
   backward.flops = [](const auto& inputs, const auto&, const Attributes&) { return 14 * inputs[0].elements(); };
   backward.precision = PrecisionRule::follow;
   backward.f32_inputs = {2, 3, 4};
-  backward.examples = {backward_example("rows", {4, 8}), backward_example("sequences", {2, 3, 5}),
-                       backward_example("multiples of 16", {2, 32}), backward_example("odd width", {3, 17})};
+  backward.examples = {row_gradient_example("rows", {4, 8}), row_gradient_example("sequences", {2, 3, 5}),
+                       row_gradient_example("multiples of 16", {2, 32}), row_gradient_example("odd width", {3, 17})};
   registry.add(std::move(backward));
 }
 

@@ -23,6 +23,7 @@
 #include "weft/passes/memory/offload.h"
 #include "weft/passes/memory/recompute.h"
 #include "weft/passes/precision/keep_copies.h"
+#include "weft/passes/precision/lower_precision.h"
 #include "weft/passes/ranks/late_multiply.h"
 #include "weft/passes/ranks/overlap_all_gathers.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"

@@ -10,13 +10,14 @@ namespace weft::plot {
 
 namespace {
 
-constexpr double kWidth = 1080, kPanelHeight = 300;  // pixels
-constexpr double kLeft = 84, kRight = 20, kTop = 62, kGap = 52, kLine = 15;
+constexpr double kWidth = 1080, kMapPanelHeight = 300;  // pixels
+constexpr double kMapLeft = 84, kMapRight = 20, kMapTop = 62, kMapGap = 52, kMapLine = 15;
 constexpr double kLetterWidth = 6.2, kLetterHeight = 11;
 /// Distinct for the colour-blind too (Okabe and Ito 2008).
-constexpr std::array<std::string_view, 6> kColours{"#999999", "#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7"};
+constexpr std::array<std::string_view, 6> kGroupColours{"#999999", "#0072b2", "#56b4e9",
+                                                        "#d55e00", "#009e73", "#cc79a7"};
 
-std::string_view colour(int group) { return kColours[static_cast<size_t>(group) % kColours.size()]; }
+std::string_view colour(int group) { return kGroupColours[static_cast<size_t>(group) % kGroupColours.size()]; }
 
 std::string escaped(const std::string& text) {
   std::string result;
@@ -49,17 +50,17 @@ class PanelWriter {
   }
 
   std::string text() const {
-    std::string svg = written(panel_.title, kLeft, top_ - 8);
+    std::string svg = written(panel_.title, kMapLeft, top_ - 8);
     for (const double mark : marks_of(y_)) {
-      svg += line(kLeft, row(mark), kWidth - kRight, row(mark), "#e0e0e0");
-      svg += written(map_.label_of_y(mark), kLeft - 6, row(mark) + 4, "end");
+      svg += line(kMapLeft, row(mark), kWidth - kMapRight, row(mark), "#e0e0e0");
+      svg += written(map_.label_of_y(mark), kMapLeft - 6, row(mark) + 4, "end");
     }
     for (const double mark : marks_of(x_))
-      if (mark <= x_.high) svg += written(label_of(x_, mark), column(mark), top_ + kPanelHeight + 15, "middle");
+      if (mark <= x_.high) svg += written(label_of(x_, mark), column(mark), top_ + kMapPanelHeight + 15, "middle");
     for (const Area& area : panel_.areas) svg += area_text(area);
     for (const Box& box : panel_.boxes) svg += box_text(box);
     if (map_.mark >= 0) {
-      svg += line(column(map_.mark), top_, column(map_.mark), top_ + kPanelHeight, "#000000");
+      svg += line(column(map_.mark), top_, column(map_.mark), top_ + kMapPanelHeight, "#000000");
       const bool is_right = column(map_.mark) > kWidth / 2;
       svg += written(map_.mark_label, column(map_.mark) + (is_right ? -5 : 5), top_ + 12, is_right ? "end" : "start");
     }
@@ -67,8 +68,8 @@ class PanelWriter {
   }
 
  private:
-  double column(double x) const { return kLeft + x / x_.high * (kWidth - kLeft - kRight); }
-  double row(double y) const { return top_ + kPanelHeight * (1 - y / y_.high); }
+  double column(double x) const { return kMapLeft + x / x_.high * (kWidth - kMapLeft - kMapRight); }
+  double row(double y) const { return top_ + kMapPanelHeight * (1 - y / y_.high); }
 
   std::string area_text(const Area& area) const {
     std::string points;
@@ -103,30 +104,30 @@ class PanelWriter {
 
 std::string draw_svg(const Map& map) {
   const auto panels = static_cast<double>(map.panels.size());
-  const double below = kTop + panels * (kPanelHeight + kGap);
-  const double height = below + kLine * static_cast<double>(map.lines.size() + 1);
+  const double below = kMapTop + panels * (kMapPanelHeight + kMapGap);
+  const double height = below + kMapLine * static_cast<double>(map.lines.size() + 1);
   std::string svg = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"11\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
       kWidth, height);
-  svg += written(map.title, kLeft, 20);
-  double legend = kLeft;
+  svg += written(map.title, kMapLeft, 20);
+  double legend = kMapLeft;
   for (size_t group = 0; group < map.groups.size(); ++group) {
     svg += fmt::format("<rect x=\"{:.1f}\" y=\"28\" width=\"10\" height=\"10\" fill=\"{}\"/>\n", legend,
                        colour(static_cast<int>(group)));
     svg += written(map.groups[group], legend + 14, 37);
     legend += 34 + kLetterWidth * static_cast<double>(map.groups[group].size());
   }
-  double top = kTop;
+  double top = kMapTop;
   for (const MapPanel& panel : map.panels) {
     svg += PanelWriter(map, panel, top).text();
-    top += kPanelHeight + kGap;
+    top += kMapPanelHeight + kMapGap;
   }
-  svg += written(map.x_label, (kLeft + kWidth - kRight) / 2, below - 18, "middle");
+  svg += written(map.x_label, (kMapLeft + kWidth - kMapRight) / 2, below - 18, "middle");
   for (size_t index = 0; index < map.lines.size(); ++index)
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-family=\"monospace\" xml:space=\"preserve\">{}</text>\n",
-                       kLeft, below + kLine * static_cast<double>(index), escaped(map.lines[index]));
+                       kMapLeft, below + kMapLine * static_cast<double>(index), escaped(map.lines[index]));
   return svg + "</svg>\n";
 }
 

@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 
-namespace weft::train {
+namespace weft::program {
 
 namespace {
 
@@ -34,15 +34,16 @@ std::string describe_largest_step(const CompiledStep& compiled) {
 
 }  // namespace
 
-int64_t memory_limit_of(const RunSpec& spec) {
+int64_t memory_limit_of(const spec::RunSpec& spec) {
   return spec.memory_limit.empty() ? INT64_MAX : parse_bytes(spec.memory_limit).value();
 }
 
-void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_bytes) {
+void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes) {
   keep_to_memory_limit(steps, spec, other_bytes, spec.batch);
 }
 
-void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_bytes, const StepShape& shape) {
+void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes,
+                          const spec::StepShape& shape) {
   if (spec.memory_limit.empty()) return;
   const int64_t limit = memory_limit_of(spec);
   if (other_bytes >= limit)
@@ -64,7 +65,7 @@ void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_b
        spec.offload.empty() ? ", or let activations lie in a file: offload = DIR" : "");
 }
 
-void require_memory_limit(const RunSpec& spec, int64_t other_bytes, int64_t arena_bytes) {
+void require_memory_limit(const spec::RunSpec& spec, int64_t other_bytes, int64_t arena_bytes) {
   if (other_bytes + arena_bytes <= memory_limit_of(spec)) return;
   fail(ErrorKind::usage,
        "memory_limit = {}: evaluation with batch {}, or the update, needs {} of activations beside {} of parameters, "
@@ -72,7 +73,7 @@ void require_memory_limit(const RunSpec& spec, int64_t other_bytes, int64_t aren
        spec.memory_limit, spec.evaluation.batch, bytes(arena_bytes), bytes(other_bytes));
 }
 
-std::string describe_recompute(const CompiledStep& compiled, const RunSpec& spec) {
+std::string describe_recompute(const CompiledStep& compiled, const spec::RunSpec& spec) {
   const RecomputeReport& report = compiled.recompute;
   if (report.nodes == 0) return "";
   const auto percent_more = [](double part, double own) { return own > 0 ? 100 * part / own : 0.0; };
@@ -83,7 +84,7 @@ std::string describe_recompute(const CompiledStep& compiled, const RunSpec& spec
       percent_more(report.seconds, report.own_seconds()));
 }
 
-std::string describe_offload(const CompiledStep& compiled, const RunSpec& spec) {
+std::string describe_offload(const CompiledStep& compiled, const spec::RunSpec& spec) {
   const RecomputeReport& report = compiled.recompute;
   if (report.offloaded == 0) return "";
   return fmt::format(
@@ -93,7 +94,7 @@ std::string describe_offload(const CompiledStep& compiled, const RunSpec& spec) 
       100 * report.offload_seconds / std::max(report.own_seconds(), 1e-9), spec.offload_rate);
 }
 
-void open_offload_file(Arena& arena, const StepCache& steps, const RunSpec& spec,
+void open_offload_file(Arena& arena, const StepCache& steps, const spec::RunSpec& spec,
                        const std::function<void(const std::string&)>& note) {
   if (spec.offload.empty()) return;
   if (arena.file() == nullptr) arena.open_file(spec.offload);
@@ -104,4 +105,4 @@ void open_offload_file(Arena& arena, const StepCache& steps, const RunSpec& spec
         spec.offload));
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -9,33 +9,34 @@
 #include "weft/program/step_cache.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::program {
 
 /// spec.memory_limit in bytes; INT64_MAX where there is none.
-int64_t memory_limit_of(const RunSpec& spec);
+int64_t memory_limit_of(const spec::RunSpec& spec);
 
 /// Brings the step of this shape, and all others of the cache, under spec.memory_limit, computing activations twice,
 /// and with spec.offload keeping them in a file, where it must. `other_bytes` is what is planned beside the arena.
 /// Nothing where there is no limit. Error(usage) where it cannot be met: with the least that can, what keeps it there,
 /// and the next step.
-void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_bytes, const StepShape& shape);
+void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes,
+                          const spec::StepShape& shape);
 /// Of the spec's own batch.
-void keep_to_memory_limit(StepCache& steps, const RunSpec& spec, int64_t other_bytes);
+void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes);
 
 /// Error(usage) where another step than the training step, of `arena_bytes`, exceeds the limit.
-void require_memory_limit(const RunSpec& spec, int64_t other_bytes, int64_t arena_bytes);
+void require_memory_limit(const spec::RunSpec& spec, int64_t other_bytes, int64_t arena_bytes);
 
 /// "61 nodes run twice to keep within 1.50 GB: +9.0 % flops, about +11 % time"; empty where nothing runs twice.
-std::string describe_recompute(const CompiledStep& compiled, const RunSpec& spec);
+std::string describe_recompute(const CompiledStep& compiled, const spec::RunSpec& spec);
 
 /// "12 activations, 410 MB, are written to a file in '/scratch' in each step and read back: about +30 % time, where the
 /// disk moves 1 GB per second"; empty where none is.
-std::string describe_offload(const CompiledStep& compiled, const RunSpec& spec);
+std::string describe_offload(const CompiledStep& compiled, const spec::RunSpec& spec);
 
 /// Opens the file in spec.offload, where that is given and the arena has none yet, and takes its space for what the
 /// cache has compiled. Lines for the user go to `note`, which may be empty. Error(io) where there is no such directory
 /// or too little space.
-void open_offload_file(Arena& arena, const StepCache& steps, const RunSpec& spec,
+void open_offload_file(Arena& arena, const StepCache& steps, const spec::RunSpec& spec,
                        const std::function<void(const std::string&)>& note);
 
-}  // namespace weft::train
+}  // namespace weft::program

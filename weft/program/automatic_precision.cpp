@@ -8,7 +8,7 @@
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
 
-namespace weft::train {
+namespace weft::program {
 
 namespace {
 
@@ -20,12 +20,12 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 /// Of one batch, forward, backward and, unless batches are accumulated, update. Everything is zero: kernels take as
 /// long.
-double step_seconds(const Library& library, RunSpec spec, const std::string& precision, const models::ModelInput& input,
-                    const CpuBackend& backend) {
+double step_seconds(const Library& library, spec::RunSpec spec, const std::string& precision,
+                    const models::ModelInput& input, const CpuBackend& backend) {
   spec.precision = precision;
   if (precision == "f32") spec.precision_of.clear();
-  const TrainingStep step = build_training_step(library, spec, input);
-  const CompiledStep compiled = compile(step.graph, backend, compile_options(spec, backend));
+  const step::TrainingStep step = step::build_training_step(library, spec, input);
+  const CompiledStep compiled = compile(step.graph, backend, spec::compile_options(spec, backend));
   Executor executor(compiled.graph, compiled.plan, backend);
   State state;
   std::vector<Tensor> batch;
@@ -55,10 +55,10 @@ std::string faster_precision(const PrecisionTimes& times) {
   return times.bf16_seconds < (1 - kLeastGain) * times.f32_seconds ? "bf16" : "f32";
 }
 
-std::optional<PrecisionTimes> choose_automatic_precision(const Library& library, RunSpec& spec,
+std::optional<PrecisionTimes> choose_automatic_precision(const Library& library, spec::RunSpec& spec,
                                                          const models::ModelInput& input, const CpuBackend& backend) {
   if (spec.precision != "auto") return std::nullopt;
-  spec.precision = automatic_precision(backend);
+  spec.precision = spec::automatic_precision(backend);
   if (spec.precision == "f32") return std::nullopt;
   const PrecisionTimes times{step_seconds(library, spec, "f32", input, backend),
                              step_seconds(library, spec, "bf16", input, backend)};
@@ -72,4 +72,4 @@ std::string describe(const PrecisionTimes& times) {
                      1e3 * times.f32_seconds, 1e3 * times.bf16_seconds, faster_precision(times));
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -8,7 +8,7 @@
 #include "weft/library/library.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::program {
 
 struct PrecisionTimes {
   double f32_seconds = 0, bf16_seconds = 0;  // of one training step, the best of some
@@ -19,10 +19,10 @@ std::string faster_precision(const PrecisionTimes& times);
 
 /// Where the spec's precision is auto: sets it to what the machine has, by measuring where that is more than f32; what
 /// was measured on batches as in `input`. Takes a second or two besides compiling both steps.
-std::optional<PrecisionTimes> choose_automatic_precision(const Library& library, RunSpec& spec,
+std::optional<PrecisionTimes> choose_automatic_precision(const Library& library, spec::RunSpec& spec,
                                                          const models::ModelInput& input, const CpuBackend& backend);
 
 /// "precision auto: a step takes 12.3 ms in f32, 4.5 ms in bf16: computing in bf16"
 std::string describe(const PrecisionTimes& times);
 
-}  // namespace weft::train
+}  // namespace weft::program

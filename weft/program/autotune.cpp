@@ -7,7 +7,7 @@
 #include "weft/base/format.h"
 #include "weft/program/chosen_kernels.h"
 
-namespace weft::train {
+namespace weft::program {
 
 using nlohmann::json;
 
@@ -73,10 +73,9 @@ Tuning tuning_of_plan(const std::filesystem::path& path, const Note& note) {
     const json plan = json::parse(read_text(path));
     return {.known = kernel_times_from(plan.value(kKey, json::object()))};
   } catch (const json::exception&) {
-    tell(note, fmt::format("'{}' is damaged: kernels are chosen without what the run had measured",
-                           path.string()));
+    tell(note, fmt::format("'{}' is damaged: kernels are chosen without what the run had measured", path.string()));
     return {};
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

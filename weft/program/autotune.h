@@ -7,7 +7,7 @@
 
 #include "weft/cpu/tuned_backend.h"
 
-namespace weft::train {
+namespace weft::program {
 
 inline constexpr const char* kAutotuneHelp =
     "measure: each node runs the kernel that is the fastest here, measured once and kept; cached: where that is known";
@@ -32,4 +32,4 @@ void keep_measured(const TunedBackend& backend, const Note& note);
 /// does not depend on what was measured since.
 Tuning tuning_of_plan(const std::filesystem::path& plan, const Note& note);
 
-}  // namespace weft::train
+}  // namespace weft::program

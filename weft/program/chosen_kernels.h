@@ -5,11 +5,11 @@
 
 #include "weft/cpu/tuned_backend.h"
 
-namespace weft::train {
+namespace weft::program {
 
 /// Of all the plans of a run. tuning_of_plan() (autotune.h) reads them back.
 nlohmann::json chosen_kernels_json(const TunedBackend& backend);
 /// Throws what the parser throws for anything else.
 KernelTimes kernel_times_from(const nlohmann::json& nodes);
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -5,7 +5,7 @@
 #include "weft/comm/together.h"
 #include "weft/program/chosen_kernels.h"
 
-namespace weft::train {
+namespace weft::program {
 
 using nlohmann::json;
 
@@ -17,11 +17,11 @@ void prepare_alike(comm::Communicator* ranks, std::string_view what, bool measur
   }
   bool is_done = false;
   // The others learn from the first rank whether it measures, as caches of kernels differ between hosts.
-  const std::string decided = decided_by_first(ranks, what, [&] {
+  const std::string decided = comm::decided_by_first(ranks, what, [&] {
     is_done = measures;
     return measures ? prepare("") : std::string();
   });
-  together(ranks, what, [&] {
+  comm::together(ranks, what, [&] {
     if (!is_done) prepare(decided);
   });
 }
@@ -34,14 +34,14 @@ Tuning tuning_by(const std::string& chosen_kernels) {
   return {.known = kernel_times_from(json::parse(chosen_kernels))};
 }
 
-std::unique_ptr<PreparedRun> prepare_run(const Library& library, const RunSpec& spec, const Tuning& tuning,
+std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
                                          const std::string& cluster) {
   const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, cluster),
                             spec.virtual_ranks > 0);
   std::unique_ptr<PreparedRun> run;
   const auto prepare = [&](const std::string& decided) {
-    RunSpec alike = spec;
+    spec::RunSpec alike = spec;
     Tuning known = tuning;
     if (!decided.empty()) {
       const json decisions = json::parse(decided);
@@ -59,4 +59,4 @@ std::unique_ptr<PreparedRun> prepare_run(const Library& library, const RunSpec& 
   return run;
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -9,7 +9,7 @@
 
 #include "weft/program/prepared_run.h"
 
-namespace weft::train {
+namespace weft::program {
 
 /// Calls `prepare`, which exchanges nothing, once on every rank. Where the first one measures it prepares first, given
 /// an empty text, while the others wait, who then prepare by what it returned, which is not empty; else all prepare at
@@ -25,8 +25,8 @@ Tuning tuning_by(const std::string& chosen_kernels);
 
 /// A PreparedRun on every rank, with the same decisions. Errors of any rank are those of all (together.h); `tuning`,
 /// `note` and `cluster`, the file with the costs of collectives, are the first rank's.
-std::unique_ptr<PreparedRun> prepare_run(const Library& library, const RunSpec& spec, const Tuning& tuning,
+std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
                                          const std::string& cluster);
 
-}  // namespace weft::train
+}  // namespace weft::program

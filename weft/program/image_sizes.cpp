@@ -4,13 +4,13 @@
 #include "weft/program/run_data.h"
 #include "weft/spec/course.h"
 
-namespace weft::train {
+namespace weft::program {
 
 namespace {
 
 using Parameters = std::vector<models::ParameterSpec>;
 
-Parameters parameters_at(const Library& library, const RunSpec& spec, const DataDescription& description,
+Parameters parameters_at(const Library& library, const spec::RunSpec& spec, const spec::DataDescription& description,
                          int64_t height) try {
   return build_model(library, spec.model.name, model_input(description, {1, height}), spec.model.options,
                      models::Mode::inference)
@@ -21,17 +21,18 @@ Parameters parameters_at(const Library& library, const RunSpec& spec, const Data
                                             height, error.what()));
 }
 
-std::string name_of_size(const DataDescription& description, int64_t height) {
+std::string name_of_size(const spec::DataDescription& description, int64_t height) {
   const Shape shape = data::scaled_shape(description.info.sample_shape, height);
   return fmt::format("{}x{}", shape[1], shape[2]);
 }
 
 }  // namespace
 
-std::vector<StepShape> usable_shapes(const Library& library, const RunSpec& spec, const DataDescription& description) {
-  std::vector<StepShape> shapes = shapes_of(spec);
+std::vector<spec::StepShape> usable_shapes(const Library& library, const spec::RunSpec& spec,
+                                           const spec::DataDescription& description) {
+  std::vector<spec::StepShape> shapes = spec::shapes_of(spec);
   Parameters whole;
-  for (const StepShape& shape : shapes) {
+  for (const spec::StepShape& shape : shapes) {
     if (shape.image_height == 0) continue;
     if (whole.empty()) whole = parameters_at(library, spec, description, 0);
     const Parameters now = parameters_at(library, spec, description, shape.image_height);
@@ -48,4 +49,4 @@ std::vector<StepShape> usable_shapes(const Library& library, const RunSpec& spec
   return shapes;
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

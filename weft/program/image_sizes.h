@@ -8,10 +8,11 @@
 #include "weft/spec/run_spec.h"
 #include "weft/spec/step_shape.h"
 
-namespace weft::train {
+namespace weft::program {
 
 /// The shapes of a run's training steps. Error(usage) where its images change in size and the model's parameters depend
 /// on it, or an image becomes too small for the model.
-std::vector<StepShape> usable_shapes(const Library& library, const RunSpec& spec, const DataDescription& description);
+std::vector<spec::StepShape> usable_shapes(const Library& library, const spec::RunSpec& spec,
+                                           const spec::DataDescription& description);
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -17,11 +17,11 @@
 #include "weft/step/data_parallel.h"
 #include "weft/step/step.h"
 
-namespace weft::cli {
+namespace weft::program {
 
 /// What is to be measured.
 struct StepChoice {
-  train::RunSpec spec;                                 // resolved; `batch` is what this rank computes at a time
+  spec::RunSpec spec;                                  // resolved; `batch` is what this rank computes at a time
   models::ModelInput input;                            // of this rank
   int64_t batches = 1;                                 // per step
   bool forward = false;                                // inference
@@ -29,19 +29,19 @@ struct StepChoice {
   int64_t bucket_bytes = 0;                            // see passes::Ranks
   std::function<Tuning(int64_t threads)> tuning = {};  // asked for on the first rank alone
   /// Brings the step under its limit, if it has one; what is planned beside the arena.
-  std::function<void(train::StepCache& steps, int64_t other_bytes)> limit = {};
+  std::function<void(StepCache& steps, int64_t other_bytes)> limit = {};
   const char* where_too_large = "";  // the next step for the user
 };
 
 class PlannedStep {
  public:
   /// Compiles; exchanges nothing with other ranks.
-  PlannedStep(const train::Library& library, const StepChoice& choice, const train::RankRuntime& runtime, Tuning tuning,
-              const train::Note& note);
+  PlannedStep(const Library& library, const StepChoice& choice, const RankRuntime& runtime, Tuning tuning,
+              const Note& note);
   PlannedStep(const PlannedStep&) = delete;
   PlannedStep& operator=(const PlannedStep&) = delete;
 
-  const train::RunSpec& spec() const { return choice_.spec; }
+  const spec::RunSpec& spec() const { return choice_.spec; }
   const StepChoice& choice() const { return choice_; }
   const TunedBackend& backend() const { return backend_; }
   const CompiledStep& compiled() { return steps_.compiled(spec().batch); }
@@ -56,7 +56,7 @@ class PlannedStep {
   int64_t total_bytes();
 
   /// Error(usage) where this machine has not enough memory, Error(io) where its disk has not, before any is taken.
-  void require_memory(const train::Note& note);
+  void require_memory(const Note& note);
 
  private:
   friend class RunningStep;
@@ -66,21 +66,21 @@ class PlannedStep {
   int64_t arena_bytes() const;
 
   StepChoice choice_;
-  const train::RankRuntime& runtime_;
+  const RankRuntime& runtime_;
   TunedBackend backend_;
-  const train::TrainingStep training_;
+  const step::TrainingStep training_;
   const CompileOptions options_;
   std::shared_ptr<Arena> arena_;
-  train::StepCache steps_, update_, averaging_;
+  StepCache steps_, update_, averaging_;
 };
 
 /// What `choose` returns, on this rank, planned as on all others. Errors are those of all ranks (train::together).
 /// Lines for the user go to `note`.
 struct PlannedOnRanks {
-  std::unique_ptr<train::RankRuntime> runtime;
+  std::unique_ptr<RankRuntime> runtime;
   std::unique_ptr<PlannedStep> step;
 };
-PlannedOnRanks plan_on_ranks(const train::Library& library, comm::Communicator* ranks, const train::Note& note,
+PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, const Note& note,
                              const std::function<StepChoice()>& choose);
 
 /// The same with memory and a state; all ranks make it together. Keep the plan alive.
@@ -89,7 +89,7 @@ class RunningStep {
   explicit RunningStep(PlannedStep& planned);
   void run(Profile* of_batches = nullptr, Profile* of_update = nullptr) { step_.run(of_batches, of_update); }
   /// The graph whose outputs are those of the whole step.
-  Executor& last() { return update_ != nullptr && update_->has_scalar(train::kStop) ? *update_ : executor_; }
+  Executor& last() { return update_ != nullptr && update_->has_scalar(step::kStop) ? *update_ : executor_; }
   void finish() { executor_.finish(); }
   /// The mean of the ranks' states, of a step that has one.
   void average(Profile* profile);
@@ -103,4 +103,4 @@ class RunningStep {
   SyntheticStep step_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::program

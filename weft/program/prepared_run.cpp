@@ -6,6 +6,7 @@
 #include "weft/base/format.h"
 #include "weft/base/memory.h"
 #include "weft/comm/together.h"
+#include "weft/passes/precision/lower_precision.h"
 #include "weft/program/arena_limit.h"
 #include "weft/program/image_sizes.h"
 #include "weft/program/process_memory.h"
@@ -13,15 +14,15 @@
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
 
-namespace weft::train {
+namespace weft::program {
 
-PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning,
+PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_spec, Tuning tuning,
                          const std::function<void(const std::string&)>& note, comm::Communicator* communicator,
                          RankRuntime rank_runtime)
     : library(run_library),
       ranks(communicator),
       spec(run_spec),
-      share{place_of(spec, ranks), number_of(ranks)},
+      share{step::place_of(spec, ranks), comm::number_of(ranks)},
       run_data(open_run_data(library, spec, share.shares)),
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
@@ -32,31 +33,34 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
       step(build_training(shapes.front())),
       arena(runtime.make_arena()),
       training(
-          [this](const StepShape& shape) { return shape == shapes.front() ? step.graph : build_training(shape).graph; },
+          [this](const spec::StepShape& shape) {
+            return shape == shapes.front() ? step.graph : build_training(shape).graph;
+          },
           backend, runtime.training_options(spec, backend), arena),
       evaluation(
-          [this](const StepShape& shape) {
-            return build_evaluation_step(library, spec, model_input(run_data.description, shape));
+          [this](const spec::StepShape& shape) {
+            return step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
-          backend, compile_options(spec, backend), arena) {
+          backend, spec::compile_options(spec, backend), arena) {
   if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
-  require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
-  passes::require_matches(step.graph, compile_options(spec, backend).precision);
+  step::require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
+  passes::require_matches(step.graph, spec::compile_options(spec, backend).precision);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' has no test data; set schedule.monitor=train_loss",
          spec.schedule.monitor, spec.data);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.ends_with("accuracy") &&
-      !has_output(step.graph, "correct"))
+      !step::has_output(step.graph, "correct"))
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' predicts values; set schedule.monitor=test_loss",
          spec.schedule.monitor, spec.data);
   if (step.update)
-    update.emplace([this](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
-                   backend, runtime.training_options(spec, backend), arena);
+    update.emplace(
+        [this](const spec::StepShape& shape) { return step::update_graph_for(step, training.compiled(shape).graph); },
+        backend, runtime.training_options(spec, backend), arena);
   if (step.averaging)
     averaging.emplace(
-        [this](const StepShape& shape) {
-          return averaging_graph_for(step, training.compiled(shape).graph,
-                                     update ? &update->compiled(shape).graph : nullptr);
+        [this](const spec::StepShape& shape) {
+          return step::averaging_graph_for(step, training.compiled(shape).graph,
+                                           update ? &update->compiled(shape).graph : nullptr);
         },
         backend, runtime.training_options(spec, backend), arena);
   compile_training();
@@ -69,7 +73,7 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
   }
   limit_caches();
   const int64_t unlimited = training.arena_bytes();
-  for (const StepShape& shape : shapes) keep_to_memory_limit(training, spec, bytes_beside_arena(), shape);
+  for (const spec::StepShape& shape : shapes) keep_to_memory_limit(training, spec, bytes_beside_arena(), shape);
   if (training.arena_bytes() != unlimited) compile_seconds += training.compiled(largest()).compile_seconds;
   const int64_t others = std::max(
       {evaluation.arena_bytes(), update ? update->arena_bytes() : 0, averaging ? averaging->arena_bytes() : 0});
@@ -84,38 +88,38 @@ PreparedRun::PreparedRun(const Library& run_library, const RunSpec& run_spec, Tu
 /// All that the run will need, before its first step: how much memory it takes is then known, and no step of a later
 /// stage waits for its plan.
 void PreparedRun::compile_training() {
-  for (const StepShape& shape : shapes) {
+  for (const spec::StepShape& shape : shapes) {
     compile_seconds += training.compiled(shape).compile_seconds;
     if (update) compile_seconds += update->compiled(shape).compile_seconds;
     if (averaging) compile_seconds += averaging->compiled(shape).compile_seconds;
   }
 }
 
-StepShape PreparedRun::own_part(const StepShape& shape) const {
-  return {samples_at_a_time(spec, shape.batch, share.shares), shape.image_height};
+spec::StepShape PreparedRun::own_part(const spec::StepShape& shape) const {
+  return {step::samples_at_a_time(spec, shape.batch, share.shares), shape.image_height};
 }
 
 std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
-  if (spec.virtual_ranks > 0) return rows_of_shards(count, spec.virtual_ranks, share.share, share.shares);
+  if (spec.virtual_ranks > 0) return step::rows_of_shards(count, spec.virtual_ranks, share.share, share.shares);
   const auto [begin, end] = data::rows_of_share(count, share.share, share.shares);
   return {end - begin};
 }
 
-TrainingStep PreparedRun::build_training(const StepShape& shape) const {
-  return build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
-                             {.ranks = share.shares, .costs = runtime.costs()});
+step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) const {
+  return step::build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
+                                   {.ranks = share.shares, .costs = runtime.costs()});
 }
 
-int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / ranks_of_host(ranks); }
+int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / comm::ranks_of_host(ranks); }
 
-StepShape PreparedRun::largest() {
-  return *std::max_element(shapes.begin(), shapes.end(), [&](const StepShape& a, const StepShape& b) {
+spec::StepShape PreparedRun::largest() {
+  return *std::max_element(shapes.begin(), shapes.end(), [&](const spec::StepShape& a, const spec::StepShape& b) {
     return training.compiled(a).plan.arena_bytes < training.compiled(b).plan.arena_bytes;
   });
 }
 
 void PreparedRun::make_executors() {
-  for (const StepShape& shape : shapes) {
+  for (const spec::StepShape& shape : shapes) {
     training.executor(shape);
     if (update) update->executor(shape);
     if (averaging) averaging->executor(shape);
@@ -124,7 +128,7 @@ void PreparedRun::make_executors() {
 
 /// What the arena leaves is for decoded pictures. Each of several ranks has looked at all the memory that is free.
 void PreparedRun::limit_caches() {
-  if (const int on_host = ranks_of_host(ranks); on_host > 1) {
+  if (const int on_host = comm::ranks_of_host(ranks); on_host > 1) {
     const int64_t affordable = available_memory_bytes() / on_host;
     run_data.training->limit_cache(std::min(run_data.training->cache_bytes_to_come(), affordable / 2));
     if (run_data.test) run_data.test->limit_cache(std::min(run_data.test->cache_bytes_to_come(), affordable / 8));
@@ -146,14 +150,14 @@ int64_t PreparedRun::bytes_to_come() const {
 }
 
 int64_t PreparedRun::bytes_beside_arena() const {
-  int64_t bytes = state_bytes(step);
+  int64_t bytes = step::state_bytes(step);
   bytes += loader_bytes(training_loader_options(spec, run_data.description, share), run_data.description);
   bytes += run_data.training->cache_bytes_to_come() + (run_data.test ? run_data.test->cache_bytes_to_come() : 0);
   if (run_data.test) {
     bytes += loader_bytes(evaluation_loader_options(spec, run_data.description, share), run_data.description);
-    bytes +=
-        ViewedBatch::bytes(spec.evaluation.tta, run_data.description.info,
-                           (std::min(spec.evaluation.batch, run_data.test->size()) + share.shares - 1) / share.shares);
+    bytes += step::ViewedBatch::bytes(
+        spec.evaluation.tta, run_data.description.info,
+        (std::min(spec.evaluation.batch, run_data.test->size()) + share.shares - 1) / share.shares);
   }
   return bytes;
 }
@@ -162,11 +166,11 @@ void PreparedRun::require_memory() const {
   const int64_t planned = planned_total_bytes, limit = memory_of_rank();
   if (planned <= limit) return;
   int64_t batch = 0;
-  for (const StepShape& shape : shapes) batch = std::max(batch, shape.batch);
-  const int on_host = ranks_of_host(ranks);
+  for (const spec::StepShape& shape : shapes) batch = std::max(batch, shape.batch);
+  const int on_host = comm::ranks_of_host(ranks);
   fail(ErrorKind::usage, "training '{}' with batch {} needs {}, this machine has {}{}; choose a smaller batch",
        spec.model.name, batch, human_bytes(static_cast<double>(planned)), human_bytes(static_cast<double>(limit)),
        on_host > 1 ? fmt::format(" for each of {} ranks", on_host) : "");
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -14,7 +14,7 @@
 #include "weft/spec/run_spec.h"
 #include "weft/step/step.h"
 
-namespace weft::train {
+namespace weft::program {
 
 class PreparedRun {
  public:
@@ -23,30 +23,30 @@ class PreparedRun {
   /// memory is too small for them, Error(io) where the disk is. `note` takes lines for the user. As one of several
   /// ranks it takes its share of each batch and of the host's memory, and exchanges nothing with the others yet: all
   /// that takes part in collectives is made before, by all of them, and given as `rank_runtime`.
-  PreparedRun(const Library& run_library, const RunSpec& run_spec, Tuning tuning = {},
+  PreparedRun(const Library& run_library, const spec::RunSpec& run_spec, Tuning tuning = {},
               const std::function<void(const std::string&)>& note = {}, comm::Communicator* communicator = nullptr,
               RankRuntime rank_runtime = RankRuntime(nullptr, 1));
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 
   /// The training step that takes the most memory.
-  StepShape largest();
+  spec::StepShape largest();
   /// Of every training step and its update: what does not fit fails here. All ranks call it at the same time.
   void make_executors();
   /// The shape of what this rank computes at a time of a step of this shape.
-  StepShape own_part(const StepShape& shape) const;
+  spec::StepShape own_part(const spec::StepShape& shape) const;
 
   const Library& library;
   comm::Communicator* const ranks;  // null: alone
-  RunSpec spec;
+  spec::RunSpec spec;
   const BatchShare share;
   RunData run_data;
-  Course course;
-  std::vector<StepShape> shapes;  // of the training step, over the run, of all ranks together
+  spec::Course course;
+  std::vector<spec::StepShape> shapes;  // of the training step, over the run, of all ranks together
   const RankRuntime runtime;
   TunedBackend backend;
   const std::optional<PrecisionTimes> precision_times;  // where spec.precision was auto and had to be measured
-  TrainingStep step;                                    // of the first shape
+  step::TrainingStep step;                              // of the first shape
   std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
   StepCache training;                                   // by the shape of all ranks' batches together
   StepCache evaluation;                                 // by the samples of this rank's own
@@ -60,7 +60,7 @@ class PreparedRun {
   int64_t bytes_to_come() const;
   /// What this process evaluates at a time of a batch of so many samples.
   std::vector<int64_t> evaluated_rows(int64_t count) const;
-  TrainingStep build_training(const StepShape& shape) const;
+  step::TrainingStep build_training(const spec::StepShape& shape) const;
   void compile_training();
   void limit_caches();
   /// Of all memory that the ranks of this host have.
@@ -68,4 +68,4 @@ class PreparedRun {
   void require_memory() const;
 };
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -9,7 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 
-namespace weft::train {
+namespace weft::program {
 
 namespace {
 
@@ -46,4 +46,4 @@ void require_memory(const std::string& model, int64_t batch, int64_t planned_byt
        human_bytes(static_cast<double>(planned_bytes)), human_bytes(static_cast<double>(limit)), next_step);
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace weft::train {
+namespace weft::program {
 
 /// Resident bytes now; 0 where the system does not say.
 int64_t resident_bytes();
@@ -19,4 +19,4 @@ int64_t memory_limit_bytes();
 /// Error(usage) where this process may not use that much; to be called before anything is allocated.
 void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step);
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -10,7 +10,7 @@
 #include "weft/runtime/collective_kernels.h"
 #include "weft/step/data_parallel.h"
 
-namespace weft::train {
+namespace weft::program {
 
 namespace {
 
@@ -28,7 +28,7 @@ comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& fi
     if (!has_several_hosts(*ranks)) return costs;
     return comm::parse_cluster(comm::cluster_text(*ranks, comm::measure_cluster(*ranks)), "cluster.toml", *ranks);
   }
-  const std::string text = decided_by_first(ranks, "costs of collectives", [&] {
+  const std::string text = comm::decided_by_first(ranks, "costs of collectives", [&] {
     std::string read = read_text(file);
     comm::parse_cluster(read, file, *ranks);
     return read;
@@ -69,11 +69,11 @@ passes::Ranks RankRuntime::costs() const {
 
 std::string RankRuntime::cluster() const { return cluster_; }
 
-CompileOptions RankRuntime::training_options(const RunSpec& spec, const Backend& backend) const {
-  CompileOptions options = compile_options(spec, backend);
+CompileOptions RankRuntime::training_options(const spec::RunSpec& spec, const Backend& backend) const {
+  CompileOptions options = spec::compile_options(spec, backend);
   options.ranks = costs();
-  options.ranks.may_defer = may_defer_updates(spec);
+  options.ranks.may_defer = step::may_defer_updates(spec);
   return options;
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

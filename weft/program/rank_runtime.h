@@ -12,7 +12,7 @@
 #include "weft/passes/pipeline.h"
 #include "weft/spec/compile_options.h"
 
-namespace weft::train {
+namespace weft::program {
 
 /// By what collectives are planned: as the first rank reads it in `file`, which `weft cluster probe` writes; where that
 /// is empty, measured now, in some seconds, where there are several hosts, else weft's defaults. The same on all
@@ -34,7 +34,7 @@ class RankRuntime {
   passes::Ranks costs() const;
 
   /// Of a training step of the spec, which the loop finishes before it reads the state.
-  CompileOptions training_options(const RunSpec& spec, const Backend& backend) const;
+  CompileOptions training_options(const spec::RunSpec& spec, const Backend& backend) const;
 
   /// cluster.toml with the costs, by which another start on the same hosts plans the same; empty on one host.
   std::string cluster() const;
@@ -47,4 +47,4 @@ class RankRuntime {
   std::string cluster_;
 };
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -9,7 +9,7 @@
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 
-namespace weft::train {
+namespace weft::program {
 
 namespace {
 
@@ -19,10 +19,10 @@ data::ChannelStatistics no_normalisation(int64_t channels) {
 }
 
 /// Error(usage) where an epoch holds no whole step, or the ranks cannot divide it.
-void require_whole_steps(const RunSpec& spec, const data::Dataset& training, int shares) {
+void require_whole_steps(const spec::RunSpec& spec, const data::Dataset& training, int shares) {
   const std::string& name = training.info().name;
   const std::string_view section = spec.batch_schedule.batches.empty() ? "" : "batch_schedule.batches: ";
-  for (const Stage& stage : stages_of(spec)) {
+  for (const spec::Stage& stage : spec::stages_of(spec)) {
     if (const int64_t over = stage.batch % shares; over != 0)
       fail(ErrorKind::usage, "{}batch = {} cannot be divided among {} ranks; choose {}{}, or another number of ranks",
            section, stage.batch, shares, stage.batch > over ? fmt::format("{} or ", stage.batch - over) : "",
@@ -46,7 +46,7 @@ void require_equal_targets(const data::DatasetInfo& trained, const data::Dataset
        weft::name_of(trained.target_dtype));
 }
 
-RunData open_run_data(const Library& library, const RunSpec& spec, int shares) {
+RunData open_run_data(const Library& library, const spec::RunSpec& spec, int shares) {
   RunData run_data;
   run_data.training = data::open_dataset(library.data, spec.data, data::Split::train);
   const data::DatasetInfo& info = run_data.training->info();
@@ -61,7 +61,7 @@ RunData open_run_data(const Library& library, const RunSpec& spec, int shares) {
     fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
          to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
   if (run_data.test) require_equal_targets(info, run_data.test->info());
-  if (mixes(spec.augment) && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
+  if (spec::mixes(spec.augment) && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
     fail(ErrorKind::usage,
          "augment.mixup and augment.cutmix are for images in classes, '{}' holds {} for {}; leave them away", info.name,
          info.item(), data::name_of(info.task));
@@ -101,8 +101,8 @@ std::string with_options_of_run(const std::string& text, const std::string& run_
 
 }  // namespace
 
-EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const RunSpec& run,
-                                    const DataDescription& trained) {
+EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const spec::RunSpec& run,
+                                    const spec::DataDescription& trained) {
   EvaluationData data{.dataset = nullptr, .spec = data_spec};
   const std::string run_data = data::with_absolute_paths(library.data, run.data);
   data.own = source_of(data::with_absolute_paths(library.data, data_spec)) == source_of(run_data);
@@ -114,16 +114,16 @@ EvaluationData open_evaluation_data(const Library& library, const std::string& d
   return data;
 }
 
-Stage largest_stage(const RunSpec& spec, const DataDescription& description) {
-  const std::vector<Stage> stages = stages_of(spec);
-  const auto elements = [&](const Stage& stage) {
+spec::Stage largest_stage(const spec::RunSpec& spec, const spec::DataDescription& description) {
+  const std::vector<spec::Stage> stages = spec::stages_of(spec);
+  const auto elements = [&](const spec::Stage& stage) {
     return stage.batch * data::scaled_shape(description.info.sample_shape, stage.image_height).elements();
   };
   return *std::max_element(stages.begin(), stages.end(),
-                           [&](const Stage& a, const Stage& b) { return elements(a) < elements(b); });
+                           [&](const spec::Stage& a, const spec::Stage& b) { return elements(a) < elements(b); });
 }
 
-models::ModelInput model_input(const DataDescription& description, const StepShape& shape) {
+models::ModelInput model_input(const spec::DataDescription& description, const spec::StepShape& shape) {
   const data::DatasetInfo& info = description.info;
   return {.batch = shape.batch,
           .shape = data::scaled_shape(info.sample_shape, shape.image_height).dims(),
@@ -152,22 +152,22 @@ int64_t bytes_of_batch(const data::LoaderOptions& options, const data::DatasetIn
 
 /// As many workers as there are cores, of which the loader uses those that the steps need. Small batches are made
 /// further ahead: their steps are over before a worker wakes up.
-void set_workers(data::LoaderOptions& options, const RunSpec& spec, const data::DatasetInfo& info,
+void set_workers(data::LoaderOptions& options, const spec::RunSpec& spec, const data::DatasetInfo& info,
                  const BatchShare& share) {
   constexpr int64_t kAhead = 16 << 20, kFewest = 2, kMost = 16;
   options.share = share.share;
   options.shares = share.shares;
   options.automatic = spec.loader.workers == 0;
-  options.workers = static_cast<int>(options.automatic ? available_cores() : spec.loader.workers);
+  options.workers = static_cast<int>(options.automatic ? spec::available_cores() : spec.loader.workers);
   const int64_t automatic = std::clamp(kAhead / std::max<int64_t>(1, bytes_of_batch(options, info)), kFewest, kMost);
   options.prefetch = static_cast<int>(spec.loader.prefetch > 0 ? spec.loader.prefetch : automatic);
 }
 
 }  // namespace
 
-data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description,
+data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
                                             const BatchShare& share) {
-  const std::vector<Stage> stages = stages_of(spec);
+  const std::vector<spec::Stage> stages = spec::stages_of(spec);
   data::LoaderOptions options{.batch = stages.front().batch,
                               .seed = static_cast<uint64_t>(spec.seed),
                               .shuffle = true,
@@ -176,8 +176,9 @@ data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescr
                               .mix = {},
                               .statistics = description.statistics};
   if (stages.size() > 1 || stages.front().image_height > 0)
-    for (const Stage& stage : stages) options.stages.push_back({stage.first_epoch, stage.batch, stage.image_height});
-  const AugmentSpec& augment = spec.augment;
+    for (const spec::Stage& stage : stages)
+      options.stages.push_back({stage.first_epoch, stage.batch, stage.image_height});
+  const spec::AugmentSpec& augment = spec.augment;
   options.augment.crop_padding = augment.crop_padding;
   options.augment.resized_crop = augment.resized_crop;
   options.augment.rotate = augment.rotate;
@@ -196,7 +197,7 @@ data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescr
   return options;
 }
 
-data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description,
+data::LoaderOptions evaluation_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
                                               const BatchShare& share) {
   data::LoaderOptions options{.batch = spec.evaluation.batch,
                               .seed = static_cast<uint64_t>(spec.seed),
@@ -207,7 +208,7 @@ data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDes
   return options;
 }
 
-int64_t loader_bytes(const data::LoaderOptions& options, const DataDescription& description) {
+int64_t loader_bytes(const data::LoaderOptions& options, const spec::DataDescription& description) {
   const data::DatasetInfo& info = description.info;
   const int64_t slots = options.workers == 0 ? 1 : options.prefetch + 1;
   // A worker decodes and rotates one image at a time.
@@ -215,4 +216,4 @@ int64_t loader_bytes(const data::LoaderOptions& options, const DataDescription& 
   return slots * bytes_of_batch(options, info) + std::max(1, options.workers) * scratch;
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

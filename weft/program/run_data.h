@@ -8,17 +8,17 @@
 #include "weft/data/load/loader.h"
 #include "weft/library/library.h"
 #include "weft/models/model.h"
-#include "weft/spec/data_description.h"
 #include "weft/spec/course.h"
+#include "weft/spec/data_description.h"
 #include "weft/spec/run_spec.h"
 #include "weft/spec/step_shape.h"
 
-namespace weft::train {
+namespace weft::program {
 
 struct RunData {
   std::unique_ptr<data::Dataset> training;
   std::unique_ptr<data::Dataset> test;  // null: the spec names no test files
-  DataDescription description;
+  spec::DataDescription description;
 };
 
 /// Which part of each batch a process takes: one of several ranks.
@@ -28,7 +28,7 @@ struct BatchShare {
 
 /// Opens what the spec names. Error(usage) where a batch is larger than the training set, or cannot be divided into so
 /// many equal shares.
-RunData open_run_data(const Library& library, const RunSpec& spec, int shares = 1);
+RunData open_run_data(const Library& library, const spec::RunSpec& spec, int shares = 1);
 
 /// Error(data) where targets of `data` are not what those of the training data are, each as a loader gives them.
 void require_equal_targets(const data::DatasetInfo& trained, const data::DatasetInfo& data);
@@ -43,22 +43,22 @@ struct EvaluationData {
 /// What `weft eval` measures a trained model on: the test split; of data other than the run's own that do not come in
 /// two parts, all of them. Data of the run's kind and path are its own: options that `data_spec` does not give are the
 /// run's, and without test data they are measured as they were trained on.
-EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const RunSpec& run,
-                                    const DataDescription& trained);
+EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const spec::RunSpec& run,
+                                    const spec::DataDescription& trained);
 
-models::ModelInput model_input(const DataDescription& description, const StepShape& shape);
+models::ModelInput model_input(const spec::DataDescription& description, const spec::StepShape& shape);
 
 /// The stage whose steps hold the most numbers at once.
-Stage largest_stage(const RunSpec& spec, const DataDescription& description);
+spec::Stage largest_stage(const spec::RunSpec& spec, const spec::DataDescription& description);
 
 /// Shuffled, augmented, whole batches only; in the stages of the spec.
-data::LoaderOptions training_loader_options(const RunSpec& spec, const DataDescription& description,
+data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
                                             const BatchShare& share = {});
 /// In order, as it is, to the last sample.
-data::LoaderOptions evaluation_loader_options(const RunSpec& spec, const DataDescription& description,
+data::LoaderOptions evaluation_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
                                               const BatchShare& share = {});
 
 /// What a loader's batches take in memory.
-int64_t loader_bytes(const data::LoaderOptions& options, const DataDescription& description);
+int64_t loader_bytes(const data::LoaderOptions& options, const spec::DataDescription& description);
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -13,7 +13,7 @@
 #include "weft/program/shared_state.h"
 #include "weft/spec/recipe.h"
 
-namespace weft::train {
+namespace weft::program {
 
 namespace {
 
@@ -52,12 +52,12 @@ void require_same(comm::Communicator* ranks, const std::vector<Trait>& traits) {
   for (size_t index = 0; index < traits.size(); ++index)
     for (size_t rank = 1; rank < all.size(); ++rank) {
       if (all[rank].size() <= index || all[0].size() <= index)
-        throw SharedError(ErrorKind::communication,
-                          fmt::format("{} is about to do something else than rank 0; {}",
-                                      comm::name_of_rank(*ranks, static_cast<int>(rank)), kSameRecipe));
+        throw comm::SharedError(ErrorKind::communication,
+                                fmt::format("{} is about to do something else than rank 0; {}",
+                                            comm::name_of_rank(*ranks, static_cast<int>(rank)), kSameRecipe));
       const json &first = all[0][index], &other = all[rank][index];
       if (first.at(0) == other.at(0)) continue;
-      throw SharedError(
+      throw comm::SharedError(
           ErrorKind::communication,
           fmt::format("{} is {} on {}, but {} on rank 0; {}", traits[index].name, shown(other),
                       comm::name_of_rank(*ranks, static_cast<int>(rank)), shown(first), traits[index].advice));
@@ -78,10 +78,10 @@ std::string fingerprint_of(const Graph& graph, const Plan& plan) {
 }
 
 std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
-  RunSpec spec = run.spec;
+  spec::RunSpec spec = run.spec;
   spec.data = spec.init = spec.offload = "";
   std::vector<Trait> traits = {{"the version of weft", WEFT_VERSION, kSameProgram},
-                               {"the recipe", spec_hash(spec), kSameRecipe},
+                               {"the recipe", spec::spec_hash(spec), kSameRecipe},
                                {"the precision", run.spec.precision, kSameRecipe},
                                {"the number of threads", std::to_string(run.spec.threads), kSameRecipe}};
   const RunData& data = run.run_data;
@@ -92,7 +92,7 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
   traits.push_back(
       {"the deviation of the training images", fmt::format("{}", fmt::join(statistics.deviation, ", ")), kSameData});
   const std::string machine = "with the instructions of " + onednn::effective_isa();
-  for (const StepShape& shape : run.shapes) {
+  for (const spec::StepShape& shape : run.shapes) {
     const CompiledStep& compiled = run.training.compiled(shape);
     traits.push_back({fmt::format("the plan for batches of {}", shape.batch),
                       fingerprint_of(compiled.graph, compiled.plan), kSameMachine, machine});
@@ -106,4 +106,4 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
   return traits;
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -10,7 +10,7 @@
 #include "weft/plan/plan.h"
 #include "weft/program/prepared_run.h"
 
-namespace weft::train {
+namespace weft::program {
 
 struct Trait {
   std::string name;         // "version of weft"
@@ -31,4 +31,4 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state);
 /// same build on the same kind of processor.
 std::string fingerprint_of(const Graph& graph, const Plan& plan);
 
-}  // namespace weft::train
+}  // namespace weft::program

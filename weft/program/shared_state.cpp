@@ -9,7 +9,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/together.h"
 
-namespace weft::train {
+namespace weft::program {
 
 namespace {
 
@@ -30,13 +30,13 @@ json description_of(const State& state) {
 void take_first_state(comm::Communicator* ranks, State& state) {
   if (ranks == nullptr) return;
   const json tensors =
-      json::parse(comm::broadcast(*ranks, 0, is_first(ranks) ? description_of(state).dump() : "", kWhat));
+      json::parse(comm::broadcast(*ranks, 0, comm::is_first(ranks) ? description_of(state).dump() : "", kWhat));
   State taken;
   for (const json& entry : tensors) {
     const std::string name = entry.at("name");
-    Tensor tensor = is_first(ranks) ? state.plain(name)
-                                    : Tensor(parse_dtype(entry.at("dtype").get<std::string>()).value(),
-                                             Shape(entry.at("shape").get<std::vector<int64_t>>()));
+    Tensor tensor = comm::is_first(ranks) ? state.plain(name)
+                                          : Tensor(parse_dtype(entry.at("dtype").get<std::string>()).value(),
+                                                   Shape(entry.at("shape").get<std::vector<int64_t>>()));
     comm::broadcast(*ranks, 0, {tensor.data_as<std::byte>(), static_cast<size_t>(tensor.bytes())}, kWhat);
     taken.set(name, std::move(tensor));
   }
@@ -52,4 +52,4 @@ std::string fingerprint_of(const State& state) {
   return fmt::format("{:016x}", hash);
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -6,7 +6,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/device/state.h"
 
-namespace weft::train {
+namespace weft::program {
 
 /// Afterwards every rank has the first one's tensors, in plain layouts, and no others. Null: nothing happens.
 void take_first_state(comm::Communicator* ranks, State& state);
@@ -14,4 +14,4 @@ void take_first_state(comm::Communicator* ranks, State& state);
 /// Of names, shapes and numbers, whatever the layouts; hexadecimal.
 std::string fingerprint_of(const State& state);
 
-}  // namespace weft::train
+}  // namespace weft::program

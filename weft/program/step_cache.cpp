@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-namespace weft::train {
+namespace weft::program {
 
-const CompiledStep& StepCache::compiled(const StepShape& shape) {
+const CompiledStep& StepCache::compiled(const spec::StepShape& shape) {
   Entry& entry = entries_[shape];
-  if (!entry.compiled) entry.compiled = std::make_unique<CompiledStep>(compile(build_(shape), backend_, options_));
+  if (!entry.compiled) entry.compiled = std::make_unique<CompiledStep>(compile(build_(shape), device_, options_));
   return *entry.compiled;
 }
 
@@ -18,13 +18,13 @@ void StepCache::limit_arena(int64_t bytes) {
   });
 }
 
-Executor& StepCache::executor(const StepShape& shape) {
+Executor& StepCache::executor(const spec::StepShape& shape) {
   const CompiledStep& step = compiled(shape);
   Entry& entry = entries_[shape];
   if (!entry.executor) {
     arena_->reserve(arena_bytes());
     if (arena_->file() != nullptr) arena_->file()->reserve(file_bytes());
-    entry.executor = std::make_unique<Executor>(step.graph, step.plan, backend_, arena_.get());
+    entry.executor = std::make_unique<Executor>(step.graph, step.plan, device_, arena_.get());
   }
   return *entry.executor;
 }
@@ -48,4 +48,4 @@ int64_t StepCache::executors() const {
                        [](const auto& item) { return item.second.executor != nullptr; });
 }
 
-}  // namespace weft::train
+}  // namespace weft::program

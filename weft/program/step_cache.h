@@ -10,26 +10,26 @@
 #include "weft/runtime/executor.h"
 #include "weft/spec/step_shape.h"
 
-namespace weft::train {
+namespace weft::program {
 
 class StepCache {
  public:
-  using Build = std::function<Graph(const StepShape& shape)>;
-  /// Keeps a reference to the backend. Without an `arena` the cache has its own.
-  StepCache(Build build, const CpuBackend& backend, CompileOptions options, std::shared_ptr<Arena> arena = nullptr)
+  using Build = std::function<Graph(const spec::StepShape& shape)>;
+  /// Keeps a reference to the device. Without an `arena` the cache has its own.
+  StepCache(Build build, const Device& device, CompileOptions options, std::shared_ptr<Arena> arena = nullptr)
       : build_(std::move(build)),
-        backend_(backend),
+        device_(device),
         options_(std::move(options)),
         arena_(arena ? std::move(arena) : std::make_shared<Arena>()) {}
 
   /// Compiled at the first call for a shape.
-  const CompiledStep& compiled(const StepShape& shape);
+  const CompiledStep& compiled(const spec::StepShape& shape);
   /// Compiles anew, with this limit, what exceeds it and has no executor yet; what is compiled from now on keeps to it.
   void limit_arena(int64_t bytes);
   /// Made at the first call for a shape. The arena is allocated with the first executor, for all shapes that were
   /// compiled by then, in all caches that share it; what is larger and comes later gets memory of its own. Where plans
   /// keep values in a file the arena must have one.
-  Executor& executor(const StepShape& shape);
+  Executor& executor(const spec::StepShape& shape);
   /// The largest arena of the shapes compiled so far.
   int64_t arena_bytes() const;
   /// The same of their files.
@@ -43,10 +43,10 @@ class StepCache {
     std::unique_ptr<Executor> executor;
   };
   Build build_;
-  const CpuBackend& backend_;
+  const Device& device_;
   CompileOptions options_;
   std::shared_ptr<Arena> arena_;
-  std::map<StepShape, Entry> entries_;
+  std::map<spec::StepShape, Entry> entries_;
 };
 
-}  // namespace weft::train
+}  // namespace weft::program

@@ -7,7 +7,7 @@
 #include "weft/step/accumulation.h"
 #include "weft/step/virtual_ranks.h"
 
-namespace weft::cli {
+namespace weft::program {
 
 namespace {
 
@@ -54,8 +54,8 @@ void SyntheticStep::run(Profile* of_batches, Profile* of_update) {
   for (int64_t part = 0; part < batches_; ++part) {
     if (batch_.has_scalar("accumulated")) batch_.set_scalar("accumulated", part == 0 ? 0 : 1);
     const bool is_last = part + 1 == batches_;
-    if (batch_.has_scalar(train::kSumComplete)) batch_.set_scalar(train::kSumComplete, is_last ? 1 : 0);
-    if (batch_.has_scalar(train::kShardIndex)) batch_.set_scalar(train::kShardIndex, static_cast<double>(part));
+    if (batch_.has_scalar(step::kSumComplete)) batch_.set_scalar(step::kSumComplete, is_last ? 1 : 0);
+    if (batch_.has_scalar(step::kShardIndex)) batch_.set_scalar(step::kShardIndex, static_cast<double>(part));
     if (of_batches == nullptr) {
       batch_.run();
       continue;
@@ -74,4 +74,4 @@ void SyntheticStep::run(Profile* of_batches, Profile* of_update) {
   batch_.bind_state(state_);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::program

@@ -7,7 +7,7 @@
 #include "weft/graph/graph.h"
 #include "weft/runtime/executor.h"
 
-namespace weft::cli {
+namespace weft::program {
 
 class SyntheticBatch {
  public:
@@ -35,4 +35,4 @@ class SyntheticStep {
   int64_t batches_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::program

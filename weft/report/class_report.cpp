@@ -9,7 +9,7 @@
 #include "weft/base/table.h"
 #include "weft/data/dataset/class_names.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -143,4 +143,4 @@ void ClassReport::write_csv(const std::filesystem::path& path) const {
   file.commit();
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

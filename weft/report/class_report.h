@@ -8,7 +8,7 @@
 
 #include "weft/train/confusion_matrix.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 /// Names may be fewer than classes: the others are "class 3".
 struct ClassReport {
@@ -24,4 +24,4 @@ struct ClassReport {
   void write_csv(const std::filesystem::path& path) const;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::report

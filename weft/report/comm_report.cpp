@@ -14,7 +14,7 @@
 #include "weft/passes/support/node_seconds.h"
 #include "weft/plan/deferral.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -164,4 +164,4 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
       human_duration(links), bound);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -12,7 +12,7 @@
 #include "weft/plan/plan.h"
 #include "weft/runtime/executor.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 struct CollectiveProfile {
   NodeId node;
@@ -43,4 +43,4 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
 std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
                               const passes::Ranks& ranks, std::string_view step = "step");
 
-}  // namespace weft::cli
+}  // namespace weft::report

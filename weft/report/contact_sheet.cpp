@@ -9,7 +9,7 @@
 #include "weft/data/pictures/image.h"
 #include "weft/program/run_data.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -52,7 +52,7 @@ void paste(const Tensor& sample, int64_t top, int64_t left, data::Image& sheet) 
 
 }  // namespace
 
-void write_contact_sheet(const std::filesystem::path& path, const data::Dataset& dataset, const train::RunSpec& spec,
+void write_contact_sheet(const std::filesystem::path& path, const data::Dataset& dataset, const spec::RunSpec& spec,
                          bool augment) {
   const data::DatasetInfo& info = dataset.info();
   if (info.sample_dtype != DType::u8)
@@ -63,10 +63,10 @@ void write_contact_sheet(const std::filesystem::path& path, const data::Dataset&
   const int64_t channels = info.sample_shape[0], height = info.sample_shape[1], width = info.sample_shape[2];
   if (channels != 1 && channels != 3)
     fail(ErrorKind::usage, "a contact sheet shows grey or RGB images, '{}' has {} channels", info.name, channels);
-  train::DataDescription description{info, {}, dataset.size()};
+  spec::DataDescription description{info, {}, dataset.size()};
   description.statistics = {std::vector<float>(static_cast<size_t>(channels), 0.0f),
                             std::vector<float>(static_cast<size_t>(channels), 1.0f)};
-  data::LoaderOptions options = train::training_loader_options(spec, description);
+  data::LoaderOptions options = program::training_loader_options(spec, description);
   if (!augment) options.augment = {};
   options.batch = 1;
   options.workers = 0;
@@ -89,4 +89,4 @@ void write_contact_sheet(const std::filesystem::path& path, const data::Dataset&
   data::write_png(path, sheet);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

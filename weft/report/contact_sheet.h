@@ -6,11 +6,11 @@
 #include "weft/data/dataset/dataset.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 /// A PNG with a row of images per class, or of images as they come where there are none; where `augment`, a row per
 /// image, as the epochs of a run of this spec see it. Error(usage) where the samples are no images.
-void write_contact_sheet(const std::filesystem::path& path, const data::Dataset& dataset, const train::RunSpec& spec,
+void write_contact_sheet(const std::filesystem::path& path, const data::Dataset& dataset, const spec::RunSpec& spec,
                          bool augment);
 
-}  // namespace weft::cli
+}  // namespace weft::report

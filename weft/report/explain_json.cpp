@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace weft::cli {
+namespace weft::report {
 
 using nlohmann::ordered_json;
 
@@ -137,4 +137,4 @@ ordered_json explained_json(const Explained& explained) {
           {"passes", passes}};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -13,7 +13,7 @@
 #include "weft/graph/recomputed.h"
 #include "weft/run/summary.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -120,10 +120,10 @@ std::string memory_text(const Explained& explained) {
   return text + table.text();
 }
 
-std::string audit_text(const train::RunDirectory& run) {
+std::string audit_text(const run::RunDirectory& run) {
   std::error_code code;
   if (!std::filesystem::exists(run.summary(), code)) return "";
-  const std::optional<train::Summary> summary = train::parse_summary(read_text(run.summary()));
+  const std::optional<run::Summary> summary = run::parse_summary(read_text(run.summary()));
   if (!summary) return "";
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   std::string text =
@@ -145,4 +145,4 @@ std::string passes_text(const Explained& explained) {
   return text;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -6,15 +6,15 @@
 #include "weft/report/explained.h"
 #include "weft/run/run_directory.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 /// Classes of ops, kernels and the nodes furthest above their floor, so many of these.
 std::string time_text(const Explained& explained, size_t rows);
 /// The arena over the step, and what stands in it at its peak.
 std::string memory_text(const Explained& explained);
 /// What training measured, beside what was planned; empty where the run has not ended.
-std::string audit_text(const train::RunDirectory& run);
+std::string audit_text(const run::RunDirectory& run);
 /// What each pass took and did.
 std::string passes_text(const Explained& explained);
 
-}  // namespace weft::cli
+}  // namespace weft::report

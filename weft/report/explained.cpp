@@ -5,7 +5,7 @@
 #include "weft/graph/signature_key.h"
 #include "weft/runtime/collective_kernels.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -26,7 +26,8 @@ Profile of_last_batch(const Explained& explained, const Profile& of_all, Profile
   return of_last;
 }
 
-std::vector<CollectiveProfile> collectives_of(const CompiledStep& step, const Profile& profile, PlannedStep& planned) {
+std::vector<CollectiveProfile> collectives_of(const CompiledStep& step, const Profile& profile,
+                                              program::PlannedStep& planned) {
   std::vector<CollectiveProfile> all = profile_collectives(step.graph, step.plan, profile, planned.ranks());
   comm::Collectives& collectives = *planned.collectives();
   for (CollectiveProfile& one : all) {
@@ -40,7 +41,7 @@ std::vector<CollectiveProfile> collectives_of(const CompiledStep& step, const Pr
 
 /// What the step exchanges, and its update where that has a graph of its own.
 std::vector<CollectiveProfile> collectives_of(const Explained& explained, const Profile& profile,
-                                              const Profile& update_profile, PlannedStep& planned) {
+                                              const Profile& update_profile, program::PlannedStep& planned) {
   if (explained.update == nullptr)
     return collectives_of(*explained.compiled, of_last_batch(explained, profile, update_profile), planned);
   std::vector<CollectiveProfile> all = collectives_of(*explained.compiled, profile, planned);
@@ -49,7 +50,7 @@ std::vector<CollectiveProfile> collectives_of(const Explained& explained, const 
   return all;
 }
 
-Averaging explain_averaging(RunningStep& step, PlannedStep& planned, int64_t times) {
+Averaging explain_averaging(program::RunningStep& step, program::PlannedStep& planned, int64_t times) {
   std::vector<Profile> profiles(static_cast<size_t>(times));
   step.average(nullptr);
   for (Profile& profile : profiles) step.average(&profile);
@@ -61,7 +62,7 @@ Averaging explain_averaging(RunningStep& step, PlannedStep& planned, int64_t tim
 
 }  // namespace
 
-Explained explain_plan(PlannedStep& planned) {
+Explained explain_plan(program::PlannedStep& planned) {
   const CompiledStep& compiled = planned.compiled();
   return {.compiled = &compiled,
           .update = planned.compiled_update(),
@@ -69,9 +70,9 @@ Explained explain_plan(PlannedStep& planned) {
           .at_peak = live_tensors(compiled.graph, compiled.plan, compiled.plan.peak_step)};
 }
 
-Explained explain_steps(PlannedStep& planned, const train::Library& library, int64_t steps) {
+Explained explain_steps(program::PlannedStep& planned, const Library& library, int64_t steps) {
   Explained explained = explain_plan(planned);
-  RunningStep step(planned);
+  program::RunningStep step(planned);
   explained.rates = measure_machine(planned.backend(), library.ops.get("matmul"));
   step.run();  // the first step touches all memory for the first time
   std::vector<Profile> profiles(static_cast<size_t>(steps)), update_profiles(profiles.size());
@@ -96,4 +97,4 @@ Explained explain_steps(PlannedStep& planned, const train::Library& library, int
   return explained;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -12,7 +12,7 @@
 #include "weft/report/memory_timeline.h"
 #include "weft/report/op_profile.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 /// By the names of nodes whose kernel was measured beside others: the times, that of the chosen kernel first.
 using Measured = std::map<std::string, std::vector<KernelTime>>;
@@ -39,8 +39,8 @@ struct Explained {
 };
 
 /// Of the plan alone: no step runs.
-Explained explain_plan(PlannedStep& planned);
+Explained explain_plan(program::PlannedStep& planned);
 /// Of so many steps the median of each node's time. All ranks call it together; `collectives` are those of each.
-Explained explain_steps(PlannedStep& planned, const train::Library& library, int64_t steps);
+Explained explain_steps(program::PlannedStep& planned, const Library& library, int64_t steps);
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -7,7 +7,7 @@
 #include "weft/plot/map.h"
 #include "weft/report/memory_timeline.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -89,4 +89,4 @@ std::string draw_memory_svg(const Graph& graph, const Plan& plan, const std::str
   return plot::draw_svg(map);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

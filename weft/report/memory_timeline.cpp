@@ -7,7 +7,7 @@
 #include "weft/base/format.h"
 #include "weft/graph/recomputed.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -128,4 +128,4 @@ std::string draw_timeline(const Graph& graph, const Plan& plan, int rows) {
   return text;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -9,7 +9,7 @@
 
 #include "weft/plan/plan.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 /// What a piece of memory is for.
 enum class MemoryUse { state, activation, recomputed, gradient, workspace };
@@ -45,4 +45,4 @@ std::string draw_timeline(const Graph& graph, const Plan& plan, int rows);
 /// The timeline with the map of the arena below it, as SVG.
 std::string draw_memory_svg(const Graph& graph, const Plan& plan, const std::string& title);
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -64,4 +64,4 @@ std::string_view class_of(const OpDef& op) {
   return sweeps ? "elementwise" : "other";
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

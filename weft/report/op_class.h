@@ -5,9 +5,9 @@
 
 #include "weft/graph/op_def.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 /// "convolutions, forward", "matrix products", "normalisation", ...; "other" for what has no class.
 std::string_view class_of(const OpDef& op);
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -13,7 +13,7 @@
 #include "weft/graph/kept.h"
 #include "weft/report/op_class.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 namespace {
 
@@ -229,4 +229,4 @@ std::string describe(const MachineRates& rates) {
   return text + fmt::format("; measured in {}", human_duration(rates.measuring_seconds));
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

@@ -10,7 +10,7 @@
 #include "weft/plan/plan.h"
 #include "weft/runtime/executor.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 struct OpProfile {
   std::string name;      // of the node; empty where several are summed
@@ -50,4 +50,4 @@ std::string class_table(const std::vector<OpProfile>& classes);
 /// "2 threads of this machine, measured in 0.4 s: 476 GFLOP/s in f32 (...), ..."
 std::string describe(const MachineRates& rates);
 
-}  // namespace weft::cli
+}  // namespace weft::report

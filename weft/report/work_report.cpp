@@ -10,7 +10,7 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 std::string work_table(const CountedWork& work) {
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
@@ -56,4 +56,4 @@ nlohmann::ordered_json work_json(const CountedWork& work) {
           {"kernels_when_bound", list(work.kernels_when_bound)}};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::report

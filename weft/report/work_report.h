@@ -6,10 +6,10 @@
 
 #include "weft/plan/counted_work.h"
 
-namespace weft::cli {
+namespace weft::report {
 
 /// Totals, then nodes per op and kernel, the most frequent first.
 std::string work_table(const CountedWork& work);
 nlohmann::ordered_json work_json(const CountedWork& work);
 
-}  // namespace weft::cli
+}  // namespace weft::report

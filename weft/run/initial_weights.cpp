@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/interchange/safetensors/parameters.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
@@ -40,4 +40,4 @@ std::vector<std::string> load_weights(State& state, const std::vector<models::Pa
   return notes;
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -8,7 +8,7 @@
 #include "weft/device/state.h"
 #include "weft/models/model.h"
 
-namespace weft::train {
+namespace weft::run {
 
 enum class Head {
   must_fit,
@@ -20,4 +20,4 @@ enum class Head {
 std::vector<std::string> load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
                                       const std::filesystem::path& path, Head head);
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -5,13 +5,13 @@
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/run_directory.h"
 
-namespace weft::train {
+namespace weft::run {
 
 LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads) {
   const RunDirectory run = RunDirectory::open(directory);
   LoadedRun loaded;
   loaded.spec = run.read_spec();
-  choose_threads(loaded.spec, threads);
+  spec::choose_threads(loaded.spec, threads);
   loaded.data = run.read_data();
   const CheckpointStore store(run.checkpoints(), loaded.spec.checkpoint.keep);
   if (which == "best") {
@@ -29,4 +29,4 @@ LoadedRun load_run(const std::filesystem::path& directory, const std::string& wh
   return loaded;
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

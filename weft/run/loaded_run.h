@@ -8,16 +8,16 @@
 #include "weft/spec/data_description.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::run {
 
 /// What a finished or cut-off run left behind, ready for inference.
 struct LoadedRun {
-  RunSpec spec;
-  DataDescription data;
+  spec::RunSpec spec;
+  spec::DataDescription data;
   State state;  // parameters and running statistics
   std::string checkpoint;
 };
 /// `which` is "last" or "best". Damaged checkpoints are left out with a line on stderr.
 LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads);
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
@@ -40,4 +40,4 @@ std::string note_of_long_texts(const Graph& step, const data::Dataset& data) {
       info.name, count, count == 1 ? "" : "s", most, steps);
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

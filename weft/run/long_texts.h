@@ -7,10 +7,10 @@
 #include "weft/data/dataset/dataset.h"
 #include "weft/graph/graph.h"
 
-namespace weft::train {
+namespace weft::run {
 
 /// How many of the data there are, of those that `step`, a training step, learns; empty where there is none, or where
 /// it learns otherwise.
 std::string note_of_long_texts(const Graph& step, const data::Dataset& data);
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -6,7 +6,7 @@
 
 #include "weft/base/files.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
@@ -37,4 +37,4 @@ MetricsHistory read_metrics(const std::filesystem::path& path) {
   return history;
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::train {
+namespace weft::run {
 
 /// One metric over the run; values that were not measured are NaN.
 struct MetricCurve {
@@ -24,4 +24,4 @@ struct MetricsHistory {
 /// Error(io) where it cannot be read.
 MetricsHistory read_metrics(const std::filesystem::path& path);
 
-}  // namespace weft::train
+}  // namespace weft::run

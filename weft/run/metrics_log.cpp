@@ -14,7 +14,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
@@ -23,7 +23,7 @@ std::string number(double value) { return std::isfinite(value) ? fmt::format("{}
 std::string number(const std::optional<double>& value) { return value ? number(*value) : "null"; }
 
 /// False for a line that is no record.
-bool is_done(const std::string& line, const Position& position) {
+bool is_done(const std::string& line, const step::Position& position) {
   const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto number = [&](const char* key) {
     return record.contains(key) && record[key].is_number_integer() ? record[key].get<int64_t>() : -1;
@@ -34,7 +34,7 @@ bool is_done(const std::string& line, const Position& position) {
 }
 
 /// Damaged lines go too; the records after them stay.
-void cut_after(const std::filesystem::path& path, const Position& position) {
+void cut_after(const std::filesystem::path& path, const step::Position& position) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return;
   std::istringstream lines(read_text(path));
@@ -48,7 +48,7 @@ void cut_after(const std::filesystem::path& path, const Position& position) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(std::filesystem::path path, const Position& position) : path_(std::move(path)) {
+MetricsLog::MetricsLog(std::filesystem::path path, const step::Position& position) : path_(std::move(path)) {
   cut_after(path_, position);
   descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail(ErrorKind::io, "cannot write '{}': {}", path_.string(), std::strerror(errno));
@@ -62,7 +62,7 @@ void MetricsLog::sync() const { sync_appended(descriptor_, path_); }
 
 void MetricsLog::append(std::string_view line) { append_whole(descriptor_, line, path_); }
 
-void MetricsLog::add(const StepMetrics& m) {
+void MetricsLog::add(const step::StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;
   char line[448];
   char* end = fmt::format_to_n(line, sizeof line, R"({{"kind":"step","step":{},"epoch":{},"learning_rate":{})",
@@ -88,7 +88,7 @@ void MetricsLog::add(const StepMetrics& m) {
   append({line, static_cast<size_t>(end - line)});
 }
 
-void MetricsLog::add(const EpochMetrics& m) {
+void MetricsLog::add(const step::EpochMetrics& m) {
   std::string line = fmt::format(R"({{"kind":"epoch","step":{},"epoch":{},"train_loss":{},)", m.step, m.epoch + 1,
                                  number(m.train_loss));
   const bool has_classes = m.train_accuracy || m.test_accuracy;
@@ -109,7 +109,7 @@ void MetricsLog::add(const EpochMetrics& m) {
       line, m.train_seconds, m.item, m.items_per_second, m.step_seconds, m.input_wait_seconds));
 }
 
-void MetricsLog::add(int64_t step, const RankPace& pace, const std::string& host) {
+void MetricsLog::add(int64_t step, const train::RankPace& pace, const std::string& host) {
   append(fmt::format(
       R"({{"kind":"rank_pace","step":{},"rank":{},"host":{},"is_slow":{},"own_seconds":{},"others_seconds":{},)"
       R"("input_wait_seconds":{}}})"
@@ -118,4 +118,4 @@ void MetricsLog::add(int64_t step, const RankPace& pace, const std::string& host
       number(pace.own.input_wait)));
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

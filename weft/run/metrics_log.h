@@ -22,7 +22,7 @@
 #include "weft/step/metrics.h"
 #include "weft/train/ranks/slow_ranks.h"
 
-namespace weft::train {
+namespace weft::run {
 
 inline constexpr int64_t kStepsPerRecord = 20;
 
@@ -30,15 +30,15 @@ class MetricsLog {
  public:
   /// Opens for appending. Records of steps that are not done at `position` are cut off first, and those of epochs that
   /// have not ended: a resumed run writes them again.
-  MetricsLog(std::filesystem::path path, const Position& position);
+  MetricsLog(std::filesystem::path path, const step::Position& position);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
 
   /// Writes every kStepsPerRecord steps only; allocates nothing.
-  void add(const StepMetrics& metrics);
-  void add(const EpochMetrics& metrics);
-  void add(int64_t step, const RankPace& pace, const std::string& host);
+  void add(const step::StepMetrics& metrics);
+  void add(const step::EpochMetrics& metrics);
+  void add(int64_t step, const train::RankPace& pace, const std::string& host);
   /// What was added survives a power cut. Error(io).
   void sync() const;
 
@@ -48,4 +48,4 @@ class MetricsLog {
   int descriptor_ = -1;
 };
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -30,7 +30,7 @@
 #include "weft/spec/recipe.h"
 #include "weft/train/fit.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace fs = std::filesystem;
 
@@ -53,20 +53,20 @@ class FreshDirectoryGuard {
   const RunDirectory* directory_;
 };
 
-void write_description(const RunDirectory& directory, PreparedRun& run) {
+void write_description(const RunDirectory& directory, program::PreparedRun& run) {
   const CompiledStep& compiled = run.training.compiled(run.largest());
-  write_atomically(directory.data(), print_data_description(run.run_data.description));
+  write_atomically(directory.data(), spec::print_data_description(run.run_data.description));
   nlohmann::json plan = to_json(compiled.plan, compiled.graph);
-  plan["measured_kernels"] = chosen_kernels_json(run.backend);
-  plan[kRanksKey] = number_of(run.ranks);
+  plan["measured_kernels"] = program::chosen_kernels_json(run.backend);
+  plan[kRanksKey] = comm::number_of(run.ranks);
   write_atomically(directory.plan(), plan.dump(1) + "\n");
   write_atomically(directory.graph(), print_graph(compiled.graph));
   if (run.spec.cluster.empty() && !run.runtime.cluster().empty())
     write_atomically(directory.cluster(), run.runtime.cluster());
 }
 
-void require_same_spec(const Checkpoint& checkpoint, const RunSpec& spec) {
-  if (checkpoint.manifest.spec_hash == spec_hash(spec)) return;
+void require_same_spec(const Checkpoint& checkpoint, const spec::RunSpec& spec) {
+  if (checkpoint.manifest.spec_hash == spec::spec_hash(spec)) return;
   fail(ErrorKind::data, "checkpoint '{}' belongs to another spec.toml; put the original one back, or start a new run",
        checkpoint.path.string());
 }
@@ -80,17 +80,18 @@ int ranks_of_run(const RunDirectory& directory) {
 }
 
 /// The summary of a run whose last step is done; nullopt where there is more to do.
-std::optional<Summary> finished_summary(const RunDirectory& directory, const RunSpec& spec, const Position& position) {
+std::optional<Summary> finished_summary(const RunDirectory& directory, const spec::RunSpec& spec,
+                                        const step::Position& position) {
   std::error_code code;
-  if (position.epoch < begun_epochs(spec) || !fs::exists(directory.summary(), code)) return std::nullopt;
+  if (position.epoch < spec::begun_epochs(spec) || !fs::exists(directory.summary(), code)) return std::nullopt;
   return parse_summary(read_text(directory.summary()));
 }
 
 /// Nothing to compare with where the run was cut off before it had described its data.
-void require_same_data(const RunDirectory& directory, const PreparedRun& run) {
+void require_same_data(const RunDirectory& directory, const program::PreparedRun& run) {
   std::error_code code;
   if (!fs::exists(directory.data(), code)) return;
-  const std::string difference = difference_of(directory.read_data(), run.run_data.description);
+  const std::string difference = spec::difference_of(directory.read_data(), run.run_data.description);
   if (difference.empty()) return;
   fail(ErrorKind::data, "the data '{}' changed since '{}' began: {}; put the original data back, or start a new run",
        run.spec.data, directory.path().string(), difference);
@@ -99,34 +100,35 @@ void require_same_data(const RunDirectory& directory, const PreparedRun& run) {
 /// Of several ranks each has its loaders; the first one has a directory too.
 class RunLoop {
  public:
-  RunLoop(PreparedRun& run, const RunDirectory* directory, const RunOptions& options, const fs::path& checkpoint)
+  RunLoop(program::PreparedRun& run, const RunDirectory* directory, const RunOptions& options,
+          const fs::path& checkpoint)
       : run_(run),
         directory_(directory),
         options_(options),
         rss_before_(start_measuring()),
         standing_(standing_of(run, checkpoint, options.note)) {
-    if (run.ranks != nullptr) require_same(run.ranks, traits_of(run, standing_.state));
-    together(run.ranks, "loaders of the data", [&] { open(); });
+    if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, standing_.state));
+    comm::together(run.ranks, "loaders of the data", [&] { open(); });
     reserve_arena();
     run.make_executors();  // allocates: what does not fit fails here
   }
 
   RunOutcome train() {
-    const FitInputs inputs{run_.spec,
-                           run_.training,
-                           run_.evaluation,
-                           standing_.state,
-                           *training_data_,
-                           evaluation_data_.get(),
-                           run_.update ? &*run_.update : nullptr,
-                           run_.ranks,
-                           run_.averaging ? &*run_.averaging : nullptr,
-                           run_.runtime.collectives().get()};
+    const train::FitInputs inputs{run_.spec,
+                                  run_.training,
+                                  run_.evaluation,
+                                  standing_.state,
+                                  *training_data_,
+                                  evaluation_data_.get(),
+                                  run_.update ? &*run_.update : nullptr,
+                                  run_.ranks,
+                                  run_.averaging ? &*run_.averaging : nullptr,
+                                  run_.runtime.collectives().get()};
     RunOutcome outcome;
     try {
-      Hooks hooks = records_ ? records_->hooks() : Hooks();
+      train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
       hooks.stop_requested = options_.stop_requested;
-      const FitResult result = fit(inputs, standing_.manifest.position, hooks);
+      const train::FitResult result = train::fit(inputs, standing_.manifest.position, hooks);
       outcome.finished = result.finished;
       outcome.steps_done = result.position.step;
       outcome.summary = summary_of(run_, result.position, standing_.manifest, standing_.state, rss_before_);
@@ -136,7 +138,7 @@ class RunLoop {
       if (records_) records_->end_line();
       if (error.kind() != ErrorKind::numeric || !records_) throw;
       const std::string message = error.what() + records_->last_good();
-      if (dynamic_cast<const SharedError*>(&error) != nullptr) throw SharedError(error.kind(), message);
+      if (dynamic_cast<const comm::SharedError*>(&error) != nullptr) throw comm::SharedError(error.kind(), message);
       throw Error(error.kind(), message);
     }
     if (!records_) return outcome;
@@ -148,8 +150,8 @@ class RunLoop {
 
  private:
   static int64_t start_measuring() {
-    reset_peak_resident_bytes();
-    return resident_bytes();
+    program::reset_peak_resident_bytes();
+    return program::resident_bytes();
   }
 
   /// As much on all ranks, whose evaluations may differ by a sample.
@@ -161,24 +163,24 @@ class RunLoop {
   }
 
   void open() {
-    const DataDescription& description = run_.run_data.description;
-    training_data_ = std::make_unique<data::Loader>(*run_.run_data.training,
-                                                    training_loader_options(run_.spec, description, run_.share));
+    const spec::DataDescription& description = run_.run_data.description;
+    training_data_ = std::make_unique<data::Loader>(
+        *run_.run_data.training, program::training_loader_options(run_.spec, description, run_.share));
     if (run_.run_data.test)
-      evaluation_data_ = std::make_unique<data::Loader>(*run_.run_data.test,
-                                                        evaluation_loader_options(run_.spec, description, run_.share));
+      evaluation_data_ = std::make_unique<data::Loader>(
+          *run_.run_data.test, program::evaluation_loader_options(run_.spec, description, run_.share));
     if (directory_ != nullptr) records_ = std::make_unique<RunRecords>(run_, *directory_, options_, standing_);
   }
 
   /// Of all ranks, each of which reads its share.
   int64_t damaged_samples() const {
-    const RunData& data = run_.run_data;
+    const program::RunData& data = run_.run_data;
     auto found = static_cast<double>(data.training->damaged_samples() + (data.test ? data.test->damaged_samples() : 0));
     if (run_.ranks != nullptr) comm::all_reduce_sum(*run_.ranks, {&found, 1}, "damaged samples");
     return static_cast<int64_t>(found);
   }
 
-  PreparedRun& run_;
+  program::PreparedRun& run_;
   const RunDirectory* directory_;
   const RunOptions& options_;
   int64_t rss_before_;
@@ -188,9 +190,9 @@ class RunLoop {
 };
 
 /// Whether it is asked for, of classes, and the model brings a loss of its own.
-bool ignores_label_smoothing(const PreparedRun& run) {
+bool ignores_label_smoothing(const program::PreparedRun& run) {
   const auto& nodes = run.step.graph.nodes();
-  const bool smooths = mixes(run.spec.augment) || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+  const bool smooths = spec::mixes(run.spec.augment) || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
                          return node.op->name == "cross_entropy";
                        });
   const data::Task task = run.run_data.description.info.task;
@@ -198,7 +200,7 @@ bool ignores_label_smoothing(const PreparedRun& run) {
 }
 
 /// What there is to say about the data's files.
-void note_files(const PreparedRun& run, const RunOptions& options) {
+void note_files(const program::PreparedRun& run, const RunOptions& options) {
   if (!options.note) return;
   if (const std::string note = note_of_long_texts(run.step.graph, *run.run_data.training); !note.empty())
     options.note(note);
@@ -216,7 +218,7 @@ void note_files(const PreparedRun& run, const RunOptions& options) {
 /// Where there is something to write: nowhere on ranks but the first.
 RunOptions options_of_rank(const RunOptions& options) {
   RunOptions own = options;
-  if (is_first(options.ranks)) return own;
+  if (comm::is_first(options.ranks)) return own;
   own.progress = nullptr;
   own.note = {};
   own.tensorboard = false;
@@ -224,25 +226,25 @@ RunOptions options_of_rank(const RunOptions& options) {
 }
 
 /// All that there is to say of a new run before it begins.
-void note_beginning(PreparedRun& run, const RunOptions& options) {
+void note_beginning(program::PreparedRun& run, const RunOptions& options) {
   if (!options.note) return;
-  if (run.precision_times) options.note(describe(*run.precision_times));
+  if (run.precision_times) options.note(program::describe(*run.precision_times));
   if (run.spec.precision == "f16" && !run.backend.computes_fast(DType::f16))
     options.note(
         "precision f16: on this CPU kernels compute in f32 and store f16, for less memory with large batches; bf16 and "
         "f32 "
         "are faster");
-  if (const int64_t cores = available_cores(); run.spec.virtual_ranks > 0 && run.spec.threads < cores)
+  if (const int64_t cores = spec::available_cores(); run.spec.virtual_ranks > 0 && run.spec.threads < cores)
     options.note(
         fmt::format("virtual_ranks = {}: each rank computes with {} of {} cores; --threads N takes more, and is part "
                     "of what decides the weights",
                     run.spec.virtual_ranks, run.spec.threads, cores));
   note_files(run, options);
-  for (const std::string& key : keys_without_effect(run.spec, run.run_data.description.info.task))
+  for (const std::string& key : spec::keys_without_effect(run.spec, run.run_data.description.info.task))
     options.note(key + " has no effect");
-  const std::string twice = describe_recompute(run.training.compiled(run.largest()), run.spec);
+  const std::string twice = program::describe_recompute(run.training.compiled(run.largest()), run.spec);
   if (!twice.empty()) options.note(twice);
-  const std::string offloaded = describe_offload(run.training.compiled(run.largest()), run.spec);
+  const std::string offloaded = program::describe_offload(run.training.compiled(run.largest()), run.spec);
   if (!offloaded.empty()) options.note(offloaded);
   if (ignores_label_smoothing(run))
     options.note(fmt::format("loss.label_smoothing = {} with '{}', which has a loss of its own, has no effect",
@@ -263,34 +265,34 @@ struct HeldDirectory {
 
 }  // namespace
 
-RunOutcome start_run(const Library& library, const RunSpec& spec, const fs::path& path, const RunOptions& given) {
+RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs::path& path, const RunOptions& given) {
   const RunOptions options = options_of_rank(given);
   comm::Communicator* ranks = options.ranks;
-  RunSpec resolved = spec;
+  spec::RunSpec resolved = spec;
   Tuning tuning;
-  together(ranks, "recipe", [&] {
-    if (is_first(ranks)) RunDirectory::require_free(path);
-    resolve(resolved);
+  comm::together(ranks, "recipe", [&] {
+    if (comm::is_first(ranks)) RunDirectory::require_free(path);
+    spec::resolve(resolved);
     if (spec.precision == "auto") resolved.precision = "auto";  // for the network's own step to decide
-    if (is_first(ranks)) tuning = tuning_of(options.autotune, resolved.threads, options.note);
+    if (comm::is_first(ranks)) tuning = program::tuning_of(options.autotune, resolved.threads, options.note);
   });
-  resolved.threads = common_threads(ranks, resolved.threads);
-  const std::unique_ptr<PreparedRun> prepared =
-      prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster);
-  PreparedRun& run = *prepared;
+  resolved.threads = comm::common_threads(ranks, resolved.threads);
+  const std::unique_ptr<program::PreparedRun> prepared =
+      program::prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster);
+  program::PreparedRun& run = *prepared;
   HeldDirectory held;
   std::optional<FreshDirectoryGuard> guard;
-  together(ranks, "run directory", [&] {
-    if (is_first(ranks)) keep_measured(run.backend, options.note);
+  comm::together(ranks, "run directory", [&] {
+    if (comm::is_first(ranks)) program::keep_measured(run.backend, options.note);
     note_beginning(run, options);
     run.spec.data = data::with_absolute_paths(library.data, spec.data);
     if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
     for (std::string* file : {&run.spec.offload, &run.spec.cluster})
       if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
-    if (!is_first(ranks)) return;
+    if (!comm::is_first(ranks)) return;
     held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
-    write_atomically(held.directory->spec(), print_recipe(run.spec));
+    write_atomically(held.directory->spec(), spec::print_recipe(run.spec));
     write_description(*held.directory, run);
   });
   RunLoop loop(run, held.get(), options, {});
@@ -302,7 +304,7 @@ namespace {
 
 /// What a run that goes on is told by the first rank, which reads its directory.
 struct Resumption {
-  RunSpec spec;
+  spec::RunSpec spec;
   fs::path checkpoint;  // empty: from the first step
   Tuning tuning;
   std::string cluster = {};                // as in the spec, or what was measured on the same hosts
@@ -311,7 +313,7 @@ struct Resumption {
 
 Resumption resumption_of(const RunDirectory& directory, int64_t threads, const RunOptions& options) {
   Resumption resumption{.spec = directory.read_spec(), .checkpoint = {}, .tuning = {}};
-  RunSpec& spec = resumption.spec;
+  spec::RunSpec& spec = resumption.spec;
   if (spec.virtual_ranks > 0 && threads > 0 && threads != spec.threads)
     fail(ErrorKind::usage,
          "--threads {}: '{}' has virtual ranks and began with {} threads per rank, by which some sums are divided; "
@@ -319,7 +321,7 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
          threads, directory.path().string(), spec.threads);
   if (spec.virtual_ranks > 0) threads = spec.threads;
   // Threads are those of each rank.
-  if (threads == 0 && ranks_of_run(directory) != number_of(options.ranks)) threads = available_cores();
+  if (threads == 0 && ranks_of_run(directory) != comm::number_of(options.ranks)) threads = spec::available_cores();
   if (threads > 0) spec.threads = threads;
   const auto note = [&](const std::string& line) {
     if (options.note) options.note(line);
@@ -328,7 +330,7 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
   store.put_back();
   if (const std::optional<Checkpoint> checkpoint = store.read_newest(note)) {
     require_same_spec(*checkpoint, spec);
-    const Position& position = checkpoint->manifest.position;
+    const step::Position& position = checkpoint->manifest.position;
     if (const std::optional<Summary> summary = finished_summary(directory, spec, position)) {
       note(fmt::format("'{}' is finished: this is its summary", directory.path().string()));
       resumption.outcome = {
@@ -340,7 +342,7 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
   } else {
     note("no checkpoint yet: starting from the first step");
   }
-  resumption.tuning = tuning_of_plan(directory.plan(), options.note);
+  resumption.tuning = program::tuning_of_plan(directory.plan(), options.note);
   // Links that are measured anew may give another plan, which rounds otherwise.
   resumption.cluster = spec.cluster;
   if (spec.cluster.empty() && options.ranks != nullptr && fs::exists(directory.cluster()) &&
@@ -351,7 +353,7 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
 
 /// What the others must know of it.
 std::string print(const Resumption& resumption) {
-  return nlohmann::json{{"spec", print_recipe(resumption.spec)},
+  return nlohmann::json{{"spec", spec::print_recipe(resumption.spec)},
                         {"checkpoint", resumption.checkpoint.string()},
                         {"cluster", resumption.cluster},
                         {"finished", resumption.outcome.has_value()}}
@@ -361,7 +363,7 @@ std::string print(const Resumption& resumption) {
 Resumption parse_resumption(const std::string& text) {
   const nlohmann::json root = nlohmann::json::parse(text);
   Resumption resumption;
-  apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml");
+  spec::apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml");
   resumption.checkpoint = root.at("checkpoint").get<std::string>();
   resumption.cluster = root.at("cluster").get<std::string>();
   if (root.at("finished").get<bool>()) resumption.outcome.emplace().finished = true;
@@ -375,23 +377,23 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   comm::Communicator* ranks = options.ranks;
   HeldDirectory held;
   Resumption resumption;
-  const std::string told = decided_by_first(ranks, "run directory", [&] {
+  const std::string told = comm::decided_by_first(ranks, "run directory", [&] {
     held.take(RunDirectory::open(path));
     resumption = resumption_of(*held.directory, threads, options);
     return print(resumption);
   });
-  if (!is_first(ranks)) resumption = parse_resumption(told);
+  if (!comm::is_first(ranks)) resumption = parse_resumption(told);
   if (resumption.outcome) return *resumption.outcome;
-  RunSpec& spec = resumption.spec;
-  spec.threads = common_threads(ranks, spec.threads);
-  const std::unique_ptr<PreparedRun> prepared =
-      prepare_run(library, spec, resumption.tuning, options.note, ranks, resumption.cluster);
-  together(ranks, "run directory", [&] {
-    if (!is_first(ranks)) return;
+  spec::RunSpec& spec = resumption.spec;
+  spec.threads = comm::common_threads(ranks, spec.threads);
+  const std::unique_ptr<program::PreparedRun> prepared =
+      program::prepare_run(library, spec, resumption.tuning, options.note, ranks, resumption.cluster);
+  comm::together(ranks, "run directory", [&] {
+    if (!comm::is_first(ranks)) return;
     require_same_data(*held.directory, *prepared);
     write_description(*held.directory, *prepared);
   });
   return RunLoop(*prepared, held.get(), options, resumption.checkpoint).train();
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

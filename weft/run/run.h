@@ -12,14 +12,15 @@
 #include "weft/run/summary.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::run {
 
 struct RunOptions {
   std::FILE* progress = nullptr;                      // where the progress line goes; null: nowhere
   std::function<void(const std::string&)> note = {};  // a line for the user, such as a warning; may be empty
   std::function<bool()> stop_requested = {};          // asked after each step and evaluated batch; may be empty
   bool tensorboard = false;                           // event files; also where the run directory has some already
-  Autotune autotune = Autotune::off;  // of a new run; a resumed one keeps the kernels that it began with
+  program::Autotune autotune =
+      program::Autotune::off;  // of a new run; a resumed one keeps the kernels that it began with
   /// Of several ranks, all of which call the same: they train as one, on equal parts of each batch, and the first one
   /// alone writes, and says what there is to say. What fails before the first step, and a loss that is not finite,
   /// comes out of all of them as the same SharedError (distributed/together.h). Null: the process is alone.
@@ -35,7 +36,7 @@ struct RunOutcome {
 
 /// Trains in a new directory, runs/MODEL-DATA-N where it is empty. What the spec leaves open is resolved. What is wrong
 /// with the spec, the data or the machine is said before anything is written.
-RunOutcome start_run(const Library& library, const RunSpec& spec, const std::filesystem::path& directory,
+RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const std::filesystem::path& directory,
                      const RunOptions& options);
 
 /// Goes on from the newest whole checkpoint of a run directory, from the beginning where there is none yet; of a run
@@ -45,4 +46,4 @@ RunOutcome start_run(const Library& library, const RunSpec& spec, const std::fil
 RunOutcome resume_run(const Library& library, const std::filesystem::path& directory, int64_t threads,
                       const RunOptions& options);
 
-}  // namespace weft::train
+}  // namespace weft::run

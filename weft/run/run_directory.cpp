@@ -10,7 +10,7 @@
 #include "weft/base/files.h"
 #include "weft/spec/recipe.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace fs = std::filesystem;
 
@@ -61,14 +61,16 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   return {path, false};
 }
 
-RunSpec RunDirectory::read_spec() const {
-  RunSpec run_spec;
-  apply_recipe_file(run_spec, spec());
-  resolve(run_spec);
+spec::RunSpec RunDirectory::read_spec() const {
+  spec::RunSpec run_spec;
+  spec::apply_recipe_file(run_spec, spec());
+  spec::resolve(run_spec);
   return run_spec;
 }
 
-DataDescription RunDirectory::read_data() const { return parse_data_description(read_text(data()), data().string()); }
+spec::DataDescription RunDirectory::read_data() const {
+  return spec::parse_data_description(read_text(data()), data().string());
+}
 
 std::shared_ptr<void> RunDirectory::lock() const {
   const int descriptor = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -89,4 +91,4 @@ void RunDirectory::remove() const {
   if (made_) fs::remove(path_, ignored);  // only where it is empty
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -13,7 +13,7 @@
 #include "weft/spec/data_description.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::run {
 
 class RunDirectory {
  public:
@@ -37,8 +37,8 @@ class RunDirectory {
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
 
-  RunSpec read_spec() const;
-  DataDescription read_data() const;
+  spec::RunSpec read_spec() const;
+  spec::DataDescription read_data() const;
   /// Only one process may train in a directory; held until the result dies. Error(usage) where another holds it.
   std::shared_ptr<void> lock() const;
   /// What a killed process left of files that it was writing; only for who holds the lock.
@@ -52,4 +52,4 @@ class RunDirectory {
   bool made_ = false;  // the directory itself was made by create()
 };
 
-}  // namespace weft::train
+}  // namespace weft::run

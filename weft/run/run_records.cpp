@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace fs = std::filesystem;
 
@@ -17,7 +17,7 @@ double seconds_since_1970() {
 
 }  // namespace
 
-RunRecords::RunRecords(const PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
+RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
                        Standing& standing)
     : run_(run),
       options_(options),
@@ -44,19 +44,19 @@ std::string RunRecords::last_good() const {
   return fmt::format("; the last good checkpoint is '{}'", found.front().string());
 }
 
-Hooks RunRecords::hooks() {
-  return {.on_step = [this](const StepMetrics& metrics) { on_step(metrics); },
-          .on_epoch = [this](const EpochMetrics& metrics) { on_epoch(metrics); },
-          .tell_epoch = [this](const EpochMetrics& metrics) { tell_epoch(metrics); },
-          .save = [this](const Position& position) { save(position); },
-          .on_rank_pace = [this](int64_t step, const RankPace& pace) { on_rank_pace(step, pace); },
+train::Hooks RunRecords::hooks() {
+  return {.on_step = [this](const step::StepMetrics& metrics) { on_step(metrics); },
+          .on_epoch = [this](const step::EpochMetrics& metrics) { on_epoch(metrics); },
+          .tell_epoch = [this](const step::EpochMetrics& metrics) { tell_epoch(metrics); },
+          .save = [this](const step::Position& position) { save(position); },
+          .on_rank_pace = [this](int64_t step, const train::RankPace& pace) { on_rank_pace(step, pace); },
           .stop_requested = {}};
 }
 
-void RunRecords::save(const Position& position) {
+void RunRecords::save(const step::Position& position) {
   Manifest& manifest = standing_.manifest;
   manifest.position = position;
-  const std::optional<EpochMetrics>& last = manifest.last_epoch;
+  const std::optional<step::EpochMetrics>& last = manifest.last_epoch;
   if (last && last->step == position.step && last->test_loss) {
     BestCheckpoint now{.step = position.step};
     if (data::accuracy_decides(info().task)) now.accuracy = last->test_accuracy;
@@ -68,10 +68,10 @@ void RunRecords::save(const Position& position) {
   store_.write(standing_.state, manifest);
 }
 
-void RunRecords::on_step(const StepMetrics& metrics) {
+void RunRecords::on_step(const step::StepMetrics& metrics) {
   if (progress_)
     progress_->update({.epoch = metrics.epoch + 1,
-                       .epochs = begun_epochs(run_.spec),
+                       .epochs = spec::begun_epochs(run_.spec),
                        .step = metrics.step + 1,
                        .steps = metrics.steps,
                        .items = metrics.samples * info().items_per_sample(),
@@ -97,24 +97,24 @@ void RunRecords::warn_of_damage() {
   options_.note(line);
 }
 
-void RunRecords::on_epoch(const EpochMetrics& metrics) {
+void RunRecords::on_epoch(const step::EpochMetrics& metrics) {
   standing_.manifest.last_epoch = metrics;
   log_.add(metrics);
   if (tensorboard_) tensorboard_->add(metrics);
 }
 
-void RunRecords::on_rank_pace(int64_t step, const RankPace& pace) {
+void RunRecords::on_rank_pace(int64_t step, const train::RankPace& pace) {
   const std::string& host = run_.ranks->members()[static_cast<size_t>(pace.rank)].host;
   log_.add(step, pace, host);
   if (!options_.note) return;
   if (progress_) progress_->finish();
-  options_.note(describe(pace, *run_.ranks));
+  options_.note(train::describe(pace, *run_.ranks));
 }
 
-void RunRecords::tell_epoch(const EpochMetrics& metrics) {
+void RunRecords::tell_epoch(const step::EpochMetrics& metrics) {
   if (!progress_) return;
-  std::string line =
-      fmt::format("epoch {}/{}: train loss {:.4f}", metrics.epoch + 1, begun_epochs(run_.spec), metrics.train_loss);
+  std::string line = fmt::format("epoch {}/{}: train loss {:.4f}", metrics.epoch + 1, spec::begun_epochs(run_.spec),
+                                 metrics.train_loss);
   const auto add = [&](fmt::format_string<double> format, const std::optional<double>& value, double factor = 1) {
     if (value) line += fmt::format(format, factor * *value);
   };
@@ -132,4 +132,4 @@ void RunRecords::tell_epoch(const EpochMetrics& metrics) {
                                  human_duration(metrics.train_seconds)));
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -14,30 +14,31 @@
 #include "weft/run/tensorboard_log.h"
 #include "weft/train/fit.h"
 
-namespace weft::train {
+namespace weft::run {
 
 class RunRecords {
  public:
   /// Keeps references to all of them. Removes what a killed process left half-written.
-  RunRecords(const PreparedRun& run, const RunDirectory& directory, const RunOptions& options, Standing& standing);
+  RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
+             Standing& standing);
 
   /// All but stop_requested.
-  Hooks hooks();
+  train::Hooks hooks();
   /// Ends the progress line: what is said from now on stands below it.
   void end_line();
   /// "; the last good checkpoint is '...'"
   std::string last_good() const;
 
  private:
-  void save(const Position& position);
-  void on_step(const StepMetrics& metrics);
+  void save(const step::Position& position);
+  void on_step(const step::StepMetrics& metrics);
   void warn_of_damage();
-  void on_epoch(const EpochMetrics& metrics);
-  void on_rank_pace(int64_t step, const RankPace& pace);
-  void tell_epoch(const EpochMetrics& metrics);
+  void on_epoch(const step::EpochMetrics& metrics);
+  void on_rank_pace(int64_t step, const train::RankPace& pace);
+  void tell_epoch(const step::EpochMetrics& metrics);
   const data::DatasetInfo& info() const { return run_.run_data.description.info; }
 
-  const PreparedRun& run_;
+  const program::PreparedRun& run_;
   const RunOptions& options_;
   Standing& standing_;
   CheckpointStore store_;
@@ -47,4 +48,4 @@ class RunRecords {
   std::unique_ptr<Progress> progress_;
 };
 
-}  // namespace weft::train
+}  // namespace weft::run

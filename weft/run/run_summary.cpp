@@ -5,35 +5,35 @@
 #include "weft/program/process_memory.h"
 #include "weft/step/optimizers/loss_scaling.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
-int64_t damaged_samples(const RunData& data) {
+int64_t damaged_samples(const program::RunData& data) {
   return data.training->damaged_samples() + (data.test ? data.test->damaged_samples() : 0);
 }
 
 /// What each stage had, of what differs between them.
-void add_stages(Summary& summary, const PreparedRun& run) {
-  const std::vector<Stage> stages = stages_of(run.spec);
+void add_stages(Summary& summary, const program::PreparedRun& run) {
+  const std::vector<spec::Stage> stages = spec::stages_of(run.spec);
   const auto list = [&](auto value) {
     std::vector<int64_t> values;
-    for (const Stage& stage : stages)
+    for (const spec::Stage& stage : stages)
       if (values.empty() || value(stage) != values.back()) values.push_back(value(stage));
     return values.size() > 1 ? values : std::vector<int64_t>();
   };
-  summary.batches = list([](const Stage& stage) { return stage.step_samples(); });
+  summary.batches = list([](const spec::Stage& stage) { return stage.step_samples(); });
   const Shape& sample = run.run_data.description.info.sample_shape;
   if (sample.rank() == 3)
     summary.image_heights =
-        list([&](const Stage& stage) { return stage.image_height > 0 ? stage.image_height : sample[1]; });
+        list([&](const spec::Stage& stage) { return stage.image_height > 0 ? stage.image_height : sample[1]; });
 }
 
 }  // namespace
 
-Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, const State& state,
-                   int64_t rss_before) {
-  const int64_t peak = peak_resident_bytes();
+Summary summary_of(program::PreparedRun& run, const step::Position& position, const Manifest& manifest,
+                   const State& state, int64_t rss_before) {
+  const int64_t peak = program::peak_resident_bytes();
   const data::DatasetInfo& info = run.run_data.description.info;
   const int64_t items = run.course.samples_before(position.step) * info.items_per_sample();
   Summary summary{
@@ -44,7 +44,7 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .item = std::string(info.item()),
       .ranks = run.share.shares,
       .threads = run.spec.threads,
-      .parameters = parameter_count(run.step.parameters),
+      .parameters = step::parameter_count(run.step.parameters),
       .epochs = run.spec.epochs,
       .steps = position.step,
       .batch = run.spec.batch,
@@ -77,7 +77,7 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
       .peak_rss_bytes = peak,
   };
   add_stages(summary, run);
-  if (const LossScale loss_scale(state); loss_scale.is_used()) {
+  if (const step::LossScale loss_scale(state); loss_scale.is_used()) {
     summary.loss_scale = loss_scale.scale();
     summary.skipped_steps = loss_scale.skipped();
   }
@@ -100,4 +100,4 @@ Summary summary_of(PreparedRun& run, const Position& position, const Manifest& m
   return summary;
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

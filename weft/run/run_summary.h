@@ -5,10 +5,10 @@
 #include "weft/run/checkpoint/manifest.h"
 #include "weft/run/summary.h"
 
-namespace weft::train {
+namespace weft::run {
 
 /// `rss_before`: the memory of the process before all that was planned was allocated.
-Summary summary_of(PreparedRun& run, const Position& position, const Manifest& manifest, const State& state,
-                   int64_t rss_before);
+Summary summary_of(program::PreparedRun& run, const step::Position& position, const Manifest& manifest,
+                   const State& state, int64_t rss_before);
 
-}  // namespace weft::train
+}  // namespace weft::run

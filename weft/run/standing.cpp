@@ -9,13 +9,13 @@
 #include "weft/step/compression.h"
 #include "weft/step/virtual_ranks.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
 /// Weights that depend on the training images; whether there are any.
-bool start_from_images(State& state, const PreparedRun& run) {
-  data::LoaderOptions as_they_are = evaluation_loader_options(run.spec, run.run_data.description);
+bool start_from_images(State& state, const program::PreparedRun& run) {
+  data::LoaderOptions as_they_are = program::evaluation_loader_options(run.spec, run.run_data.description);
   as_they_are.batch = 1;
   as_they_are.workers = 0;
   const data::Loader images(*run.run_data.training, as_they_are);
@@ -23,42 +23,42 @@ bool start_from_images(State& state, const PreparedRun& run) {
 }
 
 /// Sets `from_files` where it is not the seed alone that decides.
-void start(State& state, const PreparedRun& run, const std::function<void(const std::string&)>& note,
+void start(State& state, const program::PreparedRun& run, const std::function<void(const std::string&)>& note,
            bool& from_files) {
-  state = initial_state(run.step, static_cast<uint64_t>(run.spec.seed));
+  state = step::initial_state(run.step, static_cast<uint64_t>(run.spec.seed));
   if (!run.spec.init.empty()) {
     from_files = true;
-    if (!is_first(run.ranks)) return;
+    if (!comm::is_first(run.ranks)) return;
     for (const std::string& line : load_weights(state, run.step.parameters, run.spec.init, Head::may_differ))
       if (note) note(line);
   } else {
     from_files = start_from_images(state, run);
   }
-  if (from_files) start_slots(run.step, state);
+  if (from_files) step::start_slots(run.step, state);
 }
 
 }  // namespace
 
-Standing standing_of(const PreparedRun& run, const std::filesystem::path& checkpoint,
+Standing standing_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
                      const std::function<void(const std::string&)>& note) {
   Standing standing;
   bool from_files = true;
   if (checkpoint.empty()) {
-    together(run.ranks, "initial weights", [&] { start(standing.state, run, note, from_files); });
-    standing.manifest.spec_hash = spec_hash(run.spec);
+    comm::together(run.ranks, "initial weights", [&] { start(standing.state, run, note, from_files); });
+    standing.manifest.spec_hash = spec::spec_hash(run.spec);
     standing.manifest.seed = run.spec.seed;
   } else {
-    const std::string manifest = decided_by_first(run.ranks, "checkpoint", [&] {
+    const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {
       Checkpoint read = read_checkpoint(checkpoint);
       standing.state = std::move(read.state);
       return print_manifest(read.manifest);
     });
     standing.manifest = parse_manifest(manifest, checkpoint.string());
   }
-  if (from_files) take_first_state(run.ranks, standing.state);
-  renew_compression_slots(run.step.slots, standing.state);
-  start_shard_sums(run.step, standing.state);
+  if (from_files) program::take_first_state(run.ranks, standing.state);
+  step::renew_compression_slots(run.step.slots, standing.state);
+  step::start_shard_sums(run.step, standing.state);
   return standing;
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -9,7 +9,7 @@
 #include "weft/program/prepared_run.h"
 #include "weft/run/checkpoint/manifest.h"
 
-namespace weft::train {
+namespace weft::run {
 
 struct Standing {
   State state;
@@ -18,7 +18,7 @@ struct Standing {
 
 /// From the checkpoint, or, where the path is empty, from the first step. Of several ranks, all of which call it, the
 /// first one reads files, and the others take its state over; what the seed draws each draws for itself.
-Standing standing_of(const PreparedRun& run, const std::filesystem::path& checkpoint,
+Standing standing_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
                      const std::function<void(const std::string&)>& note);
 
-}  // namespace weft::train
+}  // namespace weft::run

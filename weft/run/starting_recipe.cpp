@@ -9,19 +9,19 @@
 #include "weft/base/error.h"
 #include "weft/data/dataset/class_names.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
 /// Sets keys and keeps the reason of each, the keys of a table beside each other.
 class Chooser {
  public:
-  void set(const std::string& key, const FieldValue& value, std::string reason) {
-    set_field(recipe_.spec, key, value, key);
+  void set(const std::string& key, const spec::FieldValue& value, std::string reason) {
+    spec::set_field(recipe_.spec, key, value, key);
     const auto table_of = [](const std::string& name) { return name.substr(0, name.rfind('.') + 1); };
-    const auto same_table = std::find_if(recipe_.keys.rbegin(), recipe_.keys.rend(), [&](const CommentedKey& other) {
-      return table_of(other.key) == table_of(key);
-    });
+    const auto same_table =
+        std::find_if(recipe_.keys.rbegin(), recipe_.keys.rend(),
+                     [&](const spec::CommentedKey& other) { return table_of(other.key) == table_of(key); });
     const auto behind = same_table == recipe_.keys.rend() ? recipe_.keys.end() : same_table.base();
     recipe_.keys.insert(behind, {key, std::move(reason)});
   }
@@ -341,4 +341,4 @@ std::string describe_data(const data::Dataset& training, const data::Dataset* te
   return test == nullptr ? text : text + fmt::format(", {} for testing", test->size());
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -8,11 +8,11 @@
 #include "weft/spec/recipe.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::run {
 
 struct StartingRecipe {
-  RunSpec spec;
-  std::vector<CommentedKey> keys;  // those of spec that were chosen, in the order of a recipe
+  spec::RunSpec spec;
+  std::vector<spec::CommentedKey> keys;  // those of spec that were chosen, in the order of a recipe
 };
 
 /// By rules over what the data are: task, kind and size of the samples, how many there are. `data_spec` is their name,
@@ -22,4 +22,4 @@ StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& 
 /// "60000 images (1,28,28) of 10 classes for training, 10000 for testing"
 std::string describe_data(const data::Dataset& training, const data::Dataset* test);
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -4,7 +4,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::optional<Summary> parse_summary(std::string_view text) {
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

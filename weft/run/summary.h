@@ -10,7 +10,7 @@
 
 #include "weft/data/dataset/dataset.h"
 
-namespace weft::train {
+namespace weft::run {
 
 struct Summary {
   std::string model, data, precision;
@@ -52,4 +52,4 @@ std::string print_summary(const Summary& summary);
 /// nullopt for anything but what print_summary() gave.
 std::optional<Summary> parse_summary(std::string_view text);
 
-}  // namespace weft::train
+}  // namespace weft::run

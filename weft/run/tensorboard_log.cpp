@@ -15,7 +15,7 @@
 #include "weft/base/host_name.h"
 #include "weft/run/metrics_log.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
@@ -147,7 +147,7 @@ void TensorboardLog::write_scalars(int64_t step, std::initializer_list<std::pair
   write_record(message.content());
 }
 
-void TensorboardLog::add(const StepMetrics& m) {
+void TensorboardLog::add(const step::StepMetrics& m) {
   if ((m.step + 1) % kStepsPerRecord != 0) return;
   write_scalars(
       m.step + 1,
@@ -160,7 +160,7 @@ void TensorboardLog::add(const StepMetrics& m) {
                   {{"step/loss_scale", *m.loss_scale}, {"step/skipped_steps", static_cast<double>(m.skipped_steps)}});
 }
 
-void TensorboardLog::add(const EpochMetrics& m) {
+void TensorboardLog::add(const step::EpochMetrics& m) {
   const std::string rate = fmt::format("epoch/{}_per_second", m.item);
   write_scalars(m.step, {{"epoch/train_loss", m.train_loss}, {rate, m.items_per_second}});
   write_scalars(m.step, {{"epoch/train_seconds", m.train_seconds}});
@@ -177,4 +177,4 @@ void TensorboardLog::add(const EpochMetrics& m) {
   write("epoch/test_r2", m.test_r2);
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -11,7 +11,7 @@
 
 #include "weft/step/metrics.h"
 
-namespace weft::train {
+namespace weft::run {
 
 /// CRC-32C (Castagnoli; RFC 3720, section B.4).
 uint32_t crc32c_of(const void* data, size_t bytes);
@@ -26,8 +26,8 @@ class TensorboardLog {
   TensorboardLog& operator=(const TensorboardLog&) = delete;
 
   /// As many as metrics.jsonl gets: every kStepsPerRecord steps. Allocates nothing.
-  void add(const StepMetrics& metrics);
-  void add(const EpochMetrics& metrics);
+  void add(const step::StepMetrics& metrics);
+  void add(const step::EpochMetrics& metrics);
   /// What was added survives a power cut. Error(io).
   void sync() const;
 
@@ -42,4 +42,4 @@ class TensorboardLog {
   int descriptor_ = -1;
 };
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -10,7 +10,7 @@
 #include "weft/base/symmetric_eigen.h"
 #include "weft/data/dataset/permutation.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
@@ -91,4 +91,4 @@ bool start_whitening(State& state, const std::vector<models::ParameterSpec>& par
   return any;
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

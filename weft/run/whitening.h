@@ -8,7 +8,7 @@
 #include "weft/device/state.h"
 #include "weft/models/model.h"
 
-namespace weft::train {
+namespace weft::run {
 
 /// Second moments (about 0, mean over all places of all images) of the pixels of patches of `kernel_height` x
 /// `kernel_width`, in the order of a convolution's weights: row-major [D,D], D = C kernel_height kernel_width. Over at
@@ -21,4 +21,4 @@ std::vector<double> patch_moments(const data::Loader& images, int64_t kernel_hei
 bool start_whitening(State& state, const std::vector<models::ParameterSpec>& parameters, const data::Loader& images,
                      uint64_t seed);
 
-}  // namespace weft::train
+}  // namespace weft::run

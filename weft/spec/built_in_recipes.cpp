@@ -4,7 +4,7 @@
 
 #include "weft/base/names.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 std::string BuiltInRecipe::description() const {
   std::istringstream lines(text);
@@ -28,4 +28,4 @@ const BuiltInRecipe* find_built_in_recipe(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weft::train {
+namespace weft::spec {
 
 struct BuiltInRecipe {
   std::string name;  // the file's, without ".toml"
@@ -24,4 +24,4 @@ std::string suggest_recipe(std::string_view name);
 /// Null where there is none of that name.
 const BuiltInRecipe* find_built_in_recipe(std::string_view name);
 
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 namespace {
 
@@ -106,4 +106,4 @@ void choose_precision(RunSpec& spec, const std::string& given, const Backend& ba
 
 std::string automatic_precision(const Backend& backend) { return backend.computes_fast(DType::bf16) ? "bf16" : "f32"; }
 
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -7,7 +7,7 @@
 #include "weft/compile/compile.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 /// Error(usage) where the machine lacks the run's precision, or `precision_of` cannot be read.
 CompileOptions compile_options(const RunSpec& spec, const Backend& backend);
@@ -21,4 +21,4 @@ void choose_precision(RunSpec& spec, const std::string& given, const Backend& ba
 /// faster, else f32.
 std::string automatic_precision(const Backend& backend);
 
-}  // namespace weft::train
+}  // namespace weft::spec

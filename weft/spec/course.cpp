@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace weft::train {
+namespace weft::spec {
 
 double boundary_epoch(double boundary, const RunSpec& spec) {
   return boundary < 0 ? static_cast<double>(begun_epochs(spec)) + boundary : boundary;
@@ -76,7 +76,7 @@ Course::Course(const RunSpec& spec, int64_t samples) {
     parts_.push_back(part);
   }
   const Part& last = parts_.back();
-  total_steps_ = last.first_step + train::total_steps(spec, last.steps) - last.stage.first_epoch * last.steps;
+  total_steps_ = last.first_step + spec::total_steps(spec, last.steps) - last.stage.first_epoch * last.steps;
 }
 
 Course::Course(int64_t total_steps, int64_t steps_per_epoch)
@@ -125,4 +125,4 @@ double Course::clock(int64_t step) const {
   return epoch * static_cast<double>(steps_of_first_epoch());
 }
 
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -7,7 +7,7 @@
 #include "weft/spec/run_spec.h"
 #include "weft/spec/step_shape.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 /// What holds from an epoch on.
 struct Stage {
@@ -73,4 +73,4 @@ class Course {
   int64_t total_steps_ = 0;
 };
 
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -8,7 +8,7 @@
 #include "weft/base/json_numbers.h"
 #include "weft/data/dataset/dataset_json.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 using nlohmann::json;
 
@@ -58,4 +58,4 @@ std::string difference_of(const DataDescription& then, const DataDescription& no
   return "";
 }
 
-}  // namespace weft::train
+}  // namespace weft::spec

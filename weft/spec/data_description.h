@@ -7,7 +7,7 @@
 
 #include "weft/data/dataset/dataset.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 /// data.json: enough to feed the model without the data set it was trained on.
 struct DataDescription {
@@ -23,4 +23,4 @@ DataDescription parse_data_description(std::string_view text, const std::string&
 /// In words, of what decides the training; empty where there is none.
 std::string difference_of(const DataDescription& then, const DataDescription& now);
 
-}  // namespace weft::train
+}  // namespace weft::spec

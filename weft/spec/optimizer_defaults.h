@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace weft::train {
+namespace weft::spec {
 
 struct OptimizerDefaults {
   std::string_view name;
@@ -14,4 +14,4 @@ inline constexpr OptimizerDefaults kOptimizers[] = {
     {"lars", 1, 1e-4, 0.9},   {"muon", 0.02, 0, 0.95}, {"rmsprop", 1e-3, 0, 0},
 };
 
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -8,7 +8,7 @@
 #include "weft/data/texts/utf8.h"
 #include "weft/spec/toml.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 namespace {
 
@@ -209,4 +209,4 @@ std::string spec_hash(const RunSpec& spec) {
   return fmt::format("{:016x}", hash_name(text));
 }
 
-}  // namespace weft::train
+}  // namespace weft::spec

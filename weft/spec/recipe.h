@@ -8,7 +8,7 @@
 
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 /// Sets what the recipe names and leaves the rest of `spec` alone. `name` stands in messages: "recipe.toml:4: ...".
 /// Error(usage) for what is no TOML, unknown keys, wrong kinds and values out of range.
@@ -37,4 +37,4 @@ std::string print_recipe(const RunSpec& spec, const std::string& heading, const 
 /// their default leave no trace, so that a field that is new does not change the hash of older specs. Hexadecimal.
 std::string spec_hash(const RunSpec& spec);
 
-}  // namespace weft::train
+}  // namespace weft::spec

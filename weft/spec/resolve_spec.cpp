@@ -16,7 +16,7 @@
 #include "weft/spec/recipe.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 namespace {
 
@@ -310,4 +310,4 @@ int64_t available_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -8,10 +8,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
-#include "weft/spec/optimizer_defaults.h"
 #include "weft/data/augment/views.h"
+#include "weft/spec/optimizer_defaults.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 namespace {
 
@@ -412,4 +412,4 @@ void set_from_text(RunSpec& spec, const std::string& assignment) {
   assign(field, value_of_kind(field, text), where);
 }
 
-}  // namespace weft::train
+}  // namespace weft::spec

@@ -10,7 +10,7 @@
 #include "weft/data/dataset/dataset.h"
 #include "weft/models/model.h"
 
-namespace weft::train {
+namespace weft::spec {
 
 struct ModelSpec {
   std::string name;
@@ -286,4 +286,4 @@ void choose_threads(RunSpec& spec, int64_t threads);
 /// Cores this process may use.
 int64_t available_cores();
 
-}  // namespace weft::train
+}  // namespace weft::spec

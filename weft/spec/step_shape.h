@@ -4,7 +4,7 @@
 #include <compare>
 #include <cstdint>
 
-namespace weft::train {
+namespace weft::spec {
 
 struct StepShape {
   int64_t batch = 1;
@@ -15,4 +15,4 @@ struct StepShape {
   friend auto operator<=>(const StepShape&, const StepShape&) = default;
 };
 
-}  // namespace weft::train
+}  // namespace weft::spec

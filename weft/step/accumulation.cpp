@@ -4,7 +4,7 @@
 #include "weft/graph/rewrite.h"
 #include "weft/ops/update/accumulate.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -70,4 +70,4 @@ Graph accumulate_early(const Graph& graph) {
   return rewriter.finish();
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -9,7 +9,7 @@
 #include "weft/graph/graph.h"
 #include "weft/step/optimizers/optimizer.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// The scalar input that is 1 in the last batch of a step that is one graph, and 0 in the others.
 inline constexpr const char* kSumComplete = "sum_complete";
@@ -23,4 +23,4 @@ std::vector<SlotSpec> accumulate_before_exchange(Graph& graph, std::vector<Train
 /// The graph with the sums moved to where the gradients are there.
 Graph accumulate_early(const Graph& graph);
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -16,7 +16,7 @@
 #include "weft/passes/ranks/overlap_all_reduces.h"
 #include "weft/passes/support/node_seconds.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -29,7 +29,7 @@ constexpr std::array kMethods = {"bf16", "f16", "powersgd", "top_k", "one_bit"};
 /// What becomes of one gradient.
 class Exchange {
  public:
-  Exchange(Graph& graph, const std::string& parameter, ValueId gradient, const CompressionSpec& spec, int ranks)
+  Exchange(Graph& graph, const std::string& parameter, ValueId gradient, const spec::CompressionSpec& spec, int ranks)
       : graph_(graph),
         parameter_(parameter),
         prefix_(kPrefix + parameter),
@@ -115,7 +115,7 @@ class Exchange {
   const std::string parameter_, prefix_;
   const ValueId gradient_;
   const Shape shape_;
-  const CompressionSpec& spec_;
+  const spec::CompressionSpec& spec_;
   const int ranks_;
   std::vector<SlotSpec> slots_;
 };
@@ -137,7 +137,7 @@ double seconds_of(const Graph& graph, const CompressionCosts& costs) {
 
 /// Nothing where the method does not suit the tensor.
 std::optional<double> seconds_by(const std::string& method, const OpRegistry& registry, const Shape& shape,
-                                 const CompressionSpec& spec, const CompressionCosts& costs) {
+                                 const spec::CompressionSpec& spec, const CompressionCosts& costs) {
   Graph graph(registry, "one gradient");
   const ValueId gradient = graph.add_input(InputKind::batch, "gradient", {DType::f32, shape, {}});
   Exchange exchange(graph, "w", gradient, spec, costs.ranks.count);
@@ -147,7 +147,7 @@ std::optional<double> seconds_by(const std::string& method, const OpRegistry& re
 
 }  // namespace
 
-std::string choose_compression(const Graph& graph, ValueId gradient, const CompressionSpec& spec,
+std::string choose_compression(const Graph& graph, ValueId gradient, const spec::CompressionSpec& spec,
                                const CompressionCosts& costs) {
   if (spec.method == "none" || graph.type(gradient).dtype != DType::f32) return "none";
   const TensorType& type = graph.type(gradient);
@@ -168,7 +168,7 @@ std::string choose_compression(const Graph& graph, ValueId gradient, const Compr
 }
 
 std::vector<SlotSpec> exchange_gradients(Graph& graph, std::vector<TrainedParameter>& parameters,
-                                         const CompressionSpec& spec, const CompressionCosts& costs) {
+                                         const spec::CompressionSpec& spec, const CompressionCosts& costs) {
   std::vector<SlotSpec> slots;
   for (TrainedParameter& parameter : parameters) {
     const std::string method = choose_compression(graph, parameter.gradient, spec, costs);
@@ -241,4 +241,4 @@ void renew_compression_slots(const std::vector<SlotSpec>& slots, State& state) {
     if (is_one(name) && !wanted.contains(name)) state.remove(name);
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -13,7 +13,7 @@
 #include "weft/spec/run_spec.h"
 #include "weft/step/optimizers/optimizer.h"
 
-namespace weft::train {
+namespace weft::step {
 
 inline constexpr const char* kCompressionErrorSlot = "compression_error";
 inline constexpr const char* kCompressionFactorSlot = "compression_factor";  // PowerSGD's, from step to step
@@ -27,13 +27,13 @@ struct CompressionCosts {
 
 /// "none", or the method by which the gradient, a value of the graph, is exchanged: that which the spec names, or the
 /// cheapest, where it takes less time than all others that lose nothing.
-std::string choose_compression(const Graph& graph, ValueId gradient, const CompressionSpec& spec,
+std::string choose_compression(const Graph& graph, ValueId gradient, const spec::CompressionSpec& spec,
                                const CompressionCosts& costs);
 
 /// Each gradient becomes the mean over the ranks, or what compression makes of it. Returns the slots of what is
 /// carried along, whose successors are declared.
 std::vector<SlotSpec> exchange_gradients(Graph& graph, std::vector<TrainedParameter>& parameters,
-                                         const CompressionSpec& spec, const CompressionCosts& costs);
+                                         const spec::CompressionSpec& spec, const CompressionCosts& costs);
 
 /// The graph with what makes gradients smaller moved to where these are there, so that they travel early.
 Graph compress_early(const Graph& graph);
@@ -45,4 +45,4 @@ bool is_compression_error(const std::string& state);
 /// state lacks begin anew, and those that it no longer wants go.
 void renew_compression_slots(const std::vector<SlotSpec>& slots, State& state);
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -3,7 +3,7 @@
 #include "weft/data/dataset/dataset.h"
 #include "weft/ops/ops.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -56,4 +56,4 @@ Overlap overlap_of_classes(Graph& graph, ValueId logits, ValueId labels) {
           sum(ops::maximum(graph, labelled, predicted), "unions")};
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -5,7 +5,7 @@
 
 #include "weft/graph/graph.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// f32[]: how many labels count.
 ValueId count_labels(Graph& graph, ValueId labels);
@@ -27,4 +27,4 @@ struct Overlap {
 };
 Overlap overlap_of_classes(Graph& graph, ValueId logits, ValueId labels);
 
-}  // namespace weft::train
+}  // namespace weft::step

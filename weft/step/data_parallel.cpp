@@ -5,10 +5,10 @@
 #include "weft/step/local_steps.h"
 #include "weft/step/optimizers/loss_scaling.h"
 
-namespace weft::train {
+namespace weft::step {
 
-bool may_defer_updates(const RunSpec& spec) {
-  return spec.virtual_ranks == 0 && !trains_apart(spec) && !scales_loss(spec);
+bool may_defer_updates(const spec::RunSpec& spec) {
+  return spec.virtual_ranks == 0 && !trains_apart(spec) && !spec::scales_loss(spec);
 }
 
 Graph average_statistics(const Graph& graph) {
@@ -42,4 +42,4 @@ void add_own_gradient(Graph& graph, const std::vector<ValueId>& gradients) {
   if (last.valid()) graph.add_output(kOwnGradient, ops::reduce_sum(graph, last, {}, false, "own_gradient.sum"));
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

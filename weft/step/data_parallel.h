@@ -7,7 +7,7 @@
 #include "weft/graph/graph.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// The scalar input and the output by which ranks agree to stop: the output counts the ranks whose input is 1.
 inline constexpr const char* kStop = "stop";
@@ -19,7 +19,7 @@ inline constexpr const char* kOwnGradient = "own_gradient";
 
 /// Whether a step may leave updates to the next one (passes::Ranks::may_defer): not where they are a graph of their
 /// own, nor where the loop reads after each step what an update has done.
-bool may_defer_updates(const RunSpec& spec);
+bool may_defer_updates(const spec::RunSpec& spec);
 
 /// The graph with running averages of what is averaged over the ranks first.
 Graph average_statistics(const Graph& graph);
@@ -31,4 +31,4 @@ void add_stop(Graph& graph);
 /// back from the loss comes into all that follows.
 void add_own_gradient(Graph& graph, const std::vector<ValueId>& gradients);
 
-}  // namespace weft::train
+}  // namespace weft::step

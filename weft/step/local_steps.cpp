@@ -8,11 +8,11 @@
 #include "weft/comm/exchange.h"
 #include "weft/ops/ops.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
-bool has_slow_steps(const AveragingSpec& spec) { return spec.slow_momentum > 0 || spec.slow_learning_rate != 1; }
+bool has_slow_steps(const spec::AveragingSpec& spec) { return spec.slow_momentum > 0 || spec.slow_learning_rate != 1; }
 
 /// States that a step changes, by name, as its graphs have them. Sums of gradients mean nothing between steps.
 std::map<std::string, const GraphInput*> changed_states(const Graph& graph) {
@@ -25,7 +25,7 @@ std::map<std::string, const GraphInput*> changed_states(const Graph& graph) {
 
 class AveragingBuilder {
  public:
-  AveragingBuilder(const Graph& step, const AveragingSpec& spec, int ranks, std::vector<SlotSpec>& slots)
+  AveragingBuilder(const Graph& step, const spec::AveragingSpec& spec, int ranks, std::vector<SlotSpec>& slots)
       : graph_(step.registry(), step.name() + " averaging"), spec_(spec), ranks_(ranks), slots_(slots) {}
 
   void add_state(const std::string& name, InputKind kind, const TensorType& type, bool is_weight) {
@@ -68,14 +68,14 @@ class AveragingBuilder {
   }
 
   Graph graph_;
-  const AveragingSpec& spec_;
+  const spec::AveragingSpec& spec_;
   const int ranks_;
   std::vector<SlotSpec>& slots_;
 };
 
 }  // namespace
 
-Graph build_averaging(const Graph& step, const Graph* update, const RunSpec& spec,
+Graph build_averaging(const Graph& step, const Graph* update, const spec::RunSpec& spec,
                       const std::vector<TrainedParameter>& trained, int ranks, std::vector<SlotSpec>& slots) {
   AveragingBuilder builder(step, spec.averaging, ranks, slots);
   for (const Graph* graph : {&step, update}) {
@@ -89,7 +89,7 @@ Graph build_averaging(const Graph& step, const Graph* update, const RunSpec& spe
   return builder.finish();
 }
 
-int64_t adapted_period(const AveragingSpec& spec, const AveragingState& state, double loss) {
+int64_t adapted_period(const spec::AveragingSpec& spec, const AveragingState& state, double loss) {
   if (!spec.adaptive || state.first_loss <= 0 || !(loss >= 0)) return state.period;
   const auto wanted =
       static_cast<int64_t>(std::ceil(std::sqrt(loss / state.first_loss) * static_cast<double>(spec.period)));
@@ -125,4 +125,4 @@ double Round::rate() const {
   return most;
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

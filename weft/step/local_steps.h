@@ -19,21 +19,21 @@
 #include "weft/step/metrics.h"
 #include "weft/step/optimizers/optimizer.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// Scalars of the graph of a mean: r, and 1 / r, or 0 where r is.
 inline constexpr const char *kRoundRate = "round_rate", *kInverseRoundRate = "inverse_round_rate";
 
 /// Whether each rank trains on its own for some steps.
-inline bool trains_apart(const RunSpec& spec) { return spec.averaging.period > 0; }
+inline bool trains_apart(const spec::RunSpec& spec) { return spec.averaging.period > 0; }
 
 /// The graph that makes the mean over the ranks of all that `step` and `update`, where it is a graph of its own,
 /// change. Its slots go to `slots`. Of one rank, which is its own mean, the slow momentum is left.
-Graph build_averaging(const Graph& step, const Graph* update, const RunSpec& spec,
+Graph build_averaging(const Graph& step, const Graph* update, const spec::RunSpec& spec,
                       const std::vector<TrainedParameter>& trained, int ranks, std::vector<SlotSpec>& slots);
 
 /// The period after an epoch with this training loss.
-int64_t adapted_period(const AveragingSpec& spec, const AveragingState& state, double loss);
+int64_t adapted_period(const spec::AveragingSpec& spec, const AveragingState& state, double loss);
 
 /// What happened in the steps since the last mean, of which a rank knows its own part only.
 class Round {
@@ -66,4 +66,4 @@ class Round {
   std::vector<Step> steps_;
 };
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace weft::train {
+namespace weft::step {
 
 /// What the schedule `plateau` remembers between epochs.
 struct PlateauState {
@@ -75,4 +75,4 @@ struct EpochMetrics {
   int64_t skipped_steps = 0;           // since the start of the run
 };
 
-}  // namespace weft::train
+}  // namespace weft::step

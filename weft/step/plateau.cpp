@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -15,7 +15,7 @@ std::optional<double> measured(const std::string& monitor, const EpochMetrics& m
 
 }  // namespace
 
-PlateauState after_epoch(const PlateauState& state, const ScheduleSpec& schedule, const EpochMetrics& metrics) {
+PlateauState after_epoch(const PlateauState& state, const spec::ScheduleSpec& schedule, const EpochMetrics& metrics) {
   const std::optional<double> value = measured(schedule.monitor, metrics);
   if (schedule.name != "plateau" || !value) return state;
   PlateauState next = state;
@@ -37,4 +37,4 @@ PlateauState after_epoch(const PlateauState& state, const ScheduleSpec& schedule
   return next;
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -19,7 +19,7 @@
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -69,7 +69,7 @@ void add_slots(std::vector<SlotSpec>& slots, const std::vector<SlotSpec>& more) 
   slots.insert(slots.end(), more.begin(), more.end());
 }
 
-CompressionCosts compression_costs(const RunSpec& spec, const TrainingStepOptions& options) {
+CompressionCosts compression_costs(const spec::RunSpec& spec, const TrainingStepOptions& options) {
   CompressionCosts costs{options.costs, parse_dtype(spec.precision).value_or(DType::f32),
                          static_cast<int>(std::max<int64_t>(spec.threads, 1))};
   costs.ranks.count = options.ranks;
@@ -77,7 +77,7 @@ CompressionCosts compression_costs(const RunSpec& spec, const TrainingStepOption
 }
 
 /// The update in a graph of its own, whose gradients are the sums that were collected.
-Graph build_update(const Graph& step, const RunSpec& spec, std::vector<TrainedParameter> trained,
+Graph build_update(const Graph& step, const spec::RunSpec& spec, std::vector<TrainedParameter> trained,
                    const std::vector<std::string>& statistics, std::vector<SlotSpec>& slots) {
   Graph graph(step.registry(), spec.model.name + " update");
   for (TrainedParameter& parameter : trained) {
@@ -101,9 +101,9 @@ ValueId mean_over_counted(Graph& graph, ValueId losses, ValueId counted, int ran
 
 }  // namespace
 
-TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
+TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options) {
-  const bool mixed = mixes(spec.augment) && input.target == DType::i32;
+  const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
   models::ModelInput batch = input;
   if (mixed) batch.target = DType::f32;
   models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
@@ -161,7 +161,7 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
   costs.ranks.count = ranks;
   std::vector<SlotSpec> slots;
   const auto exchange = [&] { add_slots(slots, exchange_gradients(graph, trained, spec.compression, costs)); };
-  if (ranks > 1 && !accumulates(spec)) exchange();
+  if (ranks > 1 && !spec::accumulates(spec)) exchange();
   for (size_t index = 0; index < trained.size(); ++index) {
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
   }
@@ -180,7 +180,7 @@ TrainingStep build_training_step(const Library& library, const RunSpec& spec, co
           build_averaging(step.graph, step.update ? &*step.update : nullptr, spec, trained, options.ranks, step.slots);
     return step;
   };
-  if (!accumulates(spec)) {
+  if (!spec::accumulates(spec)) {
     add_slots(slots, add_update(graph, spec, trained, statistics, "step"));
     return with_averaging({finished(), std::move(model.parameters), std::move(slots)});
   }
@@ -218,9 +218,9 @@ Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const
   return update != nullptr ? with_layouts_of(*update, std::move(graph)) : graph;
 }
 
-Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
+Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options) {
-  const std::vector<View> views = views_of(spec.evaluation.tta);
+  const std::vector<data::View> views = data::views_of(spec.evaluation.tta);
   models::ModelInput shown = input;
   shown.batch *= static_cast<int64_t>(views.size());
   models::Model model = build_model(library, spec.model.name, shown, spec.model.options, models::Mode::inference);
@@ -248,7 +248,7 @@ Graph build_evaluation_step(const Library& library, const RunSpec& spec, const m
   return std::move(model.graph);
 }
 
-Graph build_prediction_step(const Library& library, const RunSpec& spec, const models::ModelInput& input) {
+Graph build_prediction_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input) {
   models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " prediction");
@@ -322,4 +322,4 @@ int64_t parameter_count(const std::vector<models::ParameterSpec>& parameters) {
   return count;
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -17,7 +17,7 @@
 #include "weft/spec/run_spec.h"
 #include "weft/step/optimizers/optimizer.h"
 
-namespace weft::train {
+namespace weft::step {
 
 struct TrainingStep {
   Graph graph;  // forward, backward, update; where one process accumulates batches, forward, backward and the sum
@@ -45,7 +45,7 @@ struct TrainingStepOptions {
 /// rows whose largest logit is the label (as many as there would be if all rows counted), or sequences that are right
 /// as a whole. On one of several ranks the batch is its part, and the outputs and what the step makes of the state are
 /// those of all parts together; kStop, kOwnLoss and kOwnGradient (data_parallel.h) come with it.
-TrainingStep build_training_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
+TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
 struct EvaluationStepOptions {
@@ -57,11 +57,11 @@ struct EvaluationStepOptions {
 /// translations "correct" counts whole sequences, and "tokens_correct" their tokens; of pixels "intersections" and
 /// "unions" [classes] of those predicted and those labelled. With spec.evaluation.tta the batch inputs hold the views
 /// of input.batch samples (test_time_views.h), whose mean logits all of this is about.
-Graph build_evaluation_step(const Library& library, const RunSpec& spec, const models::ModelInput& input,
+Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options = {});
 
 /// Inference; output "probabilities" [rows,classes], or, for real values, "values" [N,K].
-Graph build_prediction_step(const Library& library, const RunSpec& spec, const models::ModelInput& input);
+Graph build_prediction_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input);
 
 /// Gives the step the next samples and targets, under the names that the model has for them.
 void bind_batch(Executor& executor, const data::Batch& batch);
@@ -92,4 +92,4 @@ int64_t state_bytes(const TrainingStep& step);
 /// Trainable numbers.
 int64_t parameter_count(const std::vector<models::ParameterSpec>& parameters);
 
-}  // namespace weft::train
+}  // namespace weft::step

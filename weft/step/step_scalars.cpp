@@ -9,7 +9,7 @@
 #include "weft/step/schedules/schedule.h"
 #include "weft/step/virtual_ranks.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -21,7 +21,7 @@ double seed_of_shard(int64_t seed, int64_t shard) {
 
 }  // namespace
 
-StepScalars::StepScalars(const RunSpec& spec, const Course& course, int64_t first_shard)
+StepScalars::StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard)
     : spec_(spec),
       course_(course),
       first_shard_(first_shard),
@@ -29,7 +29,7 @@ StepScalars::StepScalars(const RunSpec& spec, const Course& course, int64_t firs
       momentum_schedule_(make_momentum_schedule(spec, course)) {
   for (const auto& [name, group] : spec.optimizer.groups) {
     if (!group.has_own_rate()) continue;
-    ScheduleSpec schedule = spec.schedule;
+    spec::ScheduleSpec schedule = spec.schedule;
     if (!group.schedule.empty()) schedule.name = group.schedule;
     const int64_t trained_steps = group.epochs > 0 ? std::llround(course.step_at(group.epochs)) : course.total_steps();
     group_rates_.emplace_back("learning_rate/" + name,
@@ -76,4 +76,4 @@ void StepScalars::set(const StepPart& at) {
   for (const Input& input : inputs_) input.executor->set_scalar(input.name, input.value(at));
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -9,7 +9,7 @@
 #include "weft/spec/course.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// One batch of a step.
 struct StepPart {
@@ -23,7 +23,7 @@ class StepScalars {
  public:
   /// Keeps references to both. What is drawn in the step differs between shards, of which this process's begin with
   /// `first_shard`: where each rank has one, its own number.
-  StepScalars(const RunSpec& spec, const Course& course, int64_t first_shard = 0);
+  StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard = 0);
 
   /// From now on set() sets the inputs of these executors; `update` may be null: then `batch` does the whole step.
   void bind(Executor& batch, Executor* update);
@@ -39,8 +39,8 @@ class StepScalars {
     std::string name;
     std::function<double(const StepPart& at)> value;
   };
-  const RunSpec& spec_;
-  const Course& course_;
+  const spec::RunSpec& spec_;
+  const spec::Course& course_;
   const int64_t first_shard_;
   std::function<double(int64_t)> rate_, momentum_schedule_;
   std::vector<std::pair<std::string, std::function<double(int64_t)>>> group_rates_;  // by input
@@ -48,4 +48,4 @@ class StepScalars {
   double learning_rate_ = 0, momentum_ = 0;
 };
 
-}  // namespace weft::train
+}  // namespace weft::step

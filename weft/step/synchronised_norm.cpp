@@ -6,7 +6,7 @@
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -123,4 +123,4 @@ class NormSynchroniser {
 
 Graph synchronise_batch_norm(const Graph& graph, int ranks) { return NormSynchroniser(graph, ranks).run(); }
 
-}  // namespace weft::train
+}  // namespace weft::step

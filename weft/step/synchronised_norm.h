@@ -3,7 +3,7 @@
 
 #include "weft/graph/graph.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// The graph of a step, gradients included, on one of several ranks with equal parts of each batch, with its batch
 /// norms and their running averages over all parts. Forward: every part's mean m and variance v give the mean M of the
@@ -15,4 +15,4 @@ namespace weft::train {
 /// and running averages depends on the statistics.
 Graph synchronise_batch_norm(const Graph& graph, int ranks);
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -7,7 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -83,4 +83,4 @@ int64_t ViewedBatch::bytes(const std::string& tta, const data::DatasetInfo& info
   return align_up(images * info.sample_shape.elements() * size_of(DType::f32)) + align_up(images * size_of(DType::i32));
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

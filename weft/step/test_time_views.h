@@ -9,7 +9,7 @@
 #include "weft/data/load/loader.h"
 #include "weft/models/model.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// Turns a model that was built for `samples` times as many images as there are views, view after view, into one with a
 /// row of logits and a label for each of the samples. Error(usage) where it has no such logits.
@@ -30,4 +30,4 @@ class ViewedBatch {
   data::Batch shown_;
 };
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -12,7 +12,7 @@
 #include "weft/step/counted_labels.h"
 #include "weft/step/data_parallel.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -88,7 +88,7 @@ Graph take_statistics_out(const Graph& graph, ShardSums& sums, std::vector<Stati
 /// What the update's graph reads of the shards' sums.
 class SumsOfShards {
  public:
-  SumsOfShards(Graph& graph, const RunSpec& spec, int ranks)
+  SumsOfShards(Graph& graph, const spec::RunSpec& spec, int ranks)
       : graph_(graph), shards_(spec.virtual_ranks), top_(levels_of(shards_of_rank(spec, ranks)) - 1), ranks_(ranks) {}
 
   ValueId sum(const std::string& name, const Shape& shape) {
@@ -106,7 +106,7 @@ class SumsOfShards {
   const int top_, ranks_;
 };
 
-Graph build_sharded_update(const Graph& shard, const RunSpec& spec, std::vector<TrainedParameter> trained,
+Graph build_sharded_update(const Graph& shard, const spec::RunSpec& spec, std::vector<TrainedParameter> trained,
                            const std::vector<Statistic>& statistics, const ShardResults& results,
                            const std::vector<std::string>& averaged, int ranks, std::vector<SlotSpec>& slots) {
   Graph graph(shard.registry(), spec.model.name + " update");
@@ -149,16 +149,16 @@ Graph build_sharded_update(const Graph& shard, const RunSpec& spec, std::vector<
 
 }  // namespace
 
-int64_t shards_of_rank(const RunSpec& spec, int ranks) {
+int64_t shards_of_rank(const spec::RunSpec& spec, int ranks) {
   return spec.virtual_ranks == 0 ? 1 : spec.virtual_ranks / ranks;
 }
 
-int64_t samples_at_a_time(const RunSpec& spec, int64_t batch, int ranks) {
+int64_t samples_at_a_time(const spec::RunSpec& spec, int64_t batch, int ranks) {
   return batch / (spec.virtual_ranks == 0 ? ranks : spec.virtual_ranks);
 }
 
-int place_of(const RunSpec& spec, const comm::Communicator* ranks) {
-  if (spec.virtual_ranks == 0 || ranks == nullptr) return rank_of(ranks);
+int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks) {
+  if (spec.virtual_ranks == 0 || ranks == nullptr) return comm::rank_of(ranks);
   const int64_t count = ranks->size();
   if (spec.virtual_ranks % count != 0)
     fail(ErrorKind::usage,
@@ -179,7 +179,7 @@ int place_of(const RunSpec& spec, const comm::Communicator* ranks) {
   return own.host_index * each + own.local_rank;
 }
 
-TrainingStep build_sharded_step(Graph shard, const RunSpec& spec, std::vector<models::ParameterSpec> parameters,
+TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vector<models::ParameterSpec> parameters,
                                 std::vector<TrainedParameter> trained, const ShardResults& results, int ranks) {
   std::vector<SlotSpec> slots;
   ShardSums sums(shards_of_rank(spec, ranks), slots);
@@ -203,4 +203,14 @@ void start_shard_sums(const TrainingStep& step, State& state) {
   start_slots(sums, state);
 }
 
-}  // namespace weft::train
+std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes) {
+  const int64_t own = virtual_ranks / processes;
+  std::vector<int64_t> rows;
+  for (int64_t shard = place * own; shard < (place + 1) * own; ++shard) {
+    const auto [begin, end] = data::rows_of_share(count, static_cast<int>(shard), static_cast<int>(virtual_ranks));
+    rows.push_back(end - begin);
+  }
+  return rows;
+}
+
+}  // namespace weft::step

@@ -16,7 +16,7 @@
 #include "weft/step/optimizers/optimizer.h"
 #include "weft/step/step.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// Slots of partial sums, "optimizer/shard_sum/LEVEL/NAME". They mean nothing between steps, are not kept in
 /// checkpoints, and there are more of them the fewer processes there are.
@@ -25,14 +25,14 @@ inline constexpr const char* kShardSumSlot = "shard_sum";
 inline constexpr const char* kShardIndex = "shard";
 
 /// How many shards each of `ranks` processes computes of a batch: 1 where there are no virtual ranks.
-int64_t shards_of_rank(const RunSpec& spec, int ranks);
+int64_t shards_of_rank(const spec::RunSpec& spec, int ranks);
 /// Samples that a process computes at a time.
-int64_t samples_at_a_time(const RunSpec& spec, int64_t batch, int ranks);
+int64_t samples_at_a_time(const spec::RunSpec& spec, int64_t batch, int ranks);
 
 /// Where this process stands among those of the run. With virtual ranks the processes of a host stand beside each
 /// other, as its sums want it, however the ranks are numbered. Error(usage) where so many processes cannot take the
 /// virtual ranks that the spec asks for.
-int place_of(const RunSpec& spec, const comm::Communicator* ranks);
+int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks);
 
 /// What the step of a shard has computed, beside the gradients.
 struct ShardResults {
@@ -46,10 +46,13 @@ struct ShardResults {
 /// The step of a shard, which sums, and the update of a batch, which begins with the sums of all shards and has the
 /// outputs "loss" and "correct", those of the whole batch, and, on several ranks, kStop. Error(usage) for a model that
 /// updates a state otherwise than by a running average.
-TrainingStep build_sharded_step(Graph shard, const RunSpec& spec, std::vector<models::ParameterSpec> parameters,
+TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vector<models::ParameterSpec> parameters,
                                 std::vector<TrainedParameter> trained, const ShardResults& results, int ranks);
 
 /// Makes the slots of partial sums, which checkpoints leave out.
 void start_shard_sums(const TrainingStep& step, State& state);
 
-}  // namespace weft::train
+/// Rows of this process's rows of a batch of `count` samples that its shards have, one after the other.
+std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes);
+
+}  // namespace weft::step

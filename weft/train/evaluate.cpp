@@ -12,6 +12,7 @@
 #include "weft/comm/patience.h"
 #include "weft/step/step.h"
 #include "weft/step/test_time_views.h"
+#include "weft/step/virtual_ranks.h"
 
 namespace weft::train {
 
@@ -136,7 +137,7 @@ struct Sums {
 /// The batches of this process with what each of its shards makes of them.
 class Shards {
  public:
-  Shards(StepCache& steps, State& state, const data::Loader& loader, const EvaluateOptions& options)
+  Shards(program::StepCache& steps, State& state, const data::Loader& loader, const EvaluateOptions& options)
       : steps_(steps),
         state_(state),
         info_(loader.dataset().info()),
@@ -149,7 +150,7 @@ class Shards {
   void add(const data::Batch& batch, int64_t total) {
     if (options_.virtual_ranks == 0) return add(batch, sums_.front());
     int64_t begin = 0;
-    const std::vector<int64_t> rows = rows_of_shards(total, options_.virtual_ranks, options_.place, processes_);
+    const std::vector<int64_t> rows = step::rows_of_shards(total, options_.virtual_ranks, options_.place, processes_);
     for (size_t shard = 0; shard < rows.size(); begin += rows[shard++])
       if (rows[shard] > 0) add(take_rows(batch, begin, rows[shard]), sums_[shard]);
   }
@@ -190,14 +191,14 @@ class Shards {
       executor.bind_state(state_);
       bound_ = batch.count;
       const Graph& graph = steps_.compiled(batch.count).graph;
-      has_classes_ = has_output(graph, "correct");
-      has_values_ = info_.task == data::Task::regression && has_output(graph, "squared_errors");
+      has_classes_ = step::has_output(graph, "correct");
+      has_values_ = info_.task == data::Task::regression && step::has_output(graph, "squared_errors");
     }
     sums.has_classes = has_classes_ ? 1 : 0;
     sums.has_values = has_values_ ? 1 : 0;
     if (!viewed_ && options_.tta != "none")
-      viewed_.emplace(views_of(options_.tta), info_, std::min(batch.samples.shape()[0], samples_));
-    bind_batch(executor, viewed_ ? viewed_->show(batch) : batch);
+      viewed_.emplace(data::views_of(options_.tta), info_, std::min(batch.samples.shape()[0], samples_));
+    step::bind_batch(executor, viewed_ ? viewed_->show(batch) : batch);
     executor.run();
     sums.loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
     if (has_classes_) sums.correct += static_cast<double>(executor.scalar_output("correct"));
@@ -229,14 +230,14 @@ class Shards {
     return rows_;
   }
 
-  StepCache& steps_;
+  program::StepCache& steps_;
   State& state_;
   const data::DatasetInfo& info_;
   const EvaluateOptions& options_;
   const int64_t samples_;  // of the whole data
   const int processes_;
   std::vector<Sums> sums_;
-  std::optional<ViewedBatch> viewed_;
+  std::optional<step::ViewedBatch> viewed_;
   int64_t bound_ = -1;
   bool has_classes_ = false, has_values_ = false;
   data::Batch rows_;
@@ -244,17 +245,7 @@ class Shards {
 
 }  // namespace
 
-std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes) {
-  const int64_t own = virtual_ranks / processes;
-  std::vector<int64_t> rows;
-  for (int64_t shard = place * own; shard < (place + 1) * own; ++shard) {
-    const auto [begin, end] = data::rows_of_share(count, static_cast<int>(shard), static_cast<int>(virtual_ranks));
-    rows.push_back(end - begin);
-  }
-  return rows;
-}
-
-Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options) {
+Evaluation evaluate(program::StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const data::DatasetInfo& info = loader.dataset().info();
   check(options.ranks == nullptr || options.confusion == nullptr, "one process counts confusions");

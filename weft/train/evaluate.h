@@ -41,12 +41,9 @@ struct EvaluateOptions {
   int place = 0;      // with them: of this process (place_of())
 };
 
-/// Rows of this process's rows of a batch of `count` samples that its shards have, one after the other.
-std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes);
-
 /// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size, none where this
 /// rank has nothing of it. The state's
 /// values stay as they are, its layouts may change: bind another executor again afterwards.
-Evaluation evaluate(StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options = {});
+Evaluation evaluate(program::StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options = {});
 
 }  // namespace weft::train

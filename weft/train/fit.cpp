@@ -35,45 +35,45 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 /// Says when the next checkpoint by steps or seconds is due.
 class SaveClock {
  public:
-  explicit SaveClock(const CheckpointSpec& spec) : spec_(spec), last_(now()) {}
-  bool due(const Position& position) const {
+  explicit SaveClock(const spec::CheckpointSpec& spec) : spec_(spec), last_(now()) {}
+  bool due(const step::Position& position) const {
     if (spec_.every_steps > 0 && position.step % spec_.every_steps == 0) return true;
     return spec_.every_seconds > 0 && now() - last_ >= spec_.every_seconds;
   }
   void saved() { last_ = now(); }
 
  private:
-  const CheckpointSpec& spec_;
+  const spec::CheckpointSpec& spec_;
   double last_;
 };
 
 /// The loop with what it keeps between steps.
 class Loop {
  public:
-  Loop(const FitInputs& inputs, const Position& position, const Hooks& hooks)
+  Loop(const FitInputs& inputs, const step::Position& position, const Hooks& hooks)
       : in_(inputs),
         info_(inputs.training_data.dataset().info()),
         hooks_(hooks),
         at_(position),
         save_clock_(inputs.spec.checkpoint),
         course_(in_.spec, in_.training_data.dataset().size()),
-        shards_(shards_of_rank(in_.spec, number_of(in_.ranks))),
-        scalars_(in_.spec, course_, place_of(in_.spec, in_.ranks) * shards_),
+        shards_(step::shards_of_rank(in_.spec, comm::number_of(in_.ranks))),
+        scalars_(in_.spec, course_, step::place_of(in_.spec, in_.ranks) * shards_),
         consensus_(in_.ranks, hooks.stop_requested),
         errors_(in_.collectives, in_.state),
         step_times_(in_.ranks),
         round_(in_.ranks) {
     if (in_.averaging != nullptr) round_.reserve(std::min(in_.spec.averaging.period, course_.total_steps()));
-    has_classes_ = has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
+    has_classes_ = step::has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
   }
 
   FitResult run() {
     const int64_t batches_done = at_.step_in_epoch * course_.stage_of(at_.epoch).accumulate;
-    in_.training_data.start(at_.epoch, batches_done, begun_epochs(in_.spec));
+    in_.training_data.start(at_.epoch, batches_done, spec::begun_epochs(in_.spec));
     bool stopped = false;
-    while (!stopped && at_.epoch < begun_epochs(in_.spec)) {
+    while (!stopped && at_.epoch < spec::begun_epochs(in_.spec)) {
       stopped = !run_steps() || !finish_epoch();
     }
     at_.train_seconds = elapsed();
@@ -87,7 +87,7 @@ class Loop {
  private:
   /// The rest of the epoch's steps; false where a stop was requested, after saving.
   bool run_steps() {
-    const Stage& stage = course_.stage_of(at_.epoch);
+    const spec::Stage& stage = course_.stage_of(at_.epoch);
     Executor& executor = in_.training.executor(stage.shape());
     Executor* update = in_.update != nullptr ? &in_.update->executor(stage.shape()) : nullptr;
     running_ = &executor;
@@ -96,12 +96,12 @@ class Loop {
     const Graph& graph = in_.training.compiled(stage.shape()).graph;
     const Graph* update_graph = in_.update != nullptr ? &in_.update->compiled(stage.shape()).graph : nullptr;
     consensus_.bind({&executor, &graph}, {update, update_graph});
-    const bool sums_in_update = update_graph != nullptr && has_output(*update_graph, "loss");
-    const LossScale loss_scale(in_.state);
-    StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
-    const bool has_norm = has_output(last.compiled(stage.shape()).graph, "gradient_norm");
+    const bool sums_in_update = update_graph != nullptr && step::has_output(*update_graph, "loss");
+    const step::LossScale loss_scale(in_.state);
+    program::StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
+    const bool has_norm = step::has_output(last.compiled(stage.shape()).graph, "gradient_norm");
     const int64_t steps = course_.steps_of(at_.epoch), parts = stage.accumulate;
-    const double rate_factor = scaled_rate(in_.spec, stage);
+    const double rate_factor = spec::scaled_rate(in_.spec, stage);
     while (at_.step_in_epoch < steps) {
       tell_position();
       const double begin = now(), waited = in_.training_data.wait_seconds(), waited_for_ranks = rank_wait_seconds();
@@ -110,12 +110,12 @@ class Loop {
       for (int64_t part = 0; part < parts; ++part) {
         const data::Batch& batch = in_.training_data.next();
         for (int64_t shard = 0; shard < shards_; ++shard) {
-          bind_batch(executor, graph, batch, shard);
+          step::bind_batch(executor, graph, batch, shard);
           scalars_.set({at_.step, part, parts, shard, at_.plateau.factor * rate_factor});
           run(executor);
         }
         if (!sums_in_update) add_results(executor, parts, result);
-        result.samples += number_of(in_.ranks) * batch.count;
+        result.samples += comm::number_of(in_.ranks) * batch.count;
       }
       if (update != nullptr) {
         update->bind_state(in_.state);
@@ -148,7 +148,7 @@ class Loop {
       if (stop) return false;
     }
     executor.finish();
-    if (at_.epoch + 1 == begun_epochs(in_.spec)) return true;
+    if (at_.epoch + 1 == spec::begun_epochs(in_.spec)) return true;
     // Batches that do not fill another step are left out.
     for (int64_t left = course_.batches_of(at_.epoch) % parts; left > 0; --left) in_.training_data.next();
     return true;
@@ -195,9 +195,9 @@ class Loop {
     if (has_classes_) result.correct += static_cast<double>(executor.scalar_output("correct"));
   }
 
-  void require_patience(const LossScale& loss_scale) const {
+  void require_patience(const step::LossScale& loss_scale) const {
     if (loss_scale.skipped_in_a_row() < in_.spec.loss_scaling.patience) return;
-    throw SharedError(
+    throw comm::SharedError(
         ErrorKind::numeric,
         fmt::format("the gradients were not finite in {} steps in a row, the last one step {}{} (epoch {}, "
                     "learning rate {:.3g}), "
@@ -208,26 +208,27 @@ class Loop {
                     scalars_.learning_rate(), loss_scale.scale()));
   }
 
-  void record(const StepResult& result, const Stage& stage) {
+  void record(const StepResult& result, const spec::Stage& stage) {
     at_.epoch_seconds += result.seconds;
     at_.step_seconds += result.seconds;
     at_.epoch_wait_seconds += result.wait_seconds;
     at_.wait_seconds += result.wait_seconds;
     std::optional<double> momentum;
     if (in_.spec.optimizer.momentum_schedule.changes()) momentum = scalars_.momentum();
-    const StepMetrics metrics{.epoch = at_.epoch,
-                              .step = at_.step,
-                              .steps = course_.total_steps(),
-                              .learning_rate = scalars_.learning_rate(),
-                              .loss = result.loss,
-                              .samples = course_.samples_before(at_.step + 1),
-                              .batch = result.samples,
-                              .image_height = stage.image_height,
-                              .momentum = momentum,
-                              .gradient_norm = result.gradient_norm,
-                              .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0,
-                              .loss_scale = result.loss_scale,
-                              .skipped_steps = result.skipped_steps};
+    const step::StepMetrics metrics{
+        .epoch = at_.epoch,
+        .step = at_.step,
+        .steps = course_.total_steps(),
+        .learning_rate = scalars_.learning_rate(),
+        .loss = result.loss,
+        .samples = course_.samples_before(at_.step + 1),
+        .batch = result.samples,
+        .image_height = stage.image_height,
+        .momentum = momentum,
+        .gradient_norm = result.gradient_norm,
+        .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0,
+        .loss_scale = result.loss_scale,
+        .skipped_steps = result.skipped_steps};
     if (in_.averaging == nullptr) tell(metrics, result.correct, result.is_skipped);
     ++at_.step_in_epoch;
     ++at_.step;
@@ -235,11 +236,11 @@ class Loop {
   }
 
   /// Of all ranks.
-  void tell(const StepMetrics& metrics, double correct, bool is_skipped) {
+  void tell(const step::StepMetrics& metrics, double correct, bool is_skipped) {
     const bool is_finite = std::isfinite(metrics.loss);
     if (!is_finite && !is_skipped) {
       running_->finish();  // nobody is left waiting
-      throw SharedError(
+      throw comm::SharedError(
           ErrorKind::numeric,
           fmt::format("the loss became {}{} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
                       "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
@@ -259,9 +260,9 @@ class Loop {
   int64_t period() const { return at_.averaging.period > 0 ? at_.averaging.period : in_.spec.averaging.period; }
 
   /// Of ranks that trained apart: what happened, and one state for all. Whether a stop was requested.
-  bool end_round(const Stage& stage, Executor& executor) {
+  bool end_round(const spec::Stage& stage, Executor& executor) {
     const double begin = now();
-    const Round::Wishes wishes =
+    const step::Round::Wishes wishes =
         round_.agree({.stop = hooks_.stop_requested && hooks_.stop_requested(), .exchange = step_times_.is_due()});
     average(stage);
     executor.bind_state(in_.state);
@@ -269,35 +270,36 @@ class Loop {
     at_.epoch_seconds += seconds;
     at_.step_seconds += seconds;
     if (at_.averaging.first_loss == 0) at_.averaging.first_loss = round_.loss();
-    for (const Round::Step& step : round_.steps()) tell(step.metrics, step.correct, /*is_skipped=*/false);
+    for (const step::Round::Step& step : round_.steps()) tell(step.metrics, step.correct, /*is_skipped=*/false);
     consensus_.begin_anew();
     round_.begin_anew();
     if (!wishes.stop && wishes.exchange) exchange_times();
     return wishes.stop;
   }
 
-  void average(const Stage& stage) {
+  void average(const spec::Stage& stage) {
     Executor& averaging = in_.averaging->executor(stage.shape());
     averaging.bind_state(in_.state);
     const double rate = round_.rate();
-    if (averaging.has_scalar(kRoundRate)) averaging.set_scalar(kRoundRate, rate);
-    if (averaging.has_scalar(kInverseRoundRate)) averaging.set_scalar(kInverseRoundRate, rate > 0 ? 1 / rate : 0);
+    if (averaging.has_scalar(step::kRoundRate)) averaging.set_scalar(step::kRoundRate, rate);
+    if (averaging.has_scalar(step::kInverseRoundRate))
+      averaging.set_scalar(step::kInverseRoundRate, rate > 0 ? 1 / rate : 0);
     averaging.run();
   }
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
   bool finish_epoch() {
-    const bool last = at_.epoch + 1 == begun_epochs(in_.spec);
+    const bool last = at_.epoch + 1 == spec::begun_epochs(in_.spec);
     const auto samples = static_cast<double>(at_.samples);
     const double items = samples * static_cast<double>(info_.items_per_sample());
-    EpochMetrics metrics{.epoch = at_.epoch,
-                         .step = at_.step,
-                         .train_loss = at_.loss_sum / samples,
-                         .items_per_second = at_.epoch_seconds > 0 ? items / at_.epoch_seconds : 0,
-                         .item = info_.item(),
-                         .step_seconds = at_.epoch_seconds,
-                         .input_wait_seconds = at_.epoch_wait_seconds};
-    if (const LossScale loss_scale(in_.state); loss_scale.is_used()) {
+    step::EpochMetrics metrics{.epoch = at_.epoch,
+                               .step = at_.step,
+                               .train_loss = at_.loss_sum / samples,
+                               .items_per_second = at_.epoch_seconds > 0 ? items / at_.epoch_seconds : 0,
+                               .item = info_.item(),
+                               .step_seconds = at_.epoch_seconds,
+                               .input_wait_seconds = at_.epoch_wait_seconds};
+    if (const step::LossScale loss_scale(in_.state); loss_scale.is_used()) {
       metrics.loss_scale = loss_scale.scale();
       metrics.skipped_steps = loss_scale.skipped();
     }
@@ -319,9 +321,9 @@ class Loop {
     }
     if (in_.averaging != nullptr && in_.spec.averaging.adaptive) {
       at_.averaging.period = period();
-      at_.averaging.period = adapted_period(in_.spec.averaging, at_.averaging, metrics.train_loss);
+      at_.averaging.period = step::adapted_period(in_.spec.averaging, at_.averaging, metrics.train_loss);
     }
-    at_.plateau = after_epoch(at_.plateau, in_.spec.schedule, metrics);
+    at_.plateau = step::after_epoch(at_.plateau, in_.spec.schedule, metrics);
     const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || is_save_due();
     ++at_.epoch;
     at_.step_in_epoch = 0;
@@ -340,9 +342,9 @@ class Loop {
                                   .ranks = in_.ranks,
                                   .virtual_ranks = in_.spec.virtual_ranks,
                                   .batch = in_.spec.evaluation.batch,
-                                  .place = place_of(in_.spec, in_.ranks)};
+                                  .place = step::place_of(in_.spec, in_.ranks)};
     if (in_.spec.ema.decay == 0) return evaluate(in_.evaluation, in_.state, *in_.evaluation_data, options);
-    State averaged = averaged_state(in_.state);
+    State averaged = step::averaged_state(in_.state);
     return evaluate(in_.evaluation, averaged, *in_.evaluation_data, options);
   }
 
@@ -376,19 +378,19 @@ class Loop {
   const FitInputs& in_;
   const data::DatasetInfo& info_;
   const Hooks& hooks_;
-  Position at_;
+  step::Position at_;
   SaveClock save_clock_;
   bool has_classes_ = false;  // something to be right about
-  const Course course_;
+  const spec::Course course_;
   const int64_t shards_;  // of a batch, which this process computes one after the other
-  StepScalars scalars_;
+  step::StepScalars scalars_;
   Executor* running_ = nullptr;  // the step; it may leave something to finish
   Consensus consensus_;
   SharedErrors errors_;
   StepTimes step_times_;
   std::array<char, 64> position_text_{};
   std::string_view position_;          // of the step, in that text
-  Round round_;                        // of ranks that train apart
+  step::Round round_;                  // of ranks that train apart
   bool save_due_ = false;              // since a step that had to wait for the others
   std::optional<Error> refused_ = {};  // to save a state that is not finite
   double seconds_before_ = 0, begin_ = 0;
@@ -396,7 +398,7 @@ class Loop {
 
 }  // namespace
 
-FitResult fit(const FitInputs& inputs, const Position& position, const Hooks& hooks) {
+FitResult fit(const FitInputs& inputs, const step::Position& position, const Hooks& hooks) {
   return Loop(inputs, position, hooks).run();
 }
 

@@ -17,33 +17,33 @@ namespace weft::train {
 
 /// All may be empty. on_step must not allocate.
 struct Hooks {
-  std::function<void(const StepMetrics&)> on_step;
-  std::function<void(const EpochMetrics&)> on_epoch;  // before its checkpoint: to write down what it will rely on
-  std::function<void(const EpochMetrics&)> tell_epoch = {};  // after it: for people
+  std::function<void(const step::StepMetrics&)> on_step;
+  std::function<void(const step::EpochMetrics&)> on_epoch;  // before its checkpoint: to write down what it will rely on
+  std::function<void(const step::EpochMetrics&)> tell_epoch = {};  // after it: for people
   /// To make a checkpoint: when the spec says so, after the last epoch, and before an interrupted loop returns.
-  std::function<void(const Position&)> save;
+  std::function<void(const step::Position&)> save;
   /// After so many steps: a rank of several that became slow, or fast again.
   std::function<void(int64_t step, const RankPace&)> on_rank_pace = {};
   std::function<bool()> stop_requested;  // asked after each step and each batch of an evaluation
 };
 
 struct FitInputs {
-  const RunSpec& spec;
-  StepCache& training;
-  StepCache& evaluation;
+  const spec::RunSpec& spec;
+  program::StepCache& training;
+  program::StepCache& evaluation;
   State& state;
   data::Loader& training_data;
-  data::Loader* evaluation_data;  // null: nothing to evaluate on
-  StepCache* update = nullptr;    // of an accumulated step (TrainingStep::update); else null
+  data::Loader* evaluation_data;         // null: nothing to evaluate on
+  program::StepCache* update = nullptr;  // of an accumulated step (TrainingStep::update); else null
   /// Of several ranks, each of which has loaders of its share, and steps for that, which its caches know by the batch
   /// of all ranks together. Null: alone.
   comm::Communicator* ranks = nullptr;
-  StepCache* averaging = nullptr;            // of ranks that train apart (TrainingStep::averaging); else null
+  program::StepCache* averaging = nullptr;   // of ranks that train apart (TrainingStep::averaging); else null
   comm::Collectives* collectives = nullptr;  // of the steps, to be told where the run is; null: alone
 };
 
 struct FitResult {
-  Position position;
+  step::Position position;
   bool finished = false;  // false: stopped by stop_requested
   /// By rank, mean seconds per step without waits for the others; empty where they have not been exchanged.
   std::vector<double> rank_step_seconds = {};
@@ -54,6 +54,6 @@ struct FitResult {
 /// the first step of each plan the loop allocates nothing.
 /// Several ranks do the same steps: their metrics are those of all, and what one of them is asked to stop ends all
 /// after the same step. A loss that is not finite is a SharedError, which names the ranks that it comes from.
-FitResult fit(const FitInputs& inputs, const Position& position, const Hooks& hooks);
+FitResult fit(const FitInputs& inputs, const step::Position& position, const Hooks& hooks);
 
 }  // namespace weft::train

@@ -17,7 +17,7 @@ int parent_in_tree(int place, int size) {
 }
 
 /// The second tree is the first one mirrored, or moved by one where the size is odd: so leaves become inner nodes.
-int place_of(int tree, int member, int size) {
+int place_in_tree(int tree, int member, int size) {
   if (tree == 0) return member;
   return size % 2 == 0 ? size - 1 - member : (member + size - 1) % size;
 }
@@ -37,7 +37,7 @@ Schedule make_double_binary_tree(int member, int size, int64_t elements, int64_t
   };
   std::vector<Neighbours> trees(2);
   for (int tree = 0; tree < 2; ++tree) {
-    const int place = place_of(tree, member, size), parent = parent_in_tree(place, size);
+    const int place = place_in_tree(tree, member, size), parent = parent_in_tree(place, size);
     Neighbours& mine = trees[static_cast<size_t>(tree)];
     if (parent >= 0) mine.parent = member_of(tree, parent, size);
     for (int other = 0; other < size; ++other)

@@ -34,7 +34,7 @@ struct Bounds {
   bool stop(double value) const { return std::isfinite(low) && (value <= low || value >= high); }
 };
 
-Body prepare_forward(const NodeSignature& node) {
+Body prepare_batch_norm(const NodeSignature& node) {
   const ChannelGrid grid(node.inputs[0].shape);
   const double epsilon = node.attributes.real("epsilon");
   const Bounds bounds(node);
@@ -76,7 +76,7 @@ Body prepare_statistics(const NodeSignature& node) {
   };
 }
 
-Body prepare_backward(const NodeSignature& node) {
+Body prepare_batch_norm_backward(const NodeSignature& node) {
   const ChannelGrid grid(node.inputs[0].shape);
   const double epsilon = node.attributes.real("epsilon");
   const Bounds bounds(node);
@@ -150,9 +150,9 @@ Body prepare_running_average(const NodeSignature& node) {
 }  // namespace
 
 void add_batch_norm(KernelTable& table) {
-  add_plain(table, "batch_norm", prepare_forward);
+  add_plain(table, "batch_norm", prepare_batch_norm);
   add_plain(table, "batch_statistics", prepare_statistics);
-  add_plain(table, "batch_norm_backward", prepare_backward);
+  add_plain(table, "batch_norm_backward", prepare_batch_norm_backward);
   add_plain(table, "batch_norm_inference", prepare_inference);
   add_plain(table, "running_average", prepare_running_average);
 }

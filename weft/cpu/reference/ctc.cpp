@@ -90,7 +90,7 @@ double forward(const Sequence& q, std::vector<double>& alphas) {
   return states == 1 ? last(0) : log_add(last(states - 1), last(states - 2));
 }
 
-Body prepare_forward(const NodeSignature& node) {
+Body prepare_ctc(const NodeSignature& node) {
   const Sizes sizes(node, 0);
   std::vector<double> alphas(static_cast<size_t>(sizes.steps * (2 * sizes.targets + 1)));
   return [sizes, alphas](const KernelArguments& call) mutable {
@@ -104,7 +104,7 @@ Body prepare_forward(const NodeSignature& node) {
   };
 }
 
-Body prepare_backward(const NodeSignature& node) {
+Body prepare_ctc_backward(const NodeSignature& node) {
   const Sizes sizes(node, 1);
   const auto states = static_cast<size_t>(2 * sizes.targets + 1);
   std::vector<double> alphas(static_cast<size_t>(sizes.steps) * states), betas(states), next(states);
@@ -142,7 +142,7 @@ Body prepare_backward(const NodeSignature& node) {
   };
 }
 
-Body prepare_count(const NodeSignature& node) {
+Body prepare_ctc_count(const NodeSignature& node) {
   const Sizes sizes(node, 0);
   return [sizes](const KernelArguments& call) {
     int64_t correct = 0;
@@ -169,9 +169,9 @@ Body prepare_count(const NodeSignature& node) {
 }  // namespace
 
 void add_ctc(KernelTable& table) {
-  add_plain(table, "ctc_loss", prepare_forward);
-  add_plain(table, "ctc_loss_backward", prepare_backward);
-  add_plain(table, "ctc_count_correct", prepare_count);
+  add_plain(table, "ctc_loss", prepare_ctc);
+  add_plain(table, "ctc_loss_backward", prepare_ctc_backward);
+  add_plain(table, "ctc_count_correct", prepare_ctc_count);
 }
 
 }  // namespace weft::reference

@@ -7,7 +7,7 @@
 namespace weft::reference {
 namespace {
 
-Body prepare_forward(const NodeSignature& node) {
+Body prepare_embedding(const NodeSignature& node) {
   const int64_t rows = node.inputs[0].shape[0], width = node.inputs[0].shape[1];
   const int64_t count = node.inputs[1].elements();
   return [=](const KernelArguments& call) {
@@ -23,7 +23,7 @@ Body prepare_forward(const NodeSignature& node) {
   };
 }
 
-Body prepare_backward(const NodeSignature& node) {
+Body prepare_embedding_backward(const NodeSignature& node) {
   const int64_t rows = node.outputs[0].shape[0], width = node.outputs[0].shape[1];
   const int64_t count = node.inputs[1].elements();
   return [=](const KernelArguments& call) {
@@ -42,8 +42,8 @@ Body prepare_backward(const NodeSignature& node) {
 }  // namespace
 
 void add_embedding(KernelTable& table) {
-  add_plain(table, "embedding", prepare_forward);
-  add_plain(table, "embedding_backward", prepare_backward);
+  add_plain(table, "embedding", prepare_embedding);
+  add_plain(table, "embedding_backward", prepare_embedding_backward);
 }
 
 }  // namespace weft::reference

@@ -13,7 +13,7 @@ struct RowGrid {
   }
 };
 
-Body prepare_forward(const NodeSignature& node) {
+Body prepare_layer_norm(const NodeSignature& node) {
   const RowGrid grid(node.inputs[0].shape);
   const double epsilon = node.attributes.real("epsilon");
   return [=](const KernelArguments& call) {
@@ -35,7 +35,7 @@ Body prepare_forward(const NodeSignature& node) {
   };
 }
 
-Body prepare_backward(const NodeSignature& node) {
+Body prepare_layer_norm_backward(const NodeSignature& node) {
   const RowGrid grid(node.inputs[0].shape);
   return [=](const KernelArguments& call) {
     const float *dy = input(call, 0), *x = input(call, 1), *scale = input(call, 2);
@@ -76,8 +76,8 @@ Body prepare_backward(const NodeSignature& node) {
 }  // namespace
 
 void add_layer_norm(KernelTable& table) {
-  add_plain(table, "layer_norm", prepare_forward);
-  add_plain(table, "layer_norm_backward", prepare_backward);
+  add_plain(table, "layer_norm", prepare_layer_norm);
+  add_plain(table, "layer_norm_backward", prepare_layer_norm_backward);
 }
 
 }  // namespace weft::reference

@@ -22,7 +22,7 @@ double target(int64_t c, int32_t label, int64_t classes, double smoothing) {
   return (c == label ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes);
 }
 
-Body prepare_forward(const NodeSignature& node) {
+Body prepare_cross_entropy(const NodeSignature& node) {
   const int64_t rows = node.inputs[0].shape[0], classes = node.inputs[0].shape[1];
   const double smoothing = node.attributes.real("label_smoothing");
   const int64_t ignored = node.attributes.integer("ignore_index");
@@ -45,7 +45,7 @@ Body prepare_forward(const NodeSignature& node) {
   };
 }
 
-Body prepare_backward(const NodeSignature& node) {
+Body prepare_cross_entropy_backward(const NodeSignature& node) {
   const int64_t rows = node.inputs[1].shape[0], classes = node.inputs[1].shape[1];
   const double smoothing = node.attributes.real("label_smoothing");
   const int64_t ignored = node.attributes.integer("ignore_index");
@@ -83,8 +83,8 @@ Body prepare_count(const NodeSignature& node) {
 }  // namespace
 
 void add_loss(KernelTable& table) {
-  add_plain(table, "cross_entropy", prepare_forward);
-  add_plain(table, "cross_entropy_backward", prepare_backward);
+  add_plain(table, "cross_entropy", prepare_cross_entropy);
+  add_plain(table, "cross_entropy_backward", prepare_cross_entropy_backward);
   add_plain(table, "count_correct", prepare_count);
 }
 

@@ -17,7 +17,7 @@ namespace weft::data {
 
 namespace {
 
-constexpr double kDefaultSplit = 0.2;
+constexpr double kRowSplit = 0.2;
 
 /// Rows as cells: a number per column, expanded to what the model reads when a batch is made.
 class TableDataset : public Dataset {
@@ -199,11 +199,11 @@ DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
 
 }  // namespace
 
-bool csv_has_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kDefaultSplit).exists(); }
+bool csv_has_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kRowSplit).exists(); }
 
 std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::string& encoding) {
   const SpecOptions options = options_of(spec);
-  const TestSplit test(options, kDefaultSplit);
+  const TestSplit test(options, kRowSplit);
   if (options.find("test_skip") && !test.file())
     fail(ErrorKind::usage, "[csv] test_skip={} is of the file with the test rows: add test=FILE, or say skip=N",
          *options.find("test_skip"));

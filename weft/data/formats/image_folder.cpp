@@ -75,7 +75,7 @@ class ImageFolder : public Dataset {
   PictureCache cache_;
 };
 
-SpecOptions options_of(const DataSpec& spec) {
+SpecOptions folder_options(const DataSpec& spec) {
   return SpecOptions(spec, {"size", "resize", "channels", "split", "seed", "cache", "disk"});
 }
 
@@ -208,11 +208,11 @@ bool image_folder_has_whole(const DataSpec& spec) { return split_folders(spec.ar
 
 bool image_folder_has_test_split(const DataSpec& spec) {
   const SplitFolders parts = split_folders(spec.argument, is_folder);
-  return !parts.test.empty() || TestSplit(options_of(spec), kDefaultPictureSplit).exists();
+  return !parts.test.empty() || TestSplit(folder_options(spec), kDefaultPictureSplit).exists();
 }
 
 std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, const std::string& encoding) {
-  const SpecOptions options = options_of(spec);
+  const SpecOptions options = folder_options(spec);
   const PictureSettings settings = picture_settings(options, encoding);
   const int64_t cache_bytes = cache_option(options, split);
   const TestSplit test(options, kDefaultPictureSplit);

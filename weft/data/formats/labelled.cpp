@@ -23,10 +23,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kDefaultSplit = 0.2;
-constexpr int64_t kUsualLength = 256, kLongest = 1 << 16;
+constexpr double kLabelledSplit = 0.2;
+constexpr int64_t kUsualLength = 256, kLongestLine = 1 << 16;
 constexpr size_t kMostClasses = 10000;
-const std::vector<std::string> kSpecial = {"<padding>", "<other>"};
+const std::vector<std::string> kLabelledTokens = {"<padding>", "<other>"};
 
 class LabelledTexts : public Dataset {
  public:
@@ -50,7 +50,7 @@ class LabelledTexts : public Dataset {
   std::vector<int32_t> labels_;
 };
 
-SpecOptions options_of(const DataSpec& spec) {
+SpecOptions labelled_options(const DataSpec& spec) {
   return SpecOptions(spec, {"label", "skip", "test", "split", "seed", "unit", "length", "vocabulary"});
 }
 
@@ -84,8 +84,8 @@ LabelledEncoding learn(const SpecOptions& options, const std::vector<Row>& rows,
          "label=2 where they stand behind the texts",
          path, classes.size(), classes.size() == 1 ? "" : "s", *classes.begin(), kMostClasses);
   const TokenTable::Limits limits{.at_least = 2, .most = options.integer("vocabulary", 20000, 1, 60000)};
-  LabelledEncoding encoding{TokenTable::learn(texts, unit, kSpecial, limits, "[labelled] '" + path + "'"),
-                            options.integer("length", std::min(longest, kUsualLength), 1, kLongest),
+  LabelledEncoding encoding{TokenTable::learn(texts, unit, kLabelledTokens, limits, "[labelled] '" + path + "'"),
+                            options.integer("length", std::min(longest, kUsualLength), 1, kLongestLine),
                             label,
                             {classes.begin(), classes.end()}};
   sort_classes(encoding.classes, /*decimal_comma=*/false);
@@ -120,11 +120,11 @@ LabelledEncoding LabelledEncoding::from_json(const std::string& text) {
     const json root = json::parse(text);
     if (root.value("kind", "") != "labelled") fail(ErrorKind::data, "{}", kOtherData);
     LabelledEncoding encoding{
-        TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kSpecial.size(),
+        TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kLabelledTokens.size(),
                    root.at("unit").get<std::string>() == "word" ? TextUnit::word : TextUnit::character,
                    "[labelled] what the model was trained on"),
         root.at("length"), root.at("label"), root.at("classes").get<std::vector<std::string>>()};
-    if (encoding.length < 1 || encoding.length > kLongest || encoding.classes.empty())
+    if (encoding.length < 1 || encoding.length > kLongestLine || encoding.classes.empty())
       fail(ErrorKind::data, "[labelled] what the model was trained on is damaged: it has no length or no classes");
     return encoding;
   } catch (const json::exception&) {
@@ -150,11 +150,13 @@ int64_t LabelledEncoding::encode(std::string_view text, const std::string& where
   return static_cast<int64_t>(tokens.size());
 }
 
-bool labelled_has_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kDefaultSplit).exists(); }
+bool labelled_has_test_split(const DataSpec& spec) {
+  return TestSplit(labelled_options(spec), kLabelledSplit).exists();
+}
 
 std::unique_ptr<Dataset> open_labelled(const DataSpec& spec, Split split, const std::string& encoding) {
-  const SpecOptions options = options_of(spec);
-  const TestSplit test(options, kDefaultSplit);
+  const SpecOptions options = labelled_options(spec);
+  const TestSplit test(options, kLabelledSplit);
   std::optional<LabelledEncoding> known;
   if (!encoding.empty()) {
     known = LabelledEncoding::from_json(encoding);

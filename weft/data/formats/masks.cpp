@@ -96,7 +96,7 @@ class MaskedPictures : public Dataset {
   PictureCache pictures_, masks_;
 };
 
-SpecOptions options_of(const DataSpec& spec) {
+SpecOptions mask_options(const DataSpec& spec) {
   return SpecOptions(spec, {"height", "width", "channels", "classes", "ignore", "split", "seed", "cache", "disk"});
 }
 
@@ -173,7 +173,7 @@ std::string describe_shares(const std::array<int64_t, 256>& counts, const Encodi
   return text;
 }
 
-Encoding parse_encoding(const std::string& text) {
+Encoding parse_mask_encoding(const std::string& text) {
   constexpr const char* kOther = "[masks] the model was not trained on masks; choose other data";
   try {
     const json root = json::parse(text);
@@ -222,14 +222,14 @@ bool masks_have_whole(const DataSpec& spec) { return parts_of(spec.argument).tra
 
 bool masks_have_test_split(const DataSpec& spec) {
   const SplitFolders parts = parts_of(spec.argument);
-  return !parts.test.empty() || TestSplit(options_of(spec), kDefaultPictureSplit).exists();
+  return !parts.test.empty() || TestSplit(mask_options(spec), kDefaultPictureSplit).exists();
 }
 
 std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std::string& encoding_text) {
-  const SpecOptions options = options_of(spec);
+  const SpecOptions options = mask_options(spec);
   const bool trained = !encoding_text.empty();
   Encoding encoding =
-      trained ? parse_encoding(encoding_text) : Encoding{3, kDefaultPictureSize, kDefaultPictureSize, 0, 255, {}};
+      trained ? parse_mask_encoding(encoding_text) : Encoding{3, kDefaultPictureSize, kDefaultPictureSize, 0, 255, {}};
   encoding.channels = channels_option(options, encoding.channels);
   encoding.height = options.integer("height", encoding.height, 1, kMostPictureSide);
   encoding.width = options.integer("width", encoding.width, 1, kMostPictureSide);

@@ -17,22 +17,22 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kDefaultSplit = 0.1;
-constexpr int64_t kLongest = 1 << 16;
-const std::vector<std::string> kSpecial = {"<padding>", "<start>", "<end>"};
+constexpr double kPairSplit = 0.1;
+constexpr int64_t kLongestPair = 1 << 16;
+const std::vector<std::string> kPairTokens = {"<padding>", "<start>", "<end>"};
 
 using Tokens = std::vector<uint16_t>;
-struct Pair {
+struct LinePair {
   Tokens source, target;
 };
 
 class PairDataset : public Dataset {
  public:
-  PairDataset(DatasetInfo info, std::vector<Pair> pairs) : Dataset(std::move(info)), pairs_(std::move(pairs)) {}
+  PairDataset(DatasetInfo info, std::vector<LinePair> pairs) : Dataset(std::move(info)), pairs_(std::move(pairs)) {}
 
   int64_t size() const override { return static_cast<int64_t>(pairs_.size()); }
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
-    const Pair& pair = pairs_[static_cast<size_t>(key.index)];
+    const LinePair& pair = pairs_[static_cast<size_t>(key.index)];
     auto* tokens = reinterpret_cast<int32_t*>(destination.data());
     std::fill_n(tokens, info().sample_shape[0], PairEncoding::kPadding);
     std::copy(pair.source.begin(), pair.source.end(), tokens);
@@ -47,10 +47,10 @@ class PairDataset : public Dataset {
   }
 
  private:
-  std::vector<Pair> pairs_;
+  std::vector<LinePair> pairs_;
 };
 
-SpecOptions options_of(const DataSpec& spec) {
+SpecOptions pair_options(const DataSpec& spec) {
   return SpecOptions(spec, {"test", "split", "seed", "source", "target"});
 }
 
@@ -76,17 +76,18 @@ PairEncoding learn(const SpecOptions& options, const TabFile& file, const TabFil
     grow(*part, source, target);
     for (const TabLine& line : part->lines()) texts.insert(texts.end(), {line.first, line.second});
   }
-  source = options.integer("source", std::min(source, kLongest), 1, kLongest);
-  target = options.integer("target", std::min(target, kLongest), 1, kLongest);
-  return {TokenTable::learn(texts, TextUnit::character, kSpecial, {}, "[pairs] '" + file.path() + "'"), source, target};
+  source = options.integer("source", std::min(source, kLongestPair), 1, kLongestPair);
+  target = options.integer("target", std::min(target, kLongestPair), 1, kLongestPair);
+  return {TokenTable::learn(texts, TextUnit::character, kPairTokens, {}, "[pairs] '" + file.path() + "'"), source,
+          target};
 }
 
 /// The pairs of all lines, without those that are too long.
-std::vector<Pair> encode(TabFile& file, const PairEncoding& encoding) {
-  std::vector<Pair> pairs;
+std::vector<LinePair> encode(TabFile& file, const PairEncoding& encoding) {
+  std::vector<LinePair> pairs;
   for (const TabLine& line : file.lines()) {
-    Pair pair{encoding.table.encode(line.first, file.where(line)),
-              encoding.table.encode(line.second, file.where(line))};
+    LinePair pair{encoding.table.encode(line.first, file.where(line)),
+                  encoding.table.encode(line.second, file.where(line))};
     const auto source = static_cast<int64_t>(pair.source.size()), target = static_cast<int64_t>(pair.target.size());
     if (source > encoding.source || target > encoding.target)
       file.leave_out(fmt::format("longer than {} to {} characters", encoding.source, encoding.target), line.number);
@@ -108,10 +109,10 @@ PairEncoding PairEncoding::from_json(const std::string& text) {
     const json root = json::parse(text);
     if (root.value("kind", "") != "pairs")
       fail(ErrorKind::data, "[pairs] the model was not trained on pairs of texts; choose other data");
-    PairEncoding encoding{
-        TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kSpecial.size(), TextUnit::character, name),
-        root.at("source"), root.at("target")};
-    if (std::min(encoding.source, encoding.target) < 1 || std::max(encoding.source, encoding.target) > kLongest)
+    PairEncoding encoding{TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kPairTokens.size(),
+                                     TextUnit::character, name),
+                          root.at("source"), root.at("target")};
+    if (std::min(encoding.source, encoding.target) < 1 || std::max(encoding.source, encoding.target) > kLongestPair)
       fail(ErrorKind::data, "{}: lengths {} and {} are out of range", name, encoding.source, encoding.target);
     return encoding;
   } catch (const json::exception&) {
@@ -123,11 +124,11 @@ std::string PairEncoding::to_json() const {
   return json{{"kind", "pairs"}, {"vocabulary", table.names()}, {"source", source}, {"target", target}}.dump();
 }
 
-bool pairs_have_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kDefaultSplit).exists(); }
+bool pairs_have_test_split(const DataSpec& spec) { return TestSplit(pair_options(spec), kPairSplit).exists(); }
 
 std::unique_ptr<Dataset> open_pairs(const DataSpec& spec, Split split, const std::string& encoding) {
-  const SpecOptions options = options_of(spec);
-  const TestSplit test(options, kDefaultSplit);
+  const SpecOptions options = pair_options(spec);
+  const TestSplit test(options, kPairSplit);
   std::optional<PairEncoding> known;
   if (!encoding.empty()) {
     known = PairEncoding::from_json(encoding);
@@ -143,7 +144,7 @@ std::unique_ptr<Dataset> open_pairs(const DataSpec& spec, Split split, const std
     known = learn(options, *file, other ? &*other : nullptr);
     if (apart) file.emplace("pairs", *test.file(), kFields);
   }
-  std::vector<Pair> pairs = encode(*file, *known);
+  std::vector<LinePair> pairs = encode(*file, *known);
   keep_members(pairs, test.members(std::vector<int32_t>(pairs.size(), 0), split, file->path(), "pairs"));
   DatasetInfo info;
   info.name = printable_utf8(std::filesystem::path(spec.argument).stem().string());
@@ -155,13 +156,13 @@ std::unique_ptr<Dataset> open_pairs(const DataSpec& spec, Split split, const std
   info.class_names = known->table.names();
   info.task = Task::translation;
   info.note = file->note();
-  const auto lengths_of = [&](Tokens Pair::*part) {
+  const auto lengths_of = [&](Tokens LinePair::*part) {
     std::vector<int64_t> lengths;
-    for (const Pair& pair : pairs) lengths.push_back(static_cast<int64_t>((pair.*part).size()));
+    for (const LinePair& pair : pairs) lengths.push_back(static_cast<int64_t>((pair.*part).size()));
     return describe_lengths(std::move(lengths), known->table.unit());
   };
-  info.facts = {{"sources", lengths_of(&Pair::source)},
-                {"targets", lengths_of(&Pair::target)},
+  info.facts = {{"sources", lengths_of(&LinePair::source)},
+                {"targets", lengths_of(&LinePair::target)},
                 {"vocabulary", known->table.describe()}};
   info.encoding = known->to_json();
   return std::make_unique<PairDataset>(std::move(info), std::move(pairs));

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kDefaultSplit = 0.1;
+constexpr double kTextSplit = 0.1;
 constexpr int64_t kDefaultLength = 128;
 constexpr size_t kMostCharacters = 65536;
 
@@ -135,7 +135,7 @@ std::vector<uint16_t> Vocabulary::encode(std::string_view text, const std::strin
   return tokens;
 }
 
-bool text_has_test_split(const DataSpec& spec) { return options_of(spec).fraction("split", kDefaultSplit) > 0; }
+bool text_has_test_split(const DataSpec& spec) { return options_of(spec).fraction("split", kTextSplit) > 0; }
 
 std::unique_ptr<Dataset> make_text_windows(DatasetInfo info, std::vector<uint16_t> tokens, bool at_random) {
   if (static_cast<int64_t>(tokens.size()) <= info.sample_shape[0])
@@ -148,7 +148,7 @@ std::unique_ptr<Dataset> open_text(const DataSpec& spec, Split split, const std:
   const SpecOptions options = options_of(spec);
   const int64_t usual = encoding.empty() ? kDefaultLength : trained_length(encoding);
   const int64_t length = options.integer("length", usual, 1, 1 << 20);
-  const double fraction = options.fraction("split", kDefaultSplit);
+  const double fraction = options.fraction("split", kTextSplit);
   const std::string& path = spec.argument;
   std::error_code code;
   if (path.empty()) fail(ErrorKind::usage, "[text] wants a file: write text:FILE");

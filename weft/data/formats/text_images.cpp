@@ -24,11 +24,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr double kDefaultSplit = 0.1;
-constexpr int64_t kMostPixels = 1 << 14, kLongest = 1 << 12, kDefaultHeight = 32;
+constexpr double kLineSplit = 0.1;
+constexpr int64_t kMostPixels = 1 << 14, kLongestText = 1 << 12, kDefaultHeight = 32;
 constexpr size_t kMeasured = 256;
-const std::vector<std::string> kSpecial = {"<blank>"};
-constexpr const char* kFields = "PICTURE<TAB>TEXT";
+const std::vector<std::string> kBlankToken = {"<blank>"};
+constexpr const char* kListFields = "PICTURE<TAB>TEXT";
 
 struct Entry {
   fs::path picture;
@@ -36,7 +36,7 @@ struct Entry {
 };
 
 /// The pictures of a list or folder.
-struct Listing {
+struct LineListing {
   std::vector<Entry> entries;
   std::string note;
 };
@@ -81,13 +81,13 @@ class TextImages : public Dataset {
   PictureCache cache_;
 };
 
-SpecOptions options_of(const DataSpec& spec) {
+SpecOptions line_options(const DataSpec& spec) {
   return SpecOptions(spec, {"test", "split", "seed", "height", "width", "length", "channels", "cache", "disk"});
 }
 
-Listing read_list(const fs::path& path) {
-  const TabFile file("lines", path.string(), kFields);
-  Listing listing{{}, file.note()};
+LineListing read_list(const fs::path& path) {
+  const TabFile file("lines", path.string(), kListFields);
+  LineListing listing{{}, file.note()};
   std::error_code code;
   for (const TabLine& line : file.lines()) {
     const fs::path picture = path.parent_path() / fs::path(line.first);
@@ -109,8 +109,8 @@ std::string read_line(const fs::path& path) {
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-Listing read_folder(const fs::path& folder) {
-  Listing listing;
+LineListing read_folder(const fs::path& folder) {
+  LineListing listing;
   int64_t alone = 0, silent = 0;
   std::error_code code;
   for (const fs::path& picture : sorted_entries("lines", folder)) {
@@ -128,18 +128,18 @@ Listing read_folder(const fs::path& folder) {
   }
   if (listing.entries.empty())
     fail(ErrorKind::data, "[lines] '{}' holds no pictures NAME.png with texts NAME.gt.txt; name a list, {}, instead",
-         folder.string(), kFields);
+         folder.string(), kListFields);
   if (alone + silent > 0)
     listing.note = fmt::format("'{}': left out {} pictures without a text file and {} with an empty one",
                                folder.string(), alone, silent);
   return listing;
 }
 
-Listing read_listing(const std::string& path) {
+LineListing read_listing(const std::string& path) {
   std::error_code code;
   if (path.empty())
     fail(ErrorKind::usage, "[lines] wants a list or a folder: write lines:FILE, with {} on each line, or lines:DIR",
-         kFields);
+         kListFields);
   return fs::is_directory(path, code) ? read_folder(path) : read_list(path);
 }
 
@@ -158,10 +158,10 @@ int64_t widest(const std::vector<Entry>& entries, int64_t height) {
   return std::min((width + 3) / 4 * 4, kMostPixels);
 }
 
-TextImageEncoding learn(const SpecOptions& options, const Listing& listing, const Listing* test) {
+TextImageEncoding learn(const SpecOptions& options, const LineListing& listing, const LineListing* test) {
   std::vector<std::string_view> texts;
   int64_t longest = 0;
-  for (const Listing* part : {&listing, test}) {
+  for (const LineListing* part : {&listing, test}) {
     if (part == nullptr) continue;
     for (const Entry& entry : part->entries) {
       texts.push_back(entry.text);
@@ -172,11 +172,11 @@ TextImageEncoding learn(const SpecOptions& options, const Listing& listing, cons
   const int64_t channels = channels_option(options, 1);
   int64_t width = options.integer("width", 0, 0, kMostPixels);
   if (width == 0) width = widest(listing.entries, height);
-  return {TokenTable::learn(texts, TextUnit::character, kSpecial, {}, "[lines] the texts"), channels, height, width,
-          options.integer("length", std::min(longest, kLongest), 1, kLongest)};
+  return {TokenTable::learn(texts, TextUnit::character, kBlankToken, {}, "[lines] the texts"), channels, height, width,
+          options.integer("length", std::min(longest, kLongestText), 1, kLongestText)};
 }
 
-std::vector<Labelled> encode(const Listing& listing, const TextImageEncoding& encoding, const std::string& path,
+std::vector<Labelled> encode(const LineListing& listing, const TextImageEncoding& encoding, const std::string& path,
                              std::string& note) {
   std::vector<Labelled> samples;
   int64_t too_long = 0;
@@ -238,12 +238,12 @@ TextImageEncoding TextImageEncoding::from_json(const std::string& text) {
   try {
     const json root = json::parse(text);
     if (root.value("kind", "") != "lines") fail(ErrorKind::data, "{}", kOther);
-    TextImageEncoding encoding{TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kSpecial.size(),
+    TextImageEncoding encoding{TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kBlankToken.size(),
                                           TextUnit::character, "[lines] what the model was trained on"),
                                root.at("channels"), root.at("height"), root.at("width"), root.at("length")};
     const auto within = [](int64_t value, int64_t most) { return value >= 1 && value <= most; };
     if (!(encoding.channels == 1 || encoding.channels == 3) || !within(encoding.height, kMostPixels) ||
-        !within(encoding.width, kMostPixels) || !within(encoding.length, kLongest))
+        !within(encoding.width, kMostPixels) || !within(encoding.length, kLongestText))
       fail(ErrorKind::data, "[lines] what the model was trained on is damaged: its sizes are out of range");
     return encoding;
   } catch (const json::exception&) {
@@ -258,11 +258,11 @@ std::string TextImageEncoding::to_json() const {
       .dump();
 }
 
-bool text_images_have_test_split(const DataSpec& spec) { return TestSplit(options_of(spec), kDefaultSplit).exists(); }
+bool text_images_have_test_split(const DataSpec& spec) { return TestSplit(line_options(spec), kLineSplit).exists(); }
 
 std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, const std::string& encoding) {
-  const SpecOptions options = options_of(spec);
-  const TestSplit test(options, kDefaultSplit);
+  const SpecOptions options = line_options(spec);
+  const TestSplit test(options, kLineSplit);
   const int64_t cache_bytes = cache_option(options, split);
   std::optional<TextImageEncoding> known;
   if (!encoding.empty()) {
@@ -273,9 +273,9 @@ std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, con
     require_trained(options, "channels", known->channels);
   }
   const bool apart = split == Split::test && test.file();
-  Listing listing = read_listing(known && apart ? *test.file() : spec.argument);
+  LineListing listing = read_listing(known && apart ? *test.file() : spec.argument);
   if (!known) {
-    const std::optional<Listing> other = test.file() ? std::optional(read_listing(*test.file())) : std::nullopt;
+    const std::optional<LineListing> other = test.file() ? std::optional(read_listing(*test.file())) : std::nullopt;
     known = learn(options, listing, other ? &*other : nullptr);
     if (apart) listing = read_listing(*test.file());
   }

@@ -61,12 +61,11 @@ void PackedIndexWriter::add(const IndexEntry& entry) {
 }
 
 std::vector<uint8_t> PackedIndexWriter::finish() const {
-  std::vector<uint8_t> bytes(kHeaderBytes);
+  std::vector<uint8_t> bytes(kHeaderBytes + entries_.size() + names_.size());
   std::copy(std::begin(kMagic), std::end(kMagic), bytes.begin());
   write_u64(bytes.data() + 8, count_);
   write_u64(bytes.data() + 16, names_.size());
-  bytes.insert(bytes.end(), entries_.begin(), entries_.end());
-  bytes.insert(bytes.end(), names_.begin(), names_.end());
+  std::copy(names_.begin(), names_.end(), std::copy(entries_.begin(), entries_.end(), bytes.begin() + kHeaderBytes));
   const std::span<const uint8_t> all(bytes);
   write_u64(bytes.data() + kChecksummedHeader, checksum_of(all.first(kChecksummedHeader), all.subspan(kHeaderBytes)));
   return bytes;

@@ -15,8 +15,8 @@ namespace weft::data {
 
 namespace {
 
-constexpr char kMagic[] = {'W', 'R', 'E', 'C'};
-constexpr size_t kChecksummedHeader = 24;
+constexpr char kRecordMagic[] = {'W', 'R', 'E', 'C'};
+constexpr size_t kChecksummedRecordHeader = 24;
 constexpr int kLevel = 3;  // zstd's own default
 
 /// Each thread has one of its own: a new one takes longer than a small record.
@@ -75,7 +75,7 @@ std::vector<uint8_t> write_record(uint64_t number, const StoredPart& target, con
   const size_t size = kRecordHeaderBytes + target.bytes.size() + sample.bytes.size();
   std::vector<uint8_t> record((size + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment);
   uint8_t* header = record.data();
-  std::copy(std::begin(kMagic), std::end(kMagic), header);
+  std::copy(std::begin(kRecordMagic), std::end(kRecordMagic), header);
   header[4] = static_cast<uint8_t>(target.storage);
   header[5] = static_cast<uint8_t>(sample.storage);
   write_u32(header + 8, static_cast<uint32_t>(target.bytes.size()));
@@ -84,15 +84,16 @@ std::vector<uint8_t> write_record(uint64_t number, const StoredPart& target, con
   uint8_t* body = header + kRecordHeaderBytes;
   std::copy(sample.bytes.begin(), sample.bytes.end(), std::copy(target.bytes.begin(), target.bytes.end(), body));
   const std::span<const uint8_t> whole(record);
-  write_u64(header + kChecksummedHeader,
-            checksum_of(whole.first(kChecksummedHeader), whole.subspan(kRecordHeaderBytes, size - kRecordHeaderBytes)));
+  write_u64(
+      header + kChecksummedRecordHeader,
+      checksum_of(whole.first(kChecksummedRecordHeader), whole.subspan(kRecordHeaderBytes, size - kRecordHeaderBytes)));
   return record;
 }
 
 RecordView read_record(std::span<const uint8_t> bytes, uint64_t number, bool verify) {
   if (bytes.size() < kRecordHeaderBytes) fail(ErrorKind::data, "it is cut off");
   const uint8_t* header = bytes.data();
-  if (std::memcmp(header, kMagic, sizeof kMagic) != 0) fail(ErrorKind::data, "its header is damaged");
+  if (std::memcmp(header, kRecordMagic, sizeof kRecordMagic) != 0) fail(ErrorKind::data, "its header is damaged");
   const size_t target = read_u32(header + 8), sample = read_u32(header + 12);
   const bool whole = target <= kMostRecordBytes && sample <= kMostRecordBytes &&
                      target + sample <= bytes.size() - kRecordHeaderBytes &&
@@ -101,7 +102,7 @@ RecordView read_record(std::span<const uint8_t> bytes, uint64_t number, bool ver
                      header[5] <= static_cast<uint8_t>(Storage::picture) && header[6] == 0 && header[7] == 0;
   if (!whole || !known) fail(ErrorKind::data, "its header is damaged");
   const std::span<const uint8_t> body = bytes.subspan(kRecordHeaderBytes, target + sample);
-  if (verify && read_u64(header + kChecksummedHeader) != checksum_of(bytes.first(kChecksummedHeader), body))
+  if (verify && read_u64(header + kChecksummedRecordHeader) != checksum_of(bytes.first(kChecksummedRecordHeader), body))
     fail(ErrorKind::data, "its checksum differs");
   if (read_u64(header + 16) != number) fail(ErrorKind::data, "record {} stands in its place", read_u64(header + 16));
   return {.target_storage = static_cast<Storage>(header[4]),

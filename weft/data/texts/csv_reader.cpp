@@ -18,13 +18,13 @@ namespace {
 constexpr int kSniffedLines = 20;
 constexpr int64_t kSniffedRows = 1000;
 
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_space_or_tab(char c) { return c == ' ' || c == '\t'; }
 
 /// Where a physical line ends: at its newline or at the end of the text.
 size_t line_end(std::string_view text, size_t at) { return std::min(text.find('\n', at), text.size()); }
 
 bool is_empty_line(std::string_view line) {
-  return std::all_of(line.begin(), line.end(), [](char c) { return is_blank(c) || c == '\r'; });
+  return std::all_of(line.begin(), line.end(), [](char c) { return is_space_or_tab(c) || c == '\r'; });
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ void CsvFile::parse(const CsvOptions& options) {
   int64_t line = 1;
   for (; line <= options.skip && at < size; ++line) at = line_end(whole, at) + 1;
   if (separator_ == 0) separator_ = detect_separator(std::min(at, size));
-  const auto blank = [&](size_t position) { return is_blank(text[position]) && text[position] != separator_; };
+  const auto blank = [&](size_t position) { return is_space_or_tab(text[position]) && text[position] != separator_; };
   const auto ends_row = [&](size_t position) {
     return position >= size || text[position] == '\n' ||
            (text[position] == '\r' && (position + 1 >= size || text[position + 1] == '\n'));

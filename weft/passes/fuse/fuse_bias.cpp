@@ -25,10 +25,9 @@ struct Addition {
   ValueId bias;
 };
 
-class ForwardFuser {
+class BiasFuser {
  public:
-  explicit ForwardFuser(const Graph& graph)
-      : graph_(graph), users_(find_users(graph)), is_result_(find_results(graph)) {}
+  explicit BiasFuser(const Graph& graph) : graph_(graph), users_(find_users(graph)), is_result_(find_results(graph)) {}
 
   Graph run() {
     std::unordered_map<int32_t, Addition> additions;  // by the node that adds
@@ -111,7 +110,7 @@ void emit_both(Rewriter& rewriter, const Sum& both) {
                                                                graph.node_name(both.sum)));
 }
 
-Graph fuse_backward(const Graph& graph) {
+Graph fuse_bias_gradients(const Graph& graph) {
   const auto users = find_users(graph);
   std::unordered_map<int32_t, Sum> at_first;
   std::vector<bool> joined(graph.nodes().size(), false);
@@ -133,6 +132,6 @@ Graph fuse_backward(const Graph& graph) {
 
 }  // namespace
 
-Graph fuse_bias(const Graph& graph) { return fuse_backward(ForwardFuser(graph).run()); }
+Graph fuse_bias(const Graph& graph) { return fuse_bias_gradients(BiasFuser(graph).run()); }
 
 }  // namespace weft::passes

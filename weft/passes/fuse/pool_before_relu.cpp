@@ -26,9 +26,10 @@ bool joins_batch_norm(const Graph& graph, ValueId input) {
          (is_made_by_batch_norm(graph, node->inputs[0]) || is_made_by_batch_norm(graph, node->inputs[1]));
 }
 
-class Finder {
+class PooledRelus {
  public:
-  explicit Finder(const Graph& graph) : graph_(graph), users_(find_users(graph)), is_result_(find_results(graph)) {}
+  explicit PooledRelus(const Graph& graph)
+      : graph_(graph), users_(find_users(graph)), is_result_(find_results(graph)) {}
 
   std::optional<Swap> find(NodeId id) const {
     const Node& relu = graph_.node(id);
@@ -98,7 +99,7 @@ void emit_gradient(Rewriter& rewriter, const Swap& swap) {
 }  // namespace
 
 Graph pool_before_relu(const Graph& graph) {
-  const Finder finder(graph);
+  const PooledRelus finder(graph);
   std::vector<std::optional<Swap>> swap_of(graph.nodes().size());
   for (size_t index = 0; index < graph.nodes().size(); ++index)
     if (const auto swap = finder.find(node_at(index)))

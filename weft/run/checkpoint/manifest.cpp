@@ -6,7 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/json_numbers.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace {
 
@@ -20,25 +20,25 @@ std::optional<double> optional_number(const json& value) {
   return value.get<double>();
 }
 
-json to_json(const PlateauState& p) {
+json to_json(const step::PlateauState& p) {
   return {
       {"factor", p.factor}, {"best", optional_number(p.best)}, {"bad_epochs", p.bad_epochs}, {"cooldown", p.cooldown}};
 }
 
-PlateauState plateau_from(const json& j) {
+step::PlateauState plateau_from(const json& j) {
   return {.factor = j.at("factor"),
           .best = optional_number(j.at("best")),
           .bad_epochs = whole_number(j.at("bad_epochs")),
           .cooldown = whole_number(j.at("cooldown"))};
 }
 
-json to_json(const AveragingState& a) { return {{"first_loss", a.first_loss}, {"period", a.period}}; }
+json to_json(const step::AveragingState& a) { return {{"first_loss", a.first_loss}, {"period", a.period}}; }
 
-AveragingState averaging_from(const json& j) {
+step::AveragingState averaging_from(const json& j) {
   return {.first_loss = j.at("first_loss"), .period = whole_number(j.at("period"))};
 }
 
-json to_json(const Position& p) {
+json to_json(const step::Position& p) {
   return {{"epoch", p.epoch},
           {"step_in_epoch", p.step_in_epoch},
           {"step", p.step},
@@ -52,7 +52,7 @@ json to_json(const Position& p) {
           {"wait_seconds", p.wait_seconds}};
 }
 
-Position position_from(const json& j) {
+step::Position position_from(const json& j) {
   return {.epoch = whole_number(j.at("epoch")),
           .step_in_epoch = whole_number(j.at("step_in_epoch")),
           .step = whole_number(j.at("step")),
@@ -64,11 +64,11 @@ Position position_from(const json& j) {
           .step_seconds = j.at("step_seconds"),
           .epoch_wait_seconds = j.value("epoch_wait_seconds", 0.0),
           .wait_seconds = j.value("wait_seconds", 0.0),
-          .plateau = j.contains("plateau") ? plateau_from(j["plateau"]) : PlateauState{},
-          .averaging = j.contains("averaging") ? averaging_from(j["averaging"]) : AveragingState{}};
+          .plateau = j.contains("plateau") ? plateau_from(j["plateau"]) : step::PlateauState{},
+          .averaging = j.contains("averaging") ? averaging_from(j["averaging"]) : step::AveragingState{}};
 }
 
-json to_json(const EpochMetrics& m) {
+json to_json(const step::EpochMetrics& m) {
   return {{"epoch", m.epoch},
           {"step", m.step},
           {"train_loss", std::isfinite(m.train_loss) ? json(m.train_loss) : json()},
@@ -85,7 +85,7 @@ json to_json(const EpochMetrics& m) {
           {"input_wait_seconds", m.input_wait_seconds}};
 }
 
-EpochMetrics epoch_from(const json& j) {
+step::EpochMetrics epoch_from(const json& j) {
   return {.epoch = whole_number(j.at("epoch")),
           .step = whole_number(j.at("step")),
           .train_loss = optional_number(j.at("train_loss")).value_or(NAN),
@@ -118,8 +118,9 @@ std::string print_manifest(const Manifest& manifest) {
                {"seed", manifest.seed},
                {"position", to_json(manifest.position)},
                {"files", files}};
-  if (manifest.position.plateau != PlateauState{}) root["position"]["plateau"] = to_json(manifest.position.plateau);
-  if (manifest.position.averaging != AveragingState{})
+  if (manifest.position.plateau != step::PlateauState{})
+    root["position"]["plateau"] = to_json(manifest.position.plateau);
+  if (manifest.position.averaging != step::AveragingState{})
     root["position"]["averaging"] = to_json(manifest.position.averaging);
   if (manifest.last_epoch) root["last_epoch"] = to_json(*manifest.last_epoch);
   if (manifest.best)
@@ -153,4 +154,4 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

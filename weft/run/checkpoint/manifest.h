@@ -9,7 +9,7 @@
 
 #include "weft/step/metrics.h"
 
-namespace weft::train {
+namespace weft::run {
 
 struct FileRecord {
   uint64_t bytes = 0;
@@ -29,9 +29,9 @@ bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
 struct Manifest {
   std::string spec_hash;
   int64_t seed = 0;
-  Position position;
-  std::optional<EpochMetrics> last_epoch;  // the last one that ended
-  std::optional<BestCheckpoint> best;      // among those saved so far
+  step::Position position;
+  std::optional<step::EpochMetrics> last_epoch;  // the last one that ended
+  std::optional<BestCheckpoint> best;            // among those saved so far
   std::map<std::string, FileRecord> files;
 };
 
@@ -39,4 +39,4 @@ std::string print_manifest(const Manifest& manifest);
 /// Error(data) beginning with `name` for anything but a whole manifest.
 Manifest parse_manifest(std::string_view text, const std::string& name);
 
-}  // namespace weft::train
+}  // namespace weft::run

@@ -17,7 +17,7 @@
 #include "weft/step/virtual_ranks.h"
 #include "weft/tensor/safetensors.h"
 
-namespace weft::train {
+namespace weft::run {
 
 namespace fs = std::filesystem;
 
@@ -79,17 +79,17 @@ class UnfinishedDirectory {
   fs::path path_;
 };
 
-bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
+bool is_slot(const std::string& name) { return name.starts_with(step::kSlotPrefix); }
 
 /// Where the weights are averaged, the model's file holds the averages under the weights' names, so that every reader
 /// uses them, and the optimiser's file the weights as "optimizer/trained/NAME".
 constexpr const char* kTrainedSlot = "trained";
 
-std::string average_of(const std::string& name) { return slot_name(kEmaSlot, name); }
+std::string average_of(const std::string& name) { return step::slot_name(step::kEmaSlot, name); }
 
 void exchange_averages(State& state) {
   for (const std::string& name : state.names()) {
-    const std::string trained = slot_name(kTrainedSlot, name);
+    const std::string trained = step::slot_name(kTrainedSlot, name);
     if (!state.has(trained)) continue;
     state.set(average_of(name), state.get(name));
     state.set(name, state.get(trained));
@@ -111,14 +111,15 @@ FileRecord write_tensors(const fs::path& path, const State& state, bool slots, i
   std::vector<SafetensorsEntry> entries;
   std::map<std::string, std::string> sources;  // entry -> state
   for (const std::string& name : state.names()) {
-    if (name.starts_with(slot_name(kShardSumSlot, ""))) continue;  // as many as the processes of the moment want
+    if (name.starts_with(step::slot_name(step::kShardSumSlot, "")))
+      continue;  // as many as the processes of the moment want
     if (is_slot(name)) {
       if (slots && !name.starts_with(average_of(""))) sources[name] = name;
       continue;
     }
     const bool averaged = state.has(average_of(name));
     if (!slots) sources[name] = averaged ? average_of(name) : name;
-    if (slots && averaged) sources[slot_name(kTrainedSlot, name)] = name;
+    if (slots && averaged) sources[step::slot_name(kTrainedSlot, name)] = name;
   }
   for (const auto& [entry, source] : sources)
     entries.push_back({entry, {state.get(source).dtype(), state.get(source).shape(), {}}});
@@ -127,7 +128,7 @@ FileRecord write_tensors(const fs::path& path, const State& state, bool slots, i
     const std::string& name = sources.at(entry);
     const Tensor& tensor = state.get(name);
     Tensor plain = tensor.layout().is_plain() ? tensor : state.plain(name);
-    if (plain.dtype() == DType::f32 && !name.starts_with(slot_name(kGradientSumSlot, "")))
+    if (plain.dtype() == DType::f32 && !name.starts_with(step::slot_name(step::kGradientSumSlot, "")))
       require_finite(name, plain, step);
     return plain;
   });
@@ -281,4 +282,4 @@ void CheckpointStore::tidy(const std::optional<BestCheckpoint>& best) const {
     point_link(directory_ / "best", directory_name(best->step));
 }
 
-}  // namespace weft::train
+}  // namespace weft::run

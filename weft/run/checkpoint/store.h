@@ -14,7 +14,7 @@
 #include "weft/device/state.h"
 #include "weft/run/checkpoint/manifest.h"
 
-namespace weft::train {
+namespace weft::run {
 
 struct Checkpoint {
   std::filesystem::path path;
@@ -59,4 +59,4 @@ class CheckpointStore {
   int64_t keep_;
 };
 
-}  // namespace weft::train
+}  // namespace weft::run

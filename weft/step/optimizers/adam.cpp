@@ -7,7 +7,7 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 void add_adam(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters, bool decoupled) {
   for (const UpdatedParameter& parameter : parameters) {
@@ -27,4 +27,4 @@ void add_adam(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -6,9 +6,10 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
-void clip_gradients(Graph& graph, const ClipSpec& spec, bool records_norm, std::vector<TrainedParameter>& parameters) {
+void clip_gradients(Graph& graph, const spec::ClipSpec& spec, bool records_norm,
+                    std::vector<TrainedParameter>& parameters) {
   if (spec.value > 0)
     for (TrainedParameter& parameter : parameters)
       parameter.gradient =
@@ -28,4 +29,4 @@ void clip_gradients(Graph& graph, const ClipSpec& spec, bool records_norm, std::
     parameter.gradient = ops::multiply(graph, parameter.gradient, factor, parameter.name + ".bounded_gradient");
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

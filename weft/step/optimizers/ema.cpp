@@ -9,7 +9,7 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 void add_ema(UpdateBuilder& builder, const std::vector<std::string>& names) {
   Graph& graph = builder.graph();
@@ -21,7 +21,7 @@ void add_ema(UpdateBuilder& builder, const std::vector<std::string>& names) {
   }
 }
 
-double ema_decay(const EmaSpec& spec, int64_t step) {
+double ema_decay(const spec::EmaSpec& spec, int64_t step) {
   if (!spec.warmup) return spec.decay;
   return std::min(spec.decay, static_cast<double>(1 + step) / static_cast<double>(10 + step));
 }
@@ -36,4 +36,4 @@ State averaged_state(const State& state) {
   return averaged;
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -6,15 +6,15 @@
 #include "weft/device/state.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::step {
 
 inline constexpr const char* kEmaSlot = "ema";
 
 /// The decay of the update after `step` others: min(decay, (1 + step) / (10 + step)) with warm-up.
-double ema_decay(const EmaSpec& spec, int64_t step);
+double ema_decay(const spec::EmaSpec& spec, int64_t step);
 
 /// The state with its averages in place of the weights and without the optimiser's slots. Shares their memory: values
 /// follow, layouts may be changed.
 State averaged_state(const State& state);
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -8,7 +8,7 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -24,7 +24,7 @@ bool matches(const std::string& group, const std::string& pattern, const std::st
 }
 
 /// The name of the only group that matches, "" where none does.
-std::string group_of(const std::string& parameter, const std::map<std::string, ParameterGroup>& groups) {
+std::string group_of(const std::string& parameter, const std::map<std::string, spec::ParameterGroup>& groups) {
   std::string found;
   for (const auto& [name, group] : groups) {
     if (!matches(name, group.match, parameter)) continue;
@@ -37,7 +37,7 @@ std::string group_of(const std::string& parameter, const std::map<std::string, P
 }
 
 void require_members(const std::vector<TrainedParameter>& parameters,
-                     const std::map<std::string, ParameterGroup>& groups) {
+                     const std::map<std::string, spec::ParameterGroup>& groups) {
   for (const auto& [name, group] : groups) {
     bool any = false;
     std::vector<std::string> known;
@@ -53,7 +53,8 @@ void require_members(const std::vector<TrainedParameter>& parameters,
 
 }  // namespace
 
-std::vector<TrainedParameter> without_frozen(const OptimizerSpec& spec, std::vector<TrainedParameter> parameters) {
+std::vector<TrainedParameter> without_frozen(const spec::OptimizerSpec& spec,
+                                             std::vector<TrainedParameter> parameters) {
   require_members(parameters, spec.groups);
   std::erase_if(parameters, [&](const TrainedParameter& parameter) {
     const std::string group = group_of(parameter.name, spec.groups);
@@ -64,7 +65,7 @@ std::vector<TrainedParameter> without_frozen(const OptimizerSpec& spec, std::vec
 
 std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::vector<TrainedParameter>& parameters) {
   Graph& graph = builder.graph();
-  const OptimizerSpec& spec = builder.spec();
+  const spec::OptimizerSpec& spec = builder.spec();
   const ValueId learning_rate = builder.scalar("learning_rate");
   std::map<std::string, ValueId> rates = {{"", learning_rate}};
   for (const auto& [name, group] : spec.groups) {
@@ -78,7 +79,7 @@ std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::v
     const std::string name = group_of(parameter.name, spec.groups);
     double decay = parameter.decay ? spec.weight_decay : 0;
     if (!name.empty()) {
-      const ParameterGroup& group = spec.groups.at(name);
+      const spec::ParameterGroup& group = spec.groups.at(name);
       if (group.weight_decay >= 0) decay = group.weight_decay;
     }
     updated.push_back({parameter.name, parameter.value, parameter.gradient, rates.at(name), decay, parameter.decay,
@@ -87,4 +88,4 @@ std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::v
   return updated;
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -1,6 +1,6 @@
 #include "weft/step/optimizers/hidden_weights.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -66,4 +66,4 @@ std::vector<bool> find_hidden_weights(const Graph& forward, const std::vector<Va
   return Layers(forward, parameters).hidden(parameters.size());
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -8,7 +8,7 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -28,7 +28,7 @@ ValueId norm_ratio(UpdateBuilder& builder, ValueId a, ValueId b) {
 
 void add_lamb(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
   Graph& graph = builder.graph();
-  const OptimizerSpec& spec = builder.spec();
+  const spec::OptimizerSpec& spec = builder.spec();
   for (const UpdatedParameter& parameter : parameters) {
     const ValueId gradient = parameter.gradient;
     const ValueId first = builder.average_slot("first_moment", parameter.name, gradient, spec.beta1);
@@ -45,4 +45,4 @@ void add_lamb(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -7,7 +7,7 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -38,4 +38,4 @@ void add_lars(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

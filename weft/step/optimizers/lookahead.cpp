@@ -11,9 +11,9 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
-double lookahead_alpha(const LookaheadSpec& spec, int64_t step, int64_t total_steps) {
+double lookahead_alpha(const spec::LookaheadSpec& spec, int64_t step, int64_t total_steps) {
   if (spec.end_alpha < 0) return spec.alpha;
   const double done = static_cast<double>(step + 1) / static_cast<double>(total_steps);
   return spec.alpha + (spec.end_alpha - spec.alpha) * std::pow(done, spec.power);
@@ -34,4 +34,4 @@ void add_lookahead(UpdateBuilder& builder, const std::vector<UpdatedParameter>& 
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

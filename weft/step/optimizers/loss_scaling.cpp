@@ -9,7 +9,7 @@
 
 #include "weft/ops/update/loss_scaling.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -24,12 +24,12 @@ ValueId scale_input(Graph& graph) { return state_input(graph, "scale", DType::f3
 
 }  // namespace
 
-ValueId scaled_loss(Graph& graph, const RunSpec& spec, ValueId loss) {
-  return scales_loss(spec) ? ops::multiply(graph, loss, scale_input(graph), "scaled_loss") : loss;
+ValueId scaled_loss(Graph& graph, const spec::RunSpec& spec, ValueId loss) {
+  return spec::scales_loss(spec) ? ops::multiply(graph, loss, scale_input(graph), "scaled_loss") : loss;
 }
 
-void unscale_gradients(UpdateBuilder& builder, const LossScalingSpec& spec, std::vector<TrainedParameter>& parameters,
-                       std::vector<SlotSpec>& slots) {
+void unscale_gradients(UpdateBuilder& builder, const spec::LossScalingSpec& spec,
+                       std::vector<TrainedParameter>& parameters, std::vector<SlotSpec>& slots) {
   Graph& graph = builder.graph();
   const ops::LossScaleState state{scale_input(graph), state_input(graph, "streak", DType::i64),
                                   state_input(graph, "updates", DType::i64), state_input(graph, "skipped", DType::i64)};
@@ -66,4 +66,4 @@ LossScale::LossScale(const State& state) {
   skipped_ = state.get(state_name("skipped")).data_as<int64_t>();
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

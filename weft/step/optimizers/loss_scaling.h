@@ -7,15 +7,15 @@
 #include "weft/device/state.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// What is to be differentiated in the place of the loss.
-ValueId scaled_loss(Graph& graph, const RunSpec& spec, ValueId loss);
+ValueId scaled_loss(Graph& graph, const spec::RunSpec& spec, ValueId loss);
 
 /// Divides the gradients by the scale and adds the update of the scale, whose slots go to `slots`. The builder's
 /// updates do nothing from then on where an element of the gradients is not finite, and count without such steps.
-void unscale_gradients(UpdateBuilder& builder, const LossScalingSpec& spec, std::vector<TrainedParameter>& parameters,
-                       std::vector<SlotSpec>& slots);
+void unscale_gradients(UpdateBuilder& builder, const spec::LossScalingSpec& spec,
+                       std::vector<TrainedParameter>& parameters, std::vector<SlotSpec>& slots);
 
 /// What the state of a run says about its scale; follows it while it is trained, as long as it is not replaced.
 class LossScale {
@@ -34,4 +34,4 @@ class LossScale {
   const int64_t *streak_ = nullptr, *updates_ = nullptr, *skipped_ = nullptr;
 };
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -13,7 +13,7 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -124,4 +124,4 @@ void add_muon(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
   add_adam(builder, others, /*decoupled=*/true);
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -6,7 +6,7 @@
 #include "weft/step/optimizers/update_builder.h"
 #include "weft/tensor/element.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -33,12 +33,13 @@ void start_slots(const std::vector<SlotSpec>& slots, State& state) {
   }
 }
 
-std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
+std::vector<SlotSpec> add_update(Graph& graph, const spec::RunSpec& spec,
+                                 const std::vector<TrainedParameter>& parameters,
                                  const std::vector<std::string>& statistics, const std::string& counter) {
   std::vector<TrainedParameter> clipped = parameters;
   std::vector<SlotSpec> slots;
   UpdateBuilder builder(graph, spec.optimizer, counter);
-  if (scales_loss(spec)) unscale_gradients(builder, spec.loss_scaling, clipped, slots);
+  if (spec::scales_loss(spec)) unscale_gradients(builder, spec.loss_scaling, clipped, slots);
   clip_gradients(graph, spec.clip, spec.metrics.gradient_norm, clipped);
   const std::vector<UpdatedParameter> updated = assign_groups(builder, clipped);
   add_named(builder, updated);
@@ -53,11 +54,11 @@ std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::v
   return slots;
 }
 
-std::vector<SlotSpec> add_optimizer(Graph& graph, const OptimizerSpec& spec,
+std::vector<SlotSpec> add_optimizer(Graph& graph, const spec::OptimizerSpec& spec,
                                     const std::vector<TrainedParameter>& parameters) {
-  RunSpec run;
+  spec::RunSpec run;
   run.optimizer = spec;
   return add_update(graph, run, without_frozen(spec, parameters), {}, "step");
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -8,7 +8,7 @@
 #include "weft/graph/graph.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// A parameter of the graph with its gradient.
 struct TrainedParameter {
@@ -31,7 +31,7 @@ void start_slots(const std::vector<SlotSpec>& slots, State& state);
 
 /// Those that the optimiser updates: all but the members of groups with learning_rate_factor = 0. Error(usage) for
 /// groups that match nothing or what another one matches.
-std::vector<TrainedParameter> without_frozen(const OptimizerSpec& spec, std::vector<TrainedParameter> parameters);
+std::vector<TrainedParameter> without_frozen(const spec::OptimizerSpec& spec, std::vector<TrainedParameter> parameters);
 
 inline constexpr const char* kSlotPrefix = "optimizer/";
 /// Where batches are accumulated, the slot of the sum. After a step that loss scaling has skipped it may hold what is
@@ -46,11 +46,12 @@ std::string slot_name(const std::string& slot, const std::string& parameter);
 /// "learning_rate/GROUP" for a group with a rate of its own, `counter` (i64, updates done) where something counts,
 /// "synchronise" and "slow_share" with look-ahead (1 and alpha in the updates that end with a synchronisation, else 0),
 /// "ema_decay". Output "gradient_norm" where the spec bounds or records it.
-std::vector<SlotSpec> add_update(Graph& graph, const RunSpec& spec, const std::vector<TrainedParameter>& parameters,
+std::vector<SlotSpec> add_update(Graph& graph, const spec::RunSpec& spec,
+                                 const std::vector<TrainedParameter>& parameters,
                                  const std::vector<std::string>& statistics, const std::string& counter);
 
 /// No more than the optimiser.
-std::vector<SlotSpec> add_optimizer(Graph& graph, const OptimizerSpec& spec,
+std::vector<SlotSpec> add_optimizer(Graph& graph, const spec::OptimizerSpec& spec,
                                     const std::vector<TrainedParameter>& parameters);
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -7,11 +7,11 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 void add_rmsprop(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
   Graph& graph = builder.graph();
-  const OptimizerSpec& spec = builder.spec();
+  const spec::OptimizerSpec& spec = builder.spec();
   for (const UpdatedParameter& parameter : parameters) {
     const ValueId gradient = builder.decayed_gradient(parameter);
     ValueId spread =
@@ -29,4 +29,4 @@ void add_rmsprop(UpdateBuilder& builder, const std::vector<UpdatedParameter>& pa
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

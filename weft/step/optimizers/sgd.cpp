@@ -5,7 +5,7 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/update_builder.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -37,4 +37,4 @@ void add_sgd(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parame
   }
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

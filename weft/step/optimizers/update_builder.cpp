@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/ops/ops.h"
 
-namespace weft::train {
+namespace weft::step {
 
 std::string slot_name(const std::string& slot, const std::string& parameter) {
   return fmt::format("{}{}/{}", kSlotPrefix, slot, parameter);
@@ -78,4 +78,4 @@ std::vector<SlotSpec> UpdateBuilder::finish() {
   return std::move(slots_);
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -8,7 +8,7 @@
 #include "weft/ops/ops.h"
 #include "weft/step/optimizers/optimizer.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// A parameter with what its group says.
 struct UpdatedParameter {
@@ -22,11 +22,11 @@ struct UpdatedParameter {
 
 class UpdateBuilder {
  public:
-  UpdateBuilder(Graph& graph, const OptimizerSpec& optimizer, std::string counter)
+  UpdateBuilder(Graph& graph, const spec::OptimizerSpec& optimizer, std::string counter)
       : graph_(graph), spec_(optimizer), counter_(std::move(counter)) {}
 
   Graph& graph() { return graph_; }
-  const OptimizerSpec& spec() const { return spec_; }
+  const spec::OptimizerSpec& spec() const { return spec_; }
 
   /// A scalar input, made at the first call.
   ValueId scalar(const std::string& name, DType dtype = DType::f32);
@@ -71,7 +71,7 @@ class UpdateBuilder {
 
  private:
   Graph& graph_;
-  const OptimizerSpec& spec_;
+  const spec::OptimizerSpec& spec_;
   std::string counter_;
   ValueId apply_, updates_;
   std::vector<SlotSpec> slots_;
@@ -83,7 +83,8 @@ std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::v
 
 /// Gradients bounded as the spec says, first element by element, then by their common norm, which is an output where it
 /// is bounded or `records_norm`.
-void clip_gradients(Graph& graph, const ClipSpec& spec, bool records_norm, std::vector<TrainedParameter>& parameters);
+void clip_gradients(Graph& graph, const spec::ClipSpec& spec, bool records_norm,
+                    std::vector<TrainedParameter>& parameters);
 
 // The formula and its source stand in the file of each.
 void add_adam(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters, bool decoupled);
@@ -97,4 +98,4 @@ void add_lookahead(UpdateBuilder& builder, const std::vector<UpdatedParameter>& 
 /// Of the named states, as they are after the step.
 void add_ema(UpdateBuilder& builder, const std::vector<std::string>& names);
 
-}  // namespace weft::train
+}  // namespace weft::step

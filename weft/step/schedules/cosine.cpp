@@ -5,11 +5,11 @@
 
 #include "weft/step/schedules/schedule.h"
 
-namespace weft::train {
+namespace weft::step {
 
 double cosine(int64_t step, int64_t total, double rate) {
   const double progress = std::min(1.0, static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, total)));
   return rate * (1 + std::cos(std::numbers::pi * progress)) / 2;
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

@@ -4,11 +4,11 @@
 
 #include "weft/step/schedules/schedule.h"
 
-namespace weft::train {
+namespace weft::step {
 
 double exponential(double step, double steps_per_factor, double rate, double factor, bool stairs) {
   const double exponent = step / std::max(1.0, steps_per_factor);
   return rate * std::pow(factor, stairs ? std::floor(exponent) : exponent);
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

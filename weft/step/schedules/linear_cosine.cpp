@@ -5,7 +5,7 @@
 
 #include "weft/step/schedules/schedule.h"
 
-namespace weft::train {
+namespace weft::step {
 
 double linear_cosine(int64_t step, int64_t total, double rate, const LinearCosineOptions& options) {
   const double progress = std::min(1.0, static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, total)));
@@ -13,4 +13,4 @@ double linear_cosine(int64_t step, int64_t total, double rate, const LinearCosin
   return rate * ((options.alpha + 1 - progress) * wave + options.beta);
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

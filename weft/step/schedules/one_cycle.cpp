@@ -5,7 +5,7 @@
 
 #include "weft/step/schedules/schedule.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -37,4 +37,4 @@ double one_cycle_momentum(int64_t step, int64_t total, double low, double high, 
   return cycle(step, total, high, low, high, options);
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

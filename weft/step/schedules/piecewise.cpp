@@ -4,7 +4,7 @@
 
 #include "weft/step/schedules/schedule.h"
 
-namespace weft::train {
+namespace weft::step {
 
 double piecewise(double step, std::span<const double> boundaries, std::span<const double> factors, double factor,
                  double rate) {
@@ -22,4 +22,4 @@ double piecewise_lines(double step, std::span<const double> boundaries, std::spa
   return rate * (factors[index - 1] + (factors[index] - factors[index - 1]) * progress);
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

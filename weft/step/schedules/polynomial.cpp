@@ -4,7 +4,7 @@
 
 #include "weft/step/schedules/schedule.h"
 
-namespace weft::train {
+namespace weft::step {
 
 double polynomial(int64_t step, int64_t total, double rate, double power, double end_factor) {
   const double progress = std::min(1.0, static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, total)));
@@ -12,4 +12,4 @@ double polynomial(int64_t step, int64_t total, double rate, double power, double
   return end + (rate - end) * std::pow(1 - progress, power);
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

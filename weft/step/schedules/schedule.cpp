@@ -6,7 +6,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft::train {
+namespace weft::step {
 
 namespace {
 
@@ -18,19 +18,19 @@ Rate after_rise(int64_t rising, double learning_rate, Fall fall) {
   return [=](int64_t step) { return step < rising ? learning_rate * warm_up(step, rising) : fall(step - rising); };
 }
 
-OneCycleOptions one_cycle_options(const ScheduleSpec& schedule) {
+OneCycleOptions one_cycle_options(const spec::ScheduleSpec& schedule) {
   return {.rise = schedule.rise,
           .linear_annealing = schedule.annealing == "linear",
           .start_divisor = schedule.start_divisor,
           .end_divisor = schedule.end_divisor};
 }
 
-Rate make_one_cycle(const ScheduleSpec& schedule, double learning_rate, int64_t total_steps) {
+Rate make_one_cycle(const spec::ScheduleSpec& schedule, double learning_rate, int64_t total_steps) {
   const OneCycleOptions options = one_cycle_options(schedule);
   return [=](int64_t step) { return one_cycle(step, total_steps, learning_rate, options); };
 }
 
-Rate make_piecewise(const ScheduleSpec& schedule, double learning_rate, const Course& course) {
+Rate make_piecewise(const spec::ScheduleSpec& schedule, double learning_rate, const spec::Course& course) {
   std::vector<double> steps = schedule.boundaries;
   for (double& boundary : steps) boundary *= static_cast<double>(course.steps_of_first_epoch());
   return [=, factors = schedule.factors, factor = schedule.factor, lines = schedule.lines](int64_t step) {
@@ -42,25 +42,26 @@ Rate make_piecewise(const ScheduleSpec& schedule, double learning_rate, const Co
 
 }  // namespace
 
-std::function<double(int64_t)> make_momentum_schedule(const RunSpec& spec, const Course& course) {
-  const MomentumScheduleSpec& momentum = spec.optimizer.momentum_schedule;
+std::function<double(int64_t)> make_momentum_schedule(const spec::RunSpec& spec, const spec::Course& course) {
+  const spec::MomentumScheduleSpec& momentum = spec.optimizer.momentum_schedule;
   if (momentum.name == "one_cycle")
     return [=, total = course.total_steps(), options = one_cycle_options(spec.schedule), low = momentum.low,
             high = momentum.high](int64_t step) { return one_cycle_momentum(step, total, low, high, options); };
   if (momentum.name == "piecewise") {
     // Levels and lines of a rate of 1.
-    const ScheduleSpec levels{
+    const spec::ScheduleSpec levels{
         .name = "piecewise", .boundaries = momentum.boundaries, .factors = momentum.momenta, .lines = momentum.lines};
     return make_piecewise(levels, 1, course);
   }
   return [constant = spec.optimizer.momentum](int64_t) { return constant; };
 }
 
-Rate make_schedule(const ScheduleSpec& schedule, double learning_rate, int64_t total_steps, int64_t steps_per_epoch) {
-  return make_schedule(schedule, learning_rate, Course(total_steps, steps_per_epoch));
+Rate make_schedule(const spec::ScheduleSpec& schedule, double learning_rate, int64_t total_steps,
+                   int64_t steps_per_epoch) {
+  return make_schedule(schedule, learning_rate, spec::Course(total_steps, steps_per_epoch));
 }
 
-Rate make_schedule(const ScheduleSpec& schedule, double learning_rate, const Course& course) {
+Rate make_schedule(const spec::ScheduleSpec& schedule, double learning_rate, const spec::Course& course) {
   const std::string& name = schedule.name;
   const int64_t total_steps = course.total_steps();
   const int64_t rising = std::llround(course.step_at(schedule.warmup_epochs)), falling = total_steps - rising;
@@ -95,4 +96,4 @@ Rate make_schedule(const ScheduleSpec& schedule, double learning_rate, const Cou
   return [=](int64_t step) { return rate(step) * warm_up(step, rising); };
 }
 
-}  // namespace weft::train
+}  // namespace weft::step

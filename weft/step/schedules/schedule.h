@@ -8,7 +8,7 @@
 #include "weft/spec/course.h"
 #include "weft/spec/run_spec.h"
 
-namespace weft::train {
+namespace weft::step {
 
 /// rate * (1 + cos(pi * step / total)) / 2: from the rate at step 0 towards 0 at step `total`
 /// (Loshchilov and Hutter 2017, eq. 5 without restarts; as torch.optim.lr_scheduler.CosineAnnealingLR with eta_min 0).
@@ -57,13 +57,13 @@ double linear_cosine(int64_t step, int64_t total, double rate, const LinearCosin
 
 /// Rate by step for a run. After a warm-up, cosine, polynomial and linear_cosine fall over the remaining steps; the
 /// schedules by epochs count from the beginning of the run. Of `plateau` it gives the warm-up: see plateau.h.
-std::function<double(int64_t step)> make_schedule(const ScheduleSpec& schedule, double learning_rate,
-                                                  const Course& course);
+std::function<double(int64_t step)> make_schedule(const spec::ScheduleSpec& schedule, double learning_rate,
+                                                  const spec::Course& course);
 /// Of a run whose epochs are alike.
-std::function<double(int64_t step)> make_schedule(const ScheduleSpec& schedule, double learning_rate,
+std::function<double(int64_t step)> make_schedule(const spec::ScheduleSpec& schedule, double learning_rate,
                                                   int64_t total_steps, int64_t steps_per_epoch);
 
 /// Momentum by step.
-std::function<double(int64_t step)> make_momentum_schedule(const RunSpec& spec, const Course& course);
+std::function<double(int64_t step)> make_momentum_schedule(const spec::RunSpec& spec, const spec::Course& course);
 
-}  // namespace weft::train
+}  // namespace weft::step

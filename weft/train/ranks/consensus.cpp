@@ -33,24 +33,25 @@ void Consensus::bind(const Part& batch, const Part& update) {
   stops_in_ = own_loss_in_ = own_gradient_in_ = nullptr;
   if (ranks_ == nullptr) return;
   for (const Part& part : {batch, update})
-    if (part.executor != nullptr && part.executor->has_scalar(kStop) && has_output(*part.graph, kStop))
+    if (part.executor != nullptr && part.executor->has_scalar(step::kStop) &&
+        step::has_output(*part.graph, step::kStop))
       stops_in_ = part.executor;
-  if (has_output(*batch.graph, kOwnLoss)) own_loss_in_ = batch.executor;
-  if (has_output(*batch.graph, kOwnGradient)) own_gradient_in_ = batch.executor;
+  if (step::has_output(*batch.graph, step::kOwnLoss)) own_loss_in_ = batch.executor;
+  if (step::has_output(*batch.graph, step::kOwnGradient)) own_gradient_in_ = batch.executor;
 }
 
 void Consensus::before_run(const Executor& executor, bool wants_exchange) {
   if (begins_step_) exchanges_ = false;
   begins_step_ = false;
   wants_exchange_ = wants_exchange;
-  if (&executor == stops_in_) stops_in_->set_scalar(kStop, wish(wants_exchange));
+  if (&executor == stops_in_) stops_in_->set_scalar(step::kStop, wish(wants_exchange));
 }
 
 void Consensus::after_run(const Executor& executor) {
-  if (&executor == stops_in_) take(static_cast<double>(executor.scalar_output(kStop)));
+  if (&executor == stops_in_) take(static_cast<double>(executor.scalar_output(step::kStop)));
   const auto is_finite = [&](const char* output) { return std::isfinite(executor.scalar_output(output)); };
-  if (&executor == own_loss_in_) own_.loss = own_.loss && is_finite(kOwnLoss);
-  if (&executor == own_gradient_in_) own_.gradient = own_.gradient && is_finite(kOwnGradient);
+  if (&executor == own_loss_in_) own_.loss = own_.loss && is_finite(step::kOwnLoss);
+  if (&executor == own_gradient_in_) own_.gradient = own_.gradient && is_finite(step::kOwnGradient);
 }
 
 bool Consensus::stops() {

@@ -16,7 +16,7 @@ constexpr int64_t kChunkElements = 1 << 20;  // reduced at a time, so that error
 SharedErrors::SharedErrors(comm::Collectives* collectives, State& state) : collectives_(collectives), state_(state) {
   if (collectives == nullptr || collectives->size() == 1) return;
   const std::vector<std::string> names = state.names();
-  if (std::none_of(names.begin(), names.end(), is_compression_error)) return;
+  if (std::none_of(names.begin(), names.end(), step::is_compression_error)) return;
   chunk_ = collectives->allocate(kChunkElements * static_cast<int64_t>(sizeof(float)));
   id_ = collectives->prepare({"errors of compression", DType::f32, comm::Reduction::mean, {kChunkElements}});
 }
@@ -25,7 +25,7 @@ void SharedErrors::average() {
   if (!exist()) return;
   void* const chunk = chunk_.get();
   for (const std::string& name : state_.names()) {
-    if (!is_compression_error(name)) continue;
+    if (!step::is_compression_error(name)) continue;
     Tensor& tensor = state_.get(name);
     auto* const data = tensor.data_as<float>();
     const int64_t elements = tensor.bytes() / static_cast<int64_t>(sizeof(float));

@@ -15,7 +15,7 @@ constexpr int kRoundSteps = 8;
 }  // namespace
 
 StepTimes::StepTimes(comm::Communicator* ranks)
-    : ranks_(ranks), round_(static_cast<size_t>(number_of(ranks))), slow_ranks_(number_of(ranks)) {
+    : ranks_(ranks), round_(static_cast<size_t>(comm::number_of(ranks))), slow_ranks_(comm::number_of(ranks)) {
   exchanged_.resize(2 * round_.size());
 }
 
@@ -26,7 +26,7 @@ void StepTimes::add(const OwnSeconds& seconds) {
 }
 
 bool StepTimes::is_due() const {
-  return ranks_ != nullptr && is_first(ranks_) && steps_ >= kRoundSteps && Clock::now() - begin_ >= kRoundTime;
+  return ranks_ != nullptr && comm::is_first(ranks_) && steps_ >= kRoundSteps && Clock::now() - begin_ >= kRoundTime;
 }
 
 std::vector<RankPace> StepTimes::exchange() {

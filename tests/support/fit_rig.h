@@ -28,35 +28,37 @@ inline data::MemoryDataset make_data(int64_t samples) {
 /// Everything that a loop needs, over one model.
 class Rig {
  public:
-  explicit Rig(RunSpec run_spec, int64_t samples = 100, const std::vector<std::string>& disabled_passes = {})
+  explicit Rig(spec::RunSpec run_spec, int64_t samples = 100, const std::vector<std::string>& disabled_passes = {})
       : spec(std::move(run_spec)),
         library(standard_library()),
         backend(static_cast<int>(spec.threads)),
-        options(compile_options(spec, backend)),
+        options(spec::compile_options(spec, backend)),
         training_set(make_data(samples)),
         test_set(make_data(40)),
         description{training_set.info(), data::channel_statistics(training_set)},
-        step(build_training_step(library, spec, model_input(description, shapes_of(spec).front()))),
+        step(
+            step::build_training_step(library, spec, program::model_input(description, spec::shapes_of(spec).front()))),
         training(
-            [this](const StepShape& shape) {
+            [this](const spec::StepShape& shape) {
               ++builds;
-              return build_training_step(library, spec, model_input(description, shape)).graph;
+              return step::build_training_step(library, spec, program::model_input(description, shape)).graph;
             },
             backend, without(options, disabled_passes)),
         evaluation(
-            [this](const StepShape& shape) {
-              return build_evaluation_step(library, spec, model_input(description, shape));
+            [this](const spec::StepShape& shape) {
+              return step::build_evaluation_step(library, spec, program::model_input(description, shape));
             },
             backend, without(options, disabled_passes)),
-        state(initial_state(step, static_cast<uint64_t>(spec.seed))),
-        training_loader(training_set, training_loader_options(spec, description)),
-        test_loader(test_set, evaluation_loader_options(spec, description)) {
+        state(step::initial_state(step, static_cast<uint64_t>(spec.seed))),
+        training_loader(training_set, program::training_loader_options(spec, description)),
+        test_loader(test_set, program::evaluation_loader_options(spec, description)) {
     if (step.update)
-      update.emplace([this](const StepShape& shape) { return update_graph_for(step, training.compiled(shape).graph); },
-                     backend, without(options, disabled_passes));
+      update.emplace(
+          [this](const spec::StepShape& shape) { return step::update_graph_for(step, training.compiled(shape).graph); },
+          backend, without(options, disabled_passes));
   }
 
-  FitResult fit_from(const Position& position, const Hooks& hooks) {
+  FitResult fit_from(const step::Position& position, const Hooks& hooks) {
     return fit({spec, training, evaluation, state, training_loader, &test_loader, update ? &*update : nullptr},
                position, hooks);
   }
@@ -74,37 +76,37 @@ class Rig {
     return all;
   }
 
-  RunSpec spec;
+  spec::RunSpec spec;
   Library library;
   CpuBackend backend;
   CompileOptions options;
   data::MemoryDataset training_set, test_set;
-  DataDescription description;
-  TrainingStep step;
+  spec::DataDescription description;
+  step::TrainingStep step;
   int builds = 0;  // of training steps, to be compiled
-  StepCache training, evaluation;
-  std::optional<StepCache> update;
+  program::StepCache training, evaluation;
+  std::optional<program::StepCache> update;
   State state;
   data::Loader training_loader, test_loader;
 };
 
-inline RunSpec spec_for(const std::string& model, double epochs) {
-  RunSpec spec;
+inline spec::RunSpec spec_for(const std::string& model, double epochs) {
+  spec::RunSpec spec;
   spec.model.name = model;
   spec.epochs = epochs;
   spec.batch = 16;  // 6 steps an epoch; the test set of 40 ends in a batch of 8
   spec.threads = 2;
   spec.optimizer.learning_rate = 0.02;
-  resolve(spec);
+  spec::resolve(spec);
   return spec;
 }
 
 /// Everything around the optimiser switched on.
-inline RunSpec full_spec(const std::string& optimizer, int64_t accumulate, double epochs) {
-  RunSpec spec = spec_for("lenet5", epochs);
+inline spec::RunSpec full_spec(const std::string& optimizer, int64_t accumulate, double epochs) {
+  spec::RunSpec spec = spec_for("lenet5", epochs);
   spec.optimizer.name = optimizer;
   spec.optimizer.learning_rate = 0;
-  resolve(spec);
+  spec::resolve(spec);
   spec.batch = 16 / accumulate;
   spec.accumulate = accumulate;
   spec.clip = {.norm = 1, .value = 0.5};

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "tests/train/fit_rig.h"
+#include "tests/support/fit_rig.h"
 #include "weft/base/error.h"
 #include "weft/base/isa.h"
 #include "weft/graph/kept.h"
@@ -33,23 +33,23 @@ class CheckpointDirectory {
   fs::path path_;
 };
 
-void expect_bitwise_resume(const RunSpec& spec) {
+void expect_bitwise_resume(const spec::RunSpec& spec) {
   Rig straight(spec);
   straight.fit_from({}, {});
   const CheckpointDirectory directory;
-  CheckpointStore store(directory.path(), 3);
+  run::CheckpointStore store(directory.path(), 3);
   Rig first(spec);
   int64_t steps = 0;
   Hooks hooks;
-  hooks.on_step = [&](const StepMetrics&) { ++steps; };
+  hooks.on_step = [&](const step::StepMetrics&) { ++steps; };
   hooks.stop_requested = [&] { return steps == 8; };  // in the second epoch
-  hooks.save = [&](const Position& position) {
-    Manifest manifest;
+  hooks.save = [&](const step::Position& position) {
+    run::Manifest manifest;
     manifest.position = position;
     store.write(first.state, manifest);
   };
   ASSERT_FALSE(first.fit_from({}, hooks).finished);
-  std::optional<Checkpoint> checkpoint = store.read_newest([](const std::string&) {});
+  std::optional<run::Checkpoint> checkpoint = store.read_newest([](const std::string&) {});
   ASSERT_TRUE(checkpoint);
   Rig second(spec);
   second.state = std::move(checkpoint->state);
@@ -65,7 +65,7 @@ TEST(OptimizerRun, ContinuedFromACheckpointIsBitwiseTheSame) {
 
 TEST(OptimizerRun, ContinuedWithAScaledLossIsBitwiseTheSame) {
   for (const int64_t accumulate : {1, 4}) {
-    RunSpec spec = full_spec("adamw", accumulate, 2);
+    spec::RunSpec spec = full_spec("adamw", accumulate, 2);
     spec.loss_scaling.mode = "dynamic";
     spec.loss_scaling.growth_interval = 3;  // the scale changes on the way
     expect_bitwise_resume(spec);
@@ -75,21 +75,21 @@ TEST(OptimizerRun, ContinuedWithAScaledLossIsBitwiseTheSame) {
 TEST(OptimizerRun, ContinuedInBf16IsBitwiseTheSame) {
   if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
   for (const int64_t accumulate : {1, 4}) {
-    RunSpec spec = full_spec("sgd", accumulate, 2);
+    spec::RunSpec spec = full_spec("sgd", accumulate, 2);
     spec.precision = "bf16";
     expect_bitwise_resume(spec);
   }
 }
 
 TEST(OptimizerRun, PlateauGoesOnFromItsStateInTheManifest) {
-  RunSpec spec = spec_for("mlp", 6);
+  spec::RunSpec spec = spec_for("mlp", 6);
   spec.schedule.name = "plateau";
   spec.schedule.patience = 0;
   spec.schedule.threshold = 1;  // nothing is an improvement
   spec.schedule.factor = 0.5;
   std::vector<double> rates, resumed_rates;
   const auto note_into = [](std::vector<double>& all) {
-    return [&all](const StepMetrics& m) { all.push_back(m.learning_rate); };
+    return [&all](const step::StepMetrics& m) { all.push_back(m.learning_rate); };
   };
   Rig straight(spec);
   Hooks hooks;
@@ -100,34 +100,34 @@ TEST(OptimizerRun, PlateauGoesOnFromItsStateInTheManifest) {
   Rig first(spec), second(spec);
   hooks.on_step = note_into(resumed_rates);
   hooks.stop_requested = [&] { return resumed_rates.size() == 20; };
-  Manifest manifest;
-  hooks.save = [&](const Position& position) { manifest.position = position; };
+  run::Manifest manifest;
+  hooks.save = [&](const step::Position& position) { manifest.position = position; };
   first.fit_from({}, hooks);
   for (const std::string& name : first.state.names()) second.state.set(name, first.state.plain(name));
   hooks.stop_requested = {};
-  second.fit_from(parse_manifest(print_manifest(manifest), "m.json").position, hooks);
+  second.fit_from(run::parse_manifest(run::print_manifest(manifest), "m.json").position, hooks);
   EXPECT_EQ(resumed_rates, rates);
   EXPECT_EQ(second.weights(), straight.weights());
 }
 
 /// Losses and weights after three epochs.
-std::pair<std::vector<double>, Tensor> trained_with(RunSpec spec, int64_t batch, int64_t accumulate) {
+std::pair<std::vector<double>, Tensor> trained_with(spec::RunSpec spec, int64_t batch, int64_t accumulate) {
   spec.batch = batch;
   spec.accumulate = accumulate;
   Rig rig(spec);
   std::vector<double> losses;
   Hooks hooks;
-  hooks.on_step = [&](const StepMetrics& m) { losses.push_back(m.loss); };
+  hooks.on_step = [&](const step::StepMetrics& m) { losses.push_back(m.loss); };
   rig.fit_from({}, hooks);
   return {losses, rig.state.plain(rig.state.has("fc1.weight") ? "fc1.weight" : rig.state.names().front())};
 }
 
 TEST(OptimizerRun, AccumulatedBatchesAreOneLargeBatch) {
   for (const char* optimizer : {"sgd", "adamw", "muon"}) {
-    RunSpec spec = spec_for("lenet5", 3);
+    spec::RunSpec spec = spec_for("lenet5", 3);
     spec.optimizer.name = optimizer;
     spec.optimizer.learning_rate = 0;
-    resolve(spec);
+    spec::resolve(spec);
     spec.clip.norm = 1;
     const auto [large, large_weight] = trained_with(spec, 32, 1);
     const auto [small, small_weight] = trained_with(spec, 8, 4);
@@ -144,7 +144,7 @@ bool gradients_share_the_layout_of_weights() { return detect_isa() == Isa::avx51
 
 TEST(OptimizerRun, AccumulationTakesTheMemoryOfOneBatch) {
   if (!gradients_share_the_layout_of_weights()) GTEST_SKIP() << "reorders take memory too on this processor";
-  RunSpec large = spec_for("resnet9", 1), small = large;
+  spec::RunSpec large = spec_for("resnet9", 1), small = large;
   large.batch = 32;
   small.batch = 8;
   small.accumulate = 4;
@@ -156,7 +156,7 @@ TEST(OptimizerRun, AccumulationTakesTheMemoryOfOneBatch) {
 
 TEST(OptimizerRun, AccumulatedUpdateConvertsNoLayouts) {
   if (!gradients_share_the_layout_of_weights()) GTEST_SKIP() << "gradients are converted on this processor";
-  RunSpec spec = spec_for("resnet9", 1);
+  spec::RunSpec spec = spec_for("resnet9", 1);
   spec.batch = 8;
   spec.accumulate = 2;
   for (const char* optimizer : {"sgd", "adam", "lamb", "lars", "rmsprop"}) {
@@ -170,7 +170,7 @@ TEST(OptimizerRun, AccumulatedUpdateConvertsNoLayouts) {
 TEST(OptimizerRun, BatchesAndUpdateHaveOneLayoutOfEachStateInBf16) {
   if (!gradients_share_the_layout_of_weights()) GTEST_SKIP() << "gradients are converted on this processor";
   if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
-  RunSpec spec = spec_for("resnet9", 1);
+  spec::RunSpec spec = spec_for("resnet9", 1);
   spec.precision = "bf16";
   spec.batch = 8;
   spec.accumulate = 2;
@@ -189,7 +189,7 @@ TEST(OptimizerRun, KeptCopiesGiveTheWeightsOfCopiesThatAreMadeInEachStep) {
   if (!CpuBackend(1).computes_fast(DType::bf16)) GTEST_SKIP() << "this CPU has no instructions for bf16";
   for (const char* model : {"resnet9", "lenet5"})
     for (const int64_t accumulate : {1, 2}) {
-      RunSpec spec = spec_for(model, 2.5);
+      spec::RunSpec spec = spec_for(model, 2.5);
       spec.precision = "bf16";
       spec.batch = 16 / accumulate;
       spec.accumulate = accumulate;
@@ -209,7 +209,7 @@ TEST(OptimizerRun, KeptCopiesGiveTheWeightsOfCopiesThatAreMadeInEachStep) {
 TEST(OptimizerRun, StatesAreReplacedInPlace) {
   for (const char* optimizer : {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"})
     for (const int64_t accumulate : {1, 2}) {
-      RunSpec spec = spec_for("resnet9", 1);
+      spec::RunSpec spec = spec_for("resnet9", 1);
       spec.optimizer.name = optimizer;
       spec.optimizer.momentum = 0.9;
       spec.ema.decay = 0.9;
@@ -224,18 +224,19 @@ TEST(OptimizerRun, StatesAreReplacedInPlace) {
 }
 
 TEST(OptimizerRun, AveragesAreEvaluatedAndSaved) {
-  RunSpec spec = spec_for("mlp", 2);
+  spec::RunSpec spec = spec_for("mlp", 2);
   spec.ema.decay = 0.9;
   Rig rig(spec);
   double test_loss = 0;
   Hooks hooks;
-  hooks.on_epoch = [&](const EpochMetrics& m) { test_loss = *m.test_loss; };
+  hooks.on_epoch = [&](const step::EpochMetrics& m) { test_loss = *m.test_loss; };
   rig.fit_from({}, hooks);
   const CheckpointDirectory directory;
-  const fs::path path = CheckpointStore(directory.path(), 1).write(rig.state, {});
-  State saved = read_checkpoint(path, /*with_optimizer=*/false).state;
+  const fs::path path = run::CheckpointStore(directory.path(), 1).write(rig.state, {});
+  State saved = run::read_checkpoint(path, /*with_optimizer=*/false).state;
   const std::string name = saved.names().front();
-  EXPECT_EQ(saved.get(name).data_as<float>()[0], rig.state.plain(slot_name(kEmaSlot, name)).data_as<float>()[0]);
+  EXPECT_EQ(saved.get(name).data_as<float>()[0],
+            rig.state.plain(step::slot_name(step::kEmaSlot, name)).data_as<float>()[0]);
   EXPECT_NE(saved.get(name).data_as<float>()[0], rig.state.plain(name).data_as<float>()[0]);
   EXPECT_EQ(evaluate(rig.evaluation, saved, rig.test_loader).loss, test_loss);
   EXPECT_NE(evaluate(rig.evaluation, rig.state, rig.test_loader).loss, test_loss);
@@ -243,12 +244,12 @@ TEST(OptimizerRun, AveragesAreEvaluatedAndSaved) {
 
 TEST(OptimizerRun, GradientNormIsReportedWhereItIsBounded) {
   for (const int64_t accumulate : {1, 2}) {
-    RunSpec spec = spec_for("mlp", 1);
+    spec::RunSpec spec = spec_for("mlp", 1);
     spec.batch = 8;
     spec.accumulate = accumulate;
     std::optional<double> norm;
     Hooks hooks;
-    hooks.on_step = [&](const StepMetrics& m) { norm = m.gradient_norm; };
+    hooks.on_step = [&](const step::StepMetrics& m) { norm = m.gradient_norm; };
     Rig(spec).fit_from({}, hooks);
     EXPECT_FALSE(norm);
     spec.clip.norm = 1;
@@ -260,13 +261,13 @@ TEST(OptimizerRun, GradientNormIsReportedWhereItIsBounded) {
 
 TEST(OptimizerRun, RecordingTheGradientNormChangesNothingElse) {
   const auto norms_and_weights = [](bool records, double bound) {
-    RunSpec spec = spec_for("mlp", 1);
+    spec::RunSpec spec = spec_for("mlp", 1);
     spec.metrics.gradient_norm = records;
     spec.clip.norm = bound;
     Rig rig(spec);
     std::vector<double> norms;
     Hooks hooks;
-    hooks.on_step = [&](const StepMetrics& m) { norms.push_back(m.gradient_norm.value_or(-1)); };
+    hooks.on_step = [&](const step::StepMetrics& m) { norms.push_back(m.gradient_norm.value_or(-1)); };
     rig.fit_from({}, hooks);
     return std::pair(norms, rig.weights());
   };
@@ -279,7 +280,7 @@ TEST(OptimizerRun, RecordingTheGradientNormChangesNothingElse) {
 TEST(OptimizerRun, WhatIsFrozenStaysAndCostsNoGradient) {
   for (const int64_t accumulate : {1, 2})
     for (const bool everything : {false, true}) {
-      RunSpec spec = spec_for("mlp", 1);
+      spec::RunSpec spec = spec_for("mlp", 1);
       spec.batch = 16 / accumulate;
       spec.accumulate = accumulate;
       spec.clip.norm = 1;
@@ -302,7 +303,7 @@ TEST(OptimizerRun, WhatIsFrozenStaysAndCostsNoGradient) {
 }
 
 TEST(OptimizerRun, GroupsMayBeTrainedInTheFirstEpochsOnly) {
-  RunSpec spec = spec_for("mlp", 3);
+  spec::RunSpec spec = spec_for("mlp", 3);
   const std::string first = Rig(spec).step.parameters.front().name, last = Rig(spec).step.parameters.back().name;
   spec.optimizer.groups["early"] = {
       .match = first, .learning_rate_factor = 2, .weight_decay = -1, .schedule = "", .epochs = 1.5};
@@ -313,7 +314,7 @@ TEST(OptimizerRun, GroupsMayBeTrainedInTheFirstEpochsOnly) {
     values.emplace_back(now.data_as<float>(), now.data_as<float>() + now.elements());
   };
   Hooks hooks;
-  hooks.on_step = [&](const StepMetrics&) {
+  hooks.on_step = [&](const step::StepMetrics&) {
     note(first);
     note(last);
   };
@@ -326,25 +327,25 @@ TEST(OptimizerRun, GroupsMayBeTrainedInTheFirstEpochsOnly) {
 }
 
 TEST(OptimizerRun, LookaheadEndsOnTheSlowWeights) {
-  RunSpec spec = spec_for("mlp", 1);  // 6 steps
+  spec::RunSpec spec = spec_for("mlp", 1);  // 6 steps
   spec.lookahead = {.steps = 4, .alpha = 0.5};
   Rig rig(spec);
   const std::string name = rig.step.parameters.front().name;
   rig.fit_from({}, {});
-  const Tensor fast = rig.state.plain(name), slow = rig.state.plain(slot_name("slow", name));
+  const Tensor fast = rig.state.plain(name), slow = rig.state.plain(step::slot_name("slow", name));
   EXPECT_TRUE(std::equal(fast.data_as<float>(), fast.data_as<float>() + fast.elements(), slow.data_as<float>()));
 }
 
 TEST(OptimizerRun, SlotsBeginFromTheParametersInTheState) {
-  RunSpec spec = spec_for("mlp", 1);
+  spec::RunSpec spec = spec_for("mlp", 1);
   spec.lookahead.steps = 5;
   Rig rig(spec);
   const std::string name = rig.step.parameters.front().name;
   rig.state.get(name).data_as<float>()[0] = 7;
-  start_slots(rig.step, rig.state);
-  EXPECT_EQ(rig.state.get(slot_name("slow", name)).data_as<float>()[0], 7);
+  step::start_slots(rig.step, rig.state);
+  EXPECT_EQ(rig.state.get(step::slot_name("slow", name)).data_as<float>()[0], 7);
   rig.state.get(name).data_as<float>()[0] = 8;
-  EXPECT_EQ(rig.state.get(slot_name("slow", name)).data_as<float>()[0], 7) << "a copy";
+  EXPECT_EQ(rig.state.get(step::slot_name("slow", name)).data_as<float>()[0], 7) << "a copy";
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ class CheckpointTest : public ::testing::Test {
     state.set("optimizer/velocity/conv.weight", Tensor::of({1}, std::array<float, 1>{first / 3}));
     return state;
   }
-  static Manifest manifest_at(int64_t step) {
-    Manifest manifest;
+  static run::Manifest manifest_at(int64_t step) {
+    run::Manifest manifest;
     manifest.spec_hash = "abc";
     manifest.seed = 7;
     manifest.position.step = step;
@@ -58,9 +58,11 @@ class CheckpointTest : public ::testing::Test {
     file.seekp(at);
     file.put(byte);
   }
-  std::optional<Checkpoint> newest() {
+  std::optional<run::Checkpoint> newest() {
     warnings_.clear();
-    return CheckpointStore(directory_, 3).read_newest([this](const std::string& line) { warnings_.push_back(line); });
+    return run::CheckpointStore(directory_, 3).read_newest([this](const std::string& line) {
+      warnings_.push_back(line);
+    });
   }
 
   fs::path directory_;
@@ -68,8 +70,8 @@ class CheckpointTest : public ::testing::Test {
 };
 
 TEST_F(CheckpointTest, ReadsBackWhatWasWritten) {
-  CheckpointStore(directory_, 3).write(state_of(5), manifest_at(12));
-  const std::optional<Checkpoint> checkpoint = newest();
+  run::CheckpointStore(directory_, 3).write(state_of(5), manifest_at(12));
+  const std::optional<run::Checkpoint> checkpoint = newest();
   ASSERT_TRUE(checkpoint);
   EXPECT_EQ(checkpoint->manifest.position.step, 12);
   EXPECT_EQ(checkpoint->manifest.position.loss_sum, 0.1 + 0.2) << "to the last bit";
@@ -80,17 +82,17 @@ TEST_F(CheckpointTest, ReadsBackWhatWasWritten) {
 TEST_F(CheckpointTest, HoldsPlainTensorsWhateverTheLayoutOfTheState) {
   State blocked = state_of(5);
   blocked.set("conv.weight", blocked.get("conv.weight").with_layout(parse_layout("ABcd16b16a", 4)));
-  CheckpointStore(directory_, 3).write(state_of(5), manifest_at(1));
-  CheckpointStore(directory_, 3).write(blocked, manifest_at(2));
+  run::CheckpointStore(directory_, 3).write(state_of(5), manifest_at(1));
+  run::CheckpointStore(directory_, 3).write(blocked, manifest_at(2));
   EXPECT_EQ(read_text(directory_ / "step-00000001/model.safetensors"),
             read_text(directory_ / "step-00000002/model.safetensors"));
 }
 
 TEST_F(CheckpointTest, KeepsTheNewestAndTheBest) {
-  CheckpointStore store(directory_, 2);
+  run::CheckpointStore store(directory_, 2);
   for (int64_t step = 1; step <= 5; ++step) {
-    Manifest manifest = manifest_at(step);
-    manifest.best = BestCheckpoint{.step = std::min<int64_t>(step, 2), .accuracy = 0.5};
+    run::Manifest manifest = manifest_at(step);
+    manifest.best = run::BestCheckpoint{.step = std::min<int64_t>(step, 2), .accuracy = 0.5};
     store.write(state_of(static_cast<float>(step)), manifest);
   }
   EXPECT_EQ(names(), (std::vector<std::string>{"best", "step-00000002", "step-00000004", "step-00000005"}));
@@ -98,7 +100,7 @@ TEST_F(CheckpointTest, KeepsTheNewestAndTheBest) {
 }
 
 TEST_F(CheckpointTest, ADamagedNewerOneCostsNoNewOneItsPlace) {
-  CheckpointStore store(directory_, 1);
+  run::CheckpointStore store(directory_, 1);
   store.write(state_of(9), manifest_at(9));
   fs::resize_file(directory_ / "step-00000009/model.safetensors", 3);
   const fs::path written = store.write(state_of(4), manifest_at(4));
@@ -107,8 +109,8 @@ TEST_F(CheckpointTest, ADamagedNewerOneCostsNoNewOneItsPlace) {
 }
 
 TEST_F(CheckpointTest, DamagedOnesAreSetAsideAndCountNoMore) {
-  CheckpointStore store(directory_, 1);
-  for (const int64_t step : {3, 9}) CheckpointStore(directory_, 2).write(state_of(1), manifest_at(step));
+  run::CheckpointStore store(directory_, 1);
+  for (const int64_t step : {3, 9}) run::CheckpointStore(directory_, 2).write(state_of(1), manifest_at(step));
   fs::resize_file(directory_ / "step-00000009/model.safetensors", 3);
   store.set_damaged_aside(3);
   EXPECT_EQ(names(), (std::vector<std::string>{"damaged-step-00000009", "step-00000003"}));
@@ -118,20 +120,21 @@ TEST_F(CheckpointTest, DamagedOnesAreSetAsideAndCountNoMore) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-TEST(BestCheckpoint, WhatIsNoNumberBeatsNothing) {
-  const BestCheckpoint none, nan{.step = 1, .loss = std::nan("")}, two{.step = 2, .loss = 2}, one{.step = 3, .loss = 1};
-  EXPECT_FALSE(is_better(nan, none));
-  EXPECT_FALSE(is_better(nan, two));
-  EXPECT_TRUE(is_better(two, nan));
-  EXPECT_TRUE(is_better(two, none));
-  EXPECT_TRUE(is_better(one, two));
-  EXPECT_FALSE(is_better(two, one));
+TEST(run::BestCheckpoint, WhatIsNoNumberBeatsNothing) {
+  const run::BestCheckpoint none, nan{.step = 1, .loss = std::nan("")}, two{.step = 2, .loss = 2},
+      one{.step = 3, .loss = 1};
+  EXPECT_FALSE(run::is_better(nan, none));
+  EXPECT_FALSE(run::is_better(nan, two));
+  EXPECT_TRUE(run::is_better(two, nan));
+  EXPECT_TRUE(run::is_better(two, none));
+  EXPECT_TRUE(run::is_better(one, two));
+  EXPECT_FALSE(run::is_better(two, one));
 }
 
 TEST_F(CheckpointTest, NoneAtAllIsNoError) { EXPECT_FALSE(newest()); }
 
 TEST_F(CheckpointTest, WithoutABestSaysSo) {
-  CheckpointStore store(directory_, 2);
+  run::CheckpointStore store(directory_, 2);
   store.write(state_of(1), manifest_at(1));
   EXPECT_THROW(store.read_best(), Error);
 }
@@ -140,7 +143,7 @@ TEST_F(CheckpointTest, DamagedNewestFallsBackWithAWarning) {
   for (const char* file : {"model.safetensors", "optimizer.safetensors", "manifest.json"})
     for (const bool truncated : {false, true}) {
       fs::remove_all(directory_);
-      CheckpointStore store(directory_, 3);
+      run::CheckpointStore store(directory_, 3);
       store.write(state_of(1), manifest_at(1));
       const fs::path path = store.write(state_of(2), manifest_at(2)) / file;
       if (truncated)
@@ -149,7 +152,7 @@ TEST_F(CheckpointTest, DamagedNewestFallsBackWithAWarning) {
         fs::remove(path);
       else
         flip_byte(path, static_cast<std::streamoff>(fs::file_size(path)) - 1);
-      const std::optional<Checkpoint> checkpoint = newest();
+      const std::optional<run::Checkpoint> checkpoint = newest();
       ASSERT_TRUE(checkpoint);
       EXPECT_EQ(checkpoint->manifest.position.step, 1);
       ASSERT_EQ(warnings_.size(), 1u);
@@ -159,13 +162,13 @@ TEST_F(CheckpointTest, DamagedNewestFallsBackWithAWarning) {
 }
 
 TEST_F(CheckpointTest, AllDamagedIsAnError) {
-  CheckpointStore(directory_, 3).write(state_of(1), manifest_at(1));
+  run::CheckpointStore(directory_, 3).write(state_of(1), manifest_at(1));
   fs::resize_file(directory_ / "step-00000001/model.safetensors", 3);
   EXPECT_THROW(newest(), Error);
 }
 
 TEST_F(CheckpointTest, OfAStateThatIsNotFiniteIsRefused) {
-  CheckpointStore store(directory_, 3);
+  run::CheckpointStore store(directory_, 3);
   store.write(state_of(1), manifest_at(1));
   State bad = state_of(2);
   bad.get("conv.weight").data_as<float>()[9] = std::nanf("");
@@ -180,11 +183,11 @@ TEST_F(CheckpointTest, OfAStateThatIsNotFiniteIsRefused) {
 }
 
 TEST_F(CheckpointTest, TidyRemovesLeftoversAndRepairsTheLink) {
-  CheckpointStore store(directory_, 3);
+  run::CheckpointStore store(directory_, 3);
   store.write(state_of(1), manifest_at(1));
   fs::create_directory(directory_ / ".unfinished-step-00000002-77");
   write_atomically(directory_ / ".unfinished-step-00000002-77/model.safetensors", "half");
-  store.tidy(BestCheckpoint{.step = 1, .accuracy = 0.5});
+  store.tidy(run::BestCheckpoint{.step = 1, .accuracy = 0.5});
   EXPECT_EQ(names(), (std::vector<std::string>{"best", "step-00000001"}));
 }
 
@@ -193,7 +196,7 @@ TEST_F(CheckpointTest, WritingAStepAgainLeavesNoMomentWithoutIt) {
   if (renameat2(AT_FDCWD, (directory_ / "a").c_str(), AT_FDCWD, (directory_ / "b").c_str(), RENAME_EXCHANGE) != 0)
     GTEST_SKIP() << "this file system cannot exchange two directories";
   for (const char* name : {"a", "b"}) fs::remove(directory_ / name);
-  CheckpointStore store(directory_, 3);
+  run::CheckpointStore store(directory_, 3);
   const fs::path model = store.write(state_of(0), manifest_at(1)) / "model.safetensors";
   std::atomic<bool> ended = false;
   int missing = 0, looks = 0;
@@ -210,7 +213,7 @@ TEST_F(CheckpointTest, WritingAStepAgainLeavesNoMomentWithoutIt) {
 }
 
 TEST_F(CheckpointTest, MovedAsideByAKilledWriterGetsItsNameBack) {
-  CheckpointStore store(directory_, 3);
+  run::CheckpointStore store(directory_, 3);
   for (int64_t step : {1, 2}) store.write(state_of(static_cast<float>(step)), manifest_at(step));
   fs::rename(directory_ / "step-00000002", directory_ / ".replaced-step-00000002");
   fs::copy(directory_ / "step-00000001", directory_ / ".replaced-step-00000001");
@@ -221,7 +224,7 @@ TEST_F(CheckpointTest, MovedAsideByAKilledWriterGetsItsNameBack) {
 
 TEST_F(CheckpointTest, ManifestOfAnotherFormatIsRefused) {
   try {
-    parse_manifest(R"({"format": 99})", "m.json");
+    run::parse_manifest(R"({"format": 99})", "m.json");
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "'m.json' has format 99, this weft reads format 1");
@@ -229,7 +232,7 @@ TEST_F(CheckpointTest, ManifestOfAnotherFormatIsRefused) {
 }
 
 TEST_F(CheckpointTest, WritesSafetensorsThatOthersRead) {
-  CheckpointStore(directory_, 3).write(state_of(5), manifest_at(3));
+  run::CheckpointStore(directory_, 3).write(state_of(5), manifest_at(3));
   const SafetensorsFile file = read_safetensors(directory_ / "step-00000003/model.safetensors");
   EXPECT_EQ(file.tensors.size(), 1u) << "the optimiser's slots stand in the other file";
   EXPECT_EQ(file.metadata.at("format"), "pt");

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "tests/train/ranks_rig.h"
+#include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
 #include "weft/comm/measure.h"
 #include "weft/comm/together.h"
@@ -32,9 +32,9 @@ data::DatasetInfo values() {
 
 class RunOnRanks : public RanksTest {
  protected:
-  RunSpec spec(const std::string& model, double epochs) const {
-    RunSpec spec = drawn_spec(model, epochs, 64, 0.01);  // 5 steps an epoch
-    resolve(spec);
+  spec::RunSpec spec(const std::string& model, double epochs) const {
+    spec::RunSpec spec = drawn_spec(model, epochs, 64, 0.01);  // 5 steps an epoch
+    spec::resolve(spec);
     return spec;
   }
 
@@ -44,7 +44,7 @@ class RunOnRanks : public RanksTest {
     comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
       try {
         body({.ranks = &ranks});
-      } catch (const SharedError& error) {
+      } catch (const comm::SharedError& error) {
         messages[static_cast<size_t>(ranks.rank())] = error.what();
       }
     });
@@ -75,7 +75,7 @@ TEST_F(RunOnRanks, TheLossCurveIsThatOfOneProcess) {
 
 TEST_F(RunOnRanks, AccumulatedAndAugmentedBatchesToo) {
   const Library library = library_of(drawn_images());
-  RunSpec run = spec("lenet5", 3);
+  spec::RunSpec run = spec("lenet5", 3);
   run.batch = 32;
   run.accumulate = 2;
   run.augment.crop_padding = 2;
@@ -88,13 +88,13 @@ TEST_F(RunOnRanks, AccumulatedAndAugmentedBatchesToo) {
 
 TEST_F(RunOnRanks, StepsOfMoreAndFewerBatchesToo) {
   const Library library = library_of(drawn_images());
-  RunSpec run = spec("lenet5", 3);
+  spec::RunSpec run = spec("lenet5", 3);
   run.batch = 32;
   run.batch_schedule = {.boundaries = {1, 2}, .batches = {}, .accumulate = {1, 4, 3}};
   run.optimizer.name = "adamw";
   run.ema.decay = 0.9;
   run.lookahead.steps = 3;
-  resolve(run);
+  spec::resolve(run);
   for (const int count : {1, 2}) train(library, run, one_host(count), std::to_string(count));
   expect_same_curves("2", "1");
 }
@@ -105,14 +105,14 @@ TEST_F(RunOnRanks, ARankThatKeepsTheOthersWaitingIsNamed) {
   std::vector<std::string> notes;
   std::mutex mutex;
   // 64 ms per step: some seconds.
-  const RunOutcome outcome = on_ranks(one_host(2), [&](RunOptions options) {
+  const run::RunOutcome outcome = on_ranks(one_host(2), [&](run::RunOptions options) {
     options.note = [&](const std::string& line) {
       const std::lock_guard lock(mutex);
       notes.push_back(line);
     };
-    RunSpec run = spec("lenet5", 24);
+    spec::RunSpec run = spec("lenet5", 24);
     run.evaluation.every_epochs = 0;
-    return start_run(options.ranks->rank() == 1 ? slow : usual, run, path("run"), options);
+    return run::start_run(options.ranks->rank() == 1 ? slow : usual, run, path("run"), options);
   });
   ASSERT_EQ(outcome.summary.rank_step_seconds.size(), 2u);
   EXPECT_GT(outcome.summary.rank_step_seconds[1], 2 * outcome.summary.rank_step_seconds[0]);
@@ -132,27 +132,27 @@ TEST_F(RunOnRanks, ARankThatKeepsTheOthersWaitingIsNamed) {
 
 TEST_F(RunOnRanks, MetricsAndSummaryAreGlobal) {
   const Library library = library_of(drawn_images());
-  const RunOutcome outcome = train(library, spec("lenet5", 2), one_host(2), "run");
+  const run::RunOutcome outcome = train(library, spec("lenet5", 2), one_host(2), "run");
   EXPECT_TRUE(outcome.finished);
   EXPECT_EQ(outcome.summary.ranks, 2);
   EXPECT_EQ(outcome.summary.batch, 64);
   EXPECT_EQ(outcome.summary.steps, 10);
   EXPECT_NEAR(outcome.summary.items_per_second * outcome.summary.step_seconds, 640, 1);
-  EXPECT_EQ(parse_summary(read_text(path("run/summary.json")))->ranks, 2);
+  EXPECT_EQ(run::parse_summary(read_text(path("run/summary.json")))->ranks, 2);
 }
 
 TEST_F(RunOnRanks, AStopOnOneRankIsThatOfAllAndARunGoesOnOnAnotherNumberOfRanks) {
   const Library library = library_of(drawn_images());
-  start_run(library, spec("lenet5", 4), path("whole"), {});
-  const auto cut = [&](const RunOptions& given) {
-    const RunOptions options = given.ranks->rank() == 1 ? stopped_after(given, 7) : given;
-    const RunOutcome outcome = start_run(library, spec("lenet5", 4), path("cut"), options);
+  run::start_run(library, spec("lenet5", 4), path("whole"), {});
+  const auto cut = [&](const run::RunOptions& given) {
+    const run::RunOptions options = given.ranks->rank() == 1 ? stopped_after(given, 7) : given;
+    const run::RunOutcome outcome = run::start_run(library, spec("lenet5", 4), path("cut"), options);
     EXPECT_FALSE(outcome.finished);
     EXPECT_LT(outcome.steps_done, 12);
     return outcome;
   };
   on_ranks(one_host(2), cut);
-  const auto go_on = [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); };
+  const auto go_on = [&](const run::RunOptions& options) { return run::resume_run(library, path("cut"), 1, options); };
   EXPECT_TRUE(on_ranks(one_host(4), go_on).finished);
   expect_same_curves("cut", "whole");
   EXPECT_TRUE(on_ranks(one_host(2), go_on).finished) << "of a finished run all get the summary";
@@ -161,8 +161,8 @@ TEST_F(RunOnRanks, AStopOnOneRankIsThatOfAllAndARunGoesOnOnAnotherNumberOfRanks)
 /// Between two hosts, over links that take that long for what a step exchanges.
 class RunOnSlowLinks : public RunOnRanks {
  protected:
-  RunSpec spec_over(double bytes_per_second, const std::string& model) {
-    RunSpec run = spec(model, 3);
+  spec::RunSpec spec_over(double bytes_per_second, const std::string& model) {
+    spec::RunSpec run = spec(model, 3);
     run.optimizer.name = "adamw";
     run.ema.decay = 0.9;
     run.checkpoint.every_steps = 4;
@@ -173,21 +173,22 @@ class RunOnSlowLinks : public RunOnRanks {
     write_atomically(run.cluster, comm::cluster_text(group.communicator(0), costs));
     return run;
   }
-  void train_over(const RunSpec& run, const std::string& name, int steps = 1000) {
+  void train_over(const spec::RunSpec& run, const std::string& name, int steps = 1000) {
     const Library library = library_of(drawn_images());
-    on_ranks({"a", "b"}, [&](const RunOptions& options) {
-      return start_run(library, run, path(name), stopped_after(options, steps));
+    on_ranks({"a", "b"}, [&](const run::RunOptions& options) {
+      return run::start_run(library, run, path(name), stopped_after(options, steps));
     });
   }
   bool defers(const std::string& name) {
     return read_text(path(name + "/plan.json")).find("deferred_before") != std::string::npos;
   }
   /// Stopped in the middle and resumed, beside the same run in one go.
-  void expect_going_on_with_the_same_bits(const RunSpec& run) {
+  void expect_going_on_with_the_same_bits(const spec::RunSpec& run) {
     train_over(run, "whole");
     train_over(run, "cut", 7);
     const Library library = library_of(drawn_images());
-    on_ranks({"a", "b"}, [&](const RunOptions& options) { return resume_run(library, path("cut"), 1, options); });
+    on_ranks({"a", "b"},
+             [&](const run::RunOptions& options) { return run::resume_run(library, path("cut"), 1, options); });
     EXPECT_TRUE(defers("cut"));
     expect_same_bits("cut", "whole");
   }
@@ -206,7 +207,7 @@ TEST_F(RunOnSlowLinks, UpdatesThatTheNextStepDoesGiveTheSameBits) {
 TEST_F(RunOnSlowLinks, AccumulatedStepsToo) {
   for (const char* variant : {"", "synchronised", "one_bit"}) {
     const auto run_over = [&](double bytes_per_second) {
-      RunSpec run = spec_over(bytes_per_second, "resnet9");
+      spec::RunSpec run = spec_over(bytes_per_second, "resnet9");
       run.batch = 16;
       run.accumulate = 3;
       if (variant == std::string("synchronised")) run.batch_norm = variant;
@@ -223,7 +224,7 @@ TEST_F(RunOnSlowLinks, AccumulatedStepsToo) {
 }
 
 TEST_F(RunOnSlowLinks, AccumulatedStepsThatWereStoppedGoOnWithTheSameBits) {
-  RunSpec run = spec_over(1e6, "lenet5");
+  spec::RunSpec run = spec_over(1e6, "lenet5");
   run.batch = 16;
   run.accumulate = 3;
   expect_going_on_with_the_same_bits(run);
@@ -231,7 +232,7 @@ TEST_F(RunOnSlowLinks, AccumulatedStepsThatWereStoppedGoOnWithTheSameBits) {
 
 /// What clips by the norm of all gradients, or scales the loss, waits for all of them.
 TEST_F(RunOnSlowLinks, AccumulatedStepsThatReadAllGradientsAtOnceDeferNothing) {
-  RunSpec run = spec_over(1e6, "lenet5");
+  spec::RunSpec run = spec_over(1e6, "lenet5");
   run.batch = 16;
   run.accumulate = 3;
   run.clip.norm = 1;
@@ -248,7 +249,7 @@ TEST_F(RunOnSlowLinks, ARunThatWasStoppedGoesOnWithTheSameBits) {
 }
 
 TEST_F(RunOnSlowLinks, ARunGoesOnBySameLinksAsItBeganOnTheSameHosts) {
-  RunSpec run = spec_over(1e14, "lenet5");
+  spec::RunSpec run = spec_over(1e14, "lenet5");
   const std::string slow = read_text(spec_over(1e6, "lenet5").cluster);
   run.cluster = "";
   train_over(run, "cut", 5);
@@ -256,8 +257,8 @@ TEST_F(RunOnSlowLinks, ARunGoesOnBySameLinksAsItBeganOnTheSameHosts) {
   EXPECT_NE(measured.find("megabytes_per_second"), std::string::npos);
   const Library library = library_of(drawn_images());
   const auto go_on = [&](const std::vector<std::string>& hosts, int steps) {
-    on_ranks(hosts, [&](const RunOptions& options) {
-      return resume_run(library, path("cut"), 1, stopped_after(options, steps));
+    on_ranks(hosts, [&](const run::RunOptions& options) {
+      return run::resume_run(library, path("cut"), 1, stopped_after(options, steps));
     });
   };
   write_atomically(path("cut/cluster.toml"), slow);
@@ -270,8 +271,8 @@ TEST_F(RunOnSlowLinks, ARunGoesOnBySameLinksAsItBeganOnTheSameHosts) {
 
 TEST_F(RunOnRanks, NotANumberNamesItsRank) {
   const Library library = library_of(values(), kTraining, 100);
-  const std::vector<std::string> errors = errors_on_ranks({"a", "a", "b", "b"}, [&](const RunOptions& options) {
-    return start_run(library, spec("mlp", 1), path("run"), options);
+  const std::vector<std::string> errors = errors_on_ranks({"a", "a", "b", "b"}, [&](const run::RunOptions& options) {
+    return run::start_run(library, spec("mlp", 1), path("run"), options);
   });
   EXPECT_NE(errors[0].find("the loss became NaN on rank "), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find(" on host '"), std::string::npos) << errors[0];
@@ -316,11 +317,11 @@ class GradientOnRanks : public RunOnRanks {
 
 TEST_F(GradientOnRanks, OfTheLastStepNamesItsRankToo) {
   const Library library = spoiled_library(64, 10);
-  RunSpec run = spec("magnitude", 1);  // of one step
+  spec::RunSpec run = spec("magnitude", 1);  // of one step
   run.augment.normalise = false;
   comm::LocalGroup group({"a", "b"});
   const std::vector<std::string> errors = comm::errors_of_ranks(
-      group, [&](comm::Communicator& ranks) { start_run(library, run, path("run"), {.ranks = &ranks}); });
+      group, [&](comm::Communicator& ranks) { run::start_run(library, run, path("run"), {.ranks = &ranks}); });
   EXPECT_NE(errors[0].find("no checkpoint of it was made"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find("; the gradients were not finite on rank "), std::string::npos) << errors[0];
 }
@@ -329,7 +330,7 @@ class GradientOnRanksWith : public GradientOnRanks, public testing::WithParamInt
 
 TEST_P(GradientOnRanksWith, ThatIsNotANumberNamesItsRank) {
   const Library library = spoiled_library(kTraining, 100);
-  RunSpec run = spec("magnitude", 2);
+  spec::RunSpec run = spec("magnitude", 2);
   run.augment.normalise = false;
   const std::string setting = GetParam();
   if (setting == "saved each step") run.checkpoint.every_steps = 1;
@@ -340,7 +341,7 @@ TEST_P(GradientOnRanksWith, ThatIsNotANumberNamesItsRank) {
     run.precision = "bf16";
   }
   const std::vector<std::string> errors = errors_on_ranks(
-      {"a", "b"}, [&](const RunOptions& options) { return start_run(library, run, path("run"), options); });
+      {"a", "b"}, [&](const run::RunOptions& options) { return run::start_run(library, run, path("run"), options); });
   EXPECT_NE(errors[0].find("the loss became NaN on all ranks, after a gradient that was not finite on rank "),
             std::string::npos)
       << errors[0];
@@ -352,8 +353,8 @@ INSTANTIATE_TEST_SUITE_P(Settings, GradientOnRanksWith,
 
 TEST_F(RunOnRanks, ABatchThatCannotBeDividedIsAUsersError) {
   const Library library = library_of(drawn_images());
-  const std::vector<std::string> errors = errors_on_ranks({"a", "b", "c"}, [&](const RunOptions& options) {
-    return start_run(library, spec("lenet5", 1), path("run"), options);
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b", "c"}, [&](const run::RunOptions& options) {
+    return run::start_run(library, spec("lenet5", 1), path("run"), options);
   });
   EXPECT_EQ(errors[2], "batch = 64 cannot be divided among 3 ranks; choose 63 or 66, or another number of ranks");
   EXPECT_EQ(errors[0], errors[2]) << "of all alike, so that no rank is named";
@@ -373,10 +374,10 @@ class OtherwiseDrawnData : public DrawnData {
 TEST_F(RunOnRanks, SamplesOfOtherContentOnOneRankAreNamed) {
   const Library library = library_of(drawn_images()),
                 other = drawn_library<OtherwiseDrawnData>(drawn_images(), kTraining, 64);
-  RunSpec run = spec("lenet5", 1);
+  spec::RunSpec run = spec("lenet5", 1);
   run.augment.normalise = false;
-  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
-    return start_run(options.ranks->rank() == 1 ? other : library, run, path("run"), options);
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const run::RunOptions& options) {
+    return run::start_run(options.ranks->rank() == 1 ? other : library, run, path("run"), options);
   });
   EXPECT_EQ(errors[0].substr(0, 36), "the content of the training data is ") << errors[0];
   EXPECT_NE(errors[0].find(" on rank 1 on host 'b', but "), std::string::npos) << errors[0];
@@ -385,8 +386,8 @@ TEST_F(RunOnRanks, SamplesOfOtherContentOnOneRankAreNamed) {
 
 TEST_F(RunOnRanks, OtherDataOnOneRankAreNamed) {
   const Library library = library_of(drawn_images()), other = library_of(drawn_images(), kTraining - 1);
-  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
-    return start_run(options.ranks->rank() == 1 ? other : library, spec("lenet5", 1), path("run"), options);
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const run::RunOptions& options) {
+    return run::start_run(options.ranks->rank() == 1 ? other : library, spec("lenet5", 1), path("run"), options);
   });
   EXPECT_EQ(errors[0],
             "the number of samples of the training data is 319 on rank 1 on host 'b', but 320 on rank 0; give all "
@@ -397,8 +398,8 @@ TEST_F(RunOnRanks, OtherDataOnOneRankAreNamed) {
 
 TEST_F(RunOnRanks, DataMissingOnOneRankEndAll) {
   const Library library = library_of(drawn_images()), without = standard_library();
-  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
-    return start_run(options.ranks->rank() == 1 ? without : library, spec("lenet5", 1), path("run"), options);
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const run::RunOptions& options) {
+    return run::start_run(options.ranks->rank() == 1 ? without : library, spec("lenet5", 1), path("run"), options);
   });
   EXPECT_EQ(errors[0].find("rank 1 on host 'b': unknown data 'drawn"), 0u) << errors[0];
   EXPECT_EQ(errors[1], errors[0]);
@@ -406,19 +407,19 @@ TEST_F(RunOnRanks, DataMissingOnOneRankEndAll) {
 
 TEST_F(RunOnRanks, AnotherRecipeOnOneRankIsNamed) {
   const Library library = library_of(drawn_images());
-  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const RunOptions& options) {
-    RunSpec own = spec("lenet5", 1);
+  const std::vector<std::string> errors = errors_on_ranks({"a", "b"}, [&](const run::RunOptions& options) {
+    spec::RunSpec own = spec("lenet5", 1);
     own.seed = 1 + options.ranks->rank();
-    return start_run(library, own, path("run"), options);
+    return run::start_run(library, own, path("run"), options);
   });
   EXPECT_EQ(errors[0].substr(0, 14), "the recipe is ") << errors[0];
 }
 
 TEST_F(RunOnRanks, WhatIsDecidedByMeasuringIsTheSameOnAll) {
   const Library library = library_of(drawn_images());
-  RunSpec automatic = spec("lenet5", 1);
+  spec::RunSpec automatic = spec("lenet5", 1);
   automatic.precision = "auto";
-  const RunOutcome outcome = train(library, automatic, one_host(2), "run");
+  const run::RunOutcome outcome = train(library, automatic, one_host(2), "run");
   EXPECT_TRUE(outcome.finished);
   EXPECT_NE(outcome.summary.precision, "auto");
 }

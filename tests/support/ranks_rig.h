@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/drawn_data.h"
 #include "tests/support/files_for_tests.h"
-#include "tests/train/drawn_data.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/run.h"
@@ -36,8 +36,8 @@ Library drawn_library(const data::DatasetInfo& info, int64_t training, int64_t t
 }
 
 /// Of drawn data; each rank computes on one thread. Not resolved.
-inline RunSpec drawn_spec(const std::string& model, double epochs, int64_t batch, double learning_rate) {
-  RunSpec spec;
+inline spec::RunSpec drawn_spec(const std::string& model, double epochs, int64_t batch, double learning_rate) {
+  spec::RunSpec spec;
   spec.model.name = model;
   spec.data = "drawn:";
   spec.epochs = epochs;
@@ -49,29 +49,31 @@ inline RunSpec drawn_spec(const std::string& model, double epochs, int64_t batch
 }
 
 /// The options with a request to stop that comes after the step of this number, or one later.
-inline RunOptions stopped_after(RunOptions options, int steps) {
+inline run::RunOptions stopped_after(run::RunOptions options, int steps) {
   options.stop_requested = [asked = 0, steps]() mutable { return ++asked > steps; };
   return options;
 }
 
 class RanksTest : public FilesTest {
  protected:
-  using Body = std::function<RunOutcome(const RunOptions& options)>;
+  using Body = std::function<run::RunOutcome(const run::RunOptions& options)>;
 
   static Hosts one_host(int ranks) { return Hosts(static_cast<size_t>(ranks), "host"); }
   /// On as many ranks as there are hosts; on none of them, alone. The outcome of the first rank; what the ranks throw
   /// is thrown.
-  static RunOutcome on_ranks(const Hosts& hosts, const Body& body) {
+  static run::RunOutcome on_ranks(const Hosts& hosts, const Body& body) {
     if (hosts.empty()) return body({});
-    RunOutcome first;
+    run::RunOutcome first;
     comm::run_ranks(hosts, [&](comm::Communicator& ranks) {
-      const RunOutcome outcome = body({.ranks = &ranks});
+      const run::RunOutcome outcome = body({.ranks = &ranks});
       if (ranks.rank() == 0) first = outcome;
     });
     return first;
   }
-  RunOutcome train(const Library& library, const RunSpec& spec, const Hosts& hosts, const std::string& run) const {
-    return on_ranks(hosts, [&](const RunOptions& options) { return start_run(library, spec, path(run), options); });
+  run::RunOutcome train(const Library& library, const spec::RunSpec& spec, const Hosts& hosts,
+                        const std::string& run) const {
+    return on_ranks(hosts,
+                    [&](const run::RunOptions& options) { return run::start_run(library, spec, path(run), options); });
   }
 
   /// Of a kind: "step", "epoch", "rank_pace".
@@ -103,11 +105,11 @@ class RanksTest : public FilesTest {
     return found;
   }
 
-  Checkpoint newest(const std::string& run) const {
-    return *CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {});
+  run::Checkpoint newest(const std::string& run) const {
+    return *run::CheckpointStore(path(run + "/checkpoints"), 2).read_newest([](const std::string&) {});
   }
   void expect_same_bits(const std::string& run, const std::string& wanted) const {
-    const Checkpoint one = newest(run), other = newest(wanted);
+    const run::Checkpoint one = newest(run), other = newest(wanted);
     EXPECT_EQ(one.manifest.position.step, other.manifest.position.step) << run;
     EXPECT_EQ(one.manifest.position.averaging, other.manifest.position.averaging) << run;
     ASSERT_EQ(one.state.names(), other.state.names()) << run;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/train/fit_rig.h"
+#include "tests/support/fit_rig.h"
 #include "weft/base/error.h"
 #include "weft/data/pictures/image.h"
 #include "weft/program/image_sizes.h"
@@ -16,24 +16,24 @@ namespace weft::train {
 namespace {
 
 /// Epochs of 6 steps of 16, twice, 3 of 32, 12 of 8.
-RunSpec four_epochs(const std::string& model) {
-  RunSpec spec = spec_for(model, 4);
+spec::RunSpec four_epochs(const std::string& model) {
+  spec::RunSpec spec = spec_for(model, 4);
   spec.batch_schedule = {.boundaries = {2, -1}, .batches = {16, 32, 8}};
-  resolve(spec);
+  spec::resolve(spec);
   return spec;
 }
 
-std::vector<StepMetrics> steps_of(const RunSpec& spec) {
+std::vector<step::StepMetrics> steps_of(const spec::RunSpec& spec) {
   Rig rig(spec);
-  std::vector<StepMetrics> steps;
+  std::vector<step::StepMetrics> steps;
   Hooks hooks;
-  hooks.on_step = [&](const StepMetrics& m) { steps.push_back(m); };
+  hooks.on_step = [&](const step::StepMetrics& m) { steps.push_back(m); };
   EXPECT_TRUE(rig.fit_from({}, hooks).finished);
   return steps;
 }
 
 TEST(BatchSchedule, EachEpochHasItsBatch) {
-  const std::vector<StepMetrics> steps = steps_of(four_epochs("mlp"));
+  const std::vector<step::StepMetrics> steps = steps_of(four_epochs("mlp"));
   ASSERT_EQ(steps.size(), 27u);
   int64_t samples = 0;
   for (size_t at = 0; at < steps.size(); ++at) {
@@ -46,10 +46,10 @@ TEST(BatchSchedule, EachEpochHasItsBatch) {
 }
 
 TEST(BatchSchedule, AccumulatedBatchesGrowToo) {
-  RunSpec spec = spec_for("lenet5", 3);
+  spec::RunSpec spec = spec_for("lenet5", 3);
   spec.batch_schedule = {.boundaries = {1, 2}, .batches = {}, .accumulate = {1, 3, 2}};
-  resolve(spec);
-  const std::vector<StepMetrics> steps = steps_of(spec);
+  spec::resolve(spec);
+  const std::vector<step::StepMetrics> steps = steps_of(spec);
   ASSERT_EQ(steps.size(), 6u + 2 + 3);
   EXPECT_EQ(steps[5].batch, 16);
   EXPECT_EQ(steps[6].batch, 48);
@@ -57,10 +57,10 @@ TEST(BatchSchedule, AccumulatedBatchesGrowToo) {
 }
 
 TEST(BatchSchedule, OneStageIsTheSameAsNone) {
-  RunSpec listed = spec_for("resnet9", 2);
+  spec::RunSpec listed = spec_for("resnet9", 2);
   listed.batch = 32;
   listed.batch_schedule = {.boundaries = {}, .batches = {16}};
-  resolve(listed);
+  spec::resolve(listed);
   Rig with(listed), without(spec_for("resnet9", 2));
   with.fit_from({}, {});
   without.fit_from({}, {});
@@ -71,7 +71,7 @@ TEST(BatchSchedule, OneStageIsTheSameAsNone) {
 /// the rates, which the schedule's own tests check.
 class HandWritten {
  public:
-  HandWritten(const State& state, const OptimizerSpec& optimizer) : optimizer_(optimizer) {
+  HandWritten(const State& state, const spec::OptimizerSpec& optimizer) : optimizer_(optimizer) {
     for (const char* name : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}) {
       const Tensor tensor = state.plain(name);
       parameters_.emplace_back(tensor.data_as<float>(), tensor.data_as<float>() + tensor.elements());
@@ -128,16 +128,16 @@ class HandWritten {
   const std::vector<double>& parameter(size_t index) const { return parameters_[index]; }
 
  private:
-  const OptimizerSpec optimizer_;
+  const spec::OptimizerSpec optimizer_;
   std::vector<std::vector<double>> parameters_, velocities_;
   size_t hidden_ = 0, classes_ = 0;
 };
 
 TEST(BatchSchedule, TrainsAsANetworkWrittenByHand) {
   for (const std::string scaling : {"none", "linear", "square_root"}) {
-    RunSpec spec = four_epochs("mlp");
+    spec::RunSpec spec = four_epochs("mlp");
     if (scaling == "linear") spec.optimizer.momentum_schedule = {.name = "one_cycle", .low = 0.7, .high = 0.95};
-    const auto momentum = make_momentum_schedule(spec, Course(spec, 100));
+    const auto momentum = make_momentum_schedule(spec, spec::Course(spec, 100));
     spec.model.options["hidden"] = "9";
     spec.schedule.name = "one_cycle";
     spec.batch_schedule.rate_scaling = scaling;
@@ -145,7 +145,7 @@ TEST(BatchSchedule, TrainsAsANetworkWrittenByHand) {
     HandWritten reference(rig.state, spec.optimizer);
     std::vector<double> rates;
     Hooks hooks;
-    hooks.on_step = [&](const StepMetrics& m) { rates.push_back(m.learning_rate); };
+    hooks.on_step = [&](const step::StepMetrics& m) { rates.push_back(m.learning_rate); };
     ASSERT_TRUE(rig.fit_from({}, hooks).finished);
     ASSERT_EQ(rates.size(), 27u);
     const int64_t batches[] = {16, 16, 32, 8}, steps[] = {6, 6, 3, 12};
@@ -153,12 +153,12 @@ TEST(BatchSchedule, TrainsAsANetworkWrittenByHand) {
     for (int64_t epoch = 0; epoch < 4; ++epoch) {
       const double ratio = static_cast<double>(batches[epoch]) / 16;
       const double factor = scaling == "linear" ? ratio : scaling == "square_root" ? std::sqrt(ratio) : 1;
-      data::LoaderOptions options = training_loader_options(spec, rig.description);
+      data::LoaderOptions options = program::training_loader_options(spec, rig.description);
       options.stages.clear();  // a loader of this batch alone
       options.batch = batches[epoch];
       const data::Loader loader(rig.training_set, options);
       for (int64_t step = 0; step < steps[epoch]; ++step, ++at) {
-        const double rate = one_cycle(static_cast<int64_t>(at), 27, spec.optimizer.learning_rate, {}) * factor;
+        const double rate = step::one_cycle(static_cast<int64_t>(at), 27, spec.optimizer.learning_rate, {}) * factor;
         EXPECT_NEAR(rates[at], rate, 1e-12) << at;
         reference.step(loader.load_batch(epoch, step), rate, momentum(static_cast<int64_t>(at)));
       }
@@ -174,14 +174,14 @@ TEST(BatchSchedule, TrainsAsANetworkWrittenByHand) {
   }
 }
 
-void expect_same_wherever_stopped(const RunSpec& spec, const std::vector<int64_t>& stops) {
+void expect_same_wherever_stopped(const spec::RunSpec& spec, const std::vector<int64_t>& stops) {
   Rig straight(spec);
   const int64_t all = straight.fit_from({}, {}).position.step;
   for (const int64_t stop_after : stops) {
     Rig first(spec), second(spec);
     int64_t steps = 0;
     Hooks hooks;
-    hooks.on_step = [&](const StepMetrics&) { ++steps; };
+    hooks.on_step = [&](const step::StepMetrics&) { ++steps; };
     hooks.stop_requested = [&] { return steps == stop_after; };
     const FitResult stopped = first.fit_from({}, hooks);
     ASSERT_EQ(stopped.position.step, stop_after);
@@ -193,7 +193,7 @@ void expect_same_wherever_stopped(const RunSpec& spec, const std::vector<int64_t
 }
 
 TEST(BatchSchedule, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
-  RunSpec spec = four_epochs("resnet9");
+  spec::RunSpec spec = four_epochs("resnet9");
   spec.schedule.name = "one_cycle";
   spec.batch_schedule.rate_scaling = "linear";
   spec.augment.flip = "random";
@@ -201,20 +201,20 @@ TEST(BatchSchedule, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
 }
 
 TEST(BatchSchedule, StoppedAmongAccumulatedStepsIsTheSameToo) {
-  RunSpec spec = spec_for("lenet5", 3);
+  spec::RunSpec spec = spec_for("lenet5", 3);
   spec.optimizer.name = "lamb";
   spec.optimizer.learning_rate = 0.01;
   spec.batch_schedule = {.boundaries = {1, 2}, .batches = {16, 8, 32}, .accumulate = {1, 4, 1}};
   spec.lookahead.steps = 3;
-  resolve(spec);
+  spec::resolve(spec);
   expect_same_wherever_stopped(spec, {6, 7, 10});
 }
 
 TEST(BatchSchedule, NothingIsCompiledAtASwitch) {
-  const RunSpec spec = four_epochs("lenet5");
+  const spec::RunSpec spec = four_epochs("lenet5");
   Rig rig(spec);
-  for (const StepShape& shape : shapes_of(spec)) rig.training.compiled(shape);
-  for (const StepShape& shape : shapes_of(spec)) rig.training.executor(shape);
+  for (const spec::StepShape& shape : spec::shapes_of(spec)) rig.training.compiled(shape);
+  for (const spec::StepShape& shape : spec::shapes_of(spec)) rig.training.executor(shape);
   const int builds = rig.builds;
   EXPECT_EQ(builds, 3);
   EXPECT_EQ(rig.training.executors(), 3);
@@ -234,10 +234,10 @@ std::vector<std::pair<std::string, TensorType>> kept_by(const CompiledStep& step
 }
 
 TEST(BatchSchedule, NoWeightIsConvertedAtASwitch) {
-  RunSpec spec = spec_for("resnet18", 3);
+  spec::RunSpec spec = spec_for("resnet18", 3);
   spec.model.options["stem"] = "small";
   spec.batch_schedule = {.boundaries = {1, 2}, .batches = {16, 32, 8}};
-  resolve(spec);
+  spec::resolve(spec);
   Rig rig(spec);
   const auto wanted = kept_by(rig.training.compiled(16));
   EXPECT_GT(wanted.size(), 60u);
@@ -246,13 +246,13 @@ TEST(BatchSchedule, NoWeightIsConvertedAtASwitch) {
 
 TEST(BatchSchedule, ThirtyTwoThousandSamplesAStepAreOneBatch) {
   // 128 batches of 256 against one of 32768, with LARS, whose steps depend on the norms of whole gradients.
-  RunSpec spec = spec_for("mlp", 2);
+  spec::RunSpec spec = spec_for("mlp", 2);
   spec.model.options["hidden"] = "16";
   spec.optimizer.name = "lars";
   spec.optimizer.learning_rate = 5;
   spec.evaluation.batch = 40;
   const auto trained = [&](int64_t batch, int64_t accumulate) {
-    RunSpec one = spec;
+    spec::RunSpec one = spec;
     one.batch = batch;
     one.accumulate = accumulate;
     Rig rig(one, 32768);
@@ -272,24 +272,24 @@ TEST(BatchSchedule, ThirtyTwoThousandSamplesAStepAreOneBatch) {
   EXPECT_LT(apart, 1e-3 * moved);
 }
 
-RunSpec growing_images(const std::string& model) {
-  RunSpec spec = spec_for(model, 3);
+spec::RunSpec growing_images(const std::string& model) {
+  spec::RunSpec spec = spec_for(model, 3);
   spec.image_schedule = {.boundaries = {1, 2}, .sizes = {8, 12, 16}};
-  resolve(spec);
+  spec::resolve(spec);
   return spec;
 }
 
 TEST(ImageSchedule, EachEpochHasItsSizeAndParametersAreShared) {
   for (const std::string model : {"resnet9", "resnet18"}) {
-    const RunSpec spec = growing_images(model);
+    const spec::RunSpec spec = growing_images(model);
     Rig rig(spec);
     std::vector<int64_t> heights;
-    std::optional<EpochMetrics> last;
+    std::optional<step::EpochMetrics> last;
     Hooks hooks;
-    hooks.on_step = [&](const StepMetrics& m) {
+    hooks.on_step = [&](const step::StepMetrics& m) {
       if (heights.empty() || heights.back() != m.image_height) heights.push_back(m.image_height);
     };
-    hooks.on_epoch = [&](const EpochMetrics& m) { last = m; };
+    hooks.on_epoch = [&](const step::EpochMetrics& m) { last = m; };
     EXPECT_TRUE(rig.fit_from({}, hooks).finished);
     EXPECT_EQ(heights, (std::vector<int64_t>{8, 12, 16}));
     ASSERT_TRUE(last && last->test_loss) << "evaluated at the full size";
@@ -298,10 +298,10 @@ TEST(ImageSchedule, EachEpochHasItsSizeAndParametersAreShared) {
 }
 
 TEST(ImageSchedule, ImagesOfTheFullSizeAreThoseOfNoSchedule) {
-  RunSpec spec = spec_for("resnet9", 2);
+  spec::RunSpec spec = spec_for("resnet9", 2);
   Rig without(spec);
   spec.image_schedule = {.boundaries = {}, .sizes = {kSize}};
-  resolve(spec);
+  spec::resolve(spec);
   Rig with(spec);
   without.fit_from({}, {});
   with.fit_from({}, {});
@@ -309,7 +309,7 @@ TEST(ImageSchedule, ImagesOfTheFullSizeAreThoseOfNoSchedule) {
 }
 
 TEST(ImageSchedule, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
-  RunSpec spec = growing_images("resnet9");
+  spec::RunSpec spec = growing_images("resnet9");
   spec.batch_schedule = {.boundaries = {-1}, .batches = {16, 8}};
   spec.augment.crop_padding = 2;
   spec.augment.mixup = 0.2;
@@ -318,7 +318,7 @@ TEST(ImageSchedule, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
 }
 
 TEST(ImageSchedule, BatchesHoldResizedImages) {
-  RunSpec spec = growing_images("resnet9");
+  spec::RunSpec spec = growing_images("resnet9");
   spec.batch_schedule = {.boundaries = {1}, .batches = {32, 16}};
   spec.loader.workers = 2;
   Rig rig(spec);
@@ -346,10 +346,11 @@ TEST(ImageSchedule, BatchesHoldResizedImages) {
 
 TEST(ImageSchedule, StatisticsCountThePixelsThatThereAre) {
   // The unbiased variance of n values is n / (n - 1) of theirs: n is batch * height * width of each size.
-  const RunSpec spec = growing_images("resnet9");
+  const spec::RunSpec spec = growing_images("resnet9");
   const Rig rig(spec);
   for (const auto& [height, values] : {std::pair(8, 16 * 8 * 8), {12, 16 * 12 * 12}, {16, 16 * 16 * 16}}) {
-    const TrainingStep step = build_training_step(rig.library, spec, model_input(rig.description, {16, height}));
+    const step::TrainingStep step =
+        step::build_training_step(rig.library, spec, program::model_input(rig.description, {16, height}));
     double largest = 0;
     double factor = 0;
     for (const Node& node : step.graph.nodes()) {
@@ -365,11 +366,11 @@ TEST(ImageSchedule, StatisticsCountThePixelsThatThereAre) {
 
 TEST(ImageSchedule, ModelsWithAWeightPerPixelAreRefused) {
   for (const std::string model : {"mlp", "lenet5"}) {
-    RunSpec spec = growing_images(model);
+    spec::RunSpec spec = growing_images(model);
     spec.image_schedule.sizes = {12, 14, 16};
     const Rig rig(spec_for("resnet9", 1));
     try {
-      usable_shapes(rig.library, spec, rig.description);
+      program::usable_shapes(rig.library, spec, rig.description);
       FAIL() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::usage);
@@ -384,10 +385,10 @@ TEST(ImageSchedule, ModelsWithAWeightPerPixelAreRefused) {
 }
 
 TEST(ImageSchedule, ImagesTooSmallForTheModelAreRefused) {
-  const RunSpec spec = growing_images("lenet5");
+  const spec::RunSpec spec = growing_images("lenet5");
   const Rig rig(spec_for("resnet9", 1));
   try {
-    usable_shapes(rig.library, spec, rig.description);
+    program::usable_shapes(rig.library, spec, rig.description);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
@@ -397,9 +398,9 @@ TEST(ImageSchedule, ImagesTooSmallForTheModelAreRefused) {
   }
 }
 
-std::string error_of(RunSpec spec) {
+std::string error_of(spec::RunSpec spec) {
   try {
-    resolve(spec);
+    spec::resolve(spec);
   } catch (const Error& error) {
     return error.what();
   }
@@ -407,8 +408,8 @@ std::string error_of(RunSpec spec) {
 }
 
 TEST(BatchSchedule, SaysWhatIsWrong) {
-  const auto with = [](BatchScheduleSpec schedule) {
-    RunSpec spec = spec_for("mlp", 6);
+  const auto with = [](spec::BatchScheduleSpec schedule) {
+    spec::RunSpec spec = spec_for("mlp", 6);
     spec.batch_schedule = std::move(schedule);
     return error_of(spec);
   };
@@ -428,9 +429,9 @@ TEST(BatchSchedule, SaysWhatIsWrong) {
 }
 
 TEST(BatchSchedule, WhatHasNoEffectIsNamed) {
-  RunSpec spec = spec_for("mlp", 2);
+  spec::RunSpec spec = spec_for("mlp", 2);
   spec.batch_schedule = {.boundaries = {1, 5}, .batches = {32, 64, 128}};
-  const std::vector<std::string> keys = keys_without_effect(spec, data::Task::classification);
+  const std::vector<std::string> keys = spec::keys_without_effect(spec, data::Task::classification);
   ASSERT_EQ(keys.size(), 2u);
   EXPECT_EQ(keys[0], "batch = 16 beside batch_schedule.batches = [32, 64, 128]");
   EXPECT_EQ(keys[1], "batch_schedule.boundaries: 5 in a run of 2 epochs");

@@ -1,5 +1,5 @@
 // What goes around an optimiser: bounds of the gradients, groups, look-ahead, the average of the weights.
-#include "tests/train/optimizer_problem.h"
+#include "tests/support/optimizer_problem.h"
 #include "weft/base/error.h"
 #include "weft/models/model.h"
 #include "weft/step/optimizers/ema.h"
