@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/runtime/evaluate.h"

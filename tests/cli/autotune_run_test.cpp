@@ -4,7 +4,7 @@
 
 #include "tests/cli/run_files.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class AutotuneRun : public RunTest {
@@ -88,4 +88,4 @@ TEST_F(AutotuneRun, AnotherWordIsAMistake) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

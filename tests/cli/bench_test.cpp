@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class Bench : public ProgramTest {
@@ -45,4 +45,4 @@ TEST_F(Bench, ARecipeBringsItsModelItsOptimiserAndItsBatch) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

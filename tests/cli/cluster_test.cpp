@@ -6,7 +6,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class ClusterCommand : public ProgramTest {
@@ -59,4 +59,4 @@ TEST_F(ClusterCommand, NamesACostFileThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -6,7 +6,7 @@
 
 #include "tests/cli/run_files.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class Crash : public RunTest {
@@ -90,4 +90,4 @@ TEST_F(Crash, DiskReadOnlyFromAnyMoment) { expect_survives_refusals(EROFS, "Read
 TEST_F(Crash, DiskBrokenFromAnyMoment) { expect_survives_refusals(EIO, "Input/output error", 4, true); }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -4,7 +4,7 @@
 #include "tests/cli/program.h"
 #include "weft/data/pictures/image.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using nlohmann::json;
@@ -161,4 +161,4 @@ TEST_F(Pictures, DataSaysWhatTablesAndTextsHold) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

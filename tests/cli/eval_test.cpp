@@ -5,7 +5,7 @@
 #include "tests/cli/program.h"
 #include "weft/tensor/safetensors.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using nlohmann::json;
@@ -108,4 +108,4 @@ TEST_F(EvalClasses, AMatrixThatCannotBeWrittenIsAnError) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -1,7 +1,7 @@
 // What the world can do wrong: files, disks, data, runs. One clear message each and nothing half-written.
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class Failure : public ProgramTest {
@@ -234,4 +234,4 @@ TEST_F(Failure, FullStandardOutput) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

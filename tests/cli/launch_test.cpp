@@ -8,7 +8,7 @@
 #include "weft/launch/launch_reports.h"
 #include "weft/launch/slurm_job.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using ::testing::ElementsAre;
@@ -295,4 +295,4 @@ TEST_F(StoppedLaunch, MpirunIsEndedWhereItHasNotStartedTheRanksOfThisHost) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

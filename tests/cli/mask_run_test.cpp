@@ -6,7 +6,7 @@
 #include "weft/data/pictures/image.h"
 #include "weft/data/pictures/mask.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using nlohmann::json;
@@ -165,4 +165,4 @@ TEST_F(MaskRun, OnlyMasksAreWrittenAsSuch) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

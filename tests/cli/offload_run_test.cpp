@@ -3,7 +3,7 @@
 
 #include "tests/cli/run_files.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class OffloadRun : public RunTest {
@@ -174,4 +174,4 @@ TEST_F(OffloadRun, ARateThatIsNoneAndAFileWithoutALimitAreNamed) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class OptimizerRun : public ProgramTest {
@@ -61,4 +61,4 @@ TEST_F(OptimizerRun, PlateauWithoutTestDataIsRefused) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

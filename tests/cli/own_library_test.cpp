@@ -27,7 +27,7 @@ class OwnLibrary : public FilesTest {
                  "--threads", "1", "--quiet", "--run", path("run")});
     return path("run");
   }
-  Library library_ = train::own_library();
+  Library library_ = own_library();
 };
 
 void expect_holds(const std::string& text, const std::string& part) {

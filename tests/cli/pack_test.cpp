@@ -4,7 +4,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using nlohmann::json;
@@ -155,4 +155,4 @@ TEST_F(Pack, WaitingIsMeasured) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -6,7 +6,7 @@
 
 #include "tests/support/jpeg_for_tests.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 
 /// Pixels that all differ, so that it matters how a picture is made smaller.
 inline std::string noise(uint32_t seed, int count) {
@@ -28,4 +28,4 @@ inline std::string pgm(int width, int height, const std::string& pixels) {
   return "P5 " + std::to_string(width) + " " + std::to_string(height) + " 255\n" + pixels;
 }
 
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -4,7 +4,7 @@
 #include "tests/cli/run_files.h"
 #include "weft/cpu/cpu_backend.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class PrecisionRun : public RunTest {
@@ -180,4 +180,4 @@ TEST_F(PrecisionRun, AnExceptionThatMatchesNothingNamesWhatDoes) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

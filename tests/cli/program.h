@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace weft::testing {
+namespace weft::cli_tests {
 
 namespace fs = std::filesystem;
 
@@ -172,4 +172,4 @@ inline void expect_error(const Outcome& outcome, int code, const std::string& pa
   EXPECT_EQ(outcome.out, "");
 }
 
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

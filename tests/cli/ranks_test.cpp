@@ -5,7 +5,7 @@
 #include "tests/cli/run_files.h"
 #include "weft/launch/process_table.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class Ranks : public RunTest {
@@ -428,4 +428,4 @@ TEST_F(Ranks, LaunchErrors) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

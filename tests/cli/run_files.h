@@ -7,7 +7,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 
 class RunTest : public ProgramTest {
  protected:
@@ -37,4 +37,4 @@ class RunTest : public ProgramTest {
   }
 };
 
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -5,7 +5,7 @@
 
 #include "tests/cli/run_files.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class Run : public RunTest {};
@@ -447,4 +447,4 @@ TEST_F(Run, GraphPrintsEveryStage) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

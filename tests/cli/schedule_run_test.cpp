@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class ScheduleRun : public ProgramTest {
@@ -114,4 +114,4 @@ TEST_F(ScheduleRun, WhatHasNoEffectIsSaid) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

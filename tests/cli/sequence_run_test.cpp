@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using nlohmann::json;
@@ -215,4 +215,4 @@ TEST_F(LabelledRun, VocabularyIsWhatTheDataSay) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -6,7 +6,7 @@
 #include "weft/launch/process_table.h"
 #include "weft/launch/start_judge.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using launch::AbsentRank;
@@ -104,4 +104,4 @@ TEST(JobRanks, AreSeenWithTheirStateAndThroughScripts) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

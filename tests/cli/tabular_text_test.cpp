@@ -4,7 +4,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using nlohmann::json;
@@ -215,4 +215,4 @@ TEST_F(TextRun, TextIsForLanguageModels) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

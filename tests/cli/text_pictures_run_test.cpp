@@ -7,7 +7,7 @@
 #include "weft/data/formats/text_images.h"
 #include "weft/data/pictures/image.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using nlohmann::json;
@@ -193,4 +193,4 @@ TEST_F(TextPictures, LengthIsWhatTheDataSay) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class Usage : public ProgramTest {};
@@ -140,4 +140,4 @@ TEST_F(Usage, OneArgumentTooMany) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

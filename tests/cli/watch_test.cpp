@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using Watch = ProgramTest;
@@ -76,4 +76,4 @@ TEST_F(Watch, TensorboardFilesGoOnWhereARunIsResumed) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

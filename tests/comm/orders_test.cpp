@@ -109,13 +109,13 @@ TEST(Hierarchical, GivesEveryMemberEveryNumberOnce) {
 }
 
 TEST(Hierarchical, SendsTheLeastPossibleOutOfAGroup) {
-  constexpr int64_t kElements = 6400;
-  const std::vector<Schedule> schedules = hierarchical(8, 2, kElements, 800);
+  constexpr int64_t kOrdered = 6400;
+  const std::vector<Schedule> schedules = hierarchical(8, 2, kOrdered, 800);
   int64_t out = 0;
   for (size_t member = 0; member < 4; ++member)
     for (const Action& action : schedules[member].actions)
       if (action.kind == ActionKind::send && action.peer >= 4) out += action.end - action.begin;
-  EXPECT_EQ(out, kElements);  // 2 (g - 1) / g of them
+  EXPECT_EQ(out, kOrdered);  // 2 (g - 1) / g of them
 }
 
 std::vector<Schedule> rings(int size, int64_t elements, int64_t chunk) {

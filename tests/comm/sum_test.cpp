@@ -28,19 +28,19 @@ INSTANTIATE_TEST_SUITE_P(Sources, Sums, testing::Values(1, 2, 3, 4, 5, 7, 8, 13)
 
 TEST_P(Sums, OfF32AreThoseOfATree) {
   const int count = GetParam();
-  constexpr int64_t kElements = 2500, kBegin = 3, kEnd = 2490;
+  constexpr int64_t kSummed = 2500, kBegin = 3, kEnd = 2490;
   std::vector<std::vector<float>> arrays(static_cast<size_t>(count));
   std::vector<const void*> sources;
   std::vector<void*> targets;
   for (int s = 0; s < count; ++s) {
-    for (int64_t i = 0; i < kElements; ++i) arrays[static_cast<size_t>(s)].push_back(draw(s, i));
+    for (int64_t i = 0; i < kSummed; ++i) arrays[static_cast<size_t>(s)].push_back(draw(s, i));
     sources.push_back(arrays[static_cast<size_t>(s)].data());
     targets.push_back(arrays[static_cast<size_t>(s)].data());
   }
-  std::vector<float> in_f32(kElements);
+  std::vector<float> in_f32(kSummed);
   sum_to_f32(DType::f32, sources, in_f32.data(), kBegin, kEnd);
   sum_to_all(DType::f32, sources, targets, kBegin, kEnd, 0.3f);
-  for (int64_t i = 0; i < kElements; ++i) {
+  for (int64_t i = 0; i < kSummed; ++i) {
     std::vector<float> values;
     for (int s = 0; s < count; ++s) values.push_back(draw(s, i));
     const float sum = tree(values, 0, values.size());
@@ -64,17 +64,17 @@ struct Narrow {
 constexpr Narrow kBf16{DType::bf16, f32_to_bf16, bf16_to_f32}, kF16{DType::f16, f32_to_f16, f16_to_f32};
 
 void expect_rounded_once(int count, const Narrow& narrow) {
-  constexpr int64_t kElements = 1100;
+  constexpr int64_t kSummed = 1100;
   std::vector<std::vector<uint16_t>> arrays(static_cast<size_t>(count));
   std::vector<const void*> sources;
-  std::vector<uint16_t> sums(kElements);
+  std::vector<uint16_t> sums(kSummed);
   for (int s = 0; s < count; ++s) {
-    for (int64_t i = 0; i < kElements; ++i) arrays[static_cast<size_t>(s)].push_back(narrow.from_f32(draw(s, i)));
+    for (int64_t i = 0; i < kSummed; ++i) arrays[static_cast<size_t>(s)].push_back(narrow.from_f32(draw(s, i)));
     sources.push_back(arrays[static_cast<size_t>(s)].data());
   }
   void* const target = sums.data();
-  sum_to_all(narrow.dtype, sources, std::span(&target, 1), 0, kElements, 0.25f);
-  for (int64_t i = 0; i < kElements; ++i) {
+  sum_to_all(narrow.dtype, sources, std::span(&target, 1), 0, kSummed, 0.25f);
+  for (int64_t i = 0; i < kSummed; ++i) {
     std::vector<float> values;
     for (int s = 0; s < count; ++s) values.push_back(narrow.to_f32(narrow.from_f32(draw(s, i))));
     ASSERT_EQ(sums[static_cast<size_t>(i)], narrow.from_f32(tree(values, 0, values.size()) * 0.25f)) << i;

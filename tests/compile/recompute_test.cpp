@@ -9,6 +9,7 @@
 
 #include "weft/base/rng.h"
 #include "weft/compile/compile.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/runtime/executor.h"

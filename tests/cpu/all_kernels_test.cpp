@@ -43,11 +43,12 @@ class AllKernels : public testing::Test {
     for (const NodeSignature& signature : {plain, blocked})
       for (const std::string& name : names(signature)) {
         SCOPED_TRACE(name + " on " + to_string(signature.inputs[0]));
-        const auto kernel = make_kernel(backend_, signature, name);
+        const auto kernel = backend_.make_kernel(signature, name);
         ASSERT_NE(kernel, nullptr);
         EXPECT_EQ(kernel->name(), name);
-        EXPECT_LT(testing_support::relative_error(testing_support::run_kernel(*kernel, signature, inputs), expected),
-                  1e-5);
+        EXPECT_LT(
+            testing_support::relative_error(testing_support::run_onednn_kernel(*kernel, signature, inputs), expected),
+            1e-5);
       }
   }
 
@@ -70,8 +71,8 @@ TEST_F(AllKernels, PlainLoopsOnlyWhereNothingElseServes) {
 }
 
 TEST_F(AllKernels, AnUnknownNameIsNoKernel) {
-  EXPECT_EQ(make_kernel(backend_, node("matmul", {{64, 96}, {96, 80}}, {64, 80}), "onednn:amx"), nullptr);
-  EXPECT_EQ(make_kernel(backend_, node("relu", {{4, 4}}, {4, 4}), "onednn:amx"), nullptr);
+  EXPECT_EQ(backend_.make_kernel(node("matmul", {{64, 96}, {96, 80}}, {64, 80}), "onednn:amx"), nullptr);
+  EXPECT_EQ(backend_.make_kernel(node("relu", {{4, 4}}, {4, 4}), "onednn:amx"), nullptr);
 }
 
 TEST_F(AllKernels, AllComputeTheSame) {

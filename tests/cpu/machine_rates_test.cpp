@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "weft/cpu/cpu_backend.h"
 #include "weft/cpu/native/rates/multiply_chains.h"
 #include "weft/ops/all.h"
 

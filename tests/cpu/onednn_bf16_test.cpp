@@ -48,7 +48,7 @@ class OneDnnBf16 : public testing::Test {
   CpuBackend backend_{2};
 };
 
-TensorType bf16(const Shape& shape) { return {DType::bf16, shape, {}}; }
+TensorType bf16_type(const Shape& shape) { return {DType::bf16, shape, {}}; }
 
 Tensor rounded(const Shape& shape, uint64_t key) {
   const Tensor values = testing_support::random_tensor(shape, key);
@@ -73,22 +73,23 @@ TEST_F(OneDnnBf16, ConvolutionsAndTheirGradientsAreGenerated) {
   for (const Layer& layer : kLayers) {
     SCOPED_TRACE(to_string(layer.weight));
     Attributes attributes{{"stride", layer.stride}, {"padding", layer.padding}, {"groups", layer.groups}};
-    expect_generated(in_preferred_layouts(node("conv2d", {bf16(layer.image), bf16(layer.weight)}, attributes)));
-    attributes.set("input_size", std::vector<int64_t>{layer.image[2], layer.image[3]});
     expect_generated(
-        in_preferred_layouts(node("conv2d_backward_data", {bf16(layer.output), bf16(layer.weight)}, attributes)));
+        in_preferred_layouts(node("conv2d", {bf16_type(layer.image), bf16_type(layer.weight)}, attributes)));
+    attributes.set("input_size", std::vector<int64_t>{layer.image[2], layer.image[3]});
+    expect_generated(in_preferred_layouts(
+        node("conv2d_backward_data", {bf16_type(layer.output), bf16_type(layer.weight)}, attributes)));
     attributes.erase("input_size");
     attributes.set("kernel", std::vector<int64_t>{layer.weight[2], layer.weight[3]});
     attributes.set("result_dtype", std::string("f32"));
-    expect_generated(
-        in_preferred_layouts(node("conv2d_backward_weights", {bf16(layer.image), bf16(layer.output)}, attributes)));
+    expect_generated(in_preferred_layouts(
+        node("conv2d_backward_weights", {bf16_type(layer.image), bf16_type(layer.output)}, attributes)));
   }
 }
 
 TEST_F(OneDnnBf16, AGradientOfWeightsKeepsTheDigitsOfItsSum) {
   const Shape image{8, 32, 14, 14}, output{8, 32, 14, 14};
   const NodeSignature plain =
-      node("conv2d_backward_weights", {bf16(image), bf16(output)},
+      node("conv2d_backward_weights", {bf16_type(image), bf16_type(output)},
            {{"padding", std::vector<int64_t>{1, 1}}, {"kernel", std::vector<int64_t>{3, 3}}, {"result_dtype", "f32"}});
   const NodeSignature blocked = in_preferred_layouts(plain);
   const std::vector<Tensor> operands{rounded(image, 1), rounded(output, 2)};
@@ -105,7 +106,7 @@ TEST_F(OneDnnBf16, MatrixProductsAreGeneratedWithEitherResult) {
   for (const char* result : {"same", "f32"})
     for (const bool transpose : {false, true}) {
       const Shape b = transpose ? Shape{96, 64} : Shape{64, 96};
-      const NodeSignature product = node("matmul", {bf16({32, 64}), bf16(b)},
+      const NodeSignature product = node("matmul", {bf16_type({32, 64}), bf16_type(b)},
                                          {{"transpose_b", transpose}, {"result_dtype", std::string(result)}});
       expect_generated(product);
     }

@@ -107,7 +107,7 @@ TEST_P(OneDnnConvolution, OnPlainLayoutsEqualsItsDefinition) {
   std::string why_not;
   const auto kernel = make_onednn_kernel(problem.signature.node, 2, &why_not);
   ASSERT_NE(kernel, nullptr) << why_not;
-  EXPECT_LT(relative_error(run_kernel(*kernel, problem.signature.node, problem.inputs), problem.expected), 2e-5)
+  EXPECT_LT(relative_error(run_onednn_kernel(*kernel, problem.signature.node, problem.inputs), problem.expected), 2e-5)
       << kernel->name();
 }
 
@@ -120,7 +120,7 @@ TEST_P(OneDnnConvolution, OnPreferredLayoutsEqualsItsDefinition) {
   std::string why_not;
   const auto kernel = make_onednn_kernel(node, 2, &why_not);
   ASSERT_NE(kernel, nullptr) << why_not;
-  EXPECT_LT(relative_error(run_kernel(*kernel, node, problem.inputs), problem.expected), 2e-5) << kernel->name();
+  EXPECT_LT(relative_error(run_onednn_kernel(*kernel, node, problem.inputs), problem.expected), 2e-5) << kernel->name();
 }
 
 TEST_P(OneDnnConvolution, OutputPaddingIsZero) {

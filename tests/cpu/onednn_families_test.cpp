@@ -109,7 +109,7 @@ TEST(OneDnnElementwise, NaNIsNotGreater) {
   const float left[] = {NAN, 1, 1}, right[] = {0, NAN, 0};
   std::copy_n(left, 3, a.data_as<float>());
   std::copy_n(right, 3, b.data_as<float>());
-  const Tensor y = run_kernel(*kernel, owned.node, {a, b});
+  const Tensor y = run_onednn_kernel(*kernel, owned.node, {a, b});
   EXPECT_THAT(std::vector<float>(y.data_as<float>(), y.data_as<float>() + 3), testing::ElementsAre(0, 0, 1));
 }
 

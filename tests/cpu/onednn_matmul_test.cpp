@@ -65,7 +65,7 @@ TEST_P(OneDnnMatmul, EqualsItsDefinition) {
   std::string why_not;
   const auto kernel = make_onednn_kernel(signature.node, 2, &why_not);
   ASSERT_NE(kernel, nullptr) << why_not;
-  EXPECT_LT(relative_error(run_kernel(*kernel, signature.node, {a, b}), expected), 2e-5) << kernel->name();
+  EXPECT_LT(relative_error(run_onednn_kernel(*kernel, signature.node, {a, b}), expected), 2e-5) << kernel->name();
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -109,7 +109,7 @@ TEST(OneDnnRun, FollowsOperandsThatMove) {
   const Tensor identity = Tensor::of({4, 4}, std::vector<float>{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
   for (uint64_t key = 1; key < 4; ++key) {
     const Tensor a = random_tensor({4, 4}, key);
-    EXPECT_LT(relative_error(run_kernel(*kernel, signature.node, {a, identity}), a), 1e-6);
+    EXPECT_LT(relative_error(run_onednn_kernel(*kernel, signature.node, {a, identity}), a), 1e-6);
   }
 }
 
@@ -118,7 +118,7 @@ TEST(OneDnnRun, LeavesTheCallersThreadCountAlone) {
   omp_set_num_threads(3);
   const auto signature = depthwise_on_blocked_image();
   const auto kernel = make_onednn_kernel(signature.node, 2);
-  run_kernel(*kernel, signature.node, {random_tensor({2, 32, 8, 8}, 1), random_tensor({32, 1, 3, 3}, 2)});
+  run_onednn_kernel(*kernel, signature.node, {random_tensor({2, 32, 8, 8}, 1), random_tensor({32, 1, 3, 3}, 2)});
   EXPECT_EQ(omp_get_max_threads(), 3);
   omp_set_num_threads(before);
 }
@@ -140,7 +140,7 @@ int threads_started(int threads, int idle) {
   std::thread([&] {
     const int before = count_threads();
     const auto kernel = make_onednn_kernel(signature.node, threads);
-    run_kernel(*kernel, signature.node, {a, b});
+    run_onednn_kernel(*kernel, signature.node, {a, b});
     started = count_threads() - before;
   }).join();
   return started;
@@ -161,8 +161,8 @@ TEST(OneDnnRun, SameCallTwiceGivesTheSameBits) {
                                         {DType::f32, {64, 96}, {}}, {{"transpose_a", false}, {"transpose_b", false}});
   const auto kernel = make_onednn_kernel(signature.node);
   const Tensor a = random_tensor({64, 512}, 1), b = random_tensor({512, 96}, 2);
-  const Tensor first = run_kernel(*kernel, signature.node, {a, b});
-  const Tensor second = run_kernel(*kernel, signature.node, {a, b});
+  const Tensor first = run_onednn_kernel(*kernel, signature.node, {a, b});
+  const Tensor second = run_onednn_kernel(*kernel, signature.node, {a, b});
   EXPECT_EQ(std::memcmp(first.data(), second.data(), static_cast<size_t>(first.bytes())), 0);
 }
 

@@ -48,7 +48,7 @@ inline std::unique_ptr<Kernel> make_onednn_kernel(const NodeSignature& node, int
 
 /// Runs on plain tensors: they are brought to the signature's layouts and the result back. The output's memory and the
 /// workspace start out as NaN, so that anything left unwritten shows.
-inline Tensor run_kernel(Kernel& kernel, const NodeSignature& node, const std::vector<Tensor>& plain_inputs) {
+inline Tensor run_onednn_kernel(Kernel& kernel, const NodeSignature& node, const std::vector<Tensor>& plain_inputs) {
   std::vector<Tensor> inputs;
   std::vector<const void*> pointers;
   for (size_t i = 0; i < plain_inputs.size(); ++i) {

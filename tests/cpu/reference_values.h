@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/cpu/cpu_backend.h"
 #include "weft/graph/graph.h"
 #include "weft/ops/all.h"
 #include "weft/runtime/evaluate.h"

@@ -27,7 +27,7 @@ class ImageTest : public FilesTest {
 
   std::string write_jpeg(const std::string& name, uint32_t width, uint32_t height, int channels,
                          const Bytes& interleaved) {
-    const std::string file = testing::jpeg_of(width, height, channels, interleaved.data());
+    const std::string file = cli_tests::jpeg_of(width, height, channels, interleaved.data());
     return write(name, Bytes(file.begin(), file.end()));
   }
 

@@ -42,13 +42,13 @@ TEST(Permutation, OrdersOfFourItemsAreAboutEquallyFrequent) {
 }
 
 TEST(Permutation, EachItemVisitsEachPositionAboutEquallyOften) {
-  constexpr int64_t kSize = 10;
+  constexpr int64_t kPermuted = 10;
   constexpr int kDraws = 20000;
-  std::vector<int> counts(kSize * kSize);
+  std::vector<int> counts(kPermuted * kPermuted);
   for (uint64_t key = 0; key < kDraws; ++key) {
-    const auto order = order_of(kSize, key);
-    for (int64_t position = 0; position < kSize; ++position)
-      ++counts[static_cast<size_t>(position * kSize + order[static_cast<size_t>(position)])];
+    const auto order = order_of(kPermuted, key);
+    for (int64_t position = 0; position < kPermuted; ++position)
+      ++counts[static_cast<size_t>(position * kPermuted + order[static_cast<size_t>(position)])];
   }
   double chi_square = 0;
   for (const int count : counts) chi_square += (count - 2000.0) * (count - 2000.0) / 2000.0;

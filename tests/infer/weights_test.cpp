@@ -5,7 +5,7 @@
 #include "tests/cli/program.h"
 #include "weft/tensor/safetensors.h"
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 class Weights : public ProgramTest {
@@ -152,4 +152,4 @@ TEST_F(Weights, AreNotWrittenOverAFile) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <thread>
 
-namespace weft::testing {
+namespace weft::cli_tests {
 namespace {
 
 using ::testing::ElementsAre;
@@ -88,4 +88,4 @@ TEST(StalledConnections, AreFoundInAProcess) {
 }
 
 }  // namespace
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "weft/base/error.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/models/model.h"
 #include "weft/ops/all.h"
 #include "weft/runtime/evaluate.h"

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/ops/ops_fixture.h"
 #include "tests/cpu/reference_values.h"
+#include "tests/ops/ops_fixture.h"
 #include "weft/autodiff/autodiff.h"
+#include "weft/cpu/cpu_backend.h"
 
 namespace weft::ops {
 

@@ -1,5 +1,6 @@
 // Every op says what it is: `weft ops` and all other loops over the registry rely on it.
 #include "tests/ops_registry/example_cases.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/graph/verify.h"
 
 namespace weft::registry_tests {

@@ -15,6 +15,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/cpu/reference/reference.h"
 #include "weft/graph/graph.h"
 #include "weft/library/check_op.h"
@@ -39,9 +40,6 @@ inline std::vector<const OpDef*> differentiable_ops() {
   return some;
 }
 inline std::string op_name(const ::testing::TestParamInfo<const OpDef*>& info) { return info.param->name; }
-
-using difference;
-using draw_tensor;
 
 inline OpExample::Range range_of(const OpExample& example, size_t input) {
   return input < example.ranges.size() ? example.ranges[input] : OpExample::Range{};

@@ -12,6 +12,7 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/rng.h"
 #include "weft/compile/compile.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/ops/update/product_update.h"

@@ -11,6 +11,7 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/rng.h"
 #include "weft/compile/compile.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/device/function_kernel.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/fit_rig.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/spec/compile_options.h"
 
 namespace weft::program {
@@ -15,7 +16,7 @@ TEST(AutomaticPrecision, LeavesF32OnlyWhereThatPays) {
 }
 
 TEST(AutomaticPrecision, SaysWhatItMeasured) {
-  EXPECT_EQ(train::describe(PrecisionTimes{.f32_seconds = 0.0123, .bf16_seconds = 0.0045}),
+  EXPECT_EQ(program::describe(PrecisionTimes{.f32_seconds = 0.0123, .bf16_seconds = 0.0045}),
             "precision auto: a step takes 12.3 ms in f32, 4.5 ms in bf16: computing in bf16");
 }
 

@@ -12,7 +12,7 @@
 #include "weft/spec/course.h"
 #include "weft/step/schedules/schedule.h"
 
-namespace weft::train {
+namespace weft::run {
 namespace {
 
 /// Epochs of 6 steps of 16, twice, 3 of 32, 12 of 8.
@@ -26,7 +26,7 @@ spec::RunSpec four_epochs(const std::string& model) {
 std::vector<step::StepMetrics> steps_of(const spec::RunSpec& spec) {
   Rig rig(spec);
   std::vector<step::StepMetrics> steps;
-  Hooks hooks;
+  train::Hooks hooks;
   hooks.on_step = [&](const step::StepMetrics& m) { steps.push_back(m); };
   EXPECT_TRUE(rig.fit_from({}, hooks).finished);
   return steps;
@@ -137,14 +137,14 @@ TEST(BatchSchedule, TrainsAsANetworkWrittenByHand) {
   for (const std::string scaling : {"none", "linear", "square_root"}) {
     spec::RunSpec spec = four_epochs("mlp");
     if (scaling == "linear") spec.optimizer.momentum_schedule = {.name = "one_cycle", .low = 0.7, .high = 0.95};
-    const auto momentum = make_momentum_schedule(spec, spec::Course(spec, 100));
+    const auto momentum = step::make_momentum_schedule(spec, spec::Course(spec, 100));
     spec.model.options["hidden"] = "9";
     spec.schedule.name = "one_cycle";
     spec.batch_schedule.rate_scaling = scaling;
     Rig rig(spec);
     HandWritten reference(rig.state, spec.optimizer);
     std::vector<double> rates;
-    Hooks hooks;
+    train::Hooks hooks;
     hooks.on_step = [&](const step::StepMetrics& m) { rates.push_back(m.learning_rate); };
     ASSERT_TRUE(rig.fit_from({}, hooks).finished);
     ASSERT_EQ(rates.size(), 27u);
@@ -180,13 +180,13 @@ void expect_same_wherever_stopped(const spec::RunSpec& spec, const std::vector<i
   for (const int64_t stop_after : stops) {
     Rig first(spec), second(spec);
     int64_t steps = 0;
-    Hooks hooks;
+    train::Hooks hooks;
     hooks.on_step = [&](const step::StepMetrics&) { ++steps; };
     hooks.stop_requested = [&] { return steps == stop_after; };
-    const FitResult stopped = first.fit_from({}, hooks);
+    const train::FitResult stopped = first.fit_from({}, hooks);
     ASSERT_EQ(stopped.position.step, stop_after);
     for (const std::string& name : first.state.names()) second.state.set(name, first.state.plain(name));
-    const FitResult result = second.fit_from(stopped.position, {});
+    const train::FitResult result = second.fit_from(stopped.position, {});
     EXPECT_EQ(result.position.step, all);
     EXPECT_EQ(second.weights(), straight.weights()) << "stopped after step " << stop_after;
   }
@@ -256,7 +256,7 @@ TEST(BatchSchedule, ThirtyTwoThousandSamplesAStepAreOneBatch) {
     one.batch = batch;
     one.accumulate = accumulate;
     Rig rig(one, 32768);
-    const FitResult result = rig.fit_from({}, {});
+    const train::FitResult result = rig.fit_from({}, {});
     EXPECT_EQ(result.position.step, 2) << "one step an epoch";
     return rig.state.plain("fc1.weight");
   };
@@ -285,7 +285,7 @@ TEST(ImageSchedule, EachEpochHasItsSizeAndParametersAreShared) {
     Rig rig(spec);
     std::vector<int64_t> heights;
     std::optional<step::EpochMetrics> last;
-    Hooks hooks;
+    train::Hooks hooks;
     hooks.on_step = [&](const step::StepMetrics& m) {
       if (heights.empty() || heights.back() != m.image_height) heights.push_back(m.image_height);
     };
@@ -438,4 +438,4 @@ TEST(BatchSchedule, WhatHasNoEffectIsNamed) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::run

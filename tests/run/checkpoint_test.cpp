@@ -15,7 +15,7 @@
 #include "weft/run/checkpoint/store.h"
 #include "weft/tensor/safetensors.h"
 
-namespace weft::train {
+namespace weft::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,7 +120,7 @@ TEST_F(CheckpointTest, DamagedOnesAreSetAsideAndCountNoMore) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-TEST(run::BestCheckpoint, WhatIsNoNumberBeatsNothing) {
+TEST(BestCheckpoint, WhatIsNoNumberBeatsNothing) {
   const run::BestCheckpoint none, nan{.step = 1, .loss = std::nan("")}, two{.step = 2, .loss = 2},
       one{.step = 3, .loss = 1};
   EXPECT_FALSE(run::is_better(nan, none));
@@ -239,4 +239,4 @@ TEST_F(CheckpointTest, WritesSafetensorsThatOthersRead) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::run

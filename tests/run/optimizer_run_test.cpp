@@ -8,13 +8,14 @@
 #include "tests/support/fit_rig.h"
 #include "weft/base/error.h"
 #include "weft/base/isa.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/graph/kept.h"
 #include "weft/plan/storage.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/train/evaluate.h"
 
-namespace weft::train {
+namespace weft::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,7 +41,7 @@ void expect_bitwise_resume(const spec::RunSpec& spec) {
   run::CheckpointStore store(directory.path(), 3);
   Rig first(spec);
   int64_t steps = 0;
-  Hooks hooks;
+  train::Hooks hooks;
   hooks.on_step = [&](const step::StepMetrics&) { ++steps; };
   hooks.stop_requested = [&] { return steps == 8; };  // in the second epoch
   hooks.save = [&](const step::Position& position) {
@@ -92,7 +93,7 @@ TEST(OptimizerRun, PlateauGoesOnFromItsStateInTheManifest) {
     return [&all](const step::StepMetrics& m) { all.push_back(m.learning_rate); };
   };
   Rig straight(spec);
-  Hooks hooks;
+  train::Hooks hooks;
   hooks.on_step = note_into(rates);
   straight.fit_from({}, hooks);
   EXPECT_EQ(rates.front(), spec.optimizer.learning_rate);
@@ -116,7 +117,7 @@ std::pair<std::vector<double>, Tensor> trained_with(spec::RunSpec spec, int64_t 
   spec.accumulate = accumulate;
   Rig rig(spec);
   std::vector<double> losses;
-  Hooks hooks;
+  train::Hooks hooks;
   hooks.on_step = [&](const step::StepMetrics& m) { losses.push_back(m.loss); };
   rig.fit_from({}, hooks);
   return {losses, rig.state.plain(rig.state.has("fc1.weight") ? "fc1.weight" : rig.state.names().front())};
@@ -228,7 +229,7 @@ TEST(OptimizerRun, AveragesAreEvaluatedAndSaved) {
   spec.ema.decay = 0.9;
   Rig rig(spec);
   double test_loss = 0;
-  Hooks hooks;
+  train::Hooks hooks;
   hooks.on_epoch = [&](const step::EpochMetrics& m) { test_loss = *m.test_loss; };
   rig.fit_from({}, hooks);
   const CheckpointDirectory directory;
@@ -238,8 +239,8 @@ TEST(OptimizerRun, AveragesAreEvaluatedAndSaved) {
   EXPECT_EQ(saved.get(name).data_as<float>()[0],
             rig.state.plain(step::slot_name(step::kEmaSlot, name)).data_as<float>()[0]);
   EXPECT_NE(saved.get(name).data_as<float>()[0], rig.state.plain(name).data_as<float>()[0]);
-  EXPECT_EQ(evaluate(rig.evaluation, saved, rig.test_loader).loss, test_loss);
-  EXPECT_NE(evaluate(rig.evaluation, rig.state, rig.test_loader).loss, test_loss);
+  EXPECT_EQ(train::evaluate(rig.evaluation, saved, rig.test_loader).loss, test_loss);
+  EXPECT_NE(train::evaluate(rig.evaluation, rig.state, rig.test_loader).loss, test_loss);
 }
 
 TEST(OptimizerRun, GradientNormIsReportedWhereItIsBounded) {
@@ -248,7 +249,7 @@ TEST(OptimizerRun, GradientNormIsReportedWhereItIsBounded) {
     spec.batch = 8;
     spec.accumulate = accumulate;
     std::optional<double> norm;
-    Hooks hooks;
+    train::Hooks hooks;
     hooks.on_step = [&](const step::StepMetrics& m) { norm = m.gradient_norm; };
     Rig(spec).fit_from({}, hooks);
     EXPECT_FALSE(norm);
@@ -266,7 +267,7 @@ TEST(OptimizerRun, RecordingTheGradientNormChangesNothingElse) {
     spec.clip.norm = bound;
     Rig rig(spec);
     std::vector<double> norms;
-    Hooks hooks;
+    train::Hooks hooks;
     hooks.on_step = [&](const step::StepMetrics& m) { norms.push_back(m.gradient_norm.value_or(-1)); };
     rig.fit_from({}, hooks);
     return std::pair(norms, rig.weights());
@@ -313,7 +314,7 @@ TEST(OptimizerRun, GroupsMayBeTrainedInTheFirstEpochsOnly) {
     const Tensor now = rig.state.plain(name);
     values.emplace_back(now.data_as<float>(), now.data_as<float>() + now.elements());
   };
-  Hooks hooks;
+  train::Hooks hooks;
   hooks.on_step = [&](const step::StepMetrics&) {
     note(first);
     note(last);
@@ -349,4 +350,4 @@ TEST(OptimizerRun, SlotsBeginFromTheParametersInTheState) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::run

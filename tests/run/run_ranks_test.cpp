@@ -9,9 +9,10 @@
 #include "weft/base/files.h"
 #include "weft/comm/measure.h"
 #include "weft/comm/together.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/models/builder.h"
 
-namespace weft::train {
+namespace weft::run {
 namespace {
 
 constexpr int64_t kTraining = 320, kTest = 70;
@@ -425,4 +426,4 @@ TEST_F(RunOnRanks, WhatIsDecidedByMeasuringIsTheSameOnAll) {
 }
 
 }  // namespace
-}  // namespace weft::train
+}  // namespace weft::run

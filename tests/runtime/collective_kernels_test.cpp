@@ -10,6 +10,7 @@
 
 #include "weft/base/rng.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/graph/collective.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ranks/collective.h"

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/plan/make_plan.h"

@@ -363,7 +363,7 @@ TEST(RunSpec, ThreadsOfAnotherMachineAreAtMostTheCoresHere) {
   EXPECT_EQ(spec.threads, 1);
 }
 
-TEST(program::RunData, PathsBecomeAbsolute) {
+TEST(RunData, PathsBecomeAbsolute) {
   const std::string here = std::filesystem::current_path().string();
   EXPECT_EQ(
       data::with_absolute_paths(data::standard_dataset_kinds(), "idx:a,../b,/c/d,e.gz"),
@@ -372,7 +372,7 @@ TEST(program::RunData, PathsBecomeAbsolute) {
   EXPECT_EQ(data::with_absolute_paths(data::standard_dataset_kinds(), "fashion-mnist"), "fashion-mnist");
 }
 
-TEST(program::RunData, DifferenceIsSaidInWords) {
+TEST(RunData, DifferenceIsSaidInWords) {
   const DataDescription then{{"idx", {1, 8, 8}, 4, {}}, {{0.5f}, {0.25f}}, 320};
   EXPECT_EQ(difference_of(then, parse_data_description(print_data_description(then), "data.json")), "");
   DataDescription now = then;

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/runtime/evaluate.h"

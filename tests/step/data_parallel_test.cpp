@@ -10,6 +10,7 @@
 #include "tests/support/fit_rig.h"
 #include "weft/base/rng.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
 #include "weft/program/rank_runtime.h"
@@ -129,7 +130,7 @@ std::vector<Result> train_on_ranks(const spec::RunSpec& spec, const std::vector<
   return results;
 }
 
-spec::RunSpec spec_of(const std::string& model) {
+spec::RunSpec network_spec(const std::string& model) {
   spec::RunSpec spec;
   spec.model.name = model;
   spec.batch = kBatch;
@@ -159,13 +160,13 @@ void expect_close(const Result& one, const Result& several, double tolerance) {
 class DataParallel : public testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(DataParallel, ANetworkWithoutStatisticsOfTheBatchTrainsAsInOneProcess) {
-  const spec::RunSpec spec = spec_of("lenet5");
+  const spec::RunSpec spec = network_spec("lenet5");
   const Result one = train_on(spec, nullptr);
   for (const Result& rank : train_on_ranks(spec, GetParam())) expect_close(one, rank, 2e-4);
 }
 
 TEST_P(DataParallel, AllRanksHaveTheSameStateToTheLastBit) {
-  const std::vector<Result> ranks = train_on_ranks(spec_of("resnet9"), GetParam());
+  const std::vector<Result> ranks = train_on_ranks(network_spec("resnet9"), GetParam());
   for (const Result& rank : ranks) {
     EXPECT_EQ(rank.losses, ranks[0].losses);
     EXPECT_EQ(rank.state, ranks[0].state);
@@ -173,14 +174,14 @@ TEST_P(DataParallel, AllRanksHaveTheSameStateToTheLastBit) {
 }
 
 TEST_P(DataParallel, SumsOfSeveralBatchesAreReducedBeforeTheUpdate) {
-  spec::RunSpec spec = spec_of("lenet5");
+  spec::RunSpec spec = network_spec("lenet5");
   spec.accumulate = 2;
   const Result one = train_on(spec, nullptr);
   for (const Result& rank : train_on_ranks(spec, GetParam())) expect_close(one, rank, 2e-4);
 }
 
 TEST_P(DataParallel, SumsOfSeveralBatchesTravelWhileTheLastIsComputed) {
-  spec::RunSpec spec = spec_of("resnet9");
+  spec::RunSpec spec = network_spec("resnet9");
   spec.accumulate = 2;
   const std::vector<Result> ranks = train_on_ranks(spec, GetParam(), 1e8);
   EXPECT_GT(ranks[0].backward_after_start, 0);
@@ -195,22 +196,22 @@ TEST_P(DataParallel, SumsOfSeveralBatchesTravelWhileTheLastIsComputed) {
 }
 
 TEST_P(DataParallel, RowsThatAreGatheredGiveTheSameGradients) {
-  constexpr double kSlow = 1e7, kFast = 1e12;
-  spec::RunSpec spec = spec_of("lenet5");
+  constexpr double kSlowLink = 1e7, kFastLink = 1e12;
+  spec::RunSpec spec = network_spec("lenet5");
   const Result one = train_on(spec, nullptr);
-  EXPECT_EQ(train_on_ranks(spec, GetParam(), kFast)[0].gathers, 0);
-  const std::vector<Result> ranks = train_on_ranks(spec, GetParam(), kSlow);
+  EXPECT_EQ(train_on_ranks(spec, GetParam(), kFastLink)[0].gathers, 0);
+  const std::vector<Result> ranks = train_on_ranks(spec, GetParam(), kSlowLink);
   EXPECT_GE(ranks[0].gathers, 4) << "two layers are large enough";
   for (const Result& rank : ranks) {
     expect_close(one, rank, 2e-4);
     EXPECT_EQ(rank.state, ranks[0].state);
   }
   spec.late_multiply = false;
-  EXPECT_EQ(train_on_ranks(spec, GetParam(), kSlow)[0].gathers, 0);
+  EXPECT_EQ(train_on_ranks(spec, GetParam(), kSlowLink)[0].gathers, 0);
 }
 
 TEST_P(DataParallel, TheNormOfAllGradientsIsThatOfTheirMeans) {
-  spec::RunSpec spec = spec_of("lenet5");
+  spec::RunSpec spec = network_spec("lenet5");
   spec.clip.norm = 0.1;
   const Result one = train_on(spec, nullptr);
   for (const Result& rank : train_on_ranks(spec, GetParam())) expect_close(one, rank, 2e-4);
@@ -222,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(Hosts, DataParallel,
 
 TEST(AverageStatistics, RunningAveragesTakeWhatIsTheSameOnAllRanks) {
   const Library library = standard_library();
-  const spec::RunSpec spec = spec_of("resnet9");
+  const spec::RunSpec spec = network_spec("resnet9");
   const models::ModelInput input{.batch = 8, .shape = {1, kSize, kSize}, .classes = 3};
   const TrainingStep step = build_training_step(library, spec, input, {.ranks = 2});
   int averages = 0;

@@ -11,6 +11,7 @@
 #include "tests/support/ranks_rig.h"
 #include "weft/base/error.h"
 #include "weft/compile/compile.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/step/step.h"
 
 namespace weft::step {

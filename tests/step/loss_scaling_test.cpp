@@ -15,13 +15,11 @@
 namespace weft::step {
 namespace {
 
-using optimizer_tests::Problem;
-
-constexpr const char* spec::kOptimizers[] = {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"};
+constexpr const char* kOptimizers[] = {"sgd", "adam", "adamw", "lamb", "lars", "muon", "rmsprop"};
 
 /// Everything that carries a state along.
 spec::RunSpec scaled_problem(const std::string& optimizer) {
-  spec::RunSpec spec = optimizer_tests::spec_of(optimizer, 0.02, 0.1);
+  spec::RunSpec spec = spec_of(optimizer, 0.02, 0.1);
   spec.optimizer.centered = true;
   spec.loss_scaling = {.mode = "dynamic", .scale = 1, .growth_interval = 1000};
   spec.clip.norm = 1;
@@ -47,7 +45,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 TEST(LossScaling, AStepWithAnOverflowChangesNothingButTheScale) {
-  for (const char* optimizer : spec::kOptimizers)
+  for (const char* optimizer : kOptimizers)
     for (const float poison : {INFINITY, NAN}) {
       Problem problem(scaled_problem(optimizer));
       set_scalars(problem);
@@ -68,7 +66,7 @@ TEST(LossScaling, AStepWithAnOverflowChangesNothingButTheScale) {
 
 // Step counters, too: what Adam corrects its moments by counts updates.
 TEST(LossScaling, WhatFollowsAnOverflowIsAsIfItHadNotBeen) {
-  for (const char* optimizer : spec::kOptimizers) {
+  for (const char* optimizer : kOptimizers) {
     spec::RunSpec spec = scaled_problem(optimizer);
     spec.loss_scaling.backoff_factor = 1;
     Problem clean(spec), interrupted(spec);
@@ -101,7 +99,7 @@ std::vector<float> trained_parameters(Rig& rig) {
 
 // The scale is a power of two, so that in f32 nothing is rounded otherwise.
 TEST(LossScaling, InF32EveryWeightIsTheSameBitForBit) {
-  for (const char* optimizer : spec::kOptimizers)
+  for (const char* optimizer : kOptimizers)
     for (const int64_t accumulate : {1, 4}) {
       Rig plain(scaled_run(optimizer, accumulate, "none")), scaled(scaled_run(optimizer, accumulate, "dynamic"));
       std::vector<double> losses, scaled_losses, norms, scaled_norms, scales;

@@ -6,16 +6,16 @@
 #include "weft/step/optimizers/hidden_weights.h"
 #include "weft/step/optimizers/lookahead.h"
 
-namespace weft::train::optimizer_tests {
+namespace weft::step {
 namespace {
 
-RunSpec plain_sgd(double rate) {
-  RunSpec spec = spec_of("sgd", rate, 0);
+spec::RunSpec plain_sgd(double rate) {
+  spec::RunSpec spec = spec_of("sgd", rate, 0);
   spec.optimizer.momentum = 0;
   return spec;
 }
 
-std::string error_of(const RunSpec& spec) {
+std::string error_of(const spec::RunSpec& spec) {
   try {
     Problem problem(spec);
   } catch (const Error& error) {
@@ -26,7 +26,7 @@ std::string error_of(const RunSpec& spec) {
 }
 
 TEST(ClipGradients, ByNormIsPyTorchs) {
-  RunSpec spec = plain_sgd(1);
+  spec::RunSpec spec = plain_sgd(1);
   spec.clip.norm = 0.5;
   Problem problem(spec);
   const Numbers gw = gradient(start(12, 0), 0, 0), gb = gradient(start(3, 1), 0, 1);
@@ -43,13 +43,13 @@ TEST(ClipGradients, ByNormIsPyTorchs) {
 }
 
 TEST(ClipGradients, ByALargeNormChangesNothing) {
-  RunSpec spec = plain_sgd(0.1), bounded = spec;
+  spec::RunSpec spec = plain_sgd(0.1), bounded = spec;
   bounded.clip.norm = 1000;
   EXPECT_EQ(train(spec), train(bounded));
 }
 
 TEST(ClipGradients, ByValueBoundsEachElement) {
-  RunSpec spec = plain_sgd(1);
+  spec::RunSpec spec = plain_sgd(1);
   spec.clip.value = 0.3;
   Problem problem(spec);
   Numbers expected = start(12, 0);
@@ -61,7 +61,7 @@ TEST(ClipGradients, ByValueBoundsEachElement) {
 
 // Zhang et al. 2019, algorithm 1, around momentum.
 TEST(Lookahead, IsThePapers) {
-  RunSpec spec = spec_of("sgd", 0.05, 0);
+  spec::RunSpec spec = spec_of("sgd", 0.05, 0);
   spec.lookahead = {.steps = 5, .alpha = 0.3};
   std::map<bool, Numbers> slow{{false, start(12, 0)}, {true, start(3, 1)}},
       velocity{{false, Numbers(12, 0)}, {true, Numbers(3, 0)}};
@@ -86,14 +86,14 @@ TEST(Lookahead, IsThePapers) {
 
 // airbench94: 1 - 0.95^5 (updates done / all)^3
 TEST(Lookahead, AlphaMayChangeOverTheRun) {
-  const LookaheadSpec falling{.steps = 5, .alpha = 1, .end_alpha = 1 - std::pow(0.95, 5), .power = 3};
+  const spec::LookaheadSpec falling{.steps = 5, .alpha = 1, .end_alpha = 1 - std::pow(0.95, 5), .power = 3};
   for (const int64_t step : {0, 4, 238, 475})
     EXPECT_NEAR(lookahead_alpha(falling, step, 476), 1 - std::pow(0.95, 5) * std::pow((step + 1) / 476.0, 3), 1e-15);
   EXPECT_EQ(lookahead_alpha({.steps = 5, .alpha = 0.3}, 475, 476), 0.3);
 }
 
 TEST(Ema, AveragesTheWeightsAfterEachUpdate) {
-  RunSpec spec = plain_sgd(0.05);
+  spec::RunSpec spec = plain_sgd(0.05);
   spec.ema.decay = 0.9;
   Numbers average = start(12, 0);
   Problem problem(spec);
@@ -112,7 +112,7 @@ TEST(Ema, AveragesTheWeightsAfterEachUpdate) {
 
 // tf.train.ExponentialMovingAverage with num_updates.
 TEST(Ema, DecayWarmsUpAsTensorFlows) {
-  const EmaSpec spec{.decay = 0.99, .warmup = true};
+  const spec::EmaSpec spec{.decay = 0.99, .warmup = true};
   EXPECT_DOUBLE_EQ(ema_decay(spec, 0), 0.1);
   EXPECT_DOUBLE_EQ(ema_decay(spec, 89), 90.0 / 99);
   EXPECT_DOUBLE_EQ(ema_decay(spec, 100000), 0.99);
@@ -120,7 +120,7 @@ TEST(Ema, DecayWarmsUpAsTensorFlows) {
 }
 
 TEST(Ema, GoesAfterLookahead) {
-  RunSpec spec = plain_sgd(0.05);
+  spec::RunSpec spec = plain_sgd(0.05);
   spec.ema.decay = 0.5;
   spec.lookahead = {.steps = 1, .alpha = 0.5};
   Problem problem(spec);
@@ -133,7 +133,7 @@ TEST(Ema, GoesAfterLookahead) {
 }
 
 TEST(Groups, HaveTheirOwnRateAndDecay) {
-  RunSpec spec = plain_sgd(0.1);
+  spec::RunSpec spec = plain_sgd(0.1);
   spec.optimizer.weight_decay = 0.2;
   spec.optimizer.groups["biases"] = {.match = "b*", .learning_rate_factor = 2, .weight_decay = 0.3, .schedule = ""};
   Problem problem(spec);
@@ -147,7 +147,7 @@ TEST(Groups, HaveTheirOwnRateAndDecay) {
 }
 
 TEST(Groups, OfRateZeroStayAsTheyAre) {
-  RunSpec spec = spec_of("adamw", 0.1, 0.1);
+  spec::RunSpec spec = spec_of("adamw", 0.1, 0.1);
   spec.optimizer.groups["frozen"] = {
       .match = "regex:[wx]", .learning_rate_factor = 0, .weight_decay = -1, .schedule = ""};
   Problem problem(spec);
@@ -159,7 +159,7 @@ TEST(Groups, OfRateZeroStayAsTheyAre) {
 }
 
 TEST(Groups, OfRateZeroTakeNoPartInTheNorm) {
-  RunSpec spec = plain_sgd(1);
+  spec::RunSpec spec = plain_sgd(1);
   spec.clip.norm = 0.5;
   spec.optimizer.groups["frozen"] = {.match = "w", .learning_rate_factor = 0, .weight_decay = -1, .schedule = ""};
   Problem problem(spec);
@@ -173,7 +173,7 @@ TEST(Groups, OfRateZeroTakeNoPartInTheNorm) {
 }
 
 TEST(Groups, OfAScheduleOfTheirOwnReadTheirOwnRate) {
-  RunSpec spec = plain_sgd(0.1);
+  spec::RunSpec spec = plain_sgd(0.1);
   spec.optimizer.groups["bias"] = {
       .match = "b", .learning_rate_factor = 0.5, .weight_decay = -1, .schedule = "constant"};
   Problem problem(spec);
@@ -186,7 +186,7 @@ TEST(Groups, OfAScheduleOfTheirOwnReadTheirOwnRate) {
 }
 
 TEST(Groups, SayWhatIsWrong) {
-  RunSpec spec = plain_sgd(0.1);
+  spec::RunSpec spec = plain_sgd(0.1);
   spec.optimizer.groups["head"] = {.match = "head.*", .learning_rate_factor = 1, .weight_decay = -1, .schedule = ""};
   EXPECT_EQ(error_of(spec), "optimizer.groups.head.match = 'head.*' matches no parameter; known: w, b");
   spec.optimizer.groups["head"].match = "w";
@@ -232,4 +232,4 @@ TEST(HiddenWeights, OfATransformerAreTheMatricesOfItsBlocks) {
 }
 
 }  // namespace
-}  // namespace weft::train::optimizer_tests
+}  // namespace weft::step

@@ -5,12 +5,12 @@
 #include "tests/support/optimizer_problem.h"
 #include "weft/base/error.h"
 
-namespace weft::train::optimizer_tests {
+namespace weft::step {
 namespace {
 
 // torch.optim.SGD([{w, weight_decay 0.1}, {b, weight_decay 0}], lr=0.05, momentum=0.9, nesterov=True)
 TEST(Optimizer, SgdIsPyTorchs) {
-  RunSpec spec = spec_of("sgd", 0.05, 0.1);
+  spec::RunSpec spec = spec_of("sgd", 0.05, 0.1);
   spec.optimizer.nesterov = true;
   expect_near(train(spec), {-0.150806433, -0.633350762, -0.808188239, -0.597662012, -0.113063929, 0.415695166,
                             0.751141401, 0.743503177, 0.389439853, -0.156230213, -0.636198006, -0.812664575,
@@ -33,7 +33,7 @@ TEST(Optimizer, AdamWIsPyTorchs) {
 
 // torch.optim.RMSprop(the same groups, lr=0.01, alpha=0.95, eps=1e-6)
 TEST(Optimizer, RmspropIsPyTorchs) {
-  RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
+  spec::RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
   spec.optimizer.smoothing = 0.95;
   spec.optimizer.momentum = 0;
   expect_near(train(spec),
@@ -43,7 +43,7 @@ TEST(Optimizer, RmspropIsPyTorchs) {
 
 // torch.optim.RMSprop(the same, momentum=0.9)
 TEST(Optimizer, RmspropWithMomentumIsPyTorchs) {
-  RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
+  spec::RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
   spec.optimizer.smoothing = 0.95;
   expect_near(train(spec), {0.143467565, -0.0812454687, -0.140218183, -0.103107404, -0.0983943713, -0.114925579,
                             -0.0621365563, 0.0991105719, 0.239305396, 0.1913464, -0.0131821062, -0.200071799,
@@ -52,7 +52,7 @@ TEST(Optimizer, RmspropWithMomentumIsPyTorchs) {
 
 // torch.optim.RMSprop(the same, momentum=0.9, centered=True)
 TEST(Optimizer, CenteredRmspropIsPyTorchs) {
-  RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
+  spec::RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
   spec.optimizer.smoothing = 0.95;
   spec.optimizer.centered = true;
   expect_near(train(spec), {0.192136212, -0.0668766431, -0.131466706, -0.112132793, -0.139205769, -0.167095092,
@@ -61,7 +61,7 @@ TEST(Optimizer, CenteredRmspropIsPyTorchs) {
 }
 
 /// The weights after 50 steps of momentum 0.5 + 0.008 t.
-Numbers train_with_rising_momentum(RunSpec spec) {
+Numbers train_with_rising_momentum(spec::RunSpec spec) {
   spec.optimizer.momentum_schedule.name = "piecewise";
   Problem problem(spec);
   for (int step = 0; step < 50; ++step) problem.step(step, spec.optimizer.learning_rate, 0.5 + 0.008 * step);
@@ -70,7 +70,7 @@ Numbers train_with_rising_momentum(RunSpec spec) {
 
 // SGD as above, with group["momentum"] = 0.5 + 0.008 * step before each step
 TEST(MomentumSchedule, OfSgdIsPyTorchs) {
-  RunSpec spec = spec_of("sgd", 0.05, 0.1);
+  spec::RunSpec spec = spec_of("sgd", 0.05, 0.1);
   expect_near(train_with_rising_momentum(spec), {-0.104917735, -0.659684175, -0.898105496, -0.710878123, -0.193657244,
                                                  0.409064212, 0.820754966, 0.852738128, 0.485680487, -0.115028408,
                                                  -0.666449947, -0.9017761, -0.752485505, -0.856711229, -0.549883526});
@@ -82,7 +82,7 @@ TEST(MomentumSchedule, OfSgdIsPyTorchs) {
 
 // RMSprop as above, the same
 TEST(MomentumSchedule, OfRmspropIsPyTorchs) {
-  RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
+  spec::RunSpec spec = spec_of("rmsprop", 0.01, 0.1);
   spec.optimizer.smoothing = 0.95;
   expect_near(
       train_with_rising_momentum(spec),
@@ -92,7 +92,7 @@ TEST(MomentumSchedule, OfRmspropIsPyTorchs) {
 
 TEST(MomentumSchedule, ThatStaysIsTheMomentum) {
   for (const std::string name : {"sgd", "lars", "muon", "rmsprop"}) {
-    RunSpec spec = spec_of(name, 0.01, 0.1);
+    spec::RunSpec spec = spec_of(name, 0.01, 0.1);
     const Numbers wanted = train(spec);
     spec.optimizer.momentum_schedule.name = "piecewise";
     Problem problem(spec);
@@ -138,7 +138,7 @@ TEST(Optimizer, LarsIsThePapers) {
       w[i] -= v[is_bias][i];
     }
   });
-  RunSpec spec = spec_of("lars", rate, decay);
+  spec::RunSpec spec = spec_of("lars", rate, decay);
   spec.optimizer.trust_coefficient = eta;
   expect_near(train(spec), expected, 5e-5);
 }
@@ -196,7 +196,7 @@ void expect_muon(const Shape& shape) {
     const double scale = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
     for (size_t i = 0; i < 12; ++i) w[i] = w[i] * (1 - rate * decay) - rate * scale * direction[i];
   });
-  RunSpec spec = spec_of("muon", rate, decay);
+  spec::RunSpec spec = spec_of("muon", rate, decay);
   spec.optimizer.momentum = momentum;
   spec.optimizer.adamw_learning_rate_factor = 0.25;
   expect_near(train(spec, shape), expected, 1e-4);
@@ -207,14 +207,14 @@ TEST(Optimizer, MuonOfATallMatrixIsTheSources) { expect_muon({6, 2}); }
 TEST(Optimizer, MuonOfAConvolutionIsThatOfItsMatrix) { expect_muon({2, 3, 2, 1}); }
 
 TEST(Optimizer, MuonLeavesAllButHiddenWeightsToAdamW) {
-  RunSpec muon = spec_of("muon", 0.02, 0.1), adamw = spec_of("adamw", 0.01, 0.1);
+  spec::RunSpec muon = spec_of("muon", 0.02, 0.1), adamw = spec_of("adamw", 0.01, 0.1);
   muon.optimizer.adamw_learning_rate_factor = 0.5;
   expect_near(train(muon, {3, 4}, /*hidden=*/false), train(adamw), 1e-6);
 }
 
 TEST(Optimizer, TrustRatiosOfZeroGradientsAndWeightsAreOne) {
   for (const char* name : {"lamb", "lars"}) {
-    RunSpec spec = spec_of(name, 0.1, 0.1);
+    spec::RunSpec spec = spec_of(name, 0.1, 0.1);
     Problem problem(spec);
     for (float* w = problem.state.get("w").data_as<float>(); float& value : std::span(w, 12)) value = 0;
     problem.step(0, 0.1);
@@ -242,4 +242,4 @@ TEST(Optimizer, SlotsAreNamedAfterTheirParameters) {
 }
 
 }  // namespace
-}  // namespace weft::train::optimizer_tests
+}  // namespace weft::step

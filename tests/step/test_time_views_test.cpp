@@ -121,12 +121,12 @@ TEST(TestTimeViews, AreOfImagesInClasses) {
   };
   const std::string end =
       "test-time augmentation is for networks that say of images which class each shows; set evaluation.tta=none";
-  EXPECT_EQ(comm::error_of({2, {16}, 65}), "[transformer_lm] " + end);
+  EXPECT_EQ(error_of({2, {16}, 65}), "[transformer_lm] " + end);
   spec.model.name = "unet_small";
-  EXPECT_EQ(comm::error_of({2, {3, 32, 32}, 5}), "[unet_small] " + end);
+  EXPECT_EQ(error_of({2, {3, 32, 32}, 5}), "[unet_small] " + end);
   spec.model.name = "mlp";
-  EXPECT_EQ(comm::error_of({2, {8}, 5}), "[mlp] " + end);
-  EXPECT_EQ(comm::error_of({2, {3, 8, 8}, 5}), "no error");
+  EXPECT_EQ(error_of({2, {8}, 5}), "[mlp] " + end);
+  EXPECT_EQ(error_of({2, {3, 8, 8}, 5}), "no error");
 }
 
 }  // namespace

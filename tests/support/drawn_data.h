@@ -8,7 +8,7 @@
 #include "weft/base/rng.h"
 #include "weft/data/dataset/dataset.h"
 
-namespace weft::train {
+namespace weft {
 
 class DrawnData : public data::Dataset {
  public:
@@ -51,4 +51,4 @@ class SlowlyDrawnData : public DrawnData {
   }
 };
 
-}  // namespace weft::train
+}  // namespace weft

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "weft/cpu/cpu_backend.h"
 #include "weft/program/run_data.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
 #include "weft/train/fit.h"
 
-namespace weft::train {
+namespace weft {
 
 inline constexpr int64_t kSize = 16;  // pixels on a side
 
@@ -58,9 +59,9 @@ class Rig {
           backend, without(options, disabled_passes));
   }
 
-  FitResult fit_from(const step::Position& position, const Hooks& hooks) {
-    return fit({spec, training, evaluation, state, training_loader, &test_loader, update ? &*update : nullptr},
-               position, hooks);
+  train::FitResult fit_from(const step::Position& position, const train::Hooks& hooks) {
+    return train::fit({spec, training, evaluation, state, training_loader, &test_loader, update ? &*update : nullptr},
+                      position, hooks);
   }
   std::vector<float> weights() const {
     std::vector<float> all;
@@ -115,4 +116,4 @@ inline spec::RunSpec full_spec(const std::string& optimizer, int64_t accumulate,
   return spec;
 }
 
-}  // namespace weft::train
+}  // namespace weft

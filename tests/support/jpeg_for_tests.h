@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace weft::testing {
+namespace weft::cli_tests {
 
 /// `interleaved`: `channels` bytes per pixel, 1 (grey), 3 (RGB) or 4 (CMYK).
 inline std::string jpeg_of(uint32_t width, uint32_t height, int channels, const uint8_t* interleaved) {
@@ -39,4 +39,4 @@ inline std::string jpeg_of(uint32_t width, uint32_t height, int channels, const 
   return file;
 }
 
-}  // namespace weft::testing
+}  // namespace weft::cli_tests

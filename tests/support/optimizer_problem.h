@@ -14,12 +14,13 @@
 #include <vector>
 
 #include "weft/compile/compile.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/runtime/executor.h"
 #include "weft/step/optimizers/optimizer.h"
 
-namespace weft::train::optimizer_tests {
+namespace weft::step {
 
 using Numbers = std::vector<double>;
 
@@ -49,10 +50,10 @@ inline Numbers reference(const std::function<void(Numbers&, const Numbers&, int,
 class Problem {
  public:
   /// `w_shape` has 12 elements.
-  explicit Problem(RunSpec run_spec, const Shape& w_shape = {3, 4}, bool hidden = true)
+  explicit Problem(spec::RunSpec run_spec, const Shape& w_shape = {3, 4}, bool hidden = true)
       : spec_(std::move(run_spec)), registry_(ops::make_registry()), backend_(1) {
     Graph graph(registry_, "problem");
-    std::vector<TrainedParameter> parameters;
+    std::vector<step::TrainedParameter> parameters;
     for (const auto& [name, shape] : {std::pair<std::string, Shape>{"w", w_shape}, {"b", {3}}}) {
       const TensorType type{DType::f32, shape, {}};
       const ValueId value = graph.add_input(InputKind::parameter, name, type);
@@ -66,8 +67,8 @@ class Problem {
       for (size_t i = 0; i < values.size(); ++i) tensor.data_as<float>()[i] = static_cast<float>(values[i]);
       state.set(name, tensor);
     }
-    slots = add_update(graph, spec_, without_frozen(spec_.optimizer, parameters), {}, "step");
-    start_slots(slots, state);
+    slots = step::add_update(graph, spec_, step::without_frozen(spec_.optimizer, parameters), {}, "step");
+    step::start_slots(slots, state);
     compiled_ = std::make_unique<CompiledStep>(compile(graph, backend_, {}));
     executor_ = std::make_unique<Executor>(compiled_->graph, compiled_->plan, backend_);
     executor_->bind_state(state);
@@ -103,10 +104,10 @@ class Problem {
   }
 
   State state;
-  std::vector<SlotSpec> slots;
+  std::vector<step::SlotSpec> slots;
 
  private:
-  RunSpec spec_;
+  spec::RunSpec spec_;
   OpRegistry registry_;
   CpuBackend backend_;
   std::unique_ptr<CompiledStep> compiled_;
@@ -119,14 +120,14 @@ inline void expect_near(const Numbers& actual, const Numbers& expected, double t
 }
 
 /// The weights after 50 steps.
-inline Numbers train(const RunSpec& spec, const Shape& w_shape = {3, 4}, bool hidden = true) {
+inline Numbers train(const spec::RunSpec& spec, const Shape& w_shape = {3, 4}, bool hidden = true) {
   Problem problem(spec, w_shape, hidden);
   for (int step = 0; step < 50; ++step) problem.step(step, spec.optimizer.learning_rate);
   return problem.all();
 }
 
-inline RunSpec spec_of(const std::string& name, double learning_rate, double decay) {
-  RunSpec spec;
+inline spec::RunSpec spec_of(const std::string& name, double learning_rate, double decay) {
+  spec::RunSpec spec;
   spec.optimizer.name = name;
   spec.optimizer.learning_rate = learning_rate;
   spec.optimizer.weight_decay = decay;
@@ -136,4 +137,4 @@ inline RunSpec spec_of(const std::string& name, double learning_rate, double dec
   return spec;
 }
 
-}  // namespace weft::train::optimizer_tests
+}  // namespace weft::step

@@ -10,7 +10,7 @@
 #include "weft/models/builder.h"
 #include "weft/ops/define.h"
 
-namespace weft::train {
+namespace weft {
 
 inline OpDef sine_op() {
   OpDef op;
@@ -83,4 +83,4 @@ inline Library own_library() {
   return library;
 }
 
-}  // namespace weft::train
+}  // namespace weft

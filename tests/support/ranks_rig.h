@@ -13,7 +13,7 @@
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/run.h"
 
-namespace weft::train {
+namespace weft {
 
 using Hosts = std::vector<std::string>;  // the name of each rank's
 
@@ -123,4 +123,4 @@ class RanksTest : public FilesTest {
   }
 };
 
-}  // namespace weft::train
+}  // namespace weft

@@ -6,6 +6,7 @@
 #include "tests/support/drawn_data.h"
 #include "tests/support/fit_rig.h"
 #include "weft/comm/local/local_group.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/train/evaluate.h"
 
 namespace weft::train {
