@@ -217,11 +217,11 @@ TEST(BatchSchedule, NothingIsCompiledAtASwitch) {
   for (const spec::StepShape& shape : spec::shapes_of(spec)) rig.training.executor(shape);
   const int builds = rig.builds;
   EXPECT_EQ(builds, 3);
-  EXPECT_EQ(rig.training.executors(), 3);
+  EXPECT_EQ(rig.training.steps().executors(), 3);
   EXPECT_EQ(rig.training.arena_bytes(), rig.training.compiled(32).plan.arena_bytes) << "one arena, of the largest";
   EXPECT_TRUE(rig.fit_from({}, {}).finished);
   EXPECT_EQ(rig.builds, builds);
-  EXPECT_EQ(rig.training.executors(), 3);
+  EXPECT_EQ(rig.training.steps().executors(), 3);
 }
 
 /// Names and types of what a plan keeps between steps.
@@ -293,7 +293,7 @@ TEST(ImageSchedule, EachEpochHasItsSizeAndParametersAreShared) {
     EXPECT_TRUE(rig.fit_from({}, hooks).finished);
     EXPECT_EQ(heights, (std::vector<int64_t>{8, 12, 16}));
     ASSERT_TRUE(last && last->test_loss) << "evaluated at the full size";
-    EXPECT_EQ(rig.training.executors(), 3);
+    EXPECT_EQ(rig.training.steps().executors(), 3);
   }
 }
 

@@ -151,7 +151,8 @@ TEST(OptimizerRun, AccumulationTakesTheMemoryOfOneBatch) {
   small.accumulate = 4;
   Rig one(large), four(small);
   const int64_t large_bytes = one.training.compiled(32).plan.arena_bytes;
-  const int64_t small_bytes = four.training.compiled(8).plan.arena_bytes + four.update->compiled(8).plan.arena_bytes;
+  const int64_t small_bytes =
+      four.training.compiled(8).plan.arena_bytes + four.training.compiled(8, program::Phase::update).plan.arena_bytes;
   EXPECT_LT(small_bytes, large_bytes / 2);
 }
 
@@ -164,7 +165,8 @@ TEST(OptimizerRun, AccumulatedUpdateConvertsNoLayouts) {
     spec.optimizer.name = optimizer;
     spec.optimizer.momentum = 0.9;
     Rig rig(spec);
-    for (const Node& node : rig.update->compiled(8).graph.nodes()) EXPECT_NE(node.op->name, "reorder") << optimizer;
+    for (const Node& node : rig.training.compiled(8, program::Phase::update).graph.nodes())
+      EXPECT_NE(node.op->name, "reorder") << optimizer;
   }
 }
 
@@ -176,7 +178,7 @@ TEST(OptimizerRun, BatchesAndUpdateHaveOneLayoutOfEachStateInBf16) {
   spec.batch = 8;
   spec.accumulate = 2;
   Rig rig(spec);
-  const Graph &batch = rig.training.compiled(8).graph, &update = rig.update->compiled(8).graph;
+  const Graph &batch = rig.training.compiled(8).graph, &update = rig.training.compiled(8, program::Phase::update).graph;
   for (const GraphInput& input : update.inputs()) {
     const GraphInput* there = batch.find_input(input.name);
     if (there == nullptr || input.kind == InputKind::scalar) continue;
@@ -220,7 +222,8 @@ TEST(OptimizerRun, StatesAreReplacedInPlace) {
       Rig rig(spec);
       EXPECT_TRUE(map_storage(rig.training.compiled(8).graph).copied_updates.empty()) << optimizer;
       if (accumulate == 1) continue;
-      EXPECT_TRUE(map_storage(rig.update->compiled(8).graph).copied_updates.empty()) << optimizer;
+      EXPECT_TRUE(map_storage(rig.training.compiled(8, program::Phase::update).graph).copied_updates.empty())
+          << optimizer;
     }
 }
 

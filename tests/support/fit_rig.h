@@ -53,15 +53,11 @@ class Rig {
         state(step::initial_state(step, static_cast<uint64_t>(spec.seed))),
         training_loader(training_set, program::training_loader_options(spec, description)),
         test_loader(test_set, program::evaluation_loader_options(spec, description)) {
-    if (step.update)
-      update.emplace(
-          [this](const spec::StepShape& shape) { return step::update_graph_for(step, training.compiled(shape).graph); },
-          backend, without(options, disabled_passes));
+    training.add_phases_of(step);
   }
 
   train::FitResult fit_from(const step::Position& position, const train::Hooks& hooks) {
-    return train::fit({spec, training, evaluation, state, training_loader, &test_loader, update ? &*update : nullptr},
-                      position, hooks);
+    return train::fit({spec, training, evaluation, state, training_loader, &test_loader}, position, hooks);
   }
   std::vector<float> weights() const {
     std::vector<float> all;
@@ -85,8 +81,7 @@ class Rig {
   spec::DataDescription description;
   step::TrainingStep step;
   int builds = 0;  // of training steps, to be compiled
-  program::StepCache training, evaluation;
-  std::optional<program::StepCache> update;
+  program::Program training, evaluation;
   State state;
   data::Loader training_loader, test_loader;
 };

@@ -21,7 +21,7 @@ Evaluation evaluate_share(const spec::RunSpec& spec, const DrawnData& dataset, c
   if (dataset.info().sample_dtype == DType::u8) description.statistics = data::channel_statistics(dataset);
   State state =
       step::initial_state(step::build_training_step(library, spec, program::model_input(description, {4})), 3);
-  program::StepCache steps(
+  program::Program steps(
       [&](const spec::StepShape& shape) {
         return step::build_evaluation_step(library, spec, program::model_input(description, shape));
       },

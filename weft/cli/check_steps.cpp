@@ -12,10 +12,11 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/comm/together.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/interchange/safetensors/parameters.h"
 #include "weft/launch/launched_ranks.h"
+#include "weft/program/driver.h"
 #include "weft/program/rank_runtime.h"
-#include "weft/program/step_cache.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/step.h"
@@ -94,21 +95,29 @@ int check_command(const Library& library, const CheckOptions& given, comm::Commu
   compile_options.ranks = runtime.costs();
   const std::shared_ptr<Arena> arena = runtime.make_arena();
   std::optional<step::TrainingStep> step;
-  program::StepCache steps([&](const spec::StepShape&) { return step->graph; }, backend, compile_options, arena);
+  program::Program program([&](const spec::StepShape&) { return step->graph; }, backend, compile_options, arena);
   State state;
   comm::together(ranks, "training step", [&] {
     step = step::build_training_step(library, spec, checked->input,
                                      {.gradient_outputs = true, .ranks = parts, .costs = runtime.costs()});
     state = state_from(options, *step, static_cast<uint64_t>(spec.seed));
-    const Graph& graph = steps.compiled(spec.batch).graph;
+    const Graph& graph = program.compiled(spec.batch).graph;
     for (int64_t index = 0; index < options.steps; ++index)
       for (const GraphInput& wanted : graph.inputs())
         if (wanted.kind == InputKind::batch) batch_tensor(batches, options, index, graph, wanted, parts);
   });
-  arena->reserve(steps.arena_bytes());
-  Executor& executor = steps.executor(spec.batch);
-  executor.bind_state(state);
-  const Graph& graph = steps.compiled(spec.batch).graph;
+  arena->reserve(program.arena_bytes());
+  program::Driver driver(program, state);
+  driver.select(spec.batch);
+  spec::RunSpec constant = spec;
+  constant.schedule = {};
+  constant.schedule.name = "constant";
+  const spec::Course course(options.steps, options.steps);
+  step::StepScalars scalars(constant, course);
+  driver.bind_scalars(scalars);
+  driver.set_scalar(step::kStop, 0);
+  Executor& executor = driver.executor();
+  const Graph& graph = driver.graph();
 
   SafetensorsFile out;
   Tensor losses(DType::f32, Shape{options.steps});
@@ -118,11 +127,7 @@ int check_command(const Library& library, const CheckOptions& given, comm::Commu
         executor.bind_batch(wanted.name,
                             batch_tensor(batches, options, index, graph, wanted, parts).data_as<std::byte>() +
                                 part * graph.type(wanted.value).bytes());
-    executor.set_scalar("learning_rate", spec.optimizer.learning_rate);
-    if (executor.has_scalar("seed")) executor.set_scalar("seed", static_cast<double>(spec.seed));
-    if (executor.has_scalar("step")) executor.set_scalar("step", static_cast<double>(index));
-    if (executor.has_scalar(step::kStop)) executor.set_scalar(step::kStop, 0);
-    executor.run();
+    driver.run_step(scalars, {.step = index}, /*shards=*/1, {});
     losses.data_as<float>()[index] = executor.scalar_output("loss");
     if (index == 0)
       for (const GraphOutput& output : graph.outputs())

@@ -10,6 +10,7 @@
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/cpu/cpu_backend.h"
 #include "weft/infer/weights.h"
 #include "weft/program/process_memory.h"
 #include "weft/program/run_data.h"
@@ -142,7 +143,7 @@ int eval_command(const Library& library, const EvalOptions& options) {
   if (!info.note.empty()) say(info.note);
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   spec::choose_precision(run.spec, options.precision, backend, say);
-  program::StepCache steps(
+  program::Program program(
       [&](const spec::StepShape& shape) {
         return step::build_evaluation_step(library, run.spec, program::model_input(run.data, shape),
                                            {.predictions = names_classes(info.task)});
@@ -151,18 +152,18 @@ int eval_command(const Library& library, const EvalOptions& options) {
   const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
   int64_t state_bytes = 0;
   for (const int64_t size : {std::min(batch, samples), samples % batch})
-    if (size > 0) state_bytes = steps.compiled(size).plan.state_bytes;
+    if (size > 0) state_bytes = program.compiled(size).plan.state_bytes;
   const data::LoaderOptions loader_options = program::evaluation_loader_options(
       run.spec, {.info = info, .statistics = run.data.statistics, .samples = dataset->size()});
   program::require_memory(run.spec.model.name, batch,
-                          steps.arena_bytes() + state_bytes + program::loader_bytes(loader_options, run.data) +
+                          program.arena_bytes() + state_bytes + program::loader_bytes(loader_options, run.data) +
                               step::ViewedBatch::bytes(run.spec.evaluation.tta, info, std::min(batch, samples)),
                           "choose a smaller --batch");
   data::Loader loader(*dataset, loader_options);
   std::optional<report::ClassReport> classes =
-      empty_report(options, run, steps.compiled(std::min(batch, samples)).graph);
+      empty_report(options, run, program.compiled(std::min(batch, samples)).graph);
   const train::Evaluation result = train::evaluate(
-      steps, run.state, loader, {.confusion = classes ? &classes->matrix : nullptr, .tta = run.spec.evaluation.tta});
+      program, run.state, loader, {.confusion = classes ? &classes->matrix : nullptr, .tta = run.spec.evaluation.tta});
   if (!options.confusion.empty()) classes->write_csv(options.confusion);
   if (!options.logits.empty()) infer::write_logits(library, run, *dataset, options.logits);
   if (options.json) {

@@ -14,6 +14,7 @@
 #include "weft/cli/options.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
+#include "weft/program/driver.h"
 #include "weft/program/prepared_run.h"
 #include "weft/program/synthetic.h"
 #include "weft/run/starting_recipe.h"
@@ -72,17 +73,18 @@ std::string quoted_for_shell(const std::string& text) {
 }
 
 /// The median of some runs on random batches, after a first one.
-double measured_seconds(Executor& executor, State& state, const Graph& graph, int64_t classes) {
-  executor.bind_state(state);
-  const program::SyntheticBatch batch(graph, classes);
-  batch.bind(executor);
-  for (const GraphInput& input : graph.inputs())
-    if (input.kind == InputKind::scalar && input.name != "learning_rate") executor.set_scalar(input.name, 1);
-  executor.run();
+double measured_seconds(program::Program& program, int64_t samples, State& state, int64_t classes) {
+  program::Driver driver(program, state);
+  driver.select(samples);
+  const program::SyntheticBatch batch(driver.graph(), classes);
+  batch.bind(driver.executor());
+  for (const GraphInput& input : driver.graph().inputs())
+    if (input.kind == InputKind::scalar) driver.set_scalar(input.name, input.name == "learning_rate" ? 1e-5 : 1);
+  driver.run();
   std::vector<double> times;
   while (times.size() < kMeasuredSteps) {
     const auto begin = std::chrono::steady_clock::now();
-    executor.run();
+    driver.run();
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   std::nth_element(times.begin(), times.begin() + kMeasuredSteps / 2, times.end());
@@ -100,12 +102,11 @@ Forecast forecast(const Library& library, const spec::RunSpec& spec) {
   const int64_t classes = run.run_data.description.info.classes;
   State state = step::initial_state(run.step, static_cast<uint64_t>(spec.seed));
   const int64_t steps = run.run_data.training->size() / spec.batch;
-  double epoch = static_cast<double>(steps) * measured_seconds(run.training.executor(spec.batch), state,
-                                                               run.training.compiled(spec.batch).graph, classes);
+  double epoch = static_cast<double>(steps) * measured_seconds(run.training, spec.batch, state, classes);
   if (run.run_data.test) {
     const int64_t samples = run.run_data.test->size(), batch = std::min(samples, spec.evaluation.batch);
     epoch += static_cast<double>(samples) / static_cast<double>(batch) *
-             measured_seconds(run.evaluation.executor(batch), state, run.evaluation.compiled(batch).graph, classes);
+             measured_seconds(run.evaluation, batch, state, classes);
   }
   return {epoch * spec.epochs, run.planned_total_bytes};
 }

@@ -47,29 +47,28 @@ PredictionModel::PredictionModel(const Library& library, run::LoadedRun run, con
     : library_(library),
       backend_(static_cast<int>(run.spec.threads), library_.kernels),
       run_(with_precision(std::move(run), precision, backend_)),
-      steps_(
+      program_(
           [this](const spec::StepShape& shape) {
             return step::build_prediction_step(library_, run_.spec, program::model_input(run_.data, shape));
           },
-          backend_, spec::compile_options(run_.spec, backend_)) {}
+          backend_, spec::compile_options(run_.spec, backend_)),
+      driver_(program_, run_.state) {}
 
 Tensor PredictionModel::run(const data::Batch& batch) {
   const int64_t size = batch.samples.shape()[0];
   const std::string output = run_.data.info.task == data::Task::regression ? "values" : "probabilities";
-  if (bound_ != size) {
-    if (!step::has_output(steps_.compiled(size).graph, output))
+  if (driver_.shape() != spec::StepShape(size)) {
+    const CompiledStep& compiled = program_.compiled(size);
+    if (!step::has_output(compiled.graph, output))
       fail(ErrorKind::usage,
            "[{}] gives back its input and predicts no classes; `weft eval RUN --logits FILE` writes it",
            run_.spec.model.name);
-    program::require_memory(run_.spec.model.name, size, steps_.compiled(size).plan.total_bytes(),
-                            "predict on a machine with more");
-    steps_.executor(size).bind_state(run_.state);
-    bound_ = size;
+    program::require_memory(run_.spec.model.name, size, compiled.plan.total_bytes(), "predict on a machine with more");
+    driver_.select(size);
   }
-  Executor& executor = steps_.executor(size);
-  step::bind_batch(executor, batch);
-  executor.run();
-  return executor.output(output);
+  driver_.bind_batch(batch);
+  driver_.run();
+  return driver_.executor().output(output);
 }
 
 std::string PredictionModel::class_name(int64_t index) const {

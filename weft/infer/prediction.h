@@ -7,7 +7,7 @@
 #include "weft/cpu/cpu_backend.h"
 #include "weft/data/load/loader.h"
 #include "weft/library/library.h"
-#include "weft/program/step_cache.h"
+#include "weft/program/driver.h"
 #include "weft/run/loaded_run.h"
 
 namespace weft::infer {
@@ -46,8 +46,8 @@ class PredictionModel {
   const Library& library_;
   CpuBackend backend_;
   run::LoadedRun run_;
-  program::StepCache steps_;
-  int64_t bound_ = 0;  // the batch size of the executor that the state is bound to
+  program::Program program_;
+  program::Driver driver_;
 };
 
 /// One sample of zeros, with room for its target.

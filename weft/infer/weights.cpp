@@ -8,8 +8,8 @@
 #include "weft/base/error.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/ops/ops.h"
+#include "weft/program/driver.h"
 #include "weft/program/run_data.h"
-#include "weft/program/step_cache.h"
 #include "weft/run/initial_weights.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
@@ -82,7 +82,7 @@ void write_logits(const Library& library, run::LoadedRun& run, const data::Datas
                   const std::filesystem::path& path) {
   const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
   const std::vector<data::View> views = data::views_of(run.spec.evaluation.tta);
-  program::StepCache steps(
+  program::Program program(
       [&](const spec::StepShape& shape) {
         models::Model model = inference_model(library, run, shape.batch * static_cast<int64_t>(views.size()));
         step::average_views(model, views, shape.batch);
@@ -96,15 +96,15 @@ void write_logits(const Library& library, run::LoadedRun& run, const data::Datas
   std::optional<step::ViewedBatch> viewed;
   if (views.size() > 1) viewed.emplace(views, dataset.info(), std::min(run.spec.evaluation.batch, dataset.size()));
   loader.start(0, 0, 1);
+  program::Driver driver(program, run.state);
   Tensor all;
   int64_t done = 0;
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
     const data::Batch& batch = loader.next();
-    Executor& executor = steps.executor(batch.count);
-    executor.bind_state(run.state);
-    step::bind_batch(executor, viewed ? viewed->show(batch) : batch);
-    executor.run();
-    const Tensor logits = executor.output("logits");
+    if (driver.shape() != spec::StepShape(batch.count)) driver.select(batch.count);
+    driver.bind_batch(viewed ? viewed->show(batch) : batch);
+    driver.run();
+    const Tensor logits = driver.executor().output("logits");
     const int64_t per_sample = logits.elements() / batch.count;
     if (done == 0) all = Tensor(DType::f32, Shape{dataset.size(), per_sample});
     std::memcpy(all.data_as<float>() + done * per_sample, logits.data(),

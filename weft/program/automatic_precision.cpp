@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "weft/program/driver.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
 
@@ -25,22 +26,23 @@ double step_seconds(const Library& library, spec::RunSpec spec, const std::strin
   spec.precision = precision;
   if (precision == "f32") spec.precision_of.clear();
   const step::TrainingStep step = step::build_training_step(library, spec, input);
-  const CompiledStep compiled = compile(step.graph, backend, spec::compile_options(spec, backend));
-  Executor executor(compiled.graph, compiled.plan, backend);
+  Program program([&](const spec::StepShape&) { return step.graph; }, backend, spec::compile_options(spec, backend));
   State state;
   std::vector<Tensor> batch;
-  for (const GraphInput& operand : compiled.graph.inputs()) {
-    const TensorType& type = compiled.graph.type(operand.value);
+  const Graph& graph = program.compiled(input.batch).graph;
+  for (const GraphInput& operand : graph.inputs()) {
+    const TensorType& type = graph.type(operand.value);
     if (operand.kind == InputKind::parameter || operand.kind == InputKind::state) state.set(operand.name, Tensor(type));
     if (operand.kind != InputKind::batch) continue;
     batch.emplace_back(type);
-    executor.bind_batch(operand.name, batch.back().data());
+    program.executor(input.batch).bind_batch(operand.name, batch.back().data());
   }
-  executor.bind_state(state);
+  Driver driver(program, state);
+  driver.select(input.batch);
   double best = 0, measured = 0;
   for (int count = 0; count < kMostSteps && measured < kMeasuredSeconds; ++count) {
     const double begin = now();
-    executor.run();
+    driver.run();
     const double seconds = now() - begin;
     best = count == 0 ? seconds : std::min(best, seconds);
     if (count > 0) measured += seconds;  // the first step warms up

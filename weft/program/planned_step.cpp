@@ -1,6 +1,8 @@
 #include "weft/program/planned_step.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "weft/comm/host_share.h"
 #include "weft/comm/together.h"
@@ -12,6 +14,16 @@
 namespace weft::program {
 
 namespace {
+
+constexpr int64_t kCountedSteps = 1 << 20;  // more than anybody measures
+
+/// As the spec has it, but for a rate so small that thousands of steps on noise stay finite.
+spec::RunSpec on_noise(spec::RunSpec spec) {
+  spec.optimizer.learning_rate = 1e-5;
+  spec.schedule = {};
+  spec.schedule.name = "constant";
+  return spec;
+}
 
 CompileOptions options_of(const StepChoice& choice, const RankRuntime& runtime, const Backend& backend) {
   CompileOptions options = runtime.training_options(choice.spec, backend);
@@ -30,46 +42,31 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
       training_(step::build_training_step(library, choice.spec, choice.input,
                                           {.ranks = runtime.costs().count, .costs = runtime.costs()})),
       options_(options_of(choice, runtime, backend_)),
-      arena_(runtime.make_arena()),
-      steps_(
+      program_(
           [this, &library](const spec::StepShape&) {
             return choice_.forward ? step::build_prediction_step(library, choice_.spec, choice_.input)
                                    : training_.graph;
           },
-          backend_, options_, arena_),
-      update_(
-          [this](const spec::StepShape& shape) {
-            return step::update_graph_for(training_, steps_.compiled(shape).graph);
-          },
-          backend_, options_, arena_),
-      averaging_(
-          [this](const spec::StepShape& shape) {
-            return step::averaging_graph_for(training_, steps_.compiled(shape).graph,
-                                             has_update() ? &update_.compiled(shape).graph : nullptr);
-          },
-          backend_, options_, arena_) {
+          backend_, options_, runtime.make_arena()) {
+  if (!choice_.forward) program_.add_phases_of(training_);
   passes::require_matches(training_.graph, options_.precision);
   compiled_update();
   compiled_averaging();
   const Plan& unlimited = compiled().plan;
-  if (choice_.limit) choice_.limit(steps_, unlimited.total_bytes() - unlimited.arena_bytes);
+  if (choice_.limit) choice_.limit(program_.steps(), unlimited.total_bytes() - unlimited.arena_bytes);
   compiled();
   keep_measured(backend_, note);
 }
 
-int64_t PlannedStep::arena_bytes() const {
-  return std::max({steps_.arena_bytes(), update_.arena_bytes(), averaging_.arena_bytes()});
-}
-
 int64_t PlannedStep::total_bytes() {
   const Plan& plan = compiled().plan;
-  return plan.total_bytes() - plan.arena_bytes + arena_bytes();
+  return plan.total_bytes() - plan.arena_bytes + program_.arena_bytes();
 }
 
 void PlannedStep::require_memory(const Note& note) {
   program::require_memory(spec().model.name, spec().batch, total_bytes(), choice_.where_too_large);
-  arena_->reserve(arena_bytes());
-  open_offload_file(*arena_, steps_, spec(), note);
+  program_.arena().reserve(program_.arena_bytes());
+  open_offload_file(program_.arena(), program_.steps(), spec(), note);
 }
 
 PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, const Note& note,
@@ -94,19 +91,45 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
 }
 
 RunningStep::RunningStep(PlannedStep& planned)
-    : state_(step::initial_state(planned.training_, static_cast<uint64_t>(planned.spec().seed))),
-      executor_(planned.steps_.executor(planned.spec().batch)),
-      update_(planned.has_update() ? &planned.update_.executor(planned.spec().batch) : nullptr),
-      averaging_(planned.averages() ? &planned.averaging_.executor(planned.spec().batch) : nullptr),
-      batch_(planned.compiled().graph, planned.choice_.input.classes),
-      step_(executor_, update_, state_, planned.choice_.batches) {
-  batch_.bind(executor_);
+    : choice_(planned.choice_),
+      shards_(choice_.spec.virtual_ranks > 0 ? choice_.batches : 1),
+      state_(step::initial_state(planned.training_, static_cast<uint64_t>(planned.spec().seed))),
+      driver_(planned.program_, state_),
+      batch_(planned.compiled().graph, choice_.input.classes),
+      spec_(on_noise(choice_.spec)),
+      course_(kCountedSteps, kCountedSteps),
+      scalars_(spec_, course_) {
+  driver_.select(planned.spec().batch);
+  driver_.bind_scalars(scalars_);
+  batch_.bind(driver_.executor());
 }
 
-void RunningStep::average(Profile* profile) {
-  averaging_->bind_state(state_);
-  averaging_->run(profile);
-  executor_.bind_state(state_);
+Executor& RunningStep::last() {
+  Executor& last = driver_.executor(driver_.last());
+  return last.has_scalar(step::kStop) ? last : driver_.executor();
 }
+
+void RunningStep::run(Profile* of_batches, Profile* of_update) {
+  const int64_t parts = choice_.batches / shards_;
+  Profile own;
+  StepHooks hooks;
+  if (of_batches != nullptr) {
+    hooks.profile_of = [&](Phase phase, int64_t) {
+      own = {};
+      return phase == Phase::update ? of_update : &own;
+    };
+    hooks.after_run = [&](const Executor& executor) {
+      if (&executor != &driver_.executor()) return;
+      of_batches->seconds.resize(own.seconds.size());
+      std::transform(own.seconds.begin(), own.seconds.end(), of_batches->seconds.begin(), of_batches->seconds.begin(),
+                     std::plus<>());
+      ++of_batches->runs;
+    };
+  }
+  driver_.run_step(scalars_, {.step = 1, .parts = parts}, shards_, hooks);
+  if (of_batches != nullptr && of_update != nullptr && !driver_.has(Phase::update)) *of_update = std::move(own);
+}
+
+void RunningStep::average(Profile* profile) { driver_.run(Phase::averaging, profile); }
 
 }  // namespace weft::program

@@ -11,8 +11,9 @@
 #include "weft/cpu/tuned_backend.h"
 #include "weft/library/library.h"
 #include "weft/program/autotune.h"
+#include "weft/program/driver.h"
+#include "weft/program/program.h"
 #include "weft/program/rank_runtime.h"
-#include "weft/program/step_cache.h"
 #include "weft/program/synthetic.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/step.h"
@@ -23,7 +24,7 @@ namespace weft::program {
 struct StepChoice {
   spec::RunSpec spec;                                  // resolved; `batch` is what this rank computes at a time
   models::ModelInput input;                            // of this rank
-  int64_t batches = 1;                                 // per step
+  int64_t batches = 1;                                 // per step: accumulated, or of shards
   bool forward = false;                                // inference
   std::vector<std::string> without = {};               // passes
   int64_t bucket_bytes = 0;                            // see passes::Ranks
@@ -44,11 +45,11 @@ class PlannedStep {
   const spec::RunSpec& spec() const { return choice_.spec; }
   const StepChoice& choice() const { return choice_; }
   const TunedBackend& backend() const { return backend_; }
-  const CompiledStep& compiled() { return steps_.compiled(spec().batch); }
+  const CompiledStep& compiled() { return program_.compiled(spec().batch); }
   /// Null where the step is one graph.
-  const CompiledStep* compiled_update() { return has_update() ? &update_.compiled(spec().batch) : nullptr; }
+  const CompiledStep* compiled_update() { return compiled_phase(Phase::update); }
   /// The mean of the ranks' states; null where they do not train apart.
-  const CompiledStep* compiled_averaging() { return averages() ? &averaging_.compiled(spec().batch) : nullptr; }
+  const CompiledStep* compiled_averaging() { return compiled_phase(Phase::averaging); }
   /// What the planner was told of the ranks.
   const passes::Ranks& ranks() const { return options_.ranks; }
   comm::Collectives* collectives() const { return runtime_.collectives().get(); }
@@ -60,18 +61,16 @@ class PlannedStep {
 
  private:
   friend class RunningStep;
-  bool has_update() const { return training_.update.has_value() && !choice_.forward; }
-  bool averages() const { return training_.averaging.has_value() && !choice_.forward; }
-  /// Of whichever graph needs most.
-  int64_t arena_bytes() const;
+  const CompiledStep* compiled_phase(Phase phase) {
+    return program_.has(phase) ? &program_.compiled(spec().batch, phase) : nullptr;
+  }
 
   StepChoice choice_;
   const RankRuntime& runtime_;
   TunedBackend backend_;
   const step::TrainingStep training_;
   const CompileOptions options_;
-  std::shared_ptr<Arena> arena_;
-  StepCache steps_, update_, averaging_;
+  Program program_;
 };
 
 /// What `choose` returns, on this rank, planned as on all others. Errors are those of all ranks (train::together).
@@ -87,20 +86,24 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
 class RunningStep {
  public:
   explicit RunningStep(PlannedStep& planned);
-  void run(Profile* of_batches = nullptr, Profile* of_update = nullptr) { step_.run(of_batches, of_update); }
+  /// One step. `of_update`: of the update; where that is in the graph of the batches, of the last of them, which is in
+  /// `of_batches` too.
+  void run(Profile* of_batches = nullptr, Profile* of_update = nullptr);
   /// The graph whose outputs are those of the whole step.
-  Executor& last() { return update_ != nullptr && update_->has_scalar(step::kStop) ? *update_ : executor_; }
-  void finish() { executor_.finish(); }
+  Executor& last();
+  void finish() { driver_.finish(); }
   /// The mean of the ranks' states, of a step that has one.
   void average(Profile* profile);
 
  private:
+  const StepChoice& choice_;
+  const int64_t shards_;
   State state_;
-  Executor& executor_;
-  Executor* update_;
-  Executor* averaging_;
+  Driver driver_;
   SyntheticBatch batch_;
-  SyntheticStep step_;
+  const spec::RunSpec spec_;
+  const spec::Course course_;
+  step::StepScalars scalars_;
 };
 
 }  // namespace weft::program

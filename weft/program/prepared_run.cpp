@@ -52,17 +52,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
       !step::has_output(step.graph, "correct"))
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' predicts values; set schedule.monitor=test_loss",
          spec.schedule.monitor, spec.data);
-  if (step.update)
-    update.emplace(
-        [this](const spec::StepShape& shape) { return step::update_graph_for(step, training.compiled(shape).graph); },
-        backend, runtime.training_options(spec, backend), arena);
-  if (step.averaging)
-    averaging.emplace(
-        [this](const spec::StepShape& shape) {
-          return step::averaging_graph_for(step, training.compiled(shape).graph,
-                                           update ? &update->compiled(shape).graph : nullptr);
-        },
-        backend, runtime.training_options(spec, backend), arena);
+  training.add_phases_of(step);
   compile_training();
   if (run_data.test) {
     const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
@@ -72,14 +62,15 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
     }
   }
   limit_caches();
-  const int64_t unlimited = training.arena_bytes();
-  for (const spec::StepShape& shape : shapes) keep_to_memory_limit(training, spec, bytes_beside_arena(), shape);
-  if (training.arena_bytes() != unlimited) compile_seconds += training.compiled(largest()).compile_seconds;
-  const int64_t others = std::max(
-      {evaluation.arena_bytes(), update ? update->arena_bytes() : 0, averaging ? averaging->arena_bytes() : 0});
+  const int64_t unlimited = training.steps().arena_bytes();
+  for (const spec::StepShape& shape : shapes) keep_to_memory_limit(training.steps(), spec, bytes_beside_arena(), shape);
+  if (training.steps().arena_bytes() != unlimited) compile_seconds += training.compiled(largest()).compile_seconds;
+  int64_t others = evaluation.arena_bytes();
+  for (const Phase phase : {Phase::update, Phase::averaging})
+    if (training.has(phase)) others = std::max(others, training.steps(phase).arena_bytes());
   require_memory_limit(spec, bytes_beside_arena(), others);
   arena->reserve(std::max(training.arena_bytes(), others));
-  open_offload_file(*arena, training, spec, note);
+  open_offload_file(*arena, training.steps(), spec, note);
   planned_total_bytes = bytes_to_come();
   require_memory();
   backend.settle();
@@ -88,11 +79,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
 /// All that the run will need, before its first step: how much memory it takes is then known, and no step of a later
 /// stage waits for its plan.
 void PreparedRun::compile_training() {
-  for (const spec::StepShape& shape : shapes) {
-    compile_seconds += training.compiled(shape).compile_seconds;
-    if (update) compile_seconds += update->compiled(shape).compile_seconds;
-    if (averaging) compile_seconds += averaging->compiled(shape).compile_seconds;
-  }
+  for (const spec::StepShape& shape : shapes) compile_seconds += training.compile(shape);
 }
 
 spec::StepShape PreparedRun::own_part(const spec::StepShape& shape) const {
@@ -119,11 +106,7 @@ spec::StepShape PreparedRun::largest() {
 }
 
 void PreparedRun::make_executors() {
-  for (const spec::StepShape& shape : shapes) {
-    training.executor(shape);
-    if (update) update->executor(shape);
-    if (averaging) averaging->executor(shape);
-  }
+  for (const spec::StepShape& shape : shapes) training.make_executors(shape);
 }
 
 /// What the arena leaves is for decoded pictures. Each of several ranks has looked at all the memory that is free.
@@ -144,9 +127,7 @@ void PreparedRun::limit_caches() {
 }
 
 int64_t PreparedRun::bytes_to_come() const {
-  const int64_t arenas[] = {training.arena_bytes(), evaluation.arena_bytes(), update ? update->arena_bytes() : 0,
-                            averaging ? averaging->arena_bytes() : 0};
-  return bytes_beside_arena() + *std::max_element(std::begin(arenas), std::end(arenas));
+  return bytes_beside_arena() + std::max(training.arena_bytes(), evaluation.arena_bytes());
 }
 
 int64_t PreparedRun::bytes_beside_arena() const {

@@ -7,9 +7,9 @@
 #include "weft/cpu/tuned_backend.h"
 #include "weft/library/library.h"
 #include "weft/program/automatic_precision.h"
+#include "weft/program/program.h"
 #include "weft/program/rank_runtime.h"
 #include "weft/program/run_data.h"
-#include "weft/program/step_cache.h"
 #include "weft/spec/course.h"
 #include "weft/spec/run_spec.h"
 #include "weft/step/step.h"
@@ -48,10 +48,8 @@ class PreparedRun {
   const std::optional<PrecisionTimes> precision_times;  // where spec.precision was auto and had to be measured
   step::TrainingStep step;                              // of the first shape
   std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
-  StepCache training;                                   // by the shape of all ranks' batches together
-  StepCache evaluation;                                 // by the samples of this rank's own
-  std::optional<StepCache> update;                      // of batches that are summed first
-  std::optional<StepCache> averaging;                   // of ranks that train apart
+  Program training;                                     // by the shape of all ranks' batches together
+  Program evaluation;                                   // by the samples of this rank's own
   double compile_seconds = 0;
   int64_t planned_total_bytes = 0;  // what training will add to what the data takes now: arena, state, buffers, caches
 

@@ -99,8 +99,9 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
     const auto add = [&](const std::string& name, const CompiledStep& step) {
       traits.push_back({name, fingerprint_of(step.graph, step.plan), kSameMachine, machine});
     };
-    if (run.update) add("the plan of the update", run.update->compiled(shape));
-    if (run.averaging) add("the plan of the mean of the weights", run.averaging->compiled(shape));
+    if (run.training.has(Phase::update)) add("the plan of the update", run.training.compiled(shape, Phase::update));
+    if (run.training.has(Phase::averaging))
+      add("the plan of the mean of the weights", run.training.compiled(shape, Phase::averaging));
   }
   traits.push_back({"the state at the beginning", fingerprint_of(state), kSameMachine, machine});
   return traits;

@@ -114,16 +114,9 @@ class RunLoop {
   }
 
   RunOutcome train() {
-    const train::FitInputs inputs{run_.spec,
-                                  run_.training,
-                                  run_.evaluation,
-                                  standing_.state,
-                                  *training_data_,
-                                  evaluation_data_.get(),
-                                  run_.update ? &*run_.update : nullptr,
-                                  run_.ranks,
-                                  run_.averaging ? &*run_.averaging : nullptr,
-                                  run_.runtime.collectives().get()};
+    const train::FitInputs inputs{
+        run_.spec,       run_.training,          run_.evaluation, standing_.state,
+        *training_data_, evaluation_data_.get(), run_.ranks,      run_.runtime.collectives().get()};
     RunOutcome outcome;
     try {
       train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();

@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
+#include "weft/program/driver.h"
 #include "weft/step/step.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
@@ -137,9 +138,8 @@ struct Sums {
 /// The batches of this process with what each of its shards makes of them.
 class Shards {
  public:
-  Shards(program::StepCache& steps, State& state, const data::Loader& loader, const EvaluateOptions& options)
-      : steps_(steps),
-        state_(state),
+  Shards(program::Program& program, State& state, const data::Loader& loader, const EvaluateOptions& options)
+      : driver_(program, state),
         info_(loader.dataset().info()),
         options_(options),
         samples_(loader.dataset().size()),
@@ -186,20 +186,18 @@ class Shards {
  private:
   void add(const data::Batch& batch, Sums& sums) {
     if (batch.count == 0) return;
-    Executor& executor = steps_.executor(batch.count);
-    if (bound_ != batch.count) {
-      executor.bind_state(state_);
-      bound_ = batch.count;
-      const Graph& graph = steps_.compiled(batch.count).graph;
-      has_classes_ = step::has_output(graph, "correct");
-      has_values_ = info_.task == data::Task::regression && step::has_output(graph, "squared_errors");
+    if (driver_.shape() != spec::StepShape(batch.count)) {
+      driver_.select(batch.count);
+      has_classes_ = driver_.has_output("correct");
+      has_values_ = info_.task == data::Task::regression && driver_.has_output("squared_errors");
     }
+    const Executor& executor = driver_.executor();
     sums.has_classes = has_classes_ ? 1 : 0;
     sums.has_values = has_values_ ? 1 : 0;
     if (!viewed_ && options_.tta != "none")
       viewed_.emplace(data::views_of(options_.tta), info_, std::min(batch.samples.shape()[0], samples_));
-    step::bind_batch(executor, viewed_ ? viewed_->show(batch) : batch);
-    executor.run();
+    driver_.bind_batch(viewed_ ? viewed_->show(batch) : batch);
+    driver_.run();
     sums.loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
     if (has_classes_) sums.correct += static_cast<double>(executor.scalar_output("correct"));
     if (info_.has_ignored_targets()) sums.counted += static_cast<double>(executor.scalar_output("counted"));
@@ -230,26 +228,24 @@ class Shards {
     return rows_;
   }
 
-  program::StepCache& steps_;
-  State& state_;
+  program::Driver driver_;
   const data::DatasetInfo& info_;
   const EvaluateOptions& options_;
   const int64_t samples_;  // of the whole data
   const int processes_;
   std::vector<Sums> sums_;
   std::optional<step::ViewedBatch> viewed_;
-  int64_t bound_ = -1;
   bool has_classes_ = false, has_values_ = false;
   data::Batch rows_;
 };
 
 }  // namespace
 
-Evaluation evaluate(program::StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options) {
+Evaluation evaluate(program::Program& program, State& state, data::Loader& loader, const EvaluateOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const data::DatasetInfo& info = loader.dataset().info();
   check(options.ranks == nullptr || options.confusion == nullptr, "one process counts confusions");
-  Shards shards(steps, state, loader, options);
+  Shards shards(program, state, loader, options);
   loader.start(0, 0, 1);
   for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
     if (options.stop_requested && options.stop_requested()) {

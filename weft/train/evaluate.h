@@ -10,7 +10,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/data/load/loader.h"
 #include "weft/device/state.h"
-#include "weft/program/step_cache.h"
+#include "weft/program/program.h"
 #include "weft/train/confusion_matrix.h"
 
 namespace weft::train {
@@ -44,6 +44,6 @@ struct EvaluateOptions {
 /// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size, none where this
 /// rank has nothing of it. The state's
 /// values stay as they are, its layouts may change: bind another executor again afterwards.
-Evaluation evaluate(program::StepCache& steps, State& state, data::Loader& loader, const EvaluateOptions& options = {});
+Evaluation evaluate(program::Program& program, State& state, data::Loader& loader, const EvaluateOptions& options = {});
 
 }  // namespace weft::train

@@ -13,6 +13,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
 #include "weft/comm/together.h"
+#include "weft/program/driver.h"
 #include "weft/spec/course.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/optimizers/ema.h"
@@ -59,11 +60,12 @@ class Loop {
         course_(in_.spec, in_.training_data.dataset().size()),
         shards_(step::shards_of_rank(in_.spec, comm::number_of(in_.ranks))),
         scalars_(in_.spec, course_, step::place_of(in_.spec, in_.ranks) * shards_),
+        driver_(in_.training, in_.state),
         consensus_(in_.ranks, hooks.stop_requested),
         errors_(in_.collectives, in_.state),
         step_times_(in_.ranks),
         round_(in_.ranks) {
-    if (in_.averaging != nullptr) round_.reserve(std::min(in_.spec.averaging.period, course_.total_steps()));
+    if (averages()) round_.reserve(std::min(in_.spec.averaging.period, course_.total_steps()));
     has_classes_ = step::has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = now();
@@ -88,44 +90,39 @@ class Loop {
   /// The rest of the epoch's steps; false where a stop was requested, after saving.
   bool run_steps() {
     const spec::Stage& stage = course_.stage_of(at_.epoch);
-    Executor& executor = in_.training.executor(stage.shape());
-    Executor* update = in_.update != nullptr ? &in_.update->executor(stage.shape()) : nullptr;
-    running_ = &executor;
-    executor.bind_state(in_.state);
-    scalars_.bind(executor, update);
-    const Graph& graph = in_.training.compiled(stage.shape()).graph;
-    const Graph* update_graph = in_.update != nullptr ? &in_.update->compiled(stage.shape()).graph : nullptr;
-    consensus_.bind({&executor, &graph}, {update, update_graph});
+    driver_.select(stage.shape());
+    driver_.bind_scalars(scalars_);
+    const bool has_update = driver_.has(program::Phase::update);
+    Executor* const update = has_update ? &driver_.executor(program::Phase::update) : nullptr;
+    const Graph* const update_graph = has_update ? &driver_.graph(program::Phase::update) : nullptr;
+    consensus_.bind({&driver_.executor(), &driver_.graph()}, {update, update_graph});
     const bool sums_in_update = update_graph != nullptr && step::has_output(*update_graph, "loss");
     const step::LossScale loss_scale(in_.state);
-    program::StepCache& last = in_.update != nullptr ? *in_.update : in_.training;
-    const bool has_norm = step::has_output(last.compiled(stage.shape()).graph, "gradient_norm");
+    const bool has_norm = driver_.has_output("gradient_norm", driver_.last());
     const int64_t steps = course_.steps_of(at_.epoch), parts = stage.accumulate;
     const double rate_factor = spec::scaled_rate(in_.spec, stage);
+    StepResult result;
+    const data::Batch* batch = nullptr;
+    // Made here, as nothing is allocated between steps.
+    const program::StepHooks hooks{.next_batch = [&](int64_t) { batch = &in_.training_data.next(); },
+                                   .bind_batch = [&](int64_t shard) { driver_.bind_batch(*batch, shard); },
+                                   .batch_done =
+                                       [&](int64_t) {
+                                         if (!sums_in_update) add_results(driver_.executor(), parts, result);
+                                         result.samples += comm::number_of(in_.ranks) * batch->count;
+                                       },
+                                   .before_run = [&](const Executor& executor) { before_run(executor); },
+                                   .after_run = [&](const Executor& executor) { consensus_.after_run(executor); }};
     while (at_.step_in_epoch < steps) {
       tell_position();
       const double begin = now(), waited = in_.training_data.wait_seconds(), waited_for_ranks = rank_wait_seconds();
       const int64_t skipped = loss_scale.is_used() ? loss_scale.skipped() : 0;
-      StepResult result;
-      for (int64_t part = 0; part < parts; ++part) {
-        const data::Batch& batch = in_.training_data.next();
-        for (int64_t shard = 0; shard < shards_; ++shard) {
-          step::bind_batch(executor, graph, batch, shard);
-          scalars_.set({at_.step, part, parts, shard, at_.plateau.factor * rate_factor});
-          run(executor);
-        }
-        if (!sums_in_update) add_results(executor, parts, result);
-        result.samples += comm::number_of(in_.ranks) * batch.count;
-      }
-      if (update != nullptr) {
-        update->bind_state(in_.state);
-        run(*update);
-        executor.bind_state(in_.state);
-        if (sums_in_update) add_results(*update, 1, result);
-      }
+      result = {};
+      driver_.run_step(scalars_, {.step = at_.step, .parts = parts, .rate_factor = at_.plateau.factor * rate_factor},
+                       shards_, hooks);
+      if (sums_in_update) add_results(*update, 1, result);
       if (has_norm)
-        result.gradient_norm =
-            static_cast<double>((update != nullptr ? *update : executor).scalar_output("gradient_norm"));
+        result.gradient_norm = static_cast<double>(driver_.executor(driver_.last()).scalar_output("gradient_norm"));
       result.seconds = now() - begin;
       result.wait_seconds = in_.training_data.wait_seconds() - waited;
       if (loss_scale.is_used()) {
@@ -138,16 +135,16 @@ class Loop {
       step_times_.add(
           {.step = result.seconds - (rank_wait_seconds() - waited_for_ranks), .input_wait = result.wait_seconds});
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
-      if (in_.averaging != nullptr) {
+      if (averages()) {
         save_due_ = save_due_ || save_clock_.due(at_);
         if (!ends_epoch && round_.size() < period()) continue;
       }
-      const bool stop = in_.averaging != nullptr ? end_round(stage, executor) : consensus_.stops();
+      const bool stop = averages() ? end_round() : consensus_.stops();
       if (!stop && consensus_.exchanges()) exchange_times();
       if (stop || (!ends_epoch && is_save_due())) save();
       if (stop) return false;
     }
-    executor.finish();
+    driver_.finish();
     if (at_.epoch + 1 == spec::begun_epochs(in_.spec)) return true;
     // Batches that do not fill another step are left out.
     for (int64_t left = course_.batches_of(at_.epoch) % parts; left > 0; --left) in_.training_data.next();
@@ -180,13 +177,11 @@ class Loop {
     int64_t skipped_steps = 0;  // in all
   };
 
-  void run(Executor& executor) {
+  void before_run(const Executor& executor) {
     // Several runs may go by before anybody waits for the others.
     if (in_.ranks != nullptr)
       comm::require_signs_of_life(*in_.ranks, comm::WaitLimits{}.silence_seconds, {"training", {}, position_});
     consensus_.before_run(executor, step_times_.is_due());
-    executor.run();
-    consensus_.after_run(executor);
   }
 
   /// Of one of so many batches.
@@ -229,17 +224,17 @@ class Loop {
         .wait_share = at_.epoch_seconds > 0 ? at_.epoch_wait_seconds / at_.epoch_seconds : 0,
         .loss_scale = result.loss_scale,
         .skipped_steps = result.skipped_steps};
-    if (in_.averaging == nullptr) tell(metrics, result.correct, result.is_skipped);
+    if (!averages()) tell(metrics, result.correct, result.is_skipped);
     ++at_.step_in_epoch;
     ++at_.step;
-    if (in_.averaging != nullptr) round_.add({metrics, result.correct});
+    if (averages()) round_.add({metrics, result.correct});
   }
 
   /// Of all ranks.
   void tell(const step::StepMetrics& metrics, double correct, bool is_skipped) {
     const bool is_finite = std::isfinite(metrics.loss);
     if (!is_finite && !is_skipped) {
-      running_->finish();  // nobody is left waiting
+      driver_.finish();  // nobody is left waiting
       throw comm::SharedError(
           ErrorKind::numeric,
           fmt::format("the loss became {}{} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
@@ -260,12 +255,11 @@ class Loop {
   int64_t period() const { return at_.averaging.period > 0 ? at_.averaging.period : in_.spec.averaging.period; }
 
   /// Of ranks that trained apart: what happened, and one state for all. Whether a stop was requested.
-  bool end_round(const spec::Stage& stage, Executor& executor) {
+  bool end_round() {
     const double begin = now();
     const step::Round::Wishes wishes =
         round_.agree({.stop = hooks_.stop_requested && hooks_.stop_requested(), .exchange = step_times_.is_due()});
-    average(stage);
-    executor.bind_state(in_.state);
+    average();
     const double seconds = now() - begin;
     at_.epoch_seconds += seconds;
     at_.step_seconds += seconds;
@@ -277,14 +271,13 @@ class Loop {
     return wishes.stop;
   }
 
-  void average(const spec::Stage& stage) {
-    Executor& averaging = in_.averaging->executor(stage.shape());
-    averaging.bind_state(in_.state);
+  void average() {
+    using program::Phase;
     const double rate = round_.rate();
-    if (averaging.has_scalar(step::kRoundRate)) averaging.set_scalar(step::kRoundRate, rate);
-    if (averaging.has_scalar(step::kInverseRoundRate))
-      averaging.set_scalar(step::kInverseRoundRate, rate > 0 ? 1 / rate : 0);
-    averaging.run();
+    driver_.set_scalar(step::kRoundRate, rate, Phase::averaging);
+    driver_.set_scalar(step::kInverseRoundRate, rate > 0 ? 1 / rate : 0, Phase::averaging);
+    driver_.run(Phase::averaging);
+    driver_.select(driver_.shape());  // the states are read, as the steps lay them out
   }
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
@@ -319,7 +312,7 @@ class Loop {
       metrics.test_rmse = evaluation.rmse;
       metrics.test_r2 = evaluation.r2;
     }
-    if (in_.averaging != nullptr && in_.spec.averaging.adaptive) {
+    if (averages() && in_.spec.averaging.adaptive) {
       at_.averaging.period = period();
       at_.averaging.period = step::adapted_period(in_.spec.averaging, at_.averaging, metrics.train_loss);
     }
@@ -358,10 +351,12 @@ class Loop {
     return due > 0;
   }
 
+  bool averages() const { return in_.training.has(program::Phase::averaging); }
+
   double elapsed() const { return seconds_before_ + now() - begin_; }
 
   void save() {
-    running_->finish();
+    driver_.finish();
     errors_.average();
     at_.train_seconds = elapsed();
     try {
@@ -384,7 +379,7 @@ class Loop {
   const spec::Course course_;
   const int64_t shards_;  // of a batch, which this process computes one after the other
   step::StepScalars scalars_;
-  Executor* running_ = nullptr;  // the step; it may leave something to finish
+  program::Driver driver_;
   Consensus consensus_;
   SharedErrors errors_;
   StepTimes step_times_;

@@ -8,7 +8,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/data/load/loader.h"
 #include "weft/device/state.h"
-#include "weft/program/step_cache.h"
+#include "weft/program/program.h"
 #include "weft/spec/run_spec.h"
 #include "weft/step/metrics.h"
 #include "weft/train/ranks/slow_ranks.h"
@@ -29,16 +29,14 @@ struct Hooks {
 
 struct FitInputs {
   const spec::RunSpec& spec;
-  program::StepCache& training;
-  program::StepCache& evaluation;
+  program::Program& training;
+  program::Program& evaluation;
   State& state;
   data::Loader& training_data;
-  data::Loader* evaluation_data;         // null: nothing to evaluate on
-  program::StepCache* update = nullptr;  // of an accumulated step (TrainingStep::update); else null
-  /// Of several ranks, each of which has loaders of its share, and steps for that, which its caches know by the batch
-  /// of all ranks together. Null: alone.
+  data::Loader* evaluation_data;  // null: nothing to evaluate on
+  /// Of several ranks, each of which has loaders of its share, and programs for that, which know their steps by the
+  /// batch of all ranks together. Null: alone.
   comm::Communicator* ranks = nullptr;
-  program::StepCache* averaging = nullptr;   // of ranks that train apart (TrainingStep::averaging); else null
   comm::Collectives* collectives = nullptr;  // of the steps, to be told where the run is; null: alone
 };
 
