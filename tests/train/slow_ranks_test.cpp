@@ -3,22 +3,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "weft/comm/local/local_group.h"
 
 namespace weft::train {
 namespace {
 
-std::vector<OwnSeconds> steps(std::vector<double> seconds) {
+/// Of ranks that all take as long as the slowest does, or as long as is said.
+std::vector<OwnSeconds> steps(const std::vector<double>& seconds, double whole = 0) {
+  whole = std::max(whole, *std::max_element(seconds.begin(), seconds.end()));
   std::vector<OwnSeconds> round;
-  for (const double step : seconds) round.push_back({.step = step});
+  for (const double step : seconds) round.push_back({.step = step, .whole = whole});
   return round;
 }
 
 /// The rounds, each so many times, of which anything is said.
-std::vector<RankPace> judged(SlowRanks& ranks, const std::vector<double>& seconds, int rounds) {
+std::vector<RankPace> judged(SlowRanks& ranks, const std::vector<double>& seconds, int rounds, double whole = 0) {
   std::vector<RankPace> news;
   for (int round = 0; round < rounds; ++round)
-    for (const RankPace& pace : ranks.judge(steps(seconds))) news.push_back(pace);
+    for (const RankPace& pace : ranks.judge(steps(seconds, whole))) news.push_back(pace);
   return news;
 }
 
@@ -37,8 +41,16 @@ TEST(SlowRanks, NothingIsSaidOfWhatPassesOrMatters) {
   SlowRanks ranks(2);
   for (int round = 0; round < 20; ++round)  // two of three rounds
     EXPECT_TRUE(ranks.judge(steps({0.2, round % 3 == 0 ? 0.2 : 0.4})).empty());
-  EXPECT_TRUE(judged(ranks, {0.2, 0.25}, 20).empty());       // a quarter more
-  EXPECT_TRUE(judged(ranks, {0.0002, 0.0008}, 20).empty());  // less than a millisecond more
+  EXPECT_TRUE(judged(ranks, {0.2, 0.25}, 20).empty());                // a quarter more
+  EXPECT_TRUE(judged(ranks, {0.02, 0.06}, 20, /*whole=*/1).empty());  // 4 % of the time
+}
+
+TEST(SlowRanks, TheLengthOfAStepIsNothing) {
+  for (const double step : {20e-6, 0.02, 20.0}) {
+    SlowRanks ranks(2);
+    EXPECT_EQ(judged(ranks, {step, 4 * step}, 5).size(), 1u) << step;
+    EXPECT_TRUE(judged(ranks, {step, 1.2 * step}, 5).empty()) << step;
+  }
 }
 
 TEST(SlowRanks, OfTwoTheSlowerIsNamed) {
@@ -73,6 +85,8 @@ TEST(SlowRanks, TheyAreDescribed) {
   EXPECT_THAT(describe(pace, ranks), ::testing::HasSubstr("; 0.15 s of that it waits for its batches: see its disk"));
   pace = {.rank = 1, .is_slow = false, .own = {.step = 0.021, .input_wait = 0}, .others_step = 0.02};
   EXPECT_EQ(describe(pace, ranks), "rank 1 on host 'a' is as fast as the others again (21.0 ms, 20.0 ms)");
+  pace = {.rank = 1, .is_slow = false, .own = {.step = 0.00042, .input_wait = 0}, .others_step = 0.0004};
+  EXPECT_THAT(describe(pace, ranks), ::testing::HasSubstr("(420 us, 400 us)"));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "weft/comm/collectives.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <string>
 #include <thread>
@@ -18,15 +17,14 @@
 #include "weft/comm/schedules/broadcast.h"
 #include "weft/comm/schedules/reordered.h"
 #include "weft/comm/tags.h"
+#include "weft/comm/wait_meter.h"
 
 namespace weft::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::microseconds kSpin{100};  // before a waiting rank sleeps
-constexpr double kSleepSeconds = 0.02;
+constexpr double kSpinSeconds = 100e-6;  // before a waiting rank sleeps
+constexpr double kMostSleepSeconds = 0.02;
 constexpr int kLooksPerClock = 8;  // the time is asked less often than messages are looked for
 
 constexpr double kMessageSeconds = 1e-3;    // for which a message may hold the link,
@@ -70,7 +68,7 @@ struct Collectives::Impl {
   const LinkCosts slowest;  // of these
   std::string position;
   int next_tag = 0;
-  Clock::duration waited{};
+  WaitMeter meter;
   std::vector<std::unique_ptr<Collective>> collectives;
   std::vector<Choice> choices;
   std::vector<Collective*> working;  // started, with this rank's share not summed, in the order of their starts
@@ -172,17 +170,23 @@ struct Collectives::Impl {
   template <typename IsOver, typename Check>
   void wait_until(const Purpose& purpose, IsOver&& is_over, Check&& check) {
     Patience patience(communicator, {options.silence_seconds, options.wait_seconds}, purpose);
-    const double sleep = std::min(kSleepSeconds, options.silence_seconds / 4);
-    Clock::time_point idle_since = Clock::now();
+    const double most_sleep = std::min(kMostSleepSeconds, options.silence_seconds / 4);
+    meter.begin();
+    double waited = 0, idle_since = 0;  // since the wait began
     for (int looks = 1;; ++looks) {
       const uint32_t heard = host.own_doorbell().listen();
-      if (work()) idle_since = Clock::now();
-      if (is_over()) return;
+      if (work()) idle_since = meter.worked();
+      if (is_over()) {
+        meter.end();
+        return;
+      }
       if (messages != nullptr) {
         messages->help();
         messages->rethrow();
       }
-      if (looks % kLooksPerClock != 0 || Clock::now() - idle_since < kSpin) {
+      const bool asks_clock = looks % kLooksPerClock == 0;
+      if (asks_clock) waited = meter.looked();
+      if (!asks_clock || waited - idle_since < kSpinSeconds) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
@@ -190,7 +194,9 @@ struct Collectives::Impl {
         continue;
       }
       if (messages != nullptr) messages->wake();
+      const double sleep = sleep_in_wait(waited - idle_since, most_sleep);
       host.own_doorbell().sleep(heard, sleep);
+      meter.looked(sleep);
       check(patience);
     }
   }
@@ -460,9 +466,7 @@ void Collectives::reduce(CollectiveId id, std::span<void* const> tensors) {
 
 void Collectives::wait(CollectiveId id) {
   check(impl_->at(id).is_under_way(), "a collective is awaited that was not started");
-  const Clock::time_point begin = Clock::now();
   impl_->wait(id);
-  impl_->waited += Clock::now() - begin;
 }
 
 MessageId Collectives::prepare(const MessageSpec& spec) {
@@ -485,12 +489,10 @@ void Collectives::start(MessageId id, void* data, int64_t priority) {
 void Collectives::wait(MessageId id) {
   check(impl_->point_messages[static_cast<size_t>(id.index)]->is_under_way(),
         "a message is awaited that was not started");
-  const Clock::time_point begin = Clock::now();
   impl_->wait(id);
-  impl_->waited += Clock::now() - begin;
 }
 
-double Collectives::waited_seconds() const { return std::chrono::duration<double>(impl_->waited).count(); }
+double Collectives::waited_seconds() const { return impl_->meter.waited_seconds(); }
 
 void Collectives::set_position(std::string_view position) { impl_->position.assign(position); }
 

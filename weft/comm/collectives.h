@@ -146,7 +146,8 @@ class Collectives {
   /// Returns when all was received, or what was sent may change: bounded as other waits.
   void wait(MessageId id);
 
-  /// In all, in which wait() had nothing to do but to wait for other ranks and for messages.
+  /// In all, in which wait() had nothing to do but to wait for other ranks and for messages: without its sums, and
+  /// without what this rank itself stood still meanwhile (wait_meter.h).
   double waited_seconds() const;
 
   /// For messages: "step 12 of epoch 3".

@@ -99,22 +99,25 @@ void Patience::check(int awaited) {
 
 void Patience::pause(int awaited) {
   ++looks_;
-  if (looks_ <= kSpins) {
-    relax();
-    return;
-  }
   if (looks_ <= kSpins + kYields) {
-    std::this_thread::yield();
+    if (looks_ <= kSpins)
+      relax();
+    else
+      std::this_thread::yield();
+    if (limits_.meter != nullptr) limits_.meter->looked();
     return;
   }
   // Longer waits may be less exact: a thousandth of what they took already.
   const double sleep = std::clamp(seconds() / 1000, 20e-6, 2e-3);
   std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+  if (limits_.meter != nullptr) limits_.meter->looked(sleep);
   check(awaited);
 }
 
 void await(Communicator& communicator, Ticket ticket, int peer, const WaitLimits& limits, const Purpose& purpose) {
+  if (limits.meter != nullptr) limits.meter->begin();
   for (Patience patience(communicator, limits, purpose); !communicator.test(ticket);) patience.pause(peer);
+  if (limits.meter != nullptr) limits.meter->end();
 }
 
 }  // namespace weft::comm

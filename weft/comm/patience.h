@@ -6,12 +6,14 @@
 #include <string_view>
 
 #include "weft/comm/communicator.h"
+#include "weft/comm/wait_meter.h"
 
 namespace weft::comm {
 
 struct WaitLimits {
   double silence_seconds = 5;  // of a rank, after which it counts as lost
   double wait_seconds = 600;   // for ranks that live: one may be writing a checkpoint
+  WaitMeter* meter = nullptr;  // if any: to which the wait is added
 };
 
 /// What a wait is for, as its error says it: "[all_reduce] 'conv1.weight' at step 12 of epoch 3".

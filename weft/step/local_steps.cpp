@@ -105,7 +105,7 @@ Round::Wishes Round::agree(const Wishes& own) {
     numbers.push_back(step.metrics.loss);
     numbers.push_back(step.correct);
   }
-  comm::all_reduce_sum(*ranks_, numbers, "losses since the last mean of the weights");
+  comm::all_reduce_sum(*ranks_, numbers, "losses since the last mean of the weights", {.meter = &meter_});
   for (size_t at = 0; at < steps_.size(); ++at) {
     steps_[at].metrics.loss = numbers[begin + 2 * at] / ranks_->size();
     steps_[at].correct = numbers[begin + 2 * at + 1];

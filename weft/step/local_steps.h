@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/comm/communicator.h"
+#include "weft/comm/wait_meter.h"
 #include "weft/graph/graph.h"
 #include "weft/spec/run_spec.h"
 #include "weft/step/metrics.h"
@@ -55,6 +56,8 @@ class Round {
   };
   /// Makes losses and right answers those of all ranks, which all call it. Returns what any of them wants.
   Wishes agree(const Wishes& own);
+  /// In all, for the others, to agree.
+  double waited_seconds() const { return meter_.waited_seconds(); }
   const std::vector<Step>& steps() const { return steps_; }
   /// The mean of the losses; the largest rate.
   double loss() const;
@@ -63,6 +66,7 @@ class Round {
 
  private:
   comm::Communicator* ranks_;
+  comm::WaitMeter meter_;
   std::vector<Step> steps_;
 };
 

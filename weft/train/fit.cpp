@@ -132,8 +132,9 @@ class Loop {
         result.skipped_steps = loss_scale.skipped();
       }
       record(result, stage);
-      step_times_.add(
-          {.step = result.seconds - (rank_wait_seconds() - waited_for_ranks), .input_wait = result.wait_seconds});
+      step_times_.add({.step = result.seconds - (rank_wait_seconds() - waited_for_ranks),
+                       .input_wait = result.wait_seconds,
+                       .whole = result.seconds});
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
       if (averages()) {
         save_due_ = save_due_ || save_clock_.due(at_);
@@ -151,7 +152,10 @@ class Loop {
     return true;
   }
 
-  double rank_wait_seconds() const { return in_.collectives == nullptr ? 0 : in_.collectives->waited_seconds(); }
+  /// In all, for the other ranks, in steps and to average weights.
+  double rank_wait_seconds() const {
+    return (in_.collectives == nullptr ? 0 : in_.collectives->waited_seconds()) + round_.waited_seconds();
+  }
 
   void exchange_times() {
     for (const RankPace& pace : step_times_.exchange())
@@ -256,11 +260,12 @@ class Loop {
 
   /// Of ranks that trained apart: what happened, and one state for all. Whether a stop was requested.
   bool end_round() {
-    const double begin = now();
+    const double begin = now(), waited_for_ranks = rank_wait_seconds();
     const step::Round::Wishes wishes =
         round_.agree({.stop = hooks_.stop_requested && hooks_.stop_requested(), .exchange = step_times_.is_due()});
     average();
     const double seconds = now() - begin;
+    step_times_.add_between({.step = seconds - (rank_wait_seconds() - waited_for_ranks), .whole = seconds});
     at_.epoch_seconds += seconds;
     at_.step_seconds += seconds;
     if (at_.averaging.first_loss == 0) at_.averaging.first_loss = round_.loss();

@@ -22,7 +22,8 @@ double median_without(std::span<const OwnSeconds> round, size_t left_out) {
 }
 
 std::string short_seconds(double seconds) {
-  return seconds < 0.1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.2f} s", seconds);
+  if (seconds >= 0.1) return fmt::format("{:.2f} s", seconds);
+  return seconds < 1e-3 ? fmt::format("{:.0f} us", 1e6 * seconds) : fmt::format("{:.1f} ms", 1e3 * seconds);
 }
 
 }  // namespace
@@ -52,11 +53,11 @@ std::vector<RankPace> SlowRanks::judge(std::span<const OwnSeconds> round) {
 }
 
 std::optional<RankPace> SlowRanks::judge(Standing& standing, const RankPace& now) const {
-  const double excess = now.own.step - now.others_step;
+  const bool matters = now.own.step - now.others_step > kLeastShare * now.own.whole;
   const bool was_slow = standing.told_factor > 0;
   const auto count = [](int& rounds, bool is_so) { rounds = is_so ? rounds + 1 : 0; };
-  count(standing.slow_rounds, excess > kLeastSeconds && now.own.step > kSlow * now.others_step);
-  count(standing.fast_rounds, excess < kLeastSeconds || now.own.step < kRecovered * now.others_step);
+  count(standing.slow_rounds, matters && now.own.step > kSlow * now.others_step);
+  count(standing.fast_rounds, !matters || now.own.step < kRecovered * now.others_step);
   count(standing.worse_rounds, was_slow && now.own.step > kWorse * standing.told_factor * now.others_step);
   if (was_slow && standing.fast_rounds >= kRounds) {
     standing = {};

@@ -1,4 +1,5 @@
-// Which rank keeps the others waiting: judged, round by round, by the time that each takes for its own part of a step.
+// Which rank keeps the others waiting: judged, round by round, by the share of the time that each takes for its own
+// part of the steps, however long a step is.
 #pragma once
 
 #include <optional>
@@ -14,6 +15,7 @@ namespace weft::train {
 struct OwnSeconds {
   double step = 0;        // without waits for other ranks
   double input_wait = 0;  // of that, in which it waited for its batches
+  double whole = 0;       // with waits for other ranks
 };
 
 /// What there is to say of a rank.
@@ -31,8 +33,9 @@ std::string describe(const RankPace& pace, const comm::Communicator& ranks);
 class SlowRanks {
  public:
   /// A rank is slow when in so many rounds in a row its steps took so many times as long as the median of the others',
-  /// and by at least a millisecond; it is so no longer when they took less than kRecovered times as long.
-  static constexpr double kSlow = 1.3, kRecovered = 1.15, kLeastSeconds = 1e-3;
+  /// and what they took longer is at least such a share of all the time: less is not worth a word. It is so no longer
+  /// when they took less than kRecovered times as long.
+  static constexpr double kSlow = 1.3, kRecovered = 1.15, kLeastShare = 0.05;
   static constexpr int kRounds = 3;
 
   explicit SlowRanks(int ranks) : standings_(static_cast<size_t>(ranks)) {}

@@ -1,6 +1,7 @@
 #include "weft/train/ranks/step_times.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/comm/exchange.h"
 #include "weft/comm/together.h"
@@ -9,41 +10,51 @@ namespace weft::train {
 
 namespace {
 
-constexpr std::chrono::seconds kRoundTime{2};
-constexpr int kRoundSteps = 8;
+constexpr size_t kNumbers = 3;  // of each rank
 
 }  // namespace
 
-StepTimes::StepTimes(comm::Communicator* ranks)
-    : ranks_(ranks), round_(static_cast<size_t>(comm::number_of(ranks))), slow_ranks_(comm::number_of(ranks)) {
-  exchanged_.resize(2 * round_.size());
+StepTimes::StepTimes(comm::Communicator* ranks, std::function<double()> clock)
+    : ranks_(ranks),
+      clock_(std::move(clock)),
+      begin_(clock_()),
+      round_(static_cast<size_t>(comm::number_of(ranks))),
+      slow_ranks_(comm::number_of(ranks)) {
+  exchanged_.resize(kNumbers * round_.size());
 }
 
 void StepTimes::add(const OwnSeconds& seconds) {
-  sum_.step += seconds.step;
-  sum_.input_wait += seconds.input_wait;
+  add_between(seconds);
   ++steps_;
 }
 
+void StepTimes::add_between(const OwnSeconds& seconds) {
+  sum_.step += seconds.step;
+  sum_.input_wait += seconds.input_wait;
+  sum_.whole += seconds.whole;
+}
+
 bool StepTimes::is_due() const {
-  return ranks_ != nullptr && comm::is_first(ranks_) && steps_ >= kRoundSteps && Clock::now() - begin_ >= kRoundTime;
+  return ranks_ != nullptr && comm::is_first(ranks_) && steps_ >= kRoundSteps && clock_() - begin_ >= kRoundSeconds;
 }
 
 std::vector<RankPace> StepTimes::exchange() {
-  const auto own = static_cast<size_t>(2 * ranks_->rank());
+  const size_t own = kNumbers * static_cast<size_t>(ranks_->rank());
   std::fill(exchanged_.begin(), exchanged_.end(), 0);
   exchanged_[own] = sum_.step / steps_;
   exchanged_[own + 1] = sum_.input_wait / steps_;
+  exchanged_[own + 2] = sum_.whole / steps_;
   comm::all_reduce_sum(*ranks_, exchanged_, "times of the steps");
   totals_.resize(round_.size());
   for (size_t rank = 0; rank < round_.size(); ++rank) {
-    round_[rank] = {.step = exchanged_[2 * rank], .input_wait = exchanged_[2 * rank + 1]};
+    const double* const numbers = &exchanged_[kNumbers * rank];
+    round_[rank] = {.step = numbers[0], .input_wait = numbers[1], .whole = numbers[2]};
     totals_[rank] += steps_ * round_[rank].step;
   }
   total_steps_ += steps_;
   sum_ = {};
   steps_ = 0;
-  begin_ = Clock::now();
+  begin_ = clock_();
   return slow_ranks_.judge(round_);
 }
 
