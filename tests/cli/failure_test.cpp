@@ -218,7 +218,7 @@ TEST_F(Failure, DamagedDataDescription) {
 
 TEST_F(Failure, TwoRunsInOneDirectory) {
   Process first(tiny_run("r", {"--epochs", "100000", "--set", "evaluation.every_epochs=0"}), directory_);
-  for (int wait = 0; wait < 300 && !fs::exists(path("r/checkpoints")); ++wait)
+  while (!first.has_ended() && !fs::exists(path("r/checkpoints")))
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const fs::path other = path("elsewhere");
   fs::create_directory(other);

@@ -141,7 +141,7 @@ TEST_F(OffloadRun, ADiskThatBreaksInAStepEndsTheRunWithItsName) {
 
 TEST_F(OffloadRun, ARunThatIsKilledLeavesNoFileAndGoesOnWithADirectoryElsewhere) {
   {
-    Process process(limited("r", {"--epochs", "1000", "--set", "checkpoint.every_steps=1"}), directory_);
+    Process process(limited("r", {"--epochs", "100000", "--set", "checkpoint.every_steps=1"}), directory_);
     const auto has_checkpoint = [&] { return fs::exists(path("r/checkpoints")) && !last_checkpoint("r").empty(); };
     for (int wait = 0; wait < 3000 && !has_checkpoint(); ++wait) {
       ASSERT_FALSE(process.has_ended());
@@ -157,8 +157,10 @@ TEST_F(OffloadRun, ARunThatIsKilledLeavesNoFileAndGoesOnWithADirectoryElsewhere)
   ASSERT_NE(spec.find(before), std::string::npos) << spec;
   spec.replace(spec.find(before), before.size(), "offload = \"" + path("elsewhere").string());
   write_all(path("r/spec.toml"), spec);
+  const std::string killed_at = last_checkpoint("r");
   Process resumed({"train", "--resume", "r", "--quiet"}, directory_);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  while (!resumed.has_ended() && last_checkpoint("r") == killed_at)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_FALSE(resumed.has_ended()) << resumed.wait().err;
   resumed.send(SIGINT);
   const Outcome stopped = resumed.wait();

@@ -92,7 +92,7 @@ TEST_F(Run, ResumedMetricsHaveNoStepTwice) {
   Process process(
       tiny_run("r", {"--epochs", "200", "--set", "checkpoint.every_steps=130", "--set", "checkpoint.every_epochs=0"}),
       directory_);
-  for (int wait = 0; wait < 500 && !fs::exists(path("r/checkpoints/step-00000130")); ++wait)
+  while (!process.has_ended() && !fs::exists(path("r/checkpoints/step-00000130")))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   process.send(SIGKILL);
   process.wait();
@@ -106,7 +106,7 @@ TEST_F(Run, InterruptSavesAndLeaves) {
   const std::vector<std::string> more = {"--epochs", "400", "--set", "checkpoint.every_epochs=0"};
   ASSERT_EQ(weft(tiny_run("straight", more)).code, 0);
   Process process(tiny_run("r", more), directory_);
-  for (int wait = 0; wait < 5000 && !fs::exists(path("r/metrics.jsonl")); ++wait)
+  while (!process.has_ended() && !fs::exists(path("r/metrics.jsonl")))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   process.send(SIGINT);
   const Outcome outcome = process.wait();

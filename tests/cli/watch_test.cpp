@@ -55,7 +55,7 @@ TEST_F(Watch, CompareShowsWhatDiffersAndTheTimeToTheAccuracyOfAll) {
   EXPECT_EQ(runs[0]["differences"], (nlohmann::json{{"optimizer.momentum", "0.9"}}));
   EXPECT_EQ(runs[1]["differences"], (nlohmann::json{{"optimizer.momentum", "0.5"}}));
   EXPECT_EQ(runs[0]["summary"]["epochs"], 2);
-  EXPECT_GT(runs[1]["seconds_to_accuracy"], 0);
+  EXPECT_GE(runs[1]["seconds_to_accuracy"], 0) << "no null; of a fast machine's milliseconds nothing may be left";
   const std::string table = weft({"compare", "a", "b"}).out;
   EXPECT_NE(table.find("optimizer.momentum"), std::string::npos) << table;
   EXPECT_EQ(table.find("optimizer.nesterov"), std::string::npos) << table;

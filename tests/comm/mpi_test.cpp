@@ -23,6 +23,10 @@
 namespace weft::comm {
 namespace {
 
+/// Of ranks that wait for one that is lost: 5 s, and what a busy machine takes to start and end them.
+constexpr double kBoundSeconds = 45;
+constexpr int kHangSeconds = 60;
+
 struct Outcome {
   int exit_code = 0;
   std::string output;
@@ -37,8 +41,9 @@ Outcome mpirun(int ranks, const std::string& test, const std::string& environmen
       "env ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=report_bugs=0 OMPI_ALLOW_RUN_AS_ROOT=1 "
       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
       "OMPI_MCA_rmaps_base_oversubscribe=1 "
-      "OMPI_MCA_plm_rsh_agent=/bin/false {} timeout 60 mpirun -n {} {} --gtest_color=no --gtest_filter=InMpi.{} 2>&1",
-      environment, ranks, self.data(), test);
+      "OMPI_MCA_plm_rsh_agent=/bin/false {} timeout -k 5 {} mpirun -n {} {} --gtest_color=no --gtest_filter=InMpi.{} "
+      "2>&1",
+      environment, kHangSeconds, ranks, self.data(), test);
   const auto begin = std::chrono::steady_clock::now();
   FILE* pipe = popen(command.c_str(), "r");
   Outcome outcome;
@@ -318,7 +323,7 @@ TEST_P(RanksLose, AStoppedRankWithinBoundedTimeAndNameIt) {
   EXPECT_NE(outcome.output.find("REPORT [the second step]: rank 1 on host"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("no sign of life"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_LT(outcome.seconds, 20);
+  EXPECT_LT(outcome.seconds, kBoundSeconds);
 }
 
 TEST(Ranks, LoseOneInMpisOwnAllReduceWithinBoundedTimeAndNameIt) {
@@ -326,7 +331,7 @@ TEST(Ranks, LoseOneInMpisOwnAllReduceWithinBoundedTimeAndNameIt) {
   EXPECT_NE(outcome.output.find("REPORT [all_reduce] 'fc.weight' at step 2: rank 1 on host"), std::string::npos)
       << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_LT(outcome.seconds, 20);
+  EXPECT_LT(outcome.seconds, kBoundSeconds);
 }
 
 /// Of three ranks, one of which is stopped where MPI waits for it without a bound.
@@ -334,7 +339,7 @@ void expect_end(const char* scenario, const char* said) {
   const Outcome outcome = mpirun(3, scenario);
   EXPECT_NE(outcome.output.find(said), std::string::npos) << outcome.output;
   EXPECT_EQ(outcome.exit_code, 75) << outcome.output;
-  EXPECT_LT(outcome.seconds, 20);
+  EXPECT_LT(outcome.seconds, kBoundSeconds);
 }
 
 TEST(Ranks, LoseOneInACollectiveOfMpiAndEndAllTheSame) {
@@ -351,7 +356,7 @@ TEST(Ranks, LoseOneInTheLastBarrierAndNameIt) {
   EXPECT_NE(outcome.output.find("]: rank 2 on host"), std::string::npos) << outcome.output;
   EXPECT_EQ(outcome.output.find("cut off"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_LT(outcome.seconds, 20);
+  EXPECT_LT(outcome.seconds, kBoundSeconds);
 }
 
 TEST(Ranks, LoseNothingByAStopBehindTheEnd) {
@@ -359,7 +364,7 @@ TEST(Ranks, LoseNothingByAStopBehindTheEnd) {
   expect_all_pass(outcome, 3);
   EXPECT_NE(outcome.output.find("weft: rank 1 on host '"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("was stopped at its very end"), std::string::npos) << outcome.output;
-  EXPECT_LT(outcome.seconds, 20);
+  EXPECT_LT(outcome.seconds, kBoundSeconds);
 }
 
 TEST_P(RanksLose, NothingByMessagesOfWrongSizesButNameThem) {
@@ -371,7 +376,7 @@ TEST_P(RanksLose, NothingByMessagesOfWrongSizesButNameThem) {
         << outcome.output;
     EXPECT_NE(outcome.output.find(sizes), std::string::npos) << outcome.output;
     EXPECT_EQ(outcome.exit_code, 3) << outcome.output;
-    EXPECT_LT(outcome.seconds, 20);
+    EXPECT_LT(outcome.seconds, kBoundSeconds);
   }
 }
 
@@ -380,7 +385,7 @@ TEST(Ranks, LoseARankThatFailsAndAllEnd) {
   EXPECT_NE(outcome.output.find("REPORT the loss is NaN"), std::string::npos) << outcome.output;
   EXPECT_EQ(outcome.output.find("REPORT ["), std::string::npos) << "a rank reports what follows: " << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_LT(outcome.seconds, 20);
+  EXPECT_LT(outcome.seconds, kBoundSeconds);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST_F(TunedBackendTest, TakesTheFastestAndTellsTheTimes) {
   const std::vector<KernelTime> times = times_of(backend, node("relu"));
   ASSERT_THAT(names(times), ElementsAre("fast", "slow"));
   EXPECT_GE(times[1].seconds, 3e-3);
-  EXPECT_LT(times[0].seconds, 3e-3);
+  EXPECT_LT(times[0].seconds, times[1].seconds);
   EXPECT_EQ(backend.measured(), backend.chosen());
 }
 
