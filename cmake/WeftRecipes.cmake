@@ -22,4 +22,4 @@ const std::vector<BuiltInRecipe>& built_in_recipes() {
 
 }  // namespace weft::spec
 ]])
-target_sources(weft PRIVATE ${recipe_source})
+target_sources(weft_setup PRIVATE ${recipe_source})

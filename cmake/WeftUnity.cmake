@@ -11,6 +11,7 @@ function(weft_batch_sources target size)
   endif()
   get_target_property(sources ${target} SOURCES)
   set(folders "")
+  list(FILTER sources EXCLUDE REGEX "^\\$<")  # objects of another target
   foreach(source ${sources})
     get_source_file_property(is_kernel ${source} WEFT_KERNEL)
     get_source_file_property(is_apart ${source} WEFT_APART)

@@ -7,10 +7,10 @@
 
 #include "weft/compile/compile.h"
 #include "weft/cpu/cpu_backend.h"
+#include "weft/device/cost_model.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
 #include "weft/ops/ranks/collective.h"
-#include "weft/passes/support/node_seconds.h"
 
 namespace weft::report {
 namespace {
@@ -43,7 +43,7 @@ TEST(CommReport, SaysWhatWasHiddenAndWhatWasWaitedFor) {
   const std::vector<std::string> ops = ops_of(compiled);
   const Profile profile = one_run(ops);
   ASSERT_THAT(ops, testing::ElementsAre("matmul", "all_reduce_start", "matmul", "all_reduce_wait"));
-  const auto collectives = profile_collectives(compiled.graph, compiled.plan, profile, ranks);
+  const auto collectives = profile_collectives(compiled.graph, compiled.plan, profile, ranks, *rated_costs());
   ASSERT_EQ(collectives.size(), 1);
   const CollectiveProfile& one = collectives[0];
   EXPECT_EQ(one.tensors, "first.mean");
@@ -53,7 +53,7 @@ TEST(CommReport, SaysWhatWasHiddenAndWhatWasWaitedFor) {
   EXPECT_EQ(one.hidden_seconds, 2);
   EXPECT_EQ(one.wait_seconds, 0.25);
   EXPECT_NEAR(one.predicted_seconds, 1.001e-3, 1e-9);
-  const double product = passes::node_seconds(signature_of(compiled.graph, compiled.plan.steps[2].node), 1);
+  const double product = rated_costs()->seconds(signature_of(compiled.graph, compiled.plan.steps[2].node), 1);
   EXPECT_DOUBLE_EQ(one.predicted_hidden_seconds, product);
   EXPECT_NEAR(one.predicted_wait_seconds, 1.001e-3 - product, 1e-9);
   EXPECT_THAT(collectives_table(collectives, 4.75, ranks),
@@ -84,7 +84,7 @@ TEST(CommReport, ListsMessagesBesideCollectives) {
   const std::vector<std::string> ops = ops_of(compiled);
   const Profile profile = one_run(ops);
   ASSERT_THAT(ops, testing::IsSupersetOf({"receive", "send_start", "send_wait"}));
-  const auto all = profile_collectives(compiled.graph, compiled.plan, profile, ranks);
+  const auto all = profile_collectives(compiled.graph, compiled.plan, profile, ranks, *rated_costs());
   const auto of = [&](const std::string& kind) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.kind == kind; });
     return found == all.end() ? CollectiveProfile{} : *found;

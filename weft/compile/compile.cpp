@@ -8,14 +8,14 @@
 #include "weft/graph/recomputed.h"
 #include "weft/graph/verify.h"
 #include "weft/passes/memory/mark_in_place.h"
-#include "weft/passes/support/node_seconds.h"
 #include "weft/plan/make_plan.h"
 
 namespace weft {
 
 namespace {
 
-RecomputeReport report_recompute(const Graph& graph, const Plan& plan, double offload_bytes_per_second) {
+RecomputeReport report_recompute(const Graph& graph, const Plan& plan, const CompileOptions& options) {
+  const double offload_bytes_per_second = options.offload_bytes_per_second;
   RecomputeReport report;
   for (const PlannedNode& step : plan.steps) {
     const Node& node = graph.node(step.node);
@@ -28,7 +28,7 @@ RecomputeReport report_recompute(const Graph& graph, const Plan& plan, double of
       report.offloaded_bytes += is_store(node) ? bytes : 0;
       continue;
     }
-    const double seconds = passes::node_seconds(signature_of(graph, step.node), plan.threads);
+    const double seconds = options.costs->seconds(signature_of(graph, step.node), plan.threads);
     report.all_flops += step.flops;
     report.all_seconds += seconds;
     if (!is_recomputed(node)) continue;
@@ -55,8 +55,11 @@ passes::PassContext pass_context(const Backend& backend, const CompileOptions& o
     return planned_memory(passes::mark_in_place(graph), backend, threads);
   };
   const auto plan_rest = [&backend, options](const Graph& graph, const std::string& after) {
-    const passes::PassContext context{
-        .backend = backend, .precision = options.precision, .threads = options.threads, .ranks = options.ranks};
+    const passes::PassContext context{.backend = backend,
+                                      .precision = options.precision,
+                                      .threads = options.threads,
+                                      .ranks = options.ranks,
+                                      .costs = options.costs};
     const passes::PipelineOptions rest = {options.passes.disabled, {}, {}, after};
     return planned_memory(passes::run_pipeline(graph, context, rest), backend, options.threads);
   };
@@ -69,7 +72,8 @@ passes::PassContext pass_context(const Backend& backend, const CompileOptions& o
           .plan_memory = plan_memory,
           .plan_rest = plan_rest,
           .offload_bytes_per_second = may_offload ? options.offload_bytes_per_second : 0,
-          .ranks = options.ranks};
+          .ranks = options.ranks,
+          .costs = options.costs};
 }
 
 CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {
@@ -80,7 +84,7 @@ CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOp
   Graph rewritten = passes::run_pipeline(graph, pass_context(memoized, options), options.passes, &reports);
   Plan plan = make_plan(rewritten, memoized, options.threads);
   plan.arena_limit_bytes = options.arena_limit_bytes;
-  const RecomputeReport recompute = report_recompute(rewritten, plan, options.offload_bytes_per_second);
+  const RecomputeReport recompute = report_recompute(rewritten, plan, options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   return {std::move(rewritten), std::move(plan), std::move(reports), seconds.count(), recompute};
 }

@@ -1,6 +1,7 @@
 // From a graph of one training step to something that can run: rewrite, choose kernels, order, place in memory.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ struct CompileOptions {
   /// Of a file, each way: where recomputation is not enough activations lie there. 0: there is none.
   double offload_bytes_per_second = 0;
   passes::Ranks ranks = {};
+  std::shared_ptr<const CostModel> costs = rated_costs();
 };
 
-/// What is computed a second time or kept in a file to save memory; predictions are rough (passes/node_seconds.h).
+/// What is computed a second time or kept in a file to save memory; predictions are those of the cost model.
 struct RecomputeReport {
   int64_t nodes = 0, flops = 0;  // that run again
   int64_t all_flops = 0;         // of the step, these included

@@ -52,6 +52,8 @@ class PlannedStep {
   const CompiledStep* compiled_averaging() { return compiled_phase(Phase::averaging); }
   /// What the planner was told of the ranks.
   const passes::Ranks& ranks() const { return options_.ranks; }
+  /// By what it was told how long nodes take.
+  const CostModel& costs() const { return *options_.costs; }
   comm::Collectives* collectives() const { return runtime_.collectives().get(); }
   /// That it takes: the arena of whichever graph needs more, states, a batch.
   int64_t total_bytes();

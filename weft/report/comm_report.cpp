@@ -11,7 +11,6 @@
 #include "weft/graph/collective.h"
 #include "weft/passes/ranks/overlap_all_gathers.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
-#include "weft/passes/support/node_seconds.h"
 #include "weft/plan/deferral.h"
 
 namespace weft::report {
@@ -61,11 +60,11 @@ struct Course {
 };
 
 /// Of each step of the plan, without what it exchanges.
-std::vector<double> predicted_computing(const Graph& graph, const Plan& plan) {
+std::vector<double> predicted_computing(const Graph& graph, const Plan& plan, const CostModel& costs) {
   std::vector<double> seconds;
   for (const PlannedNode& step : plan.steps) {
     const bool exchanges = ops_of(graph.node(step.node)) != nullptr;
-    seconds.push_back(exchanges ? 0 : passes::node_seconds(signature_of(graph, step.node), plan.threads));
+    seconds.push_back(exchanges ? 0 : costs.seconds(signature_of(graph, step.node), plan.threads));
   }
   return seconds;
 }
@@ -73,8 +72,8 @@ std::vector<double> predicted_computing(const Graph& graph, const Plan& plan) {
 }  // namespace
 
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
-                                                   const passes::Ranks& ranks) {
-  const Course measured(plan, profile.seconds), predicted(plan, predicted_computing(graph, plan));
+                                                   const passes::Ranks& ranks, const CostModel& costs) {
+  const Course measured(plan, profile.seconds), predicted(plan, predicted_computing(graph, plan, costs));
   struct UnderWay {
     size_t place = 0;  // among the collectives
     double predicted_begin = 0, predicted_end = 0;

@@ -26,7 +26,7 @@ struct CollectiveProfile {
   double hidden_seconds = 0;      // on other nodes until it waits, be it in the next step,
   double wait_seconds = 0;        // and on waiting
   double took_seconds = 0;        // from start to end in the last step; of a message until it had been waited for
-  // The same as the passes predict it that chose buckets and places (node_seconds.h), each exchange behind the one
+  // The same as the passes predict it that chose buckets and places (the cost model), each exchange behind the one
   // before it on the link.
   double predicted_seconds = 0, predicted_hidden_seconds = 0, predicted_wait_seconds = 0;
 
@@ -36,7 +36,7 @@ struct CollectiveProfile {
 /// In the order in which they start. `profile` of one run of the plan. An all-reduce that the planner has left whole
 /// waits at once, and so does a whole `send` or `receive`.
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
-                                                   const passes::Ranks& ranks);
+                                                   const passes::Ranks& ranks, const CostModel& costs);
 
 /// One row each, and lines with what the step spent on all of them, and with what bounds it: computing, or what the
 /// links take for all their bytes. `step` is what it is called.

@@ -28,7 +28,8 @@ Profile of_last_batch(const Explained& explained, const Profile& of_all, Profile
 
 std::vector<CollectiveProfile> collectives_of(const CompiledStep& step, const Profile& profile,
                                               program::PlannedStep& planned) {
-  std::vector<CollectiveProfile> all = profile_collectives(step.graph, step.plan, profile, planned.ranks());
+  std::vector<CollectiveProfile> all =
+      profile_collectives(step.graph, step.plan, profile, planned.ranks(), planned.costs());
   comm::Collectives& collectives = *planned.collectives();
   for (CollectiveProfile& one : all) {
     if (one.is_message()) continue;

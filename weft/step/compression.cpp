@@ -14,7 +14,6 @@
 #include "weft/passes/ranks/late_multiply.h"
 #include "weft/passes/ranks/overlap_all_gathers.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
-#include "weft/passes/support/node_seconds.h"
 
 namespace weft::step {
 
@@ -130,7 +129,7 @@ double seconds_of(const Graph& graph, const CompressionCosts& costs) {
     else if (node.op->name == kAllGather)
       seconds += passes::predicted_gather_seconds(costs.ranks, node.outputs[0].bytes());
     else
-      seconds += passes::node_seconds(node, costs.threads);
+      seconds += costs.nodes->seconds(node, costs.threads);
   }
   return seconds;
 }
@@ -152,7 +151,8 @@ std::string choose_compression(const Graph& graph, ValueId gradient, const spec:
   if (spec.method == "none" || graph.type(gradient).dtype != DType::f32) return "none";
   const TensorType& type = graph.type(gradient);
   double lossless = passes::predicted_seconds(costs.ranks, type.bytes());
-  if (const auto late = passes::late_multiply_seconds(graph, gradient, costs.ranks, costs.dtype, costs.threads))
+  if (const auto late =
+          passes::late_multiply_seconds(graph, gradient, costs.ranks, costs.dtype, costs.threads, *costs.nodes))
     lossless = std::min(lossless, *late);
   std::string best = "none";
   double least = kWorthIt * lossless;

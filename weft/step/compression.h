@@ -4,6 +4,7 @@
 // gradient (error feedback: Karimireddy et al. 2019), in the slots "optimizer/compression_error/NAME".
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct CompressionCosts {
   passes::Ranks ranks = {};
   DType dtype = DType::f32;  // in which matrices are multiplied
   int threads = 1;
+  std::shared_ptr<const CostModel> nodes = rated_costs();
 };
 
 /// "none", or the method by which the gradient, a value of the graph, is exchanged: that which the spec names, or the

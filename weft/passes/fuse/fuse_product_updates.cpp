@@ -1,7 +1,6 @@
 #include "weft/passes/fuse/fuse_product_updates.h"
 
 #include "weft/ops/update/product_update.h"
-#include "weft/passes/support/node_seconds.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -42,7 +41,7 @@ class ProductUpdates {
   bool pays(NodeId update, NodeId product) const {
     const TensorType& gradient = graph_.type(graph_.node(product).outputs[0]);
     if (gradient.bytes() < kCachedBytes) return false;
-    const auto seconds = [&](const NodeSignature& node) { return node_seconds(node, context_.threads); };
+    const auto seconds = [&](const NodeSignature& node) { return context_.seconds(node); };
     const double apart = seconds(signature_of(graph_, update)) + seconds(signature_of(graph_, product));
     return seconds(signature_of_fused(update, product)) < kLeastGain * apart;
   }

@@ -11,7 +11,6 @@
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/passes/memory/recompute_search.h"
-#include "weft/passes/support/node_seconds.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -132,7 +131,7 @@ class RecomputeBuilder {
     if (again.op == node.op->name) step.in_place_again = step.in_place;
     if (step.is_repeatable) {
       const NodeSignature signature = passes::signature_of(graph_, again);
-      step.seconds_again = node_seconds(signature, context_.threads);
+      step.seconds_again = context_.seconds(signature);
       step.workspace_bytes_again = again.op == node.op->name
                                        ? step.workspace_bytes
                                        : align_up(context_.backend.choose_kernel(signature).workspace_bytes);

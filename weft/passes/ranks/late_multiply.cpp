@@ -5,7 +5,6 @@
 #include "weft/graph/collective.h"
 #include "weft/passes/ranks/overlap_all_gathers.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
-#include "weft/passes/support/node_seconds.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -62,8 +61,8 @@ class LateMultiply {
     if (!is_all_reduce(node)) return false;
     const ValueId gradient = node.inputs[0];
     if (users_[index_of(gradient)].size() != 1 || is_result_[index_of(gradient)]) return false;
-    const auto seconds =
-        late_multiply_seconds(graph_, gradient, context_.ranks, context_.precision.dtype, context_.threads);
+    const auto seconds = late_multiply_seconds(graph_, gradient, context_.ranks, context_.precision.dtype,
+                                               context_.threads, *context_.costs);
     return seconds && *seconds < predicted_seconds(context_.ranks, graph_.type(gradient).bytes());
   }
 
@@ -120,14 +119,14 @@ Graph late_multiply(const Graph& graph, const PassContext& context) {
 }
 
 std::optional<double> late_multiply_seconds(const Graph& graph, ValueId gradient, const Ranks& ranks, DType dtype,
-                                            int threads) {
+                                            int threads, const CostModel& costs) {
   const Node* const product = graph.producer(gradient);
   if (product == nullptr || product->op->name != "matmul") return std::nullopt;
   if (!product->attributes.boolean("transpose_a") || product->attributes.boolean("transpose_b")) return std::nullopt;
   for (const ValueId input : product->inputs)
     if (graph.shape(input).rank() != 2 || graph.type(input).dtype != DType::f32) return std::nullopt;
   const NodeSignature all = product_of_rows(graph, *product, ranks.count, dtype);
-  double seconds = node_seconds(all, threads) - node_seconds(product_of_rows(graph, *product, 1, dtype), threads);
+  double seconds = costs.seconds(all, threads) - costs.seconds(product_of_rows(graph, *product, 1, dtype), threads);
   for (const TensorType& gathered : all.inputs) seconds += predicted_gather_seconds(ranks, gathered.bytes());
   return seconds;
 }

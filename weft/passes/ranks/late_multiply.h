@@ -17,6 +17,6 @@ Graph late_multiply(const Graph& graph, const PassContext& context);
 /// How long the mean of a gradient takes that way, computed in `dtype`: gathering, and multiplying the rows of the
 /// other ranks. Nothing where the gradient is no such product.
 std::optional<double> late_multiply_seconds(const Graph& graph, ValueId gradient, const Ranks& ranks, DType dtype,
-                                            int threads);
+                                            int threads, const CostModel& costs);
 
 }  // namespace weft::passes

@@ -9,7 +9,6 @@
 
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
-#include "weft/passes/support/node_seconds.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -57,8 +56,7 @@ class Overlap {
     for (size_t place = 0; place < order_.size(); ++place) place_[order_[place]] = place;
     begins_.push_back(0);
     for (const size_t index : order_)
-      begins_.push_back(begins_.back() +
-                        (is_late_[index] ? 0 : node_seconds(signature_of(graph, node_at(index)), context.threads)));
+      begins_.push_back(begins_.back() + (is_late_[index] ? 0 : context.seconds(signature_of(graph, node_at(index)))));
   }
 
   Graph run() {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "weft/device/backend.h"
+#include "weft/device/cost_model.h"
 #include "weft/graph/graph.h"
 #include "weft/passes/support/precision_policy.h"
 
@@ -43,6 +45,9 @@ struct PassContext {
   std::function<PlannedMemory(const Graph&, const std::string& after)> plan_rest = {};
   double offload_bytes_per_second = 0;  // of a file for what finds no place; 0: there is none
   Ranks ranks = {};
+  std::shared_ptr<const CostModel> costs = rated_costs();
+
+  double seconds(const NodeSignature& node) const { return costs->seconds(node, threads); }
 };
 
 }  // namespace weft::passes

@@ -1,0 +1,21 @@
+// In place of draw_picture.cpp where weft is built without cairo (WEFT_PLOT=OFF): charts are drawn in the terminal
+// alone.
+#include "weft/base/error.h"
+#include "weft/plot/figure.h"
+
+namespace weft::plot {
+
+namespace {
+
+[[noreturn]] void fail_without_cairo() {
+  fail(ErrorKind::usage,
+       "this weft was built without cairo and draws charts in the terminal only: leave the file's name away, or "
+       "configure weft with -DWEFT_PLOT=ON");
+}
+
+}  // namespace
+
+std::string draw_svg(const Figure&) { fail_without_cairo(); }
+std::string draw_png(const Figure&) { fail_without_cairo(); }
+
+}  // namespace weft::plot
