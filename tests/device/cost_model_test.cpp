@@ -15,7 +15,11 @@ class CostModelTest : public testing::Test {
  protected:
   NodeSignature product(DType dtype, int64_t size) const {
     const TensorType square{dtype, {size, size}, {}};
-    return {&registry_.get("matmul"), "product", {square, square}, {square}, {}};
+    return {&registry_.get("matmul"),
+            "product",
+            {square, square},
+            {square},
+            {{"transpose_a", false}, {"transpose_b", false}}};
   }
   const OpRegistry registry_ = ops::make_registry();
   const DeviceProfile profile_{
