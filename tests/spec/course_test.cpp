@@ -130,30 +130,31 @@ TEST(Course, RateFollowsTheSamplesOfAStep) {
 
 TEST(CourseSchedule, ByEpochsChangesWhereItsEpochsBegin) {
   const Course course(four_epochs(), 100);
-  const auto levels = make_schedule({.name = "piecewise", .boundaries = {1, 3}, .factors = {1, 0.5, 0.25}}, 1, course);
+  const auto levels =
+      step::make_schedule({.name = "piecewise", .boundaries = {1, 3}, .factors = {1, 0.5, 0.25}}, 1, course);
   EXPECT_EQ(levels(5), 1);
   EXPECT_EQ(levels(6), 0.5);
   EXPECT_EQ(levels(14), 0.5);
   EXPECT_EQ(levels(15), 0.25) << "step 15 begins epoch 3";
-  const auto stairs = make_schedule({.name = "step", .every_epochs = 1, .factor = 0.5}, 1, course);
+  const auto stairs = step::make_schedule({.name = "step", .every_epochs = 1, .factor = 0.5}, 1, course);
   for (const auto& [step, rate] : {std::pair(5, 1.0), {6, 0.5}, {11, 0.5}, {12, 0.25}, {14, 0.25}, {15, 0.125}})
     EXPECT_DOUBLE_EQ(stairs(step), rate) << step;
   const auto lines =
-      make_schedule({.name = "piecewise", .boundaries = {2, 4}, .factors = {1, 0}, .lines = true}, 1, course);
+      step::make_schedule({.name = "piecewise", .boundaries = {2, 4}, .factors = {1, 0}, .lines = true}, 1, course);
   EXPECT_NEAR(lines(15), 0.5, 1e-12) << "half of the epochs, not of the steps, between 2 and 4";
 }
 
 TEST(CourseSchedule, ByStepsFallsOverAllOfThem) {
   const Course course(four_epochs(), 100);
-  const auto wave = make_schedule({.name = "cosine"}, 1, course);
+  const auto wave = step::make_schedule({.name = "cosine"}, 1, course);
   for (int64_t step = 0; step < 27; ++step) EXPECT_DOUBLE_EQ(wave(step), step::cosine(step, 27, 1)) << step;
-  const auto cycle = make_schedule({.name = "one_cycle"}, 1, course);
+  const auto cycle = step::make_schedule({.name = "one_cycle"}, 1, course);
   EXPECT_DOUBLE_EQ(cycle(26), 1.0 / 25 / 1e4) << "ends with the last step";
 }
 
 TEST(CourseSchedule, WarmUpEndsInItsEpoch) {
   const Course course(four_epochs(), 100);
-  const auto rate = make_schedule({.name = "constant", .warmup_epochs = 2 + 1.0 / 3}, 1, course);
+  const auto rate = step::make_schedule({.name = "constant", .warmup_epochs = 2 + 1.0 / 3}, 1, course);
   EXPECT_DOUBLE_EQ(rate(0), 1.0 / 13);
   EXPECT_LT(rate(11), 1);
   EXPECT_DOUBLE_EQ(rate(12), 1) << "13 steps: two epochs of 6 and a third of one of 3";
