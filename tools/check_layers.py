@@ -27,8 +27,8 @@ tensor <- data
 ops <- models
 tensor <- interchange
 autodiff, cpu, data, models, runtime <- library
-compile, cpu, data, models <- spec
-library, spec <- step
+compile, library <- spec
+spec <- step
 compile, step <- program
 program <- train
 interchange, train <- run

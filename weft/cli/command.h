@@ -31,6 +31,7 @@ void add_compare(CLI::App& app, Action& action);
 void add_graph(CLI::App& app, Action& action, const Library& library);
 void add_models(CLI::App& app, Action& action, const Library& library);
 void add_recipes(CLI::App& app, Action& action);
+void add_keys(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action, const Library& library);
 void add_cluster(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action, const Library& library);

@@ -15,6 +15,7 @@
 #include "weft/run/metrics_history.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/summary.h"
+#include "weft/spec/recipe_keys.h"
 
 namespace weft::cli {
 
@@ -44,13 +45,10 @@ ComparedRun read_compared_run(const std::string& path) {
   return run;
 }
 
-std::string text_of(const spec::Field& field) {
-  if (const auto* list = std::get_if<std::vector<double>*>(&field.target))
-    return fmt::format("{}", fmt::join(**list, ", "));
-  if (const auto* text = std::get_if<std::string*>(&field.target)) return **text;
-  if (const auto* integer = std::get_if<int64_t*>(&field.target)) return fmt::format("{}", **integer);
-  if (const auto* real = std::get_if<double*>(&field.target)) return fmt::format("{}", **real);
-  return **std::get_if<bool*>(&field.target) ? "true" : "false";
+std::string text_of(const KeyValue& value) {
+  if (const auto* list = std::get_if<std::vector<double>>(&value)) return fmt::format("{}", fmt::join(*list, ", "));
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return shown(value);
 }
 
 /// Recipe keys with their value in each run, for those that are not the same in all.
@@ -67,16 +65,16 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differences(std::v
     for (const auto& [name, group] : run.spec.optimizer.groups) groups.insert(name);
   for (ComparedRun& run : runs)
     for (const std::string& name : groups) run.spec.optimizer.groups.try_emplace(name);
-  std::vector<std::vector<spec::Field>> fields;
-  for (ComparedRun& run : runs) fields.push_back(spec::fields_of(run.spec));
+  std::vector<std::vector<spec::BoundKey>> keys;
+  for (ComparedRun& run : runs) keys.push_back(spec::bind_keys(run.spec));
   std::vector<std::string> option_names;
   for (const ComparedRun& run : runs)
     for (const auto& [name, value] : run.spec.model.options)
       if (std::find(option_names.begin(), option_names.end(), name) == option_names.end()) option_names.push_back(name);
-  for (size_t index = 0; index < fields[0].size(); ++index) {
+  for (size_t index = 0; index < keys[0].size(); ++index) {
     std::vector<std::string> values;
-    for (const auto& of_run : fields) values.push_back(text_of(of_run[index]));
-    add(fields[0][index].key, std::move(values));
+    for (const auto& of_run : keys) values.push_back(text_of(spec::value_at(of_run[index].place)));
+    add(keys[0][index].name, std::move(values));
   }
   for (const std::string& name : option_names) {
     std::vector<std::string> values;

@@ -91,6 +91,7 @@ int run(int argc, char** argv, const Library& library) {
   add_graph(app, action, library);
   add_models(app, action, library);
   add_recipes(app, action);
+  add_keys(app, action);
   add_ops(app, action, library);
   add_check_steps(app, action, library);
   if (argc < 2) return report("no command given; see `weft --help`", 2);

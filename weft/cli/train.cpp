@@ -18,6 +18,7 @@
 #include "weft/data/open_dataset.h"
 #include "weft/launch/launched_ranks.h"
 #include "weft/run/run.h"
+#include "weft/spec/key_reference.h"
 #include "weft/train/interrupt.h"
 
 namespace weft::cli {
@@ -222,30 +223,22 @@ void add_train(CLI::App& app, Action& action, const Library& library, const std:
   command->add_option("--model", options->model, "Model (see `weft models`)");
   command->add_option("--data", options->data,
                       data::dataset_forms(library.data) + " (`weft data --help` explains them)");
-  command->add_option(
-      "--init", options->init,
-      "Safetensors file with PyTorch's names to start from; a last layer for other classes is left out");
-  command->add_option("--epochs", options->epochs, "Passes over the training data; 9.9: the last one not to its end");
-  command->add_option("--batch", options->batch, "Samples per step");
-  command->add_option(
-      "--virtual-ranks", options->virtual_ranks,
-      "Shards of each batch, a power of two: the weights are then bitwise the same on 1, 2, 4 ... ranks");
-  command->add_option("--memory-limit", options->memory_limit,
-                      "Such as 1.5GB: activations are computed twice to keep to it; default: what the machine has");
-  command->add_option("--offload", options->offload, kOffloadHelp);
-  command->add_option("--cluster", options->cluster,
-                      "What `weft cluster probe` wrote, by which several ranks plan what they exchange");
-  command->add_option("--seed", options->seed, "Of weights, order and augmentation");
-  command->add_option("--threads", options->threads,
-                      "Default: all cores this process may use; of each rank, where there are several");
+  command->add_option("--init", options->init, spec::flag_help("init"));
+  command->add_option("--epochs", options->epochs, spec::flag_help("epochs"));
+  command->add_option("--batch", options->batch, spec::flag_help("batch"));
+  command->add_option("--virtual-ranks", options->virtual_ranks, spec::flag_help("virtual_ranks"));
+  command->add_option("--memory-limit", options->memory_limit, spec::flag_help("memory_limit"));
+  command->add_option("--offload", options->offload, spec::flag_help("offload"));
+  command->add_option("--cluster", options->cluster, spec::flag_help("cluster"));
+  command->add_option("--seed", options->seed, spec::flag_help("seed"));
+  command->add_option("--threads", options->threads, spec::flag_help("threads"));
   command->add_option("--workers", options->workers,
                       "Threads that make batches; default auto: as many as the steps need, by measurement");
   command->add_option("--cache-limit", options->cache_limit,
                       "Memory for decoded pictures of each split, such as 2GB; default auto: by what is free");
   command->add_option("--max-bad-records", options->max_bad_records,
                       "Damaged records of packed data that are passed over, a number or a share; default 1%");
-  command->add_option("--precision", options->precision,
-                      "f32 (default), bf16, f16, or auto: of convolutions, matrix products and what follows them");
+  command->add_option("--precision", options->precision, spec::flag_help("precision"));
   command
       ->add_option("--precision-of", options->precision_of,
                    "NAME=f32: an exception by node or op (see `weft graph`), such as softmax=f32; repeatable")

@@ -16,7 +16,7 @@ namespace {
 /// Sets keys and keeps the reason of each, the keys of a table beside each other.
 class Chooser {
  public:
-  void set(const std::string& key, const spec::FieldValue& value, std::string reason) {
+  void set(const std::string& key, const KeyValue& value, std::string reason) {
     spec::set_field(recipe_.spec, key, value, key);
     const auto table_of = [](const std::string& name) { return name.substr(0, name.rfind('.') + 1); };
     const auto same_table =

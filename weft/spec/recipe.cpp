@@ -6,6 +6,7 @@
 #include "weft/base/files.h"
 #include "weft/base/rng.h"
 #include "weft/data/texts/utf8.h"
+#include "weft/spec/recipe_keys.h"
 #include "weft/spec/toml.h"
 
 namespace weft::spec {
@@ -40,7 +41,7 @@ size_t code_point_bytes(const std::string& text, size_t at) try {
   return 0;
 }
 
-FieldValue value_of(const toml::node& node, const std::string& key, const std::string& where) {
+KeyValue value_of(const toml::node& node, const std::string& key, const std::string& where) {
   if (const auto* text = node.as_string()) return without_stand_ins(text->get());
   if (const auto* integer = node.as_integer()) return integer->get();
   if (const auto* real = node.as_floating_point()) return real->get();
@@ -94,16 +95,16 @@ std::string real_text(double value) {
 
 }  // namespace
 
-std::string literal(const Field& field) {
-  if (auto* const* text = std::get_if<std::string*>(&field.target)) return toml_text(**text);
-  if (auto* const* integer = std::get_if<int64_t*>(&field.target)) return fmt::format("{}", **integer);
-  if (auto* const* flag = std::get_if<bool*>(&field.target)) return **flag ? "true" : "false";
-  if (auto* const* list = std::get_if<std::vector<double>*>(&field.target)) {
+std::string literal(const KeyValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return toml_text(*text);
+  if (const auto* integer = std::get_if<int64_t>(&value)) return fmt::format("{}", *integer);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* list = std::get_if<std::vector<double>>(&value)) {
     std::string text;
-    for (const double number : **list) text += (text.empty() ? "" : ", ") + real_text(number);
+    for (const double number : *list) text += (text.empty() ? "" : ", ") + real_text(number);
     return "[" + text + "]";
   }
-  return real_text(*std::get<double*>(field.target));
+  return real_text(std::get<double>(value));
 }
 
 namespace {
@@ -145,17 +146,16 @@ void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path) {
 std::string print_recipe(const RunSpec& spec) {
   RunSpec copy = spec;
   std::string top, tables, section;
-  for (const Field& field : fields_of(copy)) {
-    const size_t point = field.key.rfind('.');
-    const std::string table = point == std::string::npos ? "" : field.key.substr(0, point);
-    const std::string key = point == std::string::npos ? field.key : field.key.substr(point + 1);
+  for (const BoundKey& key : bind_keys(copy)) {
+    const std::string table = section_of(key.name);
+    const std::string line = name_in_section(key.name) + " = " + literal(value_at(key.place));
     std::string& target = table.empty() ? top : tables;
     if (!table.empty() && table != section) {
       target += fmt::format("\n[{}]\n", table);
       section = table;
     }
-    target += fmt::format("{:<32} # {}\n", fmt::format("{} = {}", key, literal(field)), field.help);
-    if (field.key == "model.name")
+    target += fmt::format("{:<32} # {}\n", line, key.help);
+    if (key.name == "model.name")
       for (const auto& [option, value] : spec.model.options)
         target += fmt::format("{} = {}\n", toml_text(option), toml_text(value));
   }
@@ -164,10 +164,10 @@ std::string print_recipe(const RunSpec& spec) {
 
 std::string print_recipe(const RunSpec& spec, const std::string& heading, const std::vector<CommentedKey>& keys) {
   RunSpec copy = spec;
-  const std::vector<Field> fields = fields_of(copy);
+  const std::vector<BoundKey> known = bind_keys(copy);
   const auto value_of_key = [&](const std::string& key) {
-    for (const Field& field : fields)
-      if (field.key == key) return literal(field);
+    for (const BoundKey& one : known)
+      if (one.name == key) return literal(value_at(one.place));
     check(key.starts_with("model."), "a key of a recipe");
     return toml_text(spec.model.options.at(key.substr(6)));
   };
@@ -176,11 +176,10 @@ std::string print_recipe(const RunSpec& spec, const std::string& heading, const 
   for (std::string line; std::getline(paragraphs, line);) out += wrapped_comment(line);
   out += '\n';
   for (const CommentedKey& chosen : keys) {
-    const size_t point = chosen.key.rfind('.');
-    const std::string table = point == std::string::npos ? "" : chosen.key.substr(0, point);
+    const std::string table = section_of(chosen.key);
     if (table != section) out += fmt::format("\n[{}]\n", section = table);
     out += wrapped_comment(chosen.comment);
-    out += fmt::format("{} = {}\n", chosen.key.substr(point + 1), value_of_key(chosen.key));
+    out += fmt::format("{} = {}\n", name_in_section(chosen.key), value_of_key(chosen.key));
   }
   return out;
 }
@@ -198,11 +197,12 @@ std::string spec_hash(const RunSpec& spec) {
   defaults.optimizer.momentum = 0.9;
   if (decisive.optimizer.momentum < 0) decisive.optimizer.momentum = defaults.optimizer.momentum;
   for (const auto& [name, group] : spec.optimizer.groups) defaults.optimizer.groups.try_emplace(name);
-  const std::vector<Field> fields = fields_of(decisive), default_fields = fields_of(defaults);
+  const std::vector<BoundKey> keys = bind_keys(decisive), default_keys = bind_keys(defaults);
   std::string text;
-  for (size_t index = 0; index < fields.size(); ++index) {
-    const std::string value = literal(fields[index]);
-    if (value != literal(default_fields[index])) text += fmt::format("{} = {}\n", fields[index].key, value);
+  for (size_t index = 0; index < keys.size(); ++index) {
+    const std::string value = literal(value_at(keys[index].place));
+    if (value != literal(value_at(default_keys[index].place)))
+      text += fmt::format("{} = {}\n", keys[index].name, value);
   }
   for (const auto& [option, value] : spec.model.options)
     text += fmt::format("model.{} = {}\n", toml_text(option), toml_text(value));

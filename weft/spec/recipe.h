@@ -17,10 +17,10 @@ void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name)
 /// Error(io) where the file cannot be read.
 void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path);
 
-/// The value of a field as TOML has it.
-std::string literal(const Field& field);
+/// A value as TOML has it.
+std::string literal(const KeyValue& value);
 
-/// Every field of a resolved spec, each with its help as a comment. Applying it to any spec gives a spec equal to this
+/// Every key of a resolved spec, each with its help as a comment. Applying it to any spec gives a spec equal to this
 /// one, but for model options that the other has and this one has not.
 std::string print_recipe(const RunSpec& spec);
 

@@ -14,6 +14,7 @@
 #include "weft/spec/course.h"
 #include "weft/spec/optimizer_defaults.h"
 #include "weft/spec/recipe.h"
+#include "weft/spec/recipe_keys.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft::spec {
@@ -257,17 +258,17 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task tas
   RunSpec copy = spec, defaults;
   defaults.optimizer.name = spec.optimizer.name;
   resolve_optimizer(defaults.optimizer);
-  const std::vector<Field> fields = fields_of(copy), default_fields = fields_of(defaults);
-  // By name: the fields of groups and model options stand between the others.
-  const auto value_of = [](const std::vector<Field>& all, std::string_view key) {
-    return literal(*std::find_if(all.begin(), all.end(), [&](const Field& field) { return field.key == key; }));
+  const std::vector<BoundKey> bound = bind_keys(copy), default_keys = bind_keys(defaults);
+  // By name: the keys of groups stand between the others.
+  const auto value_of = [](const std::vector<BoundKey>& all, std::string_view name) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const BoundKey& key) { return key.name == name; });
+    return literal(value_at(found->place));
   };
   std::vector<std::string> keys;
   for (const auto& [key, optimizers] : kUses) {
     if (fmt::format(" {} ", optimizers).find(fmt::format(" {} ", spec.optimizer.name)) != std::string::npos) continue;
-    if (value_of(fields, key) != value_of(default_fields, key))
-      keys.push_back(
-          fmt::format("{} = {} with optimizer.name = '{}'", key, value_of(fields, key), spec.optimizer.name));
+    if (value_of(bound, key) != value_of(default_keys, key))
+      keys.push_back(fmt::format("{} = {} with optimizer.name = '{}'", key, value_of(bound, key), spec.optimizer.name));
   }
   if (spec.optimizer.momentum_schedule.changes() && spec.optimizer.momentum != defaults.optimizer.momentum)
     keys.push_back(fmt::format("optimizer.momentum = {} with momentum_schedule.name = '{}'", spec.optimizer.momentum,
@@ -275,10 +276,10 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task tas
   add_unused_batches(spec, keys);
   if (!spec.offload.empty() && spec.memory_limit.empty())
     keys.push_back(fmt::format("offload = '{}' without memory_limit", spec.offload));
-  for (const Field& field : fields)
-    if (!scales_loss(spec) && field.key.starts_with("loss_scaling.") && field.key != "loss_scaling.mode" &&
-        literal(field) != value_of(default_fields, field.key))
-      keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", field.key, literal(field),
+  for (const BoundKey& key : bound)
+    if (!scales_loss(spec) && key.name.starts_with("loss_scaling.") && key.name != "loss_scaling.mode" &&
+        literal(value_at(key.place)) != value_of(default_keys, key.name))
+      keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", key.name, literal(value_at(key.place)),
                                  spec.loss_scaling.mode,
                                  spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : ""));
   if (spec.loss.label_smoothing > 0 && task == data::Task::regression)

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "weft/data/dataset/dataset.h"
+#include "weft/library/key.h"
 #include "weft/models/model.h"
 
 namespace weft::spec {
@@ -246,24 +246,10 @@ bool scales_loss(const RunSpec& spec);
 /// Whether batches are mixed, so that targets are shares of classes.
 inline bool mixes(const AugmentSpec& augment) { return augment.mixup > 0 || augment.cutmix > 0; }
 
-/// One setting of a RunSpec by its recipe key; the table of them serves reading, printing, --set and the messages.
-struct Field {
-  std::string key;  // "optimizer.learning_rate"
-  std::variant<std::string*, int64_t*, double*, bool*, std::vector<double>*> target;
-  double low = 0, high = 0;          // numbers, each one of a list: the allowed range, both ends included
-  std::vector<std::string> choices;  // texts: the allowed values; empty: any
-  std::string help;
-};
-
-/// All fields of `spec` but the model's options, in the order of the recipe.
-std::vector<Field> fields_of(RunSpec& spec);
-
-using FieldValue = std::variant<std::string, int64_t, double, bool, std::vector<double>>;
-
 /// Sets one key; "model.KEY" beyond model.name are the model's options, "optimizer.groups.NAME.KEY" makes the group
 /// where there is none of that name. `where` begins each message: "recipe.toml:4".
 /// Error(usage) for an unknown key (with the nearest one), a wrong kind or a value out of range.
-void set_field(RunSpec& spec, const std::string& key, const FieldValue& value, const std::string& where);
+void set_field(RunSpec& spec, const std::string& name, const KeyValue& value, const std::string& where);
 
 /// "[optimizer]", of which a recipe says nothing more. Error(usage) unless there are keys that begin so; a group of
 /// parameters is made, as by set_field().

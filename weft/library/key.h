@@ -1,0 +1,45 @@
+// A key of a recipe as data: its kind, its default, what it may be and what it is for. The parser's checks and
+// messages, `weft keys`, docs/recipe.md and the JSON Schema all come from such declarations.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace weft {
+
+/// A text, a whole number, a number, true or false, or a list of numbers.
+using KeyValue = std::variant<std::string, int64_t, double, bool, std::vector<double>>;
+
+/// The smallest value of numbers that must be above zero; messages then say so.
+inline constexpr double kAboveZero = 1e-30;
+
+struct Key {
+  std::string name = {};                   // "optimizer.momentum"
+  KeyValue value = {};                     // where a recipe says nothing; its kind is that of the key
+  double low = 0, high = 0;                // numbers, each one of a list: the allowed range, both ends included
+  std::vector<std::string> choices = {};   // texts: the allowed values; empty: any
+  std::string unit = {};                   // "epochs", "pixels"; empty: a pure number, or no number at all
+  std::string help = {};                   // a line
+  std::vector<std::string> read_by = {};   // the entries, or choices of its table, that read it; empty: all
+  std::optional<KeyValue> automatic = {};  // what "auto" stands for, beside a value of its kind; nullopt: no "auto"
+};
+
+/// "a text", "a whole number", "a number", "true or false", "a list of numbers, such as [1, 0.1]"
+std::string_view kind_of(const Key& key);
+
+/// As messages show it: 'text', 3, [1, 0.1].
+std::string shown(const KeyValue& value);
+
+/// The value as the key has it: whole numbers become numbers where such are wanted, "auto" what it stands for.
+/// Error(usage) for a wrong kind, a value out of range or no choice; `where` begins each message: "recipe.toml:4".
+KeyValue checked_value(const Key& key, const KeyValue& value, const std::string& where);
+
+/// The text as the key's kind has it, such as a list for "[1, 0.1]" and "1,0.1"; where it is none, the text, which
+/// checked_value() then refuses.
+KeyValue read_value(const Key& key, const std::string& text);
+
+}  // namespace weft

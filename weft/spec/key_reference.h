@@ -1,0 +1,23 @@
+// What the declarations of keys say, for readers: a line for each, and the page docs/recipe.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/spec/recipe_keys.h"
+
+namespace weft::spec {
+
+/// "a number from 0 to 1, or auto", "zero, reflect"
+std::string values_of(const Key& key);
+
+/// As a recipe writes it: auto, 0.9, "cosine".
+std::string default_of(const Key& key);
+
+/// Of a flag that sets this key: "Samples per step; a whole number from 1 to 65536; default: 128".
+std::string flag_help(const std::string& name);
+
+/// Markdown: a table for each section. `keys`: those of recipe_keys({kAnyGroup}).
+std::string key_reference(const std::vector<RecipeKey>& keys);
+
+}  // namespace weft::spec

@@ -1,0 +1,36 @@
+// [compression], [averaging]: what several ranks exchange.
+#include "weft/spec/recipe_keys.h"
+
+namespace weft::spec {
+
+std::vector<RecipeKey> rank_keys() {
+  using Compression = CompressionSpec;
+  std::vector<RecipeKey> keys =
+      KeySection<Compression>("compression", [](RunSpec& spec) -> Compression& { return spec.compression; })
+          .add("method", &Compression::method,
+               {.choices = {"none", "auto", "bf16", "f16", "powersgd", "top_k", "one_bit"},
+                .help = "of the gradients that ranks exchange"})
+          .add("tensors", &Compression::tensors,
+               {.choices = {"paid", "all"},
+                .help = "paid: those where it is predicted to pay; all: wherever it can be done"})
+          .add("rank", &Compression::rank,
+               {.low = 1, .high = 1024, .help = "powersgd: columns of the products", .read_by = {"auto", "powersgd"}})
+          .add("share", &Compression::share,
+               {.low = 1e-6, .high = 0.5, .help = "top_k: of the elements", .read_by = {"auto", "top_k"}})
+          .take();
+  using Averaging = AveragingSpec;
+  for (RecipeKey& key :
+       KeySection<Averaging>("averaging", [](RunSpec& spec) -> Averaging& { return spec.averaging; })
+           .add("period", &Averaging::period,
+                {.low = 0, .high = 1e9, .unit = "steps", .help = "steps that each rank trains on its own; 0: none"})
+           .add("adaptive", &Averaging::adaptive, {.help = "the period shrinks as the loss does"})
+           .add("slow_momentum", &Averaging::slow_momentum,
+                {.low = 0, .high = 0.9999999, .help = "of the means of the weights"})
+           .add("slow_learning_rate", &Averaging::slow_learning_rate,
+                {.low = kAboveZero, .high = 100, .help = "of their way"})
+           .take())
+    keys.push_back(std::move(key));
+  return keys;
+}
+
+}  // namespace weft::spec

@@ -1,0 +1,49 @@
+// The keys above all tables, and the model's name.
+#include "weft/spec/recipe_keys.h"
+
+namespace weft::spec {
+
+std::vector<RecipeKey> run_keys() {
+  std::vector<RecipeKey> keys =
+      KeySection<ModelSpec>("model", [](RunSpec& spec) -> ModelSpec& { return spec.model; })
+          .add("name", &ModelSpec::name, {.help = "`weft models` lists them; other keys of [model] are its options"})
+          .take();
+  KeySection<RunSpec> run("", [](RunSpec& spec) -> RunSpec& { return spec; });
+  run.add("data", &RunSpec::data,
+          {.help = "such as fashion-mnist, cifar10:DIR or csv:FILE; `weft data --help` lists all"})
+      .add("init", &RunSpec::init,
+           {.help = "safetensors file of the weights to start from; empty: the seed draws them"})
+      .add("epochs", &RunSpec::epochs,
+           {.low = kAboveZero,
+            .high = 1e6,
+            .unit = "epochs",
+            .help = "passes over the training data; 9.9: the last one not to its end"})
+      .add("batch", &RunSpec::batch, {.low = 1, .high = 65536, .unit = "samples", .help = "samples per step"})
+      .add("accumulate", &RunSpec::accumulate,
+           {.low = 1, .high = 65536, .unit = "batches", .help = "batches per update of the weights"})
+      .add("virtual_ranks", &RunSpec::virtual_ranks,
+           {.low = 0, .high = 65536, .help = "shards of each batch, on any number of ranks; 0: one each"})
+      .add("batch_norm", &RunSpec::batch_norm,
+           {.choices = {"per_rank", "synchronised"},
+            .help = "mean and deviation of a batch: per_rank, or synchronised over all ranks"})
+      .add("memory_limit", &RunSpec::memory_limit,
+           {.unit = "bytes", .help = "such as 1.5GB: activations are computed twice to keep to it"})
+      .add("offload", &RunSpec::offload, {.help = "directory on a disk: there lies what recomputation cannot save"})
+      .add("offload_rate", &RunSpec::offload_rate,
+           {.unit = "bytes per second", .help = "what that disk reads or writes in a second, for predictions"})
+      .add("cluster", &RunSpec::cluster,
+           {.help = "what `weft cluster probe` wrote; empty: measured where there are several hosts"})
+      .add("late_multiply", &RunSpec::late_multiply,
+           {.help = "several ranks gather rows of large layers where reducing their gradients costs more"})
+      .add("seed", &RunSpec::seed, {.low = 0, .high = 9e15, .help = "of weights, order and augmentation"})
+      .add("threads", &RunSpec::threads,
+           {.low = 0, .high = 1024, .help = "0: all cores this process may use", .automatic = int64_t{0}})
+      .add("precision", &RunSpec::precision,
+           {.choices = {"f32", "bf16", "f16", "auto"},
+            .help = "f32, bf16, f16, or auto: of convolutions, matrix products and what follows them"})
+      .add("precision_of", &RunSpec::precision_of, {.help = "exceptions by node or op: 'softmax=f32, head*=f32'"});
+  for (RecipeKey& key : run.take()) keys.push_back(std::move(key));
+  return keys;
+}
+
+}  // namespace weft::spec
