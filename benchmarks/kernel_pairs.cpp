@@ -13,7 +13,7 @@
 #include "weft/base/table.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/passes/pipeline.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 #include "weft/step/step.h"
 
 namespace weft::benchmarks {

@@ -194,7 +194,7 @@ def compare_recipe(name, samples, arguments):
 
 # Recipe: file that must be there under --data (None: Debian's package), samples for training.
 RECIPES = {
-    "adult": ("adult.data", 32561), "cifar10_speedrun": ("cifar10", 50000), "dates": ("dates.tsv", 20000),
+    "adult": ("adult.data", 32561), "cifar10_speedrun": ("cifar10", 50000), "dates": ("dates.tsv", 8000),
     "demo": (None, 60000), "digit_lines": ("digits", 6000), "fashion_lenet5": (None, 60000),
     "fashion_lstm": (None, 60000), "optdigits": ("optdigits.tra", 3823), "photos": ("photos", 3140),
     "tinyshakespeare": ("tinyshakespeare.txt", 15680),

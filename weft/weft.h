@@ -1,10 +1,14 @@
 // All that a program on weft needs. docs/api.md is the tour, examples/ has the programs that go with it.
 //
-//   weft          tensors, graphs, gradients, compiling, running
+//   weft          tensors, graphs, gradients, compiling, running; Library: what a recipe can name
 //   weft::ops     functions that add ops to a graph
 //   weft::models  layers with parameters, and the models that come with weft
 //   weft::data    data sets and the loader that makes batches of them
-//   weft::train   runs: recipes, start and resume, and the Library of what can be named in them
+//   weft::spec    a run as data: recipes and their keys
+//   weft::step    the graphs of a training step
+//   weft::program compiled steps over a State, and the driver that runs them
+//   weft::train   the loop: fitting, evaluating, stopping on a signal
+//   weft::run     run directories: start and resume, checkpoints, summaries
 //   weft::cli     the program `weft` over a library of one's own
 #pragma once
 
@@ -33,8 +37,8 @@
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/run.h"
 #include "weft/run/run_directory.h"
-#include "weft/runtime/evaluate.h"
 #include "weft/runtime/executor.h"
+#include "weft/runtime/interpret.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/run_spec.h"
 #include "weft/tensor/safetensors.h"

@@ -7,7 +7,7 @@
 #include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft {
 namespace {

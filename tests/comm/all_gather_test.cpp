@@ -82,7 +82,7 @@ void expect_gathers(const std::vector<std::string>& group, DType dtype, const st
                     bool shared, const CollectivesOptions& options = {}) {
   run_ranks(group, [&](Communicator& ranks) {
     Collectives collectives(ranks, options);
-    const ReductionSpec spec{"x", dtype, Reduction::sum, elements, CollectiveKind::all_gather};
+    const CollectiveSpec spec{"x", dtype, Reduction::sum, elements, CollectiveKind::all_gather};
     const CollectiveId id = collectives.prepare(spec);
     const auto units = static_cast<int64_t>(size_of(dtype) / 2);  // of 16 bits in an element
     std::vector<int64_t> whole;

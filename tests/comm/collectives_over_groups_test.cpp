@@ -37,7 +37,7 @@ void expect_right_over_two_switches(const std::vector<std::string>& group, const
          {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
           CollectiveKind::broadcast, CollectiveKind::reduce}) {
       const int root = size - 1;
-      const ReductionSpec spec{"x", DType::f32, Reduction::sum, {kElements}, kind, has_root(kind) ? root : 0};
+      const CollectiveSpec spec{"x", DType::f32, Reduction::sum, {kElements}, kind, has_root(kind) ? root : 0};
       const CollectiveId id = collectives.prepare(spec);
       const int64_t whole = has_parts(kind) ? kElements * size : kElements;
       const Operands operands(collectives, DType::f32, {whole}, true);

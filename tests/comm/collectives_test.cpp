@@ -23,7 +23,7 @@ float value_of(int rank, size_t tensor, int64_t element) {
   return static_cast<float>((rank * 5 + static_cast<int>(tensor) * 3 + element % 7) % 8);
 }
 
-void set(const ReductionSpec& spec, void* tensor, int64_t element, float value) {
+void set(const CollectiveSpec& spec, void* tensor, int64_t element, float value) {
   if (spec.dtype == DType::bf16)
     static_cast<uint16_t*>(tensor)[element] = f32_to_bf16(value);
   else if (spec.dtype == DType::f16)
@@ -32,13 +32,13 @@ void set(const ReductionSpec& spec, void* tensor, int64_t element, float value) 
     static_cast<float*>(tensor)[element] = value;
 }
 
-float get(const ReductionSpec& spec, const void* tensor, int64_t element) {
+float get(const CollectiveSpec& spec, const void* tensor, int64_t element) {
   if (spec.dtype == DType::bf16) return bf16_to_f32(static_cast<const uint16_t*>(tensor)[element]);
   if (spec.dtype == DType::f16) return f16_to_f32(static_cast<const uint16_t*>(tensor)[element]);
   return static_cast<const float*>(tensor)[element];
 }
 
-void expect_reduces(const std::vector<std::string>& group, const ReductionSpec& spec, bool shared,
+void expect_reduces(const std::vector<std::string>& group, const CollectiveSpec& spec, bool shared,
                     const CollectivesOptions& options = {}) {
   const int size = static_cast<int>(group.size());
   run_ranks(group, [&](Communicator& ranks) {
@@ -108,7 +108,7 @@ TEST_P(AllReduce, GivesAllRanksTheSameBits) {
   std::map<int, std::vector<uint32_t>> results;
   run_ranks(host_groups()[GetParam()], [&](Communicator& ranks) {
     Collectives collectives(ranks, {});
-    const ReductionSpec spec{"x", DType::f32, Reduction::mean, {1003}};
+    const CollectiveSpec spec{"x", DType::f32, Reduction::mean, {1003}};
     const CollectiveId id = collectives.prepare(spec);
     const Operands operands(collectives, spec.dtype, spec.elements, true);
     for (int64_t i = 0; i < 1003; ++i)
@@ -128,7 +128,7 @@ TEST_P(AllReduce, GivesAllRanksTheSameBits) {
 TEST_P(AllReduce, SeveralUnderWayFinishInAnyOrder) {
   run_ranks(host_groups()[GetParam()], [&](Communicator& ranks) {
     Collectives collectives(ranks, {});
-    std::vector<ReductionSpec> specs;
+    std::vector<CollectiveSpec> specs;
     std::vector<CollectiveId> ids;
     std::vector<Operands> operands;
     for (int k = 0; k < 6; ++k) {
@@ -158,8 +158,8 @@ TEST_P(AllReduce, SeveralUnderWayFinishInAnyOrder) {
 TEST(Collectives, EqualSpecsAreTheSameCollective) {
   run_ranks({"a"}, [](Communicator& ranks) {
     Collectives collectives(ranks, {});
-    const ReductionSpec spec{"x", DType::f32, Reduction::sum, {4}};
-    ReductionSpec other = spec;
+    const CollectiveSpec spec{"x", DType::f32, Reduction::sum, {4}};
+    CollectiveSpec other = spec;
     other.reduction = Reduction::mean;
     const CollectiveId first = collectives.prepare(spec);
     EXPECT_NE(collectives.prepare(other).index, first.index);
@@ -171,7 +171,7 @@ TEST(Collectives, SumsBf16InF32) {
   // 256 + 1 is 256 in bf16, so that one rounding per addition would lose all three ones.
   run_ranks({"a", "a", "a", "a"}, [](Communicator& ranks) {
     Collectives collectives(ranks, {});
-    const ReductionSpec spec{"x", DType::bf16, Reduction::sum, {1}};
+    const CollectiveSpec spec{"x", DType::bf16, Reduction::sum, {1}};
     const CollectiveId id = collectives.prepare(spec);
     const Operands operands(collectives, spec.dtype, spec.elements, true);
     set(spec, operands.tensors[0], 0, ranks.rank() == 0 ? 256.0f : 1.0f);
@@ -225,7 +225,7 @@ TEST(Collectives, AddNeighboursFirstWhateverTheirMemory) {
     for (const int64_t elements : {1, 100'000})
       run_ranks({"a", "a", "a", "a"}, [&](Communicator& ranks) {
         Collectives collectives(ranks, {});
-        const ReductionSpec spec{"x", DType::f32, Reduction::sum, {elements}};
+        const CollectiveSpec spec{"x", DType::f32, Reduction::sum, {elements}};
         const CollectiveId id = collectives.prepare(spec);
         const Operands operands(collectives, spec.dtype, spec.elements, shared);
         const float of_rank[] = {1e8f, 1, -1e8f, 1};

@@ -335,8 +335,16 @@ TEST(Ranks, LoseOneInMpisOwnAllReduceWithinBoundedTimeAndNameIt) {
 }
 
 /// Of three ranks, one of which is stopped where MPI waits for it without a bound.
+/// Open MPI's mpirun itself stands still in some of such ends, in a lock of its own, its children not reaped (`weft
+/// launch` ends it then); where the ranks have said what they are to say, it is started again.
 void expect_end(const char* scenario, const char* said) {
-  const Outcome outcome = mpirun(3, scenario);
+  constexpr int kStarts = 3;
+  Outcome outcome;
+  for (int start = 0; start < kStarts; ++start) {
+    outcome = mpirun(3, scenario);
+    const bool hangs = outcome.exit_code == 124 || outcome.exit_code == 137;  // ended by `timeout`
+    if (!hangs || outcome.output.find(said) == std::string::npos) break;
+  }
   EXPECT_NE(outcome.output.find(said), std::string::npos) << outcome.output;
   EXPECT_EQ(outcome.exit_code, 75) << outcome.output;
   EXPECT_LT(outcome.seconds, kBoundSeconds);

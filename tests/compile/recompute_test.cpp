@@ -37,7 +37,7 @@ class Recompute : public testing::Test {
                            .threads = backend_.threads(),
                            .arena_limit_bytes = arena_limit,
                            .offload_bytes_per_second = offload_bytes_per_second};
-    options.passes.disabled = {"filter_by_tiles"};  // its kernels in f32 take workspace
+    options.passes.disabled = {"mark_winograd"};  // its kernels in f32 take workspace
     return compile(graph, backend_, options);
   }
 
@@ -219,7 +219,7 @@ TEST_F(Recompute, AFasterDiskTakesMore) {
   const int64_t limit = compiled(training.graph, 0).plan.arena_bytes * 6 / 10;
   const auto with_disk = [&](double bytes_per_second) {
     CompileOptions options{.threads = 2, .arena_limit_bytes = limit, .offload_bytes_per_second = bytes_per_second};
-    options.passes.disabled = {"filter_by_tiles", "recompute"};  // which would be enough
+    options.passes.disabled = {"mark_winograd", "recompute"};  // which would be enough
     return compile(training.graph, backend_, options);
   };
   const CompiledStep slow = with_disk(1e6), fast = with_disk(1e14);
@@ -234,7 +234,7 @@ TEST_F(Recompute, AFasterDiskTakesMore) {
 TEST_F(Recompute, ThePassThatUsesTheFileCanBeLeftOut) {
   const auto training = step("resnet9", {.batch = 16, .shape = {3, 32, 32}, .classes = 10});
   CompileOptions options{.passes = {}, .threads = 2, .arena_limit_bytes = 1000, .offload_bytes_per_second = 1e9};
-  options.passes.disabled = {"filter_by_tiles", "offload"};
+  options.passes.disabled = {"mark_winograd", "offload"};
   const CompiledStep limited = compile(training.graph, backend_, options);
   EXPECT_EQ(limited.plan.file_bytes, 0);
   EXPECT_EQ(limited.plan.arena_bytes, compiled(training.graph, 1000).plan.arena_bytes);

@@ -13,7 +13,7 @@
 
 #include "weft/base/rng.h"
 #include "weft/cpu/native/support/families.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 #include "weft/tensor/element.h"
 
 namespace weft::native_test {

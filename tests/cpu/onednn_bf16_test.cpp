@@ -5,7 +5,7 @@
 #include "tests/cpu/onednn_support.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/ops/all.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft {
 namespace {

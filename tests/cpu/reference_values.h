@@ -16,7 +16,7 @@
 #include "weft/cpu/cpu_backend.h"
 #include "weft/graph/graph.h"
 #include "weft/ops/all.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft::reference_tests {
 

@@ -9,7 +9,7 @@
 #include "weft/cpu/cpu_backend.h"
 #include "weft/models/model.h"
 #include "weft/ops/all.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft::models {
 namespace {

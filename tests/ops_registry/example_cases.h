@@ -20,7 +20,7 @@
 #include "weft/graph/graph.h"
 #include "weft/library/check_op.h"
 #include "weft/ops/all.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft::registry_tests {
 

@@ -84,6 +84,15 @@ TEST_F(PipelineTest, LeavesOutWhatIsDisabled) {
   EXPECT_EQ(reports_.size(), pipeline().size() - 2);
 }
 
+TEST_F(PipelineTest, APassIsKnownByItsOldNameToo) {
+  run({.disabled = {"filter_by_tiles", "overlap_all_gathers"}, .stop_after = {}, .on_graph = {}});
+  EXPECT_EQ(reports_.size(), pipeline().size() - 2);
+  for (const PassReport& report : reports_) {
+    EXPECT_NE(report.pass, "mark_winograd");
+    EXPECT_NE(report.pass, "overlap_collectives");
+  }
+}
+
 TEST_F(PipelineTest, AnUnknownPassIsAnErrorWithTheNearestName) {
   for (const PipelineOptions& options :
        {PipelineOptions{{"fuse_batchnorm"}, "", {}}, PipelineOptions{{}, "fuse_batchnorm", {}},

@@ -16,8 +16,8 @@
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ops.h"
-#include "weft/runtime/evaluate.h"
 #include "weft/runtime/executor.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft {
 namespace {

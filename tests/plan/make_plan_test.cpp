@@ -10,8 +10,8 @@
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/passes/memory/mark_in_place.h"
+#include "weft/plan/execution_order.h"
 #include "weft/plan/plan_json.h"
-#include "weft/plan/schedule.h"
 #include "weft/plan/storage.h"
 
 namespace weft {

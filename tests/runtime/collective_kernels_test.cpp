@@ -14,7 +14,7 @@
 #include "weft/graph/collective.h"
 #include "weft/ops/all.h"
 #include "weft/ops/ranks/collective.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft {
 namespace {

@@ -11,7 +11,7 @@
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/plan/make_plan.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft {
 namespace {

@@ -57,7 +57,7 @@ TEST(CompileOptionsTest, ReadsTheExceptions) {
 TEST(CompileOptionsTest, LeavesWinogradsTilesOut) {
   EXPECT_THAT(compile_options(spec_with("bf16", "head=f32"), kNew).passes.disabled, IsEmpty());
   const CompileOptions direct = compile_options(spec_with("bf16", "winograd=off, head=f32"), kNew);
-  EXPECT_THAT(direct.passes.disabled, ElementsAre("filter_by_tiles"));
+  EXPECT_THAT(direct.passes.disabled, ElementsAre("mark_winograd"));
   EXPECT_EQ(direct.precision.overrides.size(), 1u);
 }
 
@@ -109,7 +109,7 @@ TEST(CompileOptionsTest, F32KeepsTheExceptionFromWinograd) {
   RunSpec asked = spec_with("bf16", "softmax=f32, winograd = off"), missing = asked;
   choose_precision(asked, "f32", kNew, silent);
   EXPECT_EQ(asked.precision_of, "winograd=off");
-  EXPECT_THAT(compile_options(asked, kNew).passes.disabled, ElementsAre("filter_by_tiles"));
+  EXPECT_THAT(compile_options(asked, kNew).passes.disabled, ElementsAre("mark_winograd"));
   choose_precision(missing, "", kPlain, silent);
   EXPECT_EQ(missing.precision_of, "winograd=off");
 }

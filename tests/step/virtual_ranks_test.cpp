@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/ranks_rig.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/train/evaluate.h"
 

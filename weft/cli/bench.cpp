@@ -9,7 +9,7 @@
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/cpu/onednn/isa.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
@@ -231,7 +231,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
       library, communicator, note, [&] { return choose_step(library, options, communicator, note); });
   const Benched benched = work_of(*planned.step, comm::number_of(communicator));
   if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;
-  comm::together(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
+  comm::on_all_ranks(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
   program::RunningStep step(*planned.step);
   const std::vector<double> times = time_steps(step, options.seconds);
   if (!is_first) return 0;

@@ -11,7 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/interchange/safetensors/parameters.h"
 #include "weft/launch/launched_ranks.h"
@@ -85,7 +85,7 @@ State state_from(const CheckOptions& options, const step::TrainingStep& step, ui
 int check_command(const Library& library, const CheckOptions& given, comm::Communicator* ranks) {
   const int parts = comm::number_of(ranks), part = comm::rank_of(ranks);
   std::optional<Checked> checked;
-  comm::together(ranks, "batches", [&] { checked.emplace(library, given, parts); });
+  comm::on_all_ranks(ranks, "batches", [&] { checked.emplace(library, given, parts); });
   const CheckOptions& options = checked->options;
   const SafetensorsFile& batches = checked->batches;
   const spec::RunSpec& spec = checked->spec;
@@ -97,7 +97,7 @@ int check_command(const Library& library, const CheckOptions& given, comm::Commu
   std::optional<step::TrainingStep> step;
   program::Program program([&](const spec::StepShape&) { return step->graph; }, backend, compile_options, arena);
   State state;
-  comm::together(ranks, "training step", [&] {
+  comm::on_all_ranks(ranks, "training step", [&] {
     step = step::build_training_step(library, spec, checked->input,
                                      {.gradient_outputs = true, .ranks = parts, .costs = runtime.costs()});
     state = state_from(options, *step, static_cast<uint64_t>(spec.seed));

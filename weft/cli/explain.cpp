@@ -11,7 +11,7 @@
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/launch/launched_ranks.h"
 #include "weft/program/arena_limit.h"
 #include "weft/program/autotune.h"
@@ -144,7 +144,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
     if (is_first && is_of_plan) explain_memory(step, options);
     return 0;
   }
-  comm::together(ranks, "memory of the step", [&] { step.require_memory(note); });
+  comm::on_all_ranks(ranks, "memory of the step", [&] { step.require_memory(note); });
   const report::Explained explained = report::explain_steps(step, library, options.steps);
   if (!is_first) return 0;
   if (options.json)

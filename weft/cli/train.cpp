@@ -13,7 +13,7 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/launch/launched_ranks.h"
@@ -189,10 +189,10 @@ run::RunOutcome train_or_resume(const Library& library, const TrainOptions& opti
                                     .ranks = ranks};
   if (options.resume.empty()) {
     spec::RunSpec spec;
-    comm::together(ranks, "recipe", [&] { spec = spec_from(options); });
+    comm::on_all_ranks(ranks, "recipe", [&] { spec = spec_from(options); });
     return run::start_run(library, spec, options.run, run_options);
   }
-  comm::together(ranks, "options", [&] { refuse_with_resume(options); });
+  comm::on_all_ranks(ranks, "options", [&] { refuse_with_resume(options); });
   return run::resume_run(library, options.resume, options.threads.value_or(0), run_options);
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kLittleBytes = 32 << 10;  // below, one rank sums faster than several agree on it
 constexpr int64_t kBytesPerThread = 256 << 10;
 
-uint64_t hash_of(const ReductionSpec& spec) {
+uint64_t hash_of(const CollectiveSpec& spec) {
   uint64_t hash = mix(hash_name(spec.name), static_cast<uint64_t>(spec.dtype));
   hash = mix(hash, static_cast<uint64_t>(spec.reduction));
   hash = mix(hash, static_cast<uint64_t>(spec.kind));
@@ -23,7 +23,7 @@ uint64_t hash_of(const ReductionSpec& spec) {
   return hash;
 }
 
-std::vector<int64_t> whole_elements(const ReductionSpec& spec, int ranks) {
+std::vector<int64_t> whole_elements(const CollectiveSpec& spec, int ranks) {
   std::vector<int64_t> elements = spec.elements;
   if (has_parts(spec.kind))
     for (int64_t& count : elements) count *= ranks;
@@ -36,7 +36,7 @@ std::pair<int64_t, int64_t> share_of(int local, int lanes, int host, const Eleme
 }
 
 /// Local rank of the root where it is on this host, else -1.
-int local_rank_of_root(const ReductionSpec& spec, const Communicator& communicator) {
+int local_rank_of_root(const CollectiveSpec& spec, const Communicator& communicator) {
   if (!has_root(spec.kind)) return -1;
   const Member &root = communicator.members()[static_cast<size_t>(spec.root)],
                &me = communicator.members()[static_cast<size_t>(communicator.rank())];
@@ -45,7 +45,8 @@ int local_rank_of_root(const ReductionSpec& spec, const Communicator& communicat
 
 }  // namespace
 
-Collective::Collective(HostGroup& host, Communicator& communicator, const ReductionSpec& spec, int32_t index, int lanes)
+Collective::Collective(HostGroup& host, Communicator& communicator, const CollectiveSpec& spec, int32_t index,
+                       int lanes)
     : host_(host),
       communicator_(communicator),
       spec_(spec),

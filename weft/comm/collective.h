@@ -22,9 +22,9 @@ namespace weft::comm {
 class Collective {
  public:
   /// Called by all ranks of the host. `lanes`: how many of its ranks have a share.
-  Collective(HostGroup& host, Communicator& communicator, const ReductionSpec& spec, int32_t index, int lanes);
+  Collective(HostGroup& host, Communicator& communicator, const CollectiveSpec& spec, int32_t index, int lanes);
 
-  const ReductionSpec& spec() const { return spec_; }
+  const CollectiveSpec& spec() const { return spec_; }
   const ElementMap& map() const { return map_; }
   /// The part of the row that this rank sums, or an empty one.
   std::pair<int64_t, int64_t> own_share() const { return share_; }
@@ -106,7 +106,7 @@ class Collective {
 
   HostGroup& host_;
   const Communicator& communicator_;
-  const ReductionSpec spec_;
+  const CollectiveSpec spec_;
   const std::vector<int64_t> elements_;  // per tensor, whole
   const ElementMap map_;
   const std::unique_ptr<const GatherMap> gather_;

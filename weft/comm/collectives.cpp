@@ -275,7 +275,7 @@ struct Collectives::Impl {
   }
 
   /// Of what moves `bytes` on the way there and back, as an all-reduce reads and writes its operands.
-  double predicted_in_host(const ReductionSpec& spec, int64_t bytes) const {
+  double predicted_in_host(const CollectiveSpec& spec, int64_t bytes) const {
     const auto ranks = static_cast<double>(most_on_host());
     // What is only moved is read once and written n-1 times; a sum that one gets is read n times and written once.
     const double share = spec.kind == CollectiveKind::all_reduce ? 1 : has_sums(spec.kind) ? (1 + 1 / ranks) / 2 : 0.5;
@@ -284,7 +284,7 @@ struct Collectives::Impl {
 
   /// Of a collective, for the largest share, so that all lanes choose alike.
   Choice choose(const Collective& collective) const {
-    const ReductionSpec& spec = collective.spec();
+    const CollectiveSpec& spec = collective.spec();
     const GatherMap* const gather = collective.gather();
     const auto [first, last] = collective.map().share(0, lanes);
     const int64_t elements = last - first, parts = parts_of(spec.dtype, elements),
@@ -307,7 +307,7 @@ struct Collectives::Impl {
     }
   }
 
-  int root_host(const ReductionSpec& spec) const {
+  int root_host(const CollectiveSpec& spec) const {
     return communicator.members()[static_cast<size_t>(spec.root)].host_index;
   }
 
@@ -372,7 +372,7 @@ int Collectives::size() const { return impl_->communicator.size(); }
 
 std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) { return impl_->host.allocate(bytes); }
 
-CollectiveId Collectives::prepare(const ReductionSpec& spec) {
+CollectiveId Collectives::prepare(const CollectiveSpec& spec) {
   check(has_sums(spec.kind) ? spec.dtype == DType::f32 || spec.dtype == DType::bf16 || spec.dtype == DType::f16
                             : size_of(spec.dtype) == 2 || size_of(spec.dtype) == 4,
         "only f32, bf16 and f16 are reduced, and only what has 2 or 4 bytes is moved");
@@ -400,7 +400,7 @@ CollectiveReport Collectives::report(CollectiveId id) const {
                           .lanes = impl_->lanes,
                           .between = impl_->choices[static_cast<size_t>(id.index)],
                           .predicted_seconds = 0};
-  const ReductionSpec& spec = collective.spec();
+  const CollectiveSpec& spec = collective.spec();
   if (impl_->has_other_hosts() && !has_parts(spec.kind))
     report.parts = impl_->parts_of(spec.dtype, collective.map().share(0, impl_->lanes).second);
   report.predicted_seconds =
@@ -423,7 +423,7 @@ double Collectives::predict_gather_seconds(DType dtype, int64_t elements) const 
 
 std::string Collectives::describe(CollectiveId id) const {
   const CollectiveReport how = report(id);
-  const ReductionSpec& spec = impl_->at(id).spec();
+  const CollectiveSpec& spec = impl_->at(id).spec();
   const std::string in_host = impl_->host_is_alone() ? "" : fmt::format("{} ranks in memory", how.ranks_on_host);
   if (how.hosts == 1) return in_host;
   const std::string chunk =

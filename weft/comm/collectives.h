@@ -41,7 +41,7 @@ inline bool has_sums(CollectiveKind kind) {
 }
 
 /// Tensors that are reduced, gathered, scattered or sent around together; every rank has as many of the same sizes.
-struct ReductionSpec {
+struct CollectiveSpec {
   std::string name;  // for messages and reports: the tensors' names
   DType dtype =
       DType::f32;  // f32, or bf16 or f16, which are summed in f32; any of 2 or 4 bytes where nothing is summed
@@ -49,7 +49,7 @@ struct ReductionSpec {
   std::vector<int64_t> elements;  // per tensor; of one rank's part, where tensors have parts
   CollectiveKind kind = CollectiveKind::all_reduce;
   int root = 0;  // a rank
-  friend bool operator==(const ReductionSpec&, const ReductionSpec&) = default;
+  friend bool operator==(const CollectiveSpec&, const CollectiveSpec&) = default;
 };
 
 /// A collective that has been prepared.
@@ -114,7 +114,7 @@ class Collectives {
   std::shared_ptr<std::byte> allocate(int64_t bytes);
 
   /// Chooses an algorithm and allocates what it needs. The same for an equal spec: such collectives run in turn.
-  CollectiveId prepare(const ReductionSpec& spec);
+  CollectiveId prepare(const CollectiveSpec& spec);
   CollectiveReport report(CollectiveId id) const;
   /// Of its last run: from its start on this rank to when the result was there, whoever noticed.
   double last_seconds(CollectiveId id) const;

@@ -11,7 +11,7 @@
 
 #include "weft/base/parallel.h"
 #include "weft/comm/exchange.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 
 namespace weft::comm {
 

@@ -9,8 +9,8 @@
 #include "weft/comm/host_share.h"
 #include "weft/comm/mpi/launcher.h"
 #include "weft/comm/mpi/session.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
-#include "weft/comm/together.h"
 #include "weft/launch/job_ranks.h"
 #include "weft/launch/start_watch.h"
 

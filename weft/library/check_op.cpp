@@ -6,7 +6,7 @@
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 #include "weft/tensor/element.h"
 
 namespace weft {

@@ -52,10 +52,10 @@ int64_t scaled(int64_t channels, double width) {
   return static_cast<double>(rounded) < 0.9 * wanted ? rounded + 8 : rounded;
 }
 
-struct Stage {
+struct BlockGroup {
   int64_t expansion, channels, blocks, stride;
 };
-constexpr std::array<Stage, 7> kStages{
+constexpr std::array<BlockGroup, 7> kBlockGroups{
     {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}};
 
 Model build_mobilenet_v2(const OpRegistry& registry, const ModelInput& input, const ModelOptions& options, Mode mode) {
@@ -68,7 +68,7 @@ Model build_mobilenet_v2(const OpRegistry& registry, const ModelInput& input, co
       reader.choice("stem", m.has_small_images() ? "small" : "imagenet", {"imagenet", "small"}) == "small";
   x = conv_norm_relu6(m, x, "features.0", {.channels = scaled(32, width), .kernel = 3, .stride = small ? 1 : 2});
   int index = 1;
-  for (const Stage& stage : kStages) {
+  for (const BlockGroup& stage : kBlockGroups) {
     const bool keep = small && stage.channels == 24;
     for (int64_t block = 0; block < stage.blocks; ++block) {
       const int64_t stride = block == 0 && !keep ? stage.stride : 1;

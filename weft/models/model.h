@@ -25,7 +25,7 @@ struct Initializer {
     identity,
     // Of a weight [O,C,KH,KW] that reads the images: with v and l the eigenvectors and eigenvalues of the second
     // moments of the patches of the training images, the largest first, filter o < O/2 is v[o] / sqrt(l[o] + scale),
-    // filter O/2 + o its negative. Training computes it (train/whitening.h).
+    // filter O/2 + o its negative. Training computes it (run/whitening.h).
     whitening,
   } kind = Kind::zeros;
   double scale = 0;  // uniform, identity: [-scale, scale); normal: standard deviation; whitening: see there

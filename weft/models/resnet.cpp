@@ -13,7 +13,7 @@ namespace {
 
 /// Two 3x3 convolutions per block, or a bottleneck with `middle` times as many channels in its 3x3 convolution as
 /// usual (Zagoruyko and Komodakis 2016).
-struct Plan {
+struct Depth {
   std::array<int, 4> blocks;
   bool bottleneck = false;
   int64_t middle = 1;
@@ -82,18 +82,18 @@ Design read_design(const std::string& model, const ModelOptions& options, const 
 
 class Resnet {
  public:
-  Resnet(ModelBuilder& m, std::string model, const Plan& plan, const Design& design)
-      : m_(m), model_(std::move(model)), plan_(plan), design_(design) {}
+  Resnet(ModelBuilder& m, std::string model, const Depth& depth, const Design& design)
+      : m_(m), model_(std::move(model)), depth_(depth), design_(design) {}
 
   /// Images [N,C,H,W] -> features [N,F].
   ValueId features(ValueId image) {
     ValueId x = stem(image);
-    for (size_t layer = 0; layer < plan_.blocks.size(); ++layer) {
+    for (size_t layer = 0; layer < depth_.blocks.size(); ++layer) {
       const int64_t layer_stride = layer == 0 ? 1 : layer == 3 ? design_.last_stride : 2;
-      for (int index = 0; index < plan_.blocks[layer]; ++index) {
+      for (int index = 0; index < depth_.blocks[layer]; ++index) {
         const std::string name = fmt::format("layer{}.{}", layer + 1, index);
         const int64_t width = design_.width << layer, stride = index == 0 ? layer_stride : 1;
-        const ValueId path = plan_.bottleneck ? bottleneck(x, name, width, stride) : basic(x, name, width, stride);
+        const ValueId path = depth_.bottleneck ? bottleneck(x, name, width, stride) : basic(x, name, width, stride);
         const ValueId sum = ops::add(m_.graph(), path, shortcut(x, path, name, stride), name + ".sum");
         x = ops::relu(m_.graph(), sum, name + ".out");
       }
@@ -137,7 +137,7 @@ class Resnet {
   }
 
   ValueId bottleneck(ValueId x, const std::string& name, int64_t width, int64_t stride) {
-    const int64_t middle = plan_.middle * width;
+    const int64_t middle = depth_.middle * width;
     x = ops::relu(m_.graph(), m_.batch_norm(conv(x, name + ".conv1", middle, 1), name + ".bn1"), name + ".relu1");
     x = halving_conv(x, name, "2", middle, stride);
     return last_norm(conv(x, name + ".conv3", 4 * width, 1), name + ".bn3");
@@ -202,17 +202,17 @@ class Resnet {
 
   ModelBuilder& m_;
   std::string model_;
-  Plan plan_;
+  Depth depth_;
   Design design_;
 };
 
-ModelEntry entry(const std::string& name, const std::string& summary, const Plan& plan, const Design& usual = {},
+ModelEntry entry(const std::string& name, const std::string& summary, const Depth& depth, const Design& usual = {},
                  int64_t pixels = 224) {
   const auto build = [=](const OpRegistry& registry, const ModelInput& input, const ModelOptions& options, Mode mode) {
     ModelBuilder m(registry, name, input, mode);
     const ValueId image = m.image(1);
     const Design design = read_design(name, options, usual, m.has_small_images());
-    const ValueId features = Resnet(m, name, plan, design).features(image);
+    const ValueId features = Resnet(m, name, depth, design).features(image);
     return m.finish(m.linear(features, "fc", {.width = input.classes}));
   };
   return {name, summary, described_options(usual), {1, {3, pixels, pixels}, 1000}, build};

@@ -17,7 +17,7 @@
 #include "weft/passes/fuse/keep_slopes.h"
 #include "weft/passes/fuse/pool_before_relu.h"
 #include "weft/passes/layout/assign_layouts.h"
-#include "weft/passes/layout/filter_by_tiles.h"
+#include "weft/passes/layout/mark_winograd.h"
 #include "weft/passes/memory/copy_states.h"
 #include "weft/passes/memory/mark_in_place.h"
 #include "weft/passes/memory/offload.h"
@@ -25,8 +25,8 @@
 #include "weft/passes/precision/keep_copies.h"
 #include "weft/passes/precision/lower_precision.h"
 #include "weft/passes/ranks/late_multiply.h"
-#include "weft/passes/ranks/overlap_all_gathers.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/ranks/overlap_collectives.h"
 
 namespace weft::passes {
 
@@ -37,11 +37,15 @@ std::function<Graph(const Graph&, const PassContext&)> machine_independent(Graph
   return [pass](const Graph& graph, const PassContext&) { return pass(graph); };
 }
 
-void require_known(const std::string& name) {
+/// What a user calls it: by its name, or one that it had before.
+std::string known_name(const std::string& name) {
+  if (name == "filter_by_tiles") return "mark_winograd";
+  if (name == "overlap_all_gathers") return "overlap_collectives";
   std::vector<std::string> names;
   for (const Pass& pass : pipeline()) names.push_back(pass.name);
   if (std::find(names.begin(), names.end(), name) == names.end())
     fail(ErrorKind::usage, "there is no pass '{}'{}", name, suggestion(name, names));
+  return name;
 }
 
 }  // namespace
@@ -68,7 +72,7 @@ const std::vector<Pass>& pipeline() {
       {"lower_precision",
        "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
        [](const Graph& graph, const PassContext& context) { return lower_precision(graph, context.precision); }},
-      {"filter_by_tiles", "Lets convolutions of 3x3 multiply in Winograd's transformed tiles.", filter_by_tiles},
+      {"mark_winograd", "Lets convolutions of 3x3 multiply in Winograd's transformed tiles.", mark_winograd},
       {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu or relu6 after it, both ways.",
        machine_independent(fuse_batch_norm)},
       {"keep_slopes",
@@ -83,8 +87,8 @@ const std::vector<Pass>& pipeline() {
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
        machine_independent(copy_states)},
-      {"overlap_all_gathers", "Lets the step compute while rows are gathered from the ranks, scattered or sent around.",
-       overlap_all_gathers},
+      {"overlap_collectives", "Lets the step compute while rows are gathered from the ranks, scattered or sent around.",
+       overlap_collectives},
       {"overlap_all_reduces", "Lets the step compute while gradients are reduced over the ranks, several at a time.",
        overlap_all_reduces},
       {"recompute", "Computes activations again in the backward part where the memory limit asks for it.", recompute},
@@ -100,17 +104,17 @@ const std::vector<Pass>& pipeline() {
 
 Graph run_pipeline(const Graph& graph, const PassContext& context, const PipelineOptions& options,
                    std::vector<PassReport>* reports) {
-  for (const std::string& name : options.disabled) require_known(name);
-  for (const std::string& name : {options.start_after, options.stop_after})
-    if (!name.empty()) require_known(name);
+  std::vector<std::string> disabled;
+  for (const std::string& name : options.disabled) disabled.push_back(known_name(name));
+  const std::string start_after = options.start_after.empty() ? "" : known_name(options.start_after);
+  const std::string stop_after = options.stop_after.empty() ? "" : known_name(options.stop_after);
   Graph current = graph;
-  bool has_started = options.start_after.empty();
+  bool has_started = start_after.empty();
   for (const Pass& pass : pipeline()) {
     if (!has_started) {
-      has_started = pass.name == options.start_after;
+      has_started = pass.name == start_after;
       continue;
     }
-    const auto& disabled = options.disabled;
     if (std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end()) {
       const size_t nodes_before = current.nodes().size();
       const auto begin = std::chrono::steady_clock::now();
@@ -120,7 +124,7 @@ Graph run_pipeline(const Graph& graph, const PassContext& context, const Pipelin
       if (reports != nullptr) reports->push_back({pass.name, seconds.count(), nodes_before, current.nodes().size()});
       if (options.on_graph) options.on_graph(pass.name, current);
     }
-    if (pass.name == options.stop_after) break;
+    if (pass.name == stop_after) break;
   }
   return current;
 }

@@ -5,7 +5,7 @@
 #include "weft/graph/collective.h"
 #include "weft/graph/kept.h"
 #include "weft/graph/offloaded.h"
-#include "weft/plan/schedule.h"
+#include "weft/plan/execution_order.h"
 
 namespace weft {
 

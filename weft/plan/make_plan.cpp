@@ -5,8 +5,8 @@
 #include "weft/graph/kept.h"
 #include "weft/graph/offloaded.h"
 #include "weft/plan/deferral.h"
+#include "weft/plan/execution_order.h"
 #include "weft/plan/memory/pack_intervals.h"
-#include "weft/plan/schedule.h"
 #include "weft/plan/storage.h"
 
 namespace weft {

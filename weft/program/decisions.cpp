@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/program/chosen_kernels.h"
 
 namespace weft::program {
@@ -21,7 +21,7 @@ void prepare_alike(comm::Communicator* ranks, std::string_view what, bool measur
     is_done = measures;
     return measures ? prepare("") : std::string();
   });
-  comm::together(ranks, what, [&] {
+  comm::on_all_ranks(ranks, what, [&] {
     if (!is_done) prepare(decided);
   });
 }

@@ -13,7 +13,7 @@ namespace weft::program {
 
 /// Calls `prepare`, which exchanges nothing, once on every rank. Where the first one measures it prepares first, given
 /// an empty text, while the others wait, who then prepare by what it returned, which is not empty; else all prepare at
-/// once, given nothing. Errors are those of all (together.h). `measures` is the first rank's. Alone, given nothing.
+/// once, given nothing. Errors are those of all (on_all_ranks.h). `measures` is the first rank's. Alone, given nothing.
 void prepare_alike(comm::Communicator* ranks, std::string_view what, bool measures,
                    const std::function<std::string(const std::string& decided)>& prepare);
 
@@ -23,8 +23,8 @@ bool measures(const Tuning& tuning);
 std::string chosen_kernels_of(const TunedBackend& backend);
 Tuning tuning_by(const std::string& chosen_kernels);
 
-/// A PreparedRun on every rank, with the same decisions. Errors of any rank are those of all (together.h); `tuning`,
-/// `note` and `cluster`, the file with the costs of collectives, are the first rank's.
+/// A PreparedRun on every rank, with the same decisions. Errors of any rank are those of all (on_all_ranks.h);
+/// `tuning`, `note` and `cluster`, the file with the costs of collectives, are the first rank's.
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
                                          const std::string& cluster);

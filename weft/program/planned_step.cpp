@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "weft/comm/host_share.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/passes/precision/lower_precision.h"
 #include "weft/program/arena_limit.h"
 #include "weft/program/decisions.h"
@@ -72,11 +72,11 @@ void PlannedStep::require_memory(const Note& note) {
 PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, const Note& note,
                              const std::function<StepChoice()>& choose) {
   StepChoice choice;
-  comm::together(ranks, "choice of the step", [&] { choice = choose(); });
+  comm::on_all_ranks(ranks, "choice of the step", [&] { choice = choose(); });
   spec::RunSpec& spec = choice.spec;
   spec.threads = comm::common_threads(ranks, spec.threads);
   Tuning tuning;
-  comm::together(ranks, "known kernels", [&] {
+  comm::on_all_ranks(ranks, "known kernels", [&] {
     if (comm::is_first(ranks) && choice.tuning) tuning = choice.tuning(spec.threads);
   });
   PlannedOnRanks planned;

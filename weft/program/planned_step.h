@@ -75,7 +75,7 @@ class PlannedStep {
   Program program_;
 };
 
-/// What `choose` returns, on this rank, planned as on all others. Errors are those of all ranks (train::together).
+/// What `choose` returns, on this rank, planned as on all others. Errors are those of all ranks (comm::on_all_ranks).
 /// Lines for the user go to `note`.
 struct PlannedOnRanks {
   std::unique_ptr<RankRuntime> runtime;

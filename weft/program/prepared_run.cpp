@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/memory.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/passes/precision/lower_precision.h"
 #include "weft/program/arena_limit.h"
 #include "weft/program/image_sizes.h"

@@ -6,7 +6,7 @@
 
 #include "weft/base/files.h"
 #include "weft/comm/measure.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/runtime/collective_kernels.h"
 #include "weft/step/data_parallel.h"
 

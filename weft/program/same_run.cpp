@@ -6,8 +6,8 @@
 
 #include "weft/base/rng.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
-#include "weft/comm/together.h"
 #include "weft/cpu/onednn/isa.h"
 #include "weft/data/dataset/checksums.h"
 #include "weft/program/shared_state.h"

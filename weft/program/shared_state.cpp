@@ -7,7 +7,7 @@
 #include "weft/base/files.h"
 #include "weft/base/rng.h"
 #include "weft/comm/exchange.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 
 namespace weft::program {
 

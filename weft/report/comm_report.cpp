@@ -9,8 +9,8 @@
 #include "weft/base/format.h"
 #include "weft/base/table.h"
 #include "weft/graph/collective.h"
-#include "weft/passes/ranks/overlap_all_gathers.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/ranks/overlap_collectives.h"
 #include "weft/plan/deferral.h"
 
 namespace weft::report {

@@ -10,7 +10,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/host_share.h"
 #include "weft/comm/measure.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/data/open_dataset.h"
 #include "weft/graph/text.h"
 #include "weft/plan/plan_json.h"
@@ -23,10 +23,10 @@
 #include "weft/program/same_run.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/long_texts.h"
+#include "weft/run/resume_point.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/run_records.h"
 #include "weft/run/run_summary.h"
-#include "weft/run/standing.h"
 #include "weft/spec/recipe.h"
 #include "weft/train/fit.h"
 
@@ -106,25 +106,25 @@ class RunLoop {
         directory_(directory),
         options_(options),
         rss_before_(start_measuring()),
-        standing_(standing_of(run, checkpoint, options.note)) {
-    if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, standing_.state));
-    comm::together(run.ranks, "loaders of the data", [&] { open(); });
+        from_(resume_point_of(run, checkpoint, options.note)) {
+    if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, from_.state));
+    comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
     reserve_arena();
     run.make_executors();  // allocates: what does not fit fails here
   }
 
   RunOutcome train() {
     const train::FitInputs inputs{
-        run_.spec,       run_.training,          run_.evaluation, standing_.state,
+        run_.spec,       run_.training,          run_.evaluation, from_.state,
         *training_data_, evaluation_data_.get(), run_.ranks,      run_.runtime.collectives().get()};
     RunOutcome outcome;
     try {
       train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
       hooks.stop_requested = options_.stop_requested;
-      const train::FitResult result = train::fit(inputs, standing_.manifest.position, hooks);
+      const train::FitResult result = train::fit(inputs, from_.manifest.position, hooks);
       outcome.finished = result.finished;
       outcome.steps_done = result.position.step;
-      outcome.summary = summary_of(run_, result.position, standing_.manifest, standing_.state, rss_before_);
+      outcome.summary = summary_of(run_, result.position, from_.manifest, from_.state, rss_before_);
       outcome.summary.damaged_samples = damaged_samples();
       outcome.summary.rank_step_seconds = result.rank_step_seconds;
     } catch (const Error& error) {
@@ -162,7 +162,7 @@ class RunLoop {
     if (run_.run_data.test)
       evaluation_data_ = std::make_unique<data::Loader>(
           *run_.run_data.test, program::evaluation_loader_options(run_.spec, description, run_.share));
-    if (directory_ != nullptr) records_ = std::make_unique<RunRecords>(run_, *directory_, options_, standing_);
+    if (directory_ != nullptr) records_ = std::make_unique<RunRecords>(run_, *directory_, options_, from_);
   }
 
   /// Of all ranks, each of which reads its share.
@@ -177,7 +177,7 @@ class RunLoop {
   const RunDirectory* directory_;
   const RunOptions& options_;
   int64_t rss_before_;
-  Standing standing_;
+  ResumePoint from_;
   std::unique_ptr<data::Loader> training_data_, evaluation_data_;
   std::unique_ptr<RunRecords> records_;
 };
@@ -263,7 +263,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::Communicator* ranks = options.ranks;
   spec::RunSpec resolved = spec;
   Tuning tuning;
-  comm::together(ranks, "recipe", [&] {
+  comm::on_all_ranks(ranks, "recipe", [&] {
     if (comm::is_first(ranks)) RunDirectory::require_free(path);
     spec::resolve(resolved);
     if (spec.precision == "auto") resolved.precision = "auto";  // for the network's own step to decide
@@ -275,7 +275,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   program::PreparedRun& run = *prepared;
   HeldDirectory held;
   std::optional<FreshDirectoryGuard> guard;
-  comm::together(ranks, "run directory", [&] {
+  comm::on_all_ranks(ranks, "run directory", [&] {
     if (comm::is_first(ranks)) program::keep_measured(run.backend, options.note);
     note_beginning(run, options);
     run.spec.data = data::with_absolute_paths(library.data, spec.data);
@@ -381,7 +381,7 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   spec.threads = comm::common_threads(ranks, spec.threads);
   const std::unique_ptr<program::PreparedRun> prepared =
       program::prepare_run(library, spec, resumption.tuning, options.note, ranks, resumption.cluster);
-  comm::together(ranks, "run directory", [&] {
+  comm::on_all_ranks(ranks, "run directory", [&] {
     if (!comm::is_first(ranks)) return;
     require_same_data(*held.directory, *prepared);
     write_description(*held.directory, *prepared);

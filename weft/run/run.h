@@ -23,7 +23,7 @@ struct RunOptions {
       program::Autotune::off;  // of a new run; a resumed one keeps the kernels that it began with
   /// Of several ranks, all of which call the same: they train as one, on equal parts of each batch, and the first one
   /// alone writes, and says what there is to say. What fails before the first step, and a loss that is not finite,
-  /// comes out of all of them as the same SharedError (distributed/together.h). Null: the process is alone.
+  /// comes out of all of them as the same SharedError (comm/on_all_ranks.h). Null: the process is alone.
   comm::Communicator* ranks = nullptr;
 };
 

@@ -8,9 +8,9 @@
 #include "weft/base/progress.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/metrics_log.h"
+#include "weft/run/resume_point.h"
 #include "weft/run/run.h"
 #include "weft/run/run_directory.h"
-#include "weft/run/standing.h"
 #include "weft/run/tensorboard_log.h"
 #include "weft/train/fit.h"
 
@@ -20,7 +20,7 @@ class RunRecords {
  public:
   /// Keeps references to all of them. Removes what a killed process left half-written.
   RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
-             Standing& standing);
+             ResumePoint& from);
 
   /// All but stop_requested.
   train::Hooks hooks();
@@ -40,7 +40,7 @@ class RunRecords {
 
   const program::PreparedRun& run_;
   const RunOptions& options_;
-  Standing& standing_;
+  ResumePoint& from_;
   CheckpointStore store_;
   MetricsLog log_;
   bool warned_ = false;  // of damaged samples

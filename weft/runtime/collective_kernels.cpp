@@ -100,7 +100,7 @@ class CollectiveKernel : public Kernel {
 
   const Part part_;
   const std::shared_ptr<comm::Collectives> collectives_;
-  const comm::ReductionSpec spec_;
+  const comm::CollectiveSpec spec_;
   comm::CollectiveId id_;
   int64_t priority_ = 0, workspace_bytes_ = 0;
   const int threads_;
@@ -109,9 +109,9 @@ class CollectiveKernel : public Kernel {
 
 }  // namespace
 
-comm::ReductionSpec reduction_of(const NodeSignature& node) {
+comm::CollectiveSpec reduction_of(const NodeSignature& node) {
   const CollectiveOps& ops = ops_of(node);
-  comm::ReductionSpec spec;
+  comm::CollectiveSpec spec;
   spec.name = node.op->name == ops.whole ? fmt::format("'{}'", node.name)
                                          : fmt::format("collective {} ({})", node.attributes.integer("number"),
                                                        node.attributes.text("tensors"));

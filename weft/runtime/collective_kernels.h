@@ -10,7 +10,7 @@
 namespace weft {
 
 /// What a collective's node exchanges. Tensors are reduced in the layout that they have, padding included.
-comm::ReductionSpec reduction_of(const NodeSignature& node);
+comm::CollectiveSpec reduction_of(const NodeSignature& node);
 
 /// Puts them, and those of messages, before all others.
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives);

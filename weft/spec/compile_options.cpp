@@ -57,7 +57,7 @@ Exceptions parse_exceptions(const RunSpec& spec) {
   Exceptions exceptions;
   for (const Entry& entry : parse_entries(spec.precision_of)) {
     if (leaves_winograd_out(entry)) {
-      exceptions.passes.push_back("filter_by_tiles");
+      exceptions.passes.push_back("mark_winograd");
       continue;
     }
     if (entry.type != "f32" && entry.type != spec.precision)
@@ -83,7 +83,7 @@ CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
     fail(ErrorKind::usage, "precision {}: {}", spec.precision, missing);
   Exceptions exceptions = parse_exceptions(spec);
   // Winograd's kernels for f32 buy time with workspace, which a limit has better uses for.
-  if (!spec.memory_limit.empty() && spec.precision == "f32") exceptions.passes.push_back("filter_by_tiles");
+  if (!spec.memory_limit.empty() && spec.precision == "f32") exceptions.passes.push_back("mark_winograd");
   if (!spec.late_multiply) exceptions.passes.push_back("late_multiply");
   return {.passes = {.disabled = std::move(exceptions.passes), .stop_after = {}, .on_graph = {}},
           .precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},

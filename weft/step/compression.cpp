@@ -12,8 +12,8 @@
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
 #include "weft/passes/ranks/late_multiply.h"
-#include "weft/passes/ranks/overlap_all_gathers.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/ranks/overlap_collectives.h"
 
 namespace weft::step {
 

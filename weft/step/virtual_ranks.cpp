@@ -5,7 +5,7 @@
 #include <map>
 
 #include "weft/base/error.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
 #include "weft/ops/ranks/tree_sum.h"

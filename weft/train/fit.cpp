@@ -11,8 +11,8 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
-#include "weft/comm/together.h"
 #include "weft/program/driver.h"
 #include "weft/spec/course.h"
 #include "weft/step/local_steps.h"

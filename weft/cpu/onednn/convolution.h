@@ -17,7 +17,7 @@ struct Convolution {
   std::optional<Operand> bias;  // f32, one number for each channel of the output; or its gradient
   std::array<int64_t, 2> stride{}, padding{}, dilation{};
   int64_t groups = 1;
-  int64_t winograd = 0;  // bytes that it may take to be computed so: passes/filter_by_tiles.h
+  int64_t winograd = 0;  // bytes that it may take to be computed so: passes/layout/mark_winograd.h
 };
 /// nullopt for nodes of other ops and where an operand is empty.
 std::optional<Convolution> read_convolution(const NodeSignature& node);

@@ -1,6 +1,6 @@
 // Collectives beside all_reduce (ops.h): ops of all ranks of a run together, all of which have the same graph. Shapes
 // are those on one of n ranks. Each has two halves, OP_start and OP_wait, between which tensors are under way, of any
-// number of tensors of one type; passes make them (passes/overlap_all_gathers.h).
+// number of tensors of one type; passes make them (passes/ranks/overlap_collectives.h).
 #pragma once
 
 #include <cstdint>

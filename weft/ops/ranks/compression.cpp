@@ -1,4 +1,4 @@
-// What gradients are made smaller by before ranks exchange them (train/compression.h). None has a gradient: they stand
+// What gradients are made smaller by before ranks exchange them (step/compression.h). None has a gradient: they stand
 // behind the gradients, and selecting or keeping signs has no derivative worth the name.
 #include "weft/ops/all.h"
 

@@ -3,8 +3,8 @@
 #include <unordered_map>
 
 #include "weft/graph/collective.h"
-#include "weft/passes/ranks/overlap_all_gathers.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
+#include "weft/passes/ranks/overlap_collectives.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {

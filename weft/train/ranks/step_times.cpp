@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "weft/comm/exchange.h"
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 
 namespace weft::train {
 

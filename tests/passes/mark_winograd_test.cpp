@@ -1,5 +1,5 @@
 // How much workspace the pass grants: what never hurts to all, more to those beside which there is room.
-#include "weft/passes/layout/filter_by_tiles.h"
+#include "weft/passes/layout/mark_winograd.h"
 
 #include <gtest/gtest.h>
 
@@ -29,11 +29,11 @@ class FilterByTilesTest : public testing::Test {
   std::vector<int64_t> granted(const std::vector<PlannedMemory::Step>& steps, const std::string& more = "") {
     PassContext context{backend_};
     context.plan_rest = [&](const Graph&, const std::string& after) {
-      EXPECT_EQ(after, "filter_by_tiles");
+      EXPECT_EQ(after, "mark_winograd");
       return PlannedMemory{steps, 0};
     };
     std::vector<int64_t> result;
-    const Graph marked = filter_by_tiles(chain(more), context);
+    const Graph marked = mark_winograd(chain(more), context);
     for (const Node& node : marked.nodes())
       if (node.op->name == "conv2d") result.push_back(node.attributes.integer("winograd"));
     return result;
@@ -86,12 +86,12 @@ TEST_F(FilterByTilesTest, AsksForThePlanOfConvolutionsThatTakeWhatTheyWant) {
     asked = graph.nodes()[0].attributes.integer("winograd");
     return PlannedMemory{};
   };
-  filter_by_tiles(chain(), context);
+  mark_winograd(chain(), context);
   EXPECT_EQ(asked, kMostElements);
 }
 
 TEST_F(FilterByTilesTest, GrantsTheSameToAllWhereNothingPlans) {
-  const Graph marked = filter_by_tiles(chain(), {backend_});
+  const Graph marked = mark_winograd(chain(), {backend_});
   for (const Node& node : marked.nodes()) EXPECT_EQ(node.attributes.integer("winograd"), kGranted);
 }
 

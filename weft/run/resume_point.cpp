@@ -1,6 +1,6 @@
-#include "weft/run/standing.h"
+#include "weft/run/resume_point.h"
 
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/program/shared_state.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/initial_weights.h"
@@ -39,26 +39,26 @@ void start(State& state, const program::PreparedRun& run, const std::function<vo
 
 }  // namespace
 
-Standing standing_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
-                     const std::function<void(const std::string&)>& note) {
-  Standing standing;
+ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
+                            const std::function<void(const std::string&)>& note) {
+  ResumePoint from;
   bool from_files = true;
   if (checkpoint.empty()) {
-    comm::together(run.ranks, "initial weights", [&] { start(standing.state, run, note, from_files); });
-    standing.manifest.spec_hash = spec::spec_hash(run.spec);
-    standing.manifest.seed = run.spec.seed;
+    comm::on_all_ranks(run.ranks, "initial weights", [&] { start(from.state, run, note, from_files); });
+    from.manifest.spec_hash = spec::spec_hash(run.spec);
+    from.manifest.seed = run.spec.seed;
   } else {
     const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {
       Checkpoint read = read_checkpoint(checkpoint);
-      standing.state = std::move(read.state);
+      from.state = std::move(read.state);
       return print_manifest(read.manifest);
     });
-    standing.manifest = parse_manifest(manifest, checkpoint.string());
+    from.manifest = parse_manifest(manifest, checkpoint.string());
   }
-  if (from_files) program::take_first_state(run.ranks, standing.state);
-  step::renew_compression_slots(run.step.slots, standing.state);
-  step::start_shard_sums(run.step, standing.state);
-  return standing;
+  if (from_files) program::take_first_state(run.ranks, from.state);
+  step::renew_compression_slots(run.step.slots, from.state);
+  step::start_shard_sums(run.step, from.state);
+  return from;
 }
 
 }  // namespace weft::run

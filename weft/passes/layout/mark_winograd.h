@@ -13,6 +13,6 @@
 namespace weft::passes {
 
 /// Asks plan_rest of the context; without it what is always granted is all.
-Graph filter_by_tiles(const Graph& graph, const PassContext& context);
+Graph mark_winograd(const Graph& graph, const PassContext& context);
 
 }  // namespace weft::passes

@@ -1,4 +1,4 @@
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -56,7 +56,7 @@ int ranks_of_host(const comm::Communicator* ranks) {
                                         [&](const comm::Member& member) { return member.host_index == host; }));
 }
 
-void together(comm::Communicator* ranks, std::string_view what, const std::function<void()>& work) {
+void on_all_ranks(comm::Communicator* ranks, std::string_view what, const std::function<void()>& work) {
   if (ranks == nullptr) return work();
   const std::vector<std::string> outcomes = comm::all_gather(*ranks, outcome_of(work), what);
   const auto failed =

@@ -1,5 +1,5 @@
 // What ranks do alike: errors of one are those of all, and name it.
-#include "weft/comm/together.h"
+#include "weft/comm/on_all_ranks.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(Together, AnErrorOfOneRankIsThrownByAllAndNamesIt) {
   const std::string wanted = "rank 2 on host 'b': cannot read 'images'";
   EXPECT_EQ(thrown_by({"a", "a", "b"},
                       [](Communicator& ranks) {
-                        together(&ranks, "data", [&] {
+                        on_all_ranks(&ranks, "data", [&] {
                           if (ranks.rank() == 2) fail(ErrorKind::io, "cannot read 'images'");
                         });
                       }),
@@ -42,7 +42,7 @@ TEST(Together, AnErrorOfOneRankIsThrownByAllAndNamesIt) {
 TEST(Together, AnErrorOfAllNamesNobody) {
   EXPECT_EQ(thrown_by({"a", "b"},
                       [](Communicator& ranks) {
-                        together(&ranks, "recipe", [] { fail(ErrorKind::usage, "batch = 0 is out of range"); });
+                        on_all_ranks(&ranks, "recipe", [] { fail(ErrorKind::usage, "batch = 0 is out of range"); });
                       }),
             std::vector<std::string>(2, "batch = 0 is out of range"));
 }
@@ -50,7 +50,7 @@ TEST(Together, AnErrorOfAllNamesNobody) {
 TEST(Together, KeepsTheKindOfTheError) {
   comm::run_ranks({"a", "b"}, [](Communicator& ranks) {
     try {
-      together(&ranks, "recipe", [&] {
+      on_all_ranks(&ranks, "recipe", [&] {
         if (ranks.rank() == 1) fail(ErrorKind::usage, "no");
       });
       ADD_FAILURE() << "nothing was thrown";
@@ -62,9 +62,9 @@ TEST(Together, KeepsTheKindOfTheError) {
 }
 
 TEST(Together, GoesOnWhereNobodyFails) {
-  comm::run_ranks({"a", "b"}, [](Communicator& ranks) { together(&ranks, "recipe", [] {}); });
+  comm::run_ranks({"a", "b"}, [](Communicator& ranks) { on_all_ranks(&ranks, "recipe", [] {}); });
   int calls = 0;
-  together(nullptr, "recipe", [&] { ++calls; });
+  on_all_ranks(nullptr, "recipe", [&] { ++calls; });
   EXPECT_EQ(calls, 1);
 }
 

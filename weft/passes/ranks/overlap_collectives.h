@@ -11,6 +11,6 @@ namespace weft::passes {
 /// From the start of an all-gather to its end; `bytes`: of all parts together.
 double predicted_gather_seconds(const Ranks& ranks, int64_t bytes);
 
-Graph overlap_all_gathers(const Graph& graph, const PassContext& context);
+Graph overlap_collectives(const Graph& graph, const PassContext& context);
 
 }  // namespace weft::passes

@@ -15,8 +15,7 @@ namespace weft {
 std::vector<Tensor> run_kernel(Kernel& kernel, const NodeSignature& node, const std::vector<Tensor>& inputs);
 
 /// The same with the kernel that the device chooses.
-std::vector<Tensor> evaluate_node(const NodeSignature& node, const std::vector<Tensor>& inputs,
-                                  const Device& device);
+std::vector<Tensor> evaluate_node(const NodeSignature& node, const std::vector<Tensor>& inputs, const Device& device);
 
 /// All outputs and updates of the graph by name (an update under the name of its state), as plain tensors. `inputs` are
 /// by the names of the graph's inputs, in any layout; Error(usage) where one is missing, Error(shape) where one does

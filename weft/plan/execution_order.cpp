@@ -1,4 +1,4 @@
-#include "weft/plan/schedule.h"
+#include "weft/plan/execution_order.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "weft/passes/layout/filter_by_tiles.h"
+#include "weft/passes/layout/mark_winograd.h"
 
 #include <algorithm>
 #include <map>
@@ -81,7 +81,7 @@ int64_t bytes_that_travel(const Graph& graph) {
 /// `granted`.
 std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const std::set<std::string>& names,
                                                  const PassContext& context, int64_t granted) {
-  const PlannedMemory planned = context.plan_rest(mark(graph, {}, kMostElements), "filter_by_tiles");
+  const PlannedMemory planned = context.plan_rest(mark(graph, {}, kMostElements), "mark_winograd");
   const int64_t travelling = bytes_that_travel(graph);
   int64_t fullest = 0, largest = 0;
   for (const PlannedMemory::Step& step : planned.steps)
@@ -100,7 +100,7 @@ std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const std::
 
 }  // namespace
 
-Graph filter_by_tiles(const Graph& graph, const PassContext& context) {
+Graph mark_winograd(const Graph& graph, const PassContext& context) {
   const int64_t granted = std::max(kAlwaysBearable, std::max(image_bytes(graph), state_bytes(graph)) / 8);
   const std::set<std::string> names = candidates(graph);
   if (!context.plan_rest || names.empty()) return mark(graph, {}, granted);

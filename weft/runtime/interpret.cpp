@@ -1,4 +1,4 @@
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 #include "weft/base/error.h"
 
@@ -41,8 +41,7 @@ std::vector<Tensor> run_kernel(Kernel& kernel, const NodeSignature& node, const 
   return outputs;
 }
 
-std::vector<Tensor> evaluate_node(const NodeSignature& node, const std::vector<Tensor>& inputs,
-                                  const Device& device) {
+std::vector<Tensor> evaluate_node(const NodeSignature& node, const std::vector<Tensor>& inputs, const Device& device) {
   return run_kernel(*device.make_kernel(node), node, inputs);
 }
 

@@ -1,4 +1,4 @@
-#include "weft/passes/ranks/overlap_all_gathers.h"
+#include "weft/passes/ranks/overlap_collectives.h"
 
 #include <fmt/format.h>
 
@@ -99,7 +99,7 @@ double predicted_gather_seconds(const Ranks& ranks, int64_t bytes) {
   return ranks.latency_seconds + static_cast<double>(bytes) / 2 / ranks.bytes_per_second;
 }
 
-Graph overlap_all_gathers(const Graph& graph, const PassContext& context) {
+Graph overlap_collectives(const Graph& graph, const PassContext& context) {
   const auto splits = [](const Node& node) { return split_of(node) != nullptr; };
   if (context.ranks.count <= 1 || std::none_of(graph.nodes().begin(), graph.nodes().end(), splits)) return graph;
   return GatherOverlap(graph).run();

@@ -1,5 +1,5 @@
 // Evaluation without a plan.
-#include "weft/runtime/evaluate.h"
+#include "weft/runtime/interpret.h"
 
 #include <gmock/gmock.h>
 

@@ -32,7 +32,7 @@ Error error_of(const std::exception_ptr& thrown);
 /// Runs `work` on every rank; where it throws on any, all throw SharedError with the message of the first that failed,
 /// which that rank's name begins unless all failed alike. No exchange may be part of it. `what` names it in errors of
 /// the wait for the others. Alone, the error is what the work throws.
-void together(comm::Communicator* ranks, std::string_view what, const std::function<void()>& work);
+void on_all_ranks(comm::Communicator* ranks, std::string_view what, const std::function<void()>& work);
 
 /// The text that the first rank makes, on all ranks; where it throws there, all throw SharedError.
 std::string decided_by_first(comm::Communicator* ranks, std::string_view what,

@@ -11,14 +11,14 @@
 
 namespace weft::run {
 
-struct Standing {
+struct ResumePoint {
   State state;
   Manifest manifest;
 };
 
 /// From the checkpoint, or, where the path is empty, from the first step. Of several ranks, all of which call it, the
 /// first one reads files, and the others take its state over; what the seed draws each draws for itself.
-Standing standing_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
-                     const std::function<void(const std::string&)>& note);
+ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
+                            const std::function<void(const std::string&)>& note);
 
 }  // namespace weft::run
