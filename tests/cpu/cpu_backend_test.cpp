@@ -117,6 +117,21 @@ TEST_F(CpuBackendTest, PreferredLayoutsAreSupported) {
   EXPECT_TRUE(backend_.supports_layouts(node));
 }
 
+TEST_F(CpuBackendTest, TheFirstCandidateWithAWishForLayoutsIsFollowed) {
+  const Layout wanted = parse_layout("acdb", 4);
+  KernelTable table = standard_kernels();
+  const auto declines = [](const NodeSignature&, const KernelOptions&, std::string&) { return nullptr; };
+  const auto wish = [&](const NodeSignature&, const KernelOptions&) -> std::optional<LayoutChoice> {
+    return LayoutChoice{{wanted}, {wanted}};
+  };
+  table.add("gelu", {"own", declines, wish});
+  const NodeSignature node = last_node(R"(
+      batch %x "x" : f32[2,16,8,8]
+      %y = gelu(%x) : f32[2,16,8,8])");
+  EXPECT_FALSE(backend_.preferred_layouts(node).has_value());
+  EXPECT_EQ(CpuBackend(2, table).preferred_layouts(node)->inputs[0], wanted);
+}
+
 TEST_F(CpuBackendTest, LayoutsThatOnlyPlainLoopsServeAreNotSupported) {
   NodeSignature node = convolution();
   node.inputs[0].layout = parse_layout("dcba", 4);

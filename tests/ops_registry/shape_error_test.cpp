@@ -122,8 +122,9 @@ TEST_P(WrongCall, OtherSizes) {
 /// Ops that only move elements, or say themselves which types they convert.
 bool takes_any_dtype(const OpDef& op) {
   static const std::set<std::string> movers{
-      "reshape", "transpose", "broadcast_to", "concat",    "slice", "pad",        "cast",      "reorder",     "renew",
-      "store",   "load",      "all_gather",   "broadcast", "send",  "send_start", "send_wait", "receive_wait"};
+      "reshape",   "transpose", "broadcast_to",   "concat",       "slice",       "pad",  "cast",
+      "reorder",   "renew",     "copy_to_device", "copy_to_host", "store",       "load", "all_gather",
+      "broadcast", "send",      "send_start",     "send_wait",    "receive_wait"};
   return movers.contains(op.name);
 }
 

@@ -64,8 +64,8 @@ Result train_on(spec::RunSpec spec, comm::Communicator* communicator, double byt
   const int rank = communicator == nullptr ? 0 : communicator->rank();
   const Library library = standard_library();
   const program::RankRuntime runtime(communicator, 1);
-  const std::shared_ptr<Arena> arena = runtime.make_arena();
   const CpuBackend backend(1, runtime.kernels(library.kernels));
+  const std::shared_ptr<Arena> arena = runtime.make_arena(backend);
   const int64_t own = spec.batch / ranks;
   const models::ModelInput input{.batch = own, .shape = {1, kSize, kSize}, .classes = 3};
   const TrainingStep step = build_training_step(library, spec, input, {.ranks = ranks});

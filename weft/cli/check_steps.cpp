@@ -93,7 +93,7 @@ int check_command(const Library& library, const CheckOptions& given, comm::Commu
   const CpuBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels));
   CompileOptions compile_options = spec::compile_options(spec, backend);
   compile_options.ranks = runtime.costs();
-  const std::shared_ptr<Arena> arena = runtime.make_arena();
+  const std::shared_ptr<Arena> arena = runtime.make_arena(backend);
   std::optional<step::TrainingStep> step;
   program::Program program([&](const spec::StepShape&) { return step->graph; }, backend, compile_options, arena);
   State state;

@@ -64,7 +64,9 @@ passes::PassContext pass_context(const Backend& backend, const CompileOptions& o
     return planned_memory(passes::run_pipeline(graph, context, rest), backend, options.threads);
   };
   const auto& disabled = options.passes.disabled;
-  const bool may_offload = std::find(disabled.begin(), disabled.end(), "offload") == disabled.end();
+  // Files are read and written from the host's memory.
+  const bool may_offload =
+      std::find(disabled.begin(), disabled.end(), "offload") == disabled.end() && !backend.memory_rules().is_separate;
   return {.backend = backend,
           .precision = options.precision,
           .threads = options.threads,

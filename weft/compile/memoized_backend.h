@@ -14,6 +14,7 @@ class MemoizedBackend : public Backend {
   /// Keeps a reference.
   explicit MemoizedBackend(const Backend& backend) : backend_(backend) {}
 
+  MemoryRules memory_rules() const override { return backend_.memory_rules(); }
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override;
   bool supports_layouts(const NodeSignature& node) const override;
   KernelChoice choose_kernel(const NodeSignature& node) const override;

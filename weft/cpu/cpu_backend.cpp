@@ -1,13 +1,12 @@
 #include "weft/cpu/cpu_backend.h"
 
 #include <algorithm>
-#include <span>
 
 #include "weft/base/error.h"
+#include "weft/cpu/kept_layouts.h"
 #include "weft/cpu/native/elementwise/through_f32.h"
 #include "weft/cpu/native/support/families.h"
 #include "weft/cpu/onednn/alternatives.h"
-#include "weft/cpu/onednn/convolution.h"
 #include "weft/cpu/onednn/isa.h"
 #include "weft/cpu/renewal.h"
 #include "weft/ops/all.h"
@@ -39,27 +38,6 @@ Choice first_that_serves(const KernelTable& table, const KernelOptions& options,
 
 bool is_onednn(const KernelCandidate& candidate) { return candidate.family == "onednn"; }
 
-/// The layouts of a weights' gradient where a candidate before oneDNN's takes the operands as they are: it can store
-/// the gradient as the forward convolution has its weights.
-std::optional<LayoutChoice> keep_layouts(const NodeSignature& node, std::span<const KernelCandidate> better,
-                                         const KernelOptions& options, onednn::Convolution convolution,
-                                         const onednn::Engine& engine) {
-  if (convolution.pass != onednn::Pass::backward_weights) return std::nullopt;
-  const auto serves = [&](const KernelCandidate& candidate) {
-    std::string why_not;
-    return candidate.make(node, options, why_not) != nullptr;
-  };
-  if (std::none_of(better.begin(), better.end(), serves)) return std::nullopt;
-  LayoutChoice choice;
-  for (const TensorType& type : node.inputs) choice.inputs.push_back(type.layout);
-  choice.outputs.resize(node.outputs.size());
-  convolution.pass = onednn::Pass::forward;
-  convolution.weights.dtype = convolution.image.dtype;  // the gradient itself may be wider
-  if (const auto forward = onednn::preferred_convolution_layouts(convolution, engine))
-    choice.outputs[0] = forward->inputs[1];
-  return choice;
-}
-
 }  // namespace
 
 KernelTable standard_kernels() {
@@ -70,6 +48,7 @@ KernelTable standard_kernels() {
   native::add_through_f32(table, ops::make_registry(), detect_isa());
   add_renewals(table, ops::make_registry());
   add_reference_kernels(table);
+  add_kept_layouts(table);
   return table;
 }
 
@@ -86,16 +65,10 @@ CpuBackend::CpuBackend(int threads, KernelTable kernels) : table_(std::move(kern
 std::optional<LayoutChoice> CpuBackend::preferred_layouts(const NodeSignature& asked) const {
   // What is computed through f32 takes the layouts that it has there.
   const NodeSignature node = computes_fast(DType::f16) ? asked : native::in_f32(asked);
-  const auto& candidates = table_.candidates(node.op->name);
-  const auto first_onednn = std::find_if(candidates.begin(), candidates.end(), is_onednn);
-  if (first_onednn == candidates.end()) return std::nullopt;
-  const auto convolution = onednn::read_convolution(node);
-  if (!convolution) return std::nullopt;
-  const onednn::ThreadScope scope(options_.threads);
-  const onednn::Engine engine;
-  if (const auto kept = keep_layouts(node, {candidates.begin(), first_onednn}, options_, *convolution, engine))
-    return kept;
-  return onednn::preferred_convolution_layouts(*convolution, engine);
+  for (const KernelCandidate& candidate : table_.candidates(node.op->name))
+    if (candidate.layouts)
+      if (auto choice = candidate.layouts(node, options_)) return choice;
+  return std::nullopt;
 }
 
 bool CpuBackend::supports_layouts(const NodeSignature& node) const {

@@ -23,10 +23,12 @@ class CpuBackend : public Device {
   std::unique_ptr<Kernel> make_kernel(const NodeSignature& node, const std::string& name) const override;
   const KernelTable& table() const { return table_; }
   int threads() const override { return options_.threads; }
+  const std::shared_ptr<MemorySpace>& memory() const override { return memory_; }
 
  private:
   KernelTable table_;
   KernelOptions options_;
+  std::shared_ptr<MemorySpace> memory_ = host_memory();
 };
 
 }  // namespace weft

@@ -13,7 +13,7 @@ class Renewal : public Kernel {
   std::string name() const override { return copying_->name(); }
   int64_t workspace_bytes() const override { return copying_->workspace_bytes(); }
   void run(const KernelArguments& arguments) override {
-    copying_->run({arguments.inputs.subspan(1), arguments.outputs, arguments.workspace});
+    copying_->run({arguments.inputs.subspan(1), arguments.outputs, arguments.workspace, arguments.context});
   }
 
  private:

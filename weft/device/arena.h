@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "weft/device/memory_space.h"
 #include "weft/device/offload_file.h"
 #include "weft/tensor/tensor.h"
 
@@ -21,6 +22,9 @@ class Arena {
   using Allocate = std::function<std::shared_ptr<std::byte>(int64_t bytes)>;
 
   explicit Arena(Allocate allocate = allocate_aligned) : allocate_(std::move(allocate)) {}
+  /// In that memory.
+  explicit Arena(std::shared_ptr<MemorySpace> memory)
+      : Arena([memory = std::move(memory)](int64_t bytes) { return memory->allocate(bytes, "the arena"); }) {}
   /// It will have at least so many bytes. Nothing happens once the memory is there.
   void reserve(int64_t bytes) {
     if (memory_ == nullptr) bytes_ = std::max(bytes_, bytes);

@@ -19,9 +19,23 @@ struct KernelChoice {
   std::vector<std::string> declined;  // "onednn: no, because ..." for each better candidate that could not serve
 };
 
+/// Where a value lies: in the memory that the device computes in, or in the host's. Where these are one, as on the CPU,
+/// everything is the device's.
+enum class Space { device, host };
+
+/// How a device wants values placed in its memory.
+struct MemoryRules {
+  /// Host code cannot touch it: nodes copy what goes from one to the other (graph/space_copies.h).
+  bool is_separate = false;
+  int64_t block_bytes = kAlignment;   // no two values that live at a time share a block; a multiple of kAlignment
+  bool values_end_at_blocks = false;  // but for alignment to kAlignment; else they begin there
+  int64_t guard_bytes = 0;            // left free behind the blocks of each value, a multiple of block_bytes
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
+  virtual MemoryRules memory_rules() const { return {}; }
   /// For ops with LayoutRule::kernel: the layouts that the best kernel wants for this node. The signature's layouts
   /// say what the operands have now (what is known); the answer may keep or change each of them.
   /// nullopt: the node runs on plain layouts.

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "weft/device/backend.h"
+#include "weft/device/execution.h"
 #include "weft/device/kernel.h"
+#include "weft/device/memory_space.h"
 
 namespace weft {
 
@@ -17,6 +19,10 @@ class Device : public Backend {
   virtual std::unique_ptr<Kernel> make_kernel(const NodeSignature& node, const std::string& name) const = 0;
   /// Of a step.
   virtual int threads() const = 0;
+  /// In which its kernels compute; the same at each call.
+  virtual const std::shared_ptr<MemorySpace>& memory() const = 0;
+  /// For one executor.
+  virtual std::unique_ptr<ExecutionContext> make_context() const { return std::make_unique<ExecutionContext>(); }
 };
 
 }  // namespace weft

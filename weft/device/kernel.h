@@ -9,15 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "weft/graph/graph.h"
+#include "weft/device/backend.h"
 
 namespace weft {
+
+class ExecutionContext;
 
 /// Pointers for one call, in the order of the signature. Types were fixed when the kernel was made.
 struct KernelArguments {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
   void* workspace = nullptr;  // workspace_bytes() bytes, kAlignment aligned, content arbitrary
+  /// Of the executor that calls (device/execution.h); null where nobody else's calls are to be kept in order with.
+  ExecutionContext* context = nullptr;
 
   template <typename T = float>
   const T* input(size_t index) const {
@@ -48,9 +52,14 @@ struct KernelOptions {
 using KernelFactory =
     std::function<std::unique_ptr<Kernel>(const NodeSignature&, const KernelOptions&, std::string& why_not)>;
 
+/// The layouts in which a candidate would have the operands of a node; nullopt where it has no wish. What the signature
+/// has is what is known of them so far.
+using KernelLayouts = std::function<std::optional<LayoutChoice>(const NodeSignature&, const KernelOptions&)>;
+
 struct KernelCandidate {
   std::string family;  // "onednn", "native", "reference"
   KernelFactory make;
+  KernelLayouts layouts = {};  // null: it takes what comes, or declines
 };
 
 /// Per op the candidates, best first. Families register in the order native, onednn, reference; a family puts itself
@@ -62,6 +71,8 @@ class KernelTable {
     auto& list = candidates_[op];
     list.insert(list.begin(), std::move(candidate));
   }
+  /// Of an op that has some; to say more of them.
+  std::vector<KernelCandidate>& candidates_to_change(const std::string& op) { return candidates_[op]; }
   const std::vector<KernelCandidate>& candidates(const std::string& op) const {
     static const std::vector<KernelCandidate> none;
     const auto found = candidates_.find(op);

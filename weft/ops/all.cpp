@@ -23,6 +23,7 @@ OpRegistry make_registry() {
   add_attention_ops(registry);
   add_update_ops(registry);
   add_offload_ops(registry);
+  add_space_copy_ops(registry);
   add_collective_ops(registry);
   add_compression_ops(registry);
   return registry;

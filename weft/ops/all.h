@@ -27,6 +27,7 @@ void add_random_ops(OpRegistry&);
 void add_attention_ops(OpRegistry&);
 void add_update_ops(OpRegistry&);
 void add_offload_ops(OpRegistry&);
+void add_space_copy_ops(OpRegistry&);
 void add_collective_ops(OpRegistry&);
 void add_compression_ops(OpRegistry&);
 

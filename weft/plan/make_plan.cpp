@@ -7,6 +7,7 @@
 #include "weft/plan/deferral.h"
 #include "weft/plan/execution_order.h"
 #include "weft/plan/memory/pack_intervals.h"
+#include "weft/plan/spaces.h"
 #include "weft/plan/storage.h"
 
 namespace weft {
@@ -83,6 +84,32 @@ Placement place_input(const Graph& graph, int32_t input, int64_t bytes) {
   }
 }
 
+/// What an interval takes of the arena, its guard included.
+int64_t block_bytes(const MemoryRules& rules, int64_t bytes) {
+  if (bytes == 0) return 0;
+  return (align_up(bytes) + rules.block_bytes - 1) / rules.block_bytes * rules.block_bytes + rules.guard_bytes;
+}
+
+/// Where in its blocks it lies.
+int64_t offset_in_blocks(const MemoryRules& rules, int64_t bytes) {
+  if (!rules.values_end_at_blocks || bytes == 0) return 0;
+  return block_bytes(rules, bytes) - rules.guard_bytes - align_up(bytes);
+}
+
+/// Places what nodes have copied to the host; sets its offset in each of those lives.
+int64_t pack_host(const std::vector<bool>& on_host, const StorageMap& storage, std::vector<Interval>& lives) {
+  std::vector<Interval> packed;
+  std::vector<size_t> from;
+  for (size_t index = 0; index < lives.size(); ++index) {
+    if (!on_host[index] || storage.input[index] >= 0) continue;
+    packed.push_back(lives[index]);
+    from.push_back(index);
+  }
+  const int64_t bytes = pack_intervals(packed);
+  for (size_t index = 0; index < from.size(); ++index) lives[from[index]].offset = packed[index].offset;
+  return bytes;
+}
+
 /// Whole blocks, so that what is written replaces whole pages of the system's cache.
 int64_t file_bytes_of(int64_t bytes) { return (bytes + kFileBlockBytes - 1) / kFileBlockBytes * kFileBlockBytes; }
 
@@ -107,6 +134,10 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
   Plan plan;
   plan.threads = threads;
   const StorageMap storage = map_storage(graph);
+  const MemoryRules rules = backend.memory_rules();
+  plan.has_spaces = rules.is_separate;
+  const std::vector<bool> on_host =
+      rules.is_separate ? find_host_storages(graph, storage) : std::vector<bool>(storage.root.size(), false);
   const DeferredOrder ordered = defer(graph, storage, schedule(graph, storage));
   for (size_t step = 0; step < ordered.order.size(); ++step) {
     plan.steps.push_back(plan_node(graph, ordered.order[step], backend));
@@ -117,14 +148,16 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
   // Arena storages and workspaces are packed together.
   std::vector<Interval> lives = find_lives(graph, storage, ordered);
   plan.file_bytes = pack_file(storage, lives);
+  plan.host_arena_bytes = pack_host(on_host, storage, lives);
   std::vector<Interval> packed;
   std::vector<int> position(lives.size(), -1);
   for (size_t index = 0; index < lives.size(); ++index) {
-    if (storage.input[index] >= 0 || storage.in_file[index] || lives[index].first < 0) continue;
+    if (storage.input[index] >= 0 || storage.in_file[index] || on_host[index] || lives[index].first < 0) continue;
     position[index] = static_cast<int>(packed.size());
     packed.push_back(lives[index]);
+    packed.back().bytes = block_bytes(rules, lives[index].bytes);
     plan.blocks.push_back({.value = storage.root[index],
-                           .bytes = align_up(lives[index].bytes),
+                           .bytes = align_up(packed.back().bytes),
                            .first_step = lives[index].first,
                            .last_step = lives[index].last,
                            .again_first = lives[index].again_first,
@@ -134,14 +167,15 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
   for (size_t step = 0; step < plan.steps.size(); ++step)
     packed.push_back({.first = static_cast<int>(step),
                       .last = static_cast<int>(step),
-                      .bytes = plan.steps[step].workspace_bytes,
+                      .bytes = block_bytes(rules, plan.steps[step].workspace_bytes),
                       .again_first = std::max(plan.steps[step].before, 0),
                       .again_last = plan.steps[step].before});
   plan.arena_bytes = pack_intervals(packed);
   for (size_t block = 0; block < plan.blocks.size(); ++block) plan.blocks[block].offset = packed[block].offset;
   const std::vector<int64_t> live = live_bytes(packed, static_cast<int>(plan.steps.size()));
   for (size_t step = 0; step < plan.steps.size(); ++step) {
-    plan.steps[step].workspace_offset = packed[first_workspace + step].offset;
+    plan.steps[step].workspace_offset =
+        packed[first_workspace + step].offset + offset_in_blocks(rules, plan.steps[step].workspace_bytes);
     plan.steps[step].live_bytes = live[step];
     if (live[step] > plan.lower_bound_bytes) {
       plan.lower_bound_bytes = live[step];
@@ -157,8 +191,13 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
       plan.placements[index] = place_input(graph, storage.input[slot], bytes);
     else if (storage.in_file[slot])
       plan.placements[index] = {Placement::Where::file, lives[slot].offset, bytes};
+    else if (on_host[slot])
+      plan.placements[index] = {Placement::Where::arena, lives[slot].offset, bytes};
     else if (position[slot] >= 0)
-      plan.placements[index] = {Placement::Where::arena, packed[static_cast<size_t>(position[slot])].offset, bytes};
+      plan.placements[index] = {
+          Placement::Where::arena,
+          packed[static_cast<size_t>(position[slot])].offset + offset_in_blocks(rules, lives[slot].bytes), bytes};
+    if (on_host[slot]) plan.placements[index].space = Space::host;
   }
   for (const GraphInput& input : graph.inputs()) {
     const int64_t bytes = align_up(graph.type(input.value).bytes());

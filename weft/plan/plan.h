@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/graph/graph.h"
+#include "weft/device/backend.h"
 
 namespace weft {
 
@@ -20,15 +20,16 @@ struct Placement {
     unused,
   };
   Where where = Where::unused;
-  int64_t offset = 0;  // bytes in the arena or the file, or the input's index
+  int64_t offset = 0;  // bytes in the arena (of its space) or the file, or the input's index
   int64_t bytes = 0;
+  Space space = Space::device;  // where this is not the host's memory too
 };
 
 /// A piece of the arena for the values that share it: views, in-place results.
 struct ArenaBlock {
   ValueId value;  // the first of them
   int64_t offset = 0;
-  int64_t bytes = 0;                     // rounded up to kAlignment
+  int64_t bytes = 0;                     // in whole blocks of the device's memory
   int first_step = 0, last_step = 0;     // indices into Plan::steps, both included
   int again_first = 0, again_last = -1;  // the same in the next run, where deferred steps touch it
 };
@@ -58,14 +59,16 @@ struct Plan {
   std::vector<Placement> placements;  // per value of the graph
   std::vector<ArenaBlock> blocks;     // what the arena holds besides workspaces
   int64_t arena_bytes = 0;            // what the executor allocates
-  int64_t lower_bound_bytes = 0;      // the largest live_bytes: no placement can need less
-  int64_t arena_limit_bytes = 0;      // what was asked for, 0: nothing; the arena is larger where nothing meets it
+  int64_t host_arena_bytes = 0;   // the same in the host's memory, for what is copied there from a device with its own
+  int64_t lower_bound_bytes = 0;  // the largest live_bytes: no placement can need less
+  int64_t arena_limit_bytes = 0;  // what was asked for, 0: nothing; the arena is larger where nothing meets it
   int64_t state_bytes = 0;
   int64_t batch_bytes = 0;
   int64_t file_bytes = 0;  // on disk, not in memory: what lies between stores and loads
   int peak_step = 0;       // index into steps where live_bytes is largest
   int deferred_from = 0;   // index into steps of the first that is deferred; their number where none is
   int threads = 1;
+  bool has_spaces = false;  // the device has memory of its own
   /// Of memory: arena + state + batch.
   int64_t total_bytes() const { return arena_bytes + state_bytes + batch_bytes; }
 };

@@ -34,10 +34,12 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
   for (size_t index = 0; index < plan.placements.size(); ++index) {
     const Placement& placement = plan.placements[index];
     if (placement.where == Placement::Where::unused) continue;
-    values[graph.values()[index].name] = {{"type", to_string(graph.values()[index].type)},
-                                          {"where", name_of(placement.where)},
-                                          {"offset", placement.offset},
-                                          {"bytes", placement.bytes}};
+    json& value = values[graph.values()[index].name];
+    value = {{"type", to_string(graph.values()[index].type)},
+             {"where", name_of(placement.where)},
+             {"offset", placement.offset},
+             {"bytes", placement.bytes}};
+    if (plan.has_spaces) value["space"] = placement.space == Space::host ? "host" : "device";
   }
   json blocks = json::array();
   for (const ArenaBlock& block : plan.blocks) {
@@ -52,7 +54,7 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
     }
     blocks.push_back(std::move(row));
   }
-  return {
+  json all = {
       {"graph", graph.name()},
       {"threads", plan.threads},
       {"arena_bytes", plan.arena_bytes},
@@ -66,6 +68,8 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
       {"steps", std::move(steps)},
       {"values", std::move(values)},
       {"blocks", std::move(blocks)}};
+  if (plan.has_spaces) all["host_arena_bytes"] = plan.host_arena_bytes;
+  return all;
 }
 
 }  // namespace weft

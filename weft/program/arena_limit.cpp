@@ -21,7 +21,8 @@ std::string describe_largest_step(const CompiledStep& compiled) {
     int64_t needed = step.workspace_bytes;
     for (const auto* values : {&node.inputs, &node.outputs})
       for (const ValueId value : *values)
-        if (compiled.plan.placements[static_cast<size_t>(value.index)].where == Placement::Where::arena)
+        if (const Placement& placement = compiled.plan.placements[static_cast<size_t>(value.index)];
+            placement.where == Placement::Where::arena && placement.space == Space::device)
           needed += graph.type(value).bytes();
     if (needed <= most) continue;
     largest = &step;

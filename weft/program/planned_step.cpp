@@ -47,7 +47,7 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
             return choice_.forward ? step::build_prediction_step(library, choice_.spec, choice_.input)
                                    : training_.graph;
           },
-          backend_, options_, runtime.make_arena()) {
+          backend_, options_, runtime.make_arena(backend_)) {
   if (!choice_.forward) program_.add_phases_of(training_);
   passes::require_matches(training_.graph, options_.precision);
   compiled_update();

@@ -31,7 +31,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
       precision_times(choose_automatic_precision(library, spec,
                                                  model_input(run_data.description, own_part(shapes.front())), backend)),
       step(build_training(shapes.front())),
-      arena(runtime.make_arena()),
+      arena(runtime.make_arena(backend)),
       training(
           [this](const spec::StepShape& shape) {
             return shape == shapes.front() ? step.graph : build_training(shape).graph;

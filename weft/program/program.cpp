@@ -10,7 +10,7 @@ namespace weft::program {
 Program::Program(StepCache::Build build, const Device& device, CompileOptions options, std::shared_ptr<Arena> arena)
     : device_(device),
       options_(std::move(options)),
-      arena_(arena != nullptr ? std::move(arena) : std::make_shared<Arena>()) {
+      arena_(arena != nullptr ? std::move(arena) : std::make_shared<Arena>(device.memory())) {
   add(Phase::batch, std::move(build));
 }
 

@@ -52,8 +52,8 @@ KernelTable RankRuntime::kernels(KernelTable table) const {
   return table;
 }
 
-std::shared_ptr<Arena> RankRuntime::make_arena() const {
-  if (collectives_ == nullptr) return std::make_shared<Arena>();
+std::shared_ptr<Arena> RankRuntime::make_arena(const Device& device) const {
+  if (collectives_ == nullptr) return std::make_shared<Arena>(device.memory());
   return std::make_shared<Arena>([collectives = collectives_](int64_t bytes) { return collectives->allocate(bytes); });
 }
 

@@ -8,7 +8,7 @@
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
 #include "weft/device/arena.h"
-#include "weft/device/kernel.h"
+#include "weft/device/device.h"
 #include "weft/passes/pipeline.h"
 #include "weft/spec/compile_options.h"
 
@@ -28,8 +28,8 @@ class RankRuntime {
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
-  /// For steps whose tensors are exchanged. All ranks reserve and allocate as much.
-  std::shared_ptr<Arena> make_arena() const;
+  /// For steps on that device whose tensors are exchanged. All ranks reserve and allocate as much.
+  std::shared_ptr<Arena> make_arena(const Device& device) const;
   /// As the planner sees them: the latency of a small all-reduce, and the rate of a large one.
   passes::Ranks costs() const;
 

@@ -19,8 +19,8 @@ constexpr std::string_view kWhat = "state of the first step";
 json description_of(const State& state) {
   json tensors = json::array();
   for (const std::string& name : state.names()) {
-    const Tensor& tensor = state.get(name);
-    tensors.push_back({{"name", name}, {"dtype", weft::name_of(tensor.dtype())}, {"shape", tensor.shape().dims()}});
+    const TensorType& type = state.type(name);
+    tensors.push_back({{"name", name}, {"dtype", weft::name_of(type.dtype)}, {"shape", type.shape.dims()}});
   }
   return tensors;
 }

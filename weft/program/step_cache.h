@@ -15,12 +15,13 @@ namespace weft::program {
 class StepCache {
  public:
   using Build = std::function<Graph(const spec::StepShape& shape)>;
-  /// Keeps a reference to the device. Without an `arena` the cache has its own.
+  /// Keeps a reference to the device. Without an `arena`, which lies in the device's memory, the cache has
+  /// its own.
   StepCache(Build build, const Device& device, CompileOptions options, std::shared_ptr<Arena> arena = nullptr)
       : build_(std::move(build)),
         device_(device),
         options_(std::move(options)),
-        arena_(arena ? std::move(arena) : std::make_shared<Arena>()) {}
+        arena_(arena ? std::move(arena) : std::make_shared<Arena>(device.memory())) {}
 
   /// Compiled at the first call for a shape.
   const CompiledStep& compiled(const spec::StepShape& shape);

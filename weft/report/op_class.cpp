@@ -44,6 +44,7 @@ constexpr Class kClasses[] = {
     {"look-ups", "one_hot"},
     {"file", "store"},
     {"file", "load"},
+    {"copies", "copy_to_"},
     {"copies", "transpose"},
     {"copies", "concat"},
     {"copies", "slice"},

@@ -1,6 +1,5 @@
 #include "weft/runtime/executor.h"
 
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -33,10 +32,12 @@ struct AddressSlot {
   bool is_output;
 };
 
+constexpr size_t kScalarBytes = 8;  // of f32 or i64
+
 struct CopyBack {
   const void* source;
   size_t input;  // index into graph.inputs()
-  size_t bytes;
+  int64_t bytes;
   bool is_completing = false;
 };
 
@@ -45,7 +46,9 @@ struct CopyBack {
 struct Executor::Impl {
   const Graph& graph;
   const Plan& plan;
-  std::shared_ptr<std::byte> arena;
+  const std::shared_ptr<MemorySpace> memory;
+  const std::unique_ptr<ExecutionContext> context;
+  std::shared_ptr<std::byte> arena, host_arena;
   Arena* shared_arena = nullptr;    // null: the arena's memory is the executor's alone
   const std::vector<size_t> order;  // of the steps
   bool has_copies = false;          // kept ones, of the states as they are
@@ -53,20 +56,39 @@ struct Executor::Impl {
   bool was_complete = true;         // in the last run, which has left it
   const int completing;             // index into graph.inputs(), or -1: of the scalar that says that sums are complete
   std::vector<BoundStep> steps;
-  std::vector<std::vector<AddressSlot>> slots;                     // per graph input
-  std::vector<void*> addresses;                                    // per graph input, null: not bound
-  std::vector<std::unique_ptr<std::array<std::byte, 8>>> scalars;  // per graph input, null where it is no scalar
-  std::vector<std::unique_ptr<std::array<std::byte, 8>>> latches;  // the same, as they were in the last run
+  std::vector<std::vector<AddressSlot>> slots;  // per graph input
+  std::vector<void*> addresses;                 // per graph input, null: not bound
+  std::shared_ptr<std::byte> scalar_memory;     // the host's
+  std::vector<std::byte*> scalars;              // per graph input, null where it is no scalar
+  std::vector<std::byte*> latches;              // the same, as they were in the last run
   std::vector<CopyBack> copies;
 
-  Impl(const Graph& the_graph, const Plan& the_plan)
-      : graph(the_graph), plan(the_plan), order(order_of_run(the_plan)), completing(completing_input(the_graph)) {}
+  Impl(const Graph& the_graph, const Plan& the_plan, const Device& device)
+      : graph(the_graph),
+        plan(the_plan),
+        memory(device.memory()),
+        context(device.make_context()),
+        order(order_of_run(the_plan)),
+        completing(completing_input(the_graph)) {}
+
+  void make_scalars() {
+    const size_t count = graph.inputs().size();
+    scalars.resize(count);
+    latches.resize(count);
+    scalar_memory = memory->allocate_on_host(static_cast<int64_t>(2 * count * kScalarBytes));
+    for (size_t index = 0; index < count; ++index) {
+      if (graph.inputs()[index].kind != InputKind::scalar) continue;
+      scalars[index] = scalar_memory.get() + 2 * index * kScalarBytes;
+      latches[index] = scalars[index] + kScalarBytes;
+      addresses[index] = scalars[index];
+    }
+  }
 
   void* address(ValueId value) const {
     const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
     switch (placement.where) {
       case Placement::Where::arena:
-        return arena.get() + placement.offset;
+        return (placement.space == Space::host ? host_arena : arena).get() + placement.offset;
       case Placement::Where::file:
       case Placement::Where::unused:
         return nullptr;
@@ -106,7 +128,7 @@ struct Executor::Impl {
   bool is_complete() const {
     if (completing < 0) return true;
     float value;
-    std::memcpy(&value, scalars[static_cast<size_t>(completing)]->data(), sizeof value);
+    std::memcpy(&value, scalars[static_cast<size_t>(completing)], sizeof value);
     return value != 0;
   }
 
@@ -114,19 +136,18 @@ struct Executor::Impl {
   const void* operand_address(ValueId value, size_t step) const {
     const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
     if (placement.where == Placement::Where::scalar && is_deferred(step))
-      return latches[static_cast<size_t>(placement.offset)]->data();
+      return latches[static_cast<size_t>(placement.offset)];
     return address(value);
   }
 
   void run_step(size_t index, Profile* profile) {
     BoundStep& step = steps[index];
     if (!step.kernel) return;
-    if (profile == nullptr) {
-      step.kernel->run({step.inputs, step.outputs, step.workspace});
-      return;
-    }
+    const KernelArguments arguments{step.inputs, step.outputs, step.workspace, context.get()};
+    if (profile == nullptr) return step.kernel->run(arguments);
     const auto begin = std::chrono::steady_clock::now();
-    step.kernel->run({step.inputs, step.outputs, step.workspace});
+    step.kernel->run(arguments);
+    context->wait();  // so that the time is this kernel's
     profile->seconds[index] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
@@ -147,20 +168,15 @@ struct Executor::Impl {
 };
 
 Executor::Executor(const Graph& graph, const Plan& plan, const Device& device, Arena* arena)
-    : impl_(std::make_unique<Impl>(graph, plan)) {
+    : impl_(std::make_unique<Impl>(graph, plan, device)) {
+  check(plan.has_spaces == device.memory_rules().is_separate, "a plan for a device with other memory");
   const bool shares = arena != nullptr && arena->bytes() >= plan.arena_bytes;
   if (shares) impl_->shared_arena = arena;
-  impl_->arena = shares ? arena->memory() : allocate_aligned(plan.arena_bytes);
+  impl_->arena = shares ? arena->memory() : impl_->memory->allocate(plan.arena_bytes, "the arena");
+  if (plan.host_arena_bytes > 0) impl_->host_arena = impl_->memory->allocate_on_host(plan.host_arena_bytes);
   impl_->slots.resize(graph.inputs().size());
   impl_->addresses.resize(graph.inputs().size(), nullptr);
-  impl_->scalars.resize(graph.inputs().size());
-  impl_->latches.resize(graph.inputs().size());
-  for (size_t index = 0; index < graph.inputs().size(); ++index)
-    if (graph.inputs()[index].kind == InputKind::scalar) {
-      impl_->scalars[index] = std::make_unique<std::array<std::byte, 8>>();
-      impl_->latches[index] = std::make_unique<std::array<std::byte, 8>>();
-      impl_->addresses[index] = impl_->scalars[index]->data();
-    }
+  impl_->make_scalars();
   std::vector<std::unique_ptr<Kernel>> transfers =
       make_transfers(graph, plan, arena == nullptr ? nullptr : arena->file());
   impl_->steps.resize(plan.steps.size());
@@ -196,7 +212,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const Device& device, A
     const Placement& placement = plan.placements[static_cast<size_t>(update.value.index)];
     const NodeId producer = graph.value(update.value).producer;
     if (placement.where == Placement::Where::arena)
-      impl_->copies.push_back({impl_->arena.get() + placement.offset, state_index, static_cast<size_t>(placement.bytes),
+      impl_->copies.push_back({impl_->arena.get() + placement.offset, state_index, placement.bytes,
                                producer.valid() && is_completing[static_cast<size_t>(producer.index)]});
     else
       check(placement.where == Placement::Where::state && placement.offset == static_cast<int64_t>(state_index),
@@ -212,7 +228,7 @@ void Executor::bind_state(State& state) {
   for (size_t index = 0; index < impl_->graph.inputs().size(); ++index) {
     const GraphInput& input = impl_->graph.inputs()[index];
     if (input.kind == InputKind::parameter || input.kind == InputKind::state)
-      impl_->bind(index, state.require(input.name, impl_->graph.type(input.value)).data());
+      impl_->bind(index, state.require(input.name, impl_->graph.type(input.value), impl_->memory));
   }
 }
 
@@ -232,7 +248,7 @@ bool Executor::has_scalar(const std::string& name) const {
 
 void Executor::set_scalar(const std::string& name, double value) {
   const size_t index = impl_->input_index(name, true);
-  std::byte* slot = impl_->scalars[index]->data();
+  std::byte* slot = impl_->scalars[index];
   if (impl_->graph.type(impl_->graph.inputs()[index].value).dtype == DType::i64) {
     const auto whole = static_cast<int64_t>(value);
     std::memcpy(slot, &whole, sizeof whole);
@@ -260,11 +276,13 @@ void Executor::run(Profile* profile) {
   }
   if (impl_->defers()) {
     for (size_t index = 0; index < impl_->scalars.size(); ++index)
-      if (impl_->scalars[index] != nullptr) *impl_->latches[index] = *impl_->scalars[index];
+      if (impl_->scalars[index] != nullptr) std::memcpy(impl_->latches[index], impl_->scalars[index], kScalarBytes);
     impl_->is_pending = true;
   }
   for (const CopyBack& copy : impl_->copies)
-    if (impl_->was_complete || !copy.is_completing) std::memcpy(impl_->addresses[copy.input], copy.source, copy.bytes);
+    if (impl_->was_complete || !copy.is_completing)
+      impl_->context->copy(impl_->addresses[copy.input], copy.source, copy.bytes);
+  impl_->context->wait();
   impl_->has_copies = true;
   if (profile != nullptr) ++profile->runs;
 }
@@ -274,6 +292,7 @@ void Executor::finish(Profile* profile) {
   if (profile != nullptr) profile->seconds.resize(impl_->steps.size());
   for (auto index = static_cast<size_t>(impl_->plan.deferred_from); index < impl_->steps.size(); ++index)
     if (impl_->was_complete || !impl_->steps[index].is_completing) impl_->run_step(index, profile);
+  impl_->context->wait();
 }
 
 Tensor Executor::output(const std::string& name) const {

@@ -19,6 +19,34 @@ Tensor bind_input(const Graph& graph, const GraphInput& input, const std::map<st
   return have.layout == want.layout ? found->second : found->second.with_layout(want.layout);
 }
 
+/// In memory of the device's own, as all of the node's operands.
+std::vector<Tensor> run_in(const Device& device, Kernel& kernel, const NodeSignature& node,
+                           const std::vector<Tensor>& inputs) {
+  MemorySpace& memory = *device.memory();
+  std::vector<std::shared_ptr<std::byte>> held;
+  const auto allocate = [&](int64_t bytes) {
+    held.push_back(memory.allocate(bytes, "an operand of '" + node.name + "'"));
+    return held.back().get();
+  };
+  std::vector<const void*> sources;
+  for (const Tensor& input : inputs) {
+    std::byte* const source = allocate(input.bytes());
+    memory.copy_in(source, input.data(), input.bytes());
+    sources.push_back(source);
+  }
+  std::vector<void*> targets;
+  for (const TensorType& type : node.outputs) targets.push_back(allocate(type.bytes()));
+  const auto context = device.make_context();
+  kernel.run({sources, targets, allocate(kernel.workspace_bytes()), context.get()});
+  context->wait();
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    outputs.emplace_back(node.outputs[i]);
+    memory.copy_out(outputs[i].data(), static_cast<const std::byte*>(targets[i]), outputs[i].bytes());
+  }
+  return outputs;
+}
+
 }  // namespace
 
 std::vector<Tensor> run_kernel(Kernel& kernel, const NodeSignature& node, const std::vector<Tensor>& inputs) {
@@ -42,7 +70,8 @@ std::vector<Tensor> run_kernel(Kernel& kernel, const NodeSignature& node, const 
 }
 
 std::vector<Tensor> evaluate_node(const NodeSignature& node, const std::vector<Tensor>& inputs, const Device& device) {
-  return run_kernel(*device.make_kernel(node), node, inputs);
+  const std::unique_ptr<Kernel> kernel = device.make_kernel(node);
+  return device.memory()->is_host() ? run_kernel(*kernel, node, inputs) : run_in(device, *kernel, node, inputs);
 }
 
 std::map<std::string, Tensor> evaluate_graph(const Graph& graph, const std::map<std::string, Tensor>& inputs,

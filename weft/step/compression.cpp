@@ -235,7 +235,7 @@ void renew_compression_slots(const std::vector<SlotSpec>& slots, State& state) {
   for (const SlotSpec& slot : slots) {
     if (!is_one(slot.name)) continue;
     wanted.insert(slot.name);
-    if (!state.has(slot.name) || state.get(slot.name).shape() != slot.type.shape) start_slots({slot}, state);
+    if (!state.has(slot.name) || state.type(slot.name).shape != slot.type.shape) start_slots({slot}, state);
   }
   for (const std::string& name : state.names())
     if (is_one(name) && !wanted.contains(name)) state.remove(name);

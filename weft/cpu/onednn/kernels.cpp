@@ -3,6 +3,7 @@
 #include <set>
 
 #include "weft/cpu/onednn/alternatives.h"
+#include "weft/cpu/onednn/convolution.h"
 #include "weft/cpu/onednn/families.h"
 
 namespace weft {
@@ -34,6 +35,14 @@ int useful_threads(const NodeSignature& node, int threads) {
   return flops / kFlops + bytes / kBytes < 1 ? 1 : threads;
 }
 
+/// What the convolutions wish for.
+std::optional<LayoutChoice> convolution_layouts(const NodeSignature& node, const KernelOptions& options) {
+  const auto convolution = onednn::read_convolution(node);
+  if (!convolution) return std::nullopt;
+  const onednn::ThreadScope scope(options.threads);
+  return onednn::preferred_convolution_layouts(*convolution, onednn::Engine());
+}
+
 }  // namespace
 
 void add_onednn_kernels(KernelTable& table) {
@@ -47,6 +56,7 @@ void add_onednn_kernels(KernelTable& table) {
                                 const onednn::ThreadScope scope(threads);
                                 return make({node, threads, engine}, why_not);
                               }};
+    if (op.starts_with("conv2d")) candidate.layouts = convolution_layouts;
     comes_first(op) ? table.add_first(op, std::move(candidate)) : table.add(op, std::move(candidate));
   };
   onednn::add_convolutions(add);

@@ -142,7 +142,9 @@ void add_shape(KernelTable& table) {
   add_plain(table, "cast", prepare_cast, Accepts::any_dtype);
   add_plain(table, "constant", prepare_constant, Accepts::any_dtype);
   add_any_layout(table, "reorder", prepare_reorder);
-  for (const char* transfer : {"store", "load"}) add_any_layout(table, transfer, prepare_reorder);  // without a file
+  // Without a file, and between places of one memory.
+  for (const char* transfer : {"store", "load", "copy_to_device", "copy_to_host"})
+    add_any_layout(table, transfer, prepare_reorder);
 }
 
 }  // namespace weft::reference

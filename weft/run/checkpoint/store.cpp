@@ -91,8 +91,8 @@ void exchange_averages(State& state) {
   for (const std::string& name : state.names()) {
     const std::string trained = step::slot_name(kTrainedSlot, name);
     if (!state.has(trained)) continue;
-    state.set(average_of(name), state.get(name));
-    state.set(name, state.get(trained));
+    state.share(average_of(name), state, name);
+    state.share(name, state, trained);
     state.remove(trained);
   }
 }
@@ -122,12 +122,11 @@ FileRecord write_tensors(const fs::path& path, const State& state, bool slots, i
     if (slots && averaged) sources[step::slot_name(kTrainedSlot, name)] = name;
   }
   for (const auto& [entry, source] : sources)
-    entries.push_back({entry, {state.get(source).dtype(), state.get(source).shape(), {}}});
+    entries.push_back({entry, {state.type(source).dtype, state.type(source).shape, {}}});
   AtomicFile file(path);
   write_safetensors(file, entries, {{"format", "pt"}}, [&](const std::string& entry) {
     const std::string& name = sources.at(entry);
-    const Tensor& tensor = state.get(name);
-    Tensor plain = tensor.layout().is_plain() ? tensor : state.plain(name);
+    Tensor plain = state.plain_view(name);
     if (plain.dtype() == DType::f32 && !name.starts_with(step::slot_name(step::kGradientSumSlot, "")))
       require_finite(name, plain, step);
     return plain;

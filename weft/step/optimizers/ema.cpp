@@ -31,7 +31,7 @@ State averaged_state(const State& state) {
   for (const std::string& name : state.names()) {
     if (name.starts_with(kSlotPrefix)) continue;
     const std::string average = slot_name(kEmaSlot, name);
-    averaged.set(name, state.get(state.has(average) ? average : name));
+    averaged.share(name, state, state.has(average) ? average : name);
   }
   return averaged;
 }

@@ -7,6 +7,8 @@
 // ".../skipped" (steps with and without an update).
 #include "weft/step/optimizers/loss_scaling.h"
 
+#include <span>
+
 #include "weft/ops/update/loss_scaling.h"
 
 namespace weft::step {
@@ -58,12 +60,24 @@ void unscale_gradients(UpdateBuilder& builder, const spec::LossScalingSpec& spec
   add("skipped", DType::i64, next.skipped, 0);
 }
 
-LossScale::LossScale(const State& state) {
-  if (!state.has(state_name("scale"))) return;
-  scale_ = state.get(state_name("scale")).data_as<float>();
-  streak_ = state.get(state_name("streak")).data_as<int64_t>();
-  updates_ = state.get(state_name("updates")).data_as<int64_t>();
-  skipped_ = state.get(state_name("skipped")).data_as<int64_t>();
+LossScale::LossScale(const State& state)
+    : state_(state),
+      scale_(state_name("scale")),
+      streak_(state_name("streak")),
+      updates_(state_name("updates")),
+      skipped_(state_name("skipped")),
+      is_used_(state.has(scale_)) {}
+
+double LossScale::scale() const {
+  float scale = 0;
+  state_.read(scale_, 0, std::as_writable_bytes(std::span(&scale, 1)));
+  return static_cast<double>(scale);
+}
+
+int64_t LossScale::count(const std::string& name) const {
+  int64_t count = 0;
+  state_.read(name, 0, std::as_writable_bytes(std::span(&count, 1)));
+  return count;
 }
 
 }  // namespace weft::step

@@ -2,7 +2,9 @@
 // it, and a step in which one of them is not finite changes nothing but the scale.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "weft/device/state.h"
 #include "weft/step/optimizers/update_builder.h"
@@ -17,21 +19,24 @@ ValueId scaled_loss(Graph& graph, const spec::RunSpec& spec, ValueId loss);
 void unscale_gradients(UpdateBuilder& builder, const spec::LossScalingSpec& spec,
                        std::vector<TrainedParameter>& parameters, std::vector<SlotSpec>& slots);
 
-/// What the state of a run says about its scale; follows it while it is trained, as long as it is not replaced.
+/// What the state of a run says about its scale, at each call as it is then; without allocating.
 class LossScale {
  public:
-  /// Of a state without a scale: is_used() is false, and nothing else may be asked.
+  /// Keeps a reference. Of a state without a scale: is_used() is false, and nothing else may be asked.
   explicit LossScale(const State& state);
-  bool is_used() const { return scale_ != nullptr; }
-  double scale() const { return static_cast<double>(*scale_); }
-  int64_t updates() const { return *updates_; }
-  int64_t skipped() const { return *skipped_; }
+  bool is_used() const { return is_used_; }
+  double scale() const;
+  int64_t updates() const { return count(updates_); }
+  int64_t skipped() const { return count(skipped_); }
   /// Steps just now that were skipped, one after the other.
-  int64_t skipped_in_a_row() const { return *streak_ < 0 ? -*streak_ : 0; }
+  int64_t skipped_in_a_row() const { return std::max<int64_t>(0, -count(streak_)); }
 
  private:
-  const float* scale_ = nullptr;
-  const int64_t *streak_ = nullptr, *updates_ = nullptr, *skipped_ = nullptr;
+  int64_t count(const std::string& name) const;
+
+  const State& state_;
+  const std::string scale_, streak_, updates_, skipped_;
+  const bool is_used_;
 };
 
 }  // namespace weft::step

@@ -26,7 +26,7 @@ void add_named(UpdateBuilder& builder, const std::vector<UpdatedParameter>& para
 
 void start_slots(const std::vector<SlotSpec>& slots, State& state) {
   for (const SlotSpec& slot : slots) {
-    Tensor tensor = slot.copy_of.empty() ? Tensor(slot.type) : state.get(slot.copy_of).clone();
+    Tensor tensor = slot.copy_of.empty() ? Tensor(slot.type) : state.plain(slot.copy_of);
     if (slot.start != 0)
       for (int64_t i = 0; i < tensor.elements(); ++i) store_element(tensor.dtype(), tensor.data(), i, slot.start);
     state.set(slot.name, std::move(tensor));

@@ -26,16 +26,16 @@ void SharedErrors::average() {
   void* const chunk = chunk_.get();
   for (const std::string& name : state_.names()) {
     if (!step::is_compression_error(name)) continue;
-    Tensor& tensor = state_.get(name);
-    auto* const data = tensor.data_as<float>();
-    const int64_t elements = tensor.bytes() / static_cast<int64_t>(sizeof(float));
+    const int64_t elements = state_.type(name).bytes() / static_cast<int64_t>(sizeof(float));
     for (int64_t begin = 0; begin < elements; begin += kChunkElements) {
-      const auto bytes = static_cast<size_t>(std::min(kChunkElements, elements - begin)) * sizeof(float);
+      const int64_t offset = begin * static_cast<int64_t>(sizeof(float));
+      const std::span part(chunk_.get(),
+                           static_cast<size_t>(std::min(kChunkElements, elements - begin)) * sizeof(float));
       std::memset(chunk, 0, kChunkElements * sizeof(float));
-      std::memcpy(chunk, data + begin, bytes);
+      state_.read(name, offset, part);
       collectives_->start(id_, std::span(&chunk, 1));
       collectives_->wait(id_);
-      std::memcpy(data + begin, chunk, bytes);
+      state_.write(name, offset, part);
     }
   }
 }
