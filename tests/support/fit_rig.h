@@ -1,6 +1,7 @@
 // A small made-up data set, and everything that a training loop on it needs.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,10 +30,13 @@ inline data::MemoryDataset make_data(int64_t samples) {
 /// Everything that a loop needs, over one model.
 class Rig {
  public:
-  explicit Rig(spec::RunSpec run_spec, int64_t samples = 100, const std::vector<std::string>& disabled_passes = {})
+  /// Without a device: on the CPU.
+  explicit Rig(spec::RunSpec run_spec, int64_t samples = 100, const std::vector<std::string>& disabled_passes = {},
+               std::shared_ptr<const Device> own_device = nullptr)
       : spec(std::move(run_spec)),
         library(standard_library()),
-        backend(static_cast<int>(spec.threads)),
+        device(own_device ? std::move(own_device) : std::make_shared<CpuBackend>(static_cast<int>(spec.threads))),
+        backend(*device),
         options(spec::compile_options(spec, backend)),
         training_set(make_data(samples)),
         test_set(make_data(40)),
@@ -75,7 +79,8 @@ class Rig {
 
   spec::RunSpec spec;
   Library library;
-  CpuBackend backend;
+  std::shared_ptr<const Device> device;
+  const Device& backend;
   CompileOptions options;
   data::MemoryDataset training_set, test_set;
   spec::DataDescription description;
