@@ -9,8 +9,8 @@
 #include "weft/device/function_kernel.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
-#include "weft/runtime/evaluate.h"
 #include "weft/runtime/executor.h"
+#include "weft/runtime/interpret.h"
 
 namespace weft {
 namespace {
