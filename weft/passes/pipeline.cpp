@@ -17,12 +17,8 @@
 #include "weft/passes/fuse/keep_slopes.h"
 #include "weft/passes/fuse/pool_before_relu.h"
 #include "weft/passes/layout/assign_layouts.h"
-<<<<<<< HEAD
-#include "weft/passes/layout/mark_winograd.h"
-=======
 #include "weft/passes/layout/copy_between_spaces.h"
-#include "weft/passes/layout/filter_by_tiles.h"
->>>>>>> 93be833 (device: give a device memory, an execution context and kernels' own layouts)
+#include "weft/passes/layout/mark_winograd.h"
 #include "weft/passes/memory/copy_states.h"
 #include "weft/passes/memory/mark_in_place.h"
 #include "weft/passes/memory/offload.h"
@@ -92,15 +88,10 @@ const std::vector<Pass>& pipeline() {
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
        machine_independent(copy_states)},
-<<<<<<< HEAD
-      {"overlap_collectives", "Lets the step compute while rows are gathered from the ranks, scattered or sent around.",
-       overlap_collectives},
-=======
       {"copy_between_spaces", "Carries batches and scalars to a device that has memory of its own, and outputs back.",
        [](const Graph& graph, const PassContext& context) { return copy_between_spaces(graph, context.backend); }},
-      {"overlap_all_gathers", "Lets the step compute while rows are gathered from the ranks, scattered or sent around.",
-       overlap_all_gathers},
->>>>>>> 93be833 (device: give a device memory, an execution context and kernels' own layouts)
+      {"overlap_collectives", "Lets the step compute while rows are gathered from the ranks, scattered or sent around.",
+       overlap_collectives},
       {"overlap_all_reduces", "Lets the step compute while gradients are reduced over the ranks, several at a time.",
        overlap_all_reduces},
       {"recompute", "Computes activations again in the backward part where the memory limit asks for it.", recompute},
