@@ -1,8 +1,9 @@
 # Batches: several sources compiled as one, so that the headers they share are read once. A clean build takes a third of
 # the time; after a change of one source its batch is compiled, which is why the preset `dev` builds without batches.
 #
-# weft_batch_sources(TARGET SIZE): puts those sources of the target that have no flags of their own into batches of SIZE,
-# folder by folder (its subfolders are in one namespace). Kernels stay apart (WEFT_KERNEL): what a compiler makes of their loops must not depend on neighbours.
+# weft_batch_sources(TARGET SIZE) puts the sources of the target into batches of SIZE, folder by folder; subfolders, which
+# share a namespace, count with their folder. Sources with flags of their own stay apart (WEFT_APART), kernels above all:
+# what a compiler makes of their loops must not depend on neighbours.
 option(WEFT_UNITY "Compile the sources of a folder in batches" OFF)
 
 function(weft_batch_sources target size)
@@ -13,9 +14,8 @@ function(weft_batch_sources target size)
   set(folders "")
   list(FILTER sources EXCLUDE REGEX "^\\$<")  # objects of another target
   foreach(source ${sources})
-    get_source_file_property(is_kernel ${source} WEFT_KERNEL)
     get_source_file_property(is_apart ${source} WEFT_APART)
-    if(is_kernel OR is_apart)
+    if(is_apart)
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
       continue()
     endif()

@@ -163,7 +163,8 @@ def train_recipe(weft, name, precision, ranks, arguments, directory, run_name):
     batch = int(re.search(r"^batch = (\d+)", show, re.MULTILINE)[1])
     command = on_ranks(ranks) + [weft, "train", name, "--run", run_name, "--precision", precision, "--quiet", "--threads",
                                  1 if ranks > 1 else arguments.threads]
-    settings = {"evaluation.every_epochs": 0, "checkpoint.every_steps": arguments.steps, "checkpoint.every_epochs": 0}
+    # A rise of the rate is longer than so few steps of some recipes.
+    settings = {"schedule.warmup_epochs": 0, "evaluation.every_epochs": 0, "checkpoint.every_steps": arguments.steps, "checkpoint.every_epochs": 0}
     for key, value in settings.items():
         command += ["--set", f"{key}={value}"]
     return command, batch

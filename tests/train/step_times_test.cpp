@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "weft/comm/local/local_group.h"
+#include "weft/comm/wait_meter.h"
 
 namespace weft::train {
 namespace {

@@ -58,6 +58,8 @@ std::optional<int64_t> parse_bytes(std::string_view text) {
   return static_cast<int64_t>(bytes);
 }
 
+std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:.2f} %", 100 * *share) : "-"; }
+
 std::string human_count(double count) {
   if (!std::isfinite(count)) return "?";
   return scaled(count, {"", "k", "M", "G", "T", "P", "E"}, "");

@@ -15,6 +15,8 @@ std::string human_bytes(double bytes);
 std::optional<int64_t> parse_bytes(std::string_view text);
 /// "15 us", "230 ms", "5.3 s", "2m 03s", "1h 02m", "3d 04h"; "?" where the value is no finite number.
 std::string human_duration(double seconds);
+/// "93.52 %" of a share in [0, 1]; "-" where there is none.
+std::string percent(const std::optional<double>& share);
 /// "999", "44.4k", "11.7M", "4.10G"
 std::string human_count(double count);
 

@@ -161,10 +161,6 @@ class ResultTable {
   Table table_;
 };
 
-std::string percent_cell(const std::optional<double>& fraction) {
-  return fraction ? fmt::format("{:.2f} %", 100 * *fraction) : "-";
-}
-
 void print_table(const std::vector<ComparedRun>& runs,
                  const std::vector<std::pair<std::string, std::vector<std::string>>>& different,
                  const std::optional<double>& accuracy) {
@@ -178,8 +174,8 @@ void print_table(const std::vector<ComparedRun>& runs,
   table.add_rule();
   using run::Summary;
   table.add_result("parameters", [](const Summary& s) { return human_count(static_cast<double>(s.parameters)); });
-  table.add("best test accuracy", [](const ComparedRun& run) { return percent_cell(best_accuracy(run)); });
-  table.add_result("test accuracy", [](const Summary& s) { return percent_cell(s.test_accuracy); });
+  table.add("best test accuracy", [](const ComparedRun& run) { return percent(best_accuracy(run)); });
+  table.add_result("test accuracy", [](const Summary& s) { return percent(s.test_accuracy); });
   table.add_result("test loss",
                    [](const Summary& s) { return s.test_loss ? fmt::format("{:.4f}", *s.test_loss) : "-"; });
   table.add_result("train loss",

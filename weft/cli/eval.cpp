@@ -33,8 +33,6 @@ struct EvalOptions {
 };
 
 /// "93.12 %", or "-" where the model gives no such answers.
-std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:.2f} %", 100 * *share) : "-"; }
-
 std::string in_words(data::Task task, const train::Evaluation& result) {
   const std::string loss = fmt::format("loss {:.4f}", result.loss);
   switch (task) {

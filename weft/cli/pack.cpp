@@ -9,6 +9,7 @@
 #include "weft/base/format.h"
 #include "weft/base/progress.h"
 #include "weft/base/say.h"
+#include "weft/base/version.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/data/dataset/data_spec.h"
@@ -79,7 +80,7 @@ int pack_command(const Library& library, const PackCommandOptions& options, cons
       .max_bad_records = options.max_bad_records,
       .threads = static_cast<int>(options.threads > 0 ? options.threads : spec::available_cores()),
       .source = data::with_absolute_paths(library.data, options.spec),
-      .weft = WEFT_VERSION};
+      .weft = std::string(version())};
   pack_options.stop_requested = [&] { return interrupt.requested(); };
   pack_options.note = [&](const std::string& line) { progress.message("weft: " + line); };
   if (!options.quiet)

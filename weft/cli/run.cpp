@@ -15,6 +15,7 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/base/say.h"
+#include "weft/base/version.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/launch/launched_ranks.h"
@@ -73,7 +74,7 @@ int run(int argc, char** argv, const Library& library) {
   signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message like that of a full disk
   const std::string program = argc > 0 ? argv[0] : "weft";
   CLI::App app("weft trains deep networks on CPU servers.", "weft");
-  app.set_version_flag("--version", "weft " WEFT_VERSION);
+  app.set_version_flag("--version", "weft " + std::string(version()));
   Action action;
   add_train(app, action, library, program);
   add_launch(app, action, program);

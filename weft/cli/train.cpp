@@ -117,10 +117,6 @@ void refuse_with_resume(const TrainOptions& options) {
          "--tensorboard and --json away");
 }
 
-std::string percent_of(const std::optional<double>& fraction) {
-  return fraction ? fmt::format("{:.2f} %", 100 * *fraction) : "-";
-}
-
 /// What the task is judged by.
 void add_results(Table& table, const run::Summary& s) {
   const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "-"; };
@@ -129,10 +125,10 @@ void add_results(Table& table, const run::Summary& s) {
     case data::Task::translation:
     case data::Task::transcription:
     case data::Task::segmentation:
-      table.add_row({"test accuracy",
-                     fmt::format("{} (best {})", percent_of(s.test_accuracy), percent_of(s.best_test_accuracy))});
-      if (s.test_mean_iou) table.add_row({"mean IoU", percent_of(s.test_mean_iou)});
-      if (s.test_token_accuracy) table.add_row({"by token", percent_of(s.test_token_accuracy)});
+      table.add_row(
+          {"test accuracy", fmt::format("{} (best {})", percent(s.test_accuracy), percent(s.best_test_accuracy))});
+      if (s.test_mean_iou) table.add_row({"mean IoU", percent(s.test_mean_iou)});
+      if (s.test_token_accuracy) table.add_row({"by token", percent(s.test_token_accuracy)});
       table.add_row({"test loss", number(s.test_loss)});
       break;
     case data::Task::regression:

@@ -1,7 +1,6 @@
 #include "weft/comm/wait_meter.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace weft::comm {
 
@@ -11,10 +10,6 @@ constexpr double kShortestSleep = 1e-3;
 constexpr double kSleepShare = 0.1;  // of what was waited already
 
 }  // namespace
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double sleep_in_wait(double waited_seconds, double most_seconds) {
   return std::min(std::max(kSleepShare * waited_seconds, kShortestSleep), most_seconds);

@@ -6,10 +6,9 @@
 #include <functional>
 #include <utility>
 
-namespace weft::comm {
+#include "weft/base/clock.h"
 
-/// Seconds of a clock that only goes forward.
-double steady_seconds();
+namespace weft::comm {
 
 /// How long to sleep, at most, before the next look of a wait that took so long already: a standstill in a sleep shows
 /// only as far as it is longer than the sleep. A thousand looks per second at first, and few in a long wait.
@@ -21,7 +20,7 @@ class WaitMeter {
   /// By which a look may be late: what another process gets of a core at a time, on a machine that has work for all.
   static constexpr double kLateSeconds = 4e-3;
 
-  explicit WaitMeter(std::function<double()> clock = steady_seconds) : clock_(std::move(clock)) {}
+  explicit WaitMeter(std::function<double()> clock = weft::steady_seconds) : clock_(std::move(clock)) {}
 
   void begin();
   /// After a look that found nothing, or a sleep of at most so long. Between two calls there may be many quick looks.

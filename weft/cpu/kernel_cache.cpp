@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/isa.h"
+#include "weft/base/version.h"
 #include "weft/cpu/onednn/isa.h"
 
 namespace weft {
@@ -53,7 +54,7 @@ std::vector<KernelTime> times_from(const json& rows) {
 
 std::string describe_machine(int threads) {
   return fmt::format("{}, {} kernels, oneDNN {} with {}, weft {}, {} threads", processor(), name_of(detect_isa()),
-                     onednn::library_version(), onednn::effective_isa(), WEFT_VERSION, threads);
+                     onednn::library_version(), onednn::effective_isa(), version(), threads);
 }
 
 std::string print_kernel_times(const KernelTimes& times, const std::string& machine) {

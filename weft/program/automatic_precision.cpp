@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "weft/base/clock.h"
 #include "weft/program/driver.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
@@ -16,8 +16,6 @@ namespace {
 constexpr double kLeastGain = 0.05;       // of the time, to leave f32
 constexpr double kMeasuredSeconds = 0.5;  // of steps, where they are shorter
 constexpr int kMostSteps = 20;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Of one batch, forward, backward and, unless batches are accumulated, update. Everything is zero: kernels take as
 /// long.
@@ -41,9 +39,9 @@ double step_seconds(const Library& library, spec::RunSpec spec, const std::strin
   driver.select(input.batch);
   double best = 0, measured = 0;
   for (int count = 0; count < kMostSteps && measured < kMeasuredSeconds; ++count) {
-    const double begin = now();
+    const double begin = steady_seconds();
     driver.run();
-    const double seconds = now() - begin;
+    const double seconds = steady_seconds() - begin;
     best = count == 0 ? seconds : std::min(best, seconds);
     if (count > 0) measured += seconds;  // the first step warms up
     if (count == 0 && seconds > 2 * kMeasuredSeconds) break;

@@ -3,9 +3,11 @@
 namespace weft::program {
 
 void Driver::select(const spec::StepShape& shape) {
+  Executor& batch = program_.executor(shape);
+  batch.bind_state(state_);
+  // Only now: a shape that could not be made or bound is not selected.
   shape_ = shape;
-  executors_ = {};
-  executor().bind_state(state_);
+  executors_ = {&batch};
   bound_ = Phase::batch;
 }
 

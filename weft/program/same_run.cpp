@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/rng.h"
+#include "weft/base/version.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
@@ -80,7 +81,7 @@ std::string fingerprint_of(const Graph& graph, const Plan& plan) {
 std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
   spec::RunSpec spec = run.spec;
   spec.data = spec.init = spec.offload = "";
-  std::vector<Trait> traits = {{"the version of weft", WEFT_VERSION, kSameProgram},
+  std::vector<Trait> traits = {{"the version of weft", std::string(version()), kSameProgram},
                                {"the recipe", spec::spec_hash(spec), kSameRecipe},
                                {"the precision", run.spec.precision, kSameRecipe},
                                {"the number of threads", std::to_string(run.spec.threads), kSameRecipe}};

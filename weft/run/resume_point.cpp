@@ -41,24 +41,24 @@ void start(State& state, const program::PreparedRun& run, const std::function<vo
 
 ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
                             const std::function<void(const std::string&)>& note) {
-  ResumePoint from;
+  ResumePoint point;
   bool from_files = true;
   if (checkpoint.empty()) {
-    comm::on_all_ranks(run.ranks, "initial weights", [&] { start(from.state, run, note, from_files); });
-    from.manifest.spec_hash = spec::spec_hash(run.spec);
-    from.manifest.seed = run.spec.seed;
+    comm::on_all_ranks(run.ranks, "initial weights", [&] { start(point.state, run, note, from_files); });
+    point.manifest.spec_hash = spec::spec_hash(run.spec);
+    point.manifest.seed = run.spec.seed;
   } else {
     const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {
       Checkpoint read = read_checkpoint(checkpoint);
-      from.state = std::move(read.state);
+      point.state = std::move(read.state);
       return print_manifest(read.manifest);
     });
-    from.manifest = parse_manifest(manifest, checkpoint.string());
+    point.manifest = parse_manifest(manifest, checkpoint.string());
   }
-  if (from_files) program::take_first_state(run.ranks, from.state);
-  step::renew_compression_slots(run.step.slots, from.state);
-  step::start_shard_sums(run.step, from.state);
-  return from;
+  if (from_files) program::take_first_state(run.ranks, point.state);
+  step::renew_compression_slots(run.step.slots, point.state);
+  step::start_shard_sums(run.step, point.state);
+  return point;
 }
 
 }  // namespace weft::run

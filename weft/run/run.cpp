@@ -106,8 +106,8 @@ class RunLoop {
         directory_(directory),
         options_(options),
         rss_before_(start_measuring()),
-        from_(resume_point_of(run, checkpoint, options.note)) {
-    if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, from_.state));
+        resume_point_(resume_point_of(run, checkpoint, options.note)) {
+    if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
     comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
     reserve_arena();
     run.make_executors();  // allocates: what does not fit fails here
@@ -115,16 +115,16 @@ class RunLoop {
 
   RunOutcome train() {
     const train::FitInputs inputs{
-        run_.spec,       run_.training,          run_.evaluation, from_.state,
+        run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
         *training_data_, evaluation_data_.get(), run_.ranks,      run_.runtime.collectives().get()};
     RunOutcome outcome;
     try {
       train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
       hooks.stop_requested = options_.stop_requested;
-      const train::FitResult result = train::fit(inputs, from_.manifest.position, hooks);
+      const train::FitResult result = train::fit(inputs, resume_point_.manifest.position, hooks);
       outcome.finished = result.finished;
       outcome.steps_done = result.position.step;
-      outcome.summary = summary_of(run_, result.position, from_.manifest, from_.state, rss_before_);
+      outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
       outcome.summary.damaged_samples = damaged_samples();
       outcome.summary.rank_step_seconds = result.rank_step_seconds;
     } catch (const Error& error) {
@@ -162,7 +162,7 @@ class RunLoop {
     if (run_.run_data.test)
       evaluation_data_ = std::make_unique<data::Loader>(
           *run_.run_data.test, program::evaluation_loader_options(run_.spec, description, run_.share));
-    if (directory_ != nullptr) records_ = std::make_unique<RunRecords>(run_, *directory_, options_, from_);
+    if (directory_ != nullptr) records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
   }
 
   /// Of all ranks, each of which reads its share.
@@ -177,7 +177,7 @@ class RunLoop {
   const RunDirectory* directory_;
   const RunOptions& options_;
   int64_t rss_before_;
-  ResumePoint from_;
+  ResumePoint resume_point_;
   std::unique_ptr<data::Loader> training_data_, evaluation_data_;
   std::unique_ptr<RunRecords> records_;
 };

@@ -18,16 +18,16 @@ double seconds_since_1970() {
 }  // namespace
 
 RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
-                       ResumePoint& from)
+                       ResumePoint& resume_point)
     : run_(run),
       options_(options),
-      from_(from),
+      resume_point_(resume_point),
       store_(directory.checkpoints(), run.spec.checkpoint.keep),
-      log_(directory.metrics(), from.manifest.position) {
+      log_(directory.metrics(), resume_point.manifest.position) {
   if (options.tensorboard || fs::exists(directory.tensorboard()))
-    tensorboard_ =
-        std::make_unique<TensorboardLog>(directory.tensorboard(), from.manifest.position.step, seconds_since_1970);
-  store_.tidy(from.manifest.best);
+    tensorboard_ = std::make_unique<TensorboardLog>(directory.tensorboard(), resume_point.manifest.position.step,
+                                                    seconds_since_1970);
+  store_.tidy(resume_point.manifest.best);
   if (options.progress == nullptr) return;
   ProgressOptions progress = progress_options_for(options.progress);
   progress.item = info().item();
@@ -54,7 +54,7 @@ train::Hooks RunRecords::hooks() {
 }
 
 void RunRecords::save(const step::Position& position) {
-  Manifest& manifest = from_.manifest;
+  Manifest& manifest = resume_point_.manifest;
   manifest.position = position;
   const std::optional<step::EpochMetrics>& last = manifest.last_epoch;
   if (last && last->step == position.step && last->test_loss) {
@@ -65,7 +65,7 @@ void RunRecords::save(const step::Position& position) {
   }
   log_.sync();  // records of the steps before a checkpoint are not written again
   if (tensorboard_) tensorboard_->sync();
-  store_.write(from_.state, manifest);
+  store_.write(resume_point_.state, manifest);
 }
 
 void RunRecords::on_step(const step::StepMetrics& metrics) {
@@ -98,7 +98,7 @@ void RunRecords::warn_of_damage() {
 }
 
 void RunRecords::on_epoch(const step::EpochMetrics& metrics) {
-  from_.manifest.last_epoch = metrics;
+  resume_point_.manifest.last_epoch = metrics;
   log_.add(metrics);
   if (tensorboard_) tensorboard_->add(metrics);
 }

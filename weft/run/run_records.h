@@ -20,7 +20,7 @@ class RunRecords {
  public:
   /// Keeps references to all of them. Removes what a killed process left half-written.
   RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
-             ResumePoint& from);
+             ResumePoint& resume_point);
 
   /// All but stop_requested.
   train::Hooks hooks();
@@ -40,7 +40,7 @@ class RunRecords {
 
   const program::PreparedRun& run_;
   const RunOptions& options_;
-  ResumePoint& from_;
+  ResumePoint& resume_point_;
   CheckpointStore store_;
   MetricsLog log_;
   bool warned_ = false;  // of damaged samples

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <string_view>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
@@ -31,17 +31,15 @@ namespace weft::train {
 
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 /// Says when the next checkpoint by steps or seconds is due.
 class SaveClock {
  public:
-  explicit SaveClock(const spec::CheckpointSpec& spec) : spec_(spec), last_(now()) {}
+  explicit SaveClock(const spec::CheckpointSpec& spec) : spec_(spec), last_(steady_seconds()) {}
   bool due(const step::Position& position) const {
     if (spec_.every_steps > 0 && position.step % spec_.every_steps == 0) return true;
-    return spec_.every_seconds > 0 && now() - last_ >= spec_.every_seconds;
+    return spec_.every_seconds > 0 && steady_seconds() - last_ >= spec_.every_seconds;
   }
-  void saved() { last_ = now(); }
+  void saved() { last_ = steady_seconds(); }
 
  private:
   const spec::CheckpointSpec& spec_;
@@ -68,7 +66,7 @@ class Loop {
     if (averages()) round_.reserve(std::min(in_.spec.averaging.period, course_.total_steps()));
     has_classes_ = step::has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
-    begin_ = now();
+    begin_ = steady_seconds();
   }
 
   FitResult run() {
@@ -115,7 +113,8 @@ class Loop {
                                    .after_run = [&](const Executor& executor) { consensus_.after_run(executor); }};
     while (at_.step_in_epoch < steps) {
       tell_position();
-      const double begin = now(), waited = in_.training_data.wait_seconds(), waited_for_ranks = rank_wait_seconds();
+      const double begin = steady_seconds(), waited = in_.training_data.wait_seconds(),
+                   waited_for_ranks = rank_wait_seconds();
       const int64_t skipped = loss_scale.is_used() ? loss_scale.skipped() : 0;
       result = {};
       driver_.run_step(scalars_, {.step = at_.step, .parts = parts, .rate_factor = at_.plateau.factor * rate_factor},
@@ -123,7 +122,7 @@ class Loop {
       if (sums_in_update) add_results(*update, 1, result);
       if (has_norm)
         result.gradient_norm = static_cast<double>(driver_.executor(driver_.last()).scalar_output("gradient_norm"));
-      result.seconds = now() - begin;
+      result.seconds = steady_seconds() - begin;
       result.wait_seconds = in_.training_data.wait_seconds() - waited;
       if (loss_scale.is_used()) {
         require_patience(loss_scale);
@@ -260,11 +259,11 @@ class Loop {
 
   /// Of ranks that trained apart: what happened, and one state for all. Whether a stop was requested.
   bool end_round() {
-    const double begin = now(), waited_for_ranks = rank_wait_seconds();
+    const double begin = steady_seconds(), waited_for_ranks = rank_wait_seconds();
     const step::Round::Wishes wishes =
         round_.agree({.stop = hooks_.stop_requested && hooks_.stop_requested(), .exchange = step_times_.is_due()});
     average();
-    const double seconds = now() - begin;
+    const double seconds = steady_seconds() - begin;
     step_times_.add_between({.step = seconds - (rank_wait_seconds() - waited_for_ranks), .whole = seconds});
     at_.epoch_seconds += seconds;
     at_.step_seconds += seconds;
@@ -358,7 +357,7 @@ class Loop {
 
   bool averages() const { return in_.training.has(program::Phase::averaging); }
 
-  double elapsed() const { return seconds_before_ + now() - begin_; }
+  double elapsed() const { return seconds_before_ + steady_seconds() - begin_; }
 
   void save() {
     driver_.finish();

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "weft/base/clock.h"
 #include "weft/comm/communicator.h"
-#include "weft/comm/wait_meter.h"
 #include "weft/train/ranks/slow_ranks.h"
 
 namespace weft::train {
@@ -18,7 +18,7 @@ class StepTimes {
   static constexpr int kRoundSteps = 2;
 
   /// Null: a process that is alone, for which nothing happens. The clock: seconds, monotonic.
-  explicit StepTimes(comm::Communicator* ranks, std::function<double()> clock = comm::steady_seconds);
+  explicit StepTimes(comm::Communicator* ranks, std::function<double()> clock = steady_seconds);
 
   /// What this rank took for a step. Does not allocate.
   void add(const OwnSeconds& seconds);
