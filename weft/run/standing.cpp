@@ -45,7 +45,7 @@ Standing standing_of(const program::PreparedRun& run, const std::filesystem::pat
   bool from_files = true;
   if (checkpoint.empty()) {
     comm::together(run.ranks, "initial weights", [&] { start(standing.state, run, note, from_files); });
-    standing.manifest.spec_hash = spec::spec_hash(run.spec);
+    standing.manifest.spec_hash = spec::spec_hash(run.spec, run.library);
     standing.manifest.seed = run.spec.seed;
   } else {
     const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {

@@ -38,8 +38,9 @@ struct FitInputs {
   /// Of several ranks, each of which has loaders of its share, and steps for that, which its caches know by the batch
   /// of all ranks together. Null: alone.
   comm::Communicator* ranks = nullptr;
-  program::StepCache* averaging = nullptr;   // of ranks that train apart (TrainingStep::averaging); else null
-  comm::Collectives* collectives = nullptr;  // of the steps, to be told where the run is; null: alone
+  program::StepCache* averaging = nullptr;      // of ranks that train apart (TrainingStep::averaging); else null
+  comm::Collectives* collectives = nullptr;     // of the steps, to be told where the run is; null: alone
+  const Entries& entries = standard_entries();  // that the spec names
 };
 
 struct FitResult {
