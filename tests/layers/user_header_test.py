@@ -32,8 +32,8 @@ class UserHeaderTest(unittest.TestCase):
 
 
 class ExamplesTest(unittest.TestCase):
-    def test_there_are_four(self):
-        self.assertEqual(len(EXAMPLES), 4)
+    def test_there_are_five(self):
+        self.assertEqual(len(EXAMPLES), 5)
 
     def test_they_are_short(self):
         for example in EXAMPLES:

@@ -16,7 +16,7 @@ namespace {
 
 TEST(RecipeKeys, EachIsDeclaredOnceWithHelpAndADefaultInItsRange) {
   std::set<std::string> names;
-  for (const RecipeKey& key : recipe_keys({kAnyGroup})) {
+  for (const RecipeKey& key : recipe_keys(standard_entries(), {kAnyGroup})) {
     SCOPED_TRACE(key.name);
     EXPECT_TRUE(names.insert(key.name).second) << "declared twice";
     EXPECT_FALSE(key.help.empty());
@@ -39,12 +39,12 @@ TEST(RecipeKeys, AutoIsWhatARecipeHasThatLeavesTheKeyAway) {
 }
 
 TEST(RecipeKeys, ReferenceIsWhatTheDeclarationsSay) {
-  EXPECT_EQ(read_text(WEFT_SOURCE_DIR "/docs/recipe.md"), key_reference(recipe_keys({kAnyGroup})))
+  EXPECT_EQ(read_text(WEFT_SOURCE_DIR "/docs/recipe.md"), key_reference(recipe_keys(standard_entries(), {kAnyGroup})))
       << "make it anew: build/weft keys --markdown > docs/recipe.md";
 }
 
 TEST(RecipeKeys, SchemaHasEachKeyAtItsPlace) {
-  const auto schema = nlohmann::json::parse(key_schema(recipe_keys({kAnyGroup})));
+  const auto schema = nlohmann::json::parse(key_schema(recipe_keys(standard_entries(), {kAnyGroup})));
   EXPECT_EQ(schema["properties"]["batch"]["type"], "integer");
   EXPECT_EQ(schema["properties"]["batch"]["maximum"], 65536);
   const auto& optimizer = schema["properties"]["optimizer"];

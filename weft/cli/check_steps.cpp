@@ -62,7 +62,7 @@ struct Checked {
     if (first == batches.tensors.end() || first_input == batches.tensors.end())
       fail(ErrorKind::data, "'{}' has no 'step.0.labels' with 'step.0.image' or 'step.0.tokens'", options.batches);
     options.choice.batch = first_input->second.shape()[0];
-    spec = spec_of(options.choice, 1);
+    spec = spec_of_model(library, options.choice, 1);
     spec.batch = launch::batch_of_rank(spec.batch, ranks, "a batch of");
     input = input_of(library, options.choice, spec.batch);
   }

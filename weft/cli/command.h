@@ -18,20 +18,20 @@ using Action = std::function<int()>;
 /// `library` must outlive the action. `program`: how this program was called, for the commands it recommends.
 void add_train(CLI::App& app, Action& action, const Library& library, const std::string& program);
 /// Trains on several ranks through mpirun.
-void add_launch(CLI::App& app, Action& action, const std::string& program);
+void add_launch(CLI::App& app, Action& action, const Library& library, const std::string& program);
 void add_init(CLI::App& app, Action& action, const Library& library, const std::string& program);
 void add_data(CLI::App& app, Action& action, const Library& library);
 void add_pack(CLI::App& app, Action& action, const Library& library, const std::string& program);
 void add_eval(CLI::App& app, Action& action, const Library& library);
 void add_predict(CLI::App& app, Action& action, const Library& library);
-void add_export(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action, const Library& library);
 void add_explain(CLI::App& app, Action& action, const Library& library);
-void add_plot(CLI::App& app, Action& action);
-void add_compare(CLI::App& app, Action& action);
+void add_plot(CLI::App& app, Action& action, const Library& library);
+void add_compare(CLI::App& app, Action& action, const Library& library);
 void add_graph(CLI::App& app, Action& action, const Library& library);
 void add_models(CLI::App& app, Action& action, const Library& library);
-void add_recipes(CLI::App& app, Action& action);
-void add_keys(CLI::App& app, Action& action);
+void add_recipes(CLI::App& app, Action& action, const Library& library);
+void add_keys(CLI::App& app, Action& action, const Library& library);
 void add_ops(CLI::App& app, Action& action, const Library& library);
 void add_cluster(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action, const Library& library);

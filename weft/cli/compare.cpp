@@ -36,9 +36,9 @@ struct ComparedRun {
   run::MetricsHistory history;
 };
 
-ComparedRun read_compared_run(const std::string& path) {
+ComparedRun read_compared_run(const Library& library, const std::string& path) {
   const run::RunDirectory directory = run::RunDirectory::open(path);
-  ComparedRun run{path, directory.read_spec(), {}, run::read_metrics(directory.metrics())};
+  ComparedRun run{path, directory.read_spec(library), {}, run::read_metrics(directory.metrics())};
   std::error_code code;
   if (std::filesystem::exists(directory.summary(), code))
     run.summary = run::parse_summary(read_text(directory.summary()));
@@ -52,7 +52,8 @@ std::string text_of(const KeyValue& value) {
 }
 
 /// Recipe keys with their value in each run, for those that are not the same in all.
-std::vector<std::pair<std::string, std::vector<std::string>>> differences(std::vector<ComparedRun>& runs) {
+std::vector<std::pair<std::string, std::vector<std::string>>> differences(const Library& library,
+                                                                          std::vector<ComparedRun>& runs) {
   std::vector<std::pair<std::string, std::vector<std::string>>> rows;
   const auto add = [&](const std::string& key, std::vector<std::string> values) {
     const bool differ =
@@ -65,8 +66,11 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differences(std::v
     for (const auto& [name, group] : run.spec.optimizer.groups) groups.insert(name);
   for (ComparedRun& run : runs)
     for (const std::string& name : groups) run.spec.optimizer.groups.try_emplace(name);
+  // Likewise a key that no member holds.
+  for (ComparedRun& run : runs)
+    for (const ComparedRun& other : runs) spec::add_own_keys(run.spec, other.spec, library);
   std::vector<std::vector<spec::BoundKey>> keys;
-  for (ComparedRun& run : runs) keys.push_back(spec::bind_keys(run.spec));
+  for (ComparedRun& run : runs) keys.push_back(spec::bind_keys(run.spec, library));
   std::vector<std::string> option_names;
   for (const ComparedRun& run : runs)
     for (const auto& [name, value] : run.spec.model.options)
@@ -194,10 +198,10 @@ void print_table(const std::vector<ComparedRun>& runs,
   fmt::print("{}", table.text());
 }
 
-int compare_command(const CompareOptions& options) {
+int compare_command(const Library& library, const CompareOptions& options) {
   std::vector<ComparedRun> runs;
-  for (const std::string& path : options.runs) runs.push_back(read_compared_run(path));
-  const auto different = differences(runs);
+  for (const std::string& path : options.runs) runs.push_back(read_compared_run(library, path));
+  const auto different = differences(library, runs);
   const std::optional<double> accuracy =
       options.accuracy > 0 ? std::optional<double>(options.accuracy / 100) : common_accuracy(runs);
   if (options.json)
@@ -209,7 +213,7 @@ int compare_command(const CompareOptions& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, Action& action) {
+void add_compare(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand("compare", "Set runs side by side: what differs, and how they ended");
   command->add_option("RUN", options->runs, "Two or more run directories")->required()->expected(2, 1000);
@@ -218,7 +222,8 @@ void add_compare(CLI::App& app, Action& action) {
                    "Time to this test accuracy, in percent; default: the highest that all have reached")
       ->check(CLI::Range(0.0, 100.0));
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &action] { action = [options] { return compare_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return compare_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

@@ -173,7 +173,7 @@ void print_text(const Description& d) {
   if (data::is_table(info)) print_columns(data::TableEncoding::from_json(info.encoding));
 }
 
-spec::RunSpec spec_from(const DataOptions& options) {
+spec::RunSpec spec_from(const Library& library, const DataOptions& options) {
   spec::RunSpec spec;
   spec.data = options.spec;
   spec.seed = options.seed;
@@ -181,7 +181,7 @@ spec::RunSpec spec_from(const DataOptions& options) {
   for (const std::string& assignment : options.set) {
     if (!assignment.starts_with("augment."))
       fail(ErrorKind::usage, "--set {}: only keys of [augment] matter here", assignment);
-    spec::set_from_text(spec, assignment);
+    spec::set_from_text(spec, assignment, library);
   }
   if (spec::mixes(spec.augment))
     fail(ErrorKind::usage,
@@ -191,7 +191,7 @@ spec::RunSpec spec_from(const DataOptions& options) {
 }
 
 int data_command(const Library& library, const DataOptions& options) {
-  const spec::RunSpec spec = spec_from(options);
+  const spec::RunSpec spec = spec_from(library, options);
   if (!options.set.empty() && !options.augment)
     fail(ErrorKind::usage, "--set {} does nothing without --augment", options.set.front());
   if (options.augment && options.contact_sheet.empty())

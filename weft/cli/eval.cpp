@@ -103,7 +103,7 @@ run::LoadedRun evaluated_run(const Library& library, const EvalOptions& options)
   }
   if (!options.model.empty() || !options.set.empty())
     fail(ErrorKind::usage, "--model and --set go with --weights alone; '{}' says which model it is", options.run);
-  run::LoadedRun run = run::load_run(options.run, options.checkpoint, options.threads);
+  run::LoadedRun run = run::load_run(options.run, options.checkpoint, options.threads, library);
   if (!options.weights.empty()) infer::replace_weights(library, run, options.weights);
   return run;
 }

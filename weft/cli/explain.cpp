@@ -55,12 +55,12 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
          "--comm`",
          options.run);
   const run::RunDirectory run = run::RunDirectory::open(options.run);
-  spec::RunSpec spec = run.read_spec();
+  spec::RunSpec spec = run.read_spec(library);
   spec::choose_threads(spec, options.threads);
-  if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload");
+  if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload", library);
   if (options.memory_limit) {
-    spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
-    spec::resolve(spec);
+    spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit", library);
+    spec::resolve(spec, library);
   }
   const spec::DataDescription data = run.read_data();
   spec::Stage stage = program::largest_stage(spec, data);

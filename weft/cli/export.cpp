@@ -18,12 +18,12 @@ struct ExportOptions {
   bool force = false;
 };
 
-int export_command(const ExportOptions& options) {
+int export_command(const Library& library, const ExportOptions& options) {
   const std::filesystem::path path = options.file;
   std::error_code code;
   if (!options.force && std::filesystem::exists(path, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", options.file);
-  const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0);
+  const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0, library);
   SafetensorsFile file;
   for (const std::string& name : run.state.names()) file.tensors.emplace(name, run.state.plain(name));
   file.metadata = {{"format", "pt"}, {"model", run.spec.model.name}};
@@ -36,14 +36,15 @@ int export_command(const ExportOptions& options) {
 
 }  // namespace
 
-void add_export(CLI::App& app, Action& action) {
+void add_export(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand("export", "Write a run's weights for other programs");
   command->add_option("RUN", options->run, "Run directory")->required();
   command->add_option("FILE", options->file, "The safetensors file to write")->required();
   command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
   command->add_flag("--force", options->force, "Replace the file where it is there already");
-  command->callback([options, &action] { action = [options] { return export_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return export_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

@@ -64,14 +64,14 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
   std::error_code code;
   if (std::filesystem::is_directory(choice.model, code)) {
     const run::RunDirectory run = run::RunDirectory::open(choice.model);
-    spec = run.read_spec();
-    if (choice.batch != 0) spec::set_field(spec, "batch", choice.batch, "--batch");
-    if (!choice.precision.empty()) spec::set_field(spec, "precision", choice.precision, "--precision");
+    spec = run.read_spec(library);
+    if (choice.batch != 0) spec::set_field(spec, "batch", choice.batch, "--batch", library);
+    if (!choice.precision.empty()) spec::set_field(spec, "precision", choice.precision, "--precision", library);
     if (!choice.precision_of.empty())
-      spec::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
-    if (!choice.offload.empty()) spec::set_field(spec, "offload", choice.offload, "--offload");
-    for (const std::string& assignment : choice.set) spec::set_from_text(spec, assignment);
-    spec::resolve(spec);
+      spec::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of", library);
+    if (!choice.offload.empty()) spec::set_field(spec, "offload", choice.offload, "--offload", library);
+    for (const std::string& assignment : choice.set) spec::set_from_text(spec, assignment, library);
+    spec::resolve(spec, library);
     const spec::DataDescription data = run.read_data();
     const spec::StepShape shape =
         choice.batch == 0 ? program::largest_stage(spec, data).shape() : spec::StepShape(spec.batch);
@@ -79,7 +79,7 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
     if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
     if (choice.classes != 0) input.classes = choice.classes;
   } else {
-    spec = spec_of(choice, 128);
+    spec = spec_of_model(library, choice, 128);
     input = input_of(library, choice, spec.batch);
   }
   return options.inference ? step::build_prediction_step(library, spec, input)
@@ -114,7 +114,7 @@ int graph_command(const Library& library, const GraphOptions& options) {
   std::error_code code;
   const bool is_file = std::filesystem::is_regular_file(options.choice.model, code);
   spec::RunSpec spec;
-  if (is_file) spec = spec_of(options.choice, 1);
+  if (is_file) spec = spec_of_model(library, options.choice, 1);
   Graph graph = is_file ? read_graph(library, options) : build_graph(library, options, spec);
   if (!options.after.empty() || !options.without.empty()) graph = run_passes(library, options, spec, graph);
   fmt::print("{}", print_graph(graph));

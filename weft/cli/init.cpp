@@ -127,7 +127,7 @@ int init_command(const Library& library, const InitOptions& options, const std::
   const run::StartingRecipe recipe = run::choose_recipe(opened.spec, *opened.training, opened.test.get());
   spec::RunSpec resolved = recipe.spec;
   resolved.threads = options.threads;
-  spec::resolve(resolved);
+  spec::resolve(resolved, library);
   const Forecast expected = forecast(library, resolved);
   const std::string takes = fmt::format("about {} and {} on {} threads", human_duration(expected.seconds),
                                         human_bytes(static_cast<double>(expected.bytes)), resolved.threads);
@@ -137,7 +137,7 @@ int init_command(const Library& library, const InitOptions& options, const std::
       "`weft train` with this file takes {}; change what you like. What it leaves out has defaults: `spec.toml` of the "
       "run lists every key. Paths are as seen from where weft is started.",
       opened.spec, holds, takes);
-  const std::string text = spec::print_recipe(recipe.spec, heading, recipe.keys);
+  const std::string text = spec::print_recipe(recipe.spec, heading, recipe.keys, library);
   if (path == "-") {
     fmt::print("{}", text);
     return 0;

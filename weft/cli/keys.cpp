@@ -30,8 +30,8 @@ nlohmann::ordered_json to_json(const Key& key) {
 }
 
 /// The key of that name, those of the table, or, for an empty name, all.
-std::vector<spec::RecipeKey> chosen_keys(const std::string& name) {
-  std::vector<spec::RecipeKey> all = spec::recipe_keys({spec::kAnyGroup}), chosen;
+std::vector<spec::RecipeKey> chosen_keys(const Library& library, const std::string& name) {
+  std::vector<spec::RecipeKey> all = spec::recipe_keys(library, {spec::kAnyGroup}), chosen;
   if (name.empty()) return all;
   std::vector<std::string> names;
   for (spec::RecipeKey& key : all) {
@@ -42,8 +42,8 @@ std::vector<spec::RecipeKey> chosen_keys(const std::string& name) {
   return chosen;
 }
 
-int keys_command(const KeysOptions& options) {
-  const std::vector<spec::RecipeKey> keys = chosen_keys(options.name);
+int keys_command(const Library& library, const KeysOptions& options) {
+  const std::vector<spec::RecipeKey> keys = chosen_keys(library, options.name);
   if (options.schema || options.markdown) {
     if (!options.name.empty()) fail(ErrorKind::usage, "--schema and --markdown are of all keys; leave NAME away");
     fmt::print("{}", options.schema ? spec::key_schema(keys) : spec::key_reference(keys));
@@ -62,7 +62,7 @@ int keys_command(const KeysOptions& options) {
 
 }  // namespace
 
-void add_keys(CLI::App& app, Action& action) {
+void add_keys(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<KeysOptions>();
   CLI::App* command = app.add_subcommand("keys", "List the keys of a recipe, as a JSON Schema for editors, too");
   command->add_option("NAME", options->name, "Only this key, or the keys of this table, such as optimizer");
@@ -70,7 +70,8 @@ void add_keys(CLI::App& app, Action& action) {
   CLI::Option* schema =
       command->add_flag("--schema", options->schema, "Print a JSON Schema of recipes (draft 2020-12)")->excludes(json);
   command->add_flag("--markdown", options->markdown, "Print the page docs/recipe.md")->excludes(json)->excludes(schema);
-  command->callback([options, &action] { action = [options] { return keys_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return keys_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

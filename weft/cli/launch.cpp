@@ -156,7 +156,7 @@ void prepare_environment() {
   set("OMPI_MCA_oob_tcp_keepalive_probes", "4");
 }
 
-int launch_here(const LaunchOptions& options, const std::string& program) {
+int launch_here(const Library& library, const LaunchOptions& options, const std::string& program) {
   const std::string run = run_of(options.words);
   prepare_environment();
   const train::InterruptGuard interrupt;
@@ -178,7 +178,7 @@ int launch_here(const LaunchOptions& options, const std::string& program) {
     launch::RankNeeds needs = needs_of(options.words);
     std::error_code ignored;
     if (std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored)) {
-      needs = needs_of(run::RunDirectory::open(run).read_spec());
+      needs = needs_of(run::RunDirectory::open(run).read_spec(library));
       words = resuming_words(options.words, run);
     }
     placed = launch::usable_ranks(room.hosts, std::min(placed.count, room.slots), needs);
@@ -192,7 +192,7 @@ int launch_here(const LaunchOptions& options, const std::string& program) {
   }
 }
 
-int launch_command(const LaunchOptions& options, const std::string& program) {
+int launch_command(const Library& library, const LaunchOptions& options, const std::string& program) {
   if (options.words.empty() || options.words.front() != "train")
     fail(ErrorKind::usage, "weft launch starts `weft train`; write `weft launch -n {} -- train ...`", options.ranks);
   const std::string run = run_of(options.words);
@@ -202,7 +202,7 @@ int launch_command(const LaunchOptions& options, const std::string& program) {
   if (!options.slurm) {
     if (options.batch.is_used())
       fail(ErrorKind::usage, "{} belongs to a batch job; add --slurm", options.batch.first_used());
-    return launch_here(options, program);
+    return launch_here(library, options, program);
   }
   if (!options.hosts.empty()) fail(ErrorKind::usage, "Slurm chooses the hosts; leave --hosts away, or --slurm");
   return launch::launch_in_slurm({.ranks = options.ranks,
@@ -215,7 +215,7 @@ int launch_command(const LaunchOptions& options, const std::string& program) {
 
 }  // namespace
 
-void add_launch(CLI::App& app, Action& action, const std::string& program) {
+void add_launch(CLI::App& app, Action& action, const Library& library, const std::string& program) {
   auto options = std::make_shared<LaunchOptions>();
   CLI::App* command = app.add_subcommand("launch", "Train on several ranks, and go on where one of them is lost");
   command->add_option("-n,--ranks", options->ranks, "Processes that train as one")
@@ -250,8 +250,9 @@ void add_launch(CLI::App& app, Action& action, const std::string& program) {
   command->add_option("--script", batch.script, "With --slurm: where the script is written; default: RUN.sbatch");
   command->add_flag("--dry-run", batch.dry_run, "With --slurm: print the script; write and submit nothing");
   command->add_option("COMMAND", options->words, "After --: train with its options")->required();
-  command->callback(
-      [options, program, &action] { action = [options, program] { return launch_command(*options, program); }; });
+  command->callback([options, program, &action, &library] {
+    action = [options, program, &library] { return launch_command(library, *options, program); };
+  });
 }
 
 }  // namespace weft::cli

@@ -44,7 +44,7 @@ ModelCost cost_of(const Library& library, const models::ModelEntry& entry, const
   ModelCost cost;
   const ModelChoice choice{.model = entry.name, .input = options.input, .classes = options.classes, .set = options.set};
   cost.input = input_of(library, choice, 1);
-  const spec::RunSpec spec = spec_of(choice, 1);
+  const spec::RunSpec spec = spec_of_model(library, choice, 1);
   if (cost.input.shape.empty()) {
     cost.problem = "give --input: the model has no default";
     return cost;

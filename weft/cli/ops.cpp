@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
+#include "weft/report/op_class.h"
 
 namespace weft::cli {
 
@@ -40,6 +41,7 @@ nlohmann::ordered_json to_json(const OpDef& op) {
           {"inputs", op.inputs},
           {"outputs", op.outputs},
           {"attributes", attributes},
+          {"class", std::string(report::class_of(op))},
           {"differentiable", static_cast<bool>(op.gradient)},
           {"layout_rule", std::string(name_of_rule(op.layout_rule))},
           {"precision", std::string(name_of(op.precision))},

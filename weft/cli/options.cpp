@@ -31,50 +31,51 @@ std::string joined(const std::vector<std::string>& precision_of) {
   return fmt::format("{}", fmt::join(precision_of, ", "));
 }
 
-void apply_recipe(spec::RunSpec& spec, const std::string& name) {
+void apply_recipe(const Library& library, spec::RunSpec& spec, const std::string& name) {
   std::error_code code;
   const spec::BuiltInRecipe* built_in = spec::find_built_in_recipe(name);
   if (built_in != nullptr && !std::filesystem::is_regular_file(name, code))
-    spec::apply_recipe(spec, built_in->text, "recipe " + name);
+    spec::apply_recipe(spec, built_in->text, "recipe " + name, library);
   else if (built_in == nullptr && !std::filesystem::exists(name, code) && name.find_first_of("./") == name.npos)
     fail(ErrorKind::usage, "there is no recipe '{}', and no such file{}", name, spec::suggest_recipe(name));
   else
-    spec::apply_recipe_file(spec, name);
+    spec::apply_recipe_file(spec, name, library);
 }
 
 namespace {
 
 /// All that the choice says beside the name.
-spec::RunSpec with_choice(spec::RunSpec spec, const ModelChoice& choice) {
-  if (choice.batch != 0) spec::set_field(spec, "batch", choice.batch, "--batch");
-  spec::set_field(spec, "threads", choice.threads, "--threads");
-  if (!choice.precision.empty()) spec::set_field(spec, "precision", choice.precision, "--precision");
+spec::RunSpec with_choice(const Library& library, spec::RunSpec spec, const ModelChoice& choice) {
+  if (choice.batch != 0) spec::set_field(spec, "batch", choice.batch, "--batch", library);
+  spec::set_field(spec, "threads", choice.threads, "--threads", library);
+  if (!choice.precision.empty()) spec::set_field(spec, "precision", choice.precision, "--precision", library);
   if (!choice.precision_of.empty())
-    spec::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of");
-  if (!choice.memory_limit.empty()) spec::set_field(spec, "memory_limit", choice.memory_limit, "--memory-limit");
-  if (!choice.offload.empty()) spec::set_field(spec, "offload", choice.offload, "--offload");
-  for (const std::string& assignment : choice.set) spec::set_from_text(spec, assignment);
-  spec::resolve(spec);
+    spec::set_field(spec, "precision_of", joined(choice.precision_of), "--precision-of", library);
+  if (!choice.memory_limit.empty())
+    spec::set_field(spec, "memory_limit", choice.memory_limit, "--memory-limit", library);
+  if (!choice.offload.empty()) spec::set_field(spec, "offload", choice.offload, "--offload", library);
+  for (const std::string& assignment : choice.set) spec::set_from_text(spec, assignment, library);
+  spec::resolve(spec, library);
   return spec;
 }
 
 }  // namespace
 
-spec::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch) {
+spec::RunSpec spec_of_model(const Library& library, const ModelChoice& choice, int64_t default_batch) {
   spec::RunSpec spec;
-  spec::set_field(spec, "model.name", choice.model, "MODEL");
+  spec::set_field(spec, "model.name", choice.model, "MODEL", library);
   spec.batch = default_batch;
-  return with_choice(std::move(spec), choice);
+  return with_choice(library, std::move(spec), choice);
 }
 
 spec::RunSpec spec_of(const Library& library, const ModelChoice& choice, int64_t default_batch) {
   const auto is_named = [&](const models::ModelEntry& entry) { return entry.name == choice.model; };
   const bool is_model = std::any_of(library.models.begin(), library.models.end(), is_named);
   const bool is_recipe = spec::find_built_in_recipe(choice.model) != nullptr || choice.model.ends_with(".toml");
-  if (is_model || !is_recipe) return spec_of(choice, default_batch);
+  if (is_model || !is_recipe) return spec_of_model(library, choice, default_batch);
   spec::RunSpec spec;
-  apply_recipe(spec, choice.model);
-  return with_choice(std::move(spec), choice);
+  apply_recipe(library, spec, choice.model);
+  return with_choice(library, std::move(spec), choice);
 }
 
 models::ModelInput input_of(const Library& library, const ModelChoice& choice, int64_t batch) {

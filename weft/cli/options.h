@@ -22,7 +22,7 @@ inline constexpr const char* kOffloadHelp =
 
 /// Sets what a recipe says: a file, or one of those that come with weft, of which a folder of that name, such as one of
 /// data, hides none. Error(usage) where there is none of that name.
-void apply_recipe(spec::RunSpec& spec, const std::string& name);
+void apply_recipe(const Library& library, spec::RunSpec& spec, const std::string& name);
 
 /// A model as `weft bench` and `weft graph` name it.
 struct ModelChoice {
@@ -39,7 +39,7 @@ struct ModelChoice {
 };
 
 /// The spec with everything resolved. Error(usage) as a recipe gives.
-spec::RunSpec spec_of(const ModelChoice& choice, int64_t default_batch);
+spec::RunSpec spec_of_model(const Library& library, const ModelChoice& choice, int64_t default_batch);
 /// The same where no model of the library but a recipe may be named.
 spec::RunSpec spec_of(const Library& library, const ModelChoice& choice, int64_t default_batch);
 /// Error(usage) for an unknown model, with the nearest name.

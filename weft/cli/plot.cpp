@@ -41,8 +41,8 @@ std::string name_of(const std::filesystem::path& run) {
 }
 
 /// nullopt where all epochs are alike.
-std::optional<spec::Course> course_of(const run::RunDirectory& directory) {
-  const spec::RunSpec spec = directory.read_spec();
+std::optional<spec::Course> course_of(const Library& library, const run::RunDirectory& directory) {
+  const spec::RunSpec spec = directory.read_spec(library);
   std::error_code code;
   if (spec::stages_of(spec).size() == 1 || !std::filesystem::exists(directory.data(), code)) return std::nullopt;
   const int64_t samples = directory.read_data().samples;
@@ -50,9 +50,9 @@ std::optional<spec::Course> course_of(const run::RunDirectory& directory) {
   return spec::Course(spec, samples);
 }
 
-RunCurves read_run(const std::string& path) {
+RunCurves read_run(const Library& library, const std::string& path) {
   const run::RunDirectory directory = run::RunDirectory::open(path);
-  RunCurves run{name_of(path), run::read_metrics(directory.metrics()), course_of(directory)};
+  RunCurves run{name_of(path), run::read_metrics(directory.metrics()), course_of(library, directory)};
   if (run.history.by_step.empty() && run.history.by_epoch.empty())
     fail(ErrorKind::usage, "'{}' has no metrics yet; let it train for some more steps", path);
   return run;
@@ -173,12 +173,12 @@ plot::Figure make_figure(const std::vector<RunCurves>& runs, const PlotOptions& 
   return figure;
 }
 
-int plot_command(PlotOptions options) {
+int plot_command(const Library& library, PlotOptions options) {
   const std::string extension = std::filesystem::path(options.output).extension().string();
   if (!options.output.empty() && extension != ".svg" && extension != ".png")
     fail(ErrorKind::usage, "'{}' is neither a .svg nor a .png file; name one of these", options.output);
   std::vector<RunCurves> runs;
-  for (const std::string& path : options.runs) runs.push_back(read_run(path));
+  for (const std::string& path : options.runs) runs.push_back(read_run(library, path));
   if (options.x.empty()) {
     const bool all_have_epochs =
         std::all_of(runs.begin(), runs.end(), [](const RunCurves& run) { return steps_per_epoch(run.history) > 0; });
@@ -196,7 +196,7 @@ int plot_command(PlotOptions options) {
 
 }  // namespace
 
-void add_plot(CLI::App& app, Action& action) {
+void add_plot(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<PlotOptions>();
   CLI::App* command = app.add_subcommand("plot", "Draw loss and accuracy curves of runs");
   command->add_option("RUN", options->runs, "Run directories; a run may still be training")->required();
@@ -210,7 +210,8 @@ void add_plot(CLI::App& app, Action& action) {
       ->add_option("--smoothing", options->smoothing,
                    "Weight of the past in the curves of the steps' loss and gradient norm, in [0, 1)")
       ->check(CLI::Range(0.0, 0.9999));
-  command->callback([options, &action] { action = [options] { return plot_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return plot_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

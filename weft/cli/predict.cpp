@@ -14,7 +14,7 @@ namespace weft::cli {
 namespace {
 
 int predict_command(const Library& library, const infer::PredictOptions& options) {
-  infer::PredictionModel model(library, run::load_run(options.run, options.checkpoint, options.threads),
+  infer::PredictionModel model(library, run::load_run(options.run, options.checkpoint, options.threads, library),
                                options.precision);
   const data::DatasetInfo& info = model.data().info;
   if (!options.masks.empty() && info.task != data::Task::segmentation)

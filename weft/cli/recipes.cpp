@@ -18,7 +18,7 @@ struct RecipesOptions {
   bool json = false;
 };
 
-int recipes_command(const RecipesOptions& options) {
+int recipes_command(const Library& library, const RecipesOptions& options) {
   const std::vector<spec::BuiltInRecipe>& recipes = spec::built_in_recipes();
   if (!options.name.empty()) {
     const spec::BuiltInRecipe* recipe = spec::find_built_in_recipe(options.name);
@@ -31,7 +31,7 @@ int recipes_command(const RecipesOptions& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const spec::BuiltInRecipe& recipe : recipes) {
     spec::RunSpec spec;
-    spec::apply_recipe(spec, recipe.text, recipe.name);
+    spec::apply_recipe(spec, recipe.text, recipe.name, library);
     table.add_row({recipe.name, spec.model.name, spec.data, recipe.description()});
     rows.push_back({{"recipe", recipe.name},
                     {"model", spec.model.name},
@@ -47,12 +47,13 @@ int recipes_command(const RecipesOptions& options) {
 
 }  // namespace
 
-void add_recipes(CLI::App& app, Action& action) {
+void add_recipes(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<RecipesOptions>();
   CLI::App* command = app.add_subcommand("recipes", "List the recipes that come with weft, or print one");
   command->add_option("NAME", options->name, "Print this recipe");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &action] { action = [options] { return recipes_command(*options); }; });
+  command->callback(
+      [options, &action, &library] { action = [options, &library] { return recipes_command(library, *options); }; });
 }
 
 }  // namespace weft::cli

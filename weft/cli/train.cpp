@@ -66,41 +66,41 @@ std::string cache_option_of(const std::string& text) {
 }
 
 /// "auto", "none", "dynamic", or a number: the scale, which then stays.
-void set_loss_scaling(spec::RunSpec& spec, const std::string& text) {
+void set_loss_scaling(spec::RunSpec& spec, const std::string& text, const Library& library) {
   double scale = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), scale);
   const bool is_number = code == std::errc() && end == text.data() + text.size();
-  spec::set_field(spec, "loss_scaling.mode", is_number ? "fixed" : text, "--loss-scaling");
-  if (is_number) spec::set_field(spec, "loss_scaling.scale", scale, "--loss-scaling");
+  spec::set_field(spec, "loss_scaling.mode", is_number ? "fixed" : text, "--loss-scaling", library);
+  if (is_number) spec::set_field(spec, "loss_scaling.scale", scale, "--loss-scaling", library);
 }
 
-spec::RunSpec spec_from(const TrainOptions& options) {
+spec::RunSpec spec_from(const Library& library, const TrainOptions& options) {
   spec::RunSpec spec;
-  if (!options.recipe.empty()) apply_recipe(spec, options.recipe);
+  if (!options.recipe.empty()) apply_recipe(library, spec, options.recipe);
   if (options.model) {
     if (*options.model != spec.model.name) spec.model.options.clear();  // they belong to the recipe's model
-    spec::set_field(spec, "model.name", *options.model, "--model");
+    spec::set_field(spec, "model.name", *options.model, "--model", library);
   }
-  if (options.data) spec::set_field(spec, "data", *options.data, "--data");
-  if (options.init) spec::set_field(spec, "init", *options.init, "--init");
-  if (options.epochs) spec::set_field(spec, "epochs", *options.epochs, "--epochs");
-  if (options.batch) spec::set_field(spec, "batch", *options.batch, "--batch");
-  if (options.virtual_ranks) spec::set_field(spec, "virtual_ranks", *options.virtual_ranks, "--virtual-ranks");
-  if (options.memory_limit) spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit");
-  if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload");
-  if (options.cluster) spec::set_field(spec, "cluster", *options.cluster, "--cluster");
-  if (options.seed) spec::set_field(spec, "seed", *options.seed, "--seed");
-  if (options.threads) spec::set_field(spec, "threads", *options.threads, "--threads");
-  if (options.workers) spec::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers");
+  if (options.data) spec::set_field(spec, "data", *options.data, "--data", library);
+  if (options.init) spec::set_field(spec, "init", *options.init, "--init", library);
+  if (options.epochs) spec::set_field(spec, "epochs", *options.epochs, "--epochs", library);
+  if (options.batch) spec::set_field(spec, "batch", *options.batch, "--batch", library);
+  if (options.virtual_ranks) spec::set_field(spec, "virtual_ranks", *options.virtual_ranks, "--virtual-ranks", library);
+  if (options.memory_limit) spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit", library);
+  if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload", library);
+  if (options.cluster) spec::set_field(spec, "cluster", *options.cluster, "--cluster", library);
+  if (options.seed) spec::set_field(spec, "seed", *options.seed, "--seed", library);
+  if (options.threads) spec::set_field(spec, "threads", *options.threads, "--threads", library);
+  if (options.workers) spec::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers", library);
   if (options.cache_limit) spec.data = with_data_option(spec.data, "cache", cache_option_of(*options.cache_limit));
   if (options.max_bad_records) spec.data = with_data_option(spec.data, "max_bad_records", *options.max_bad_records);
-  if (options.precision) spec::set_field(spec, "precision", *options.precision, "--precision");
+  if (options.precision) spec::set_field(spec, "precision", *options.precision, "--precision", library);
   if (!options.precision_of.empty())
-    spec::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of");
-  if (options.loss_scaling) set_loss_scaling(spec, *options.loss_scaling);
-  for (const std::string& assignment : options.set) spec::set_from_text(spec, assignment);
+    spec::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of", library);
+  if (options.loss_scaling) set_loss_scaling(spec, *options.loss_scaling, library);
+  for (const std::string& assignment : options.set) spec::set_from_text(spec, assignment, library);
   const bool is_automatic = spec.precision == "auto";
-  spec::resolve(spec);
+  spec::resolve(spec, library);
   if (is_automatic) spec.precision = "auto";  // which the run decides by measuring
   return spec;
 }
@@ -185,7 +185,7 @@ run::RunOutcome train_or_resume(const Library& library, const TrainOptions& opti
                                     .ranks = ranks};
   if (options.resume.empty()) {
     spec::RunSpec spec;
-    comm::on_all_ranks(ranks, "recipe", [&] { spec = spec_from(options); });
+    comm::on_all_ranks(ranks, "recipe", [&] { spec = spec_from(library, options); });
     return run::start_run(library, spec, options.run, run_options);
   }
   comm::on_all_ranks(ranks, "options", [&] { refuse_with_resume(options); });

@@ -103,6 +103,9 @@ struct OpDef {
                         const Attributes&)>
       flops;
 
+  /// The class that reports sum it under, such as "pooling" (those of weft's ops: weft/ops/define.h); empty:
+  /// "elementwise" by the layout rule, else "other".
+  std::string work;
   LayoutRule layout_rule = LayoutRule::plain;
   PrecisionRule precision = PrecisionRule::full;
   /// Operands that stay f32 whatever type the others have: parameters and statistics of normalisation.

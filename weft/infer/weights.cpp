@@ -48,11 +48,11 @@ run::LoadedRun run_of_weights(const Library& library, const WeightsChoice& choic
   if (choice.model.empty() || choice.data.empty())
     fail(ErrorKind::usage, "--weights without a run directory wants --model and --data: what the weights belong to");
   run::LoadedRun run;
-  spec::set_field(run.spec, "model.name", choice.model, "--model");
-  spec::set_field(run.spec, "data", choice.data, "--data");
-  spec::set_field(run.spec, "threads", choice.threads, "--threads");
-  for (const std::string& assignment : choice.set) spec::set_from_text(run.spec, assignment);
-  spec::resolve(run.spec);
+  spec::set_field(run.spec, "model.name", choice.model, "--model", library);
+  spec::set_field(run.spec, "data", choice.data, "--data", library);
+  spec::set_field(run.spec, "threads", choice.threads, "--threads", library);
+  for (const std::string& assignment : choice.set) spec::set_from_text(run.spec, assignment, library);
+  spec::resolve(run.spec, library);
   spec::RunSpec opened = run.spec;
   opened.batch = 1;  // nothing is trained: any number of samples will do
   run.data = program::open_run_data(library, opened).description;

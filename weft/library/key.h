@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,15 @@ using KeyValue = std::variant<std::string, int64_t, double, bool, std::vector<do
 
 /// The smallest value of numbers that must be above zero; messages then say so.
 inline constexpr double kAboveZero = 1e-30;
+
+/// The values of keys that no member of a RunSpec holds, by their short names: those of entries from outside.
+using OwnKeys = std::map<std::string, KeyValue>;
+
+/// One of them, of a resolved spec: own_value<double>(optimizer.own, "sharpness").
+template <typename Value>
+const Value& own_value(const OwnKeys& own, const std::string& name) {
+  return std::get<Value>(own.at(name));
+}
 
 struct Key {
   std::string name = {};                   // "optimizer.momentum"

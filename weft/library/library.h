@@ -1,5 +1,6 @@
-// What can be named when something is trained: ops with their kernels, models and kinds of data. A plain value: make
-// the standard one, add your own to it, pass it to whatever looks names up.
+// What can be named when something is trained: ops with their kernels, models, kinds of data, and the entries of
+// recipes (entries.h): optimisers, schedules, losses. A plain value: make the standard one, add your own to it, pass it
+// to whatever looks names up.
 #pragma once
 
 #include <string>
@@ -8,11 +9,12 @@
 #include "weft/data/open_dataset.h"
 #include "weft/device/function_kernel.h"
 #include "weft/graph/op_def.h"
+#include "weft/library/entries.h"
 #include "weft/models/model.h"
 
 namespace weft {
 
-struct Library {
+struct Library : Entries {
   OpRegistry ops;  // graphs point into it: keep the library where it is while there are any
   KernelTable kernels;
   std::vector<models::ModelEntry> models;
@@ -27,7 +29,7 @@ struct Library {
   void add_data(data::DatasetKind kind);
 };
 
-/// Everything that comes with weft.
+/// Everything that comes with weft. Made of what stands above this folder: see weft/step/standard_entries.cpp.
 Library standard_library();
 
 /// Error(usage) with the nearest name for an unknown model or option; Error(shape) where the input does not fit.

@@ -46,7 +46,7 @@ void add_attention_ops(OpRegistry& registry) {
                  {"heads", {f32({2, 3, 5, 5})}, {{"value", -2.0}}, {}},
                  {"more keys than queries", {f32({2, 3, 7})}, {{"value", -2.0}}, {}},
                  {"one query", {f32({1, 17})}, {{"value", 0.0}}, {}}};
-  registry.add(std::move(op));
+  registry.add(of_work(work::kCopies, std::move(op)));
 }
 
 ValueId attention(Graph& graph, ValueId q, ValueId k, ValueId v, bool causal, const std::string& name) {

@@ -301,7 +301,7 @@ void add_conv_ops(OpRegistry& registry) {
   conv.precision = PrecisionRule::reduced;
   conv.f32_inputs = {2};
   conv.examples = conv_examples();
-  registry.add(std::move(conv));
+  registry.add(of_work(work::kConvolution, std::move(conv)));
 
   OpDef data;
   data.name = "conv2d_backward_data";
@@ -319,7 +319,7 @@ void add_conv_ops(OpRegistry& registry) {
   data.layout_rule = LayoutRule::kernel;
   data.precision = PrecisionRule::reduced;
   data.examples = backward_data_examples();
-  registry.add(std::move(data));
+  registry.add(of_work(work::kConvolutionData, std::move(data)));
 
   OpDef weights;
   weights.name = "conv2d_backward_weights";
@@ -339,7 +339,7 @@ void add_conv_ops(OpRegistry& registry) {
   weights.layout_rule = LayoutRule::kernel;
   weights.precision = PrecisionRule::reduced;
   weights.examples = backward_weights_examples();
-  registry.add(std::move(weights));
+  registry.add(of_work(work::kConvolutionWeights, std::move(weights)));
 }
 
 ValueId conv2d(Graph& graph, ValueId input, ValueId weight, const Conv2dOptions& options, const std::string& name) {

@@ -157,9 +157,9 @@ OpDef ctc_count_correct_op() {
 }  // namespace
 
 void add_ctc_ops(OpRegistry& registry) {
-  registry.add(ctc_loss_op());
-  registry.add(ctc_loss_backward_op());
-  registry.add(ctc_count_correct_op());
+  registry.add(of_work(work::kLosses, ctc_loss_op()));
+  registry.add(of_work(work::kLosses, ctc_loss_backward_op()));
+  registry.add(of_work(work::kLosses, ctc_count_correct_op()));
 }
 
 namespace {

@@ -17,6 +17,33 @@ inline AttributeSpec attribute(std::string name, AttributeValue value, std::stri
   return {std::move(name), std::move(value), false, std::move(help)};
 }
 
+/// Classes of work: OpDef::work. Elementwise ops need none.
+namespace work {
+inline constexpr const char* kCasts = "casts";
+inline constexpr const char* kCommunication = "communication";
+inline constexpr const char* kConvolution = "convolutions, forward";
+inline constexpr const char* kConvolutionData = "convolutions, gradient of the data";
+inline constexpr const char* kConvolutionWeights = "convolutions, gradient of the weights";
+inline constexpr const char* kCopies = "copies";
+inline constexpr const char* kElementwise = "elementwise";
+inline constexpr const char* kFile = "file";
+inline constexpr const char* kLookUps = "look-ups";
+inline constexpr const char* kLosses = "losses";
+inline constexpr const char* kMatrixProducts = "matrix products";
+inline constexpr const char* kNormalisation = "normalisation";
+inline constexpr const char* kPooling = "pooling";
+inline constexpr const char* kRecurrent = "recurrent layers";
+inline constexpr const char* kReductions = "reductions";
+inline constexpr const char* kReorders = "reorders";
+inline constexpr const char* kSoftmax = "softmax";
+inline constexpr const char* kUpdates = "updates";
+}  // namespace work
+
+inline OpDef of_work(const char* work, OpDef op) {
+  op.work = work;
+  return op;
+}
+
 inline std::vector<int64_t> to_list(const Pair& pair) { return {pair[0], pair[1]}; }
 
 inline TensorType typed(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }

@@ -68,7 +68,7 @@ void add_embedding_ops(OpRegistry& registry) {
   op.gradient = grad_embedding;
   op.examples = {forward_example("sequences", {7, 4}, {2, 3}), forward_example("repeated indices", {2, 5}, {9}),
                  forward_example("one index", {4, 16}, {}), forward_example("rows never named", {20, 3}, {4})};
-  registry.add(std::move(op));
+  registry.add(of_work(work::kLookUps, std::move(op)));
 
   OpDef backward;
   backward.name = "embedding_backward";
@@ -81,7 +81,7 @@ void add_embedding_ops(OpRegistry& registry) {
   backward.flops = [](const auto& inputs, const auto&, const Attributes&) { return inputs[0].elements(); };
   backward.examples = {backward_example("sequences", {2, 3}, 4, 7), backward_example("repeated indices", {9}, 5, 2),
                        backward_example("one index", {}, 16, 4), backward_example("rows never named", {4}, 3, 20)};
-  registry.add(std::move(backward));
+  registry.add(of_work(work::kLookUps, std::move(backward)));
 }
 
 ValueId embedding(Graph& graph, ValueId table, ValueId indices, const std::string& name) {

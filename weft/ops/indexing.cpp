@@ -179,11 +179,11 @@ OpDef cumulative_sum_op() {
 }  // namespace
 
 void add_indexing_ops(OpRegistry& registry) {
-  registry.add(gather_op());
-  registry.add(gather_backward_op());
-  registry.add(one_hot_op());
-  registry.add(argmax_op());
-  registry.add(cumulative_sum_op());
+  registry.add(of_work(work::kLookUps, gather_op()));
+  registry.add(of_work(work::kLookUps, gather_backward_op()));
+  registry.add(of_work(work::kLookUps, one_hot_op()));
+  registry.add(of_work(work::kReductions, argmax_op()));
+  registry.add(of_work(work::kReductions, cumulative_sum_op()));
 }
 
 ValueId gather(Graph& graph, ValueId x, ValueId indices, int64_t axis, const std::string& name) {

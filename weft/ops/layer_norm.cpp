@@ -122,7 +122,7 @@ void add_layer_norm_ops(OpRegistry& registry) {
   op.examples = {row_example("rows", {4, 8}), row_example("sequences", {2, 3, 5}),
                  row_example("multiples of 16", {2, 32}), row_example("odd width", {3, 17}, 1e-3),
                  row_example("one row", {9})};
-  registry.add(std::move(op));
+  registry.add(of_work(work::kNormalisation, std::move(op)));
 
   OpDef backward;
   backward.name = "layer_norm_backward";
@@ -137,7 +137,7 @@ void add_layer_norm_ops(OpRegistry& registry) {
   backward.f32_inputs = {2, 3, 4};
   backward.examples = {row_gradient_example("rows", {4, 8}), row_gradient_example("sequences", {2, 3, 5}),
                        row_gradient_example("multiples of 16", {2, 32}), row_gradient_example("odd width", {3, 17})};
-  registry.add(std::move(backward));
+  registry.add(of_work(work::kNormalisation, std::move(backward)));
 }
 
 ValueId layer_norm(Graph& graph, ValueId input, ValueId scale, ValueId shift, double epsilon, const std::string& name) {

@@ -118,9 +118,9 @@ OpDef count_correct_op() {
 }  // namespace
 
 void add_loss_ops(OpRegistry& registry) {
-  registry.add(cross_entropy_op());
-  registry.add(cross_entropy_backward_op());
-  registry.add(count_correct_op());
+  registry.add(of_work(work::kLosses, cross_entropy_op()));
+  registry.add(of_work(work::kLosses, cross_entropy_backward_op()));
+  registry.add(of_work(work::kLosses, count_correct_op()));
 }
 
 ValueId cross_entropy(Graph& graph, ValueId logits, ValueId labels, double label_smoothing, const std::string& name) {

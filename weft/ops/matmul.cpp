@@ -112,7 +112,7 @@ void add_matmul_ops(OpRegistry& registry) {
                  example("one matrix on the left", {3, 4}, {2, 4, 5}),
                  example("one matrix for a transposed batch", {2, 4, 3}, {4, 5}, true, false),
                  example("broadcast on both sides", {2, 1, 3, 4}, {1, 3, 4, 2})};
-  registry.add(std::move(op));
+  registry.add(of_work(work::kMatrixProducts, std::move(op)));
 }
 
 ValueId matmul(Graph& graph, ValueId a, ValueId b, bool transpose_a, bool transpose_b, const std::string& name) {

@@ -352,11 +352,11 @@ OpDef running_average_op() {
 }  // namespace
 
 void add_norm_ops(OpRegistry& registry) {
-  registry.add(batch_norm_op());
+  registry.add(of_work(work::kNormalisation, batch_norm_op()));
   registry.add(batch_statistics_op());
-  registry.add(batch_norm_backward_op());
-  registry.add(batch_norm_inference_op());
-  registry.add(running_average_op());
+  registry.add(of_work(work::kNormalisation, batch_norm_backward_op()));
+  registry.add(of_work(work::kNormalisation, batch_norm_inference_op()));
+  registry.add(of_work(work::kUpdates, running_average_op()));
   add_layer_norm_ops(registry);
 }
 

@@ -194,7 +194,7 @@ void add_pool_ops(OpRegistry& registry) {
   max.layout_rule = LayoutRule::channelwise;
   max.precision = PrecisionRule::follow;
   max.examples = max_examples();
-  registry.add(std::move(max));
+  registry.add(of_work(work::kPooling, std::move(max)));
 
   OpDef max_backward;
   max_backward.name = "max_pool2d_backward";
@@ -209,7 +209,7 @@ void add_pool_ops(OpRegistry& registry) {
   max_backward.layout_rule = LayoutRule::channelwise;
   max_backward.precision = PrecisionRule::follow;
   max_backward.examples = max_backward_examples();
-  registry.add(std::move(max_backward));
+  registry.add(of_work(work::kPooling, std::move(max_backward)));
 
   OpDef average;
   average.name = "avg_pool2d";
@@ -226,7 +226,7 @@ void add_pool_ops(OpRegistry& registry) {
   average.layout_rule = LayoutRule::channelwise;
   average.precision = PrecisionRule::follow;
   average.examples = average_examples(false);
-  registry.add(std::move(average));
+  registry.add(of_work(work::kPooling, std::move(average)));
 
   OpDef average_backward;
   average_backward.name = "avg_pool2d_backward";
@@ -245,7 +245,7 @@ void add_pool_ops(OpRegistry& registry) {
   average_backward.layout_rule = LayoutRule::channelwise;
   average_backward.precision = PrecisionRule::follow;
   average_backward.examples = average_examples(true);
-  registry.add(std::move(average_backward));
+  registry.add(of_work(work::kPooling, std::move(average_backward)));
 }
 
 ValueId max_pool2d(Graph& graph, ValueId input, const Pool2dOptions& options, const std::string& name) {

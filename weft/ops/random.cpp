@@ -50,7 +50,7 @@ void add_random_ops(OpRegistry& registry) {
   op.in_place = {{0, 0}};
   op.examples = {example("half", {4, 8}, 0.5, 0), example("a tenth, odd size", {3, 7, 5}, 0.1, 3),
                  example("nothing dropped", {10}, 0.0, 1), example("nearly everything", {2, 3, 3, 3}, 0.9, 2)};
-  registry.add(std::move(op));
+  registry.add(of_work(work::kElementwise, std::move(op)));
 }
 
 ValueId dropout(Graph& graph, ValueId x, ValueId seed, ValueId step, double probability, int64_t stream,

@@ -241,23 +241,24 @@ ValueId add_reduction(Graph& graph, const std::string& op, ValueId x, std::vecto
 }  // namespace
 
 void add_reduce_ops(OpRegistry& registry) {
-  registry.add(reduction("reduce_sum", "Sum over axes.", sum_gradient));
-  registry.add(reduction("reduce_mean", "Mean over axes.", mean_gradient));
-  registry.add(reduction("reduce_prod", "Product over axes.", product_gradient));
-  registry.add(product_backward());
+  registry.add(of_work(work::kReductions, reduction("reduce_sum", "Sum over axes.", sum_gradient)));
+  registry.add(of_work(work::kReductions, reduction("reduce_mean", "Mean over axes.", mean_gradient)));
+  registry.add(of_work(work::kReductions, reduction("reduce_prod", "Product over axes.", product_gradient)));
+  registry.add(of_work(work::kReductions, product_backward()));
   for (const auto& [name, which] : {std::pair{"reduce_max", "Largest"}, std::pair{"reduce_min", "Smallest"}}) {
     OpDef extremum = reduction(
         name, fmt::format("{} element over axes, NaN where there is one; equal ones share the gradient.", which),
         extremum_gradient);
     for (OpExample& example : extremum.examples) example.ranges = {{-1, 1, true}};
-    registry.add(std::move(extremum));
+    registry.add(of_work(work::kReductions, std::move(extremum)));
   }
   OpDef softmax = softmax_op("softmax", "exp(x) divided by its sum along an axis.", softmax_gradient);
   softmax.precision = PrecisionRule::follow;
-  registry.add(std::move(softmax));
-  registry.add(softmax_backward());
+  registry.add(of_work(work::kSoftmax, std::move(softmax)));
+  registry.add(of_work(work::kSoftmax, softmax_backward()));
   // A part of losses, whose large numbers of small difference bf16 does not hold: it stays f32.
-  registry.add(softmax_op("log_softmax", "The logarithm of softmax, without its loss of range.", log_softmax_gradient));
+  registry.add(of_work(work::kSoftmax, softmax_op("log_softmax", "The logarithm of softmax, without its loss of range.",
+                                                  log_softmax_gradient)));
 }
 
 ValueId reduce_sum(Graph& graph, ValueId x, std::vector<int64_t> axes, bool keep_dims, const std::string& name) {

@@ -128,11 +128,11 @@ void add_resample_ops(OpRegistry& registry) {
   OpDef resize = with_mode(
       resampler("resize", "An image interpolated to another size (as torch's interpolate).", "resize_backward"));
   resize.examples = resample_examples("size", {"nearest", "bilinear"}, false);
-  registry.add(std::move(resize));
+  registry.add(of_work(work::kCopies, std::move(resize)));
   OpDef resize_backward = with_mode(resampler_backward(
       "resize_backward", "Gradient of resize: each number spread over the pixels that it was made of.", "resize"));
   resize_backward.examples = resample_examples("input_size", {"nearest", "bilinear"}, true);
-  registry.add(std::move(resize_backward));
+  registry.add(of_work(work::kCopies, std::move(resize_backward)));
 
   const auto flops = [](const auto& inputs, const auto& outputs, const Attributes&) {
     return 2 * std::max(inputs[0].elements(), outputs[0].elements());
@@ -142,13 +142,13 @@ void add_resample_ops(OpRegistry& registry) {
                          "adaptive_avg_pool2d_backward");
   pool.flops = flops;
   pool.examples = resample_examples("size", {}, false);
-  registry.add(std::move(pool));
+  registry.add(of_work(work::kPooling, std::move(pool)));
   OpDef pool_backward = resampler_backward(
       "adaptive_avg_pool2d_backward", "Gradient of adaptive_avg_pool2d: each window's share spread over its pixels.",
       "adaptive_avg_pool2d");
   pool_backward.flops = flops;
   pool_backward.examples = resample_examples("input_size", {}, true);
-  registry.add(std::move(pool_backward));
+  registry.add(of_work(work::kPooling, std::move(pool_backward)));
 }
 
 ValueId resize(Graph& graph, ValueId input, const Pair& size, const std::string& mode, const std::string& name) {

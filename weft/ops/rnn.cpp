@@ -288,10 +288,10 @@ ValueId last_step(Graph& graph, ValueId states, bool reverse, const std::string&
 }  // namespace
 
 void add_rnn_ops(OpRegistry& registry) {
-  registry.add(lstm_op());
-  registry.add(lstm_backward_op());
-  registry.add(gru_op());
-  registry.add(gru_backward_op());
+  registry.add(of_work(work::kRecurrent, lstm_op()));
+  registry.add(of_work(work::kRecurrent, lstm_backward_op()));
+  registry.add(of_work(work::kRecurrent, gru_op()));
+  registry.add(of_work(work::kRecurrent, gru_backward_op()));
 }
 
 LstmResult lstm(Graph& graph, ValueId input, const RecurrentWeights& weights, ValueId initial_hidden,

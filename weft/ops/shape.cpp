@@ -332,14 +332,14 @@ OpDef constant_op() {
 
 void add_shape_ops(OpRegistry& registry) {
   registry.add(reshape_op());
-  registry.add(transpose_op());
-  registry.add(broadcast_to_op());
-  registry.add(concat_op());
-  registry.add(slice_op());
-  registry.add(pad_op());
-  registry.add(cast_op());
-  registry.add(reorder_op());
-  registry.add(constant_op());
+  registry.add(of_work(work::kCopies, transpose_op()));
+  registry.add(of_work(work::kCopies, broadcast_to_op()));
+  registry.add(of_work(work::kCopies, concat_op()));
+  registry.add(of_work(work::kCopies, slice_op()));
+  registry.add(of_work(work::kCopies, pad_op()));
+  registry.add(of_work(work::kCasts, cast_op()));
+  registry.add(of_work(work::kReorders, reorder_op()));
+  registry.add(of_work(work::kCopies, constant_op()));
 }
 
 ValueId reshape(Graph& graph, ValueId x, std::vector<int64_t> shape, const std::string& name) {

@@ -82,7 +82,7 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
   spec::RunSpec spec = run.spec;
   spec.data = spec.init = spec.offload = "";
   std::vector<Trait> traits = {{"the version of weft", std::string(version()), kSameProgram},
-                               {"the recipe", spec::spec_hash(spec), kSameRecipe},
+                               {"the recipe", spec::spec_hash(spec, run.library), kSameRecipe},
                                {"the precision", run.spec.precision, kSameRecipe},
                                {"the number of threads", std::to_string(run.spec.threads), kSameRecipe}};
   const RunData& data = run.run_data;

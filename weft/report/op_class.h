@@ -7,7 +7,8 @@
 
 namespace weft::report {
 
-/// "convolutions, forward", "matrix products", "normalisation", ...; "other" for what has no class.
+/// "convolutions, forward", "matrix products", "normalisation", ...; "other" for what has no class. It lives as long as
+/// the op.
 std::string_view class_of(const OpDef& op);
 
 }  // namespace weft::report

@@ -7,10 +7,11 @@
 
 namespace weft::run {
 
-LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads) {
+LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads,
+                   const Entries& entries) {
   const RunDirectory run = RunDirectory::open(directory);
   LoadedRun loaded;
-  loaded.spec = run.read_spec();
+  loaded.spec = run.read_spec(entries);
   spec::choose_threads(loaded.spec, threads);
   loaded.data = run.read_data();
   const CheckpointStore store(run.checkpoints(), loaded.spec.checkpoint.keep);

@@ -18,6 +18,7 @@ struct LoadedRun {
   std::string checkpoint;
 };
 /// `which` is "last" or "best". Damaged checkpoints are left out with a line on stderr.
-LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads);
+LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads,
+                   const Entries& entries = standard_entries());
 
 }  // namespace weft::run

@@ -45,7 +45,7 @@ ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesyst
   bool from_files = true;
   if (checkpoint.empty()) {
     comm::on_all_ranks(run.ranks, "initial weights", [&] { start(point.state, run, note, from_files); });
-    point.manifest.spec_hash = spec::spec_hash(run.spec);
+    point.manifest.spec_hash = spec::spec_hash(run.spec, run.library);
     point.manifest.seed = run.spec.seed;
   } else {
     const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {

@@ -65,8 +65,8 @@ void write_description(const RunDirectory& directory, program::PreparedRun& run)
     write_atomically(directory.cluster(), run.runtime.cluster());
 }
 
-void require_same_spec(const Checkpoint& checkpoint, const spec::RunSpec& spec) {
-  if (checkpoint.manifest.spec_hash == spec::spec_hash(spec)) return;
+void require_same_spec(const Checkpoint& checkpoint, const spec::RunSpec& spec, const Entries& entries) {
+  if (checkpoint.manifest.spec_hash == spec::spec_hash(spec, entries)) return;
   fail(ErrorKind::data, "checkpoint '{}' belongs to another spec.toml; put the original one back, or start a new run",
        checkpoint.path.string());
 }
@@ -114,9 +114,15 @@ class RunLoop {
   }
 
   RunOutcome train() {
-    const train::FitInputs inputs{
-        run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
-        *training_data_, evaluation_data_.get(), run_.ranks,      run_.runtime.collectives().get()};
+    const train::FitInputs inputs{run_.spec,
+                                  run_.training,
+                                  run_.evaluation,
+                                  resume_point_.state,
+                                  *training_data_,
+                                  evaluation_data_.get(),
+                                  run_.ranks,
+                                  run_.runtime.collectives().get(),
+                                  run_.library};
     RunOutcome outcome;
     try {
       train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
@@ -233,7 +239,7 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
                     "of what decides the weights",
                     run.spec.virtual_ranks, run.spec.threads, cores));
   note_files(run, options);
-  for (const std::string& key : spec::keys_without_effect(run.spec, run.run_data.description.info.task))
+  for (const std::string& key : spec::keys_without_effect(run.spec, run.run_data.description.info.task, run.library))
     options.note(key + " has no effect");
   const std::string twice = program::describe_recompute(run.training.compiled(run.largest()), run.spec);
   if (!twice.empty()) options.note(twice);
@@ -265,7 +271,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   Tuning tuning;
   comm::on_all_ranks(ranks, "recipe", [&] {
     if (comm::is_first(ranks)) RunDirectory::require_free(path);
-    spec::resolve(resolved);
+    spec::resolve(resolved, library);
     if (spec.precision == "auto") resolved.precision = "auto";  // for the network's own step to decide
     if (comm::is_first(ranks)) tuning = program::tuning_of(options.autotune, resolved.threads, options.note);
   });
@@ -285,7 +291,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     if (!comm::is_first(ranks)) return;
     held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
-    write_atomically(held.directory->spec(), spec::print_recipe(run.spec));
+    write_atomically(held.directory->spec(), spec::print_recipe(run.spec, library));
     write_description(*held.directory, run);
   });
   RunLoop loop(run, held.get(), options, {});
@@ -304,8 +310,9 @@ struct Resumption {
   std::optional<RunOutcome> outcome = {};  // of a run that is finished already
 };
 
-Resumption resumption_of(const RunDirectory& directory, int64_t threads, const RunOptions& options) {
-  Resumption resumption{.spec = directory.read_spec(), .checkpoint = {}, .tuning = {}};
+Resumption resumption_of(const Library& library, const RunDirectory& directory, int64_t threads,
+                         const RunOptions& options) {
+  Resumption resumption{.spec = directory.read_spec(library), .checkpoint = {}, .tuning = {}};
   spec::RunSpec& spec = resumption.spec;
   if (spec.virtual_ranks > 0 && threads > 0 && threads != spec.threads)
     fail(ErrorKind::usage,
@@ -322,7 +329,7 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
   const CheckpointStore store(directory.checkpoints(), spec.checkpoint.keep);
   store.put_back();
   if (const std::optional<Checkpoint> checkpoint = store.read_newest(note)) {
-    require_same_spec(*checkpoint, spec);
+    require_same_spec(*checkpoint, spec, library);
     const step::Position& position = checkpoint->manifest.position;
     if (const std::optional<Summary> summary = finished_summary(directory, spec, position)) {
       note(fmt::format("'{}' is finished: this is its summary", directory.path().string()));
@@ -345,18 +352,18 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
 }
 
 /// What the others must know of it.
-std::string print(const Resumption& resumption) {
-  return nlohmann::json{{"spec", spec::print_recipe(resumption.spec)},
+std::string print(const Resumption& resumption, const Entries& entries) {
+  return nlohmann::json{{"spec", spec::print_recipe(resumption.spec, entries)},
                         {"checkpoint", resumption.checkpoint.string()},
                         {"cluster", resumption.cluster},
                         {"finished", resumption.outcome.has_value()}}
       .dump();
 }
 
-Resumption parse_resumption(const std::string& text) {
+Resumption parse_resumption(const std::string& text, const Entries& entries) {
   const nlohmann::json root = nlohmann::json::parse(text);
   Resumption resumption;
-  spec::apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml");
+  spec::apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml", entries);
   resumption.checkpoint = root.at("checkpoint").get<std::string>();
   resumption.cluster = root.at("cluster").get<std::string>();
   if (root.at("finished").get<bool>()) resumption.outcome.emplace().finished = true;
@@ -372,10 +379,10 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   Resumption resumption;
   const std::string told = comm::decided_by_first(ranks, "run directory", [&] {
     held.take(RunDirectory::open(path));
-    resumption = resumption_of(*held.directory, threads, options);
-    return print(resumption);
+    resumption = resumption_of(library, *held.directory, threads, options);
+    return print(resumption, library);
   });
-  if (!comm::is_first(ranks)) resumption = parse_resumption(told);
+  if (!comm::is_first(ranks)) resumption = parse_resumption(told, library);
   if (resumption.outcome) return *resumption.outcome;
   spec::RunSpec& spec = resumption.spec;
   spec.threads = comm::common_threads(ranks, spec.threads);

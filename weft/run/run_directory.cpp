@@ -61,10 +61,10 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   return {path, false};
 }
 
-spec::RunSpec RunDirectory::read_spec() const {
+spec::RunSpec RunDirectory::read_spec(const Entries& entries) const {
   spec::RunSpec run_spec;
-  spec::apply_recipe_file(run_spec, spec());
-  spec::resolve(run_spec);
+  spec::apply_recipe_file(run_spec, spec(), entries);
+  spec::resolve(run_spec, entries);
   return run_spec;
 }
 

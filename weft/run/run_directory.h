@@ -37,7 +37,7 @@ class RunDirectory {
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
 
-  spec::RunSpec read_spec() const;
+  spec::RunSpec read_spec(const Entries& entries = standard_entries()) const;
   spec::DataDescription read_data() const;
   /// Only one process may train in a directory; held until the result dies. Error(usage) where another holds it.
   std::shared_ptr<void> lock() const;

@@ -63,10 +63,11 @@ std::string flag_help(const std::string& name) {
   for (const RecipeKey& key : recipe_keys()) {
     if (key.name != name) continue;
     std::string help = key.help;
-    help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
     const bool is_open = std::holds_alternative<std::string>(key.value) && key.choices.empty();
-    if (!is_open && !std::holds_alternative<bool>(key.value)) help += "; " + values_of(key);
-    return key.value == KeyValue("") ? help : help + "; default: " + default_of(key);
+    if (key.choices.empty()) help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
+    if (!std::holds_alternative<std::string>(key.value) && !std::holds_alternative<bool>(key.value))
+      help += "; " + range_of(key);
+    return is_open ? help : help + "; default: " + default_of(key);
   }
   fail(ErrorKind::internal, "there is no key '{}'", name);
 }

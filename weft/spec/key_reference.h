@@ -14,10 +14,10 @@ std::string values_of(const Key& key);
 /// As a recipe writes it: auto, 0.9, "cosine".
 std::string default_of(const Key& key);
 
-/// Of a flag that sets this key: "Samples per step; a whole number from 1 to 65536; default: 128".
+/// Of a flag that sets this key: "Samples per step; from 1 to 65536; default: 128".
 std::string flag_help(const std::string& name);
 
-/// Markdown: a table for each section. `keys`: those of recipe_keys({kAnyGroup}).
+/// Markdown: a table for each section. `keys`: those of recipe_keys(entries, {kAnyGroup}).
 std::string key_reference(const std::vector<RecipeKey>& keys);
 
 }  // namespace weft::spec

@@ -12,8 +12,8 @@ namespace weft::spec {
 /// What stands for the name of any group of parameters in the keys that are described.
 inline const std::string kAnyGroup = "NAME";
 
-/// JSON text. `keys`: those of recipe_keys({kAnyGroup}). It knows kinds, ranges, choices and names, not what keys have
-/// to do with each other, which resolve() checks.
+/// JSON text. `keys`: those of recipe_keys(entries, {kAnyGroup}). It knows kinds, ranges, choices and names, not what
+/// keys have to do with each other, which resolve() checks.
 std::string key_schema(const std::vector<RecipeKey>& keys);
 
 }  // namespace weft::spec

@@ -55,16 +55,17 @@ KeyValue value_of(const toml::node& node, const std::string& key, const std::str
   return numbers;
 }
 
-void apply_table(RunSpec& spec, const toml::table& table, const std::string& prefix, const std::string& name) {
+void apply_table(RunSpec& spec, const toml::table& table, const std::string& prefix, const std::string& name,
+                 const Entries& entries) {
   for (const auto& [key, node] : table) {
     const std::string path = prefix + std::string(key.str());
     if (const toml::table* inner = node.as_table()) {
-      if (inner->empty()) require_section(spec, path, fmt::format("{}:{}", name, key.source().begin.line));
-      apply_table(spec, *inner, path + ".", name);
+      if (inner->empty()) require_section(spec, path, fmt::format("{}:{}", name, key.source().begin.line), entries);
+      apply_table(spec, *inner, path + ".", name, entries);
       continue;
     }
     const std::string where = fmt::format("{}:{}", name, key.source().begin.line);
-    set_field(spec, path, value_of(node, path, where), where);
+    set_field(spec, path, value_of(node, path, where), where, entries);
   }
 }
 
@@ -129,24 +130,25 @@ std::string wrapped_comment(const std::string& text) {
 
 }  // namespace
 
-void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name) {
+void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name, const Entries& entries) {
   toml::table table;
   try {
     table = toml::parse(text, name);
   } catch (const toml::parse_error& error) {
     fail(ErrorKind::usage, "{}:{}: is no TOML: {}", name, error.source().begin.line, error.description());
   }
-  apply_table(spec, table, "", name);
+  apply_table(spec, table, "", name, entries);
 }
 
-void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path) {
-  apply_recipe(spec, read_text(path), path.string());
+void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path, const Entries& entries) {
+  apply_recipe(spec, read_text(path), path.string(), entries);
 }
 
-std::string print_recipe(const RunSpec& spec) {
+std::string print_recipe(const RunSpec& spec, const Entries& entries) {
   RunSpec copy = spec;
   std::string top, tables, section;
-  for (const BoundKey& key : bind_keys(copy)) {
+  for (const BoundKey& key : bind_keys(copy, entries)) {
+    if (key.is_quiet && value_at(key.place) == key.value) continue;
     const std::string table = section_of(key.name);
     const std::string line = name_in_section(key.name) + " = " + literal(value_at(key.place));
     std::string& target = table.empty() ? top : tables;
@@ -162,9 +164,10 @@ std::string print_recipe(const RunSpec& spec) {
   return top + tables;
 }
 
-std::string print_recipe(const RunSpec& spec, const std::string& heading, const std::vector<CommentedKey>& keys) {
+std::string print_recipe(const RunSpec& spec, const std::string& heading, const std::vector<CommentedKey>& keys,
+                         const Entries& entries) {
   RunSpec copy = spec;
-  const std::vector<BoundKey> known = bind_keys(copy);
+  const std::vector<BoundKey> known = bind_keys(copy, entries);
   const auto value_of_key = [&](const std::string& key) {
     for (const BoundKey& one : known)
       if (one.name == key) return literal(value_at(one.place));
@@ -184,7 +187,7 @@ std::string print_recipe(const RunSpec& spec, const std::string& heading, const 
   return out;
 }
 
-std::string spec_hash(const RunSpec& spec) {
+std::string spec_hash(const RunSpec& spec, const Entries& entries) {
   RunSpec decisive = spec, defaults;
   decisive.threads = defaults.threads;
   decisive.checkpoint = defaults.checkpoint;
@@ -197,7 +200,8 @@ std::string spec_hash(const RunSpec& spec) {
   defaults.optimizer.momentum = 0.9;
   if (decisive.optimizer.momentum < 0) decisive.optimizer.momentum = defaults.optimizer.momentum;
   for (const auto& [name, group] : spec.optimizer.groups) defaults.optimizer.groups.try_emplace(name);
-  const std::vector<BoundKey> keys = bind_keys(decisive), default_keys = bind_keys(defaults);
+  add_own_keys(defaults, decisive, entries);
+  const std::vector<BoundKey> keys = bind_keys(decisive, entries), default_keys = bind_keys(defaults, entries);
   std::string text;
   for (size_t index = 0; index < keys.size(); ++index) {
     const std::string value = literal(value_at(keys[index].place));

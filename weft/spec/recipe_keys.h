@@ -1,12 +1,15 @@
-// All keys of a recipe, each declared once (weft/spec/keys/, a file per kind of key) with its place in a RunSpec.
+// All keys of a recipe, each declared once with its place in a RunSpec: those of the run in weft/spec/keys/, a file per
+// kind of key, and those of the entries that a recipe names by the entries (weft/library/entries.h).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "weft/library/entries.h"
 #include "weft/library/key.h"
 #include "weft/spec/run_spec.h"
 
@@ -16,20 +19,30 @@ namespace weft::spec {
 using KeyPlace = std::variant<std::string*, int64_t*, double*, bool*, std::vector<double>*>;
 
 struct RecipeKey : Key {
-  std::function<KeyPlace(RunSpec&)> place;
+  std::function<KeyPlace(RunSpec&)> place = {};  // made where there is none yet
+  /// Of a key that lies among these, where anything has set it, and not in a member.
+  std::function<OwnKeys&(RunSpec&)> own = {};
+  bool is_quiet = false;  // printed only where it is not as by default: it is younger than the first spec.toml
 };
 
 /// A key of one RunSpec.
 struct BoundKey : Key {
-  KeyPlace place;
+  KeyPlace place = {};
+  bool is_quiet = false;
 };
 
 /// Every key but the model's options, in the order of the recipe; those of [optimizer.groups.NAME] for each of
 /// `groups`.
-std::vector<RecipeKey> recipe_keys(const std::vector<std::string>& groups = {});
+std::vector<RecipeKey> recipe_keys(const Entries& entries = standard_entries(),
+                                   const std::vector<std::string>& groups = {});
 
-/// The same with their places in `spec`, of its own groups.
-std::vector<BoundKey> bind_keys(RunSpec& spec);
+/// The same with their places in `spec`, of its own groups; of the keys that no member holds those that are set.
+std::vector<BoundKey> bind_keys(RunSpec& spec, const Entries& entries = standard_entries());
+
+/// Gives the keys that no member holds their defaults, where an entry that `spec` names reads them.
+void fill_own_keys(RunSpec& spec, const Entries& entries);
+/// Gives those that are set in `from` their defaults where they are not set, so that both have the same keys.
+void add_own_keys(RunSpec& spec, const RunSpec& from, const Entries& entries);
 
 KeyValue value_at(const KeyPlace& place);
 /// Of the same kind as what lies there.
@@ -39,6 +52,11 @@ void put_value(const KeyPlace& place, const KeyValue& value);
 std::string section_of(const std::string& key);
 /// "match" of the same.
 std::string name_in_section(const std::string& key);
+
+/// The member of a part of a RunSpec that holds a key.
+template <typename Part>
+using Member =
+    std::variant<std::string Part::*, int64_t Part::*, double Part::*, bool Part::*, std::vector<double> Part::*>;
 
 /// The keys of one table of the recipe: their kinds and defaults are those of the members that hold them.
 template <typename Part>
@@ -51,13 +69,43 @@ class KeySection {
   KeySection& add(const char* name, Value Part::*member, Key key) {
     key.name = section_.empty() ? name : section_ + "." + name;
     key.value = Part().*member;
-    keys_.push_back(
-        {std::move(key), [find = find_, member](RunSpec& spec) -> KeyPlace { return &(find(spec).*member); }});
+    push(std::move(key), [find = find_, member](RunSpec& spec) -> KeyPlace { return &(find(spec).*member); });
+    return *this;
+  }
+  /// The last one added.
+  KeySection& quiet() {
+    keys_.back().is_quiet = true;
+    return *this;
+  }
+  /// Those that entries declare. The first of weft's have members, in the order in which spec.toml has them; others lie
+  /// in Part::own.
+  KeySection& add_declared(const std::vector<Key>& declared,
+                           const std::vector<std::pair<const char*, Member<Part>>>& members) {
+    for (const auto& [name, member] : members)
+      for (const Key& key : declared)
+        if (key.name == name) std::visit([&, text = name](auto place) { add(text, place, key); }, member);
+    for (const Key& key : declared)
+      if (std::none_of(members.begin(), members.end(), [&](const auto& one) { return key.name == one.first; }))
+        add_own(key);
     return *this;
   }
   std::vector<RecipeKey> take() { return std::move(keys_); }
 
  private:
+  void push(Key key, std::function<KeyPlace(RunSpec&)> place) {
+    static_cast<Key&>(keys_.emplace_back()) = std::move(key);
+    keys_.back().place = std::move(place);
+  }
+  void add_own(Key key) {
+    const std::string name = key.name;
+    key.name = section_ + "." + name;
+    const auto own = [find = find_](RunSpec& spec) -> OwnKeys& { return find(spec).own; };
+    push(key, [own, name, value = key.value](RunSpec& spec) {
+      return std::visit([](auto& held) { return KeyPlace(&held); }, own(spec).try_emplace(name, value).first->second);
+    });
+    keys_.back().own = own;
+  }
+
   std::string section_;
   Find find_;
   std::vector<RecipeKey> keys_;
@@ -66,18 +114,16 @@ class KeySection {
 /// "optimizer.groups.NAME" is the table of the group NAME.
 inline const std::string kGroups = "optimizer.groups.";
 
-std::vector<std::string> schedule_names();
-
 // The tables of the recipe, in its order.
 std::vector<RecipeKey> run_keys();
-std::vector<RecipeKey> optimizer_keys();
-std::vector<RecipeKey> group_keys(const std::string& group);
-std::vector<RecipeKey> schedule_keys();
+std::vector<RecipeKey> optimizer_keys(const Entries& entries);
+std::vector<RecipeKey> group_keys(const Entries& entries, const std::string& group);
+std::vector<RecipeKey> schedule_keys(const Entries& entries);
 std::vector<RecipeKey> momentum_schedule_keys();
-std::vector<RecipeKey> stage_keys();   // batch_schedule, image_schedule
-std::vector<RecipeKey> update_keys();  // clip, metrics, ema, lookahead
-std::vector<RecipeKey> rank_keys();    // compression, averaging
-std::vector<RecipeKey> loss_keys();    // loss, loss_scaling
+std::vector<RecipeKey> stage_keys();                       // batch_schedule, image_schedule
+std::vector<RecipeKey> update_keys();                      // clip, metrics, ema, lookahead
+std::vector<RecipeKey> rank_keys();                        // compression, averaging
+std::vector<RecipeKey> loss_keys(const Entries& entries);  // loss, loss_scaling
 std::vector<RecipeKey> augment_keys();
 std::vector<RecipeKey> upkeep_keys();  // loader, checkpoint, evaluation
 

@@ -6,13 +6,14 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/names.h"
 #include "weft/cpu/cpu_backend.h"
 #include "weft/spec/compile_options.h"
 #include "weft/spec/course.h"
-#include "weft/spec/optimizer_defaults.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/recipe_keys.h"
 #include "weft/spec/run_spec.h"
@@ -21,13 +22,22 @@ namespace weft::spec {
 
 namespace {
 
-void resolve_optimizer(OptimizerSpec& optimizer) {
-  for (const OptimizerDefaults& defaults : kOptimizers) {
-    if (defaults.name != optimizer.name) continue;
-    if (optimizer.learning_rate == 0) optimizer.learning_rate = defaults.learning_rate;
-    if (optimizer.weight_decay < 0) optimizer.weight_decay = defaults.weight_decay;
-    if (optimizer.momentum < 0) optimizer.momentum = defaults.momentum;
-  }
+/// That of the optimiser or, where it reads none, of the first that does: older specs say it, too.
+double default_momentum(const OptimizerEntry& optimizer, const Entries& entries) {
+  const Key* key = find_key(optimizer, "momentum");
+  for (const OptimizerEntry& other : entries.optimizers)
+    if (key == nullptr) key = find_key(other, "momentum");
+  return key == nullptr ? 0 : std::get<double>(key->value);
+}
+
+void resolve_optimizer(OptimizerSpec& optimizer, const Entries& entries) {
+  const OptimizerEntry* entry = find_entry(entries.optimizers, optimizer.name);
+  if (entry == nullptr)
+    fail(ErrorKind::usage, "there is no optimizer '{}'{}", optimizer.name,
+         suggestion(optimizer.name, names_of(entries.optimizers)));
+  if (optimizer.learning_rate == 0) optimizer.learning_rate = entry->learning_rate;
+  if (optimizer.weight_decay < 0) optimizer.weight_decay = entry->weight_decay;
+  if (optimizer.momentum < 0) optimizer.momentum = default_momentum(*entry, entries);
   for (const auto& [name, group] : optimizer.groups)
     if (group.match.empty())
       fail(ErrorKind::usage,
@@ -36,42 +46,35 @@ void resolve_optimizer(OptimizerSpec& optimizer) {
            name);
 }
 
-bool uses_schedule(const RunSpec& spec, const std::string& name) {
-  const auto& groups = spec.optimizer.groups;
-  return spec.schedule.name == name ||
-         std::any_of(groups.begin(), groups.end(), [&](const auto& group) { return group.second.schedule == name; });
-}
-
-void check_schedule(const RunSpec& spec) {
-  const ScheduleSpec& schedule = spec.schedule;
-  if (uses_schedule(spec, "one_cycle") && schedule.warmup_epochs != 0)
-    fail(ErrorKind::usage,
-         "schedule.warmup_epochs = {} with schedule.name = 'one_cycle': one_cycle warms up by itself; set "
-         "schedule.rise instead",
-         schedule.warmup_epochs);
-  if (schedule.warmup_epochs > spec.epochs)
+void check_schedule(const RunSpec& spec, const Entries& entries) {
+  std::set<std::string> names = {spec.schedule.name};
+  for (const auto& [group, parameters] : spec.optimizer.groups)
+    if (!parameters.schedule.empty()) names.insert(parameters.schedule);
+  for (const std::string& name : names) {
+    const ScheduleEntry* entry = find_entry(entries.schedules, name);
+    if (entry == nullptr)
+      fail(ErrorKind::usage, "there is no schedule '{}'{}", name, suggestion(name, names_of(entries.schedules)));
+    if (entry->check) entry->check(spec.schedule);
+  }
+  if (spec.schedule.warmup_epochs > spec.epochs)
     fail(ErrorKind::usage, "schedule.warmup_epochs = {} is longer than the run of {} epochs; lower it",
-         schedule.warmup_epochs, spec.epochs);
-  if (!uses_schedule(spec, "piecewise")) return;
-  const auto& boundaries = schedule.boundaries;
-  if (boundaries.empty())
-    fail(ErrorKind::usage, "schedule.name = 'piecewise' wants schedule.boundaries, such as [30, 60, 80] (epochs)");
-  for (size_t index = 1; index < boundaries.size(); ++index)
-    if (boundaries[index] <= boundaries[index - 1])
-      fail(ErrorKind::usage, "schedule.boundaries = [{}] must rise from each to the next", fmt::join(boundaries, ", "));
-  const size_t wanted = boundaries.size() + (schedule.lines ? 0 : 1);
-  if (schedule.factors.size() != wanted && (schedule.lines || !schedule.factors.empty()))
-    fail(ErrorKind::usage, "schedule.factors wants {} numbers for {} boundaries{}, got {}", wanted, boundaries.size(),
-         schedule.lines ? " with schedule.lines" : "", schedule.factors.size());
+         spec.schedule.warmup_epochs, spec.epochs);
 }
 
-void check_momentum_schedule(const OptimizerSpec& optimizer) {
+void check_loss(const LossSpec& loss, const Entries& entries) {
+  if (loss.name != "auto" && find_entry(entries.losses, loss.name) == nullptr)
+    fail(ErrorKind::usage, "there is no loss '{}'{}", loss.name, suggestion(loss.name, names_of(entries.losses)));
+}
+
+void check_momentum_schedule(const OptimizerSpec& optimizer, const Entries& entries) {
   const MomentumScheduleSpec& schedule = optimizer.momentum_schedule;
   if (!schedule.changes()) return;
-  constexpr std::string_view kWithMomentum[] = {"sgd", "lars", "muon", "rmsprop"};
-  if (std::find(std::begin(kWithMomentum), std::end(kWithMomentum), optimizer.name) == std::end(kWithMomentum))
+  std::vector<std::string> with_momentum;
+  for (const OptimizerEntry& entry : entries.optimizers)
+    if (find_key(entry, "momentum") != nullptr) with_momentum.push_back(entry.name);
+  if (std::find(with_momentum.begin(), with_momentum.end(), optimizer.name) == with_momentum.end())
     fail(ErrorKind::usage, "momentum_schedule.name = '{}' with optimizer.name = '{}', which has no momentum; choose {}",
-         schedule.name, optimizer.name, fmt::join(kWithMomentum, ", "));
+         schedule.name, optimizer.name, fmt::join(with_momentum, ", "));
   if (schedule.name == "one_cycle" && schedule.low > schedule.high)
     fail(ErrorKind::usage, "momentum_schedule.low = {} is above momentum_schedule.high = {}; exchange them",
          schedule.low, schedule.high);
@@ -197,16 +200,18 @@ bool scales_loss(const RunSpec& spec) {
   return mode == "dynamic" || mode == "fixed" || (mode == "auto" && spec.precision == "f16");
 }
 
-void resolve(RunSpec& spec) {
+void resolve(RunSpec& spec, const Entries& entries) {
   if (spec.model.name.empty())
     fail(ErrorKind::usage, "no model given; name a recipe or add --model M (`weft models` lists them)");
-  resolve_optimizer(spec.optimizer);
+  resolve_optimizer(spec.optimizer, entries);
+  fill_own_keys(spec, entries);
   // Sums of kernels may depend on the threads, which must not follow from the ranks on a host where the weights do not.
   if (spec.threads == 0) spec.threads = spec.virtual_ranks > 0 ? 1 : available_cores();
   if (spec.precision == "auto") spec.precision = automatic_precision(CpuBackend(1, KernelTable()));
   if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
-  check_schedule(spec);
-  check_momentum_schedule(spec.optimizer);
+  check_schedule(spec, entries);
+  check_momentum_schedule(spec.optimizer, entries);
+  check_loss(spec.loss, entries);
   check_stages(spec);
   if (spec.compression.method != "none" && scales_loss(spec))
     fail(ErrorKind::usage,
@@ -242,33 +247,25 @@ void add_unused_batches(const RunSpec& spec, std::vector<std::string>& keys) {
 
 }  // namespace
 
-std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task) {
-  struct Use {
-    std::string_view key, optimizers;  // those that read it
-  };
-  constexpr Use kUses[] = {{"optimizer.momentum", "sgd lars muon rmsprop"},
-                           {"optimizer.nesterov", "sgd"},
-                           {"optimizer.beta1", "adam adamw lamb muon"},
-                           {"optimizer.beta2", "adam adamw lamb muon"},
-                           {"optimizer.epsilon", "adam adamw lamb muon rmsprop"},
-                           {"optimizer.smoothing", "rmsprop"},
-                           {"optimizer.centered", "rmsprop"},
-                           {"optimizer.trust_coefficient", "lars"},
-                           {"optimizer.adamw_learning_rate_factor", "muon"}};
+std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task, const Entries& entries) {
   RunSpec copy = spec, defaults;
   defaults.optimizer.name = spec.optimizer.name;
-  resolve_optimizer(defaults.optimizer);
-  const std::vector<BoundKey> bound = bind_keys(copy), default_keys = bind_keys(defaults);
+  resolve_optimizer(defaults.optimizer, entries);
+  add_own_keys(defaults, spec, entries);
+  const std::vector<BoundKey> bound = bind_keys(copy, entries), default_keys = bind_keys(defaults, entries);
   // By name: the keys of groups stand between the others.
   const auto value_of = [](const std::vector<BoundKey>& all, std::string_view name) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const BoundKey& key) { return key.name == name; });
     return literal(value_at(found->place));
   };
   std::vector<std::string> keys;
-  for (const auto& [key, optimizers] : kUses) {
-    if (fmt::format(" {} ", optimizers).find(fmt::format(" {} ", spec.optimizer.name)) != std::string::npos) continue;
-    if (value_of(bound, key) != value_of(default_keys, key))
-      keys.push_back(fmt::format("{} = {} with optimizer.name = '{}'", key, value_of(bound, key), spec.optimizer.name));
+  for (const BoundKey& key : bound) {
+    const auto& readers = key.read_by;
+    if (section_of(key.name) != "optimizer" || readers.empty()) continue;
+    if (std::find(readers.begin(), readers.end(), spec.optimizer.name) != readers.end()) continue;
+    const std::string value = value_of(bound, key.name);
+    if (value != value_of(default_keys, key.name))
+      keys.push_back(fmt::format("{} = {} with optimizer.name = '{}'", key.name, value, spec.optimizer.name));
   }
   if (spec.optimizer.momentum_schedule.changes() && spec.optimizer.momentum != defaults.optimizer.momentum)
     keys.push_back(fmt::format("optimizer.momentum = {} with momentum_schedule.name = '{}'", spec.optimizer.momentum,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/data/dataset/dataset.h"
-#include "weft/library/key.h"
+#include "weft/library/entries.h"
 #include "weft/models/model.h"
 
 namespace weft::spec {
@@ -41,7 +41,7 @@ struct MomentumScheduleSpec {
 };
 
 struct OptimizerSpec {
-  std::string name = "sgd";                   // sgd | adam | adamw | lamb | lars | muon | rmsprop
+  std::string name = "sgd";                   // an entry of the library
   double learning_rate = 0;                   // 0: the optimiser's own default, filled in by resolve()
   double weight_decay = -1;                   // negative: the optimiser's own default
   double momentum = -1;                       // sgd, lars, muon, rmsprop; negative: the optimiser's own default
@@ -55,12 +55,12 @@ struct OptimizerSpec {
   double adamw_learning_rate_factor = 0.015;  // muon: rate of what AdamW updates, over learning_rate
   std::map<std::string, ParameterGroup> groups;
   MomentumScheduleSpec momentum_schedule = {};  // in the place of `momentum`
+  OwnKeys own = {};                             // keys of entries that have no member above
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 
 struct ScheduleSpec {
-  // constant | cosine | exponential | linear_cosine | one_cycle | piecewise | plateau | polynomial | step
-  std::string name = "cosine";
+  std::string name = "cosine";          // an entry of the library
   double warmup_epochs = 0;             // linear rise at the beginning; not with one_cycle
   double rise = 0.3;                    // one_cycle: fraction of all steps that the rate rises
   std::string annealing = "cosine";     // one_cycle: cosine | linear
@@ -80,6 +80,7 @@ struct ScheduleSpec {
   int64_t patience = 10;                // plateau: epochs without improvement that are borne
   double threshold = 1e-4;              // plateau: relative improvement that counts
   int64_t cooldown = 0;                 // plateau: epochs after a reduction that do not count
+  OwnKeys own = {};                     // keys of entries that have no member above
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
 
@@ -147,7 +148,9 @@ struct AveragingSpec {
 };
 
 struct LossSpec {
-  double label_smoothing = 0;
+  std::string name = "auto";   // an entry of the library, or auto: as the model and the labels have it
+  double label_smoothing = 0;  // share of the target spread over all classes
+  OwnKeys own = {};            // keys of entries that have no member above
   friend bool operator==(const LossSpec&, const LossSpec&) = default;
 };
 
@@ -246,24 +249,30 @@ bool scales_loss(const RunSpec& spec);
 /// Whether batches are mixed, so that targets are shares of classes.
 inline bool mixes(const AugmentSpec& augment) { return augment.mixup > 0 || augment.cutmix > 0; }
 
+// What may be named and which keys there are follows from the entries: a Library is some, and where one has been added
+// to it has to be given.
+
 /// Sets one key; "model.KEY" beyond model.name are the model's options, "optimizer.groups.NAME.KEY" makes the group
 /// where there is none of that name. `where` begins each message: "recipe.toml:4".
 /// Error(usage) for an unknown key (with the nearest one), a wrong kind or a value out of range.
-void set_field(RunSpec& spec, const std::string& name, const KeyValue& value, const std::string& where);
+void set_field(RunSpec& spec, const std::string& name, const KeyValue& value, const std::string& where,
+               const Entries& entries = standard_entries());
 
 /// "[optimizer]", of which a recipe says nothing more. Error(usage) unless there are keys that begin so; a group of
 /// parameters is made, as by set_field().
-void require_section(RunSpec& spec, const std::string& section, const std::string& where);
+void require_section(RunSpec& spec, const std::string& section, const std::string& where,
+                     const Entries& entries = standard_entries());
 
 /// "optimizer.learning_rate=0.2", as --set gives it.
-void set_from_text(RunSpec& spec, const std::string& assignment);
+void set_from_text(RunSpec& spec, const std::string& assignment, const Entries& entries = standard_entries());
 
 /// Fills in what depends on other fields or the machine and checks that the fields fit together. Error(usage).
-void resolve(RunSpec& spec);
+void resolve(RunSpec& spec, const Entries& entries = standard_entries());
 
 /// What is set otherwise than by default and does nothing, with the reason: "optimizer.momentum = 0.5 with
 /// optimizer.name = 'adamw'".
-std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task);
+std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task,
+                                             const Entries& entries = standard_entries());
 
 /// For another use of a trained model: so many threads, or, for 0, as many as in training but no more than there are
 /// cores here.

@@ -11,16 +11,17 @@ namespace weft::spec {
 
 namespace {
 
-BoundKey find_key(RunSpec& spec, const std::string& name, const std::string& where) {
-  std::vector<std::string> names;
-  for (BoundKey& key : bind_keys(spec)) {
+RecipeKey find_key(const RunSpec& spec, const std::string& name, const std::string& where, const Entries& entries) {
+  std::vector<std::string> names, groups;
+  for (const auto& [group, parameters] : spec.optimizer.groups) groups.push_back(group);
+  for (RecipeKey& key : recipe_keys(entries, groups)) {
     if (key.name == name) return std::move(key);
     names.push_back(key.name);
   }
   fail(ErrorKind::usage, "{}: unknown key '{}'{}", where, name, key_suggestion(name, names));
 }
 
-/// Makes the group that the key names, so that bind_keys() lists its keys.
+/// Makes the group that the key names, so that its keys are known.
 void make_group(RunSpec& spec, const std::string& key, const std::string& where) {
   if (!key.starts_with(kGroups)) return;
   const size_t point = key.rfind('.');
@@ -38,22 +39,24 @@ bool is_model_option(const std::string& key) { return key.starts_with("model.") 
 
 }  // namespace
 
-void set_field(RunSpec& spec, const std::string& name, const KeyValue& value, const std::string& where) {
+void set_field(RunSpec& spec, const std::string& name, const KeyValue& value, const std::string& where,
+               const Entries& entries) {
   if (is_model_option(name)) {
     const auto* text = std::get_if<std::string>(&value);
     spec.model.options[name.substr(6)] = text != nullptr ? *text : shown(value);
     return;
   }
   make_group(spec, name, where);
-  const BoundKey key = find_key(spec, name == "model" ? "model.name" : name, where);
-  put_value(key.place, checked_value(key, value, where));
+  const RecipeKey key = find_key(spec, name == "model" ? "model.name" : name, where, entries);
+  const KeyValue checked = checked_value(key, value, where);
+  put_value(key.place(spec), checked);
 }
 
-void require_section(RunSpec& spec, const std::string& section, const std::string& where) {
+void require_section(RunSpec& spec, const std::string& section, const std::string& where, const Entries& entries) {
   if (section == "optimizer.groups") return;
   make_group(spec, section + ".match", where);
   std::vector<std::string> sections;
-  for (const BoundKey& key : bind_keys(spec)) {
+  for (const BoundKey& key : bind_keys(spec, entries)) {
     const std::string known = section_of(key.name);
     if (known == section) return;
     if (!known.empty() && (sections.empty() || sections.back() != known)) sections.push_back(known);
@@ -61,7 +64,7 @@ void require_section(RunSpec& spec, const std::string& section, const std::strin
   fail(ErrorKind::usage, "{}: there is no section [{}]{}", where, section, suggestion(section, sections));
 }
 
-void set_from_text(RunSpec& spec, const std::string& assignment) {
+void set_from_text(RunSpec& spec, const std::string& assignment, const Entries& entries) {
   const std::string where = fmt::format("--set {}", assignment);
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
@@ -69,10 +72,11 @@ void set_from_text(RunSpec& spec, const std::string& assignment) {
   const std::string name = assignment.substr(0, equals);
   std::string text = assignment.substr(equals + 1);
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-  if (is_model_option(name)) return set_field(spec, name, text, where);
+  if (is_model_option(name)) return set_field(spec, name, text, where, entries);
   make_group(spec, name, where);
-  const BoundKey key = find_key(spec, name == "model" ? "model.name" : name, where);
-  put_value(key.place, checked_value(key, read_value(key, text), where));
+  const RecipeKey key = find_key(spec, name == "model" ? "model.name" : name, where, entries);
+  const KeyValue checked = checked_value(key, read_value(key, text), where);
+  put_value(key.place(spec), checked);
 }
 
 }  // namespace weft::spec

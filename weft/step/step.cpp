@@ -6,6 +6,7 @@
 
 #include "weft/autodiff/autodiff.h"
 #include "weft/base/error.h"
+#include "weft/base/names.h"
 #include "weft/ops/ops.h"
 #include "weft/spec/course.h"
 #include "weft/step/accumulation.h"
@@ -33,23 +34,16 @@ void require_answers(const models::Model& model, const std::string& name, const 
          name, input.text_length > 0 ? "the text in a picture" : "the class of each pixel or token");
 }
 
-/// Of batches that are mixed: targets are shares of the classes, f32 [N,classes].
-ValueId soft_losses(models::Model& model, double label_smoothing) {
-  Graph& graph = model.graph;
-  ValueId targets = model.labels;
-  if (label_smoothing > 0) {
-    const auto classes = static_cast<double>(graph.shape(targets)[1]);
-    targets = ops::multiply_scalar(graph, targets, 1 - label_smoothing, "labels.scaled");
-    targets = ops::add_scalar(graph, targets, label_smoothing / classes, "labels.smoothed");
-  }
-  return ops::soft_cross_entropy(graph, model.logits, targets, "losses");
-}
-
-/// [rows]
-ValueId row_losses(models::Model& model, double label_smoothing) {
-  if (model.losses.valid()) return model.losses;
-  if (predicts_values(model)) return ops::mse(model.graph, model.logits, model.labels, "losses");
-  return ops::cross_entropy(model.graph, model.logits, model.labels, label_smoothing, "losses");
+/// [rows]. By the loss that the spec names or, where it leaves that open, by the model's own, or by the labels.
+ValueId row_losses(models::Model& model, const spec::LossSpec& options, const Entries& entries, bool mixed,
+                   bool training) {
+  std::string name = options.name;
+  if (name == "auto" && !mixed && model.losses.valid()) return model.losses;
+  if (name == "auto") name = mixed ? "soft_cross_entropy" : predicts_values(model) ? "mse" : "cross_entropy";
+  const LossEntry* entry = find_entry(entries.losses, name);
+  if (entry == nullptr)
+    fail(ErrorKind::usage, "there is no loss '{}'{}", name, suggestion(name, names_of(entries.losses)));
+  return entry->build({model.graph, model.logits, model.labels, options, training});
 }
 
 ValueId count_correct(models::Model& model, const models::ModelInput& input) {
@@ -78,7 +72,7 @@ CompressionCosts compression_costs(const spec::RunSpec& spec, const TrainingStep
 
 /// The update in a graph of its own, whose gradients are the sums that were collected.
 Graph build_update(const Graph& step, const spec::RunSpec& spec, std::vector<TrainedParameter> trained,
-                   const std::vector<std::string>& statistics, std::vector<SlotSpec>& slots) {
+                   const std::vector<std::string>& statistics, std::vector<SlotSpec>& slots, const Entries& entries) {
   Graph graph(step.registry(), spec.model.name + " update");
   for (TrainedParameter& parameter : trained) {
     const TensorType type = step.type(parameter.value);
@@ -88,7 +82,7 @@ Graph build_update(const Graph& step, const spec::RunSpec& spec, std::vector<Tra
   if (spec.ema.decay > 0)
     for (const std::string& name : statistics)
       graph.add_input(InputKind::state, name, step.type(step.find_input(name)->value));
-  add_slots(slots, add_update(graph, spec, trained, statistics, "update"));
+  add_slots(slots, add_update(graph, spec, trained, statistics, "update", entries));
   return graph;
 }
 
@@ -110,8 +104,7 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   if (!mixed) require_answers(model, spec.model.name, input);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " training");
-  const double smoothing = spec.loss.label_smoothing;
-  const ValueId losses = mixed ? soft_losses(model, smoothing) : row_losses(model, smoothing);
+  const ValueId losses = row_losses(model, spec.loss, library, mixed, /*training=*/true);
   const bool is_sharded = spec.virtual_ranks > 0;
   const int ranks =
       is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
@@ -167,7 +160,7 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   }
   if (is_sharded)
     return build_sharded_step(std::move(graph), spec, std::move(model.parameters), std::move(trained), shard,
-                              options.ranks);
+                              options.ranks, library);
   const std::vector<std::string> statistics = statistics_of(model.parameters);
   const auto finished = [&] {
     if (ranks == 1) return std::move(graph);
@@ -181,18 +174,18 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
     return step;
   };
   if (!spec::accumulates(spec)) {
-    add_slots(slots, add_update(graph, spec, trained, statistics, "step"));
+    add_slots(slots, add_update(graph, spec, trained, statistics, "step", library));
     return with_averaging({finished(), std::move(model.parameters), std::move(slots)});
   }
   if (ranks > 1) {
     slots = accumulate_before_exchange(graph, trained);
     exchange();
-    add_slots(slots, add_update(graph, spec, trained, statistics, "update"));
+    add_slots(slots, add_update(graph, spec, trained, statistics, "update", library));
     graph = accumulate_early(graph);
     return {finished(), std::move(model.parameters), std::move(slots)};
   }
   slots = accumulate_gradients(graph, trained);
-  Graph update = build_update(graph, spec, trained, statistics, slots);
+  Graph update = build_update(graph, spec, trained, statistics, slots, library);
   return with_averaging({finished(), std::move(model.parameters), std::move(slots), std::move(update)});
 }
 
@@ -228,7 +221,9 @@ Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, c
   average_views(model, views, input.batch);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " evaluation");
-  graph.add_output("loss_sum", ops::reduce_sum(graph, row_losses(model, 0), {}, false, "loss_sum"));
+  graph.add_output(
+      "loss_sum", ops::reduce_sum(graph, row_losses(model, spec.loss, library, /*mixed=*/false, /*training=*/false), {},
+                                  false, "loss_sum"));
   if (predicts_values(model)) {
     const ValueId errors = ops::square(graph, ops::subtract(graph, model.logits, model.labels), "squares");
     graph.add_output("squared_errors", ops::reduce_sum(graph, errors, {0}, false, "squared_errors"));

@@ -21,11 +21,12 @@ double seed_of_shard(int64_t seed, int64_t shard) {
 
 }  // namespace
 
-StepScalars::StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard)
+StepScalars::StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard,
+                         const Entries& entries)
     : spec_(spec),
       course_(course),
       first_shard_(first_shard),
-      rate_(make_schedule(spec.schedule, spec.optimizer.learning_rate, course)),
+      rate_(make_schedule(spec.schedule, spec.optimizer.learning_rate, course, entries)),
       momentum_schedule_(make_momentum_schedule(spec, course)) {
   for (const auto& [name, group] : spec.optimizer.groups) {
     if (!group.has_own_rate()) continue;
@@ -33,7 +34,7 @@ StepScalars::StepScalars(const spec::RunSpec& spec, const spec::Course& course, 
     if (!group.schedule.empty()) schedule.name = group.schedule;
     const int64_t trained_steps = group.epochs > 0 ? std::llround(course.step_at(group.epochs)) : course.total_steps();
     group_rates_.emplace_back("learning_rate/" + name,
-                              [rate = make_schedule(schedule, spec.optimizer.learning_rate, course),
+                              [rate = make_schedule(schedule, spec.optimizer.learning_rate, course, entries),
                                trained_steps](int64_t step) { return step < trained_steps ? rate(step) : 0.0; });
   }
 }

@@ -23,7 +23,8 @@ class StepScalars {
  public:
   /// Keeps references to both. What is drawn in the step differs between shards, of which this process's begin with
   /// `first_shard`: where each rank has one, its own number.
-  StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard = 0);
+  StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard = 0,
+              const Entries& entries = standard_entries());
 
   /// From now on set() sets the inputs of these executors; `update` may be null: then `batch` does the whole step.
   void bind(Executor& batch, Executor* update);

@@ -108,7 +108,8 @@ class SumsOfShards {
 
 Graph build_sharded_update(const Graph& shard, const spec::RunSpec& spec, std::vector<TrainedParameter> trained,
                            const std::vector<Statistic>& statistics, const ShardResults& results,
-                           const std::vector<std::string>& averaged, int ranks, std::vector<SlotSpec>& slots) {
+                           const std::vector<std::string>& averaged, int ranks, std::vector<SlotSpec>& slots,
+                           const Entries& entries) {
   Graph graph(shard.registry(), spec.model.name + " update");
   SumsOfShards sums(graph, spec, ranks);
   const bool has_ignored = results.counted.valid();
@@ -142,7 +143,7 @@ Graph build_sharded_update(const Graph& shard, const spec::RunSpec& spec, std::v
     for (const std::string& name : averaged)
       if (graph.find_input(name) == nullptr)
         graph.add_input(InputKind::state, name, shard.type(shard.find_input(name)->value));
-  const std::vector<SlotSpec> more = add_update(graph, spec, trained, averaged, "update");
+  const std::vector<SlotSpec> more = add_update(graph, spec, trained, averaged, "update", entries);
   slots.insert(slots.end(), more.begin(), more.end());
   return graph;
 }
@@ -180,7 +181,8 @@ int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks) {
 }
 
 TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vector<models::ParameterSpec> parameters,
-                                std::vector<TrainedParameter> trained, const ShardResults& results, int ranks) {
+                                std::vector<TrainedParameter> trained, const ShardResults& results, int ranks,
+                                const Entries& entries) {
   std::vector<SlotSpec> slots;
   ShardSums sums(shards_of_rank(spec, ranks), slots);
   for (const TrainedParameter& parameter : trained) sums.add(shard, parameter.name, parameter.gradient);
@@ -192,7 +194,8 @@ TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vec
   std::vector<std::string> averaged;
   for (const models::ParameterSpec& parameter : parameters)
     if (!parameter.trainable) averaged.push_back(parameter.name);
-  Graph update = build_sharded_update(shard, spec, std::move(trained), statistics, results, averaged, ranks, slots);
+  Graph update =
+      build_sharded_update(shard, spec, std::move(trained), statistics, results, averaged, ranks, slots, entries);
   return {std::move(step), std::move(parameters), std::move(slots), std::move(update)};
 }
 

@@ -47,7 +47,8 @@ struct ShardResults {
 /// outputs "loss" and "correct", those of the whole batch, and, on several ranks, kStop. Error(usage) for a model that
 /// updates a state otherwise than by a running average.
 TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vector<models::ParameterSpec> parameters,
-                                std::vector<TrainedParameter> trained, const ShardResults& results, int ranks);
+                                std::vector<TrainedParameter> trained, const ShardResults& results, int ranks,
+                                const Entries& entries);
 
 /// Makes the slots of partial sums, which checkpoints leave out.
 void start_shard_sums(const TrainingStep& step, State& state);

@@ -57,7 +57,7 @@ class Loop {
         save_clock_(inputs.spec.checkpoint),
         course_(in_.spec, in_.training_data.dataset().size()),
         shards_(step::shards_of_rank(in_.spec, comm::number_of(in_.ranks))),
-        scalars_(in_.spec, course_, step::place_of(in_.spec, in_.ranks) * shards_),
+        scalars_(in_.spec, course_, step::place_of(in_.spec, in_.ranks) * shards_, in_.entries),
         driver_(in_.training, in_.state),
         consensus_(in_.ranks, hooks.stop_requested),
         errors_(in_.collectives, in_.state),

@@ -37,7 +37,8 @@ struct FitInputs {
   /// Of several ranks, each of which has loaders of its share, and programs for that, which know their steps by the
   /// batch of all ranks together. Null: alone.
   comm::Communicator* ranks = nullptr;
-  comm::Collectives* collectives = nullptr;  // of the steps, to be told where the run is; null: alone
+  comm::Collectives* collectives = nullptr;     // of the steps, to be told where the run is; null: alone
+  const Entries& entries = standard_entries();  // that the spec names
 };
 
 struct FitResult {

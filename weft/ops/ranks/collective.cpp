@@ -45,13 +45,17 @@ OpDef half_op(const char* name, std::string summary, bool is_start, const Attrib
 }  // namespace
 
 void add_collective_ops(OpRegistry& registry) {
-  registry.add(all_reduce_op());
-  registry.add(half_op(
-      kAllReduceStart, "Begins to reduce tensors over all ranks; made by a pass only.", /*is_start=*/true,
-      attribute(kPriority, int64_t{0}, "between hosts: what has a lower one goes first, else what began first")));
-  registry.add(half_op(kAllReduceWait, "Waits for tensors that are reduced over all ranks; made by a pass only.",
-                       /*is_start=*/false,
-                       attribute(kDeferred, false, "the plan may wait in the next run, where what follows is needed")));
+  registry.add(of_work(work::kCommunication, all_reduce_op()));
+  registry.add(of_work(
+      work::kCommunication,
+      half_op(
+          kAllReduceStart, "Begins to reduce tensors over all ranks; made by a pass only.", /*is_start=*/true,
+          attribute(kPriority, int64_t{0}, "between hosts: what has a lower one goes first, else what began first"))));
+  registry.add(
+      of_work(work::kCommunication,
+              half_op(kAllReduceWait, "Waits for tensors that are reduced over all ranks; made by a pass only.",
+                      /*is_start=*/false,
+                      attribute(kDeferred, false, "the plan may wait in the next run, where what follows is needed"))));
   add_collectives_of_parts(registry);
   add_collectives_with_root(registry);
   add_message_ops(registry);

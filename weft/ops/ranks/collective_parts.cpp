@@ -140,18 +140,23 @@ OpDef half_of_scatter(const char* name, std::string summary, bool is_start) {
 }  // namespace
 
 void add_collectives_of_parts(OpRegistry& registry) {
-  registry.add(all_gather_op());
-  registry.add(half_of_gather(kAllGatherStart, "Begins to gather the parts of all ranks; made by a pass only.",
-                              /*is_start=*/true));
-  registry.add(half_of_gather(kAllGatherWait, "Waits for the parts of all ranks; made by a pass only.",
-                              /*is_start=*/false));
-  registry.add(reduce_scatter_op());
-  registry.add(half_of_scatter(kReduceScatterStart,
-                               "Begins to reduce tensors of which each rank gets its part; made by a pass only.",
-                               /*is_start=*/true));
-  registry.add(half_of_scatter(kReduceScatterWait,
-                               "Waits for this rank's part of reduced tensors; made by a pass only.",
-                               /*is_start=*/false));
+  registry.add(of_work(work::kCommunication, all_gather_op()));
+  registry.add(of_work(work::kCommunication,
+                       half_of_gather(kAllGatherStart, "Begins to gather the parts of all ranks; made by a pass only.",
+                                      /*is_start=*/true)));
+  registry.add(of_work(work::kCommunication,
+                       half_of_gather(kAllGatherWait, "Waits for the parts of all ranks; made by a pass only.",
+                                      /*is_start=*/false)));
+  registry.add(of_work(work::kCommunication, reduce_scatter_op()));
+  registry.add(
+      of_work(work::kCommunication,
+              half_of_scatter(kReduceScatterStart,
+                              "Begins to reduce tensors of which each rank gets its part; made by a pass only.",
+                              /*is_start=*/true)));
+  registry.add(
+      of_work(work::kCommunication,
+              half_of_scatter(kReduceScatterWait, "Waits for this rank's part of reduced tensors; made by a pass only.",
+                              /*is_start=*/false)));
 }
 
 ValueId all_gather(Graph& graph, ValueId x, int64_t ranks, const std::string& name) {

@@ -58,17 +58,25 @@ OpDef half_op(const char* name, std::string summary, bool is_start, const char* 
 }  // namespace
 
 void add_collectives_with_root(OpRegistry& registry) {
-  registry.add(whole_op(kBroadcast, "What one rank has, on each of them.", kReduceToRoot, /*sums=*/false));
-  registry.add(half_op(kBroadcastStart, "Begins to give all ranks what one has; made by a pass only.",
-                       /*is_start=*/true, "sent around", /*sums=*/false));
-  registry.add(half_op(kBroadcastWait, "Waits for what one rank gives to all; made by a pass only.",
-                       /*is_start=*/false, "sent around", /*sums=*/false));
-  registry.add(whole_op(kReduceToRoot, "The sum of a tensor over all ranks, on one of them; zeros on the others.",
-                        kBroadcast, /*sums=*/true));
-  registry.add(half_op(kReduceToRootStart, "Begins to sum tensors over all ranks on one of them; made by a pass only.",
-                       /*is_start=*/true, "reduced", /*sums=*/true));
-  registry.add(half_op(kReduceToRootWait, "Waits for tensors that are summed on one rank; made by a pass only.",
-                       /*is_start=*/false, "reduced", /*sums=*/true));
+  registry.add(of_work(work::kCommunication,
+                       whole_op(kBroadcast, "What one rank has, on each of them.", kReduceToRoot, /*sums=*/false)));
+  registry.add(of_work(work::kCommunication,
+                       half_op(kBroadcastStart, "Begins to give all ranks what one has; made by a pass only.",
+                               /*is_start=*/true, "sent around", /*sums=*/false)));
+  registry.add(of_work(work::kCommunication,
+                       half_op(kBroadcastWait, "Waits for what one rank gives to all; made by a pass only.",
+                               /*is_start=*/false, "sent around", /*sums=*/false)));
+  registry.add(
+      of_work(work::kCommunication,
+              whole_op(kReduceToRoot, "The sum of a tensor over all ranks, on one of them; zeros on the others.",
+                       kBroadcast, /*sums=*/true)));
+  registry.add(
+      of_work(work::kCommunication,
+              half_op(kReduceToRootStart, "Begins to sum tensors over all ranks on one of them; made by a pass only.",
+                      /*is_start=*/true, "reduced", /*sums=*/true)));
+  registry.add(of_work(work::kCommunication,
+                       half_op(kReduceToRootWait, "Waits for tensors that are summed on one rank; made by a pass only.",
+                               /*is_start=*/false, "reduced", /*sums=*/true)));
 }
 
 ValueId broadcast(Graph& graph, ValueId x, int64_t root, const std::string& name) {

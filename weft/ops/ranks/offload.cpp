@@ -30,8 +30,11 @@ OpDef transfer_op(const char* name, std::string summary, std::string from, std::
 }  // namespace
 
 void add_offload_ops(OpRegistry& registry) {
-  registry.add(transfer_op(kStore, "Writes a tensor to the file of what is kept outside memory.", "x", "stored"));
-  registry.add(transfer_op(kLoad, "Reads a tensor back from the file that a store has written it to.", "stored", "x"));
+  registry.add(of_work(
+      work::kFile, transfer_op(kStore, "Writes a tensor to the file of what is kept outside memory.", "x", "stored")));
+  registry.add(
+      of_work(work::kFile,
+              transfer_op(kLoad, "Reads a tensor back from the file that a store has written it to.", "stored", "x")));
 }
 
 }  // namespace weft::ops

@@ -63,7 +63,7 @@ void add_tree_sum_op(OpRegistry& registry) {
                  example("carries twice", {16, 3, 3, 3}, 3, 3),
                  example("last of eight", {33}, 3, 7),
                  example("scalar", {}, 2, 1)};
-  registry.add(std::move(op));
+  registry.add(of_work(work::kUpdates, std::move(op)));
 }
 
 std::vector<ValueId> tree_sum_update(Graph& graph, ValueId value, ValueId index, const std::vector<ValueId>& partials,

@@ -38,7 +38,7 @@ void add_accumulate_op(OpRegistry& registry) {
   op.is_update = true;
   op.examples = {example("matrix", {5, 7}), example("convolution weight", {16, 3, 3, 3}), example("vector", {33}),
                  example("scalar", {})};
-  registry.add(std::move(op));
+  registry.add(of_work(work::kUpdates, std::move(op)));
 }
 
 ValueId accumulate_update(Graph& graph, ValueId sum, ValueId value, ValueId keep, ValueId take, ValueId complete,

@@ -67,7 +67,7 @@ OpDef scale_update_op() {
 
 void add_loss_scaling_ops(OpRegistry& registry) {
   registry.add(unscale_op());
-  registry.add(scale_update_op());
+  registry.add(of_work(work::kUpdates, scale_update_op()));
 }
 
 UnscaledGradient unscale_gradient(Graph& graph, ValueId gradient, ValueId scale, const std::string& name) {

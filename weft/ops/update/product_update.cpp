@@ -61,7 +61,7 @@ void add_product_update_op(OpRegistry& registry) {
   applied.inputs.push_back(f32({}));
   applied.ranges.push_back({0.5, 1});
   op.examples.push_back(std::move(applied));
-  registry.add(std::move(op));
+  registry.add(of_work(work::kUpdates, std::move(op)));
 }
 
 }  // namespace weft::ops

@@ -107,7 +107,7 @@ void add_update_ops(OpRegistry& registry) {
       sgd_example("matrix", {5, 7}, {}), sgd_example("convolution weight", {16, 3, 3, 3}, {{"weight_decay", 5e-2}}),
       sgd_example("Nesterov", {33}, {{"nesterov", true}, {"momentum", 0.8}, {"weight_decay", 1e-2}}),
       sgd_example("no momentum", {4, 4}, {{"momentum", 0.0}}), with_apply(sgd_example("matrix", {5, 7}, {}))};
-  registry.add(std::move(sgd));
+  registry.add(of_work(work::kUpdates, std::move(sgd)));
 
   OpDef adamw;
   adamw.name = "adamw_update";
@@ -130,7 +130,7 @@ void add_update_ops(OpRegistry& registry) {
                     adamw_example("L2", {4, 9}, {{"weight_decay", 0.1}, {"decoupled", false}}),
                     adamw_example("other betas", {33}, {{"beta1", 0.5}, {"beta2", 0.9}, {"epsilon", 1e-3}}),
                     with_apply(adamw_example("matrix", {5, 7}, {}))};
-  registry.add(std::move(adamw));
+  registry.add(of_work(work::kUpdates, std::move(adamw)));
 
   OpDef blend;
   blend.name = "blend_update";
@@ -144,7 +144,7 @@ void add_update_ops(OpRegistry& registry) {
   blend.is_update = true;
   blend.examples = {blend_example("matrix", {5, 7}), blend_example("convolution weight", {16, 3, 3, 3}),
                     blend_example("vector", {33}), with_apply(blend_example("matrix", {5, 7}))};
-  registry.add(std::move(blend));
+  registry.add(of_work(work::kUpdates, std::move(blend)));
 
   OpDef renew;
   renew.name = kRenew;
@@ -161,7 +161,7 @@ void add_update_ops(OpRegistry& registry) {
   for (const DType dtype : {DType::bf16, DType::f16})
     renew.examples.push_back({"in " + std::string(name_of(dtype)), {typed(dtype, {5, 7}), f32({5, 7})}, {}, {}});
   renew.examples.push_back({"in the source's type", {f32({4, 3, 3, 3}), f32({4, 3, 3, 3})}, {}, {}});
-  registry.add(std::move(renew));
+  registry.add(of_work(work::kCasts, std::move(renew)));
 
   OpDef norm;
   norm.name = "squared_norm";
@@ -180,7 +180,7 @@ void add_update_ops(OpRegistry& registry) {
   norm.layout_rule = LayoutRule::channelwise;
   for (const Shape& shape : {Shape{5, 7}, Shape{4, 3, 3, 3}, Shape{33}})
     norm.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape)}, {}, {}});
-  registry.add(std::move(norm));
+  registry.add(of_work(work::kReductions, std::move(norm)));
   add_loss_scaling_ops(registry);
   add_accumulate_op(registry);
   add_tree_sum_op(registry);

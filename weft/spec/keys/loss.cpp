@@ -3,11 +3,15 @@
 
 namespace weft::spec {
 
-std::vector<RecipeKey> loss_keys() {
+std::vector<RecipeKey> loss_keys(const Entries& entries) {
+  using Part = LossSpec;
+  std::vector<std::string> names = names_of(entries.losses);
+  names.insert(names.begin(), "auto");
   std::vector<RecipeKey> keys =
-      KeySection<LossSpec>("loss", [](RunSpec& spec) -> LossSpec& { return spec.loss; })
-          .add("label_smoothing", &LossSpec::label_smoothing,
-               {.low = 0, .high = 0.999, .help = "share of the target spread over all classes"})
+      KeySection<Part>("loss", [](RunSpec& spec) -> Part& { return spec.loss; })
+          .add("name", &Part::name, {.choices = names, .help = "auto: as the model and the labels have it"})
+          .quiet()
+          .add_declared(declared_keys(entries.losses), {{"label_smoothing", &Part::label_smoothing}})
           .take();
   using Scaling = LossScalingSpec;
   for (RecipeKey& key :

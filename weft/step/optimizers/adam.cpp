@@ -5,6 +5,8 @@
 //   w' = w - r m' / (1 - beta1^t) / (sqrt(v' / (1 - beta2^t)) + epsilon)
 // Slots "first_moment" (m) and "second_moment" (v). One fused node per parameter.
 #include "weft/ops/ops.h"
+#include "weft/step/optimizers/entries.h"
+#include "weft/step/optimizers/keys.h"
 #include "weft/step/optimizers/update_builder.h"
 
 namespace weft::step {
@@ -25,6 +27,24 @@ void add_adam(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
     builder.set_next("first_moment", parameter.name, next_first);
     builder.set_next("second_moment", parameter.name, next_second);
   }
+}
+
+OptimizerEntry adam_entry() {
+  return {.name = "adam",
+          .summary = "Kingma and Ba 2015 with L2 decay, as torch.optim.Adam",
+          .learning_rate = 1e-3,
+          .weight_decay = 0,
+          .keys = adam_keys(),
+          .build = [](auto& builder, const auto& parameters) { add_adam(builder, parameters, /*decoupled=*/false); }};
+}
+
+OptimizerEntry adamw_entry() {
+  return {.name = "adamw",
+          .summary = "Loshchilov and Hutter 2019, as torch.optim.AdamW",
+          .learning_rate = 1e-3,
+          .weight_decay = 1e-2,
+          .keys = adam_keys(),
+          .build = [](auto& builder, const auto& parameters) { add_adam(builder, parameters, /*decoupled=*/true); }};
 }
 
 }  // namespace weft::step

@@ -6,6 +6,8 @@
 // Bias and norm take the ratio 1 and no decay, as in the authors' code for BERT. Slots "first_moment" (m) and
 // "second_moment" (v).
 #include "weft/ops/ops.h"
+#include "weft/step/optimizers/entries.h"
+#include "weft/step/optimizers/keys.h"
 #include "weft/step/optimizers/update_builder.h"
 
 namespace weft::step {
@@ -24,8 +26,6 @@ ValueId norm_ratio(UpdateBuilder& builder, ValueId a, ValueId b) {
   return ops::sqrt(graph, ops::divide(graph, guarded(top), guarded(bottom)), "trust_ratio");
 }
 
-}  // namespace
-
 void add_lamb(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
   Graph& graph = builder.graph();
   const spec::OptimizerSpec& spec = builder.spec();
@@ -43,6 +43,17 @@ void add_lamb(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
     if (parameter.adapts) rate = ops::multiply(graph, rate, norm_ratio(builder, parameter.value, direction));
     builder.descend(parameter, direction, rate);
   }
+}
+
+}  // namespace
+
+OptimizerEntry lamb_entry() {
+  return {.name = "lamb",
+          .summary = "You et al. 2020: Adam for large batches",
+          .learning_rate = 1e-3,
+          .weight_decay = 1e-2,
+          .keys = adam_keys(),
+          .build = add_lamb};
 }
 
 }  // namespace weft::step

@@ -5,6 +5,8 @@
 //   w' = w - v'
 // Bias and norm take q = 1 and no decay, as in MLPerf's reference. Slot "velocity" (v).
 #include "weft/ops/ops.h"
+#include "weft/step/optimizers/entries.h"
+#include "weft/step/optimizers/keys.h"
 #include "weft/step/optimizers/update_builder.h"
 
 namespace weft::step {
@@ -25,8 +27,6 @@ ValueId trust(UpdateBuilder& builder, const UpdatedParameter& parameter) {
   return ops::add(graph, ratio, neither, "trust_ratio");
 }
 
-}  // namespace
-
 void add_lars(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
   Graph& graph = builder.graph();
   for (const UpdatedParameter& parameter : parameters) {
@@ -36,6 +36,18 @@ void add_lars(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
         builder.blend_slot("velocity", parameter.name, builder.decayed_gradient(parameter), builder.momentum(), rate);
     builder.descend(parameter, velocity, builder.constant(1));
   }
+}
+
+}  // namespace
+
+OptimizerEntry lars_entry() {
+  return {.name = "lars",
+          .summary = "You, Gitman and Ginsburg 2017: SGD for large batches",
+          .learning_rate = 1,
+          .weight_decay = 1e-4,
+          .keys = {momentum_key(0.9),
+                   {.name = "trust_coefficient", .value = 0.001, .low = kAboveZero, .high = 1e3, .help = "lars"}},
+          .build = add_lars};
 }
 
 }  // namespace weft::step

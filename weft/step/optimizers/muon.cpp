@@ -11,6 +11,8 @@
 #include <cmath>
 
 #include "weft/ops/ops.h"
+#include "weft/step/optimizers/entries.h"
+#include "weft/step/optimizers/keys.h"
 #include "weft/step/optimizers/update_builder.h"
 
 namespace weft::step {
@@ -108,8 +110,6 @@ void add_hidden(UpdateBuilder& builder, const UpdatedParameter& parameter) {
                                  "update/" + parameter.name));
 }
 
-}  // namespace
-
 void add_muon(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
   std::vector<UpdatedParameter> others;
   for (const UpdatedParameter& parameter : parameters) {
@@ -122,6 +122,24 @@ void add_muon(UpdateBuilder& builder, const std::vector<UpdatedParameter>& param
         ops::multiply_scalar(builder.graph(), parameter.learning_rate, builder.spec().adamw_learning_rate_factor);
   }
   add_adam(builder, others, /*decoupled=*/true);
+}
+
+}  // namespace
+
+OptimizerEntry muon_entry() {
+  std::vector<Key> keys = adam_keys();
+  keys.push_back(momentum_key(0.95));
+  keys.push_back({.name = "adamw_learning_rate_factor",
+                  .value = 0.015,
+                  .low = 0,
+                  .high = 1e6,
+                  .help = "muon: adamw's rate over learning_rate"});
+  return {.name = "muon",
+          .summary = "Keller Jordan et al. 2024: orthogonal steps of hidden weights, AdamW for the rest",
+          .learning_rate = 0.02,
+          .weight_decay = 0,
+          .keys = keys,
+          .build = add_muon};
 }
 
 }  // namespace weft::step

@@ -2,27 +2,12 @@
 #include "weft/step/optimizers/optimizer.h"
 
 #include "weft/base/error.h"
+#include "weft/base/names.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/optimizers/update_builder.h"
 #include "weft/tensor/element.h"
 
 namespace weft::step {
-
-namespace {
-
-void add_named(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
-  const std::string& name = builder.spec().name;
-  if (name == "sgd") return add_sgd(builder, parameters);
-  if (name == "adam") return add_adam(builder, parameters, /*decoupled=*/false);
-  if (name == "adamw") return add_adam(builder, parameters, /*decoupled=*/true);
-  if (name == "lamb") return add_lamb(builder, parameters);
-  if (name == "lars") return add_lars(builder, parameters);
-  if (name == "muon") return add_muon(builder, parameters);
-  if (name == "rmsprop") return add_rmsprop(builder, parameters);
-  fail(ErrorKind::internal, "optimizer '{}' has no function", name);
-}
-
-}  // namespace
 
 void start_slots(const std::vector<SlotSpec>& slots, State& state) {
   for (const SlotSpec& slot : slots) {
@@ -35,14 +20,19 @@ void start_slots(const std::vector<SlotSpec>& slots, State& state) {
 
 std::vector<SlotSpec> add_update(Graph& graph, const spec::RunSpec& spec,
                                  const std::vector<TrainedParameter>& parameters,
-                                 const std::vector<std::string>& statistics, const std::string& counter) {
+                                 const std::vector<std::string>& statistics, const std::string& counter,
+                                 const Entries& entries) {
+  const OptimizerEntry* optimizer = find_entry(entries.optimizers, spec.optimizer.name);
+  if (optimizer == nullptr)
+    fail(ErrorKind::usage, "there is no optimizer '{}'{}", spec.optimizer.name,
+         suggestion(spec.optimizer.name, names_of(entries.optimizers)));
   std::vector<TrainedParameter> clipped = parameters;
   std::vector<SlotSpec> slots;
   UpdateBuilder builder(graph, spec.optimizer, counter);
   if (spec::scales_loss(spec)) unscale_gradients(builder, spec.loss_scaling, clipped, slots);
   clip_gradients(graph, spec.clip, spec.metrics.gradient_norm, clipped);
   const std::vector<UpdatedParameter> updated = assign_groups(builder, clipped);
-  add_named(builder, updated);
+  optimizer->build(builder, updated);
   if (spec.lookahead.steps > 0) add_lookahead(builder, updated);
   if (spec.ema.decay > 0) {
     std::vector<std::string> averaged = statistics;
@@ -55,10 +45,10 @@ std::vector<SlotSpec> add_update(Graph& graph, const spec::RunSpec& spec,
 }
 
 std::vector<SlotSpec> add_optimizer(Graph& graph, const spec::OptimizerSpec& spec,
-                                    const std::vector<TrainedParameter>& parameters) {
+                                    const std::vector<TrainedParameter>& parameters, const Entries& entries) {
   spec::RunSpec run;
   run.optimizer = spec;
-  return add_update(graph, run, without_frozen(spec, parameters), {}, "step");
+  return add_update(graph, run, without_frozen(spec, parameters), {}, "step", entries);
 }
 
 }  // namespace weft::step

@@ -6,6 +6,7 @@
 
 #include "weft/device/state.h"
 #include "weft/graph/graph.h"
+#include "weft/library/entries.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft::step {
@@ -48,10 +49,12 @@ std::string slot_name(const std::string& slot, const std::string& parameter);
 /// "ema_decay". Output "gradient_norm" where the spec bounds or records it.
 std::vector<SlotSpec> add_update(Graph& graph, const spec::RunSpec& spec,
                                  const std::vector<TrainedParameter>& parameters,
-                                 const std::vector<std::string>& statistics, const std::string& counter);
+                                 const std::vector<std::string>& statistics, const std::string& counter,
+                                 const Entries& entries = standard_entries());
 
 /// No more than the optimiser.
 std::vector<SlotSpec> add_optimizer(Graph& graph, const spec::OptimizerSpec& spec,
-                                    const std::vector<TrainedParameter>& parameters);
+                                    const std::vector<TrainedParameter>& parameters,
+                                    const Entries& entries = standard_entries());
 
 }  // namespace weft::step

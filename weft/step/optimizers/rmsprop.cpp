@@ -5,9 +5,13 @@
 //   w' = w - r d, or with momentum b' = momentum b + d and w' = w - r b'
 // Slots "square_average" (s), "gradient_average" (c), "velocity" (b).
 #include "weft/ops/ops.h"
+#include "weft/step/optimizers/entries.h"
+#include "weft/step/optimizers/keys.h"
 #include "weft/step/optimizers/update_builder.h"
 
 namespace weft::step {
+
+namespace {
 
 void add_rmsprop(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
   Graph& graph = builder.graph();
@@ -27,6 +31,24 @@ void add_rmsprop(UpdateBuilder& builder, const std::vector<UpdatedParameter>& pa
       direction = builder.blend_slot("velocity", parameter.name, direction, builder.momentum(), builder.constant(1));
     builder.descend(parameter, direction, parameter.learning_rate);
   }
+}
+
+}  // namespace
+
+OptimizerEntry rmsprop_entry() {
+  return {.name = "rmsprop",
+          .summary = "Tieleman and Hinton 2012, as torch.optim.RMSprop",
+          .learning_rate = 1e-3,
+          .weight_decay = 0,
+          .keys = {momentum_key(0),
+                   epsilon_key(),
+                   {.name = "smoothing",
+                    .value = 0.99,
+                    .low = 0,
+                    .high = 0.9999999,
+                    .help = "rmsprop: share of the mean of squares kept"},
+                   {.name = "centered", .value = false, .help = "rmsprop: by the variance of the gradient"}},
+          .build = add_rmsprop};
 }
 
 }  // namespace weft::step

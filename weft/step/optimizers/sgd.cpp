@@ -3,6 +3,8 @@
 //   g = g + decay w      v' = momentum v + g      w' = w - r v', or with Nesterov w' = w - r (g + momentum v')
 // Slot "velocity" (v). One fused node per parameter; composed ones where the momentum is an input of each step.
 #include "weft/ops/ops.h"
+#include "weft/step/optimizers/entries.h"
+#include "weft/step/optimizers/keys.h"
 #include "weft/step/optimizers/update_builder.h"
 
 namespace weft::step {
@@ -16,8 +18,6 @@ void add_with_momentum_schedule(UpdateBuilder& builder, const UpdatedParameter& 
   if (builder.spec().nesterov) direction = ops::add(graph, gradient, ops::multiply(graph, direction, momentum));
   builder.descend(parameter, direction, parameter.learning_rate);
 }
-
-}  // namespace
 
 void add_sgd(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters) {
   for (const UpdatedParameter& parameter : parameters) {
@@ -35,6 +35,17 @@ void add_sgd(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parame
     builder.set_next(parameter.name, next);
     builder.set_next("velocity", parameter.name, next_velocity);
   }
+}
+
+}  // namespace
+
+OptimizerEntry sgd_entry() {
+  return {.name = "sgd",
+          .summary = "stochastic gradient descent with momentum, as torch.optim.SGD",
+          .learning_rate = 0.05,
+          .weight_decay = 5e-4,
+          .keys = {momentum_key(0.9), {.name = "nesterov", .value = false, .help = "sgd; muon always does"}},
+          .build = add_sgd};
 }
 
 }  // namespace weft::step

@@ -1,4 +1,4 @@
-// What the optimisers are written with: slots, scalar inputs, blends of states, and one function per optimiser.
+// What the optimisers are written with: slots, scalar inputs, blends of states.
 #pragma once
 
 #include <map>
@@ -86,13 +86,8 @@ std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::v
 void clip_gradients(Graph& graph, const spec::ClipSpec& spec, bool records_norm,
                     std::vector<TrainedParameter>& parameters);
 
-// The formula and its source stand in the file of each.
+/// Which muon uses too (adam.cpp).
 void add_adam(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters, bool decoupled);
-void add_lamb(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
-void add_lars(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
-void add_muon(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
-void add_rmsprop(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
-void add_sgd(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
 
 void add_lookahead(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
 /// Of the named states, as they are after the step.

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "weft/base/error.h"
+#include "weft/step/schedules/entries.h"
+#include "weft/step/schedules/keys.h"
 #include "weft/step/schedules/schedule.h"
 
 namespace weft::step {
@@ -35,6 +38,55 @@ double one_cycle(int64_t step, int64_t total, double peak, const OneCycleOptions
 
 double one_cycle_momentum(int64_t step, int64_t total, double low, double high, const OneCycleOptions& options) {
   return cycle(step, total, high, low, high, options);
+}
+
+OneCycleOptions one_cycle_options(const spec::ScheduleSpec& schedule) {
+  return {.rise = schedule.rise,
+          .linear_annealing = schedule.annealing == "linear",
+          .start_divisor = schedule.start_divisor,
+          .end_divisor = schedule.end_divisor};
+}
+
+namespace {
+
+void require_no_warmup(const spec::ScheduleSpec& schedule) {
+  if (schedule.warmup_epochs != 0)
+    fail(ErrorKind::usage,
+         "schedule.warmup_epochs = {} with schedule.name = 'one_cycle': one_cycle warms up by itself; set "
+         "schedule.rise instead",
+         schedule.warmup_epochs);
+}
+
+}  // namespace
+
+ScheduleEntry one_cycle_entry() {
+  return {.name = "one_cycle",
+          .summary = "up to the peak and down to nearly nothing, as OneCycleLR",
+          .keys = {{.name = "rise",
+                    .value = 0.3,
+                    .low = 0.001,
+                    .high = 0.999,
+                    .help = "one_cycle: fraction of the steps before the peak"},
+                   {.name = "annealing",
+                    .value = "cosine",
+                    .choices = {"cosine", "linear"},
+                    .help = "one_cycle: cosine or linear"},
+                   {.name = "start_divisor",
+                    .value = 25.0,
+                    .low = 1,
+                    .high = 1e9,
+                    .help = "one_cycle: first rate = peak / this"},
+                   {.name = "end_divisor",
+                    .value = 1e4,
+                    .low = 1,
+                    .high = 1e12,
+                    .help = "one_cycle: last rate = first rate / this"}},
+          .make = [](const spec::ScheduleSpec& schedule, double rate, const spec::Course& course) -> RateOfStep {
+            return [=, total = course.total_steps(), options = one_cycle_options(schedule)](int64_t step) {
+              return one_cycle(step, total, rate, options);
+            };
+          },
+          .check = require_no_warmup};
 }
 
 }  // namespace weft::step

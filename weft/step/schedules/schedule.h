@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "weft/library/entries.h"
 #include "weft/spec/course.h"
 #include "weft/spec/run_spec.h"
 
@@ -55,15 +56,28 @@ struct LinearCosineOptions {
 /// "Neural optimizer search with reinforcement learning", section 4; as tf.train.linear_cosine_decay).
 double linear_cosine(int64_t step, int64_t total, double rate, const LinearCosineOptions& options);
 
-/// Rate by step for a run. After a warm-up, cosine, polynomial and linear_cosine fall over the remaining steps; the
-/// schedules by epochs count from the beginning of the run. Of `plateau` it gives the warm-up: see plateau.h.
-std::function<double(int64_t step)> make_schedule(const spec::ScheduleSpec& schedule, double learning_rate,
-                                                  const spec::Course& course);
+// What the entries of schedules are made with.
+
+/// The linear rise over schedule.warmup_epochs, then fall(step, steps) over the remaining steps, which counts from its
+/// own beginning.
+RateOfStep after_rise(const spec::ScheduleSpec& schedule, double learning_rate, const spec::Course& course,
+                      std::function<double(int64_t step, int64_t steps)> fall);
+/// The rate from the beginning of the run on, times the linear rise.
+RateOfStep with_rise(const spec::ScheduleSpec& schedule, const spec::Course& course, RateOfStep rate);
+
+OneCycleOptions one_cycle_options(const spec::ScheduleSpec& schedule);
+/// By schedule.boundaries, factor, factors and lines; without a rise.
+RateOfStep piecewise_rate(const spec::ScheduleSpec& schedule, double learning_rate, const spec::Course& course);
+
+/// Rate by step for a run, by the entry that the schedule names. Error(usage) where there is none. Of `plateau` it
+/// gives the warm-up: see plateau.h.
+RateOfStep make_schedule(const spec::ScheduleSpec& schedule, double learning_rate, const spec::Course& course,
+                         const Entries& entries = standard_entries());
 /// Of a run whose epochs are alike.
-std::function<double(int64_t step)> make_schedule(const spec::ScheduleSpec& schedule, double learning_rate,
-                                                  int64_t total_steps, int64_t steps_per_epoch);
+RateOfStep make_schedule(const spec::ScheduleSpec& schedule, double learning_rate, int64_t total_steps,
+                         int64_t steps_per_epoch);
 
 /// Momentum by step.
-std::function<double(int64_t step)> make_momentum_schedule(const spec::RunSpec& spec, const spec::Course& course);
+RateOfStep make_momentum_schedule(const spec::RunSpec& spec, const spec::Course& course);
 
 }  // namespace weft::step

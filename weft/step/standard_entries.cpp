@@ -1,0 +1,22 @@
+// Everything that comes with weft: the library that users begin with. It is made here, above all that it is made of.
+#include "weft/data/open_dataset.h"
+#include "weft/library/library.h"
+#include "weft/models/model.h"
+#include "weft/ops/all.h"
+#include "weft/step/losses/entries.h"
+#include "weft/step/optimizers/entries.h"
+#include "weft/step/schedules/entries.h"
+
+namespace weft {
+
+const Entries& standard_entries() {
+  static const Entries entries{step::all_optimizers(), step::all_schedules(), step::all_losses()};
+  return entries;
+}
+
+Library standard_library() {
+  return {standard_entries(), ops::make_registry(), standard_kernels(), models::all_models(),
+          data::standard_dataset_kinds()};
+}
+
+}  // namespace weft
