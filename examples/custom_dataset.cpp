@@ -14,7 +14,7 @@ class NoisyImages : public data::Dataset {
       : Dataset({.name = "noisy",
                  .sample_shape = {784},
                  .classes = 784,  // values to predict
-                 .task = data::Task::regression,
+                 .task = "regression",
                  .sample_dtype = DType::f32,
                  .target_dtype = DType::f32,
                  .target_shape = {784}}),

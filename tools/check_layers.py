@@ -32,7 +32,7 @@ spec <- step
 compile, step <- program
 program <- train
 interchange, train <- run
-run <- infer
+run <- infer <- tasks <- standard
 plot, run <- report
 comm <- launch
 infer, launch, report <- cli

@@ -1,4 +1,6 @@
 #include "weft/data/augment/augment.h"
+#include "weft/data/augment/augment_color.h"
+#include "weft/data/augment/erase.h"
 
 #include <numeric>
 
@@ -104,7 +106,7 @@ TEST(DrawChoice, IsAPureFunctionOfSeedEpochAndSample) {
   const auto text = [&](uint64_t seed, int64_t epoch) {
     std::string all;
     for (int64_t index = 0; index < 50; ++index) {
-      const AugmentChoice choice = draw_choice(options, kShape, seed, epoch, index);
+      const AugmentChoice choice = draw_choice(options, seed, epoch, index);
       all += fmt::format("{},{},{};", choice.top, choice.left, choice.flip);
     }
     return all;
@@ -120,7 +122,7 @@ TEST(DrawChoice, CoversAllPositionsAndBothSidesEvenly) {
   int flips = 0;
   constexpr int kDraws = 10000;
   for (int64_t index = 0; index < kDraws; ++index) {
-    const AugmentChoice choice = draw_choice(options, kShape, 7, 0, index);
+    const AugmentChoice choice = draw_choice(options, 7, 0, index);
     ++tops.at(static_cast<size_t>(choice.top));
     ++lefts.at(static_cast<size_t>(choice.left));
     flips += choice.flip;
@@ -134,9 +136,9 @@ TEST(DrawChoice, SwitchingTheFlipOffLeavesTheCropsAsTheyWere) {
   const AugmentOptions with = options_of(3, Padding::zero, Flip::random),
                        without = options_of(3, Padding::zero, Flip::none);
   for (int64_t index = 0; index < 20; ++index) {
-    EXPECT_EQ(draw_choice(with, kShape, 1, 0, index).top, draw_choice(without, kShape, 1, 0, index).top);
-    EXPECT_EQ(draw_choice(with, kShape, 1, 0, index).left, draw_choice(without, kShape, 1, 0, index).left);
-    EXPECT_FALSE(draw_choice(without, kShape, 1, 0, index).flip);
+    EXPECT_EQ(draw_choice(with, 1, 0, index).top, draw_choice(without, 1, 0, index).top);
+    EXPECT_EQ(draw_choice(with, 1, 0, index).left, draw_choice(without, 1, 0, index).left);
+    EXPECT_FALSE(draw_choice(without, 1, 0, index).flip);
   }
 }
 
@@ -144,10 +146,10 @@ TEST(DrawChoice, AlternatingFlipShowsBothSidesInTwoEpochs) {
   const AugmentOptions options = options_of(0, Padding::zero, Flip::alternating);
   int flips = 0;
   for (int64_t index = 0; index < 1000; ++index) {
-    const bool even = draw_choice(options, kShape, 5, 0, index).flip;
+    const bool even = draw_choice(options, 5, 0, index).flip;
     flips += even;
-    EXPECT_NE(even, draw_choice(options, kShape, 5, 1, index).flip);
-    EXPECT_EQ(even, draw_choice(options, kShape, 5, 2, index).flip);
+    EXPECT_NE(even, draw_choice(options, 5, 1, index).flip);
+    EXPECT_EQ(even, draw_choice(options, 5, 2, index).flip);
   }
   EXPECT_NEAR(flips, 500, 80);
 }
@@ -165,38 +167,55 @@ TEST(CheckOptions, NegativePaddingIsAnError) {
 
 TEST(CheckOptions, HueOfGreyImagesIsAnError) {
   AugmentOptions options;
-  options.hue = 0.1;
+  options.changes = {random_color({.hue = 0.1})};
   expect_error([&] { check_options(options, kShape); }, ErrorKind::usage, {"saturation and hue are of colours"});
 }
 
 TEST(Transform, ErasedRegionsAreTheMean) {
   const Normalization normalization({{0.5f}, {0.25f}}, 1);
   std::vector<float> target(9), scratch;
+  AugmentOptions options;
+  options.changes = {cutout_change(2)};
   AugmentChoice choice;
-  choice.erased[0] = {1, 1, 2, 2};
-  transform(Bytes(9, 255), kShape, {}, choice, normalization, target, scratch);
-  EXPECT_EQ(target, (std::vector<float>{2, 2, 2, 2, 0, 0, 2, 0, 0}));
+  choice.sample = {.seed = 1, .epoch = 2, .index = 3};
+  transform(Bytes(9, 255), kShape, options, choice, normalization, target, scratch);
+  RandomStream random = stream_of("cutout", choice.sample);
+  const Region erased = draw_cutout(kShape, 2, random);
+  ASSERT_GT(erased.height * erased.width, 0);
+  for (int64_t y = 0; y < 3; ++y)
+    for (int64_t x = 0; x < 3; ++x) {
+      const bool inside = y >= erased.top && y < erased.top + erased.height && x >= erased.left &&
+                          x < erased.left + erased.width;
+      EXPECT_EQ(target[static_cast<size_t>(3 * y + x)], inside ? 0 : 2) << y << ", " << x;
+    }
 }
 
 TEST(Transform, ColoursAndRotationComeBeforeNormalising) {
   const Normalization normalization({{0.5f}, {0.25f}}, 1);
   std::vector<float> target(9), scratch;
   AugmentChoice choice;
-  choice.color.brightness = 0.5f;
+  AugmentOptions options;
+  options.changes = {{.name = "half", .apply = [](const PixelCall& call) {
+                        for (float& value : call.image) value *= 0.5f;
+                      }}};
   choice.degrees = 90;
   Bytes source(9, 0);
   source[1] = 255;  // above the middle; a quarter turn against the clock brings it to the left
-  transform(source, kShape, {}, choice, normalization, target, scratch);
+  transform(source, kShape, options, choice, normalization, target, scratch);
   for (size_t at = 0; at < 9; ++at) EXPECT_NEAR(target[at], at == 3 ? 0 : -2, 1e-5) << at;
 }
 
+template <typename Draw>
+Region with_stream(const char* kind, int64_t index, const Draw& draw) {
+  RandomStream random = stream_of(kind, {.seed = 3, .epoch = 0, .index = index});
+  return draw(random);
+}
+
 TEST(DrawChoice, CutoutIsASquareThatMayStickOut) {
-  AugmentOptions options;
-  options.cutout = 4;
   const Shape shape{1, 10, 12};
   std::vector<int> rows(10);
   for (int64_t index = 0; index < 2000; ++index) {
-    const Region region = draw_choice(options, shape, 3, 0, index).erased[0];
+    const Region region = with_stream("cutout", index, [&](RandomStream& random) { return draw_cutout(shape, 4, random); });
     ASSERT_TRUE(region.top >= 0 && region.left >= 0 && region.top + region.height <= 10 &&
                 region.left + region.width <= 12 && region.height <= 4 && region.width <= 4);
     EXPECT_GE(region.height, 2);
@@ -206,12 +225,10 @@ TEST(DrawChoice, CutoutIsASquareThatMayStickOut) {
 }
 
 TEST(DrawChoice, ErasingHappensAsOftenAsAskedAndCoversTwoToThirtyThreePercent) {
-  AugmentOptions options;
-  options.erasing = 0.25;
   const Shape shape{3, 64, 64};
   int erased = 0;
   for (int64_t index = 0; index < 4000; ++index) {
-    const Region region = draw_choice(options, shape, 3, 0, index).erased[1];
+    const Region region = with_stream("erasing", index, [&](RandomStream& random) { return draw_erased(shape, 0.25, random); });
     if (region.height == 0) continue;
     ++erased;
     const auto share = static_cast<double>(region.height * region.width) / (64 * 64);
@@ -227,11 +244,9 @@ TEST(DrawChoice, NewKindsLeaveCropsAndFlipsAsTheyWere) {
   const AugmentOptions without = options_of(3, Padding::zero, Flip::random);
   AugmentOptions with = without;
   with.rotate = 10;
-  with.hue = 0.1;
-  with.cutout = 2;
-  with.erasing = 0.5;
+  with.changes = {random_color({.hue = 0.1}), cutout_change(2), erasing_change(0.5)};
   for (int64_t index = 0; index < 20; ++index) {
-    const AugmentChoice a = draw_choice(with, kShape, 1, 2, index), b = draw_choice(without, kShape, 1, 2, index);
+    const AugmentChoice a = draw_choice(with, 1, 2, index), b = draw_choice(without, 1, 2, index);
     EXPECT_EQ(a.top, b.top);
     EXPECT_EQ(a.left, b.left);
     EXPECT_EQ(a.flip, b.flip);

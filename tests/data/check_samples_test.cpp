@@ -38,7 +38,7 @@ TEST(CheckInfo, WantsAsManyValuesAsItAnnounces) {
   expect_rejected({.name = "values",
                    .sample_shape = {1, 2, 2},
                    .classes = 2,
-                   .task = Task::regression,
+                   .task = "regression",
                    .target_dtype = DType::f32,
                    .target_shape = {3}},
                   {"'values'", "3 values", "classes says 2"});

@@ -146,8 +146,7 @@ TEST_F(ImageFolderTest, LoaderDecodesInAnyNumberOfWorkersAlike) {
                         .statistics = {{0.f, 0.f, 0.f}, {1.f, 1.f, 1.f}}};
   options.augment.resized_crop = 0.3;
   options.augment.rotate = 20;
-  options.augment.brightness = 0.5;
-  options.augment.erasing = 0.5;
+  options.augment.changes = {random_color({.brightness = 0.5}), erasing_change(0.5)};
   options.mix.cutmix = 1;
   options.workers = 3;
   Loader loader(*dataset, options);

@@ -26,7 +26,7 @@ class LabelledTest : public FilesTest {
 TEST_F(LabelledTest, PaddingStandsBeforeTheText) {
   const auto dataset = open("good\tabba\nbad\tba\n");
   EXPECT_EQ(dataset->info().class_names, (std::vector<std::string>{"bad", "good"}));
-  EXPECT_EQ(dataset->info().task, Task::classification);
+  EXPECT_EQ(dataset->info().task, "classification");
   EXPECT_EQ(dataset->info().vocabulary, 4) << "padding, others, a, b";
   EXPECT_EQ(sample(*dataset, 0), (Tokens{2, 3, 3, 2}));
   EXPECT_EQ(sample(*dataset, 1), (Tokens{0, 0, 3, 2}));

@@ -35,7 +35,7 @@ LoaderOptions augmented(int64_t batch) {
   LoaderOptions options = options_for(batch);
   options.augment.crop_padding = 1;
   options.augment.flip = Flip::random;
-  options.augment.erasing = 0.5;
+  options.augment.changes = {erasing_change(0.5)};
   options.augment.rotate = 20;
   return options;
 }

@@ -107,7 +107,7 @@ TEST_F(MasksTest, PairsByNameAndWhatDoesNotCount) {
   pair("b", {{0, 0}, {1, 1}});
   const auto dataset = open("split=0&height=2&width=2&channels=1");
   EXPECT_EQ(dataset->size(), 2);
-  EXPECT_EQ(dataset->info().task, Task::segmentation);
+  EXPECT_EQ(dataset->info().task, "segmentation");
   EXPECT_EQ(dataset->info().classes, 3);
   EXPECT_EQ(dataset->info().predictions_per_sample(), 4);
   EXPECT_EQ(target(*dataset, 0), (std::vector<int32_t>{0, 1, 2, -100}));

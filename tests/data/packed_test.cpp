@@ -82,7 +82,7 @@ class PackedTest : public FilesTest {
         EXPECT_EQ(channel_statistics(*original).mean, channel_statistics(*packed).mean);
         EXPECT_EQ(channel_statistics(*original).deviation, channel_statistics(*packed).deviation);
       }
-      if (original->info().task == Task::classification) {
+      if (original->info().target_kind() == TargetKind::sample_class) {
         EXPECT_EQ(original->class_counts(), packed->class_counts());
       }
     }

@@ -49,7 +49,7 @@ TEST_F(PairsTest, SourcePaddingStartTargetAndTheSameOneAhead) {
   EXPECT_EQ(target(*dataset, 0), (PairTokens{4, 2, -100}));
   EXPECT_EQ(sample(*dataset, 1), (PairTokens{6, 0, 1, 3, 4}));
   EXPECT_EQ(target(*dataset, 1), (PairTokens{3, 4, 2}));
-  EXPECT_EQ(dataset->info().task, Task::translation);
+  EXPECT_EQ(dataset->info().task, "translation");
   EXPECT_EQ(dataset->info().source_length, 2);
   EXPECT_EQ(dataset->info().classes, 7);
 }

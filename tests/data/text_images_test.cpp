@@ -47,7 +47,7 @@ TEST_F(TextImagesTest, ListOfPicturesWithTexts) {
   two_pictures();
   const auto dataset = open("split=0&height=4");
   EXPECT_EQ(dataset->size(), 2);
-  EXPECT_EQ(dataset->info().task, Task::transcription);
+  EXPECT_EQ(dataset->info().task, "transcription");
   EXPECT_EQ(dataset->info().sample_shape, Shape({1, 4, 12})) << "as wide as the widest, in fours";
   EXPECT_EQ(dataset->info().class_names, (std::vector<std::string>{"<blank>", "a", "b", "c"}));
   EXPECT_EQ(target(*dataset, 0), (std::vector<int32_t>{1, 2, 0}));

@@ -42,7 +42,7 @@ TEST_F(TextTest, VocabularyIsTheSortedCharacters) {
   EXPECT_EQ(dataset->info().class_names,
             (std::vector<std::string>{" ", ",", "a", "b", "f", "n", "r", "Ü", "ü", "€", "😀"}));
   EXPECT_EQ(dataset->info().classes, 11);
-  EXPECT_EQ(dataset->info().task, Task::language_model);
+  EXPECT_EQ(dataset->info().task, "language_model");
 }
 
 TEST_F(TextTest, TestWindowsLieSideBySideAndTargetsOneAhead) {

@@ -13,7 +13,7 @@ class Zeros : public data::Dataset {
       : Dataset({.name = "zeros",
                  .sample_shape = {1},
                  .classes = 3,
-                 .task = data::Task::language_model,
+                 .task = "language_model",
                  .sample_dtype = DType::i32,
                  .target_shape = std::move(target)}) {}
   int64_t size() const override { return 4; }

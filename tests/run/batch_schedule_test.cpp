@@ -431,7 +431,7 @@ TEST(BatchSchedule, SaysWhatIsWrong) {
 TEST(BatchSchedule, WhatHasNoEffectIsNamed) {
   spec::RunSpec spec = spec_for("mlp", 2);
   spec.batch_schedule = {.boundaries = {1, 5}, .batches = {32, 64, 128}};
-  const std::vector<std::string> keys = spec::keys_without_effect(spec, data::Task::classification);
+  const std::vector<std::string> keys = spec::keys_without_effect(spec, data::TargetKind::sample_class);
   ASSERT_EQ(keys.size(), 2u);
   EXPECT_EQ(keys[0], "batch = 16 beside batch_schedule.batches = [32, 64, 128]");
   EXPECT_EQ(keys[1], "batch_schedule.boundaries: 5 in a run of 2 epochs");

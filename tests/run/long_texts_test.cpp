@@ -16,7 +16,7 @@ class Texts : public data::Dataset {
       : Dataset({.name = "texts",
                  .sample_shape = {1, 4, 4},
                  .classes = 3,
-                 .task = data::Task::transcription,
+                 .task = "transcription",
                  .target_shape = {4}}) {}
   int64_t size() const override { return 2; }
   void get(const data::SampleKey&, std::span<uint8_t> sample) const override {

@@ -25,7 +25,7 @@ data::DatasetInfo values() {
   return {.name = "drawn",
           .sample_shape = {5},
           .classes = 1,
-          .task = data::Task::regression,
+          .task = "regression",
           .sample_dtype = DType::f32,
           .target_dtype = DType::f32,
           .target_shape = {1}};

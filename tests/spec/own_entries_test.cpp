@@ -72,7 +72,7 @@ TEST(OwnEntries, WhatAnotherOptimizerReadsHasNoEffect) {
   spec.model.name = "mlp";
   set_from_text(spec, "optimizer.sharpness=3", entries);
   resolve(spec, entries);
-  EXPECT_EQ(keys_without_effect(spec, data::Task::classification, entries),
+  EXPECT_EQ(keys_without_effect(spec, data::TargetKind::sample_class, entries),
             std::vector<std::string>{"optimizer.sharpness = 3.0 with optimizer.name = 'sgd'"});
 }
 

@@ -129,11 +129,11 @@ TEST(Recipe, KeysThatDoNothingAreNamed) {
   spec.model.name = "mlp";
   apply_recipe(spec, "[optimizer]\nname = 'adamw'\n", "r.toml");
   resolve(spec);
-  EXPECT_TRUE(keys_without_effect(spec, data::Task::classification).empty());
+  EXPECT_TRUE(keys_without_effect(spec, data::TargetKind::sample_class).empty());
   apply_recipe(spec, "[optimizer]\nmomentum = 0.5\nbeta1 = 0.8\n[loss]\nlabel_smoothing = 0.1\n", "r.toml");
-  EXPECT_EQ(keys_without_effect(spec, data::Task::classification),
+  EXPECT_EQ(keys_without_effect(spec, data::TargetKind::sample_class),
             std::vector<std::string>{"optimizer.momentum = 0.5 with optimizer.name = 'adamw'"});
-  EXPECT_EQ(keys_without_effect(spec, data::Task::regression).back(),
+  EXPECT_EQ(keys_without_effect(spec, data::TargetKind::values).back(),
             "loss.label_smoothing = 0.1 where values are predicted");
 }
 

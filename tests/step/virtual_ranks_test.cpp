@@ -68,7 +68,7 @@ TEST_F(VirtualRanks, ALossOverTheLabelsThatCount) {
   const data::DatasetInfo sequences{.name = "drawn",
                                     .sample_shape = {11},
                                     .classes = 7,
-                                    .task = data::Task::translation,
+                                    .task = "translation",
                                     .sample_dtype = DType::i32,
                                     .target_shape = {5},
                                     .source_length = 6};

@@ -46,7 +46,7 @@ class Wave : public data::Dataset {
       : Dataset({.name = "wave",
                  .sample_shape = {1},
                  .classes = 1,
-                 .task = data::Task::regression,
+                 .task = "regression",
                  .sample_dtype = DType::f32,
                  .target_dtype = DType::f32,
                  .target_shape = {1}}),

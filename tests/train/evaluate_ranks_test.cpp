@@ -83,7 +83,7 @@ TEST(EvaluateOnRanks, Values) {
   const DrawnData dataset({.name = "values",
                            .sample_shape = {5},
                            .classes = 2,
-                           .task = data::Task::regression,
+                           .task = "regression",
                            .sample_dtype = DType::f32,
                            .target_dtype = DType::f32,
                            .target_shape = {2},
@@ -96,7 +96,7 @@ TEST(EvaluateOnRanks, Pixels) {
   const DrawnData dataset({.name = "pixels",
                            .sample_shape = {1, 16, 16},
                            .classes = 3,
-                           .task = data::Task::segmentation,
+                           .task = "segmentation",
                            .target_shape = {16, 16}},
                           11);
   spec::RunSpec spec = spec_of("unet_small", 4);
@@ -108,7 +108,7 @@ TEST(EvaluateOnRanks, Sequences) {
   const DrawnData dataset({.name = "sequences",
                            .sample_shape = {11},
                            .classes = 7,
-                           .task = data::Task::translation,
+                           .task = "translation",
                            .sample_dtype = DType::i32,
                            .target_shape = {5},
                            .source_length = 6},

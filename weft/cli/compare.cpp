@@ -179,7 +179,7 @@ void print_table(const std::vector<ComparedRun>& runs,
   using run::Summary;
   table.add_result("parameters", [](const Summary& s) { return human_count(static_cast<double>(s.parameters)); });
   table.add("best test accuracy", [](const ComparedRun& run) { return percent(best_accuracy(run)); });
-  table.add_result("test accuracy", [](const Summary& s) { return percent(s.test_accuracy); });
+  table.add_result("test accuracy", [](const Summary& s) { return percent(find_metric(s.test_metrics, "accuracy")); });
   table.add_result("test loss",
                    [](const Summary& s) { return s.test_loss ? fmt::format("{:.4f}", *s.test_loss) : "-"; });
   table.add_result("train loss",

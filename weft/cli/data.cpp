@@ -47,7 +47,7 @@ struct Description {
 
 ClassCounts count_classes(const Description& d) {
   const data::DatasetInfo& info = d.train->info();
-  if (info.task != data::Task::classification) return {};
+  if (info.target_kind() != data::TargetKind::sample_class) return {};
   ClassCounts counts(static_cast<size_t>(info.classes));
   for (size_t part = 0; part < 2; ++part) {
     const data::Dataset* const dataset = part == 0 ? d.train.get() : d.test.get();
@@ -88,18 +88,18 @@ ordered_json to_json(const std::string& spec, const Description& d) {
   const data::DatasetInfo& info = d.train->info();
   ordered_json root = {{"data", spec},
                        {"name", info.name},
-                       {"task", data::name_of(info.task)},
+                       {"task", info.task},
                        {"train_samples", d.train->size()},
                        {"test_samples", d.test ? d.test->size() : 0},
                        {"sample_shape", info.sample_shape.dims()},
                        {"sample_dtype", name_of(info.sample_dtype)},
                        {"target_shape", info.target_shape.dims()},
                        {"target_dtype", name_of(info.target_dtype)}};
-  if (info.task == data::Task::regression) {
+  if (info.target_kind() == data::TargetKind::values) {
     root["target_mean"] = info.targets.mean;
     root["target_deviation"] = info.targets.deviation;
   } else {
-    root[info.task == data::Task::language_model ? "vocabulary" : "classes"] = info.classes;
+    root[info.target_kind() == data::TargetKind::next_tokens ? "vocabulary" : "classes"] = info.classes;
   }
   for (size_t index = 0; index < d.counts.size(); ++index)
     root["class_counts"].push_back({{"name", data::class_name(info.class_names, static_cast<int64_t>(index))},
@@ -110,7 +110,7 @@ ordered_json to_json(const std::string& spec, const Description& d) {
     root["deviation"] = d.statistics.deviation;
   }
   if (data::is_table(info)) root["columns"] = columns_json(data::TableEncoding::from_json(info.encoding));
-  if (info.task == data::Task::language_model) root["characters"] = info.class_names;
+  if (info.target_kind() == data::TargetKind::next_tokens) root["characters"] = info.class_names;
   for (const auto& [name, text] : info.facts) root["facts"][name] = text;
   if (!info.note.empty()) root["note"] = info.note;
   if (!d.damaged.empty()) root["damaged"] = d.damaged;
@@ -143,17 +143,17 @@ void print_text(const Description& d) {
   const data::DatasetInfo& info = d.train->info();
   Table table({{"", Align::left}, {"", Align::left}});
   table.add_row({"data", info.name});
-  table.add_row({"task", std::string(data::name_of(info.task))});
+  table.add_row({"task", info.task});
   table.add_row({"samples", fmt::format("{} for training, {} for testing", d.train->size(),
                                         d.test ? std::to_string(d.test->size()) : "none")});
   table.add_row({"a sample",
                  fmt::format("{} of {} ({})", to_string(info.sample_shape), info.item(), name_of(info.sample_dtype))});
-  if (info.task == data::Task::regression && !info.targets.mean.empty())
+  if (info.target_kind() == data::TargetKind::values && !info.targets.mean.empty())
     table.add_row({"a target", fmt::format("{}: mean {}, deviation {}", data::class_name(info.class_names, 0),
                                            joined_numbers(info.targets.mean), joined_numbers(info.targets.deviation))});
-  else if (info.task == data::Task::regression)
+  else if (info.target_kind() == data::TargetKind::values)
     table.add_row({"a target", fmt::format("{} values", info.classes)});
-  if (info.task == data::Task::language_model)
+  if (info.target_kind() == data::TargetKind::next_tokens)
     table.add_row({"vocabulary", fmt::format("{} characters", info.classes)});
   for (const auto& [name, text] : info.facts) table.add_row({name, text});
   if (info.sample_dtype == DType::u8) {

@@ -17,6 +17,7 @@
 #include "weft/report/class_report.h"
 #include "weft/run/loaded_run.h"
 #include "weft/spec/compile_options.h"
+#include "weft/step/metrics/entries.h"
 #include "weft/step/step.h"
 #include "weft/step/test_time_views.h"
 #include "weft/train/evaluate.h"
@@ -32,28 +33,14 @@ struct EvalOptions {
   bool json = false;
 };
 
-/// "93.12 %", or "-" where the model gives no such answers.
-std::string in_words(data::Task task, const train::Evaluation& result) {
-  const std::string loss = fmt::format("loss {:.4f}", result.loss);
-  switch (task) {
-    case data::Task::translation:
-      return fmt::format("{} of the sequences right, {} of their tokens, {}", percent(result.accuracy),
-                         percent(result.token_accuracy), loss);
-    case data::Task::transcription:
-      return fmt::format("{} of the texts right, {}", percent(result.accuracy), loss);
-    case data::Task::segmentation:
-      return fmt::format("{} of the pixels right, mean IoU {}, {}", percent(result.accuracy), percent(result.mean_iou),
-                         loss);
-    case data::Task::classification:
-      return (result.accuracy ? fmt::format("accuracy {}, ", percent(result.accuracy)) : "") + loss;
-    case data::Task::regression:
-      return fmt::format("rmse {}, R2 {}, {}", result.rmse ? fmt::format("{:.5g}", *result.rmse) : "-",
-                         result.r2 ? fmt::format("{:.4f}", *result.r2) : "undefined", loss);
-    case data::Task::language_model:
-      return fmt::format("{:.4f} nats per token, perplexity {:.3f}, accuracy {}", result.loss, std::exp(result.loss),
-                         percent(result.accuracy));
+std::string in_words(const TaskEntry& task, const std::vector<MetricEntry>& metrics, const train::Evaluation& result) {
+  std::string more;
+  for (size_t at = 0; at < metrics.size(); ++at) {
+    const bool of_task = std::find(task.metrics.begin(), task.metrics.end(), metrics[at].name) != task.metrics.end();
+    if (!task.in_words || !of_task)
+      more += fmt::format("{} {}, ", metrics[at].label, shown(metrics[at], result.metrics[at].value));
   }
-  return "";
+  return more + (task.in_words ? task.in_words(result.loss, result.metrics) : fmt::format("loss {:.4f}", result.loss));
 }
 
 /// Which of the data were measured.
@@ -69,7 +56,7 @@ std::string views_in_words(const std::string& tta) {
 }
 
 void print_json(const EvalOptions& options, const run::LoadedRun& run, const program::EvaluationData& measured,
-                data::Task task, const train::Evaluation& result, const std::optional<report::ClassReport>& classes) {
+                const train::Evaluation& result, const std::optional<report::ClassReport>& classes) {
   const auto number = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
   };
@@ -79,16 +66,8 @@ void print_json(const EvalOptions& options, const run::LoadedRun& run, const pro
                                  {"split", measured_part(measured)},
                                  {"tta", run.spec.evaluation.tta},
                                  {"samples", result.samples}};
-  if (task == data::Task::regression) {
-    root["rmse"] = number(result.rmse);
-    root["r2"] = number(result.r2);
-  } else {
-    root["accuracy"] = number(result.accuracy);
-    if (result.mean_iou) root["mean_iou"] = number(result.mean_iou);
-    if (result.token_accuracy) root["token_accuracy"] = number(result.token_accuracy);
-  }
+  for (const auto& [name, value] : result.metrics) root[name] = number(value);
   root["loss"] = result.loss;
-  if (task == data::Task::language_model) root["perplexity"] = std::exp(result.loss);
   root["seconds"] = result.seconds;
   if (classes) classes->add_to(root);
   fmt::print("{}\n", root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -109,13 +88,15 @@ run::LoadedRun evaluated_run(const Library& library, const EvalOptions& options)
 }
 
 /// Whether each target is one of several classes, told from what stands beside it alone.
-bool names_classes(data::Task task) { return task == data::Task::classification || task == data::Task::segmentation; }
+bool names_classes(const data::DatasetInfo& info) {
+  return info.target_kind() == data::TargetKind::sample_class || info.target_kind() == data::TargetKind::pixel_classes;
+}
 
 /// Ready to count where the run predicts classes. Error(usage) where it does not and a file of them is asked for.
 std::optional<report::ClassReport> empty_report(const EvalOptions& options, const run::LoadedRun& run,
                                                 const Graph& step) {
   const data::DatasetInfo& info = run.data.info;
-  if (names_classes(info.task) && step::has_output(step, "predicted"))
+  if (names_classes(info) && step::has_output(step, "predicted"))
     return report::ClassReport{train::ConfusionMatrix(info.classes), info.class_names};
   if (!options.confusion.empty())
     fail(ErrorKind::usage, "--confusion counts classes, and '{}' on '{}' predicts none; leave it away",
@@ -144,7 +125,7 @@ int eval_command(const Library& library, const EvalOptions& options) {
   program::Program program(
       [&](const spec::StepShape& shape) {
         return step::build_evaluation_step(library, run.spec, program::model_input(run.data, shape),
-                                           {.predictions = names_classes(info.task)});
+                                           {.predictions = names_classes(info)});
       },
       backend, spec::compile_options(run.spec, backend));
   const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
@@ -158,19 +139,23 @@ int eval_command(const Library& library, const EvalOptions& options) {
                               step::ViewedBatch::bytes(run.spec.evaluation.tta, info, std::min(batch, samples)),
                           "choose a smaller --batch");
   data::Loader loader(*dataset, loader_options);
+  const std::vector<MetricEntry> metrics = step::metrics_of(library, run.spec.metrics, info.task);
   std::optional<report::ClassReport> classes =
       empty_report(options, run, program.compiled(std::min(batch, samples)).graph);
   const train::Evaluation result = train::evaluate(
-      program, run.state, loader, {.confusion = classes ? &classes->matrix : nullptr, .tta = run.spec.evaluation.tta});
+      program, run.state, loader,
+      {.metrics = metrics,
+       .metric_options = &run.spec.metrics,
+       .confusion = classes ? &classes->matrix : nullptr, .tta = run.spec.evaluation.tta});
   if (!options.confusion.empty()) classes->write_csv(options.confusion);
   if (!options.logits.empty()) infer::write_logits(library, run, *dataset, options.logits);
   if (options.json) {
-    print_json(options, run, measured, info.task, result, classes);
+    print_json(options, run, measured, result, classes);
   } else {
     const std::string part = measured_part(measured);
     fmt::print("{} on {} samples{} of {}: {} ({})\n", run.checkpoint, result.samples,
                part == "all" ? "" : fmt::format(" (the {} split)", part),
-               measured.spec + views_in_words(run.spec.evaluation.tta), in_words(info.task, result),
+               measured.spec + views_in_words(run.spec.evaluation.tta), in_words(task_entry(library, info.task), metrics, result),
                human_duration(result.seconds));
     if (classes) fmt::print("\n{}", classes->text());
   }

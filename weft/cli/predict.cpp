@@ -17,36 +17,23 @@ int predict_command(const Library& library, const infer::PredictOptions& options
   infer::PredictionModel model(library, run::load_run(options.run, options.checkpoint, options.threads, library),
                                options.precision);
   const data::DatasetInfo& info = model.data().info;
-  if (!options.masks.empty() && info.task != data::Task::segmentation)
+  if (!options.masks.empty() && info.target_kind() != data::TargetKind::pixel_classes)
     fail(ErrorKind::usage, "--masks is for models that name the class of each pixel; leave it away");
-  const auto spec = std::find_if(options.files.begin(), options.files.end(), [&](const std::string& file) {
+  const TaskEntry& task = task_entry(library, info.task);
+  if (!task.predict)
+    fail(ErrorKind::usage, "the task '{}' has no predictions of its own; `weft eval {} --logits FILE` writes its logits",
+         task.name, options.run);
+  const auto names_data = [&](const std::string& file) {
     std::error_code code;
     return model.names_data(file) && !std::filesystem::is_regular_file(file, code);
-  });
-  if (spec != options.files.end()) {
-    if (info.task == data::Task::classification || info.task == data::Task::regression)
-      return infer::predict_rows(model, options);
+  };
+  const auto spec = std::find_if(options.files.begin(), options.files.end(), names_data);
+  if (spec != options.files.end() && !task.predicts_data)
     fail(ErrorKind::usage,
          "'{}' names data, and a model for {} predicts files; name them, or measure it by `weft eval {} "
          "--data {}`",
-         *spec, data::name_of(info.task), options.run, *spec);
-  }
-  switch (info.task) {
-    case data::Task::translation:
-      return infer::translate_lines(model, options);
-    case data::Task::transcription:
-      return infer::transcribe_images(model, options);
-    case data::Task::segmentation:
-      return infer::segment_images(model, options);
-    case data::Task::language_model:
-      return infer::continue_texts(model, options);
-    case data::Task::classification:
-    case data::Task::regression:
-      break;
-  }
-  return info.sample_dtype == DType::u8    ? infer::predict_images(model, options)
-         : info.sample_dtype == DType::f32 ? infer::predict_rows(model, options)
-                                           : infer::classify_lines(model, options);
+         *spec, task.name, options.run, *spec);
+  return task.predict(model, options);
 }
 
 }  // namespace

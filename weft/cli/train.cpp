@@ -118,33 +118,20 @@ void refuse_with_resume(const TrainOptions& options) {
 }
 
 /// What the task is judged by.
-void add_results(Table& table, const run::Summary& s) {
+void add_results(Table& table, const run::Summary& s, const Library& library) {
   const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "-"; };
-  switch (s.task) {
-    case data::Task::classification:
-    case data::Task::translation:
-    case data::Task::transcription:
-    case data::Task::segmentation:
-      table.add_row(
-          {"test accuracy", fmt::format("{} (best {})", percent(s.test_accuracy), percent(s.best_test_accuracy))});
-      if (s.test_mean_iou) table.add_row({"mean IoU", percent(s.test_mean_iou)});
-      if (s.test_token_accuracy) table.add_row({"by token", percent(s.test_token_accuracy)});
-      table.add_row({"test loss", number(s.test_loss)});
-      break;
-    case data::Task::regression:
-      table.add_row({"test R2", number(s.test_r2)});
-      table.add_row({"test rmse", s.test_rmse ? fmt::format("{:.5g}", *s.test_rmse) : "-"});
-      table.add_row({"test loss", fmt::format("{} (best {})", number(s.test_loss), number(s.best_test_loss))});
-      break;
-    case data::Task::language_model:
-      table.add_row(
-          {"test loss", fmt::format("{} nats per token (best {})", number(s.test_loss), number(s.best_test_loss))});
-      table.add_row({"perplexity", number(s.test_perplexity)});
-      break;
-  }
+  const auto best = [&](const std::string& name, const std::string& value) {
+    return s.best.name == name ? fmt::format(" (best {})", value) : "";
+  };
+  for (const auto& [name, value] : s.test_metrics)
+    if (const MetricEntry* metric = find_entry(library.metrics, name))
+      table.add_row({"test " + metric->label, shown(*metric, value) + best(name, shown(*metric, s.best.value))});
+  const TaskEntry* task = find_entry(library.tasks, s.task);
+  const std::string unit = task == nullptr || task->loss_unit.empty() ? "" : " " + task->loss_unit;
+  table.add_row({"test loss", number(s.test_loss) + unit + best("loss", number(s.best.value))});
 }
 
-void print_result(const run::RunOutcome& outcome, const std::string& program) {
+void print_result(const run::RunOutcome& outcome, const Library& library, const std::string& program) {
   const run::Summary& s = outcome.summary;
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   Table table({{"", Align::left}, {"", Align::left}});
@@ -154,7 +141,7 @@ void print_result(const run::RunOutcome& outcome, const std::string& program) {
   table.add_row({"data", fmt::format("{}, {} epochs of batch {}", s.data, s.epochs, batches)});
   if (!s.image_heights.empty())
     table.add_row({"images", fmt::format("of height {}", fmt::join(s.image_heights, ", then "))});
-  add_results(table, s);
+  add_results(table, s, library);
   const std::string ranks = s.ranks > 1 ? fmt::format("{} ranks of ", s.ranks) : "";
   table.add_row({"time", fmt::format("{} on {}{} threads", human_duration(s.train_seconds), ranks, s.threads)});
   if (s.input_wait_seconds > 0.01 * s.step_seconds)
@@ -169,7 +156,7 @@ void print_result(const run::RunOutcome& outcome, const std::string& program) {
   const std::string run = outcome.directory.string();
   const std::string_view file = s.item == "images"                     ? "IMAGE.png"
                                 : s.item == "rows"                     ? "ROWS.csv"
-                                : s.task == data::Task::language_model ? "BEGINNING.txt"
+                                : s.task == "language_model" ? "BEGINNING.txt"
                                                                        : "LINES.txt";
   fmt::print("{0}\nrun directory: {1}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
              table.text(), run, program, file);
@@ -204,7 +191,7 @@ int train_command(const Library& library, const TrainOptions& options, const std
   if (options.json)
     fmt::print("{}", run::print_summary(outcome.summary));
   else
-    print_result(outcome, program);
+    print_result(outcome, library, program);
   return 0;
 }
 

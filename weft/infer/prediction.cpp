@@ -56,7 +56,7 @@ PredictionModel::PredictionModel(const Library& library, run::LoadedRun run, con
 
 Tensor PredictionModel::run(const data::Batch& batch) {
   const int64_t size = batch.samples.shape()[0];
-  const std::string output = run_.data.info.task == data::Task::regression ? "values" : "probabilities";
+  const std::string& output = task_entry(library_, run_.data.info.task).answer_name;
   if (driver_.shape() != spec::StepShape(size)) {
     const CompiledStep& compiled = program_.compiled(size);
     if (!step::has_output(compiled.graph, output))
@@ -116,7 +116,7 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
     data::crop_and_normalise(image.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
     const Tensor output = model.run(batch);
     const float* p = output.data_as<float>();
-    if (info.task == data::Task::regression) {
+    if (info.target_kind() == data::TargetKind::values) {
       const PredictedValues predicted(p, static_cast<size_t>(info.classes), statistics);
       if (!options.json) fmt::print("{}: {}\n", file, predicted.text);
       return ordered_json{{"file", file}, {"values", predicted.values}};
@@ -173,7 +173,7 @@ std::unique_ptr<data::Dataset> open_rows(const PredictionModel& model, const std
 
 int predict_rows(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
-  const bool values = info.task == data::Task::regression;
+  const bool values = info.target_kind() == data::TargetKind::values;
   const data::TargetStatistics& statistics = info.targets;
   return for_each_file(options, [&](const std::string& file) {
     const auto dataset = open_rows(model, file);
@@ -212,6 +212,16 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
     }
     return ordered_json{{"file", file}, {"rows", rows}};
   });
+}
+
+int predict_samples(PredictionModel& model, const PredictOptions& options) {
+  const bool names_data = std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
+    std::error_code code;
+    return model.names_data(file) && !std::filesystem::is_regular_file(file, code);
+  });
+  const DType dtype = model.data().info.sample_dtype;
+  if (names_data || dtype == DType::f32) return predict_rows(model, options);
+  return dtype == DType::u8 ? predict_images(model, options) : classify_lines(model, options);
 }
 
 }  // namespace weft::infer

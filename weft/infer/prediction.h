@@ -32,7 +32,8 @@ class PredictionModel {
   PredictionModel(const PredictionModel&) = delete;
   PredictionModel& operator=(const PredictionModel&) = delete;
 
-  /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K].
+  /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K], or what the task says
+  /// (TaskEntry::answer).
   Tensor run(const data::Batch& batch);
   const std::vector<data::DatasetKind>& data_kinds() const { return library_.data; }
   const spec::DataDescription& data() const { return run_.data; }
@@ -68,6 +69,10 @@ int predict_rows(PredictionModel& model, const PredictOptions& options);
 int translate_lines(PredictionModel& model, const PredictOptions& options);
 /// Texts: what follows them.
 int continue_texts(PredictionModel& model, const PredictOptions& options);
+
+/// Images, rows, lines of text or all samples of data that a spec names, as the model reads them: the classes or the
+/// values of each.
+int predict_samples(PredictionModel& model, const PredictOptions& options);
 
 /// Class indices, most likely first, of one row of probabilities.
 std::vector<int64_t> ranking(const float* probabilities, int64_t classes, int64_t top);

@@ -86,7 +86,7 @@ void write_logits(const Library& library, run::LoadedRun& run, const data::Datas
       [&](const spec::StepShape& shape) {
         models::Model model = inference_model(library, run, shape.batch * static_cast<int64_t>(views.size()));
         step::average_views(model, views, shape.batch);
-        const bool steps_first = run.data.info.task == data::Task::transcription;  // [T,N,classes]
+        const bool steps_first = run.data.info.target_kind() == data::TargetKind::text;  // [T,N,classes]
         model.graph.add_output("logits",
                                steps_first ? ops::transpose(model.graph, model.logits, {1, 0, 2}) : model.logits);
         return std::move(model.graph);

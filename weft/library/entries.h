@@ -1,5 +1,5 @@
-// What a recipe names beside models and data: optimisers, schedules and losses. Each is an entry with the keys that it
-// reads, one file and one line in the table of its kind; programs add their own.
+// What a recipe or its data name beside models: optimisers, schedules, losses, metrics, augmentations and tasks. Each is
+// an entry with the keys that it reads, one file and one line in the table of its kind; programs add their own.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "weft/graph/graph.h"
+#include "weft/library/augmentation.h"
 #include "weft/library/key.h"
+#include "weft/library/metric.h"
+#include "weft/library/task.h"
 
 // Only named here: entries are called by what stands above this folder.
 namespace weft::spec {
@@ -71,16 +74,26 @@ struct Entries {
   std::vector<OptimizerEntry> optimizers;
   std::vector<ScheduleEntry> schedules;
   std::vector<LossEntry> losses;
+  std::vector<MetricEntry> metrics;
+  std::vector<AugmentationEntry> augmentations;
+  std::vector<TaskEntry> tasks;
 
   /// Error(usage) where something is missing, there is an entry of that name, or another one has declared a key of the
   /// same name as something else.
   void add_optimizer(OptimizerEntry optimizer);
   void add_schedule(ScheduleEntry schedule);
   void add_loss(LossEntry loss);
+  void add_metric(MetricEntry metric);
+  void add_augmentation(AugmentationEntry augmentation);
+  /// Its loss and its metrics have to be added before it.
+  void add_task(TaskEntry task);
 };
 
-/// Those that come with weft. They are made of what stands above this folder: see weft/step/standard_entries.cpp.
+/// Those that come with weft. They are made of what stands above this folder: see weft/standard.
 const Entries& standard_entries();
+
+/// Error(usage) naming the tasks that there are, for any other name.
+const TaskEntry& task_entry(const Entries& entries, const std::string& name);
 
 template <typename Entry>
 std::vector<std::string> names_of(const std::vector<Entry>& entries) {
@@ -96,15 +109,16 @@ const Entry* find_entry(const std::vector<Entry>& entries, const std::string& na
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// The keys that the entries declare, each once, as the first has it, with the names of all that read it.
+/// The keys that the entries declare, each once, as the first has it. `with_readers`: with the names of all that read
+/// it, for tables whose `name` chooses one of them.
 template <typename Entry>
-std::vector<Key> declared_keys(const std::vector<Entry>& entries) {
+std::vector<Key> declared_keys(const std::vector<Entry>& entries, bool with_readers = true) {
   std::vector<Key> keys;
   for (const Entry& entry : entries)
     for (const Key& key : entry.keys) {
       auto found = std::find_if(keys.begin(), keys.end(), [&](const Key& one) { return one.name == key.name; });
       if (found == keys.end()) found = keys.insert(keys.end(), key);
-      found->read_by.push_back(entry.name);
+      if (with_readers) found->read_by.push_back(entry.name);
     }
   return keys;
 }

@@ -1,5 +1,5 @@
 // What can be named when something is trained: ops with their kernels, models, kinds of data, and the entries of
-// recipes (entries.h): optimisers, schedules, losses. A plain value: make the standard one, add your own to it, pass it
+// recipes and data (entries.h): optimisers, schedules, losses, metrics, augmentations, tasks. A plain value: make the standard one, add your own to it, pass it
 // to whatever looks names up.
 #pragma once
 
@@ -29,7 +29,7 @@ struct Library : Entries {
   void add_data(data::DatasetKind kind);
 };
 
-/// Everything that comes with weft. Made of what stands above this folder: see weft/step/standard_entries.cpp.
+/// Everything that comes with weft. Made of what stands above this folder: see weft/standard/standard_library.cpp.
 Library standard_library();
 
 /// Error(usage) with the nearest name for an unknown model or option; Error(shape) where the input does not fit.

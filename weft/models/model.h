@@ -50,6 +50,7 @@ struct ModelInput {
   int64_t source = 0;        // of {T} tokens the first, which are translated into the others
   int64_t text_length = 0;   // labels of an image of text
   bool has_ignored = false;  // labels of -100 do not count
+  std::string task = {};     // what is learned, by the name of its entry (library/task.h); empty: as `target` says
 };
 
 /// Options by name from the recipe or --set model.KEY=VALUE, such as width, stem, layers.

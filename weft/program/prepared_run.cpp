@@ -132,7 +132,7 @@ int64_t PreparedRun::bytes_to_come() const {
 
 int64_t PreparedRun::bytes_beside_arena() const {
   int64_t bytes = step::state_bytes(step);
-  bytes += loader_bytes(training_loader_options(spec, run_data.description, share), run_data.description);
+  bytes += loader_bytes(training_loader_options(spec, run_data.description, share, library), run_data.description);
   bytes += run_data.training->cache_bytes_to_come() + (run_data.test ? run_data.test->cache_bytes_to_come() : 0);
   if (run_data.test) {
     bytes += loader_bytes(evaluation_loader_options(spec, run_data.description, share), run_data.description);

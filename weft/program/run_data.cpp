@@ -54,17 +54,17 @@ RunData open_run_data(const Library& library, const spec::RunSpec& spec, int sha
   if (data::has_test_split(library.data, spec.data))
     run_data.test = data::open_dataset(library.data, spec.data, data::Split::test, info.encoding);
   require_whole_steps(spec, *run_data.training, shares);
-  if (!spec.image_schedule.sizes.empty() && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
+  if (!spec.image_schedule.sizes.empty() && (info.sample_dtype != DType::u8 || info.target_kind() != data::TargetKind::sample_class))
     fail(ErrorKind::usage, "image_schedule is for images in classes, '{}' holds {} for {}; leave it away", info.name,
-         info.item(), data::name_of(info.task));
+         info.item(), info.task);
   if (run_data.test && run_data.test->info().sample_shape != info.sample_shape)
     fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
          to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
   if (run_data.test) require_equal_targets(info, run_data.test->info());
-  if (spec::mixes(spec.augment) && (info.sample_dtype != DType::u8 || info.task != data::Task::classification))
+  if (spec::mixes(spec.augment) && (info.sample_dtype != DType::u8 || info.target_kind() != data::TargetKind::sample_class))
     fail(ErrorKind::usage,
          "augment.mixup and augment.cutmix are for images in classes, '{}' holds {} for {}; leave them away", info.name,
-         info.item(), data::name_of(info.task));
+         info.item(), info.task);
   run_data.description = {info, {}, run_data.training->size(), data::target_checksum(*run_data.training)};
   if (info.sample_dtype == DType::u8)
     run_data.description.statistics = spec.augment.normalise
@@ -131,8 +131,9 @@ models::ModelInput model_input(const spec::DataDescription& description, const s
           .target = info.target_dtype,
           .vocabulary = info.vocabulary,
           .source = info.source_length,
-          .text_length = info.task == data::Task::transcription ? info.target_shape.elements() : 0,
-          .has_ignored = info.has_ignored_targets()};
+          .text_length = info.target_kind() == data::TargetKind::text ? info.target_shape.elements() : 0,
+          .has_ignored = info.has_ignored_targets(),
+          .task = info.task};
 }
 
 namespace {
@@ -166,7 +167,7 @@ void set_workers(data::LoaderOptions& options, const spec::RunSpec& spec, const 
 }  // namespace
 
 data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
-                                            const BatchShare& share) {
+                                            const BatchShare& share, const Entries& entries) {
   const std::vector<spec::Stage> stages = spec::stages_of(spec);
   data::LoaderOptions options{.batch = stages.front().batch,
                               .seed = static_cast<uint64_t>(spec.seed),
@@ -182,12 +183,8 @@ data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spe
   options.augment.crop_padding = augment.crop_padding;
   options.augment.resized_crop = augment.resized_crop;
   options.augment.rotate = augment.rotate;
-  options.augment.brightness = augment.brightness;
-  options.augment.contrast = augment.contrast;
-  options.augment.saturation = augment.saturation;
-  options.augment.hue = augment.hue;
-  options.augment.cutout = augment.cutout;
-  options.augment.erasing = augment.erasing;
+  for (const AugmentationEntry& entry : entries.augmentations)
+    if (std::optional<data::PixelChange> change = entry.make(augment)) options.augment.changes.push_back(*change);
   options.mix = {augment.mixup, augment.cutmix};
   options.augment.padding = augment.padding == "reflect" ? data::Padding::reflect : data::Padding::zero;
   options.augment.flip = augment.flip == "random"        ? data::Flip::random

@@ -53,7 +53,7 @@ spec::Stage largest_stage(const spec::RunSpec& spec, const spec::DataDescription
 
 /// Shuffled, augmented, whole batches only; in the stages of the spec.
 data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
-                                            const BatchShare& share = {});
+                                            const BatchShare& share = {}, const Entries& entries = standard_entries());
 /// In order, as it is, to the last sample.
 data::LoaderOptions evaluation_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
                                               const BatchShare& share = {});

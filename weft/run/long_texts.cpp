@@ -23,7 +23,7 @@ std::string note_of_long_texts(const Graph& step, const data::Dataset& data) {
   const auto& nodes = step.nodes();
   const auto loss =
       std::find_if(nodes.begin(), nodes.end(), [](const Node& node) { return node.op->name == "ctc_loss"; });
-  if (info.task != data::Task::transcription || loss == nodes.end()) return "";
+  if (info.target_kind() != data::TargetKind::text || loss == nodes.end()) return "";
   const int64_t steps = step.shape(loss->inputs[0])[0];  // [T,N,classes]
   std::vector<uint8_t> target(static_cast<size_t>(info.target_bytes()));
   int64_t count = 0, most = 0;

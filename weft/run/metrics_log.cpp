@@ -91,16 +91,9 @@ void MetricsLog::add(const step::StepMetrics& m) {
 void MetricsLog::add(const step::EpochMetrics& m) {
   std::string line = fmt::format(R"({{"kind":"epoch","step":{},"epoch":{},"train_loss":{},)", m.step, m.epoch + 1,
                                  number(m.train_loss));
-  const bool has_classes = m.train_accuracy || m.test_accuracy;
-  if (has_classes)
-    line += fmt::format(R"("train_accuracy":{},"test_loss":{},"test_accuracy":{},)", number(m.train_accuracy),
-                        number(m.test_loss), number(m.test_accuracy));
-  else
-    line += fmt::format(R"("test_loss":{},"test_rmse":{},"test_r2":{},)", number(m.test_loss), number(m.test_rmse),
-                        number(m.test_r2));
-  if (m.test_token_accuracy) line += fmt::format(R"("test_token_accuracy":{},)", number(m.test_token_accuracy));
-  if (m.test_mean_iou) line += fmt::format(R"("test_mean_iou":{},)", number(m.test_mean_iou));
-  if (m.test_perplexity) line += fmt::format(R"("test_perplexity":{},)", number(m.test_perplexity));
+  if (m.train_accuracy) line += fmt::format(R"("train_accuracy":{},)", number(m.train_accuracy));
+  line += fmt::format(R"("test_loss":{},)", number(m.test_loss));
+  for (const auto& [name, value] : m.test_metrics) line += fmt::format(R"("test_{}":{},)", name, number(value));
   if (m.loss_scale)
     line += fmt::format(R"("loss_scale":{},"skipped_steps":{},)", number(m.loss_scale), m.skipped_steps);
   append(fmt::format(

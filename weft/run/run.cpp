@@ -164,7 +164,7 @@ class RunLoop {
   void open() {
     const spec::DataDescription& description = run_.run_data.description;
     training_data_ = std::make_unique<data::Loader>(
-        *run_.run_data.training, program::training_loader_options(run_.spec, description, run_.share));
+        *run_.run_data.training, program::training_loader_options(run_.spec, description, run_.share, run_.library));
     if (run_.run_data.test)
       evaluation_data_ = std::make_unique<data::Loader>(
           *run_.run_data.test, program::evaluation_loader_options(run_.spec, description, run_.share));
@@ -194,8 +194,8 @@ bool ignores_label_smoothing(const program::PreparedRun& run) {
   const bool smooths = spec::mixes(run.spec.augment) || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
                          return node.op->name == "cross_entropy";
                        });
-  const data::Task task = run.run_data.description.info.task;
-  return run.spec.loss.label_smoothing > 0 && task != data::Task::regression && !smooths;
+  const data::TargetKind targets = run.run_data.description.info.target_kind();
+  return run.spec.loss.label_smoothing > 0 && targets != data::TargetKind::values && !smooths;
 }
 
 /// What there is to say about the data's files.
@@ -239,7 +239,7 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
                     "of what decides the weights",
                     run.spec.virtual_ranks, run.spec.threads, cores));
   note_files(run, options);
-  for (const std::string& key : spec::keys_without_effect(run.spec, run.run_data.description.info.task, run.library))
+  for (const std::string& key : spec::keys_without_effect(run.spec, run.run_data.description.info.target_kind(), run.library))
     options.note(key + " has no effect");
   const std::string twice = program::describe_recompute(run.training.compiled(run.largest()), run.spec);
   if (!twice.empty()) options.note(twice);

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/step/metrics/entries.h"
 
 namespace weft::run {
 
@@ -22,6 +23,7 @@ RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& dire
     : run_(run),
       options_(options),
       resume_point_(resume_point),
+      metrics_(step::metrics_of(run.library, run.spec.metrics, info().task)),
       store_(directory.checkpoints(), run.spec.checkpoint.keep),
       log_(directory.metrics(), resume_point.manifest.position) {
   if (options.tensorboard || fs::exists(directory.tensorboard()))
@@ -59,8 +61,8 @@ void RunRecords::save(const step::Position& position) {
   const std::optional<step::EpochMetrics>& last = manifest.last_epoch;
   if (last && last->step == position.step && last->test_loss) {
     BestCheckpoint now{.step = position.step};
-    if (data::accuracy_decides(info().task)) now.accuracy = last->test_accuracy;
-    if (!now.accuracy) now.loss = last->test_loss;
+    now.score = step::score_of(run_.library, info().task, last->test_metrics);
+    if (!now.score) now.loss = last->test_loss;
     if (is_better(now, manifest.best.value_or(BestCheckpoint{}))) manifest.best = now;
   }
   log_.sync();  // records of the steps before a checkpoint are not written again
@@ -120,12 +122,9 @@ void RunRecords::tell_epoch(const step::EpochMetrics& metrics) {
   };
   add(", accuracy {:.2f} %", metrics.train_accuracy, 100);
   add("; test loss {:.4f}", metrics.test_loss);
-  add(", perplexity {:.3f}", metrics.test_perplexity);
-  add(", accuracy {:.2f} %", metrics.test_accuracy, 100);
-  add(", by token {:.2f} %", metrics.test_token_accuracy, 100);
-  add(", mean IoU {:.2f} %", metrics.test_mean_iou, 100);
-  add(", rmse {:.4g}", metrics.test_rmse);
-  add(", R2 {:.4f}", metrics.test_r2);
+  for (const MetricEntry& metric : metrics_)
+    if (const std::optional<double> value = find_metric(metrics.test_metrics, metric.name))
+      line += fmt::format(", {} {}", metric.label, shown(metric, value));
   if (metrics.input_wait_seconds > 0.01 * metrics.step_seconds)
     line += fmt::format("; waited {} for data", human_duration(metrics.input_wait_seconds));
   progress_->message(fmt::format("{}; {:.0f} {}/s, {} so far", line, metrics.items_per_second, info().item(),

@@ -41,6 +41,7 @@ class RunRecords {
   const program::PreparedRun& run_;
   const RunOptions& options_;
   ResumePoint& resume_point_;
+  const std::vector<MetricEntry> metrics_;  // of evaluations
   CheckpointStore store_;
   MetricsLog log_;
   bool warned_ = false;  // of damaged samples

@@ -1,8 +1,7 @@
 #include "weft/run/run_summary.h"
 
-#include <cmath>
-
 #include "weft/program/process_memory.h"
+#include "weft/step/metrics/entries.h"
 #include "weft/step/optimizers/loss_scaling.h"
 
 namespace weft::run {
@@ -29,6 +28,17 @@ void add_stages(Summary& summary, const program::PreparedRun& run) {
         list([&](const spec::Stage& stage) { return stage.image_height > 0 ? stage.image_height : sample[1]; });
 }
 
+void add_best(Summary& summary, const Library& library, const Manifest& manifest) {
+  const MetricEntry* decides = find_entry(library.metrics, task_entry(library, summary.task).decided_by);
+  if (decides != nullptr) summary.best.name = decides->name;
+  if (!manifest.best) return;
+  const std::optional<double>& score = manifest.best->score;
+  if (decides != nullptr && score)
+    summary.best.value = decides->higher_is_better ? *score : -*score;
+  else if (manifest.best->loss)  // a model may not give what the task is decided by
+    summary.best = {"loss", manifest.best->loss};
+}
+
 }  // namespace
 
 Summary summary_of(program::PreparedRun& run, const step::Position& position, const Manifest& manifest,
@@ -51,15 +61,9 @@ Summary summary_of(program::PreparedRun& run, const step::Position& position, co
       .seed = run.spec.seed,
       .batches = {},
       .image_heights = {},
-      .test_accuracy = {},
+      .test_metrics = {},
       .test_loss = {},
-      .test_token_accuracy = {},
-      .test_mean_iou = {},
-      .test_perplexity = {},
-      .test_rmse = {},
-      .test_r2 = {},
-      .best_test_accuracy = {},
-      .best_test_loss = {},
+      .best = {"loss", {}},
       .train_accuracy = {},
       .train_loss = {},
       .train_seconds = position.train_seconds,
@@ -81,18 +85,12 @@ Summary summary_of(program::PreparedRun& run, const step::Position& position, co
     summary.loss_scale = loss_scale.scale();
     summary.skipped_steps = loss_scale.skipped();
   }
-  if (manifest.best) {
-    summary.best_test_accuracy = manifest.best->accuracy;
-    summary.best_test_loss = manifest.best->loss;
-  }
+  for (const MetricEntry& metric : step::metrics_of(run.library, run.spec.metrics, info.task))
+    summary.test_metrics.push_back({metric.name, {}});
+  add_best(summary, run.library, manifest);
   if (manifest.last_epoch) {
-    const std::optional<double>& loss = manifest.last_epoch->test_loss;
-    if (info.task == data::Task::language_model && loss) summary.test_perplexity = std::exp(*loss);
-    summary.test_token_accuracy = manifest.last_epoch->test_token_accuracy;
-    summary.test_mean_iou = manifest.last_epoch->test_mean_iou;
-    summary.test_rmse = manifest.last_epoch->test_rmse;
-    summary.test_r2 = manifest.last_epoch->test_r2;
-    summary.test_accuracy = manifest.last_epoch->test_accuracy;
+    for (MetricValue& metric : summary.test_metrics)
+      metric.value = find_metric(manifest.last_epoch->test_metrics, metric.name);
     summary.test_loss = manifest.last_epoch->test_loss;
     summary.train_accuracy = manifest.last_epoch->train_accuracy;
     summary.train_loss = manifest.last_epoch->train_loss;

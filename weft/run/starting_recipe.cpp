@@ -83,7 +83,7 @@ void set_adamw(Chooser& choose, double rate, double decay, const std::string& mo
 }
 
 void choose_table(Chooser& choose, const Facts& facts) {
-  const bool values = facts.info.task == data::Task::regression;
+  const bool values = facts.info.target_kind() == data::TargetKind::values;
   const std::string& label = facts.info.class_names.empty() ? facts.data : facts.info.class_names.front();
   std::string about =
       values ? fmt::format("Predicts the number in the column '{}'. ", label)
@@ -304,39 +304,39 @@ StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& 
   const data::DatasetInfo& info = training.info();
   const Facts facts{training, test, info, data_spec, training.size()};
   Chooser choose;
-  if (info.sample_dtype == DType::u8 && info.task == data::Task::classification && info.target_shape.rank() == 0)
+  if (info.sample_dtype == DType::u8 && info.target_kind() == data::TargetKind::sample_class && info.target_shape.rank() == 0)
     choose_images(choose, facts);
   else if (info.sample_dtype == DType::f32 && info.sample_shape.rank() == 1)
     choose_table(choose, facts);
-  else if (info.task == data::Task::language_model)
+  else if (info.target_kind() == data::TargetKind::next_tokens)
     choose_text(choose, facts);
-  else if (info.task == data::Task::classification && info.sample_dtype == DType::i32)
+  else if (info.target_kind() == data::TargetKind::sample_class && info.sample_dtype == DType::i32)
     choose_labelled_texts(choose, facts);
-  else if (info.task == data::Task::translation)
+  else if (info.target_kind() == data::TargetKind::sequence)
     choose_translation(choose, facts);
-  else if (info.task == data::Task::transcription)
+  else if (info.target_kind() == data::TargetKind::text)
     choose_transcription(choose, facts);
-  else if (info.task == data::Task::segmentation)
+  else if (info.target_kind() == data::TargetKind::pixel_classes)
     choose_masks(choose, facts);
   else
     fail(ErrorKind::usage,
          "there is no rule for a first recipe on '{}' ({} {} for {}); `weft recipes` lists recipes to begin with",
-         info.name, info.item(), to_string(info.sample_shape), data::name_of(info.task));
+         info.name, info.item(), to_string(info.sample_shape), info.task);
   return choose.take();
 }
 
 std::string describe_data(const data::Dataset& training, const data::Dataset* test) {
   const data::DatasetInfo& info = training.info();
-  const std::string_view what = info.task == data::Task::language_model  ? "windows"
-                                : info.task == data::Task::translation   ? "pairs"
-                                : info.task == data::Task::transcription ? "pictures of text"
-                                : info.task == data::Task::segmentation  ? "pictures with masks"
+  const std::string_view what = info.target_kind() == data::TargetKind::next_tokens  ? "windows"
+                                : info.target_kind() == data::TargetKind::sequence   ? "pairs"
+                                : info.target_kind() == data::TargetKind::text ? "pictures of text"
+                                : info.target_kind() == data::TargetKind::pixel_classes  ? "pictures with masks"
                                 : info.sample_dtype == DType::i32        ? "texts"
                                                                          : info.item();
   std::string text = fmt::format("{} {} {}", training.size(), what, to_string(info.sample_shape));
-  if (info.task == data::Task::classification || info.task == data::Task::segmentation)
+  if (info.target_kind() == data::TargetKind::sample_class || info.target_kind() == data::TargetKind::pixel_classes)
     text += fmt::format(" of {} classes", info.classes);
-  if (info.task == data::Task::regression) text += " with values";
+  if (info.target_kind() == data::TargetKind::values) text += " with values";
   text += " for training";
   return test == nullptr ? text : text + fmt::format(", {} for testing", test->size());
 }

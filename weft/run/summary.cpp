@@ -1,12 +1,16 @@
 #include "weft/run/summary.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include "weft/base/error.h"
 
 namespace weft::run {
 
 namespace {
+
+bool is_classifier(const Summary& s) {
+  return std::any_of(s.test_metrics.begin(), s.test_metrics.end(),
+                     [](const MetricValue& one) { return one.name == "accuracy"; });
+}
 
 /// Calls visit(key, field) for each field that the task has, in the order of the file.
 template <typename AnySummary, typename Visit>
@@ -24,20 +28,13 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   if (!s.batches.empty()) visit("batches", s.batches);
   if (!s.image_heights.empty()) visit("image_heights", s.image_heights);
   visit("seed", s.seed);
-  const bool has_accuracy = s.task != data::Task::regression, has_classes = accuracy_decides(s.task);
-  if (has_accuracy) visit("test_accuracy", s.test_accuracy);
-  if (s.task == data::Task::translation) visit("test_token_accuracy", s.test_token_accuracy);
-  if (s.task == data::Task::segmentation) visit("test_mean_iou", s.test_mean_iou);
+  for (auto& [name, value] : s.test_metrics) visit("test_" + name, value);
   visit("test_loss", s.test_loss);
-  if (s.task == data::Task::language_model) visit("test_perplexity", s.test_perplexity);
-  if (!has_accuracy) visit("test_rmse", s.test_rmse);
-  if (!has_accuracy) visit("test_r2", s.test_r2);
-  if (has_classes) visit("best_test_accuracy", s.best_test_accuracy);
-  if (!has_classes) visit("best_test_loss", s.best_test_loss);
-  if (has_accuracy) visit("train_accuracy", s.train_accuracy);
+  visit("best_test_" + s.best.name, s.best.value);
+  if (is_classifier(s)) visit("train_accuracy", s.train_accuracy);
   visit("train_loss", s.train_loss);
   visit("train_seconds", s.train_seconds);
-  visit((s.item + "_per_second").c_str(), s.items_per_second);
+  visit(s.item + "_per_second", s.items_per_second);
   visit("step_seconds", s.step_seconds);
   visit("input_wait_seconds", s.input_wait_seconds);
   if (!s.rank_step_seconds.empty()) visit("rank_step_seconds", s.rank_step_seconds);
@@ -63,30 +60,36 @@ void store(nlohmann::ordered_json& target, const std::optional<double>& value) {
     target = nullptr;
 }
 
-void store(nlohmann::ordered_json& target, data::Task task) { target = data::name_of(task); }
-
 template <typename T>
-void load(const nlohmann::json& source, T& value) {
+void load(const nlohmann::ordered_json& source, T& value) {
   value = source.get<T>();
 }
-void load(const nlohmann::json& source, std::optional<double>& value) {
+void load(const nlohmann::ordered_json& source, std::optional<double>& value) {
   if (!source.is_null()) value = source.get<double>();
 }
-void load(const nlohmann::json& source, data::Task& value) { value = data::parse_task(source.get<std::string>()); }
+/// Which metrics a file has, without their values.
+void load_names(const nlohmann::ordered_json& root, Summary& summary) {
+  constexpr std::string_view kTest = "test_", kBest = "best_test_";
+  for (const auto& [key, value] : root.items()) {
+    if (key.starts_with(kTest) && key != "test_loss")
+      summary.test_metrics.push_back({key.substr(kTest.size()), {}});
+    if (key.starts_with(kBest)) summary.best.name = key.substr(kBest.size());
+  }
+}
 
 }  // namespace
 
 std::string print_summary(const Summary& summary) {
   nlohmann::ordered_json root;
-  visit_fields(summary, [&](const char* key, const auto& field) { store(root[key], field); });
+  visit_fields(summary, [&](const std::string& key, const auto& field) { store(root[key], field); });
   return root.dump(2) + "\n";
 }
 
 std::optional<Summary> parse_summary(std::string_view text) {
   try {
-    const nlohmann::json root = nlohmann::json::parse(text);
+    const auto root = nlohmann::ordered_json::parse(text);
     Summary summary;  // task, item, stages and loss_scale decide which fields there are
-    load(root.at("task"), summary.task);
+    load_names(root, summary);
     for (const char* item : {"images", "rows", "tokens"})
       if (root.contains(std::string(item) + "_per_second")) summary.item = item;
     if (root.contains("batches")) load(root["batches"], summary.batches);
@@ -101,8 +104,6 @@ std::optional<Summary> parse_summary(std::string_view text) {
     });
     return summary;
   } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  } catch (const Error&) {  // an unknown task
     return std::nullopt;
   }
 }

@@ -1,5 +1,5 @@
 // summary.json: the result of a run, with what the plan promised beside what was measured. Where values are predicted,
-// test_rmse and test_r2 stand in the place of the accuracies; a language model has test_perplexity beside them.
+// 
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace weft::run {
 
 struct Summary {
   std::string model, data, precision;
-  data::Task task = data::Task::classification;
+  std::string task = "classification";
   std::string item = "images";  // what the rate counts: images, rows or tokens
   int64_t ranks = 1;            // processes that trained as one
   int64_t threads = 0;          // of each of them
@@ -23,13 +23,9 @@ struct Summary {
   int64_t steps = 0, batch = 0, seed = 0;
   std::vector<int64_t> batches = {};                 // samples per step, stage by stage, where they change
   std::vector<int64_t> image_heights = {};           // of training images in pixels, likewise
-  std::optional<double> test_accuracy, test_loss;    // of the last epoch; none without test data
-  std::optional<double> test_token_accuracy;         // of translations: token by token
-  std::optional<double> test_mean_iou;               // of pixels: mean intersection over union
-  std::optional<double> test_perplexity;             // of a language model: exp(test_loss)
-  std::optional<double> test_rmse, test_r2;          // where values are predicted; there are no accuracies then
-  std::optional<double> best_test_accuracy;          // of the checkpoint `best`, where there are classes
-  std::optional<double> best_test_loss;              // of the checkpoint `best`, elsewhere
+  MetricValues test_metrics;                         // of the last epoch, by name; "test_accuracy" in the file
+  std::optional<double> test_loss;                   // of the last epoch; none without test data
+  MetricValue best{"loss", {}};                      // of the checkpoint `best`: the metric that decides, or the loss
   std::optional<double> train_accuracy, train_loss;  // of the last epoch, with augmentation, while it went on
   double train_seconds = 0;                          // wall time, evaluation and checkpoints included
   double items_per_second = 0;                       // over all training steps

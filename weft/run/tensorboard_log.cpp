@@ -164,17 +164,12 @@ void TensorboardLog::add(const step::EpochMetrics& m) {
   const std::string rate = fmt::format("epoch/{}_per_second", m.item);
   write_scalars(m.step, {{"epoch/train_loss", m.train_loss}, {rate, m.items_per_second}});
   write_scalars(m.step, {{"epoch/train_seconds", m.train_seconds}});
-  const auto write = [&](const char* name, const std::optional<double>& value) {
+  const auto write = [&](const std::string& name, const std::optional<double>& value) {
     if (value) write_scalars(m.step, {{name, *value}});
   };
   write("epoch/train_accuracy", m.train_accuracy);
   write("epoch/test_loss", m.test_loss);
-  write("epoch/test_accuracy", m.test_accuracy);
-  write("epoch/test_token_accuracy", m.test_token_accuracy);
-  write("epoch/test_mean_iou", m.test_mean_iou);
-  write("epoch/test_perplexity", m.test_perplexity);
-  write("epoch/test_rmse", m.test_rmse);
-  write("epoch/test_r2", m.test_r2);
+  for (const auto& [name, value] : m.test_metrics) write("epoch/test_" + name, value);
 }
 
 }  // namespace weft::run

@@ -17,10 +17,10 @@ std::vector<RecipeKey> recipe_keys(const Entries& entries, const std::vector<std
   add(schedule_keys(entries));
   add(momentum_schedule_keys());
   add(stage_keys());
-  add(update_keys());
+  add(update_keys(entries));
   add(rank_keys());
   add(loss_keys(entries));
-  add(augment_keys());
+  add(augment_keys(entries));
   add(upkeep_keys());
   return keys;
 }
@@ -58,6 +58,10 @@ void fill_own_keys(RunSpec& spec, const Entries& entries) {
   for (const auto& [name, group] : spec.optimizer.groups)
     fill(spec.schedule.own, find_entry(entries.schedules, group.schedule), without_member["schedule"]);
   fill(spec.loss.own, find_entry(entries.losses, spec.loss.name), without_member["loss"]);
+  // Of these a run may use several, and whoever reads a key finds it.
+  for (const MetricEntry& metric : entries.metrics) fill(spec.metrics.own, &metric, without_member["metrics"]);
+  for (const AugmentationEntry& change : entries.augmentations)
+    fill(spec.augment.own, &change, without_member["augment"]);
 }
 
 void add_own_keys(RunSpec& spec, const RunSpec& from, const Entries& entries) {

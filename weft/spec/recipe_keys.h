@@ -121,10 +121,10 @@ std::vector<RecipeKey> group_keys(const Entries& entries, const std::string& gro
 std::vector<RecipeKey> schedule_keys(const Entries& entries);
 std::vector<RecipeKey> momentum_schedule_keys();
 std::vector<RecipeKey> stage_keys();                       // batch_schedule, image_schedule
-std::vector<RecipeKey> update_keys();                      // clip, metrics, ema, lookahead
+std::vector<RecipeKey> update_keys(const Entries& entries);  // clip, metrics, ema, lookahead
 std::vector<RecipeKey> rank_keys();                        // compression, averaging
 std::vector<RecipeKey> loss_keys(const Entries& entries);  // loss, loss_scaling
-std::vector<RecipeKey> augment_keys();
+std::vector<RecipeKey> augment_keys(const Entries& entries);
 std::vector<RecipeKey> upkeep_keys();  // loader, checkpoint, evaluation
 
 }  // namespace weft::spec

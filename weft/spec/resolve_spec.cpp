@@ -247,7 +247,7 @@ void add_unused_batches(const RunSpec& spec, std::vector<std::string>& keys) {
 
 }  // namespace
 
-std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task, const Entries& entries) {
+std::vector<std::string> keys_without_effect(const RunSpec& spec, data::TargetKind targets, const Entries& entries) {
   RunSpec copy = spec, defaults;
   defaults.optimizer.name = spec.optimizer.name;
   resolve_optimizer(defaults.optimizer, entries);
@@ -279,7 +279,7 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task tas
       keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", key.name, literal(value_at(key.place)),
                                  spec.loss_scaling.mode,
                                  spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : ""));
-  if (spec.loss.label_smoothing > 0 && task == data::Task::regression)
+  if (spec.loss.label_smoothing > 0 && targets == data::TargetKind::values)
     keys.push_back(fmt::format("loss.label_smoothing = {} where values are predicted", spec.loss.label_smoothing));
   return keys;
 }

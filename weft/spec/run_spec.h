@@ -108,9 +108,11 @@ struct ClipSpec {
   friend bool operator==(const ClipSpec&, const ClipSpec&) = default;
 };
 
-/// What steps record beside loss and learning rate.
+/// What steps record beside loss and learning rate, and evaluations beside the loss.
 struct MetricsSpec {
   bool gradient_norm = false;  // of all gradients together; always where clip.norm bounds it
+  std::string names = "auto";  // of evaluations: "auto, top_3": those of the task, and entries of the library
+  OwnKeys own = {};            // keys of entries
   friend bool operator==(const MetricsSpec&, const MetricsSpec&) = default;
 };
 
@@ -177,6 +179,7 @@ struct AugmentSpec {
   int64_t cutout = 0;                                   // side in pixels; 0: off
   double erasing = 0;                                   // probability
   double mixup = 0, cutmix = 0;                         // alpha of the Beta distribution; 0: off
+  OwnKeys own = {};                                     // keys of entries that have no member above
   friend bool operator==(const AugmentSpec&, const AugmentSpec&) = default;
 };
 
@@ -271,7 +274,7 @@ void resolve(RunSpec& spec, const Entries& entries = standard_entries());
 
 /// What is set otherwise than by default and does nothing, with the reason: "optimizer.momentum = 0.5 with
 /// optimizer.name = 'adamw'".
-std::vector<std::string> keys_without_effect(const RunSpec& spec, data::Task task,
+std::vector<std::string> keys_without_effect(const RunSpec& spec, data::TargetKind targets,
                                              const Entries& entries = standard_entries());
 
 /// For another use of a trained model: so many threads, or, for 0, as many as in training but no more than there are

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "weft/library/metric.h"
+
 namespace weft::step {
 
 /// What the schedule `plateau` remembers between epochs.
@@ -60,12 +62,9 @@ struct EpochMetrics {
   int64_t epoch = 0;  // from 0
   int64_t step = 0;   // steps done since the start of the run
   double train_loss = 0;
-  std::optional<double> train_accuracy{};              // of classes, tokens and whole sequences
-  std::optional<double> test_loss{}, test_accuracy{};  // where the epoch was evaluated
-  std::optional<double> test_token_accuracy{};         // of translations: token by token
-  std::optional<double> test_mean_iou{};               // of pixels: mean intersection over union
-  std::optional<double> test_perplexity{};             // of a language model: exp(test_loss)
-  std::optional<double> test_rmse{}, test_r2{};        // instead of accuracy, where values are predicted
+  std::optional<double> train_accuracy{};  // of classes, tokens and whole sequences
+  std::optional<double> test_loss{};       // where the epoch was evaluated
+  MetricValues test_metrics{};             // likewise: those of the task and of the recipe, by name
   double train_seconds = 0;            // since the start of the run: with test_accuracy, time to accuracy
   double items_per_second = 0;         // of this epoch's training steps
   std::string_view item = "images";    // what they are: "images", "rows" or "tokens"

@@ -9,7 +9,7 @@ namespace {
 
 std::optional<double> measured(const std::string& monitor, const EpochMetrics& metrics) {
   if (monitor == "test_loss") return metrics.test_loss;
-  if (monitor == "test_accuracy") return metrics.test_accuracy;
+  if (monitor == "test_accuracy") return find_metric(metrics.test_metrics, "accuracy");
   return monitor == "train_loss" ? metrics.train_loss : metrics.train_accuracy;
 }
 

@@ -14,6 +14,7 @@
 #include "weft/step/counted_labels.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/local_steps.h"
+#include "weft/step/metrics/entries.h"
 #include "weft/step/optimizers/hidden_weights.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/synchronised_norm.h"
@@ -34,22 +35,22 @@ void require_answers(const models::Model& model, const std::string& name, const 
          name, input.text_length > 0 ? "the text in a picture" : "the class of each pixel or token");
 }
 
+const TaskEntry& task_of(const Entries& entries, const models::ModelInput& input) {
+  if (!input.task.empty()) return task_entry(entries, input.task);
+  return task_entry(entries, input.target == DType::f32 ? "regression" : "classification");
+}
+
 /// [rows]. By the loss that the spec names or, where it leaves that open, by the model's own, or by the labels.
-ValueId row_losses(models::Model& model, const spec::LossSpec& options, const Entries& entries, bool mixed,
-                   bool training) {
+ValueId row_losses(models::Model& model, const spec::LossSpec& options, const Entries& entries,
+                   const models::ModelInput& input, bool mixed, bool training) {
   std::string name = options.name;
   if (name == "auto" && !mixed && model.losses.valid()) return model.losses;
+  if (const std::string& own = task_of(entries, input).loss; name == "auto" && !own.empty()) name = own;
   if (name == "auto") name = mixed ? "soft_cross_entropy" : predicts_values(model) ? "mse" : "cross_entropy";
   const LossEntry* entry = find_entry(entries.losses, name);
   if (entry == nullptr)
     fail(ErrorKind::usage, "there is no loss '{}'{}", name, suggestion(name, names_of(entries.losses)));
   return entry->build({model.graph, model.logits, model.labels, options, training});
-}
-
-ValueId count_correct(models::Model& model, const models::ModelInput& input) {
-  if (model.correct.valid()) return model.correct;
-  if (input.source > 0) return count_right_sequences(model.graph, model.logits, model.labels, input.batch, "correct");
-  return ops::count_correct(model.graph, model.logits, model.labels, "correct");
 }
 
 std::vector<std::string> statistics_of(const std::vector<models::ParameterSpec>& parameters) {
@@ -104,7 +105,7 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   if (!mixed) require_answers(model, spec.model.name, input);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " training");
-  const ValueId losses = row_losses(model, spec.loss, library, mixed, /*training=*/true);
+  const ValueId losses = row_losses(model, spec.loss, library, batch, mixed, /*training=*/true);
   const bool is_sharded = spec.virtual_ranks > 0;
   const int ranks =
       is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
@@ -126,7 +127,7 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
     shard.correct = ops::count_correct(graph, model.logits, labels, "correct");
     graph.add_output("correct", over_ranks(shard.correct, "sum"));
   } else if (!predicts_values(model)) {
-    ValueId correct = count_correct(model, input);
+    ValueId correct = count_correct(graph, model, input);
     shard.correct = correct;
     if (input.has_ignored && input.source == 0 && !is_sharded)
       correct = scale_to_all(graph, correct, counted, shard.labels * ranks, "correct.of_all");
@@ -222,24 +223,13 @@ Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, c
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " evaluation");
   graph.add_output(
-      "loss_sum", ops::reduce_sum(graph, row_losses(model, spec.loss, library, /*mixed=*/false, /*training=*/false), {},
-                                  false, "loss_sum"));
-  if (predicts_values(model)) {
-    const ValueId errors = ops::square(graph, ops::subtract(graph, model.logits, model.labels), "squares");
-    graph.add_output("squared_errors", ops::reduce_sum(graph, errors, {0}, false, "squared_errors"));
-  } else {
-    graph.add_output("correct", count_correct(model, input));
-    if (options.predictions && !model.correct.valid())
-      graph.add_output("predicted", ops::argmax(graph, model.logits, -1, false, "predicted"));
-  }
+      "loss_sum", ops::reduce_sum(graph, row_losses(model, spec.loss, library, shown, /*mixed=*/false, /*training=*/false),
+                                  {}, false, "loss_sum"));
+  for (const MetricEntry& metric : metrics_of(library, spec.metrics, task_of(library, input).name))
+    if (metric.build) metric.build({graph, model, input, spec.metrics});
+  if (options.predictions && !predicts_values(model) && !model.correct.valid())
+    graph.add_output("predicted", ops::argmax(graph, model.logits, -1, false, "predicted"));
   if (input.has_ignored) graph.add_output("counted", count_labels(graph, model.labels));
-  if (input.source > 0) {
-    graph.add_output("tokens_correct", ops::count_correct(graph, model.logits, model.labels, "tokens_correct"));
-  } else if (input.has_ignored) {
-    const Overlap overlap = overlap_of_classes(graph, model.logits, model.labels);
-    graph.add_output("intersections", overlap.intersections);
-    graph.add_output("unions", overlap.unions);
-  }
   return std::move(model.graph);
 }
 
@@ -247,7 +237,10 @@ Graph build_prediction_step(const Library& library, const spec::RunSpec& spec, c
   models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " prediction");
-  if (predicts_values(model))
+  const TaskEntry& task = task_of(library, input);
+  if (task.answer)
+    graph.add_output(task.answer_name, task.answer(graph, model.logits, task.answer_name));
+  else if (predicts_values(model))
     graph.add_output("values", model.logits);
   else
     graph.add_output("probabilities", ops::softmax(graph, model.logits, -1, "probabilities"));
@@ -283,7 +276,7 @@ void require_fit(const Graph& graph, const std::string& model, const data::Datas
          reads_tokens ? "tokens" : "images or rows", info.name, info.item());
   if (labels == nullptr) return;  // it predicts what it reads
   const TensorType& type = graph.type(labels->value);
-  const bool mixed = info.task == data::Task::classification && type.dtype == DType::f32;
+  const bool mixed = info.target_kind() == data::TargetKind::sample_class && type.dtype == DType::f32;
   if (mixed && type.shape == Shape{batch, info.classes}) return;
   if (type.dtype != info.target_dtype || type.elements() != batch * info.target_shape.elements())
     fail(ErrorKind::usage,

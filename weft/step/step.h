@@ -52,15 +52,14 @@ struct EvaluationStepOptions {
   bool predictions = false;  // where there are classes, also outputs "predicted" i32: the likeliest of each label's
 };
 
-/// Inference; outputs "loss_sum" (over the rows, without label smoothing) and "correct"; for real values "loss_sum" and
-/// "squared_errors" [K], summed over the rows. Where labels may be ignored, also "counted", how many were not; of
-/// translations "correct" counts whole sequences, and "tokens_correct" their tokens; of pixels "intersections" and
-/// "unions" [classes] of those predicted and those labelled. With spec.evaluation.tta the batch inputs hold the views
+/// Inference; outputs "loss_sum" (over the rows, without label smoothing) and those of the metrics that are measured
+/// (step/metrics). Where labels may be ignored, also "counted", how many were not. With spec.evaluation.tta the batch inputs hold the views
 /// of input.batch samples (test_time_views.h), whose mean logits all of this is about.
 Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options = {});
 
-/// Inference; output "probabilities" [rows,classes], or, for real values, "values" [N,K].
+/// Inference; output "probabilities" [rows,classes], or, for real values, "values" [N,K], or what the task says
+/// (TaskEntry::answer).
 Graph build_prediction_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input);
 
 /// Gives the step the next samples and targets, under the names that the model has for them.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -11,7 +10,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
 #include "weft/program/driver.h"
-#include "weft/step/step.h"
+#include "weft/spec/run_spec.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -19,95 +18,12 @@ namespace weft::train {
 
 namespace {
 
-/// Errors of predicted values beside the spread of the true ones, both as the loader gives them: standardised.
-class ValueErrors {
- public:
-  explicit ValueErrors(const data::DatasetInfo& info)
-      : statistics_(info.targets), columns_(static_cast<size_t>(info.target_shape.elements())) {}
-
-  void add(const Tensor& squared_errors, const data::Batch& batch) {
-    const auto* value = batch.targets.data_as<float>();
-    for (size_t column = 0; column < columns_.size(); ++column)
-      columns_[column].squared_errors += static_cast<double>(squared_errors.data_as<float>()[column]);
-    for (int64_t row = 0; row < batch.count; ++row)
-      for (Column& column : columns_) {
-        const auto y = static_cast<double>(*value++);
-        column.sum += y;
-        column.squares += y * y;
-      }
-  }
-
-  template <typename Visit>
-  void visit_sums(Visit visit) {
-    for (Column& column : columns_) {
-      visit(column.squared_errors);
-      visit(column.sum);
-      visit(column.squares);
-    }
-  }
-
-  void finish(Evaluation& result) const {
-    const auto rows = static_cast<double>(result.samples);
-    double unexplained = 0, spread = 0, mean_square = 0;
-    for (size_t at = 0; at < columns_.size(); ++at) {
-      const Column& column = columns_[at];
-      const double unit = statistics_.deviation.empty() ? 1 : statistics_.deviation[at];
-      unexplained += column.squared_errors;
-      spread += column.squares - column.sum * column.sum / rows;
-      mean_square += unit * unit * column.squared_errors / rows / static_cast<double>(columns_.size());
-    }
-    result.rmse = std::sqrt(mean_square);
-    if (spread > 0) result.r2 = 1 - unexplained / spread;
-  }
-
- private:
-  struct Column {
-    double squared_errors = 0, sum = 0, squares = 0;
-  };
-  const data::TargetStatistics& statistics_;
-  std::vector<Column> columns_;
-};
-
-/// Pixels of each class by prediction and label: of both, of either.
-class ClassOverlaps {
- public:
-  explicit ClassOverlaps(int64_t classes) : sums_(static_cast<size_t>(classes)) {}
-  void add(const Tensor& intersections, const Tensor& unions) {
-    check(unions.elements() == static_cast<int64_t>(sums_.size()), "overlaps of each class");
-    for (size_t at = 0; at < sums_.size(); ++at) {
-      sums_[at].of_both += static_cast<double>(intersections.data_as<float>()[at]);
-      sums_[at].of_either += static_cast<double>(unions.data_as<float>()[at]);
-    }
-  }
-  template <typename Visit>
-  void visit_sums(Visit visit) {
-    for (Sum& one : sums_) {
-      visit(one.of_both);
-      visit(one.of_either);
-    }
-  }
-  /// Over the classes that occur.
-  std::optional<double> mean() const {
-    double sum = 0, classes = 0;
-    for (const Sum& one : sums_)
-      if (one.of_either > 0) {
-        sum += one.of_both / one.of_either;
-        ++classes;
-      }
-    return classes > 0 ? std::optional(sum / classes) : std::nullopt;
-  }
-
- private:
-  struct Sum {
-    double of_both = 0, of_either = 0;
-  };
-  std::vector<Sum> sums_;
-};
-
 /// What batches add up to. On a rank without any all of it is 0.
 struct Sums {
-  explicit Sums(const data::DatasetInfo& info)
-      : errors(info), overlaps(info.task == data::Task::segmentation ? info.classes : 0) {}
+  Sums(const data::DatasetInfo& info, const std::vector<MetricEntry>& metrics) : of_metrics(metrics.size()) {
+    for (size_t at = 0; at < metrics.size(); ++at)
+      of_metrics[at].sums.resize(static_cast<size_t>(metrics[at].sum_count(info)));
+  }
 
   std::vector<double> numbers() {
     std::vector<double> all;
@@ -119,19 +35,22 @@ struct Sums {
     visit([&](double& number) { number = *next++; });
   }
 
-  ValueErrors errors;
-  ClassOverlaps overlaps;
-  double loss_sum = 0, correct = 0, counted = 0, tokens_correct = 0, samples = 0;
-  double stopped = 0, has_classes = 0, has_values = 0;  // ranks of which that is true
+  struct OfMetric {
+    double measured = 0;  // ranks whose steps have it
+    std::vector<double> sums;
+  };
+  double loss_sum = 0, counted = 0, samples = 0;
+  double stopped = 0;  // ranks of which that is true
+  std::vector<OfMetric> of_metrics;
 
  private:
   template <typename Visit>
   void visit(Visit visit) {
-    for (double* number :
-         {&loss_sum, &correct, &counted, &tokens_correct, &samples, &stopped, &has_classes, &has_values})
-      visit(*number);
-    errors.visit_sums(visit);
-    overlaps.visit_sums(visit);
+    for (double* number : {&loss_sum, &counted, &samples, &stopped}) visit(*number);
+    for (OfMetric& metric : of_metrics) {
+      visit(metric.measured);
+      for (double& number : metric.sums) visit(number);
+    }
   }
 };
 
@@ -144,7 +63,9 @@ class Shards {
         options_(options),
         samples_(loader.dataset().size()),
         processes_(options.ranks == nullptr ? 1 : options.ranks->size()),
-        sums_(static_cast<size_t>(std::max<int64_t>(1, options.virtual_ranks / processes_)), Sums(info_)) {}
+        sums_(static_cast<size_t>(std::max<int64_t>(1, options.virtual_ranks / processes_)),
+              Sums(info_, options.metrics)),
+        is_measured_(options.metrics.size()) {}
 
   /// `total`: samples of the batch of all processes.
   void add(const data::Batch& batch, int64_t total) {
@@ -188,24 +109,29 @@ class Shards {
     if (batch.count == 0) return;
     if (driver_.shape() != spec::StepShape(batch.count)) {
       driver_.select(batch.count);
-      has_classes_ = driver_.has_output("correct");
-      has_values_ = info_.task == data::Task::regression && driver_.has_output("squared_errors");
+      for (size_t at = 0; at < is_measured_.size(); ++at) {
+        const std::vector<std::string>& outputs = options_.metrics[at].outputs;
+        is_measured_[at] = std::all_of(outputs.begin(), outputs.end(),
+                                       [&](const std::string& name) { return driver_.has_output(name); });
+      }
     }
     const Executor& executor = driver_.executor();
-    sums.has_classes = has_classes_ ? 1 : 0;
-    sums.has_values = has_values_ ? 1 : 0;
     if (!viewed_ && options_.tta != "none")
       viewed_.emplace(data::views_of(options_.tta), info_, std::min(batch.samples.shape()[0], samples_));
     driver_.bind_batch(viewed_ ? viewed_->show(batch) : batch);
     driver_.run();
     sums.loss_sum += static_cast<double>(executor.scalar_output("loss_sum"));
-    if (has_classes_) sums.correct += static_cast<double>(executor.scalar_output("correct"));
     if (info_.has_ignored_targets()) sums.counted += static_cast<double>(executor.scalar_output("counted"));
-    if (info_.task == data::Task::translation)
-      sums.tokens_correct += static_cast<double>(executor.scalar_output("tokens_correct"));
-    if (info_.task == data::Task::segmentation)
-      sums.overlaps.add(executor.output("intersections"), executor.output("unions"));
-    if (has_values_) sums.errors.add(executor.output("squared_errors"), batch);
+    const MetricBatch seen{[&](const std::string& name) { return executor.output(name); }, batch, info_};
+    for (size_t at = 0; at < is_measured_.size(); ++at) {
+      if (!is_measured_[at]) continue;
+      const MetricEntry& metric = options_.metrics[at];
+      sums.of_metrics[at].measured = 1;
+      if (metric.add)
+        metric.add(seen, sums.of_metrics[at].sums);
+      else if (!metric.outputs.empty())
+        sums.of_metrics[at].sums[0] += static_cast<double>(executor.scalar_output(metric.outputs.front()));
+    }
     if (options_.confusion != nullptr) {
       const Tensor predicted = executor.output("predicted");
       check(predicted.elements() <= batch.targets.elements(), "a prediction per target");
@@ -235,7 +161,7 @@ class Shards {
   const int processes_;
   std::vector<Sums> sums_;
   std::optional<step::ViewedBatch> viewed_;
-  bool has_classes_ = false, has_values_ = false;
+  std::vector<char> is_measured_;  // by metric, in the step that is selected
   data::Batch rows_;
 };
 
@@ -261,15 +187,20 @@ Evaluation evaluate(program::Program& program, State& state, data::Loader& loade
   result.samples = static_cast<int64_t>(sums.samples);
   result.finished = sums.stopped == 0;
   if (!result.finished) return result;
-  const bool whole = info.task == data::Task::translation;  // what is right or wrong is a sequence
   const double predictions = info.has_ignored_targets()
                                  ? std::max(sums.counted, 1.0)
                                  : static_cast<double>(result.samples * info.predictions_per_sample());
   result.loss = sums.loss_sum / predictions;
-  if (sums.has_classes > 0) result.accuracy = sums.correct / (whole ? sums.samples : predictions);
-  if (info.task == data::Task::segmentation) result.mean_iou = sums.overlaps.mean();
-  if (whole) result.token_accuracy = sums.tokens_correct / predictions;
-  if (sums.has_values > 0) sums.errors.finish(result);
+  const spec::MetricsSpec none;
+  const MetricTotals totals{sums.samples, predictions, result.loss, info,
+                            options.metric_options != nullptr ? *options.metric_options : none};
+  for (size_t at = 0; at < options.metrics.size(); ++at) {
+    const MetricEntry& metric = options.metrics[at];
+    const Sums::OfMetric& measured = sums.of_metrics[at];
+    result.metrics.push_back({metric.name, {}});
+    if (measured.measured == 0) continue;
+    result.metrics.back().value = metric.value ? metric.value(measured.sums, totals) : measured.sums[0] / predictions;
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

@@ -1,4 +1,4 @@
-// How well a state does over a whole data set: loss and accuracy, or, where values are predicted, their errors.
+// How well a state does over a whole data set: the loss and the metrics of its task.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/data/load/loader.h"
 #include "weft/device/state.h"
+#include "weft/library/metric.h"
 #include "weft/program/program.h"
 #include "weft/train/confusion_matrix.h"
 
@@ -17,17 +18,16 @@ namespace weft::train {
 
 struct Evaluation {
   double loss = 0;                   // mean over the samples; over tokens or pixels where each has a target that counts
-  std::optional<double> accuracy{};  // in [0, 1]; of classes and tokens, of sequences those that are right as a whole
-  std::optional<double> token_accuracy{};  // of translations: of each token, given those before it
-  std::optional<double> mean_iou{};        // of pixels: intersection over union, the mean of the classes that occur
-  std::optional<double> rmse{};  // of values, in their own unit; over several, the root of the mean of the squares
-  std::optional<double> r2{};    // share of the variance of the values that is explained; 1 at best
+  MetricValues metrics{};            // of EvaluateOptions::metrics, in their order
   int64_t samples = 0;
   double seconds = 0;
   bool finished = true;  // false: stopped on request; the rest is of no use then
 };
 
 struct EvaluateOptions {
+  /// As the steps are built: step::metrics_of() of the task and the recipe's [metrics].
+  std::vector<MetricEntry> metrics = {};
+  const spec::MetricsSpec* metric_options = nullptr;  // their keys; null: all at their defaults
   std::function<bool()> stop_requested = {};  // asked before each batch; may be empty
   ConfusionMatrix* confusion = nullptr;       // counts what the step's output "predicted" says; may be null
   std::string tta = "none";                   // as the steps are built: evaluation.tta

@@ -17,6 +17,7 @@
 #include "weft/spec/course.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/optimizers/ema.h"
+#include "weft/step/metrics/entries.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/plateau.h"
 #include "weft/step/step.h"
@@ -57,6 +58,7 @@ class Loop {
         save_clock_(inputs.spec.checkpoint),
         course_(in_.spec, in_.training_data.dataset().size()),
         shards_(step::shards_of_rank(in_.spec, comm::number_of(in_.ranks))),
+        metrics_(step::metrics_of(in_.entries, in_.spec.metrics, info_.task)),
         scalars_(in_.spec, course_, step::place_of(in_.spec, in_.ranks) * shards_, in_.entries),
         driver_(in_.training, in_.state),
         consensus_(in_.ranks, hooks.stop_requested),
@@ -302,6 +304,7 @@ class Loop {
     }
     if (has_classes_)
       metrics.train_accuracy = at_.correct / (samples * static_cast<double>(info_.answers_per_sample()));
+    for (const MetricEntry& metric : metrics_) metrics.test_metrics.push_back({metric.name, {}});
     if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {
       const Evaluation evaluation = evaluate_state();
       if (!evaluation.finished) {
@@ -309,12 +312,7 @@ class Loop {
         return false;
       }
       metrics.test_loss = evaluation.loss;
-      metrics.test_accuracy = evaluation.accuracy;
-      metrics.test_token_accuracy = evaluation.token_accuracy;
-      metrics.test_mean_iou = evaluation.mean_iou;
-      if (info_.task == data::Task::language_model) metrics.test_perplexity = std::exp(evaluation.loss);
-      metrics.test_rmse = evaluation.rmse;
-      metrics.test_r2 = evaluation.r2;
+      metrics.test_metrics = evaluation.metrics;
     }
     if (averages() && in_.spec.averaging.adaptive) {
       at_.averaging.period = period();
@@ -334,7 +332,9 @@ class Loop {
   }
 
   Evaluation evaluate_state() {
-    const EvaluateOptions options{.stop_requested = hooks_.stop_requested,
+    const EvaluateOptions options{.metrics = metrics_,
+                                  .metric_options = &in_.spec.metrics,
+                                  .stop_requested = hooks_.stop_requested,
                                   .tta = in_.spec.evaluation.tta,
                                   .ranks = in_.ranks,
                                   .virtual_ranks = in_.spec.virtual_ranks,
@@ -382,6 +382,7 @@ class Loop {
   bool has_classes_ = false;  // something to be right about
   const spec::Course course_;
   const int64_t shards_;  // of a batch, which this process computes one after the other
+  const std::vector<MetricEntry> metrics_;
   step::StepScalars scalars_;
   program::Driver driver_;
   Consensus consensus_;

@@ -28,53 +28,17 @@ AugmentChoice identity_choice(const AugmentOptions& options) {
 }
 
 bool AugmentOptions::any() const {
-  return crop_padding != 0 || flip != Flip::none || resized_crop != 0 || rotate != 0 || brightness != 0 ||
-         contrast != 0 || saturation != 0 || hue != 0 || cutout != 0 || erasing != 0;
+  return crop_padding != 0 || flip != Flip::none || resized_crop != 0 || rotate != 0 || !changes.empty();
 }
 
-namespace {
-
-/// Draws for one kind of choice about one sample.
-RandomStream stream_of(std::string_view kind, uint64_t seed, int64_t epoch, int64_t index) {
-  const uint64_t key = mix(mix(seed, hash_name(kind)), static_cast<uint64_t>(epoch));
-  return RandomStream(key, static_cast<uint64_t>(index));
-}
-
-/// What lies in the image of a rectangle around a pixel.
-Region around(int64_t y, int64_t x, int64_t height, int64_t width, const Shape& shape) {
-  const int64_t top = y - height / 2, left = x - width / 2;
-  const int64_t first_row = std::clamp<int64_t>(top, 0, shape[1]),
-                first_column = std::clamp<int64_t>(left, 0, shape[2]);
-  return {first_row, first_column, std::clamp<int64_t>(top + height, 0, shape[1]) - first_row,
-          std::clamp<int64_t>(left + width, 0, shape[2]) - first_column};
-}
-
-/// Zhong et al. 2017, with the constants of torchvision's RandomErasing: 2 to 33 % of the area, ratios from 0.3 to 3.3.
-Region draw_erased(const Shape& shape, double probability, RandomStream random) {
-  if (static_cast<double>(random.uniform()) >= probability) return {};
-  const auto area = static_cast<double>(shape[1] * shape[2]);
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double share = 0.02 + 0.31 * static_cast<double>(random.uniform());
-    const double ratio = std::exp(std::log(0.3) + std::log(11.0) * static_cast<double>(random.uniform()));
-    const int64_t height = std::llround(std::sqrt(area * share * ratio));
-    const int64_t width = std::llround(std::sqrt(area * share / ratio));
-    const auto row = random.bits(), column = random.bits();
-    if (height < 1 || width < 1 || height >= shape[1] || width >= shape[2]) continue;
-    return {static_cast<int64_t>(row % static_cast<uint32_t>(shape[1] - height + 1)),
-            static_cast<int64_t>(column % static_cast<uint32_t>(shape[2] - width + 1)), height, width};
-  }
-  return {};
-}
-
-}  // namespace
-
-AugmentChoice draw_choice(const AugmentOptions& options, const Shape& shape, uint64_t seed, int64_t epoch,
+AugmentChoice draw_choice(const AugmentOptions& options, uint64_t seed, int64_t epoch,
                           int64_t index) {
   const auto sample = static_cast<uint64_t>(index);
   const uint64_t key = mix(seed, hash_name("augment"));
   RandomStream random(mix(key, static_cast<uint64_t>(epoch)), sample);
   const auto positions = static_cast<uint32_t>(2 * options.crop_padding + 1);
   AugmentChoice choice;
+  choice.sample = {seed, epoch, index};
   choice.top = random.below(positions);
   choice.left = random.below(positions);
   const bool coin = random.below(2) == 1;
@@ -87,29 +51,15 @@ AugmentChoice draw_choice(const AugmentOptions& options, const Shape& shape, uin
     return most * (2 * static_cast<double>(draws.uniform()) - 1);
   };
   if (options.rotate != 0) {
-    RandomStream draws = stream_of("rotate", seed, epoch, index);
+    RandomStream draws = stream_of("rotate", choice.sample);
     choice.degrees = either_way(options.rotate, draws);
   }
-  if (options.brightness != 0 || options.contrast != 0 || options.saturation != 0 || options.hue != 0) {
-    RandomStream draws = stream_of("color", seed, epoch, index);
-    choice.color.brightness = static_cast<float>(1 + either_way(options.brightness, draws));
-    choice.color.contrast = static_cast<float>(1 + either_way(options.contrast, draws));
-    choice.color.saturation = static_cast<float>(1 + either_way(options.saturation, draws));
-    choice.color.hue = static_cast<float>(either_way(options.hue, draws));
-  }
-  if (options.cutout != 0) {
-    RandomStream draws = stream_of("cutout", seed, epoch, index);
-    const auto y = draws.below(static_cast<uint32_t>(shape[1])), x = draws.below(static_cast<uint32_t>(shape[2]));
-    choice.erased[0] = around(y, x, options.cutout, options.cutout, shape);
-  }
-  if (options.erasing != 0)
-    choice.erased[1] = draw_erased(shape, options.erasing, stream_of("erasing", seed, epoch, index));
   return choice;
 }
 
 Region draw_resized_crop(const AugmentOptions& options, const Image& picture, uint64_t seed, int64_t epoch,
                          int64_t index) {
-  RandomStream draws = stream_of("resized crop", seed, epoch, index);
+  RandomStream draws = stream_of("resized crop", {seed, epoch, index});
   return draw_region(picture.height, picture.width, options.resized_crop, draws);
 }
 
@@ -154,16 +104,29 @@ void crop_and_normalise(std::span<const uint8_t> source, const Shape& shape, con
   }
 }
 
+namespace {
+
+/// Those that see such values, each with draws of its own.
+void apply_changes(const AugmentOptions& options, bool on_normalised, const AugmentChoice& choice, const Shape& shape,
+                   std::span<float> target) {
+  for (const PixelChange& change : options.changes) {
+    if (change.on_normalised != on_normalised) continue;
+    RandomStream random = stream_of(change.name, choice.sample);
+    change.apply({target, shape, options.data_height, random});
+  }
+}
+
+}  // namespace
+
 void transform(std::span<const uint8_t> source, const Shape& shape, const AugmentOptions& options,
                const AugmentChoice& choice, const Normalization& normalization, std::span<float> target,
                std::vector<float>& scratch) {
   const auto area = static_cast<size_t>(shape[1] * shape[2]), channels = static_cast<size_t>(shape[0]);
-  const bool color = choice.color != ColorChange();
-  if (choice.degrees == 0 && !color) {
-    crop_and_normalise(source, shape, options, choice, normalization, target);
-  } else {
+  crop_and_normalise(source, shape, options, choice, normalization, target);
+  const bool changes_values = std::any_of(options.changes.begin(), options.changes.end(),
+                                          [](const PixelChange& change) { return !change.on_normalised; });
+  if (choice.degrees != 0 || changes_values) {
     // Colours and rotation work on values from 0, which is black, to 1.
-    crop_and_normalise(source, shape, options, choice, normalization, target);
     const ChannelStatistics& statistics = normalization.statistics();
     const auto for_each_channel = [&](const auto& change) {
       for (size_t channel = 0; channel < channels; ++channel)
@@ -175,13 +138,10 @@ void transform(std::span<const uint8_t> source, const Shape& shape, const Augmen
       scratch.assign(target.begin(), target.end());
       rotate(scratch, shape, choice.degrees, options.padding == Padding::reflect, target);
     }
-    if (color) change_color(target, shape, choice.color);
+    apply_changes(options, /*on_normalised=*/false, choice, shape, target);
     for_each_channel([](float value, float mean, float deviation) { return (value - mean) / deviation; });
   }
-  for (const Region& region : choice.erased)
-    for (int64_t channel = 0; channel < shape[0]; ++channel)
-      for (int64_t y = region.top; y < region.top + region.height; ++y)
-        std::fill_n(target.begin() + (channel * shape[1] + y) * shape[2] + region.left, region.width, 0.0f);
+  apply_changes(options, /*on_normalised=*/true, choice, shape, target);
 }
 
 void check_options(const AugmentOptions& options, const Shape& sample_shape) {
@@ -193,10 +153,8 @@ void check_options(const AugmentOptions& options, const Shape& sample_shape) {
   if (options.crop_padding > most)
     fail(ErrorKind::usage, "[augment] crop padding {} is too large for samples {}; at most {}", options.crop_padding,
          to_string(sample_shape), most);
-  const bool colours = options.saturation != 0 || options.hue != 0;
-  if (colours && sample_shape[0] != 3)
-    fail(ErrorKind::usage, "[augment] saturation and hue are of colours, samples {} have {} channel{}; leave them away",
-         to_string(sample_shape), sample_shape[0], sample_shape[0] == 1 ? "" : "s");
+  for (const PixelChange& change : options.changes)
+    if (change.check) change.check(sample_shape);
 }
 
 }  // namespace weft::data

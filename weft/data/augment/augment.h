@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "weft/data/augment/augment_color.h"
 #include "weft/data/augment/augment_geometry.h"
+#include "weft/data/augment/pixel_change.h"
 #include "weft/data/dataset/dataset.h"
 #include "weft/tensor/shape.h"
 
@@ -30,10 +30,8 @@ struct AugmentOptions {
   Flip flip = Flip::none;
   double resized_crop = 0;  // smallest share of the picture in a crop of any size, resized to the sample; 0: none
   double rotate = 0;        // by up to so many degrees, either way
-  double brightness = 0, contrast = 0, saturation = 0;  // factors from 1 - this to 1 + this
-  double hue = 0;                                       // turns of the colour circle, either way
-  int64_t cutout = 0;  // side of a square set to the mean, around any pixel (DeVries and Taylor 2017); 0: none
-  double erasing = 0;  // probability that a rectangle is set to the mean (Zhong et al. 2017)
+  std::vector<PixelChange> changes = {};  // in their order, after all of the above
+  int64_t data_height = 0;                // of the samples, where a stage makes them smaller; 0: as they are
 
   bool any() const;
 };
@@ -43,12 +41,11 @@ struct AugmentChoice {
   int64_t top = 0, left = 0;  // where the crop begins in the padded image
   bool flip = false;          // left to right
   double degrees = 0;
-  ColorChange color;
-  std::array<Region, 2> erased{};  // empty, or set to the mean: cutout, then erasing
+  AugmentedSample sample{};  // by which AugmentOptions::changes draw
 };
 AugmentChoice identity_choice(const AugmentOptions& options);
-/// For samples of `shape`. Each kind of choice has draws of its own: switching one off leaves the others as they were.
-AugmentChoice draw_choice(const AugmentOptions& options, const Shape& shape, uint64_t seed, int64_t epoch,
+/// Each kind of choice has draws of its own: switching one off leaves the others as they were.
+AugmentChoice draw_choice(const AugmentOptions& options, uint64_t seed, int64_t epoch,
                           int64_t index);
 /// The part of a picture that a resized crop shows.
 Region draw_resized_crop(const AugmentOptions& options, const Image& picture, uint64_t seed, int64_t epoch,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/error.h"
+
 namespace weft::data {
 
 namespace {
@@ -53,6 +55,29 @@ void change_color(std::span<float> image, const Shape& shape, const ColorChange&
     }
   if (change.hue != 0)
     for (size_t at = 0; at < area; ++at) turn_hue(red[at], green[at], blue[at], change.hue);
+}
+
+ColorChange draw_color(const ColorRanges& ranges, RandomStream& random) {
+  const auto either_way = [&](double most) { return most * (2 * static_cast<double>(random.uniform()) - 1); };
+  ColorChange change;
+  change.brightness = static_cast<float>(1 + either_way(ranges.brightness));
+  change.contrast = static_cast<float>(1 + either_way(ranges.contrast));
+  change.saturation = static_cast<float>(1 + either_way(ranges.saturation));
+  change.hue = static_cast<float>(either_way(ranges.hue));
+  return change;
+}
+
+PixelChange random_color(const ColorRanges& ranges) {
+  const auto apply = [ranges](const PixelCall& call) {
+    change_color(call.image, call.shape, draw_color(ranges, call.random));
+  };
+  const auto check = [ranges](const Shape& sample) {
+    if ((ranges.saturation != 0 || ranges.hue != 0) && sample[0] != 3)
+      fail(ErrorKind::usage,
+           "[augment] saturation and hue are of colours, samples {} have {} channel{}; leave them away",
+           to_string(sample), sample[0], sample[0] == 1 ? "" : "s");
+  };
+  return {.name = "color", .apply = apply, .check = check};
 }
 
 }  // namespace weft::data

@@ -40,7 +40,7 @@ void for_some(const Dataset& dataset, int64_t most, Visit&& visit) {
 }  // namespace
 
 std::string target_checksum(const Dataset& dataset) {
-  if (dataset.info().task == Task::segmentation) return "";
+  if (dataset.info().target_kind() == TargetKind::pixel_classes) return "";
   Checksum sum;
   for_some(dataset, 1 << 16, [&](const SampleKey& key) {
     sum.add(dataset.target_bytes(), [&](std::span<uint8_t> target) { dataset.get_target(key, target); });

@@ -14,30 +14,21 @@
 
 namespace weft::data {
 
-namespace {
-
-constexpr std::string_view kTaskNames[] = {"classification", "regression",    "language_model",
-                                           "translation",    "transcription", "segmentation"};
-
-}  // namespace
-
 std::string_view name_of(Split split) {
   return split == Split::train ? "train" : split == Split::test ? "test" : "all";
 }
 
-std::string_view name_of(Task task) { return kTaskNames[static_cast<size_t>(task)]; }
-
-Task parse_task(std::string_view name) {
-  const auto* const found = std::find(std::begin(kTaskNames), std::end(kTaskNames), name);
-  if (found == std::end(kTaskNames))
-    fail(ErrorKind::data, "'{}' is no task; known: {}", name, fmt::join(kTaskNames, ", "));
-  return static_cast<Task>(found - std::begin(kTaskNames));
+TargetKind DatasetInfo::target_kind() const {
+  if (target_dtype != DType::i32) return TargetKind::values;
+  if (source_length > 0) return TargetKind::sequence;
+  if (target_shape.rank() == 0) return TargetKind::sample_class;
+  if (sample_shape.rank() != 3) return TargetKind::next_tokens;
+  return target_shape.rank() == 1 ? TargetKind::text : TargetKind::pixel_classes;
 }
 
-bool accuracy_decides(Task task) { return task != Task::regression && task != Task::language_model; }
-
 int64_t DatasetInfo::predictions_per_sample() const {
-  return target_dtype == DType::i32 && task != Task::transcription ? target_shape.elements() : 1;
+  const TargetKind kind = target_kind();
+  return kind == TargetKind::values || kind == TargetKind::text ? 1 : target_shape.elements();
 }
 
 std::string_view DatasetInfo::item() const {

@@ -27,20 +27,15 @@ enum class Split {
 };
 std::string_view name_of(Split split);
 
-enum class Task {
-  classification,  // one class per sample
-  regression,      // real values per sample
-  language_model,  // the token after each token
-  translation,     // a sequence of tokens for a sequence of tokens
-  transcription,   // the text in an image
-  segmentation,    // a class per pixel
+/// What the targets of samples are, whatever is learned from them.
+enum class TargetKind {
+  sample_class,   // one class per sample
+  values,         // real values per sample
+  next_tokens,    // the token after each token
+  sequence,       // of tokens, for a sequence of tokens
+  text,           // the letters in an image
+  pixel_classes,  // a class per pixel
 };
-/// "classification", "regression", "language_model", "translation", "transcription", "segmentation"
-std::string_view name_of(Task task);
-/// Reverses name_of(); Error(data).
-Task parse_task(std::string_view name);
-/// Whether accuracy decides which of a run's checkpoints is the best; else the loss does.
-bool accuracy_decides(Task task);
 
 /// Mean and standard deviation of the channels of images, scaled to [0, 1].
 struct ChannelStatistics {
@@ -57,7 +52,7 @@ struct DatasetInfo {
   Shape sample_shape;                         // (C,H,W) images, (F) numbers, (T) tokens
   int64_t classes = 0;                        // or the vocabulary, or how many values a regression predicts
   std::vector<std::string> class_names = {};  // one per class, token or value, or empty where the files have none
-  Task task = Task::classification;
+  std::string task = "classification";  // the name of what is learned: an entry of the library (library/task.h)
   DType sample_dtype = DType::u8;  // u8: images; f32: numbers as the model reads them; i32: tokens
   DType target_dtype = DType::i32;
   // Of one sample: () a class, (K) values, (T) tokens, (L) the letters of a text, which zeros fill up, (H,W) classes of
@@ -71,11 +66,15 @@ struct DatasetInfo {
   std::vector<std::pair<std::string, std::string>> facts{};  // what `weft data` tells of the files: name and text
   std::string encoding{};  // JSON: how files become samples, as learned from the training split; or empty
 
+  /// As shapes and types of samples and targets say.
+  TargetKind target_kind() const;
   /// How many targets a sample has, those that do not count among them: what the loss is a mean over.
   int64_t predictions_per_sample() const;
   /// How many answers of a sample are right or wrong: what accuracy is a share of. A sequence is right as a whole.
-  int64_t answers_per_sample() const { return task == Task::translation ? 1 : predictions_per_sample(); }
-  bool has_ignored_targets() const { return task == Task::translation || task == Task::segmentation; }
+  int64_t answers_per_sample() const { return target_kind() == TargetKind::sequence ? 1 : predictions_per_sample(); }
+  bool has_ignored_targets() const {
+    return target_kind() == TargetKind::sequence || target_kind() == TargetKind::pixel_classes;
+  }
   /// What a rate counts: "images", "rows" or "tokens", and how many of them a sample is.
   std::string_view item() const;
   int64_t items_per_sample() const { return sample_dtype == DType::i32 ? sample_shape.elements() : 1; }

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 json to_json(const DatasetInfo& info) {
   json root = {{"name", info.name},
-               {"task", name_of(info.task)},
+               {"task", info.task},
                {"sample_shape", info.sample_shape.dims()},
                {"sample_dtype", name_of(info.sample_dtype)},
                {"target_shape", info.target_shape.dims()},
@@ -39,7 +39,7 @@ DatasetInfo info_from_json(const json& root, const std::string& name) {
   };
   DatasetInfo info;
   info.name = root.at("name");
-  info.task = parse_task(root.value("task", std::string(name_of(info.task))));
+  info.task = root.value("task", info.task);
   info.sample_shape = Shape(whole_numbers(root.at("sample_shape")));
   info.sample_dtype = dtype("sample_dtype", info.sample_dtype);
   info.target_shape = Shape(whole_numbers(root.value("target_shape", json::array())));

@@ -38,7 +38,7 @@ class TableDataset : public Dataset {
     for (size_t at = 0; at < rows.size(); ++at, cells += encoding_.cells()) {
       encoding_.read(file, rows[at], positions, cells);
       if (!with_targets) continue;
-      if (encoding_.task() == Task::regression)
+      if (encoding_.task() == "regression")
         targets_[at].value = encoding_.read_value(file, rows[at], label_position);
       else
         targets_[at].index = encoding_.read_class(file, rows[at], label_position);
@@ -81,7 +81,7 @@ char separator_of(const SpecOptions& options) {
 TableOptions table_options(const SpecOptions& options) {
   TableOptions table;
   table.label = options.text("label", "");
-  table.task = parse_task(options.choice("task", "classification", {"classification", "regression"}));
+  table.task = options.choice("task", "classification", {"classification", "regression"});
   table.missing = options.list("missing").value_or(std::vector<std::string>{"?", "NA", "N/A", "nan", "NaN", "null"});
   table.categories = options.list("categories").value_or(std::vector<std::string>());
   table.ignored = options.list("ignore").value_or(std::vector<std::string>());
@@ -129,7 +129,7 @@ std::vector<int64_t> rows_of(const CsvFile& file, const TestSplit& test, Split s
   std::iota(rows.begin(), rows.end(), 0);
   if (!test.divides(split)) return rows;
   std::vector<int32_t> strata(rows.size(), 0);
-  if (table.task == Task::classification) {
+  if (table.task == "classification") {
     const int64_t label = table.label.empty() ? file.columns() - 1 : find_column(file, table.label).value_or(0);
     std::vector<std::string_view> labels;
     for (const int64_t row : rows) labels.push_back(file.cell(row, label));
@@ -183,7 +183,7 @@ DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
   info.task = encoding.task();
   info.sample_dtype = DType::f32;
   info.encoding = encoding.to_json();
-  if (encoding.task() == Task::regression) {
+  if (encoding.task() == "regression") {
     const TableColumn& label = encoding.label();
     info.classes = 1;
     info.class_names = {label.name};

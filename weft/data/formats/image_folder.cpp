@@ -111,7 +111,7 @@ bool is_folder(const fs::path& path) {
 }
 
 /// A folder's name as text that JSON can hold.
-std::string class_name(const fs::path& folder) { return printable_utf8(folder.filename().string()); }
+std::string class_of_folder(const fs::path& folder) { return printable_utf8(folder.filename().string()); }
 
 struct Listing {
   std::vector<std::string> classes;
@@ -128,7 +128,7 @@ Listing list_pictures(const fs::path& directory) {
   for (const fs::path& folder : folders) {
     const size_t before = listing.pictures.size();
     collect(folder, static_cast<int32_t>(listing.classes.size()), listing.pictures, listing.skipped);
-    listing.classes.push_back(class_name(folder));
+    listing.classes.push_back(class_of_folder(folder));
     if (listing.pictures.size() == before && folders.size() > 1)
       fail(ErrorKind::data, "[images] the class folder '{}' holds no JPEG or PNG images; remove it or fill it",
            folder.string());

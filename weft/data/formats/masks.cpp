@@ -271,7 +271,7 @@ std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std
   info.target_shape = Shape{encoding.height, encoding.width};
   info.classes = encoding.classes;
   info.class_names = encoding.names;
-  info.task = Task::segmentation;
+  info.task = "segmentation";
   info.decoded = true;
   info.encoding = print_encoding(encoding);
   return std::make_unique<MaskedPictures>(std::move(info), std::move(pairs), encoding.ignore, cache_bytes,

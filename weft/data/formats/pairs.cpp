@@ -154,7 +154,7 @@ std::unique_ptr<Dataset> open_pairs(const DataSpec& spec, Split split, const std
   info.source_length = known->source;
   info.classes = known->table.size();
   info.class_names = known->table.names();
-  info.task = Task::translation;
+  info.task = "translation";
   info.note = file->note();
   const auto lengths_of = [&](Tokens LinePair::*part) {
     std::vector<int64_t> lengths;

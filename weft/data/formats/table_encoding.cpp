@@ -107,7 +107,7 @@ TableEncoding TableEncoding::learn(const CsvFile& file, std::span<const int64_t>
 void TableEncoding::learn_label(const CsvFile& file, std::span<const int64_t> rows) {
   const TableColumn& column = label();
   const bool decimal_comma = separator_ != ',';
-  if (task_ == Task::regression) {
+  if (task_ == "regression") {
     std::vector<double> values;
     for (const int64_t row : rows) values.push_back(read_number(file, row, label_, column));
     learn_numbers(columns_[static_cast<size_t>(label_)], values, file.path());

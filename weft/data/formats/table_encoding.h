@@ -31,7 +31,7 @@ struct TableColumn {
 
 struct TableOptions {
   std::string label;  // name or number; empty: the last column
-  Task task = Task::classification;
+  std::string task = "classification";  // or regression
   std::vector<std::string> missing;     // texts that stand for a missing value, besides the empty one
   std::vector<std::string> categories;  // columns of categories, though they hold numbers
   std::vector<std::string> ignored;     // columns to leave out
@@ -46,7 +46,7 @@ class TableEncoding {
   /// Error(data) for anything but what to_json() gave.
   static TableEncoding from_json(const std::string& text);
 
-  Task task() const { return task_; }
+  const std::string& task() const { return task_; }
   int64_t width() const;  // of an encoded row
   const std::vector<TableColumn>& columns() const { return columns_; }
   const std::vector<std::string>& classes() const { return classes_; }
@@ -77,7 +77,7 @@ class TableEncoding {
   void learn_categories(TableColumn& column, const CsvFile& file, std::span<const int64_t> rows, int64_t at);
   double read_number(const CsvFile& file, int64_t row, int64_t position, const TableColumn& column) const;
 
-  Task task_ = Task::classification;
+  std::string task_ = "classification";
   std::vector<TableColumn> columns_;
   int64_t label_ = 0;
   std::vector<std::string> classes_;  // sorted, by value where all are numbers

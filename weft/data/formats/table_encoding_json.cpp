@@ -27,7 +27,7 @@ std::string TableEncoding::to_json() const {
   json columns = json::array();
   for (const TableColumn& column : columns_) {
     json entry = {{"name", column.name}, {"kind", name_of(column.kind)}};
-    const bool values = column.kind == Kind::label && task_ == Task::regression;
+    const bool values = column.kind == Kind::label && task_ == "regression";
     if (column.kind == Kind::number || values) {
       entry["mean"] = column.mean;
       entry["deviation"] = column.deviation;
@@ -36,7 +36,7 @@ std::string TableEncoding::to_json() const {
     if (column.kind == Kind::category) entry["categories"] = column.categories;
     columns.push_back(std::move(entry));
   }
-  const json root = {{"kind", "table"},     {"task", name_of(task_)}, {"header", has_header_},
+  const json root = {{"kind", "table"},     {"task", task_}, {"header", has_header_},
                      {"missing", missing_}, {"classes", classes_},    {"separator", std::string(1, separator_)},
                      {"columns", columns}};
   return root.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -48,7 +48,7 @@ TableEncoding TableEncoding::from_json(const std::string& text) {
     TableEncoding encoding;
     if (root.at("kind") != "table")
       fail(ErrorKind::data, "[csv] the model was not trained on a table; choose other data");
-    encoding.task_ = parse_task(root.at("task").get<std::string>());
+    encoding.task_ = root.at("task").get<std::string>();
     encoding.has_header_ = root.at("header");
     encoding.missing_ = root.at("missing").get<std::vector<std::string>>();
     encoding.classes_ = root.at("classes").get<std::vector<std::string>>();

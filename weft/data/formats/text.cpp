@@ -175,7 +175,7 @@ std::unique_ptr<Dataset> open_text(const DataSpec& spec, Split split, const std:
   info.sample_shape = info.target_shape = Shape{length};
   info.classes = vocabulary.size();
   info.class_names = vocabulary.characters();
-  info.task = Task::language_model;
+  info.task = "language_model";
   info.sample_dtype = info.target_dtype = DType::i32;
   json learned = json::parse(vocabulary.to_json());
   learned["length"] = length;

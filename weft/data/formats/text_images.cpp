@@ -207,7 +207,7 @@ DatasetInfo info_of(const TextImageEncoding& encoding, const std::string& path, 
   info.target_shape = Shape{encoding.length};
   info.classes = encoding.table.size();
   info.class_names = encoding.table.names();
-  info.task = Task::transcription;
+  info.task = "transcription";
   info.decoded = true;
   std::vector<int64_t> lengths;
   for (const Labelled& sample : samples) lengths.push_back(static_cast<int64_t>(sample.text.size()));

@@ -22,8 +22,9 @@ void require_class(const DatasetInfo& info, int64_t index, int32_t label) {
 /// What is given in pixels shrinks and grows with the image, but does not vanish.
 AugmentOptions scaled_augmentation(AugmentOptions options, const Shape& sample, int64_t height) {
   if (height == 0) return options;
-  for (int64_t* pixels : {&options.crop_padding, &options.cutout})
-    if (*pixels > 0) *pixels = std::max<int64_t>(1, (2 * *pixels * height + sample[1]) / (2 * sample[1]));
+  options.data_height = sample[1];
+  int64_t& pixels = options.crop_padding;
+  if (pixels > 0) pixels = std::max<int64_t>(1, (2 * pixels * height + sample[1]) / (2 * sample[1]));
   return options;
 }
 
@@ -59,9 +60,9 @@ void check_loader_options(const Dataset& dataset, const LoaderOptions& options) 
   if (!images && (options.augment.any() || options.mix.on()))
     fail(ErrorKind::usage, "[augment] '{}' holds {}, and only images can be augmented; leave [augment] away", name,
          info.item());
-  if (options.mix.on() && info.task != Task::classification)
+  if (options.mix.on() && info.target_kind() != TargetKind::sample_class)
     fail(ErrorKind::usage, "[augment] mixup and cutmix are for classes, '{}' is for {}; leave them away", name,
-         name_of(info.task));
+         info.task);
 }
 
 LoaderOptions checked(const Dataset& dataset, LoaderOptions options) {
@@ -172,7 +173,7 @@ BatchMaker::Scratch BatchMaker::make_scratch() const {
 void BatchMaker::fill_image(Scratch& scratch, int64_t index, int64_t epoch, std::span<float> target) const {
   const Shape& whole = dataset_.info().sample_shape;
   const auto& [batch, shape, augment] = stage_of(epoch);
-  const AugmentChoice choice = draw_choice(augment, shape, options_.seed, epoch, index);
+  const AugmentChoice choice = draw_choice(augment, options_.seed, epoch, index);
   const auto as_it_is = [&] {
     dataset_.get({.index = index}, scratch.pixels);
     return Image{whole[0], whole[1], whole[2], scratch.pixels};
@@ -195,9 +196,9 @@ void BatchMaker::fill_image(Scratch& scratch, int64_t index, int64_t epoch, std:
 /// Classes of pixels move with them.
 void BatchMaker::fill_target(Scratch& scratch, const SampleKey& key, int64_t epoch, std::span<uint8_t> target) const {
   dataset_.get_target(key, target);
-  if (dataset_.info().task != Task::segmentation || !options_.augment.any()) return;
+  if (dataset_.info().target_kind() != TargetKind::pixel_classes || !options_.augment.any()) return;
   const Shape& shape = dataset_.info().sample_shape;
-  const AugmentChoice choice = draw_choice(options_.augment, shape, options_.seed, epoch, key.index);
+  const AugmentChoice choice = draw_choice(options_.augment, options_.seed, epoch, key.index);
   Region region{0, 0, shape[1], shape[2]};
   if (options_.augment.resized_crop > 0)
     region =
@@ -236,7 +237,7 @@ void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permut
   const auto target_bytes = static_cast<size_t>(info.target_bytes());
   auto* target = batch.targets.data_as<uint8_t>() + static_cast<size_t>(row) * target_bytes;
   fill_target(scratch, key, batch.epoch, {target, target_bytes});
-  if (info.task == Task::classification && info.target_dtype == DType::i32)
+  if (info.target_kind() == TargetKind::sample_class && info.target_dtype == DType::i32)
     require_class(info, key.index, *reinterpret_cast<const int32_t*>(target));
 }
 

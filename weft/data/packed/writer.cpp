@@ -149,7 +149,7 @@ class Packer {
     PackedSplit split{.name = name, .tokens = static_cast<int64_t>(dataset.tokens().size())};
     const DatasetInfo& info = dataset.info();
     const bool classes =
-        info.task == Task::classification && info.target_dtype == DType::i32 && info.target_shape.rank() == 0;
+        info.target_kind() == TargetKind::sample_class && info.target_dtype == DType::i32 && info.target_shape.rank() == 0;
     if (classes) split.class_counts.resize(static_cast<size_t>(info.classes));
     const int64_t records = records_of(dataset, encoder_);
     const int64_t limit = parse_damage_limit(options_.max_bad_records, records, "--max-bad-records");

@@ -10,14 +10,14 @@ namespace weft::data {
 namespace {
 
 /// Everything that lives across a jump is a member: it keeps its value and is freed as usual.
-struct Encoder {
+struct JpegEncoder {
   jpeg_compress_struct info{};
   JpegErrors errors{};
   std::vector<uint8_t> line;
   unsigned char* bytes = nullptr;  // libjpeg's, made by malloc
   unsigned long size = 0;
 
-  ~Encoder() {
+  ~JpegEncoder() {
     jpeg_destroy_compress(&info);
     std::free(bytes);
   }
@@ -55,7 +55,7 @@ struct Encoder {
 
 std::vector<uint8_t> encode_jpeg(const Image& image, int quality) {
   check(quality >= 1 && quality <= 100 && (image.channels == 1 || image.channels == 3), "what JPEG can hold");
-  Encoder encoder;
+  JpegEncoder encoder;
   encoder.line.resize(static_cast<size_t>(image.channels * image.width));
   if (!encoder.write(image, quality))
     fail(ErrorKind::data, "{}x{} pixels cannot become a JPEG file ({}); leave them as they are", image.width,

@@ -69,20 +69,33 @@ step::Position position_from(const json& j) {
 }
 
 json to_json(const step::EpochMetrics& m) {
-  return {{"epoch", m.epoch},
-          {"step", m.step},
-          {"train_loss", std::isfinite(m.train_loss) ? json(m.train_loss) : json()},
-          {"train_accuracy", optional_number(m.train_accuracy)},
-          {"test_loss", optional_number(m.test_loss)},
-          {"test_accuracy", optional_number(m.test_accuracy)},
-          {"test_token_accuracy", optional_number(m.test_token_accuracy)},
-          {"test_mean_iou", optional_number(m.test_mean_iou)},
-          {"test_rmse", optional_number(m.test_rmse)},
-          {"test_r2", optional_number(m.test_r2)},
-          {"train_seconds", m.train_seconds},
-          {"items_per_second", m.items_per_second},
-          {"step_seconds", m.step_seconds},
-          {"input_wait_seconds", m.input_wait_seconds}};
+  json root = {{"epoch", m.epoch},
+               {"step", m.step},
+               {"train_loss", std::isfinite(m.train_loss) ? json(m.train_loss) : json()},
+               {"train_accuracy", optional_number(m.train_accuracy)},
+               {"test_loss", optional_number(m.test_loss)},
+               {"test_metrics", json::array()},
+               {"train_seconds", m.train_seconds},
+               {"items_per_second", m.items_per_second},
+               {"step_seconds", m.step_seconds},
+               {"input_wait_seconds", m.input_wait_seconds}};
+  for (const auto& [name, value] : m.test_metrics)
+    root["test_metrics"].push_back({{"name", name}, {"value", optional_number(value)}});
+  return root;
+}
+
+MetricValues metrics_from(const json& j) {
+  MetricValues metrics;
+  if (j.contains("test_metrics")) {
+    for (const json& one : j["test_metrics"])
+      metrics.push_back({one.at("name").get<std::string>(), optional_number(one.at("value"))});
+    return metrics;
+  }
+  // Of runs before metrics were entries.
+  for (const char* name : {"accuracy", "token_accuracy", "mean_iou", "rmse", "r2"})
+    if (const std::optional<double> value = optional_number(j.value(std::string("test_") + name, json())))
+      metrics.push_back({name, value});
+  return metrics;
 }
 
 step::EpochMetrics epoch_from(const json& j) {
@@ -91,11 +104,7 @@ step::EpochMetrics epoch_from(const json& j) {
           .train_loss = optional_number(j.at("train_loss")).value_or(NAN),
           .train_accuracy = optional_number(j.at("train_accuracy")),
           .test_loss = optional_number(j.at("test_loss")),
-          .test_accuracy = optional_number(j.at("test_accuracy")),
-          .test_token_accuracy = optional_number(j.value("test_token_accuracy", json())),
-          .test_mean_iou = optional_number(j.value("test_mean_iou", json())),
-          .test_rmse = optional_number(j.value("test_rmse", json())),
-          .test_r2 = optional_number(j.value("test_r2", json())),
+          .test_metrics = metrics_from(j),
           .train_seconds = j.at("train_seconds"),
           .items_per_second = j.value("items_per_second", 0.0),
           .step_seconds = j.value("step_seconds", 0.0),
@@ -106,8 +115,8 @@ step::EpochMetrics epoch_from(const json& j) {
 
 bool is_better(const BestCheckpoint& one, const BestCheckpoint& other) {
   const auto counts = [](const std::optional<double>& value) { return value && std::isfinite(*value); };
-  if (counts(one.accuracy)) return !counts(other.accuracy) || *one.accuracy > *other.accuracy;
-  return counts(one.loss) && !counts(other.accuracy) && (!counts(other.loss) || *one.loss < *other.loss);
+  if (counts(one.score)) return !counts(other.score) || *one.score > *other.score;
+  return counts(one.loss) && !counts(other.score) && (!counts(other.loss) || *one.loss < *other.loss);
 }
 
 std::string print_manifest(const Manifest& manifest) {
@@ -125,10 +134,17 @@ std::string print_manifest(const Manifest& manifest) {
   if (manifest.last_epoch) root["last_epoch"] = to_json(*manifest.last_epoch);
   if (manifest.best)
     root["best"] = {{"step", manifest.best->step},
-                    {"accuracy", optional_number(manifest.best->accuracy)},
+                    {"score", optional_number(manifest.best->score)},
                     {"loss", optional_number(manifest.best->loss)}};
   return root.dump(2) + "\n";
 }
+
+namespace {
+
+/// Of runs before other metrics than accuracy could decide it has that name.
+const json& score_of(const json& best) { return best.contains("score") ? best["score"] : best.at("accuracy"); }
+
+}  // namespace
 
 Manifest parse_manifest(std::string_view text, const std::string& name) {
   try {
@@ -143,7 +159,7 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
     if (root.contains("last_epoch")) manifest.last_epoch = epoch_from(root["last_epoch"]);
     if (root.contains("best"))
       manifest.best = BestCheckpoint{.step = whole_number(root["best"].at("step")),
-                                     .accuracy = optional_number(root["best"].at("accuracy")),
+                                     .score = optional_number(score_of(root["best"])),
                                      .loss = optional_number(root["best"].value("loss", json()))};
     for (const auto& [file, record] : root.at("files").items())
       manifest.files[file] = {.bytes = unsigned_number(record.at("bytes")),

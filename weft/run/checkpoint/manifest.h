@@ -18,11 +18,12 @@ struct FileRecord {
 
 struct BestCheckpoint {
   int64_t step = 0;
-  std::optional<double> accuracy{};  // on the test data: what decides where there are classes
-  std::optional<double> loss{};      // what decides elsewhere
+  /// On the test data, of the metric that decides (TaskEntry::decided_by); negated where lower is better.
+  std::optional<double> score{};
+  std::optional<double> loss{};  // what decides elsewhere
 };
 
-/// Whether the one beats the other: the higher accuracy, or, where there is none, the lower loss. What is no finite
+/// Whether the one beats the other: the higher score, or, where there is none, the lower loss. What is no finite
 /// number beats nothing, and everything else beats it.
 bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
 

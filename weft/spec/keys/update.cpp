@@ -3,7 +3,7 @@
 
 namespace weft::spec {
 
-std::vector<RecipeKey> update_keys() {
+std::vector<RecipeKey> update_keys(const Entries& entries) {
   std::vector<RecipeKey> keys;
   const auto add = [&](std::vector<RecipeKey> more) {
     for (RecipeKey& key : more) keys.push_back(std::move(key));
@@ -16,6 +16,10 @@ std::vector<RecipeKey> update_keys() {
           .take());
   add(KeySection<MetricsSpec>("metrics", [](RunSpec& spec) -> MetricsSpec& { return spec.metrics; })
           .add("gradient_norm", &MetricsSpec::gradient_norm, {.help = "recorded even where clip.norm = 0"})
+          .add("names", &MetricsSpec::names,
+               {.help = "of evaluations, with commas between; auto: those of the task"})
+          .quiet()
+          .add_declared(declared_keys(entries.metrics, /*with_readers=*/false), {})
           .take());
   add(KeySection<EmaSpec>("ema", [](RunSpec& spec) -> EmaSpec& { return spec.ema; })
           .add("decay", &EmaSpec::decay,

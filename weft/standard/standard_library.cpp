@@ -3,14 +3,18 @@
 #include "weft/library/library.h"
 #include "weft/models/model.h"
 #include "weft/ops/all.h"
+#include "weft/step/augmentations/entries.h"
 #include "weft/step/losses/entries.h"
+#include "weft/step/metrics/entries.h"
 #include "weft/step/optimizers/entries.h"
 #include "weft/step/schedules/entries.h"
+#include "weft/tasks/entries.h"
 
 namespace weft {
 
 const Entries& standard_entries() {
-  static const Entries entries{step::all_optimizers(), step::all_schedules(), step::all_losses()};
+  static const Entries entries{step::all_optimizers(), step::all_schedules(),     step::all_losses(),
+                               step::all_metrics(),    step::all_augmentations(), tasks::all_tasks()};
   return entries;
 }
 
