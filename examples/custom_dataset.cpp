@@ -51,8 +51,8 @@ int main(int argc, char** argv) try {
   spec.epochs = 1;
   spec.optimizer.name = "adam";
   const run::RunOutcome outcome = run::start_run(library, spec, /*directory=*/"", {.progress = stderr});
-  std::printf("%s: R2 %.3f\n", outcome.directory.c_str(), outcome.summary.test_r2.value_or(0));
-  return outcome.summary.test_r2 > 0.7 ? 0 : 1;
+  std::printf("%s: R2 %.3f\n", outcome.directory.c_str(), outcome.summary.test_metric("r2").value_or(0));
+  return outcome.summary.test_metric("r2") > 0.7 ? 0 : 1;
 } catch (const Error& error) {
   std::fprintf(stderr, "custom_dataset: %s\n", error.what());
   return error.exit_code();

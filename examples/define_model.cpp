@@ -39,7 +39,7 @@ int main(int argc, char** argv) try {
   spec.optimizer.name = "adamw";
   spec.optimizer.learning_rate = 0.003;
   const run::RunOutcome outcome = run::start_run(library, spec, /*directory=*/"", {.progress = stderr});
-  const double accuracy = outcome.summary.test_accuracy.value_or(0);
+  const double accuracy = outcome.summary.test_metric("accuracy").value_or(0);
   std::printf("%s: test accuracy %.2f %%\n", outcome.directory.c_str(), 100 * accuracy);
   return accuracy > 0.85 ? 0 : 1;
 } catch (const Error& error) {

@@ -51,8 +51,8 @@ int main(int argc, char** argv) try {
         "schedule.name=inverse_root", "schedule.flat_epochs=4", "loss.name=pseudo_huber"})
     spec::set_from_text(spec, setting, library);
   const run::RunOutcome outcome = run::start_run(library, spec, /*directory=*/"", {.progress = stderr});
-  std::printf("%s: R2 %.4f\n", outcome.directory.c_str(), outcome.summary.test_r2.value_or(0));
-  return outcome.summary.test_r2 > 0.9 ? 0 : 1;
+  std::printf("%s: R2 %.4f\n", outcome.directory.c_str(), outcome.summary.test_metric("r2").value_or(0));
+  return outcome.summary.test_metric("r2") > 0.9 ? 0 : 1;
 } catch (const Error& error) {
   std::fprintf(stderr, "extend: %s\n", error.what());
   return error.exit_code();

@@ -8,6 +8,7 @@
 //   weft::step    the graphs of a training step
 //   weft::program compiled steps over a State, and the driver that runs them
 //   weft::train   the loop: fitting, evaluating, stopping on a signal
+//   weft::infer   predictions of trained models
 //   weft::run     run directories: start and resume, checkpoints, summaries
 //   weft::cli     the program `weft` over a library of one's own
 #pragma once
@@ -26,6 +27,7 @@
 #include "weft/device/function_kernel.h"
 #include "weft/device/state.h"
 #include "weft/graph/graph.h"
+#include "weft/infer/prediction.h"
 #include "weft/library/check_op.h"
 #include "weft/library/entries.h"
 #include "weft/library/library.h"

@@ -1,10 +1,10 @@
 #include "weft/data/augment/augment.h"
-#include "weft/data/augment/augment_color.h"
-#include "weft/data/augment/erase.h"
 
 #include <numeric>
 
 #include "tests/data/idx_bytes.h"
+#include "weft/data/augment/augment_color.h"
+#include "weft/data/augment/erase.h"
 
 namespace weft::data {
 namespace {
@@ -184,8 +184,8 @@ TEST(Transform, ErasedRegionsAreTheMean) {
   ASSERT_GT(erased.height * erased.width, 0);
   for (int64_t y = 0; y < 3; ++y)
     for (int64_t x = 0; x < 3; ++x) {
-      const bool inside = y >= erased.top && y < erased.top + erased.height && x >= erased.left &&
-                          x < erased.left + erased.width;
+      const bool inside =
+          y >= erased.top && y < erased.top + erased.height && x >= erased.left && x < erased.left + erased.width;
       EXPECT_EQ(target[static_cast<size_t>(3 * y + x)], inside ? 0 : 2) << y << ", " << x;
     }
 }
@@ -215,7 +215,8 @@ TEST(DrawChoice, CutoutIsASquareThatMayStickOut) {
   const Shape shape{1, 10, 12};
   std::vector<int> rows(10);
   for (int64_t index = 0; index < 2000; ++index) {
-    const Region region = with_stream("cutout", index, [&](RandomStream& random) { return draw_cutout(shape, 4, random); });
+    const Region region =
+        with_stream("cutout", index, [&](RandomStream& random) { return draw_cutout(shape, 4, random); });
     ASSERT_TRUE(region.top >= 0 && region.left >= 0 && region.top + region.height <= 10 &&
                 region.left + region.width <= 12 && region.height <= 4 && region.width <= 4);
     EXPECT_GE(region.height, 2);
@@ -228,7 +229,8 @@ TEST(DrawChoice, ErasingHappensAsOftenAsAskedAndCoversTwoToThirtyThreePercent) {
   const Shape shape{3, 64, 64};
   int erased = 0;
   for (int64_t index = 0; index < 4000; ++index) {
-    const Region region = with_stream("erasing", index, [&](RandomStream& random) { return draw_erased(shape, 0.25, random); });
+    const Region region =
+        with_stream("erasing", index, [&](RandomStream& random) { return draw_erased(shape, 0.25, random); });
     if (region.height == 0) continue;
     ++erased;
     const auto share = static_cast<double>(region.height * region.width) / (64 * 64);

@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "tests/data/idx_bytes.h"
+#include "weft/data/augment/augment_color.h"
+#include "weft/data/augment/erase.h"
 #include "weft/data/dataset/check_samples.h"
 #include "weft/data/load/loader.h"
 #include "weft/data/open_dataset.h"

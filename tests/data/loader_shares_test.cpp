@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "tests/data/idx_bytes.h"
+#include "weft/data/augment/erase.h"
 #include "weft/data/load/loader.h"
 
 namespace weft::data {

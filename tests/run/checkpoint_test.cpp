@@ -92,7 +92,7 @@ TEST_F(CheckpointTest, KeepsTheNewestAndTheBest) {
   run::CheckpointStore store(directory_, 2);
   for (int64_t step = 1; step <= 5; ++step) {
     run::Manifest manifest = manifest_at(step);
-    manifest.best = run::BestCheckpoint{.step = std::min<int64_t>(step, 2), .accuracy = 0.5};
+    manifest.best = run::BestCheckpoint{.step = std::min<int64_t>(step, 2), .score = 0.5};
     store.write(state_of(static_cast<float>(step)), manifest);
   }
   EXPECT_EQ(names(), (std::vector<std::string>{"best", "step-00000002", "step-00000004", "step-00000005"}));
@@ -187,7 +187,7 @@ TEST_F(CheckpointTest, TidyRemovesLeftoversAndRepairsTheLink) {
   store.write(state_of(1), manifest_at(1));
   fs::create_directory(directory_ / ".unfinished-step-00000002-77");
   write_atomically(directory_ / ".unfinished-step-00000002-77/model.safetensors", "half");
-  store.tidy(run::BestCheckpoint{.step = 1, .accuracy = 0.5});
+  store.tidy(run::BestCheckpoint{.step = 1, .score = 0.5});
   EXPECT_EQ(names(), (std::vector<std::string>{"best", "step-00000001"}));
 }
 
@@ -220,6 +220,22 @@ TEST_F(CheckpointTest, MovedAsideByAKilledWriterGetsItsNameBack) {
   store.put_back();
   EXPECT_EQ(names(), (std::vector<std::string>{"step-00000001", "step-00000002"}));
   EXPECT_EQ(newest()->manifest.position.step, 2);
+}
+
+TEST(Manifest, OfARunBeforeMetricsHadNamesIsRead) {
+  const std::string text = R"({"format": 1, "spec_hash": "0", "seed": 1, "files": {},
+    "position": {"epoch": 1, "step": 4, "step_in_epoch": 0, "loss_sum": 0.0, "correct": 0.0, "samples": 0,
+                 "epoch_seconds": 0.0, "train_seconds": 1.0, "step_seconds": 1.0},
+    "last_epoch": {"epoch": 0, "step": 4, "train_loss": 1.0, "train_accuracy": 0.5, "test_loss": 0.75,
+                   "test_accuracy": 0.25, "test_token_accuracy": null, "test_mean_iou": 0.125, "test_rmse": null,
+                   "test_r2": null, "train_seconds": 1.0},
+    "best": {"step": 4, "accuracy": 0.25, "loss": null}})";
+  const Manifest manifest = parse_manifest(text, "manifest.json");
+  EXPECT_EQ(manifest.last_epoch->test_metrics, (MetricValues{{"accuracy", 0.25}, {"mean_iou", 0.125}}));
+  EXPECT_EQ(manifest.best->score, 0.25);
+  const Manifest again = parse_manifest(print_manifest(manifest), "manifest.json");
+  EXPECT_EQ(again.last_epoch->test_metrics, manifest.last_epoch->test_metrics);
+  EXPECT_EQ(again.best->score, 0.25);
 }
 
 TEST_F(CheckpointTest, ManifestOfAnotherFormatIsRefused) {

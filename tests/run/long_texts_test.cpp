@@ -13,11 +13,8 @@ namespace {
 class Texts : public data::Dataset {
  public:
   Texts()
-      : Dataset({.name = "texts",
-                 .sample_shape = {1, 4, 4},
-                 .classes = 3,
-                 .task = "transcription",
-                 .target_shape = {4}}) {}
+      : Dataset(
+            {.name = "texts", .sample_shape = {1, 4, 4}, .classes = 3, .task = "transcription", .target_shape = {4}}) {}
   int64_t size() const override { return 2; }
   void get(const data::SampleKey&, std::span<uint8_t> sample) const override {
     std::fill(sample.begin(), sample.end(), uint8_t{0});

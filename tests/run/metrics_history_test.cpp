@@ -18,7 +18,7 @@ TEST_F(MetricsHistoryTest, ReadsWhatTheLogWrote) {
     MetricsLog log(path("metrics.jsonl"), step::Position{});
     for (int64_t step = 0; step < 40; ++step)
       log.add(step::StepMetrics{.step = step, .learning_rate = 0.5, .loss = static_cast<double>(step)});
-    log.add(step::EpochMetrics{.step = 40, .train_loss = 1.5, .test_accuracy = 0.25});
+    log.add(step::EpochMetrics{.step = 40, .train_loss = 1.5, .test_metrics = {{"accuracy", 0.25}}});
   }
   const MetricsHistory history = read_metrics(path("metrics.jsonl"));
   EXPECT_EQ(history.by_step.at("loss").steps, (std::vector<int64_t>{20, 40}));

@@ -28,7 +28,7 @@ class MetricsLogTest : public ::testing::Test {
 TEST_F(MetricsLogTest, WhatIsNotFiniteIsNull) {
   step::EpochMetrics metrics{.epoch = 0, .step = 10, .train_loss = std::numeric_limits<double>::infinity()};
   metrics.test_loss = std::nan("");
-  metrics.test_accuracy = 0.5;
+  metrics.test_metrics = {{"accuracy", 0.5}};
   MetricsLog(path_, {}).add(metrics);
   const auto record = nlohmann::json::parse(read_text(path_));
   EXPECT_TRUE(record["train_loss"].is_null());

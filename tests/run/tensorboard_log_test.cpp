@@ -149,8 +149,11 @@ TEST_F(TensorboardLogTest, WritesTheGradientNormOfTheSameSteps) {
 
 TEST_F(TensorboardLogTest, WritesWhatAnEpochMeasured) {
   TensorboardLog log(path(""), 0, fixed_clock);
-  log.add(step::EpochMetrics{
-      .step = 300, .train_loss = 0.5, .train_accuracy = 0.75, .test_accuracy = 0.5, .train_seconds = 12.5});
+  log.add(step::EpochMetrics{.step = 300,
+                             .train_loss = 0.5,
+                             .train_accuracy = 0.75,
+                             .test_metrics = {{"accuracy", 0.5}},
+                             .train_seconds = 12.5});
   std::map<std::string, double> all;
   for (const Fields& event : read_events(log.path())) all.merge(scalars_of(event));
   EXPECT_EQ(all, (std::map<std::string, double>{{"epoch/train_loss", 0.5},

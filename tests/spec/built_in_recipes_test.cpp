@@ -14,13 +14,13 @@
 namespace weft::spec {
 namespace {
 
-data::Task task_of(const std::string& kind) {
-  const std::map<std::string, data::Task> tasks = {{"pairs", data::Task::translation},
-                                                   {"lines", data::Task::transcription},
-                                                   {"text", data::Task::language_model},
-                                                   {"masks", data::Task::segmentation}};
-  const auto found = tasks.find(kind);
-  return found == tasks.end() ? data::Task::classification : found->second;
+data::TargetKind targets_of(const std::string& kind) {
+  const std::map<std::string, data::TargetKind> targets = {{"pairs", data::TargetKind::sequence},
+                                                           {"lines", data::TargetKind::text},
+                                                           {"text", data::TargetKind::next_tokens},
+                                                           {"masks", data::TargetKind::pixel_classes}};
+  const auto found = targets.find(kind);
+  return found == targets.end() ? data::TargetKind::sample_class : found->second;
 }
 
 /// What the model reads of data such as the recipe names. Tables and texts say only when they are read how wide they
@@ -62,7 +62,7 @@ TEST(BuiltInRecipes, CanAllBeRun) {
     EXPECT_FALSE(step.slots.empty());
     EXPECT_TRUE(step::has_output(step.graph, "loss"));
     EXPECT_TRUE(step::has_output(step::build_evaluation_step(library, spec, input), "loss_sum"));
-    EXPECT_TRUE(keys_without_effect(spec, task_of(data::parse_data_spec(spec.data).kind)).empty());
+    EXPECT_TRUE(keys_without_effect(spec, targets_of(data::parse_data_spec(spec.data).kind)).empty());
   }
 }
 

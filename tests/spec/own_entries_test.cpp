@@ -53,6 +53,37 @@ TEST(OwnEntries, KeysAreReadCheckedAndPrinted) {
             "--set optimizer.sharpnes=3: unknown key 'optimizer.sharpnes'; did you mean 'optimizer.sharpness'?");
 }
 
+TEST(OwnEntries, KeysThatWeftHasAlreadyAreRefused) {
+  Entries entries = standard_entries();
+  OptimizerEntry mine = signum();
+  mine.keys = {{.name = "learning_rate", .value = 1.0}};
+  entries.add_optimizer(mine);
+  EXPECT_EQ(message_of([&] { recipe_keys(entries); }),
+            "an entry of the library declares the key 'optimizer.learning_rate', which weft has already; rename it");
+}
+
+TEST(OwnEntries, OfMetricsAndAugmentationsAreInTheirTables) {
+  Entries entries = standard_entries();
+  const Key share{.name = "speckle", .value = 0.0, .low = 0, .high = 1, .help = "share of pixels"};
+  entries.add_augmentation({.name = "speckle", .summary = "", .keys = {share}, .make = [](const AugmentSpec&) {
+                              return std::optional<data::PixelChange>();
+                            }});
+  entries.add_metric({.name = "hits",
+                      .summary = "",
+                      .keys = {{.name = "at", .value = int64_t{3}, .low = 1, .high = 100, .help = "answers"}},
+                      .value = [](std::span<const double>, const MetricTotals&) { return std::optional(1.0); }});
+  RunSpec spec, again;
+  apply_recipe(spec, "model = 'mlp'\n[augment]\nspeckle = 0.25\n[metrics]\nnames = 'auto, hits'\nat = 5\n", "recipe",
+               entries);
+  resolve(spec, entries);
+  EXPECT_EQ(own_value<double>(spec.augment.own, "speckle"), 0.25);
+  EXPECT_EQ(own_value<int64_t>(spec.metrics.own, "at"), 5);
+  EXPECT_EQ(spec.metrics.names, "auto, hits");
+  apply_recipe(again, print_recipe(spec, entries), "spec.toml", entries);
+  resolve(again, entries);
+  EXPECT_EQ(again, spec);
+}
+
 TEST(OwnEntries, KeysAtTheirDefaultLeaveNoTraceInTheHash) {
   const Entries entries = own_entries();
   RunSpec spec;

@@ -159,7 +159,10 @@ std::vector<double> plateau_factors(const spec::ScheduleSpec& schedule, const st
   PlateauState state;
   for (const double value : values) {
     EpochMetrics metrics;
-    (schedule.monitor == "test_loss" ? metrics.test_loss : metrics.test_accuracy) = value;
+    if (schedule.monitor == "test_loss")
+      metrics.test_loss = value;
+    else
+      metrics.test_metrics = {{"accuracy", value}};
     state = after_epoch(state, schedule, metrics);
     factors.push_back(state.factor);
   }

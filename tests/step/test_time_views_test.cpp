@@ -6,6 +6,7 @@
 
 #include "tests/support/fit_rig.h"
 #include "weft/base/error.h"
+#include "weft/step/metrics/entries.h"
 #include "weft/train/evaluate.h"
 
 namespace weft::step {
@@ -83,7 +84,7 @@ train::Evaluation evaluated_view_by_view(Rig& rig, const std::vector<data::View>
     correct += std::max_element(mean, mean + 3) - mean == static_cast<std::ptrdiff_t>(label) ? 1 : 0;
   }
   result.loss /= static_cast<double>(samples);
-  result.accuracy = correct / static_cast<double>(samples);
+  result.metrics = {{"accuracy", correct / static_cast<double>(samples)}};
   return result;
 }
 
@@ -96,10 +97,11 @@ TEST(TestTimeViews, EvaluationIsThatOfTheMeanOfTheLogits) {
     train::Hooks hooks;
     hooks.on_epoch = [&](const EpochMetrics& metrics) { loss_in_training = metrics.test_loss; };
     rig.fit_from({}, hooks);
-    const train::Evaluation result = train::evaluate(rig.evaluation, rig.state, rig.test_loader, {.tta = tta});
+    const train::Evaluation result =
+        train::evaluate(rig.evaluation, rig.state, rig.test_loader, {.metrics = {accuracy_entry()}, .tta = tta});
     const train::Evaluation expected = evaluated_view_by_view(rig, data::views_of(tta));
     EXPECT_EQ(result.samples, 40);
-    EXPECT_EQ(result.accuracy, expected.accuracy) << tta;
+    EXPECT_EQ(result.metrics, expected.metrics) << tta;
     EXPECT_NEAR(result.loss, expected.loss, 1e-5) << tta;
     EXPECT_EQ(loss_in_training, result.loss) << "evaluation in training sees the same views";
   }

@@ -7,6 +7,7 @@
 #include "tests/support/fit_rig.h"
 #include "weft/comm/local/local_group.h"
 #include "weft/cpu/cpu_backend.h"
+#include "weft/step/metrics/entries.h"
 #include "weft/train/evaluate.h"
 
 namespace weft::train {
@@ -27,7 +28,11 @@ Evaluation evaluate_share(const spec::RunSpec& spec, const DrawnData& dataset, c
       },
       backend, spec::compile_options(spec, backend));
   data::Loader loader(dataset, program::evaluation_loader_options(spec, description, share));
-  return evaluate(steps, state, loader, {.stop_requested = stop_requested, .tta = spec.evaluation.tta, .ranks = ranks});
+  return evaluate(steps, state, loader,
+                  {.metrics = step::metrics_of(library, spec.metrics, dataset.info().task),
+                   .stop_requested = stop_requested,
+                   .tta = spec.evaluation.tta,
+                   .ranks = ranks});
 }
 
 void expect_near(const std::optional<double>& value, const std::optional<double>& wanted, const char* what) {
@@ -52,15 +57,11 @@ void expect_same_on_ranks(const spec::RunSpec& spec, const DrawnData& dataset, i
   comm::run_ranks(std::vector<std::string>(static_cast<size_t>(ranks), "host"), [&](comm::Communicator& group) {
     const Evaluation part = evaluate_share(spec, dataset, {group.rank(), ranks}, &group);
     EXPECT_EQ(part.samples, whole.samples);
-    EXPECT_EQ(part.accuracy.has_value(), whole.accuracy.has_value());
-    if (whole.accuracy) {
-      EXPECT_DOUBLE_EQ(*part.accuracy, *whole.accuracy) << "a count over a count";
-    }
+    ASSERT_EQ(part.metrics.size(), whole.metrics.size());
+    EXPECT_FALSE(whole.metrics.empty());
+    EXPECT_EQ(find_metric(part.metrics, "accuracy"), find_metric(whole.metrics, "accuracy")) << "a count over a count";
     expect_near(part.loss, whole.loss, "loss");
-    expect_near(part.token_accuracy, whole.token_accuracy, "token accuracy");
-    expect_near(part.mean_iou, whole.mean_iou, "mean IoU");
-    expect_near(part.rmse, whole.rmse, "rmse");
-    expect_near(part.r2, whole.r2, "R2");
+    for (const auto& [name, value] : whole.metrics) expect_near(find_metric(part.metrics, name), value, name.c_str());
   });
 }
 
@@ -93,12 +94,9 @@ TEST(EvaluateOnRanks, Values) {
 }
 
 TEST(EvaluateOnRanks, Pixels) {
-  const DrawnData dataset({.name = "pixels",
-                           .sample_shape = {1, 16, 16},
-                           .classes = 3,
-                           .task = "segmentation",
-                           .target_shape = {16, 16}},
-                          11);
+  const DrawnData dataset(
+      {.name = "pixels", .sample_shape = {1, 16, 16}, .classes = 3, .task = "segmentation", .target_shape = {16, 16}},
+      11);
   spec::RunSpec spec = spec_of("unet_small", 4);
   spec.model.options = {{"width", "4"}, {"depth", "2"}};
   expect_same_on_ranks(spec, dataset, 2);

@@ -79,7 +79,7 @@ TEST(Fit, Learns) {
   EXPECT_EQ(result.position.step, 36);
   ASSERT_EQ(epochs.size(), 6u);
   EXPECT_LT(epochs.back().train_loss, epochs.front().train_loss);
-  EXPECT_EQ(epochs.back().test_accuracy, 1.0);
+  EXPECT_EQ(find_metric(epochs.back().test_metrics, "accuracy"), 1.0);
 }
 
 TEST(Fit, SameSeedTwiceIsBitwiseTheSame) {
@@ -111,7 +111,7 @@ TEST(Fit, StoppedAnywhereAndContinuedIsBitwiseTheSame) {
         {.on_step = {}, .on_epoch = [&](const step::EpochMetrics& m) { last = m; }, .save = {}, .stop_requested = {}});
     EXPECT_TRUE(result.finished);
     EXPECT_EQ(result.position.step, 12);
-    EXPECT_TRUE(last && last->test_accuracy);
+    EXPECT_TRUE(last && find_metric(last->test_metrics, "accuracy"));
     EXPECT_EQ(second.weights(), straight.weights()) << "stopped after step " << stop_after;
   }
 }

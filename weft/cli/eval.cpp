@@ -142,11 +142,11 @@ int eval_command(const Library& library, const EvalOptions& options) {
   const std::vector<MetricEntry> metrics = step::metrics_of(library, run.spec.metrics, info.task);
   std::optional<report::ClassReport> classes =
       empty_report(options, run, program.compiled(std::min(batch, samples)).graph);
-  const train::Evaluation result = train::evaluate(
-      program, run.state, loader,
-      {.metrics = metrics,
-       .metric_options = &run.spec.metrics,
-       .confusion = classes ? &classes->matrix : nullptr, .tta = run.spec.evaluation.tta});
+  const train::Evaluation result = train::evaluate(program, run.state, loader,
+                                                   {.metrics = metrics,
+                                                    .metric_options = &run.spec.metrics,
+                                                    .confusion = classes ? &classes->matrix : nullptr,
+                                                    .tta = run.spec.evaluation.tta});
   if (!options.confusion.empty()) classes->write_csv(options.confusion);
   if (!options.logits.empty()) infer::write_logits(library, run, *dataset, options.logits);
   if (options.json) {
@@ -155,8 +155,8 @@ int eval_command(const Library& library, const EvalOptions& options) {
     const std::string part = measured_part(measured);
     fmt::print("{} on {} samples{} of {}: {} ({})\n", run.checkpoint, result.samples,
                part == "all" ? "" : fmt::format(" (the {} split)", part),
-               measured.spec + views_in_words(run.spec.evaluation.tta), in_words(task_entry(library, info.task), metrics, result),
-               human_duration(result.seconds));
+               measured.spec + views_in_words(run.spec.evaluation.tta),
+               in_words(task_entry(library, info.task), metrics, result), human_duration(result.seconds));
     if (classes) fmt::print("\n{}", classes->text());
   }
   return 0;

@@ -21,8 +21,9 @@ int predict_command(const Library& library, const infer::PredictOptions& options
     fail(ErrorKind::usage, "--masks is for models that name the class of each pixel; leave it away");
   const TaskEntry& task = task_entry(library, info.task);
   if (!task.predict)
-    fail(ErrorKind::usage, "the task '{}' has no predictions of its own; `weft eval {} --logits FILE` writes its logits",
-         task.name, options.run);
+    fail(ErrorKind::usage,
+         "the task '{}' has no predictions of its own; `weft eval {} --logits FILE` writes its logits", task.name,
+         options.run);
   const auto names_data = [&](const std::string& file) {
     std::error_code code;
     return model.names_data(file) && !std::filesystem::is_regular_file(file, code);

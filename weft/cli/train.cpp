@@ -154,10 +154,10 @@ void print_result(const run::RunOutcome& outcome, const Library& library, const 
   table.add_row(
       {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
   const std::string run = outcome.directory.string();
-  const std::string_view file = s.item == "images"                     ? "IMAGE.png"
-                                : s.item == "rows"                     ? "ROWS.csv"
+  const std::string_view file = s.item == "images"           ? "IMAGE.png"
+                                : s.item == "rows"           ? "ROWS.csv"
                                 : s.task == "language_model" ? "BEGINNING.txt"
-                                                                       : "LINES.txt";
+                                                             : "LINES.txt";
   fmt::print("{0}\nrun directory: {1}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
              table.text(), run, program, file);
 }

@@ -32,8 +32,8 @@ class PredictionModel {
   PredictionModel(const PredictionModel&) = delete;
   PredictionModel& operator=(const PredictionModel&) = delete;
 
-  /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K], or what the task says
-  /// (TaskEntry::answer).
+  /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K], or what
+  /// the task says (TaskEntry::answer).
   Tensor run(const data::Batch& batch);
   const std::vector<data::DatasetKind>& data_kinds() const { return library_.data; }
   const spec::DataDescription& data() const { return run_.data; }

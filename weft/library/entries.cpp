@@ -73,7 +73,8 @@ void Entries::add_task(TaskEntry task) {
     if (find_entry(metrics, metric) == nullptr)
       fail(ErrorKind::usage, "the task '{}' has the metric '{}', which there is not; add it before the task", task.name,
            metric);
-  if (task.decided_by != "loss" && std::find(task.metrics.begin(), task.metrics.end(), task.decided_by) == task.metrics.end())
+  if (task.decided_by != "loss" &&
+      std::find(task.metrics.begin(), task.metrics.end(), task.decided_by) == task.metrics.end())
     fail(ErrorKind::usage, "the task '{}' is decided by '{}', which is none of its metrics; add it to them", task.name,
          task.decided_by);
   tasks.push_back(std::move(task));

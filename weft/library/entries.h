@@ -1,5 +1,5 @@
-// What a recipe or its data name beside models: optimisers, schedules, losses, metrics, augmentations and tasks. Each is
-// an entry with the keys that it reads, one file and one line in the table of its kind; programs add their own.
+// What a recipe or its data name beside models: optimisers, schedules, losses, metrics, augmentations and tasks. Each
+// is an entry with the keys that it reads, one file and one line in the table of its kind; programs add their own.
 #pragma once
 
 #include <algorithm>

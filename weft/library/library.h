@@ -1,6 +1,6 @@
 // What can be named when something is trained: ops with their kernels, models, kinds of data, and the entries of
-// recipes and data (entries.h): optimisers, schedules, losses, metrics, augmentations, tasks. A plain value: make the standard one, add your own to it, pass it
-// to whatever looks names up.
+// recipes and data (entries.h): optimisers, schedules, losses, metrics, augmentations, tasks. A plain value: make the
+// standard one, add your own to it, pass it to whatever looks names up.
 #pragma once
 
 #include <string>

@@ -9,7 +9,8 @@
 namespace weft {
 
 std::optional<double> find_metric(const MetricValues& values, std::string_view name) {
-  const auto found = std::find_if(values.begin(), values.end(), [&](const MetricValue& one) { return one.name == name; });
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](const MetricValue& one) { return one.name == name; });
   return found == values.end() ? std::nullopt : found->value;
 }
 

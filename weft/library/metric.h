@@ -35,8 +35,8 @@ std::optional<double> find_metric(const MetricValues& values, std::string_view n
 /// The graph of an evaluation, to which a metric adds outputs.
 struct MetricCall {
   Graph& graph;
-  const models::Model& model;       // `logits` and `labels` as a loss has them; its own `correct` where it has one
-  const models::ModelInput& input;  // what it was built for; `batch` samples
+  const models::Model& model;        // `logits` and `labels` as a loss has them; its own `correct` where it has one
+  const models::ModelInput& input;   // what it was built for; `batch` samples
   const spec::MetricsSpec& options;  // [metrics] of the recipe
 
   /// Real values are to be predicted: labels are f32, as the logits.
@@ -62,9 +62,9 @@ struct MetricTotals {
 };
 
 struct MetricEntry {
-  std::string name;     // "mean_iou": records and reports call it "test_mean_iou"
-  std::string summary;  // a line
-  std::string label;    // for people: "mean IoU"
+  std::string name;              // "mean_iou": records and reports call it "test_mean_iou"
+  std::string summary;           // a line
+  std::string label = {};        // for people: "mean IoU"; empty: the name
   bool is_share = false;         // shown in percent
   bool higher_is_better = true;  // where it decides which checkpoint is the best
   std::vector<Key> keys = {};    // of [metrics] that it reads, by their short names

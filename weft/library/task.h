@@ -1,5 +1,5 @@
-// What is learned from data, as an entry: which loss and metrics it has, and what predictions look like. Data name their
-// task (DatasetInfo::task).
+// What is learned from data, as an entry: which loss and metrics it has, and what predictions look like. Data name
+// their task (DatasetInfo::task).
 #pragma once
 
 #include <functional>

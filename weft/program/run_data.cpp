@@ -54,14 +54,16 @@ RunData open_run_data(const Library& library, const spec::RunSpec& spec, int sha
   if (data::has_test_split(library.data, spec.data))
     run_data.test = data::open_dataset(library.data, spec.data, data::Split::test, info.encoding);
   require_whole_steps(spec, *run_data.training, shares);
-  if (!spec.image_schedule.sizes.empty() && (info.sample_dtype != DType::u8 || info.target_kind() != data::TargetKind::sample_class))
+  if (!spec.image_schedule.sizes.empty() &&
+      (info.sample_dtype != DType::u8 || info.target_kind() != data::TargetKind::sample_class))
     fail(ErrorKind::usage, "image_schedule is for images in classes, '{}' holds {} for {}; leave it away", info.name,
          info.item(), info.task);
   if (run_data.test && run_data.test->info().sample_shape != info.sample_shape)
     fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
          to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
   if (run_data.test) require_equal_targets(info, run_data.test->info());
-  if (spec::mixes(spec.augment) && (info.sample_dtype != DType::u8 || info.target_kind() != data::TargetKind::sample_class))
+  if (spec::mixes(spec.augment) &&
+      (info.sample_dtype != DType::u8 || info.target_kind() != data::TargetKind::sample_class))
     fail(ErrorKind::usage,
          "augment.mixup and augment.cutmix are for images in classes, '{}' holds {} for {}; leave them away", info.name,
          info.item(), info.task);

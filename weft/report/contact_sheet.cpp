@@ -73,8 +73,9 @@ void write_contact_sheet(const std::filesystem::path& path, const data::Dataset&
   const data::Loader loader(dataset, options);
 
   const int64_t columns = std::clamp<int64_t>(kMostWidth / width, 1, kColumns), shown = augment ? 1 : columns;
-  const std::vector<std::vector<int64_t>> rows =
-      info.target_kind() == data::TargetKind::sample_class ? rows_by_class(dataset, shown) : rows_of_all(dataset, shown);
+  const std::vector<std::vector<int64_t>> rows = info.target_kind() == data::TargetKind::sample_class
+                                                     ? rows_by_class(dataset, shown)
+                                                     : rows_of_all(dataset, shown);
   const auto row_count = static_cast<int64_t>(rows.size());
   data::Image sheet{channels, kGap + row_count * (height + kGap), kGap + columns * (width + kGap), {}};
   sheet.pixels.assign(static_cast<size_t>(channels * sheet.height * sheet.width), 255);

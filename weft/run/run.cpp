@@ -114,15 +114,10 @@ class RunLoop {
   }
 
   RunOutcome train() {
-    const train::FitInputs inputs{run_.spec,
-                                  run_.training,
-                                  run_.evaluation,
-                                  resume_point_.state,
-                                  *training_data_,
-                                  evaluation_data_.get(),
-                                  run_.ranks,
-                                  run_.runtime.collectives().get(),
-                                  run_.library};
+    const train::FitInputs inputs{
+        run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
+        *training_data_, evaluation_data_.get(), run_.ranks,      run_.runtime.collectives().get(),
+        run_.library};
     RunOutcome outcome;
     try {
       train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
@@ -239,7 +234,8 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
                     "of what decides the weights",
                     run.spec.virtual_ranks, run.spec.threads, cores));
   note_files(run, options);
-  for (const std::string& key : spec::keys_without_effect(run.spec, run.run_data.description.info.target_kind(), run.library))
+  for (const std::string& key :
+       spec::keys_without_effect(run.spec, run.run_data.description.info.target_kind(), run.library))
     options.note(key + " has no effect");
   const std::string twice = program::describe_recompute(run.training.compiled(run.largest()), run.spec);
   if (!twice.empty()) options.note(twice);

@@ -304,7 +304,8 @@ StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& 
   const data::DatasetInfo& info = training.info();
   const Facts facts{training, test, info, data_spec, training.size()};
   Chooser choose;
-  if (info.sample_dtype == DType::u8 && info.target_kind() == data::TargetKind::sample_class && info.target_shape.rank() == 0)
+  if (info.sample_dtype == DType::u8 && info.target_kind() == data::TargetKind::sample_class &&
+      info.target_shape.rank() == 0)
     choose_images(choose, facts);
   else if (info.sample_dtype == DType::f32 && info.sample_shape.rank() == 1)
     choose_table(choose, facts);
@@ -327,12 +328,12 @@ StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& 
 
 std::string describe_data(const data::Dataset& training, const data::Dataset* test) {
   const data::DatasetInfo& info = training.info();
-  const std::string_view what = info.target_kind() == data::TargetKind::next_tokens  ? "windows"
-                                : info.target_kind() == data::TargetKind::sequence   ? "pairs"
-                                : info.target_kind() == data::TargetKind::text ? "pictures of text"
-                                : info.target_kind() == data::TargetKind::pixel_classes  ? "pictures with masks"
-                                : info.sample_dtype == DType::i32        ? "texts"
-                                                                         : info.item();
+  const std::string_view what = info.target_kind() == data::TargetKind::next_tokens     ? "windows"
+                                : info.target_kind() == data::TargetKind::sequence      ? "pairs"
+                                : info.target_kind() == data::TargetKind::text          ? "pictures of text"
+                                : info.target_kind() == data::TargetKind::pixel_classes ? "pictures with masks"
+                                : info.sample_dtype == DType::i32                       ? "texts"
+                                                                                        : info.item();
   std::string text = fmt::format("{} {} {}", training.size(), what, to_string(info.sample_shape));
   if (info.target_kind() == data::TargetKind::sample_class || info.target_kind() == data::TargetKind::pixel_classes)
     text += fmt::format(" of {} classes", info.classes);

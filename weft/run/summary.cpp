@@ -71,8 +71,7 @@ void load(const nlohmann::ordered_json& source, std::optional<double>& value) {
 void load_names(const nlohmann::ordered_json& root, Summary& summary) {
   constexpr std::string_view kTest = "test_", kBest = "best_test_";
   for (const auto& [key, value] : root.items()) {
-    if (key.starts_with(kTest) && key != "test_loss")
-      summary.test_metrics.push_back({key.substr(kTest.size()), {}});
+    if (key.starts_with(kTest) && key != "test_loss") summary.test_metrics.push_back({key.substr(kTest.size()), {}});
     if (key.starts_with(kBest)) summary.best.name = key.substr(kBest.size());
   }
 }

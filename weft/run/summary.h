@@ -1,5 +1,5 @@
 // summary.json: the result of a run, with what the plan promised beside what was measured. Where values are predicted,
-// 
+//
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,9 @@ struct Summary {
   int64_t planned_total_bytes = 0;  // arenas of all plans, state and loader buffers
   int64_t rss_growth_bytes = 0;     // from just before all of that was allocated to the peak
   int64_t peak_rss_bytes = 0;       // of the whole process
+
+  /// test_metric("accuracy"); nullopt where it was not measured.
+  std::optional<double> test_metric(std::string_view name) const { return find_metric(test_metrics, name); }
 };
 
 /// JSON, two spaces deep.

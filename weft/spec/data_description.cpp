@@ -45,7 +45,8 @@ std::string difference_of(const DataDescription& then, const DataDescription& no
   if (a.classes != b.classes) return fmt::format("there were {} classes, now {}", a.classes, b.classes);
   const bool checked = !then.target_checksum.empty() && !now.target_checksum.empty();
   if (checked && then.target_checksum != now.target_checksum)
-    return a.target_kind() == data::TargetKind::values ? "samples have other values to predict" : "samples have other labels";
+    return a.target_kind() == data::TargetKind::values ? "samples have other values to predict"
+                                                       : "samples have other labels";
   const auto& [mean_then, deviation_then] = then.statistics;
   const auto& [mean_now, deviation_now] = now.statistics;
   if (mean_then != mean_now)

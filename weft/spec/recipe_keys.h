@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/library/entries.h"
 #include "weft/library/key.h"
 #include "weft/spec/run_spec.h"
@@ -93,6 +94,9 @@ class KeySection {
 
  private:
   void push(Key key, std::function<KeyPlace(RunSpec&)> place) {
+    if (std::any_of(keys_.begin(), keys_.end(), [&](const RecipeKey& one) { return one.name == key.name; }))
+      fail(ErrorKind::usage, "an entry of the library declares the key '{}', which weft has already; rename it",
+           key.name);
     static_cast<Key&>(keys_.emplace_back()) = std::move(key);
     keys_.back().place = std::move(place);
   }
@@ -120,10 +124,10 @@ std::vector<RecipeKey> optimizer_keys(const Entries& entries);
 std::vector<RecipeKey> group_keys(const Entries& entries, const std::string& group);
 std::vector<RecipeKey> schedule_keys(const Entries& entries);
 std::vector<RecipeKey> momentum_schedule_keys();
-std::vector<RecipeKey> stage_keys();                       // batch_schedule, image_schedule
+std::vector<RecipeKey> stage_keys();                         // batch_schedule, image_schedule
 std::vector<RecipeKey> update_keys(const Entries& entries);  // clip, metrics, ema, lookahead
-std::vector<RecipeKey> rank_keys();                        // compression, averaging
-std::vector<RecipeKey> loss_keys(const Entries& entries);  // loss, loss_scaling
+std::vector<RecipeKey> rank_keys();                          // compression, averaging
+std::vector<RecipeKey> loss_keys(const Entries& entries);    // loss, loss_scaling
 std::vector<RecipeKey> augment_keys(const Entries& entries);
 std::vector<RecipeKey> upkeep_keys();  // loader, checkpoint, evaluation
 

@@ -65,13 +65,13 @@ struct EpochMetrics {
   std::optional<double> train_accuracy{};  // of classes, tokens and whole sequences
   std::optional<double> test_loss{};       // where the epoch was evaluated
   MetricValues test_metrics{};             // likewise: those of the task and of the recipe, by name
-  double train_seconds = 0;            // since the start of the run: with test_accuracy, time to accuracy
-  double items_per_second = 0;         // of this epoch's training steps
-  std::string_view item = "images";    // what they are: "images", "rows" or "tokens"
-  double step_seconds = 0;             // of this epoch's training steps
-  double input_wait_seconds = 0;       // of those, in which steps waited for their batches
-  std::optional<double> loss_scale{};  // as for steps
-  int64_t skipped_steps = 0;           // since the start of the run
+  double train_seconds = 0;                // since the start of the run: with test_accuracy, time to accuracy
+  double items_per_second = 0;             // of this epoch's training steps
+  std::string_view item = "images";        // what they are: "images", "rows" or "tokens"
+  double step_seconds = 0;                 // of this epoch's training steps
+  double input_wait_seconds = 0;           // of those, in which steps waited for their batches
+  std::optional<double> loss_scale{};      // as for steps
+  int64_t skipped_steps = 0;               // since the start of the run
 };
 
 }  // namespace weft::step

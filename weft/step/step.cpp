@@ -223,8 +223,9 @@ Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, c
   Graph& graph = model.graph;
   graph.set_name(spec.model.name + " evaluation");
   graph.add_output(
-      "loss_sum", ops::reduce_sum(graph, row_losses(model, spec.loss, library, shown, /*mixed=*/false, /*training=*/false),
-                                  {}, false, "loss_sum"));
+      "loss_sum",
+      ops::reduce_sum(graph, row_losses(model, spec.loss, library, shown, /*mixed=*/false, /*training=*/false), {},
+                      false, "loss_sum"));
   for (const MetricEntry& metric : metrics_of(library, spec.metrics, task_of(library, input).name))
     if (metric.build) metric.build({graph, model, input, spec.metrics});
   if (options.predictions && !predicts_values(model) && !model.correct.valid())

@@ -53,8 +53,8 @@ struct EvaluationStepOptions {
 };
 
 /// Inference; outputs "loss_sum" (over the rows, without label smoothing) and those of the metrics that are measured
-/// (step/metrics). Where labels may be ignored, also "counted", how many were not. With spec.evaluation.tta the batch inputs hold the views
-/// of input.batch samples (test_time_views.h), whose mean logits all of this is about.
+/// (step/metrics). Where labels may be ignored, also "counted", how many were not. With spec.evaluation.tta the batch
+/// inputs hold the views of input.batch samples (test_time_views.h), whose mean logits all of this is about.
 Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options = {});
 

@@ -17,8 +17,8 @@
 namespace weft::train {
 
 struct Evaluation {
-  double loss = 0;                   // mean over the samples; over tokens or pixels where each has a target that counts
-  MetricValues metrics{};            // of EvaluateOptions::metrics, in their order
+  double loss = 0;         // mean over the samples; over tokens or pixels where each has a target that counts
+  MetricValues metrics{};  // of EvaluateOptions::metrics, in their order
   int64_t samples = 0;
   double seconds = 0;
   bool finished = true;  // false: stopped on request; the rest is of no use then
@@ -28,9 +28,9 @@ struct EvaluateOptions {
   /// As the steps are built: step::metrics_of() of the task and the recipe's [metrics].
   std::vector<MetricEntry> metrics = {};
   const spec::MetricsSpec* metric_options = nullptr;  // their keys; null: all at their defaults
-  std::function<bool()> stop_requested = {};  // asked before each batch; may be empty
-  ConfusionMatrix* confusion = nullptr;       // counts what the step's output "predicted" says; may be null
-  std::string tta = "none";                   // as the steps are built: evaluation.tta
+  std::function<bool()> stop_requested = {};          // asked before each batch; may be empty
+  ConfusionMatrix* confusion = nullptr;               // counts what the step's output "predicted" says; may be null
+  std::string tta = "none";                           // as the steps are built: evaluation.tta
   /// Of several ranks, each of which has a loader of its share: the result is that of all together, the same on all.
   /// What one of them is asked to stop, all take for stopped. Without `confusion`.
   comm::Communicator* ranks = nullptr;

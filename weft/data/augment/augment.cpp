@@ -31,8 +31,7 @@ bool AugmentOptions::any() const {
   return crop_padding != 0 || flip != Flip::none || resized_crop != 0 || rotate != 0 || !changes.empty();
 }
 
-AugmentChoice draw_choice(const AugmentOptions& options, uint64_t seed, int64_t epoch,
-                          int64_t index) {
+AugmentChoice draw_choice(const AugmentOptions& options, uint64_t seed, int64_t epoch, int64_t index) {
   const auto sample = static_cast<uint64_t>(index);
   const uint64_t key = mix(seed, hash_name("augment"));
   RandomStream random(mix(key, static_cast<uint64_t>(epoch)), sample);

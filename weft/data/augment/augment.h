@@ -45,8 +45,7 @@ struct AugmentChoice {
 };
 AugmentChoice identity_choice(const AugmentOptions& options);
 /// Each kind of choice has draws of its own: switching one off leaves the others as they were.
-AugmentChoice draw_choice(const AugmentOptions& options, uint64_t seed, int64_t epoch,
-                          int64_t index);
+AugmentChoice draw_choice(const AugmentOptions& options, uint64_t seed, int64_t epoch, int64_t index);
 /// The part of a picture that a resized crop shows.
 Region draw_resized_crop(const AugmentOptions& options, const Image& picture, uint64_t seed, int64_t epoch,
                          int64_t index);

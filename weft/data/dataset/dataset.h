@@ -52,8 +52,8 @@ struct DatasetInfo {
   Shape sample_shape;                         // (C,H,W) images, (F) numbers, (T) tokens
   int64_t classes = 0;                        // or the vocabulary, or how many values a regression predicts
   std::vector<std::string> class_names = {};  // one per class, token or value, or empty where the files have none
-  std::string task = "classification";  // the name of what is learned: an entry of the library (library/task.h)
-  DType sample_dtype = DType::u8;  // u8: images; f32: numbers as the model reads them; i32: tokens
+  std::string task = "classification";        // the name of what is learned: an entry of the library (library/task.h)
+  DType sample_dtype = DType::u8;             // u8: images; f32: numbers as the model reads them; i32: tokens
   DType target_dtype = DType::i32;
   // Of one sample: () a class, (K) values, (T) tokens, (L) the letters of a text, which zeros fill up, (H,W) classes of
   // pixels. Translation and segmentation: targets of kIgnoredTarget do not count.

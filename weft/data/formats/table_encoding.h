@@ -30,7 +30,7 @@ struct TableColumn {
 };
 
 struct TableOptions {
-  std::string label;  // name or number; empty: the last column
+  std::string label;                    // name or number; empty: the last column
   std::string task = "classification";  // or regression
   std::vector<std::string> missing;     // texts that stand for a missing value, besides the empty one
   std::vector<std::string> categories;  // columns of categories, though they hold numbers

@@ -36,8 +36,8 @@ std::string TableEncoding::to_json() const {
     if (column.kind == Kind::category) entry["categories"] = column.categories;
     columns.push_back(std::move(entry));
   }
-  const json root = {{"kind", "table"},     {"task", task_}, {"header", has_header_},
-                     {"missing", missing_}, {"classes", classes_},    {"separator", std::string(1, separator_)},
+  const json root = {{"kind", "table"},     {"task", task_},       {"header", has_header_},
+                     {"missing", missing_}, {"classes", classes_}, {"separator", std::string(1, separator_)},
                      {"columns", columns}};
   return root.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -79,7 +79,8 @@ EncodedRecord encode_record(const Dataset& dataset, const Encoder& encoder, int6
       return record;
     }
     record.name = dataset.sample_name(number);
-    if (info.target_kind() == TargetKind::sample_class && info.target_shape.rank() == 0 && info.target_dtype == DType::i32) {
+    if (info.target_kind() == TargetKind::sample_class && info.target_shape.rank() == 0 &&
+        info.target_dtype == DType::i32) {
       record.label = dataset.label(number);
       if (record.label < 0 || record.label >= info.classes)
         fail(ErrorKind::data, "sample {} has class {}, there are {}", number, record.label, info.classes);

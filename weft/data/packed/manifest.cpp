@@ -71,7 +71,8 @@ bool is_sound(const PackedManifest& manifest) {
   if (!bounded || manifest.splits.empty() || manifest.splits.size() > 2) return false;
   check_info(info);
   if (!info.class_names.empty() && static_cast<int64_t>(info.class_names.size()) != info.classes) return false;
-  if (manifest.form == PackedForm::pictures && (info.sample_dtype != DType::u8 || info.target_kind() != TargetKind::sample_class))
+  if (manifest.form == PackedForm::pictures &&
+      (info.sample_dtype != DType::u8 || info.target_kind() != TargetKind::sample_class))
     return false;
   if (manifest.form == PackedForm::tokens &&
       (info.sample_dtype != DType::i32 || info.target_shape != info.sample_shape))

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 bool has_classes(const DatasetInfo& info) {
-  return info.target_kind() == TargetKind::sample_class && info.target_dtype == DType::i32 && info.target_shape.rank() == 0;
+  return info.target_kind() == TargetKind::sample_class && info.target_dtype == DType::i32 &&
+         info.target_shape.rank() == 0;
 }
 
 /// What both forms of records share: damaged ones are passed over.

@@ -148,8 +148,8 @@ class Packer {
   bool pack_split(const Dataset& dataset, const std::string& name) {
     PackedSplit split{.name = name, .tokens = static_cast<int64_t>(dataset.tokens().size())};
     const DatasetInfo& info = dataset.info();
-    const bool classes =
-        info.target_kind() == TargetKind::sample_class && info.target_dtype == DType::i32 && info.target_shape.rank() == 0;
+    const bool classes = info.target_kind() == TargetKind::sample_class && info.target_dtype == DType::i32 &&
+                         info.target_shape.rank() == 0;
     if (classes) split.class_counts.resize(static_cast<size_t>(info.classes));
     const int64_t records = records_of(dataset, encoder_);
     const int64_t limit = parse_damage_limit(options_.max_bad_records, records, "--max-bad-records");

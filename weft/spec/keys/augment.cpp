@@ -15,11 +15,11 @@ std::vector<RecipeKey> augment_keys(const Entries& entries) {
            {.low = 0, .high = 1, .help = "smallest share of the picture in a crop; 0: off"})
       .add("rotate", &Part::rotate, {.low = 0, .high = 180, .unit = "degrees", .help = "degrees, either way"})
       .add_declared(declared_keys(entries.augmentations, /*with_readers=*/false), {{"brightness", &Part::brightness},
-                                                           {"contrast", &Part::contrast},
-                                                           {"saturation", &Part::saturation},
-                                                           {"hue", &Part::hue},
-                                                           {"cutout", &Part::cutout},
-                                                           {"erasing", &Part::erasing}})
+                                                                                   {"contrast", &Part::contrast},
+                                                                                   {"saturation", &Part::saturation},
+                                                                                   {"hue", &Part::hue},
+                                                                                   {"cutout", &Part::cutout},
+                                                                                   {"erasing", &Part::erasing}})
       .add("mixup", &Part::mixup, {.low = 0, .high = 100, .help = "alpha: images mixed in pairs; 0: off"})
       .add("cutmix", &Part::cutmix, {.low = 0, .high = 100, .help = "alpha: a box of another image; 0: off"})
       .take();

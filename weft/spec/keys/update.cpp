@@ -16,8 +16,7 @@ std::vector<RecipeKey> update_keys(const Entries& entries) {
           .take());
   add(KeySection<MetricsSpec>("metrics", [](RunSpec& spec) -> MetricsSpec& { return spec.metrics; })
           .add("gradient_norm", &MetricsSpec::gradient_norm, {.help = "recorded even where clip.norm = 0"})
-          .add("names", &MetricsSpec::names,
-               {.help = "of evaluations, with commas between; auto: those of the task"})
+          .add("names", &MetricsSpec::names, {.help = "of evaluations, with commas between; auto: those of the task"})
           .quiet()
           .add_declared(declared_keys(entries.metrics, /*with_readers=*/false), {})
           .take());

@@ -15,7 +15,8 @@ AugmentationEntry color_entry() {
   };
   return {.name = "color",
           .summary = "random brightness, contrast, saturation and hue",
-          .keys = {key("brightness", "factors from 1 - this to 1 + this"), key("contrast", "likewise"),
+          .keys = {key("brightness", "factors from 1 - this to 1 + this"),
+                   key("contrast", "likewise"),
                    key("saturation", "likewise"),
                    {.name = "hue",
                     .value = 0.0,

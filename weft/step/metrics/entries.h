@@ -23,7 +23,8 @@ MetricEntry perplexity_entry();
 /// are not.
 std::vector<MetricEntry> metrics_of(const Entries& entries, const spec::MetricsSpec& spec, const std::string& task);
 
-/// Of the metric that decides which checkpoint of such a run is the best; higher is better. nullopt where the loss does.
+/// Of the metric that decides which checkpoint of such a run is the best; higher is better. nullopt where the loss
+/// does.
 std::optional<double> score_of(const Entries& entries, const std::string& task, const MetricValues& values);
 
 /// f32[]: how many answers of the batch are right: of classes and tokens those whose largest logit is the label, or as
