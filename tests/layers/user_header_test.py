@@ -12,6 +12,7 @@ import unittest
 COMPILER, ROOT = sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
 EXAMPLES = sorted((ROOT / "examples").glob("*.cpp"))
 LINES = 60  # each example has fewer
+LINES_OF_OWN_TASK = 120  # which shows five things that belong together
 
 
 def preprocess(*options):
@@ -32,12 +33,13 @@ class UserHeaderTest(unittest.TestCase):
 
 
 class ExamplesTest(unittest.TestCase):
-    def test_there_are_five(self):
-        self.assertEqual(len(EXAMPLES), 5)
+    def test_there_are_six(self):
+        self.assertEqual(len(EXAMPLES), 6)
 
     def test_they_are_short(self):
         for example in EXAMPLES:
-            self.assertLess(len(example.read_text(encoding="utf-8").splitlines()), LINES, example.name)
+            limit = LINES_OF_OWN_TASK if example.stem == "own_task" else LINES
+            self.assertLess(len(example.read_text(encoding="utf-8").splitlines()), limit, example.name)
 
     def test_they_include_weft_and_the_standard_library_alone(self):
         for example in EXAMPLES:

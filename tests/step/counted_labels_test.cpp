@@ -1,5 +1,5 @@
 // Losses and accuracies where some labels do not count, beside PyTorch's and by hand.
-#include "weft/step/counted_labels.h"
+#include "weft/step/metrics/counted_labels.h"
 
 #include <gtest/gtest.h>
 

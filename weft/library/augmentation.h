@@ -17,7 +17,7 @@ namespace weft {
 
 struct AugmentationEntry {
   std::string name;            // "erasing"
-  std::string summary;         // a line
+  std::string summary = {};    // a line
   std::vector<Key> keys = {};  // of [augment] that it reads, by their short names; by default it is off
   /// nullopt where the keys switch it off.
   std::function<std::optional<data::PixelChange>(const spec::AugmentSpec&)> make = {};

@@ -30,7 +30,7 @@ namespace weft {
 
 struct OptimizerEntry {
   std::string name;             // "sgd"
-  std::string summary;          // a line: what it is, and after whom
+  std::string summary = {};     // a line: what it is, and after whom
   double learning_rate = 0.01;  // where the recipe says nothing
   double weight_decay = 0;      // likewise
   std::vector<Key> keys = {};   // of [optimizer] that it reads beside those two, by their short names
@@ -43,7 +43,7 @@ using RateOfStep = std::function<double(int64_t step)>;
 
 struct ScheduleEntry {
   std::string name;            // "cosine"
-  std::string summary;         // a line
+  std::string summary = {};    // a line
   std::vector<Key> keys = {};  // of [schedule] that it reads, by their short names
   bool for_groups = true;      // false: of the whole run only
   /// Of a run whose steps lie as the course says. Warm-up is the entry's too: after_rise() and with_rise() of
@@ -64,7 +64,7 @@ struct LossCall {
 
 struct LossEntry {
   std::string name;            // "cross_entropy"
-  std::string summary;         // a line
+  std::string summary = {};    // a line
   std::vector<Key> keys = {};  // of [loss] that it reads, by their short names
   /// The loss of each row, f32 [rows]; 0 where the label does not count. Differentiable in the logits.
   std::function<ValueId(const LossCall&)> build = {};

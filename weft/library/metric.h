@@ -63,7 +63,7 @@ struct MetricTotals {
 
 struct MetricEntry {
   std::string name;              // "mean_iou": records and reports call it "test_mean_iou"
-  std::string summary;           // a line
+  std::string summary = {};      // a line
   std::string label = {};        // for people: "mean IoU"; empty: the name
   bool is_share = false;         // shown in percent
   bool higher_is_better = true;  // where it decides which checkpoint is the best

@@ -19,8 +19,8 @@ struct PredictOptions;
 namespace weft {
 
 struct TaskEntry {
-  std::string name;     // "translation"
-  std::string summary;  // "a sequence of tokens for a sequence of tokens"
+  std::string name;          // "translation"
+  std::string summary = {};  // "a sequence of tokens for a sequence of tokens"
   /// The loss where neither the recipe nor the model names one; empty: cross-entropy of classes, squares of values.
   std::string loss = {};
   std::vector<std::string> metrics = {};  // that evaluations measure, in the order in which reports show them

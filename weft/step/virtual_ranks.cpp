@@ -9,8 +9,8 @@
 #include "weft/graph/rewrite.h"
 #include "weft/ops/ops.h"
 #include "weft/ops/ranks/tree_sum.h"
-#include "weft/step/counted_labels.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/metrics/counted_labels.h"
 
 namespace weft::step {
 

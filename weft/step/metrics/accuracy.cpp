@@ -1,6 +1,6 @@
 // Of classes and tokens the share whose largest logit is the label; of sequences those that are right as a whole.
 #include "weft/ops/ops.h"
-#include "weft/step/counted_labels.h"
+#include "weft/step/metrics/counted_labels.h"
 #include "weft/step/metrics/entries.h"
 
 namespace weft::step {

@@ -1,7 +1,7 @@
 // Mean intersection over union: of each class, the rows that were predicted and labelled so, over those that were
 // either; the mean over the classes that occur (Everingham et al. 2010, "The PASCAL VOC challenge", section 4.3).
 #include "weft/base/error.h"
-#include "weft/step/counted_labels.h"
+#include "weft/step/metrics/counted_labels.h"
 #include "weft/step/metrics/entries.h"
 
 namespace weft::step {

@@ -1,4 +1,4 @@
-#include "weft/step/counted_labels.h"
+#include "weft/step/metrics/counted_labels.h"
 
 #include "weft/data/dataset/dataset.h"
 #include "weft/ops/ops.h"
