@@ -143,7 +143,7 @@ class RecomputeBuilder {
   Repetition repetition_of(NodeId id) const {
     const Node& node = graph_.node(id);
     Repetition again{node.op->name, node.inputs, node.attributes, node.outputs};
-    again.attributes.erase("in_place");
+    again.attributes.erase(kInPlace);
     if (node.op->name != "batch_norm") return again;
     // With the statistics saved, one sweep is enough. Only of weft's own kernels is it known that both give the same.
     Repetition apply{"batch_norm_inference",
