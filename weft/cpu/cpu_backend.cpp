@@ -10,6 +10,7 @@
 #include "weft/cpu/onednn/isa.h"
 #include "weft/cpu/renewal.h"
 #include "weft/ops/all.h"
+#include "weft/ops/window.h"
 
 namespace weft {
 
@@ -82,6 +83,15 @@ bool CpuBackend::supports_layouts(const NodeSignature& node) const {
 KernelChoice CpuBackend::choose_kernel(const NodeSignature& node) const {
   Choice choice = first_that_serves(table_, options_, node);
   return {choice.kernel->name(), choice.kernel->workspace_bytes(), std::move(choice.declined)};
+}
+
+bool CpuBackend::takes_granted_workspace(const NodeSignature& node) const {
+  const std::string& op = node.op->name;
+  const bool is_weights = op == "conv2d_backward_weights";
+  if (!is_weights && op != "conv2d" && op != "conv2d_backward_data") return false;
+  const DType dtype = node.inputs[0].dtype;
+  return (dtype == DType::f32 || dtype == DType::bf16) &&
+         ops::has_winograd_windows((is_weights ? node.outputs[0] : node.inputs[1]).shape, node.attributes);
 }
 
 bool CpuBackend::computes_fast(DType dtype) const { return onednn::multiplies_fast(dtype); }
