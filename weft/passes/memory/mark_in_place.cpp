@@ -102,4 +102,8 @@ Graph mark_in_place(const Graph& source) {
   return rewriter.finish();
 }
 
+PlannedMemory planned_in_place(const Graph& graph, const PassContext& context) {
+  return context.plan_memory(mark_in_place(graph));
+}
+
 }  // namespace weft::passes

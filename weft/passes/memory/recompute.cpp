@@ -10,6 +10,7 @@
 #include "weft/graph/contents.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
+#include "weft/passes/memory/mark_in_place.h"
 #include "weft/passes/memory/recompute_search.h"
 #include "weft/passes/support/rebuild.h"
 
@@ -250,7 +251,7 @@ FittedGraph fit_to_limit(const Graph& graph, const PassContext& context, const P
     choice = attempt == 0 ? choose_recompute(builder.problem(), target)
                           : mend_recompute(builder.problem(), target, choice.fates);
     Graph candidate = builder.rebuild(choice);
-    const int64_t arena = context.plan_memory(candidate).arena_bytes;
+    const int64_t arena = planned_in_place(candidate, context).arena_bytes;
     const bool is_met = arena <= limit;
     const bool is_better = is_met && best_arena <= limit ? choice.outcome.seconds < best_seconds : arena < best_arena;
     if (is_better) {
@@ -274,7 +275,7 @@ FittedGraph fit_to_limit(const Graph& graph, const PassContext& context, const P
 Graph recompute(const Graph& graph, const PassContext& context) {
   const int64_t limit = context.arena_limit_bytes;
   if (limit <= 0 || !context.plan_memory) return graph;
-  const PlannedMemory planned = context.plan_memory(graph);
+  const PlannedMemory planned = planned_in_place(graph, context);
   if (planned.arena_bytes <= limit) return graph;
   FittedGraph fitted = fit_to_limit(graph, context, planned, 0);
   // Chosen together with what goes to a file, less has to run again.
