@@ -8,9 +8,7 @@
 namespace weft::spec {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// A machine that multiplies one type faster than f32.
 class Machine : public Backend {
@@ -55,9 +53,9 @@ TEST(CompileOptionsTest, ReadsTheExceptions) {
 }
 
 TEST(CompileOptionsTest, LeavesWinogradsTilesOut) {
-  EXPECT_THAT(compile_options(spec_with("bf16", "head=f32"), kNew).passes.disabled, IsEmpty());
+  EXPECT_TRUE(compile_options(spec_with("bf16", "head=f32"), kNew).grants_workspace);
   const CompileOptions direct = compile_options(spec_with("bf16", "winograd=off, head=f32"), kNew);
-  EXPECT_THAT(direct.passes.disabled, ElementsAre("mark_winograd"));
+  EXPECT_FALSE(direct.grants_workspace);
   EXPECT_EQ(direct.precision.overrides.size(), 1u);
 }
 
@@ -109,7 +107,7 @@ TEST(CompileOptionsTest, F32KeepsTheExceptionFromWinograd) {
   RunSpec asked = spec_with("bf16", "softmax=f32, winograd = off"), missing = asked;
   choose_precision(asked, "f32", kNew, silent);
   EXPECT_EQ(asked.precision_of, "winograd=off");
-  EXPECT_THAT(compile_options(asked, kNew).passes.disabled, ElementsAre("mark_winograd"));
+  EXPECT_FALSE(compile_options(asked, kNew).grants_workspace);
   choose_precision(missing, "", kPlain, silent);
   EXPECT_EQ(missing.precision_of, "winograd=off");
 }

@@ -23,7 +23,8 @@ std::string trimmed(std::string text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-/// "winograd=off" is an exception from the kernels, in whatever type; all others are from the type.
+/// "winograd=off" is an exception from the kernels, in whatever type, which users write among those from the type. From
+/// here on it is none of the precision's.
 constexpr const char *kWinograd = "winograd", *kOff = "off";
 
 struct Entry {
@@ -50,14 +51,14 @@ bool leaves_winograd_out(const Entry& entry) { return entry.pattern == kWinograd
 
 struct Exceptions {
   std::vector<passes::PrecisionOverride> overrides;
-  std::vector<std::string> passes;  // to leave out
+  bool winograd = true;
 };
 
 Exceptions parse_exceptions(const RunSpec& spec) {
   Exceptions exceptions;
   for (const Entry& entry : parse_entries(spec.precision_of)) {
     if (leaves_winograd_out(entry)) {
-      exceptions.passes.push_back("mark_winograd");
+      exceptions.winograd = false;
       continue;
     }
     if (entry.type != "f32" && entry.type != spec.precision)
@@ -83,10 +84,10 @@ CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
     fail(ErrorKind::usage, "precision {}: {}", spec.precision, missing);
   Exceptions exceptions = parse_exceptions(spec);
   // Winograd's kernels for f32 buy time with workspace, which a limit has better uses for.
-  if (!spec.memory_limit.empty() && spec.precision == "f32") exceptions.passes.push_back("mark_winograd");
-  if (!spec.late_multiply) exceptions.passes.push_back("late_multiply");
-  return {.passes = {.disabled = std::move(exceptions.passes), .stop_after = {}, .on_graph = {}},
-          .precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
+  const bool is_short = !spec.memory_limit.empty() && spec.precision == "f32";
+  return {.precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
+          .grants_workspace = exceptions.winograd && !is_short,
+          .gathers_rows = spec.late_multiply,
           .threads = static_cast<int>(spec.threads),
           .offload_bytes_per_second =
               spec.offload.empty() ? 0 : static_cast<double>(parse_bytes(spec.offload_rate).value())};
