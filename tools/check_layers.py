@@ -26,7 +26,8 @@ device, ops <- cpu
 tensor <- data
 ops <- models
 tensor <- interchange
-autodiff, cpu, data, models, runtime <- library
+autodiff, data, models, runtime <- library
+cpu, library <- standard
 compile, library <- spec
 spec <- step
 compile, step <- program

@@ -18,6 +18,7 @@ class Machine : public Backend {
   bool supports_layouts(const NodeSignature&) const override { return true; }
   KernelChoice choose_kernel(const NodeSignature&) const override { return {"any", 0, {}}; }
   bool computes_fast(DType dtype) const override { return dtype == fast_; }
+  std::string what_lacks(DType) const override { return "this machine has no instructions for bf16"; }
 
  private:
   DType fast_;
@@ -115,6 +116,14 @@ TEST(CompileOptionsTest, F32KeepsTheExceptionFromWinograd) {
 TEST(CompileOptionsTest, AutomaticIsWhatTheMachineIsFastIn) {
   EXPECT_EQ(automatic_precision(kNew), "bf16");
   EXPECT_EQ(automatic_precision(kPlain), "f32");
+}
+
+TEST(CompileOptionsTest, APrecisionLeftToTheMachineIsItsFastOne) {
+  RunSpec spec = spec_with("auto");
+  EXPECT_EQ(compile_options(spec, kNew).precision.dtype, DType::bf16);
+  EXPECT_EQ(compile_options(spec, kPlain).precision.dtype, DType::f32);
+  choose_automatic_precision(spec, kNew);
+  EXPECT_EQ(spec.precision, "bf16");
 }
 
 }  // namespace

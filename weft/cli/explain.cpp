@@ -72,9 +72,9 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
   }
   spec.batch = stage.batch = launch::batch_of_rank(stage.batch, ranks, "batch");
   spec.accumulate = stage.accumulate;
-  spec::choose_precision(spec, options.precision, CpuBackend(static_cast<int>(spec.threads), library.kernels), note);
-  const auto tuning = [=, chosen = options.autotune](int64_t threads) {
-    return chosen ? program::tuning_of(program::parse_autotune(*chosen), threads, note)
+  spec::choose_precision(spec, options.precision, *library.device.make({}), note);
+  const auto tuning = [=, &library, chosen = options.autotune](int64_t threads) {
+    return chosen ? program::tuning_of(library.device, program::parse_autotune(*chosen), threads, note)
                   : program::tuning_of_plan(run.plan(), note);
   };
   return {.spec = spec,
@@ -145,7 +145,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
     return 0;
   }
   comm::on_all_ranks(ranks, "memory of the step", [&] { step.require_memory(note); });
-  const report::Explained explained = report::explain_steps(step, library, options.steps);
+  const report::Explained explained = report::explain_steps(step, options.steps);
   if (!is_first) return 0;
   if (options.json)
     fmt::print("{}\n", report::explained_json(explained).dump(2));

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/cpu/kept_layouts.h"
+#include "weft/cpu/machine_rates.h"
 #include "weft/cpu/native/elementwise/through_f32.h"
 #include "weft/cpu/native/support/families.h"
 #include "weft/cpu/onednn/alternatives.h"
@@ -95,6 +96,21 @@ bool CpuBackend::takes_granted_workspace(const NodeSignature& node) const {
 }
 
 bool CpuBackend::computes_fast(DType dtype) const { return onednn::multiplies_fast(dtype); }
+
+std::string CpuBackend::what_lacks(DType dtype) const {
+  if (dtype != DType::bf16) return Device::what_lacks(dtype);
+  return "this CPU has no instructions for bf16 (AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them";
+}
+
+DeviceIdentity CpuBackend::identity() const {
+  return {onednn::effective_isa(), "onednn", onednn::library_version(),
+          "set ONEDNN_MAX_CPU_ISA to what all of them have"};
+}
+
+MachineRates CpuBackend::measure_rates() const {
+  const OpRegistry ops = ops::make_registry();
+  return measure_machine(*this, ops.get("matmul"));
+}
 
 std::unique_ptr<Kernel> CpuBackend::make_kernel(const NodeSignature& node) const {
   return first_that_serves(table_, options_, node).kernel;

@@ -19,6 +19,9 @@ class CpuBackend : public Device {
   bool takes_granted_workspace(const NodeSignature& node) const override;
   /// As oneDNN sees the CPU, which ONEDNN_MAX_CPU_ISA can limit.
   bool computes_fast(DType dtype) const override;
+  std::string what_lacks(DType dtype) const override;
+  DeviceIdentity identity() const override;
+  MachineRates measure_rates() const override;
 
   std::unique_ptr<Kernel> make_kernel(const NodeSignature& node) const override;
   /// Of the candidates, or of what else oneDNN has for the node.

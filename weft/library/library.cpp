@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/ops/all.h"
 
 namespace weft {
 
@@ -37,10 +36,6 @@ void Library::add_model(models::ModelEntry model) {
 void Library::add_data(data::DatasetKind kind) {
   require_new("kind of data", kind.name, has_name(data, kind.name), static_cast<bool>(kind.open), "an open function");
   data.push_back(std::move(kind));
-}
-
-Library standard_library() {
-  return {ops::make_registry(), standard_kernels(), models::all_models(), data::standard_dataset_kinds()};
 }
 
 models::Model build_model(const Library& library, const std::string& name, const models::ModelInput& input,

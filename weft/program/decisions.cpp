@@ -28,7 +28,7 @@ void prepare_alike(comm::Communicator* ranks, std::string_view what, bool measur
 
 bool measures(const Tuning& tuning) { return tuning.budget_seconds > 0 || !tuning.known.empty(); }
 
-std::string chosen_kernels_of(const TunedBackend& backend) { return chosen_kernels_json(backend).dump(); }
+std::string chosen_kernels_of(const Device& device) { return chosen_kernels_json(device).dump(); }
 
 Tuning tuning_by(const std::string& chosen_kernels) {
   return {.known = kernel_times_from(json::parse(chosen_kernels))};
@@ -52,7 +52,7 @@ std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::Run
     run = std::make_unique<PreparedRun>(library, alike, known, note, ranks, runtime);
     return json{{"precision", run->spec.precision},
                 {"precision_of", run->spec.precision_of},
-                {"kernels", chosen_kernels_of(run->backend)}}
+                {"kernels", chosen_kernels_of(*run->device)}}
         .dump();
   };
   prepare_alike(ranks, "preparation of the run", spec.precision == "auto" || measures(tuning), prepare);

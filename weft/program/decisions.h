@@ -20,7 +20,7 @@ void prepare_alike(comm::Communicator* ranks, std::string_view what, bool measur
 /// Whether kernels are chosen by what was measured, or is to be.
 bool measures(const Tuning& tuning);
 /// The kernels that were chosen, for prepare_alike(), and the tuning by which others choose the same.
-std::string chosen_kernels_of(const TunedBackend& backend);
+std::string chosen_kernels_of(const Device& device);
 Tuning tuning_by(const std::string& chosen_kernels);
 
 /// A PreparedRun on every rank, with the same decisions. Errors of any rank are those of all (on_all_ranks.h);

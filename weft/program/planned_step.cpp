@@ -38,16 +38,18 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
                          const Note& note)
     : choice_(choice),
       runtime_(runtime),
-      backend_(static_cast<int>(choice.spec.threads), runtime.kernels(library.kernels), std::move(tuning)),
+      device_(library.device.make({.threads = static_cast<int>(choice.spec.threads),
+                                   .kernels = runtime.kernels(library.kernels),
+                                   .tuning = std::move(tuning)})),
       training_(step::build_training_step(library, choice.spec, choice.input,
                                           {.ranks = runtime.costs().count, .costs = runtime.costs()})),
-      options_(options_of(choice, runtime, backend_)),
+      options_(options_of(choice, runtime, *device_)),
       program_(
           [this, &library](const spec::StepShape&) {
             return choice_.forward ? step::build_prediction_step(library, choice_.spec, choice_.input)
                                    : training_.graph;
           },
-          backend_, options_, runtime.make_arena(backend_)) {
+          *device_, options_, runtime.make_arena(*device_)) {
   if (!choice_.forward) program_.add_phases_of(training_);
   passes::require_matches(training_.graph, options_.precision);
   compiled_update();
@@ -55,7 +57,7 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
   const Plan& unlimited = compiled().plan;
   if (choice_.limit) choice_.limit(program_.steps(), unlimited.total_bytes() - unlimited.arena_bytes);
   compiled();
-  keep_measured(backend_, note);
+  keep_measured(library.device, *device_, note);
 }
 
 int64_t PlannedStep::total_bytes() {
@@ -85,7 +87,7 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
   prepare_alike(ranks, "plan of the step", measures(tuning), [&](const std::string& decided) {
     planned.step = std::make_unique<PlannedStep>(library, choice, *planned.runtime,
                                                  decided.empty() ? tuning : tuning_by(decided), note);
-    return chosen_kernels_of(planned.step->backend());
+    return chosen_kernels_of(planned.step->device());
   });
   return planned;
 }

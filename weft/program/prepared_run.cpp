@@ -27,24 +27,26 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
       runtime(std::move(rank_runtime)),
-      backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels), std::move(tuning)),
+      device(library.device.make({.threads = static_cast<int>(spec.threads),
+                                  .kernels = runtime.kernels(library.kernels),
+                                  .tuning = std::move(tuning)})),
       precision_times(choose_automatic_precision(library, spec,
-                                                 model_input(run_data.description, own_part(shapes.front())), backend)),
+                                                 model_input(run_data.description, own_part(shapes.front())), *device)),
       step(build_training(shapes.front())),
-      arena(runtime.make_arena(backend)),
+      arena(runtime.make_arena(*device)),
       training(
           [this](const spec::StepShape& shape) {
             return shape == shapes.front() ? step.graph : build_training(shape).graph;
           },
-          backend, runtime.training_options(spec, backend), arena),
+          *device, runtime.training_options(spec, *device), arena),
       evaluation(
           [this](const spec::StepShape& shape) {
             return step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
-          backend, spec::compile_options(spec, backend), arena) {
+          *device, spec::compile_options(spec, *device), arena) {
   if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
   step::require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
-  passes::require_matches(step.graph, spec::compile_options(spec, backend).precision);
+  passes::require_matches(step.graph, spec::compile_options(spec, *device).precision);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' has no test data; set schedule.monitor=train_loss",
          spec.schedule.monitor, spec.data);
@@ -73,7 +75,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   open_offload_file(*arena, training.steps(), spec, note);
   planned_total_bytes = bytes_to_come();
   require_memory();
-  backend.settle();
+  device->settle();
 }
 
 /// All that the run will need, before its first step: how much memory it takes is then known, and no step of a later

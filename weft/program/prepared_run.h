@@ -1,10 +1,11 @@
 // Everything about a run that is decided before the first byte of its memory is allocated: data, graphs, plans.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "weft/comm/communicator.h"
-#include "weft/cpu/tuned_backend.h"
+#include "weft/device/device.h"
 #include "weft/library/library.h"
 #include "weft/program/automatic_precision.h"
 #include "weft/program/program.h"
@@ -44,7 +45,7 @@ class PreparedRun {
   spec::Course course;
   std::vector<spec::StepShape> shapes;  // of the training step, over the run, of all ranks together
   const RankRuntime runtime;
-  TunedBackend backend;
+  const std::unique_ptr<Device> device;
   const std::optional<PrecisionTimes> precision_times;  // where spec.precision was auto and had to be measured
   step::TrainingStep step;                              // of the first shape
   std::shared_ptr<Arena> arena;                         // of all steps, which run in turn

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/cpu/machine_rates.h"
+#include "weft/device/machine_rates.h"
 #include "weft/program/planned_step.h"
 #include "weft/report/comm_report.h"
 #include "weft/report/memory_timeline.h"
@@ -41,6 +41,6 @@ struct Explained {
 /// Of the plan alone: no step runs.
 Explained explain_plan(program::PlannedStep& planned);
 /// Of so many steps the median of each node's time. All ranks call it together; `collectives` are those of each.
-Explained explain_steps(program::PlannedStep& planned, const Library& library, int64_t steps);
+Explained explain_steps(program::PlannedStep& planned, int64_t steps);
 
 }  // namespace weft::report

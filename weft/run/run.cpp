@@ -57,7 +57,7 @@ void write_description(const RunDirectory& directory, program::PreparedRun& run)
   const CompiledStep& compiled = run.training.compiled(run.largest());
   write_atomically(directory.data(), spec::print_data_description(run.run_data.description));
   nlohmann::json plan = to_json(compiled.plan, compiled.graph);
-  plan["measured_kernels"] = program::chosen_kernels_json(run.backend);
+  plan["measured_kernels"] = program::chosen_kernels_json(*run.device);
   plan[kRanksKey] = comm::number_of(run.ranks);
   write_atomically(directory.plan(), plan.dump(1) + "\n");
   write_atomically(directory.graph(), print_graph(compiled.graph));
@@ -222,7 +222,7 @@ RunOptions options_of_rank(const RunOptions& options) {
 void note_beginning(program::PreparedRun& run, const RunOptions& options) {
   if (!options.note) return;
   if (run.precision_times) options.note(program::describe(*run.precision_times));
-  if (run.spec.precision == "f16" && !run.backend.computes_fast(DType::f16))
+  if (run.spec.precision == "f16" && !run.device->computes_fast(DType::f16))
     options.note(
         "precision f16: on this CPU kernels compute in f32 and store f16, for less memory with large batches; bf16 and "
         "f32 "
@@ -266,8 +266,8 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::on_all_ranks(ranks, "recipe", [&] {
     if (comm::is_first(ranks)) RunDirectory::require_free(path);
     spec::resolve(resolved);
-    if (spec.precision == "auto") resolved.precision = "auto";  // for the network's own step to decide
-    if (comm::is_first(ranks)) tuning = program::tuning_of(options.autotune, resolved.threads, options.note);
+    if (comm::is_first(ranks))
+      tuning = program::tuning_of(library.device, options.autotune, resolved.threads, options.note);
   });
   resolved.threads = comm::common_threads(ranks, resolved.threads);
   const std::unique_ptr<program::PreparedRun> prepared =
@@ -276,7 +276,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   HeldDirectory held;
   std::optional<FreshDirectoryGuard> guard;
   comm::on_all_ranks(ranks, "run directory", [&] {
-    if (comm::is_first(ranks)) program::keep_measured(run.backend, options.note);
+    if (comm::is_first(ranks)) program::keep_measured(library.device, *run.device, options.note);
     note_beginning(run, options);
     run.spec.data = data::with_absolute_paths(library.data, spec.data);
     if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();

@@ -14,8 +14,7 @@ std::string lacks(const std::string& precision, const Backend& backend) {
   const std::optional<DType> dtype = parse_dtype(precision);
   check(dtype.has_value(), "a resolved precision is a type");
   if (*dtype != DType::bf16 || backend.computes_fast(*dtype)) return "";
-  return "this CPU has no instructions for bf16 (AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them; choose f32, or "
-         "auto for what fits the machine";
+  return backend.what_lacks(*dtype) + "; choose f32, or auto for what fits the machine";
 }
 
 std::string trimmed(std::string text) {
@@ -79,7 +78,9 @@ void fall_to_f32(RunSpec& spec) {
 
 }  // namespace
 
-CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
+CompileOptions compile_options(const RunSpec& given, const Backend& backend) {
+  RunSpec spec = given;
+  choose_automatic_precision(spec, backend);
   if (const std::string missing = lacks(spec.precision, backend); !missing.empty())
     fail(ErrorKind::usage, "precision {}: {}", spec.precision, missing);
   Exceptions exceptions = parse_exceptions(spec);
@@ -106,5 +107,9 @@ void choose_precision(RunSpec& spec, const std::string& given, const Backend& ba
 }
 
 std::string automatic_precision(const Backend& backend) { return backend.computes_fast(DType::bf16) ? "bf16" : "f32"; }
+
+void choose_automatic_precision(RunSpec& spec, const Backend& backend) {
+  if (spec.precision == "auto") spec.precision = automatic_precision(backend);
+}
 
 }  // namespace weft::spec

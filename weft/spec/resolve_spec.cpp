@@ -9,8 +9,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
-#include "weft/cpu/cpu_backend.h"
-#include "weft/spec/compile_options.h"
 #include "weft/spec/course.h"
 #include "weft/spec/optimizer_defaults.h"
 #include "weft/spec/recipe.h"
@@ -203,7 +201,6 @@ void resolve(RunSpec& spec) {
   resolve_optimizer(spec.optimizer);
   // Sums of kernels may depend on the threads, which must not follow from the ranks on a host where the weights do not.
   if (spec.threads == 0) spec.threads = spec.virtual_ranks > 0 ? 1 : available_cores();
-  if (spec.precision == "auto") spec.precision = automatic_precision(CpuBackend(1, KernelTable()));
   if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
   check_schedule(spec);
   check_momentum_schedule(spec.optimizer);
