@@ -18,7 +18,7 @@ class Machine : public Backend {
   bool supports_layouts(const NodeSignature&) const override { return true; }
   KernelChoice choose_kernel(const NodeSignature&) const override { return {"any", 0, {}}; }
   bool computes_fast(DType dtype) const override { return dtype == fast_; }
-  std::string what_lacks(DType) const override { return "this machine has no instructions for bf16"; }
+  std::string what_lacks(DType) const override { return "this CPU has no instructions for bf16"; }
 
  private:
   DType fast_;
