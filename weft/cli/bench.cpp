@@ -106,6 +106,7 @@ struct Benched {
   const models::ModelInput& input;
   const CompiledStep& compiled;
   DeviceIdentity identity;
+  std::string costs;    // where the figures are from by which it was planned
   int64_t batch = 1;    // of all ranks
   int64_t batches = 1;  // per step
   int ranks = 1;
@@ -137,6 +138,7 @@ struct Benched {
             {"mode", forward ? "forward" : "training"},
             {"isa", identity.instructions},
             {identity.library, identity.library_version},
+            {"costs", costs},
             {"flops_per_step", work.flops},
             {"reduced_bytes", reduced_bytes},
             {"gathered_bytes", gathered_bytes},
@@ -165,6 +167,7 @@ int print_plan(const Benched& benched, bool json) {
   }
   fmt::print("{}: planned in {}\n", benched.title(), human_duration(benched.compiled.compile_seconds));
   print_recompute(benched);
+  fmt::print("costs of nodes in this plan: {}\n", benched.costs);
   fmt::print("{}", report::work_table(benched.work));
   return 0;
 }
@@ -201,6 +204,7 @@ Benched work_of(program::PlannedStep& planned, int ranks) {
                   .input = choice.input,
                   .compiled = compiled,
                   .identity = planned.device().identity(),
+                  .costs = planned.costs().describe(),
                   .batch = ranks * planned.spec().batch,
                   .batches = batches,
                   .ranks = ranks,

@@ -56,6 +56,7 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
          options.run);
   const run::RunDirectory run = run::RunDirectory::open(options.run);
   spec::RunSpec spec = run.read_spec();
+  spec.cost_profile = run.chosen_cost_profile(spec);
   spec::choose_threads(spec, options.threads);
   if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload");
   if (options.memory_limit) {

@@ -24,9 +24,10 @@ std::string chosen_kernels_of(const Device& device);
 Tuning tuning_by(const std::string& chosen_kernels);
 
 /// A PreparedRun on every rank, with the same decisions. Errors of any rank are those of all (on_all_ranks.h);
-/// `tuning`, `note` and `cluster`, the file with the costs of collectives, are the first rank's.
+/// `tuning`, `note`, `cluster`, the file with the costs of collectives, and `cost_profile` (cost_profile.h) are the
+/// first rank's.
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
-                                         const std::string& cluster);
+                                         const std::string& cluster, const std::string& cost_profile);
 
 }  // namespace weft::program

@@ -10,6 +10,7 @@
 #include "weft/comm/communicator.h"
 #include "weft/library/library.h"
 #include "weft/program/autotune.h"
+#include "weft/program/cost_profile.h"
 #include "weft/program/driver.h"
 #include "weft/program/program.h"
 #include "weft/program/rank_runtime.h"
@@ -36,8 +37,8 @@ struct StepChoice {
 class PlannedStep {
  public:
   /// Compiles; exchanges nothing with other ranks.
-  PlannedStep(const Library& library, const StepChoice& choice, const RankRuntime& runtime, Tuning tuning,
-              const Note& note);
+  PlannedStep(const Library& library, const StepChoice& choice, const RankRuntime& runtime, const CostProfile& profile,
+              Tuning tuning, const Note& note);
   PlannedStep(const PlannedStep&) = delete;
   PlannedStep& operator=(const PlannedStep&) = delete;
 

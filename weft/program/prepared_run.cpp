@@ -18,7 +18,7 @@ namespace weft::program {
 
 PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_spec, Tuning tuning,
                          const std::function<void(const std::string&)>& note, comm::Communicator* communicator,
-                         RankRuntime rank_runtime)
+                         RankRuntime rank_runtime, CostProfile profile)
     : library(run_library),
       ranks(communicator),
       spec(run_spec),
@@ -27,6 +27,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
       runtime(std::move(rank_runtime)),
+      cost_profile(std::move(profile)),
       device(library.device.make({.threads = static_cast<int>(spec.threads),
                                   .kernels = runtime.kernels(library.kernels),
                                   .tuning = std::move(tuning)})),
@@ -38,12 +39,12 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
           [this](const spec::StepShape& shape) {
             return shape == shapes.front() ? step.graph : build_training(shape).graph;
           },
-          *device, runtime.training_options(spec, *device), arena),
+          *device, runtime.training_options(spec, *device, cost_profile.costs), arena),
       evaluation(
           [this](const spec::StepShape& shape) {
             return step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
-          *device, spec::compile_options(spec, *device), arena) {
+          *device, evaluation_options(), arena) {
   if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
   step::require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
   passes::require_matches(step.graph, spec::compile_options(spec, *device).precision);
@@ -78,6 +79,12 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   device->settle();
 }
 
+CompileOptions PreparedRun::evaluation_options() const {
+  CompileOptions options = spec::compile_options(spec, *device);
+  options.costs = cost_profile.costs;
+  return options;
+}
+
 /// All that the run will need, before its first step: how much memory it takes is then known, and no step of a later
 /// stage waits for its plan.
 void PreparedRun::compile_training() {
@@ -96,7 +103,7 @@ std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
 
 step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) const {
   return step::build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
-                                   {.ranks = share.shares, .costs = runtime.costs()});
+                                   {.ranks = share.shares, .costs = runtime.costs(), .nodes = cost_profile.costs});
 }
 
 int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / comm::ranks_of_host(ranks); }

@@ -69,8 +69,10 @@ passes::Ranks RankRuntime::costs() const {
 
 std::string RankRuntime::cluster() const { return cluster_; }
 
-CompileOptions RankRuntime::training_options(const spec::RunSpec& spec, const Backend& backend) const {
+CompileOptions RankRuntime::training_options(const spec::RunSpec& spec, const Backend& backend,
+                                             std::shared_ptr<const CostModel> node_costs) const {
   CompileOptions options = spec::compile_options(spec, backend);
+  options.costs = std::move(node_costs);
   options.ranks = costs();
   options.ranks.may_defer = step::may_defer_updates(spec);
   return options;

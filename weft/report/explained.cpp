@@ -66,6 +66,7 @@ Averaging explain_averaging(program::RunningStep& step, program::PlannedStep& pl
 Explained explain_plan(program::PlannedStep& planned) {
   const CompiledStep& compiled = planned.compiled();
   return {.compiled = &compiled,
+          .costs = planned.costs().describe(),
           .update = planned.compiled_update(),
           .batches = planned.choice().batches,
           .at_peak = live_tensors(compiled.graph, compiled.plan, compiled.plan.peak_step)};

@@ -27,6 +27,7 @@ struct Averaging {
 /// Compiled here and timed on synthetic batches. Keep the plan alive.
 struct Explained {
   const CompiledStep* compiled = nullptr;
+  std::string costs = {};                // where the figures are from by which it was planned
   const CompiledStep* update = nullptr;  // where batches are accumulated; else null
   int64_t batches = 1;                   // per step
   MachineRates rates = {};

@@ -59,6 +59,9 @@ void write_description(const RunDirectory& directory, program::PreparedRun& run)
   nlohmann::json plan = to_json(compiled.plan, compiled.graph);
   plan["measured_kernels"] = program::chosen_kernels_json(*run.device);
   plan[kRanksKey] = comm::number_of(run.ranks);
+  plan["costs"] = run.cost_profile.costs->describe();
+  // First: a run that has a plan has what it was planned by.
+  if (!run.cost_profile.text.empty()) write_atomically(directory.cost_profile(), run.cost_profile.text);
   write_atomically(directory.plan(), plan.dump(1) + "\n");
   write_atomically(directory.graph(), print_graph(compiled.graph));
   if (run.spec.cluster.empty() && !run.runtime.cluster().empty())
@@ -271,7 +274,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   });
   resolved.threads = comm::common_threads(ranks, resolved.threads);
   const std::unique_ptr<program::PreparedRun> prepared =
-      program::prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster);
+      program::prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster, resolved.cost_profile);
   program::PreparedRun& run = *prepared;
   HeldDirectory held;
   std::optional<FreshDirectoryGuard> guard;
@@ -280,8 +283,11 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     note_beginning(run, options);
     run.spec.data = data::with_absolute_paths(library.data, spec.data);
     if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
-    for (std::string* file : {&run.spec.offload, &run.spec.cluster})
-      if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
+    for (std::string* file : {&run.spec.offload, &run.spec.cluster, &run.spec.cost_profile}) {
+      const bool is_word = *file == program::kDefaultProfile || *file == program::kMeasuredProfile;
+      if (!file->empty() && !(file == &run.spec.cost_profile && is_word))
+        *file = fs::absolute(*file).lexically_normal().string();
+    }
     if (!comm::is_first(ranks)) return;
     held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
@@ -301,6 +307,7 @@ struct Resumption {
   fs::path checkpoint;  // empty: from the first step
   Tuning tuning;
   std::string cluster = {};                // as in the spec, or what was measured on the same hosts
+  std::string cost_profile = {};           // as in the spec, or the file that the run keeps
   std::optional<RunOutcome> outcome = {};  // of a run that is finished already
 };
 
@@ -336,6 +343,7 @@ Resumption resumption_of(const RunDirectory& directory, int64_t threads, const R
     note("no checkpoint yet: starting from the first step");
   }
   resumption.tuning = program::tuning_of_plan(directory.plan(), options.note);
+  resumption.cost_profile = directory.chosen_cost_profile(spec);
   // Links that are measured anew may give another plan, which rounds otherwise.
   resumption.cluster = spec.cluster;
   if (spec.cluster.empty() && options.ranks != nullptr && fs::exists(directory.cluster()) &&
@@ -349,6 +357,7 @@ std::string print(const Resumption& resumption) {
   return nlohmann::json{{"spec", spec::print_recipe(resumption.spec)},
                         {"checkpoint", resumption.checkpoint.string()},
                         {"cluster", resumption.cluster},
+                        {"cost_profile", resumption.cost_profile},
                         {"finished", resumption.outcome.has_value()}}
       .dump();
 }
@@ -359,6 +368,7 @@ Resumption parse_resumption(const std::string& text) {
   spec::apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml");
   resumption.checkpoint = root.at("checkpoint").get<std::string>();
   resumption.cluster = root.at("cluster").get<std::string>();
+  resumption.cost_profile = root.at("cost_profile").get<std::string>();
   if (root.at("finished").get<bool>()) resumption.outcome.emplace().finished = true;
   return resumption;
 }
@@ -379,8 +389,8 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   if (resumption.outcome) return *resumption.outcome;
   spec::RunSpec& spec = resumption.spec;
   spec.threads = comm::common_threads(ranks, spec.threads);
-  const std::unique_ptr<program::PreparedRun> prepared =
-      program::prepare_run(library, spec, resumption.tuning, options.note, ranks, resumption.cluster);
+  const std::unique_ptr<program::PreparedRun> prepared = program::prepare_run(
+      library, spec, resumption.tuning, options.note, ranks, resumption.cluster, resumption.cost_profile);
   comm::on_all_ranks(ranks, "run directory", [&] {
     if (!comm::is_first(ranks)) return;
     require_same_data(*held.directory, *prepared);
