@@ -51,8 +51,7 @@ passes::PlannedMemory planned_memory(const Graph& marked, const Backend& backend
 }  // namespace
 
 passes::PassContext pass_context(const Backend& backend, const CompileOptions& options) {
-  // Files are read and written from the host's memory.
-  const bool may_offload = !passes::leaves_out(options.passes, passes::offload) && !backend.memory_rules().is_separate;
+  const bool may_offload = !passes::leaves_out(options.passes, passes::offload);
   return {.backend = backend,
           .precision = options.precision,
           .threads = options.threads,

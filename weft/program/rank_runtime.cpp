@@ -53,7 +53,8 @@ KernelTable RankRuntime::kernels(KernelTable table) const {
 }
 
 std::shared_ptr<Arena> RankRuntime::make_arena(const Device& device) const {
-  if (collectives_ == nullptr) return std::make_shared<Arena>(device.memory());
+  // Ranks share the host's memory alone; on other devices nodes copy what is exchanged.
+  if (collectives_ == nullptr || !device.memory()->is_host()) return std::make_shared<Arena>(device.memory());
   return std::make_shared<Arena>([collectives = collectives_](int64_t bytes) { return collectives->allocate(bytes); });
 }
 
