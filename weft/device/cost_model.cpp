@@ -28,6 +28,8 @@ class RatedCosts : public CostModel {
     return {profile_.call_seconds + work / threads, CostSource::rated};
   }
 
+  std::string describe() const override { return fmt::format("rated by the profile '{}'", profile_.name); }
+
  private:
   const DeviceProfile profile_;
 };
