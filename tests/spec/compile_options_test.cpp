@@ -118,6 +118,13 @@ TEST(CompileOptionsTest, AutomaticIsWhatTheMachineIsFastIn) {
   EXPECT_EQ(automatic_precision(kPlain), "f32");
 }
 
+TEST(CompileOptionsTest, FallingToF32KeepsWhatIsSaidOfKernels) {
+  RunSpec spec = spec_with("bf16", "softmax=f32, winograd=off");
+  fall_to_f32(spec);
+  EXPECT_EQ(spec.precision, "f32");
+  EXPECT_EQ(spec.precision_of, "winograd=off");
+}
+
 TEST(CompileOptionsTest, APrecisionLeftToTheMachineIsItsFastOne) {
   RunSpec spec = spec_with("auto");
   EXPECT_EQ(compile_options(spec, kNew).precision.dtype, DType::bf16);

@@ -22,7 +22,7 @@ constexpr int kMostSteps = 20;
 double step_seconds(const Library& library, spec::RunSpec spec, const std::string& precision,
                     const models::ModelInput& input, const Device& device) {
   spec.precision = precision;
-  if (precision == "f32") spec.precision_of.clear();
+  if (precision == "f32") spec::fall_to_f32(spec);
   const step::TrainingStep step = step::build_training_step(library, spec, input);
   Program program([&](const spec::StepShape&) { return step.graph; }, device, spec::compile_options(spec, device));
   State state;
@@ -63,7 +63,7 @@ std::optional<PrecisionTimes> choose_automatic_precision(const Library& library,
   const PrecisionTimes times{step_seconds(library, spec, "f32", input, device),
                              step_seconds(library, spec, "bf16", input, device)};
   spec.precision = faster_precision(times);
-  if (spec.precision == "f32") spec.precision_of.clear();
+  if (spec.precision == "f32") spec::fall_to_f32(spec);
   return times;
 }
 

@@ -68,15 +68,14 @@ Exceptions parse_exceptions(const RunSpec& spec) {
   return exceptions;
 }
 
-/// Computes in f32, without the exceptions from another type.
+}  // namespace
+
 void fall_to_f32(RunSpec& spec) {
   const std::vector<Entry> entries = parse_entries(spec.precision_of);
   const bool direct = std::any_of(entries.begin(), entries.end(), leaves_winograd_out);
   spec.precision = "f32";
   spec.precision_of = direct ? fmt::format("{}={}", kWinograd, kOff) : "";
 }
-
-}  // namespace
 
 CompileOptions compile_options(const RunSpec& given, const Backend& backend) {
   RunSpec spec = given;

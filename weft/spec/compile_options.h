@@ -18,6 +18,9 @@ CompileOptions compile_options(const RunSpec& given, const Backend& backend);
 void choose_precision(RunSpec& spec, const std::string& given, const Backend& backend,
                       const std::function<void(const std::string&)>& note);
 
+/// Computes in f32, without the exceptions from another type; what the spec says of kernels stays.
+void fall_to_f32(RunSpec& spec);
+
 /// The precision that trains as well as f32 and is likely to be the fastest: bf16 where the machine multiplies it
 /// faster, else f32.
 std::string automatic_precision(const Backend& backend);
