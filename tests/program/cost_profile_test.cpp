@@ -37,6 +37,11 @@ TEST_F(CostProfileTest, AFileIsReadWithAllItsDigits) {
   EXPECT_EQ(profile.costs->describe(), "rated by the profile 'mine'");
 }
 
+TEST_F(CostProfileTest, AFileIsFoundFromWhereverTheRunGoesOn) {
+  EXPECT_EQ(with_absolute_path("measured"), "measured");
+  EXPECT_EQ(with_absolute_path("rates.toml"), (std::filesystem::current_path() / "rates.toml").string());
+}
+
 TEST_F(CostProfileTest, MeasuringAsksTheDevice) {
   Library library = library_;
   const auto make_cpu = library.device.make;

@@ -1,6 +1,7 @@
 #include "weft/program/cost_profile.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -21,6 +22,11 @@ CostProfile agreed_profile(comm::Communicator* ranks, const Library& library, co
   });
   if (text.empty()) return {};
   return {text, rated_costs(parse_device_profile(text, "the first rank's cost profile"))};
+}
+
+std::string with_absolute_path(const std::string& choice) {
+  if (choice == kDefaultProfile || choice == kMeasuredProfile) return choice;
+  return std::filesystem::absolute(choice).lexically_normal().string();
 }
 
 std::string read_kept_profile(const std::string& file) {

@@ -25,6 +25,9 @@ DeviceProfile measure_profile(const Library& library, int threads);
 /// or Error(data) as reading the file gives, on all ranks alike.
 CostProfile agreed_profile(comm::Communicator* ranks, const Library& library, const std::string& choice, int threads);
 
+/// The choice, from wherever it is read: a word, or the file with its whole path.
+std::string with_absolute_path(const std::string& choice);
+
 /// The text of a profile that a run keeps, which ends as it was written. Error(data) naming file and line.
 std::string read_kept_profile(const std::string& file);
 

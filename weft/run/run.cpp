@@ -283,11 +283,9 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     note_beginning(run, options);
     run.spec.data = data::with_absolute_paths(library.data, spec.data);
     if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
-    for (std::string* file : {&run.spec.offload, &run.spec.cluster, &run.spec.cost_profile}) {
-      const bool is_word = *file == program::kDefaultProfile || *file == program::kMeasuredProfile;
-      if (!file->empty() && !(file == &run.spec.cost_profile && is_word))
-        *file = fs::absolute(*file).lexically_normal().string();
-    }
+    for (std::string* file : {&run.spec.offload, &run.spec.cluster})
+      if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
+    run.spec.cost_profile = program::with_absolute_path(run.spec.cost_profile);
     if (!comm::is_first(ranks)) return;
     held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
