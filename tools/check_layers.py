@@ -26,13 +26,14 @@ device, ops <- cpu
 tensor <- data
 ops <- models
 tensor <- interchange
-autodiff, cpu, data, models, runtime <- library
+autodiff, data, models, runtime <- library
+cpu, tasks <- standard
 compile, library <- spec
 spec <- step
 compile, step <- program
 program <- train
 interchange, train <- run
-run <- infer <- tasks <- standard
+run <- infer <- tasks
 plot, run <- report
 comm <- launch
 infer, launch, report <- cli

@@ -138,6 +138,25 @@ TEST_F(CpuBackendTest, LayoutsThatOnlyPlainLoopsServeAreNotSupported) {
   EXPECT_FALSE(backend_.supports_layouts(node));
 }
 
+TEST_F(CpuBackendTest, ConvolutionsOf3x3TakeGrantedWorkspace) {
+  EXPECT_TRUE(backend_.takes_granted_workspace(convolution()));
+  EXPECT_FALSE(backend_.takes_granted_workspace(last_node(R"(
+      batch %x "x" : f32[2,32,8,8]
+      parameter %w "w" : f32[64,32,1,1]
+      %y = conv2d(%x, %w) : f32[2,64,8,8])")));
+  EXPECT_FALSE(backend_.takes_granted_workspace(last_node(R"(
+      batch %x "x" : f32[2,32,8,8]
+      %y = relu(%x) : f32[2,32,8,8])")));
+}
+
+TEST_F(CpuBackendTest, SaysByWhatItComputes) {
+  const DeviceIdentity identity = backend_.identity();
+  EXPECT_FALSE(identity.instructions.empty());
+  EXPECT_EQ(identity.library, "onednn");
+  EXPECT_THAT(identity.library_version, testing::MatchesRegex("[0-9]+\\.[0-9]+.*"));
+  EXPECT_THAT(backend_.what_lacks(DType::bf16), HasSubstr("this CPU has no instructions for bf16"));
+}
+
 TEST_F(CpuBackendTest, ZeroThreadsAreAUserMistake) {
   try {
     CpuBackend backend(0);

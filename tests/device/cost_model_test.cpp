@@ -72,14 +72,20 @@ TEST_F(CostModelTest, AProfileParsesBackToTheLastBit) {
   EXPECT_EQ(parse_device_profile(print_device_profile(odd), "rates.toml"), odd);
 }
 
+TEST_F(CostModelTest, SaysByWhichProfileItRates) {
+  EXPECT_EQ(rated_costs()->describe(), "rated by the profile 'default'");
+  EXPECT_EQ(rated_costs(profile_)->describe(), "rated by the profile 'round'");
+}
+
 TEST_F(CostModelTest, WhatAProfileLacksIsNamed) {
   const std::string whole = print_device_profile(profile_);
-  EXPECT_THAT(error_of("name = \"x\""), HasSubstr("rates.toml: 'flops_per_second' has to be a number above 0"));
-  EXPECT_THAT(error_of(whole + "bytes_per_secund = 1.0\n"), HasSubstr("has no key 'bytes_per_secund'"));
+  EXPECT_THAT(error_of("name = \"x\""), HasSubstr("rates.toml:1: 'flops_per_second' is missing; write it anew"));
+  EXPECT_THAT(error_of(whole + "bytes_per_secund = 1.0\n"),
+              HasSubstr("rates.toml:6: a device profile has no key 'bytes_per_secund'"));
   EXPECT_THAT(error_of("= 3"), HasSubstr("rates.toml:1: "));
   std::string negative = whole;
   negative.replace(negative.find("call_seconds = "), std::string::npos, "call_seconds = -1.0\n");
-  EXPECT_THAT(error_of(negative), HasSubstr("'call_seconds' has to be a number above 0"));
+  EXPECT_THAT(error_of(negative), HasSubstr("rates.toml:5: 'call_seconds' has to be a number above 0"));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // A machine whose convolutions want channels in blocks of 16, and whose kernels all take that but sigmoid's.
+// Those of 3x3 take workspace.
 #pragma once
 
 #include "weft/device/backend.h"
+#include "weft/ops/window.h"
 
 namespace weft::test {
 
@@ -22,6 +24,10 @@ class FakeBackend : public Backend {
   }
   bool supports_layouts(const NodeSignature& node) const override { return node.op->name != "sigmoid"; }
   KernelChoice choose_kernel(const NodeSignature&) const override { return {"fake", 0, {}}; }
+  bool takes_granted_workspace(const NodeSignature& node) const override {
+    const bool is_weights = node.op->name == "conv2d_backward_weights";
+    return ops::has_winograd_windows((is_weights ? node.outputs[0] : node.inputs[1]).shape, node.attributes);
+  }
   bool computes_fast(DType) const override { return false; }
 };
 

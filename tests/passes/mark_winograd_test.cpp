@@ -28,10 +28,7 @@ class FilterByTilesTest : public testing::Test {
   /// The attribute of each convolution, where planning sees these steps.
   std::vector<int64_t> granted(const std::vector<PlannedMemory::Step>& steps, const std::string& more = "") {
     PassContext context{backend_};
-    context.plan_rest = [&](const Graph&, const std::string& after) {
-      EXPECT_EQ(after, "mark_winograd");
-      return PlannedMemory{steps, 0};
-    };
+    context.forecast = PlannedMemory{steps, 0};
     std::vector<int64_t> result;
     const Graph marked = mark_winograd(chain(more), context);
     for (const Node& node : marked.nodes())
@@ -80,14 +77,28 @@ TEST_F(FilterByTilesTest, GrantsMoreWhereItIsGradientsThatTravelThatFillMemory) 
 }
 
 TEST_F(FilterByTilesTest, AsksForThePlanOfConvolutionsThatTakeWhatTheyWant) {
+  const std::optional<Graph> asked = mark_winograd_everywhere(chain(), {backend_});
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->nodes()[0].attributes.integer("winograd"), kMostElements);
+}
+
+TEST_F(FilterByTilesTest, AsksNothingWhereNoKernelTakesWorkspace) {
+  const Graph graph = parse_graph(R"(graph "g" {
+    batch %x "x" : f32[2,64,9,9]
+    batch %w "w" : f32[64,64,1,1]
+    %y = conv2d(%x, %w) : f32[2,64,9,9]
+    output "y" %y
+  })",
+                                  registry_);
+  EXPECT_FALSE(mark_winograd_everywhere(graph, {backend_}));
+}
+
+TEST_F(FilterByTilesTest, GrantsNothingWhereThatIsNotWanted) {
   PassContext context{backend_};
-  int64_t asked = 0;
-  context.plan_rest = [&](const Graph& graph, const std::string&) {
-    asked = graph.nodes()[0].attributes.integer("winograd");
-    return PlannedMemory{};
-  };
-  mark_winograd(chain(), context);
-  EXPECT_EQ(asked, kMostElements);
+  context.grants_workspace = false;
+  EXPECT_FALSE(mark_winograd_everywhere(chain(), context));
+  const Graph marked = mark_winograd(chain(), context);
+  for (const Node& node : marked.nodes()) EXPECT_EQ(node.attributes.integer("winograd"), 0);
 }
 
 TEST_F(FilterByTilesTest, GrantsTheSameToAllWhereNothingPlans) {

@@ -9,6 +9,8 @@
 #include "weft/base/error.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
+#include "weft/passes/layout/mark_winograd.h"
+#include "weft/passes/memory/offload.h"
 
 namespace weft::passes {
 namespace {
@@ -91,6 +93,33 @@ TEST_F(PipelineTest, APassIsKnownByItsOldNameToo) {
     EXPECT_NE(report.pass, "mark_winograd");
     EXPECT_NE(report.pass, "overlap_collectives");
   }
+}
+
+TEST_F(PipelineTest, PlansTheRestOfTheTableForAPassThatWantsAForecast) {
+  const Graph graph = parse_graph(R"(graph "g" {
+    batch %x "x" : f32[2,32,6,6]
+    batch %w "w" : f32[32,32,3,3]
+    %y = conv2d(%x, %w) {padding=[1,1]} : f32[2,32,6,6]
+    %z = relu(%y) : f32[2,32,6,6]
+    output "z" %z
+  })",
+                                  registry_);
+  std::vector<int64_t> planned;  // what is granted in the graphs that are planned
+  PassContext context{backend_};
+  context.plan_memory = [&](const Graph& asked) {
+    for (const Node& node : asked.nodes())
+      if (node.op->name == "conv2d") planned.push_back(node.attributes.integer("winograd"));
+    return PlannedMemory{};
+  };
+  run_pipeline(graph, context, {});
+  EXPECT_THAT(planned, ElementsAre(kMostElements));
+}
+
+TEST_F(PipelineTest, KnowsWhichPassesAreLeftOutByTheirFunctions) {
+  PipelineOptions options;
+  options.disabled = {"filter_by_tiles"};
+  EXPECT_TRUE(leaves_out(options, mark_winograd));
+  EXPECT_FALSE(leaves_out(options, offload));
 }
 
 TEST_F(PipelineTest, AnUnknownPassIsAnErrorWithTheNearestName) {

@@ -8,9 +8,7 @@
 namespace weft::spec {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// A machine that multiplies one type faster than f32.
 class Machine : public Backend {
@@ -20,6 +18,7 @@ class Machine : public Backend {
   bool supports_layouts(const NodeSignature&) const override { return true; }
   KernelChoice choose_kernel(const NodeSignature&) const override { return {"any", 0, {}}; }
   bool computes_fast(DType dtype) const override { return dtype == fast_; }
+  std::string what_lacks(DType) const override { return "this CPU has no instructions for bf16"; }
 
  private:
   DType fast_;
@@ -55,9 +54,9 @@ TEST(CompileOptionsTest, ReadsTheExceptions) {
 }
 
 TEST(CompileOptionsTest, LeavesWinogradsTilesOut) {
-  EXPECT_THAT(compile_options(spec_with("bf16", "head=f32"), kNew).passes.disabled, IsEmpty());
+  EXPECT_TRUE(compile_options(spec_with("bf16", "head=f32"), kNew).grants_workspace);
   const CompileOptions direct = compile_options(spec_with("bf16", "winograd=off, head=f32"), kNew);
-  EXPECT_THAT(direct.passes.disabled, ElementsAre("mark_winograd"));
+  EXPECT_FALSE(direct.grants_workspace);
   EXPECT_EQ(direct.precision.overrides.size(), 1u);
 }
 
@@ -109,7 +108,7 @@ TEST(CompileOptionsTest, F32KeepsTheExceptionFromWinograd) {
   RunSpec asked = spec_with("bf16", "softmax=f32, winograd = off"), missing = asked;
   choose_precision(asked, "f32", kNew, silent);
   EXPECT_EQ(asked.precision_of, "winograd=off");
-  EXPECT_THAT(compile_options(asked, kNew).passes.disabled, ElementsAre("mark_winograd"));
+  EXPECT_FALSE(compile_options(asked, kNew).grants_workspace);
   choose_precision(missing, "", kPlain, silent);
   EXPECT_EQ(missing.precision_of, "winograd=off");
 }
@@ -117,6 +116,21 @@ TEST(CompileOptionsTest, F32KeepsTheExceptionFromWinograd) {
 TEST(CompileOptionsTest, AutomaticIsWhatTheMachineIsFastIn) {
   EXPECT_EQ(automatic_precision(kNew), "bf16");
   EXPECT_EQ(automatic_precision(kPlain), "f32");
+}
+
+TEST(CompileOptionsTest, FallingToF32KeepsWhatIsSaidOfKernels) {
+  RunSpec spec = spec_with("bf16", "softmax=f32, winograd=off");
+  fall_to_f32(spec);
+  EXPECT_EQ(spec.precision, "f32");
+  EXPECT_EQ(spec.precision_of, "winograd=off");
+}
+
+TEST(CompileOptionsTest, APrecisionLeftToTheMachineIsItsFastOne) {
+  RunSpec spec = spec_with("auto");
+  EXPECT_EQ(compile_options(spec, kNew).precision.dtype, DType::bf16);
+  EXPECT_EQ(compile_options(spec, kPlain).precision.dtype, DType::f32);
+  choose_automatic_precision(spec, kNew);
+  EXPECT_EQ(spec.precision, "bf16");
 }
 
 }  // namespace

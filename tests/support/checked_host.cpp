@@ -161,11 +161,13 @@ KernelChoice CheckedHost::choose_kernel(const NodeSignature& node) const {
 
 std::unique_ptr<Kernel> CheckedHost::make_kernel(const NodeSignature& node) const {
   if (is_copy(node)) return std::make_unique<SpaceCopy>(node, checked_);
+  if (works_on_host(*node.op)) return cpu_.make_kernel(node);
   return std::make_unique<CheckedKernel>(cpu_.make_kernel(node), node, checked_);
 }
 
 std::unique_ptr<Kernel> CheckedHost::make_kernel(const NodeSignature& node, const std::string& name) const {
   if (is_copy(node)) return make_kernel(node);
+  if (works_on_host(*node.op)) return cpu_.make_kernel(node, name);
   auto kernel = cpu_.make_kernel(node, name);
   if (kernel == nullptr) return nullptr;
   return std::make_unique<CheckedKernel>(std::move(kernel), node, checked_);

@@ -21,6 +21,12 @@ std::set<const CheckedMemory*>& all_memories() {
   return all;
 }
 
+/// Ranks that are threads make theirs at a time.
+std::mutex& all_memories_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 /// The process ends here, so that nothing is to be kept safe from what the fault has interrupted.
 void on_fault(int number, siginfo_t* info, void*) {
   signal(number, SIG_DFL);
@@ -53,11 +59,15 @@ AddressRange pages_of(const void* address, int64_t bytes) {
 }
 
 CheckedMemory::CheckedMemory() {
+  const std::lock_guard lock(all_memories_mutex());
   if (all_memories().empty()) catch_faults();
   all_memories().insert(this);
 }
 
-CheckedMemory::~CheckedMemory() { all_memories().erase(this); }
+CheckedMemory::~CheckedMemory() {
+  const std::lock_guard lock(all_memories_mutex());
+  all_memories().erase(this);
+}
 
 std::shared_ptr<std::byte> CheckedMemory::allocate(int64_t bytes, const std::string& what) {
   const int64_t size = page_up(std::max<int64_t>(bytes, 1)) + 2 * kPageBytes;  // with a closed page at either end

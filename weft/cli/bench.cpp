@@ -10,7 +10,6 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/comm/on_all_ranks.h"
-#include "weft/cpu/onednn/isa.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
 #include "weft/launch/launched_ranks.h"
@@ -106,6 +105,8 @@ struct Benched {
   const spec::RunSpec& spec;
   const models::ModelInput& input;
   const CompiledStep& compiled;
+  DeviceIdentity identity;
+  std::string costs;    // where the figures are from by which it was planned
   int64_t batch = 1;    // of all ranks
   int64_t batches = 1;  // per step
   int ranks = 1;
@@ -135,8 +136,9 @@ struct Benched {
             {"ranks", ranks},
             {"threads", spec.threads},
             {"mode", forward ? "forward" : "training"},
-            {"isa", onednn::effective_isa()},
-            {"onednn", onednn::library_version()},
+            {"isa", identity.instructions},
+            {identity.library, identity.library_version},
+            {"costs", costs},
             {"flops_per_step", work.flops},
             {"reduced_bytes", reduced_bytes},
             {"gathered_bytes", gathered_bytes},
@@ -165,6 +167,7 @@ int print_plan(const Benched& benched, bool json) {
   }
   fmt::print("{}: planned in {}\n", benched.title(), human_duration(benched.compiled.compile_seconds));
   print_recompute(benched);
+  fmt::print("costs of nodes in this plan: {}\n", benched.costs);
   fmt::print("{}", report::work_table(benched.work));
   return 0;
 }
@@ -179,16 +182,17 @@ program::StepChoice choose_step(const Library& library, const BenchOptions& opti
   const int64_t shards = step::shards_of_rank(spec, ranks);
   spec.batch = launch::batch_of_rank(spec.batch / shards, ranks, "--batch");
   const program::Autotune autotune = program::parse_autotune(options.autotune);
-  return {.spec = spec,
-          .input = input_of(library, of_model, spec.batch),
-          .batches = options.forward ? 1 : std::max(shards, spec.accumulate),
-          .forward = options.forward,
-          .without = options.without,
-          .bucket_bytes = bucket_bytes_of(options.bucket),
-          .tuning = [=](int64_t threads) { return program::tuning_of(autotune, threads, note); },
-          .limit = [spec](program::StepCache& steps,
-                          int64_t other_bytes) { program::keep_to_memory_limit(steps, spec, other_bytes); },
-          .where_too_large = "choose a smaller --batch or --input"};
+  return {
+      .spec = spec,
+      .input = input_of(library, of_model, spec.batch),
+      .batches = options.forward ? 1 : std::max(shards, spec.accumulate),
+      .forward = options.forward,
+      .without = options.without,
+      .bucket_bytes = bucket_bytes_of(options.bucket),
+      .tuning = [=, &library](int64_t threads) { return program::tuning_of(library.device, autotune, threads, note); },
+      .limit = [spec](program::StepCache& steps,
+                      int64_t other_bytes) { program::keep_to_memory_limit(steps, spec, other_bytes); },
+      .where_too_large = "choose a smaller --batch or --input"};
 }
 
 /// Of all that a step of this rank does.
@@ -199,6 +203,8 @@ Benched work_of(program::PlannedStep& planned, int ranks) {
   Benched benched{.spec = planned.spec(),
                   .input = choice.input,
                   .compiled = compiled,
+                  .identity = planned.device().identity(),
+                  .costs = planned.costs().describe(),
                   .batch = ranks * planned.spec().batch,
                   .batches = batches,
                   .ranks = ranks,

@@ -12,7 +12,6 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/comm/on_all_ranks.h"
-#include "weft/cpu/cpu_backend.h"
 #include "weft/interchange/safetensors/parameters.h"
 #include "weft/launch/launched_ranks.h"
 #include "weft/program/driver.h"
@@ -90,12 +89,13 @@ int check_command(const Library& library, const CheckOptions& given, comm::Commu
   const SafetensorsFile& batches = checked->batches;
   const spec::RunSpec& spec = checked->spec;
   const program::RankRuntime runtime(ranks, static_cast<int>(spec.threads), program::agreed_costs(ranks, spec.cluster));
-  const CpuBackend backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels));
-  CompileOptions compile_options = spec::compile_options(spec, backend);
+  const std::unique_ptr<Device> device =
+      library.device.make({.threads = static_cast<int>(spec.threads), .kernels = runtime.kernels(library.kernels)});
+  CompileOptions compile_options = spec::compile_options(spec, *device);
   compile_options.ranks = runtime.costs();
-  const std::shared_ptr<Arena> arena = runtime.make_arena(backend);
+  const std::shared_ptr<Arena> arena = runtime.make_arena(*device);
   std::optional<step::TrainingStep> step;
-  program::Program program([&](const spec::StepShape&) { return step->graph; }, backend, compile_options, arena);
+  program::Program program([&](const spec::StepShape&) { return step->graph; }, *device, compile_options, arena);
   State state;
   comm::on_all_ranks(ranks, "training step", [&] {
     step = step::build_training_step(library, spec, checked->input,

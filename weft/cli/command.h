@@ -34,6 +34,7 @@ void add_recipes(CLI::App& app, Action& action, const Library& library);
 void add_keys(CLI::App& app, Action& action, const Library& library);
 void add_ops(CLI::App& app, Action& action, const Library& library);
 void add_cluster(CLI::App& app, Action& action);
+void add_rates(CLI::App& app, Action& action, const Library& library);
 void add_bench(CLI::App& app, Action& action, const Library& library);
 /// For developers: runs the same steps as another program, from the same weights and batches. Not listed in --help.
 void add_check_steps(CLI::App& app, Action& action, const Library& library);

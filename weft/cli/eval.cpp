@@ -10,7 +10,6 @@
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/cpu/cpu_backend.h"
 #include "weft/infer/weights.h"
 #include "weft/program/process_memory.h"
 #include "weft/program/run_data.h"
@@ -120,14 +119,15 @@ int eval_command(const Library& library, const EvalOptions& options) {
          to_string(trained.sample_shape), trained.classes);
   program::require_equal_targets(trained, info);
   if (!info.note.empty()) say(info.note);
-  const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
-  spec::choose_precision(run.spec, options.precision, backend, say);
+  const std::unique_ptr<Device> device =
+      library.device.make({.threads = static_cast<int>(run.spec.threads), .kernels = library.kernels});
+  spec::choose_precision(run.spec, options.precision, *device, say);
   program::Program program(
       [&](const spec::StepShape& shape) {
         return step::build_evaluation_step(library, run.spec, program::model_input(run.data, shape),
                                            {.predictions = names_classes(info)});
       },
-      backend, spec::compile_options(run.spec, backend));
+      *device, spec::compile_options(run.spec, *device));
   const int64_t batch = run.spec.evaluation.batch, samples = dataset->size();
   int64_t state_bytes = 0;
   for (const int64_t size : {std::min(batch, samples), samples % batch})

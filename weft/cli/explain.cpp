@@ -56,6 +56,7 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
          options.run);
   const run::RunDirectory run = run::RunDirectory::open(options.run);
   spec::RunSpec spec = run.read_spec(library);
+  spec.cost_profile = run.chosen_cost_profile(spec);
   spec::choose_threads(spec, options.threads);
   if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload", library);
   if (options.memory_limit) {
@@ -72,9 +73,9 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
   }
   spec.batch = stage.batch = launch::batch_of_rank(stage.batch, ranks, "batch");
   spec.accumulate = stage.accumulate;
-  spec::choose_precision(spec, options.precision, CpuBackend(static_cast<int>(spec.threads), library.kernels), note);
-  const auto tuning = [=, chosen = options.autotune](int64_t threads) {
-    return chosen ? program::tuning_of(program::parse_autotune(*chosen), threads, note)
+  spec::choose_precision(spec, options.precision, *library.device.make({}), note);
+  const auto tuning = [=, &library, chosen = options.autotune](int64_t threads) {
+    return chosen ? program::tuning_of(library.device, program::parse_autotune(*chosen), threads, note)
                   : program::tuning_of_plan(run.plan(), note);
   };
   return {.spec = spec,
@@ -145,7 +146,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
     return 0;
   }
   comm::on_all_ranks(ranks, "memory of the step", [&] { step.require_memory(note); });
-  const report::Explained explained = report::explain_steps(step, library, options.steps);
+  const report::Explained explained = report::explain_steps(step, options.steps);
   if (!is_first) return 0;
   if (options.json)
     fmt::print("{}\n", report::explained_json(explained).dump(2));

@@ -14,11 +14,11 @@
 #include "weft/cli/options.h"
 #include "weft/compile/compile.h"
 #include "weft/compile/memoized_backend.h"
-#include "weft/cpu/cpu_backend.h"
 #include "weft/graph/text.h"
 #include "weft/passes/pipeline.h"
 #include "weft/passes/precision/lower_precision.h"
 #include "weft/program/run_data.h"
+#include "weft/run/run_directory.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
 
@@ -82,14 +82,16 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
     spec = spec_of_model(library, choice, 128);
     input = input_of(library, choice, spec.batch);
   }
+  spec::choose_automatic_precision(spec, *library.device.make({}));
   return options.inference ? step::build_prediction_step(library, spec, input)
                            : step::build_training_step(library, spec, input).graph;
 }
 
 Graph run_passes(const Library& library, const GraphOptions& options, const spec::RunSpec& spec, const Graph& graph) {
   const int64_t threads = options.choice.threads > 0 ? options.choice.threads : spec::available_cores();
-  const CpuBackend backend(static_cast<int>(threads), library.kernels);
-  CompileOptions compile_options = spec::compile_options(spec, backend);
+  const std::unique_ptr<Device> device =
+      library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
+  CompileOptions compile_options = spec::compile_options(spec, *device);
   compile_options.threads = static_cast<int>(threads);
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
@@ -99,11 +101,11 @@ Graph run_passes(const Library& library, const GraphOptions& options, const spec
     if (!limit)
       fail(ErrorKind::usage, "--memory-limit '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB",
            options.choice.memory_limit);
-    const Plan plan = compile(graph, backend, compile_options).plan;
+    const Plan plan = compile(graph, *device, compile_options).plan;
     compile_options.arena_limit_bytes = std::max<int64_t>(1, *limit - (plan.total_bytes() - plan.arena_bytes));
   }
   compile_options.passes.stop_after = options.after == "all" ? "" : options.after;
-  const MemoizedBackend memoized(backend);
+  const MemoizedBackend memoized(*device);
   return passes::run_pipeline(graph, pass_context(memoized, compile_options), compile_options.passes);
 }
 

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/spec/built_in_recipes.h"
+#include "weft/spec/compile_options.h"
 #include "weft/spec/recipe.h"
 
 namespace weft::cli {
@@ -72,10 +73,15 @@ spec::RunSpec spec_of(const Library& library, const ModelChoice& choice, int64_t
   const auto is_named = [&](const models::ModelEntry& entry) { return entry.name == choice.model; };
   const bool is_model = std::any_of(library.models.begin(), library.models.end(), is_named);
   const bool is_recipe = spec::find_built_in_recipe(choice.model) != nullptr || choice.model.ends_with(".toml");
-  if (is_model || !is_recipe) return spec_of_model(library, choice, default_batch);
   spec::RunSpec spec;
-  apply_recipe(library, spec, choice.model);
-  return with_choice(library, std::move(spec), choice);
+  if (is_model || !is_recipe) {
+    spec = spec_of_model(library, choice, default_batch);
+  } else {
+    apply_recipe(library, spec, choice.model);
+    spec = with_choice(library, std::move(spec), choice);
+  }
+  spec::choose_automatic_precision(spec, *library.device.make({}));
+  return spec;
 }
 
 models::ModelInput input_of(const Library& library, const ModelChoice& choice, int64_t batch) {

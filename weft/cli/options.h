@@ -38,9 +38,9 @@ struct ModelChoice {
   std::vector<std::string> set;                // KEY=VALUE
 };
 
-/// The spec with everything resolved. Error(usage) as a recipe gives.
+/// The spec resolved, but for a precision that is left to the machine. Error(usage) as a recipe gives.
 spec::RunSpec spec_of_model(const Library& library, const ModelChoice& choice, int64_t default_batch);
-/// The same where no model of the library but a recipe may be named.
+/// The same with that too, and where no model of the library but a recipe may be named.
 spec::RunSpec spec_of(const Library& library, const ModelChoice& choice, int64_t default_batch);
 /// Error(usage) for an unknown model, with the nearest name.
 models::ModelInput input_of(const Library& library, const ModelChoice& choice, int64_t batch);

@@ -99,9 +99,7 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options) {
     spec::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of", library);
   if (options.loss_scaling) set_loss_scaling(spec, *options.loss_scaling, library);
   for (const std::string& assignment : options.set) spec::set_from_text(spec, assignment, library);
-  const bool is_automatic = spec.precision == "auto";
   spec::resolve(spec, library);
-  if (is_automatic) spec.precision = "auto";  // which the run decides by measuring
   return spec;
 }
 

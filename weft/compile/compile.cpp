@@ -1,13 +1,12 @@
 #include "weft/compile/compile.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "weft/compile/memoized_backend.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/graph/verify.h"
-#include "weft/passes/memory/mark_in_place.h"
+#include "weft/passes/memory/offload.h"
 #include "weft/plan/make_plan.h"
 
 namespace weft {
@@ -39,6 +38,7 @@ RecomputeReport report_recompute(const Graph& graph, const Plan& plan, const Com
   return report;
 }
 
+/// For passes: it runs none.
 passes::PlannedMemory planned_memory(const Graph& marked, const Backend& backend, int threads) {
   const Plan plan = make_plan(marked, backend, threads);
   passes::PlannedMemory memory;
@@ -51,28 +51,15 @@ passes::PlannedMemory planned_memory(const Graph& marked, const Backend& backend
 }  // namespace
 
 passes::PassContext pass_context(const Backend& backend, const CompileOptions& options) {
-  const auto plan_memory = [&backend, threads = options.threads](const Graph& graph) {
-    return planned_memory(passes::mark_in_place(graph), backend, threads);
-  };
-  const auto plan_rest = [&backend, options](const Graph& graph, const std::string& after) {
-    const passes::PassContext context{.backend = backend,
-                                      .precision = options.precision,
-                                      .threads = options.threads,
-                                      .ranks = options.ranks,
-                                      .costs = options.costs};
-    const passes::PipelineOptions rest = {options.passes.disabled, {}, {}, after};
-    return planned_memory(passes::run_pipeline(graph, context, rest), backend, options.threads);
-  };
-  const auto& disabled = options.passes.disabled;
-  // Files are read and written from the host's memory.
-  const bool may_offload =
-      std::find(disabled.begin(), disabled.end(), "offload") == disabled.end() && !backend.memory_rules().is_separate;
+  const bool may_offload = !passes::leaves_out(options.passes, passes::offload);
   return {.backend = backend,
           .precision = options.precision,
           .threads = options.threads,
           .arena_limit_bytes = options.arena_limit_bytes,
-          .plan_memory = plan_memory,
-          .plan_rest = plan_rest,
+          .plan_memory = [&backend, threads = options.threads](
+                             const Graph& graph) { return planned_memory(graph, backend, threads); },
+          .grants_workspace = options.grants_workspace,
+          .gathers_rows = options.gathers_rows,
           .offload_bytes_per_second = may_offload ? options.offload_bytes_per_second : 0,
           .ranks = options.ranks,
           .costs = options.costs};

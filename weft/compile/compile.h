@@ -14,6 +14,8 @@ namespace weft {
 struct CompileOptions {
   passes::PipelineOptions passes = {};
   passes::PrecisionPolicy precision = {};
+  bool grants_workspace = true;   // see PassContext: kernels that are faster with it, and round otherwise
+  bool gathers_rows = true;       // likewise: several ranks, in place of reducing gradients
   int threads = 1;                // of the backend
   int64_t arena_limit_bytes = 0;  // 0: none; otherwise activations are computed again where it is exceeded
   /// Of a file, each way: where recomputation is not enough activations lie there. 0: there is none.

@@ -18,6 +18,9 @@ class MemoizedBackend : public Backend {
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override;
   bool supports_layouts(const NodeSignature& node) const override;
   KernelChoice choose_kernel(const NodeSignature& node) const override;
+  bool takes_granted_workspace(const NodeSignature& node) const override {
+    return backend_.takes_granted_workspace(node);
+  }
   bool computes_fast(DType dtype) const override { return backend_.computes_fast(dtype); }
 
  private:

@@ -4,12 +4,14 @@
 
 #include "weft/base/error.h"
 #include "weft/cpu/kept_layouts.h"
+#include "weft/cpu/machine_rates.h"
 #include "weft/cpu/native/elementwise/through_f32.h"
 #include "weft/cpu/native/support/families.h"
 #include "weft/cpu/onednn/alternatives.h"
 #include "weft/cpu/onednn/isa.h"
 #include "weft/cpu/renewal.h"
 #include "weft/ops/all.h"
+#include "weft/ops/window.h"
 
 namespace weft {
 
@@ -84,7 +86,31 @@ KernelChoice CpuBackend::choose_kernel(const NodeSignature& node) const {
   return {choice.kernel->name(), choice.kernel->workspace_bytes(), std::move(choice.declined)};
 }
 
+bool CpuBackend::takes_granted_workspace(const NodeSignature& node) const {
+  const std::string& op = node.op->name;
+  const bool is_weights = op == "conv2d_backward_weights";
+  if (!is_weights && op != "conv2d" && op != "conv2d_backward_data") return false;
+  const DType dtype = node.inputs[0].dtype;
+  return (dtype == DType::f32 || dtype == DType::bf16) &&
+         ops::has_winograd_windows((is_weights ? node.outputs[0] : node.inputs[1]).shape, node.attributes);
+}
+
 bool CpuBackend::computes_fast(DType dtype) const { return onednn::multiplies_fast(dtype); }
+
+std::string CpuBackend::what_lacks(DType dtype) const {
+  if (dtype != DType::bf16) return Device::what_lacks(dtype);
+  return "this CPU has no instructions for bf16 (AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them";
+}
+
+DeviceIdentity CpuBackend::identity() const {
+  return {onednn::effective_isa(), "onednn", onednn::library_version(),
+          "set ONEDNN_MAX_CPU_ISA to what all of them have"};
+}
+
+MachineRates CpuBackend::measure_rates() const {
+  const OpRegistry ops = ops::make_registry();
+  return measure_machine(*this, ops.get("matmul"));
+}
 
 std::unique_ptr<Kernel> CpuBackend::make_kernel(const NodeSignature& node) const {
   return first_that_serves(table_, options_, node).kernel;

@@ -15,8 +15,13 @@ class CpuBackend : public Device {
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override;
   bool supports_layouts(const NodeSignature& node) const override;
   KernelChoice choose_kernel(const NodeSignature& node) const override;
+  /// Of Winograd's kernels: convolutions of 3x3, and their gradients, in f32 and bf16.
+  bool takes_granted_workspace(const NodeSignature& node) const override;
   /// As oneDNN sees the CPU, which ONEDNN_MAX_CPU_ISA can limit.
   bool computes_fast(DType dtype) const override;
+  std::string what_lacks(DType dtype) const override;
+  DeviceIdentity identity() const override;
+  MachineRates measure_rates() const override;
 
   std::unique_ptr<Kernel> make_kernel(const NodeSignature& node) const override;
   /// Of the candidates, or of what else oneDNN has for the node.

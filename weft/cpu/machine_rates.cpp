@@ -52,8 +52,9 @@ ArithmeticRate rate_of_chains(DType dtype, int threads) {
   return {1000.0 * threads * static_cast<double>(chains.flops_per_round) / seconds, chains.unit};
 }
 
-ArithmeticRate rate_of_product(DType dtype, const CpuBackend& backend, const OpDef& matmul) {
-  const TensorType type{dtype, Shape({kProductSize, kProductSize}), {}};
+/// Of one call.
+double seconds_of_product(DType dtype, int64_t size, const CpuBackend& backend, const OpDef& matmul) {
+  const TensorType type{dtype, Shape({size, size}), {}};
   const NodeSignature node{.op = &matmul,
                            .name = "product",
                            .inputs = {type, type},
@@ -65,9 +66,13 @@ ArithmeticRate rate_of_product(DType dtype, const CpuBackend& backend, const OpD
   const auto workspace = allocate_aligned(kernel->workspace_bytes());
   const void* inputs[] = {a.data(), b.data()};
   void* outputs[] = {product.data()};
-  const double seconds = least_seconds([&](int64_t count) {
+  return least_seconds([&](int64_t count) {
     for (int64_t call = 0; call < count; ++call) kernel->run({inputs, outputs, workspace.get()});
   });
+}
+
+ArithmeticRate rate_of_product(DType dtype, const CpuBackend& backend, const OpDef& matmul) {
+  const double seconds = seconds_of_product(dtype, kProductSize, backend, matmul);
   return {2.0 * kProductSize * kProductSize * kProductSize / seconds, "a matrix product of 1024 x 1024 x 1024"};
 }
 
@@ -146,14 +151,6 @@ std::vector<MemoryRate> rates_of_memory(int threads) {
 
 }  // namespace
 
-Floor MachineRates::floor(int64_t flops, int64_t bytes, bool narrow) const {
-  const double arithmetic = static_cast<double>(flops) / (narrow ? bf16 : f32).flops_per_second;
-  const auto level =
-      std::find_if(memory.begin(), memory.end(), [&](const MemoryRate& rate) { return bytes <= rate.capacity_bytes; });
-  const double traffic = static_cast<double>(bytes) / level->bytes_per_second;
-  return {std::max(arithmetic, traffic), traffic > arithmetic};
-}
-
 MachineRates measure_machine(const CpuBackend& backend, const OpDef& matmul) {
   MachineRates rates;
   rates.threads = backend.threads();
@@ -163,6 +160,7 @@ MachineRates measure_machine(const CpuBackend& backend, const OpDef& matmul) {
     if (backend.computes_fast(DType::bf16))
       rates.bf16 = faster(rate_of_chains(DType::bf16, rates.threads), rate_of_product(DType::bf16, backend, matmul));
     rates.memory = rates_of_memory(rates.threads);
+    rates.call_seconds = seconds_of_product(DType::f32, 1, backend, matmul);
   });
   return rates;
 }

@@ -1,21 +1,13 @@
 // The CPU backend with kernels chosen by the time they take here, where that is known or may be measured.
 #pragma once
 
-#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
 
 #include "weft/cpu/cpu_backend.h"
-#include "weft/cpu/kernel_cache.h"
 
 namespace weft {
-
-struct Tuning {
-  KernelTimes known = {};     // taken without measuring
-  double budget_seconds = 0;  // for measuring nodes that are not known; 0, or used up: the first candidate runs them
-  std::function<void(const std::string& line)> note = {};  // told once, before anything is measured
-};
 
 /// The fastest first, but the first candidate, which stands first in `times`, before all that are not clearly faster.
 /// Infinite times are left out.
@@ -29,14 +21,10 @@ class TunedBackend : public CpuBackend {
   /// clearly faster. Nodes with the same signature_key() get the same answer. From any thread.
   KernelChoice choose_kernel(const NodeSignature& node) const override;
 
-  /// From now on nodes that were asked for get the same answer as until now, and others the first candidate: what a run
-  /// computes then depends on chosen() alone.
-  void settle();
-  /// The times by which kernels were chosen so far.
-  KernelTimes chosen() const;
-  /// Those of them that were measured here.
-  KernelTimes measured() const;
-  double measuring_seconds() const;
+  void settle() override;
+  KernelTimes chosen() const override;
+  KernelTimes measured() const override;
+  double measuring_seconds() const override;
 
  private:
   bool measure(const std::string& key, const NodeSignature& node) const;

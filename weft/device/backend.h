@@ -44,8 +44,15 @@ class Backend {
   virtual bool supports_layouts(const NodeSignature& node) const = 0;
   /// The first candidate that serves the node. Error(usage) where none does.
   virtual KernelChoice choose_kernel(const NodeSignature& node) const = 0;
+  /// True where a kernel for this node would be faster with workspace that is granted to it
+  /// (graph/granted_workspace.h).
+  virtual bool takes_granted_workspace(const NodeSignature&) const { return false; }
   /// True where the machine multiplies numbers of this type faster than those of f32.
   virtual bool computes_fast(DType dtype) const = 0;
+  /// What it lacks for that, for messages: "this CPU has no instructions for bf16".
+  virtual std::string what_lacks(DType dtype) const {
+    return "this device does not multiply " + std::string(name_of(dtype)) + " faster than f32";
+  }
 };
 
 }  // namespace weft

@@ -28,9 +28,13 @@ class RatedCosts : public CostModel {
     return {profile_.call_seconds + work / threads, CostSource::rated};
   }
 
+  std::string describe() const override { return fmt::format("rated by the profile '{}'", profile_.name); }
+
  private:
   const DeviceProfile profile_;
 };
+
+constexpr const char* kNextStep = "write it anew with `weft rates`, or take the default profile";
 
 struct Rate {
   const char* key;
@@ -59,21 +63,25 @@ DeviceProfile parse_device_profile(std::string_view text, const std::string& fil
   try {
     table = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    fail(ErrorKind::data, "{}:{}: {}", file, error.source().begin.line, error.description());
+    fail(ErrorKind::data, "{}:{}: {}; {}", file, error.source().begin.line, error.description(), kNextStep);
   }
   std::vector<std::string> known = {"name"};
   for (const Rate& rate : kRates) known.emplace_back(rate.key);
   for (const auto& [key, value] : table)
     if (std::find(known.begin(), known.end(), key.str()) == known.end())
-      fail(ErrorKind::data, "{}: a device profile has no key '{}'{}", file, key.str(),
+      fail(ErrorKind::data, "{}:{}: a device profile has no key '{}'{}", file, key.source().begin.line, key.str(),
            suggestion(std::string(key.str()), known));
+  // Of a key that is missing, the line where the file ends.
+  const auto lines = std::max<int64_t>(1, std::count(text.begin(), text.end(), '\n'));
   DeviceProfile profile;
   profile.name = table["name"].value_or(std::string());
   for (const Rate& rate : kRates) {
-    const double value = table[rate.key].value_or(0.0);
+    const toml::node* node = table.get(rate.key);
+    const double value = node == nullptr ? 0.0 : node->value_or(0.0);
     if (!std::isfinite(value) || value <= 0)
-      fail(ErrorKind::data, "{}: '{}' has to be a number above 0; measure the device anew, or take the default profile",
-           file, rate.key);
+      fail(ErrorKind::data, "{}:{}: '{}' {}; {}", file,
+           node == nullptr ? lines : static_cast<int64_t>(node->source().begin.line), rate.key,
+           node == nullptr ? "is missing" : "has to be a number above 0", kNextStep);
     profile.*rate.member = value;
   }
   return profile;

@@ -28,6 +28,8 @@ class CostModel {
   virtual ~CostModel() = default;
   /// Of one run on so many threads of the device that the model is of. 0 for views, which do nothing.
   virtual NodeCost cost_of(const NodeSignature& node, int threads) const = 0;
+  /// Where its figures are from, for reports: "rated by the profile 'default'".
+  virtual std::string describe() const { return "of an unnamed model"; }
   double seconds(const NodeSignature& node, int threads) const { return cost_of(node, threads).seconds; }
 };
 
@@ -42,7 +44,7 @@ struct DeviceProfile {
 };
 /// The file that comes with weft.
 DeviceProfile default_profile();
-/// Error(data) beginning with `file` for a key that is missing, unknown or no number above 0.
+/// Error(data) beginning with `file` and the line for a key that is missing, unknown or no number above 0.
 DeviceProfile parse_device_profile(std::string_view text, const std::string& file);
 /// Parses back to the same.
 std::string print_device_profile(const DeviceProfile& profile);

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/graph/marks.h"
 
 namespace weft {
 
@@ -62,25 +63,6 @@ const OpDef& OpRegistry::get(const std::string& name) const {
   fail(ErrorKind::usage, "there is no op '{}'{}; `weft ops` lists them", name, suggestion(name, known));
 }
 
-namespace {
-
-/// "in_place" is reserved: pairs (output, input) that passes/mark_in_place has chosen among those the op allows.
-void check_in_place(const OpDef& op, const std::string& node_name, const AttributeValue& value) {
-  const auto* pairs = std::get_if<std::vector<int64_t>>(&value);
-  bool good = pairs != nullptr && pairs->size() % 2 == 0;
-  for (size_t at = 0; good && at < pairs->size(); at += 2) {
-    bool allowed = false;
-    for (const auto& [output, input] : op.in_place)
-      allowed = allowed || (output == (*pairs)[at] && input == (*pairs)[at + 1]);
-    good = allowed;
-  }
-  if (!good)
-    fail(ErrorKind::usage, "[{}] '{}': in_place={} is not a list of (output, input) pairs that the op allows", op.name,
-         node_name, to_string(value));
-}
-
-}  // namespace
-
 Attributes complete_attributes(const OpDef& op, const std::string& node_name, const Attributes& given) {
   Attributes complete;
   for (const AttributeSpec& spec : op.attributes) {
@@ -101,13 +83,7 @@ Attributes complete_attributes(const OpDef& op, const std::string& node_name, co
   }
   for (const auto& [name, value] : given.values()) {
     if (complete.has(name)) continue;
-    if (name == "in_place") {
-      check_in_place(op, node_name, value);
-      complete.set(name, value);
-      continue;
-    }
-    // Of the copies that passes/recompute adds, and of those that passes/keep_copies keeps.
-    if ((name == "recomputed" || name == "kept") && std::holds_alternative<bool>(value)) {
+    if (accepts_mark(op, node_name, name, value)) {
       complete.set(name, value);
       continue;
     }

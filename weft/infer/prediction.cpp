@@ -45,13 +45,13 @@ run::LoadedRun with_precision(run::LoadedRun run, const std::string& precision, 
 
 PredictionModel::PredictionModel(const Library& library, run::LoadedRun run, const std::string& precision)
     : library_(library),
-      backend_(static_cast<int>(run.spec.threads), library_.kernels),
-      run_(with_precision(std::move(run), precision, backend_)),
+      device_(library_.device.make({.threads = static_cast<int>(run.spec.threads), .kernels = library_.kernels})),
+      run_(with_precision(std::move(run), precision, *device_)),
       program_(
           [this](const spec::StepShape& shape) {
             return step::build_prediction_step(library_, run_.spec, program::model_input(run_.data, shape));
           },
-          backend_, spec::compile_options(run_.spec, backend_)),
+          *device_, spec::compile_options(run_.spec, *device_)),
       driver_(program_, run_.state) {}
 
 Tensor PredictionModel::run(const data::Batch& batch) {

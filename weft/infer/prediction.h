@@ -1,10 +1,10 @@
 // A trained model ready to predict, and what `weft predict` makes of each kind of data.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "weft/cpu/cpu_backend.h"
 #include "weft/data/load/loader.h"
 #include "weft/library/library.h"
 #include "weft/program/driver.h"
@@ -45,7 +45,7 @@ class PredictionModel {
 
  private:
   const Library& library_;
-  CpuBackend backend_;
+  const std::unique_ptr<Device> device_;
   run::LoadedRun run_;
   program::Program program_;
   program::Driver driver_;

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "weft/base/error.h"
-#include "weft/cpu/cpu_backend.h"
 #include "weft/ops/ops.h"
 #include "weft/program/driver.h"
 #include "weft/program/run_data.h"
@@ -53,6 +52,7 @@ run::LoadedRun run_of_weights(const Library& library, const WeightsChoice& choic
   spec::set_field(run.spec, "threads", choice.threads, "--threads", library);
   for (const std::string& assignment : choice.set) spec::set_from_text(run.spec, assignment, library);
   spec::resolve(run.spec, library);
+  spec::choose_automatic_precision(run.spec, *library.device.make({}));
   spec::RunSpec opened = run.spec;
   opened.batch = 1;  // nothing is trained: any number of samples will do
   run.data = program::open_run_data(library, opened).description;
@@ -80,7 +80,8 @@ void set_statistics(run::LoadedRun& run, const std::string& mean, const std::str
 
 void write_logits(const Library& library, run::LoadedRun& run, const data::Dataset& dataset,
                   const std::filesystem::path& path) {
-  const CpuBackend backend(static_cast<int>(run.spec.threads), library.kernels);
+  const std::unique_ptr<Device> device =
+      library.device.make({.threads = static_cast<int>(run.spec.threads), .kernels = library.kernels});
   const std::vector<data::View> views = data::views_of(run.spec.evaluation.tta);
   program::Program program(
       [&](const spec::StepShape& shape) {
@@ -91,7 +92,7 @@ void write_logits(const Library& library, run::LoadedRun& run, const data::Datas
                                steps_first ? ops::transpose(model.graph, model.logits, {1, 0, 2}) : model.logits);
         return std::move(model.graph);
       },
-      backend, spec::compile_options(run.spec, backend));
+      *device, spec::compile_options(run.spec, *device));
   data::Loader loader(dataset, program::evaluation_loader_options(run.spec, run.data));
   std::optional<step::ViewedBatch> viewed;
   if (views.size() > 1) viewed.emplace(views, dataset.info(), std::min(run.spec.evaluation.batch, dataset.size()));

@@ -83,7 +83,7 @@ KernelTable last_resorts(const Library& library) {
   return table;
 }
 
-std::vector<std::string> check_kernels(const Library& library, const CpuBackend& reference, const NodeSignature& node,
+std::vector<std::string> check_kernels(const Library& library, const Device& reference, const NodeSignature& node,
                                        const std::vector<Tensor>& inputs) {
   std::vector<std::string> problems;
   const std::vector<Tensor> expected = evaluate_node(node, inputs, reference);
@@ -139,7 +139,7 @@ std::string difference(const Tensor& actual, const Tensor& expected, double tole
                      to_string(expected.type()), element(actual, where), element(expected, where), scale, tolerance);
 }
 
-GradientCheck check_gradient(const OpRegistry& registry, const CpuBackend& reference, const OpDef& op,
+GradientCheck check_gradient(const OpRegistry& registry, const Device& reference, const OpDef& op,
                              const OpExample& example, const std::vector<Tensor>& inputs, size_t output) {
   ExampleGraph built(registry, op, example);
   const NodeSignature node = signature_of(built.graph, {0});
@@ -190,7 +190,8 @@ void check_op(const Library& library, const std::string& name) {
   const OpDef& op = library.ops.get(name);
   if (op.examples.empty())
     fail(ErrorKind::usage, "[{}] has no examples to be checked on; give OpDef::examples at least one", name);
-  const CpuBackend reference(1, last_resorts(library));
+  const std::unique_ptr<Device> device = library.device.make({.threads = 1, .kernels = last_resorts(library)});
+  const Device& reference = *device;
   for (const OpExample& example : op.examples) {
     const NodeSignature node = signature_of(ExampleGraph(library.ops, op, example).graph, {0});
     std::vector<Tensor> inputs;

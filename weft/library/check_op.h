@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/cpu/cpu_backend.h"
+#include "weft/device/device.h"
 #include "weft/library/library.h"
 
 namespace weft {
@@ -29,7 +29,7 @@ struct GradientCheck {
 /// The gradient of one output by the op's rule against central differences of its reference kernel. The loss is the
 /// sum of that output times random weights, summed in double: the storage of f32 is the only error. `inputs` are plain
 /// and those of the example.
-GradientCheck check_gradient(const OpRegistry& registry, const CpuBackend& reference, const OpDef& op,
+GradientCheck check_gradient(const OpRegistry& registry, const Device& reference, const OpDef& op,
                              const OpExample& example, const std::vector<Tensor>& inputs, size_t output);
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/data/open_dataset.h"
+#include "weft/device/device_kind.h"
 #include "weft/device/function_kernel.h"
 #include "weft/graph/op_def.h"
 #include "weft/library/entries.h"
@@ -19,6 +20,7 @@ struct Library : Entries {
   KernelTable kernels;
   std::vector<models::ModelEntry> models;
   std::vector<data::DatasetKind> data;
+  DeviceKind device;  // on which all of it computes
 
   /// An op with its reference kernel: plain loops over row-major f32 (and integer) operands. Faster ones are added with
   /// kernels.add_first(). Error(usage) where something is missing or there is an op of that name.
@@ -29,7 +31,7 @@ struct Library : Entries {
   void add_data(data::DatasetKind kind);
 };
 
-/// Everything that comes with weft. Made of what stands above this folder: see weft/standard/standard_library.cpp.
+/// Everything that comes with weft, on the CPU. Made of what stands above this folder (weft/standard).
 Library standard_library();
 
 /// Error(usage) with the nearest name for an unknown model or option; Error(shape) where the input does not fit.

@@ -1,5 +1,6 @@
 // Convolution of images and its two gradients. All three are bilinear, so each one's gradients are again convolutions.
 #include "weft/base/error.h"
+#include "weft/graph/granted_workspace.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
 #include "weft/ops/window.h"
@@ -12,7 +13,7 @@ std::vector<AttributeSpec> conv_attributes() {
           attribute("padding", std::vector<int64_t>{0, 0}, "zero rows and columns added on each side"),
           attribute("dilation", std::vector<int64_t>{1, 1}, "rows and columns from one kernel element to the next"),
           attribute("groups", int64_t{1}, "parts into which the channels are cut; all channels: depthwise"),
-          attribute("winograd", int64_t{0},
+          attribute(kGrantedWorkspace, int64_t{0},
                     "bytes of workspace for multiplying in Winograd's transformed tiles; 0: not so")};
 }
 

@@ -73,7 +73,8 @@ const std::vector<Pass>& pipeline() {
       {"lower_precision",
        "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
        [](const Graph& graph, const PassContext& context) { return lower_precision(graph, context.precision); }},
-      {"mark_winograd", "Lets convolutions of 3x3 multiply in Winograd's transformed tiles.", mark_winograd},
+      {"mark_winograd", "Lets convolutions of 3x3 multiply in Winograd's transformed tiles.", mark_winograd,
+       mark_winograd_everywhere},
       {"fuse_batch_norm", "Merges batch norm with the residual addition and the relu or relu6 after it, both ways.",
        machine_independent(fuse_batch_norm)},
       {"keep_slopes",
@@ -88,12 +89,13 @@ const std::vector<Pass>& pipeline() {
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
        machine_independent(copy_states)},
-      {"copy_between_spaces", "Carries batches and scalars to a device that has memory of its own, and outputs back.",
-       [](const Graph& graph, const PassContext& context) { return copy_between_spaces(graph, context.backend); }},
       {"overlap_collectives", "Lets the step compute while rows are gathered from the ranks, scattered or sent around.",
        overlap_collectives},
       {"overlap_all_reduces", "Lets the step compute while gradients are reduced over the ranks, several at a time.",
        overlap_all_reduces},
+      // Where exchanges begin and end is decided by then, as on a device without memory of its own.
+      {"copy_between_spaces", "Carries batches and scalars to a device that has memory of its own, and outputs back.",
+       [](const Graph& graph, const PassContext& context) { return copy_between_spaces(graph, context.backend); }},
       {"recompute", "Computes activations again in the backward part where the memory limit asks for it.", recompute},
       {"offload", "Keeps activations in a file between forward and backward part where recomputation is not enough.",
        offload},
@@ -104,6 +106,36 @@ const std::vector<Pass>& pipeline() {
   };
   return table;
 }
+
+bool leaves_out(const PipelineOptions& options, Graph (*pass)(const Graph&, const PassContext&)) {
+  using PassFunction = Graph (*)(const Graph&, const PassContext&);
+  for (const Pass& row : pipeline()) {
+    const PassFunction* run = row.run.target<PassFunction>();
+    if (run == nullptr || *run != pass) continue;
+    return std::any_of(options.disabled.begin(), options.disabled.end(),
+                       [&](const std::string& name) { return known_name(name) == row.name; });
+  }
+  fail(ErrorKind::internal, "a pass that the table has not");
+}
+
+namespace {
+
+/// What planning makes of the graph that the pass would see planned, once the passes after it have run, without a
+/// limit.
+std::optional<PlannedMemory> forecast(const Pass& pass, const Graph& graph, const PassContext& context,
+                                      const std::vector<std::string>& disabled) {
+  if (!pass.to_forecast || !context.plan_memory) return std::nullopt;
+  const std::optional<Graph> asked = pass.to_forecast(graph, context);
+  if (!asked) return std::nullopt;
+  PassContext unlimited = context;
+  unlimited.plan_memory = {};
+  unlimited.arena_limit_bytes = 0;
+  unlimited.offload_bytes_per_second = 0;
+  const PipelineOptions rest = {.disabled = disabled, .stop_after = {}, .on_graph = {}, .start_after = pass.name};
+  return context.plan_memory(run_pipeline(*asked, unlimited, rest));
+}
+
+}  // namespace
 
 Graph run_pipeline(const Graph& graph, const PassContext& context, const PipelineOptions& options,
                    std::vector<PassReport>* reports) {
@@ -121,7 +153,9 @@ Graph run_pipeline(const Graph& graph, const PassContext& context, const Pipelin
     if (std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end()) {
       const size_t nodes_before = current.nodes().size();
       const auto begin = std::chrono::steady_clock::now();
-      current = pass.run(current, context);
+      PassContext own = context;
+      own.forecast = forecast(pass, current, context, disabled);
+      current = pass.run(current, own);
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       verify(current, pass.name);
       if (reports != nullptr) reports->push_back({pass.name, seconds.count(), nodes_before, current.nodes().size()});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ struct Pass {
   std::string name;     // "fold_constants"
   std::string summary;  // one sentence for `weft graph --list-passes`
   std::function<Graph(const Graph&, const PassContext&)> run;
+  /// Of a pass that decides by what becomes of the step: a graph for which the runner runs the rest of the table and
+  /// plans. The pass finds the answer in PassContext::forecast. nullopt where there is nothing to decide.
+  std::function<std::optional<Graph>(const Graph&, const PassContext&)> to_forecast = {};
 };
 
 /// All passes in order.
@@ -31,6 +35,9 @@ struct PipelineOptions {
   std::function<void(const std::string& pass, const Graph& after)> on_graph;  // for dumps; may be empty
   std::string start_after = {};  // run the passes that come after this one; empty: all
 };
+
+/// Whether the table's row of this function is among those that the options leave out.
+bool leaves_out(const PipelineOptions& options, Graph (*pass)(const Graph&, const PassContext&));
 
 /// Runs the table over the graph and verifies after each pass.
 Graph run_pipeline(const Graph& graph, const PassContext& context, const PipelineOptions& options,

@@ -4,6 +4,7 @@
 
 #include "weft/graph/kept.h"
 #include "weft/graph/offloaded.h"
+#include "weft/graph/space_copies.h"
 #include "weft/plan/deferral.h"
 #include "weft/plan/execution_order.h"
 #include "weft/plan/memory/pack_intervals.h"
@@ -96,17 +97,31 @@ int64_t offset_in_blocks(const MemoryRules& rules, int64_t bytes) {
   return block_bytes(rules, bytes) - rules.guard_bytes - align_up(bytes);
 }
 
-/// Places what nodes have copied to the host; sets its offset in each of those lives.
-int64_t pack_host(const std::vector<bool>& on_host, const StorageMap& storage, std::vector<Interval>& lives) {
+Interval workspace_of(const std::vector<PlannedNode>& steps, size_t step, int64_t bytes) {
+  return {.first = static_cast<int>(step),
+          .last = static_cast<int>(step),
+          .bytes = bytes,
+          .again_first = std::max(steps[step].before, 0),
+          .again_last = steps[step].before};
+}
+
+/// Places what nodes have copied to the host, and what works there; sets its offset in each of those lives and steps.
+int64_t pack_host(const Graph& graph, const std::vector<bool>& on_host, const StorageMap& storage,
+                  std::vector<Interval>& lives, std::vector<PlannedNode>& steps) {
   std::vector<Interval> packed;
-  std::vector<size_t> from;
+  std::vector<int64_t*> offsets;
   for (size_t index = 0; index < lives.size(); ++index) {
-    if (!on_host[index] || storage.input[index] >= 0) continue;
+    if (!on_host[index] || storage.input[index] >= 0 || storage.in_file[index] || lives[index].first < 0) continue;
     packed.push_back(lives[index]);
-    from.push_back(index);
+    offsets.push_back(&lives[index].offset);
+  }
+  for (size_t step = 0; step < steps.size(); ++step) {
+    if (!works_on_host(graph.node(steps[step].node)) || steps[step].workspace_bytes == 0) continue;
+    packed.push_back(workspace_of(steps, step, steps[step].workspace_bytes));
+    offsets.push_back(&steps[step].workspace_offset);
   }
   const int64_t bytes = pack_intervals(packed);
-  for (size_t index = 0; index < from.size(); ++index) lives[from[index]].offset = packed[index].offset;
+  for (size_t index = 0; index < offsets.size(); ++index) *offsets[index] = packed[index].offset;
   return bytes;
 }
 
@@ -148,7 +163,7 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
   // Arena storages and workspaces are packed together.
   std::vector<Interval> lives = find_lives(graph, storage, ordered);
   plan.file_bytes = pack_file(storage, lives);
-  plan.host_arena_bytes = pack_host(on_host, storage, lives);
+  if (plan.has_spaces) plan.host_arena_bytes = pack_host(graph, on_host, storage, lives, plan.steps);
   std::vector<Interval> packed;
   std::vector<int> position(lives.size(), -1);
   for (size_t index = 0; index < lives.size(); ++index) {
@@ -164,18 +179,19 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
                            .again_last = lives[index].again_last});
   }
   const size_t first_workspace = packed.size();
+  const auto device_workspace = [&](size_t step) {
+    const bool is_there = plan.has_spaces && works_on_host(graph.node(plan.steps[step].node));
+    return is_there ? 0 : plan.steps[step].workspace_bytes;
+  };
   for (size_t step = 0; step < plan.steps.size(); ++step)
-    packed.push_back({.first = static_cast<int>(step),
-                      .last = static_cast<int>(step),
-                      .bytes = block_bytes(rules, plan.steps[step].workspace_bytes),
-                      .again_first = std::max(plan.steps[step].before, 0),
-                      .again_last = plan.steps[step].before});
+    packed.push_back(workspace_of(plan.steps, step, block_bytes(rules, device_workspace(step))));
   plan.arena_bytes = pack_intervals(packed);
   for (size_t block = 0; block < plan.blocks.size(); ++block) plan.blocks[block].offset = packed[block].offset;
   const std::vector<int64_t> live = live_bytes(packed, static_cast<int>(plan.steps.size()));
   for (size_t step = 0; step < plan.steps.size(); ++step) {
-    plan.steps[step].workspace_offset =
-        packed[first_workspace + step].offset + offset_in_blocks(rules, plan.steps[step].workspace_bytes);
+    if (device_workspace(step) == plan.steps[step].workspace_bytes)
+      plan.steps[step].workspace_offset =
+          packed[first_workspace + step].offset + offset_in_blocks(rules, plan.steps[step].workspace_bytes);
     plan.steps[step].live_bytes = live[step];
     if (live[step] > plan.lower_bound_bytes) {
       plan.lower_bound_bytes = live[step];

@@ -13,11 +13,12 @@ std::vector<bool> find_host_storages(const Graph& graph, const StorageMap& stora
   for (const GraphInput& input : graph.inputs())
     on_host[at(input.value)] = input.kind == InputKind::batch || input.kind == InputKind::scalar;
   for (const Node& node : graph.nodes())
-    if (is_copy_to_host(node)) on_host[at(node.outputs[0])] = true;
+    if (gives_to_host(node))
+      for (const ValueId output : node.outputs) on_host[at(output)] = true;
 
   for (const Node& node : graph.nodes())
     for (const ValueId input : node.inputs)
-      if (!node.op->is_view && on_host[at(input)] != is_copy_to_device(node))
+      if (!node.op->is_view && on_host[at(input)] != (is_copy_to_device(node) || works_on_host(node)))
         fail(ErrorKind::usage, "[{}] '{}' reads '{}', which lies in the {}'s memory; a {} brings it to the other",
              node.op->name, graph.value(node.outputs[0]).name, graph.value(input).name,
              on_host[at(input)] ? "host" : "device", on_host[at(input)] ? kCopyToDevice : kCopyToHost);

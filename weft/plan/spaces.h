@@ -1,5 +1,6 @@
-// Which values lie in the host's memory where the device has its own: batches and scalars, which the caller fills, and
-// what a node has copied there. All other values, states among them, lie in the device's.
+// Which values lie in the host's memory where the device has its own: batches and scalars, which the caller fills, what
+// a node has copied there, and what collectives and transfers read and make. All other values, states among them, lie
+// in the device's.
 #pragma once
 
 #include <vector>

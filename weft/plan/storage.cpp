@@ -94,10 +94,8 @@ std::vector<std::pair<int64_t, int64_t>> shared_pairs(const Node& node, int32_t 
         pairs.emplace_back(output, input);
     return pairs;
   }
-  if (node.attributes.has("in_place")) {
-    const auto& list = node.attributes.integers("in_place");
-    for (size_t at = 0; at + 1 < list.size(); at += 2) pairs.emplace_back(list[at], list[at + 1]);
-  }
+  const std::vector<int64_t>& list = in_place_pairs(node.attributes);
+  for (size_t at = 0; at + 1 < list.size(); at += 2) pairs.emplace_back(list[at], list[at + 1]);
   return pairs;
 }
 

@@ -21,7 +21,7 @@ struct StorageMap {
   int32_t storage(ValueId value) const { return of_value[static_cast<size_t>(value.index)]; }
 };
 
-/// Reads OpDef::is_view, the "in_place" attributes that passes/mark_in_place set, and OpDef::is_update with in_place:
+/// Reads OpDef::is_view, the marks kInPlace that passes/mark_in_place set, and OpDef::is_update with in_place:
 /// an update shares the state's memory where all that reads the old state stands before it. Error(usage) where an
 /// output or the successor of another state lies in a state that the step replaces: passes/copy_states gives them a
 /// copy. A renewal shares the memory of the copy that it renews; Error(usage) where something reads that after it.

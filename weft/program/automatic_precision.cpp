@@ -20,11 +20,11 @@ constexpr int kMostSteps = 20;
 /// Of one batch, forward, backward and, unless batches are accumulated, update. Everything is zero: kernels take as
 /// long.
 double step_seconds(const Library& library, spec::RunSpec spec, const std::string& precision,
-                    const models::ModelInput& input, const CpuBackend& backend) {
+                    const models::ModelInput& input, const Device& device) {
   spec.precision = precision;
-  if (precision == "f32") spec.precision_of.clear();
+  if (precision == "f32") spec::fall_to_f32(spec);
   const step::TrainingStep step = step::build_training_step(library, spec, input);
-  Program program([&](const spec::StepShape&) { return step.graph; }, backend, spec::compile_options(spec, backend));
+  Program program([&](const spec::StepShape&) { return step.graph; }, device, spec::compile_options(spec, device));
   State state;
   std::vector<Tensor> batch;
   const Graph& graph = program.compiled(input.batch).graph;
@@ -56,14 +56,14 @@ std::string faster_precision(const PrecisionTimes& times) {
 }
 
 std::optional<PrecisionTimes> choose_automatic_precision(const Library& library, spec::RunSpec& spec,
-                                                         const models::ModelInput& input, const CpuBackend& backend) {
+                                                         const models::ModelInput& input, const Device& device) {
   if (spec.precision != "auto") return std::nullopt;
-  spec.precision = spec::automatic_precision(backend);
+  spec.precision = spec::automatic_precision(device);
   if (spec.precision == "f32") return std::nullopt;
-  const PrecisionTimes times{step_seconds(library, spec, "f32", input, backend),
-                             step_seconds(library, spec, "bf16", input, backend)};
+  const PrecisionTimes times{step_seconds(library, spec, "f32", input, device),
+                             step_seconds(library, spec, "bf16", input, device)};
   spec.precision = faster_precision(times);
-  if (spec.precision == "f32") spec.precision_of.clear();
+  if (spec.precision == "f32") spec::fall_to_f32(spec);
   return times;
 }
 

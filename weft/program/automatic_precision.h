@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "weft/cpu/cpu_backend.h"
+#include "weft/device/device.h"
 #include "weft/library/library.h"
 #include "weft/spec/run_spec.h"
 
@@ -20,7 +20,7 @@ std::string faster_precision(const PrecisionTimes& times);
 /// Where the spec's precision is auto: sets it to what the machine has, by measuring where that is more than f32; what
 /// was measured on batches as in `input`. Takes a second or two besides compiling both steps.
 std::optional<PrecisionTimes> choose_automatic_precision(const Library& library, spec::RunSpec& spec,
-                                                         const models::ModelInput& input, const CpuBackend& backend);
+                                                         const models::ModelInput& input, const Device& device);
 
 /// "precision auto: a step takes 12.3 ms in f32, 4.5 ms in bf16: computing in bf16"
 std::string describe(const PrecisionTimes& times);

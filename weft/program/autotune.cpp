@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/device/kernel_cache.h"
 #include "weft/program/chosen_kernels.h"
 
 namespace weft::program {
@@ -29,18 +30,18 @@ Autotune parse_autotune(const std::string& text) {
   fail(ErrorKind::usage, "--autotune '{}': choose one of: off, cached, measure", text);
 }
 
-Tuning tuning_of(Autotune autotune, int64_t threads, const Note& note) {
+Tuning tuning_of(const DeviceKind& kind, Autotune autotune, int64_t threads, const Note& note) {
   if (autotune == Autotune::off) return {};
-  const KernelCache cache(KernelCache::standard_directory(), static_cast<int>(threads));
+  const KernelCache cache(KernelCache::standard_directory(), kind.describe_machine(static_cast<int>(threads)));
   return {.known = cache.read([&](const std::string& line) { tell(note, line); }),
           .budget_seconds = autotune == Autotune::measure ? kMostSeconds : 0,
           .note = note};
 }
 
-void keep_measured(const TunedBackend& backend, const Note& note) {
-  const KernelTimes measured = backend.measured();
+void keep_measured(const DeviceKind& kind, const Device& device, const Note& note) {
+  const KernelTimes measured = device.measured();
   if (measured.empty()) return;
-  const KernelCache cache(KernelCache::standard_directory(), backend.threads());
+  const KernelCache cache(KernelCache::standard_directory(), kind.describe_machine(device.threads()));
   std::string kept = "'" + cache.file().string() + "' keeps that";
   try {
     cache.add(measured);
@@ -48,7 +49,7 @@ void keep_measured(const TunedBackend& backend, const Note& note) {
     kept = fmt::format("it is not kept: {}", error.what());
   }
   tell(note, fmt::format("measured the kernels of {} kinds of nodes in {}; {}", measured.size(),
-                         human_duration(backend.measuring_seconds()), kept));
+                         human_duration(device.measuring_seconds()), kept));
 }
 
 KernelTimes kernel_times_from(const json& nodes) {
@@ -59,9 +60,9 @@ KernelTimes kernel_times_from(const json& nodes) {
   return times;
 }
 
-json chosen_kernels_json(const TunedBackend& backend) {
+json chosen_kernels_json(const Device& device) {
   json nodes = json::object();
-  for (const auto& [node, kernels] : backend.chosen())
+  for (const auto& [node, kernels] : device.chosen())
     for (const KernelTime& time : kernels) nodes[node].push_back({{"kernel", time.kernel}, {"seconds", time.seconds}});
   return nodes;
 }

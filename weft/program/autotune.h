@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "weft/cpu/tuned_backend.h"
+#include "weft/device/device_kind.h"
 
 namespace weft::program {
 
@@ -23,10 +23,10 @@ enum class Autotune {
 Autotune parse_autotune(const std::string& text);
 
 /// A cache file that cannot be used is named in a line to `note` and done without.
-Tuning tuning_of(Autotune autotune, int64_t threads, const Note& note);
+Tuning tuning_of(const DeviceKind& kind, Autotune autotune, int64_t threads, const Note& note);
 
 /// Keeps what was measured for later programs, and says what came of it. Nothing where nothing was measured.
-void keep_measured(const TunedBackend& backend, const Note& note);
+void keep_measured(const DeviceKind& kind, const Device& device, const Note& note);
 
 /// The choices of a run that goes on, or is looked at, from its plan.json (see chosen_kernels.h): what it computes then
 /// does not depend on what was measured since.

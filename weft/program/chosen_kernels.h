@@ -3,12 +3,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "weft/cpu/tuned_backend.h"
+#include "weft/device/device.h"
 
 namespace weft::program {
 
 /// Of all the plans of a run. tuning_of_plan() (autotune.h) reads them back.
-nlohmann::json chosen_kernels_json(const TunedBackend& backend);
+nlohmann::json chosen_kernels_json(const Device& device);
 /// Throws what the parser throws for anything else.
 KernelTimes kernel_times_from(const nlohmann::json& nodes);
 

@@ -28,7 +28,7 @@ void prepare_alike(comm::Communicator* ranks, std::string_view what, bool measur
 
 bool measures(const Tuning& tuning) { return tuning.budget_seconds > 0 || !tuning.known.empty(); }
 
-std::string chosen_kernels_of(const TunedBackend& backend) { return chosen_kernels_json(backend).dump(); }
+std::string chosen_kernels_of(const Device& device) { return chosen_kernels_json(device).dump(); }
 
 Tuning tuning_by(const std::string& chosen_kernels) {
   return {.known = kernel_times_from(json::parse(chosen_kernels))};
@@ -36,9 +36,10 @@ Tuning tuning_by(const std::string& chosen_kernels) {
 
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
-                                         const std::string& cluster) {
+                                         const std::string& cluster, const std::string& cost_profile) {
   const RankRuntime runtime(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, cluster),
                             spec.virtual_ranks > 0);
+  const CostProfile profile = agreed_profile(ranks, library, cost_profile, static_cast<int>(spec.threads));
   std::unique_ptr<PreparedRun> run;
   const auto prepare = [&](const std::string& decided) {
     spec::RunSpec alike = spec;
@@ -49,10 +50,10 @@ std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::Run
       alike.precision_of = decisions.at("precision_of");
       known = tuning_by(decisions.at("kernels"));
     }
-    run = std::make_unique<PreparedRun>(library, alike, known, note, ranks, runtime);
+    run = std::make_unique<PreparedRun>(library, alike, known, note, ranks, runtime, profile);
     return json{{"precision", run->spec.precision},
                 {"precision_of", run->spec.precision_of},
-                {"kernels", chosen_kernels_of(run->backend)}}
+                {"kernels", chosen_kernels_of(*run->device)}}
         .dump();
   };
   prepare_alike(ranks, "preparation of the run", spec.precision == "auto" || measures(tuning), prepare);

@@ -20,13 +20,14 @@ void prepare_alike(comm::Communicator* ranks, std::string_view what, bool measur
 /// Whether kernels are chosen by what was measured, or is to be.
 bool measures(const Tuning& tuning);
 /// The kernels that were chosen, for prepare_alike(), and the tuning by which others choose the same.
-std::string chosen_kernels_of(const TunedBackend& backend);
+std::string chosen_kernels_of(const Device& device);
 Tuning tuning_by(const std::string& chosen_kernels);
 
 /// A PreparedRun on every rank, with the same decisions. Errors of any rank are those of all (on_all_ranks.h);
-/// `tuning`, `note` and `cluster`, the file with the costs of collectives, are the first rank's.
+/// `tuning`, `note`, `cluster`, the file with the costs of collectives, and `cost_profile` (cost_profile.h) are the
+/// first rank's.
 std::unique_ptr<PreparedRun> prepare_run(const Library& library, const spec::RunSpec& spec, const Tuning& tuning,
                                          const std::function<void(const std::string&)>& note, comm::Communicator* ranks,
-                                         const std::string& cluster);
+                                         const std::string& cluster, const std::string& cost_profile);
 
 }  // namespace weft::program

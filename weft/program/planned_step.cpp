@@ -25,8 +25,9 @@ spec::RunSpec on_noise(spec::RunSpec spec) {
   return spec;
 }
 
-CompileOptions options_of(const StepChoice& choice, const RankRuntime& runtime, const Backend& backend) {
-  CompileOptions options = runtime.training_options(choice.spec, backend);
+CompileOptions options_of(const StepChoice& choice, const RankRuntime& runtime, const Backend& backend,
+                          const CostProfile& profile) {
+  CompileOptions options = runtime.training_options(choice.spec, backend, profile.costs);
   options.ranks.bucket_bytes = choice.bucket_bytes;
   options.passes.disabled.insert(options.passes.disabled.end(), choice.without.begin(), choice.without.end());
   return options;
@@ -34,20 +35,23 @@ CompileOptions options_of(const StepChoice& choice, const RankRuntime& runtime, 
 
 }  // namespace
 
-PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const RankRuntime& runtime, Tuning tuning,
-                         const Note& note)
+PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const RankRuntime& runtime,
+                         const CostProfile& profile, Tuning tuning, const Note& note)
     : choice_(choice),
       runtime_(runtime),
-      backend_(static_cast<int>(choice.spec.threads), runtime.kernels(library.kernels), std::move(tuning)),
-      training_(step::build_training_step(library, choice.spec, choice.input,
-                                          {.ranks = runtime.costs().count, .costs = runtime.costs()})),
-      options_(options_of(choice, runtime, backend_)),
+      device_(library.device.make({.threads = static_cast<int>(choice.spec.threads),
+                                   .kernels = runtime.kernels(library.kernels),
+                                   .tuning = std::move(tuning)})),
+      training_(step::build_training_step(
+          library, choice.spec, choice.input,
+          {.ranks = runtime.costs().count, .costs = runtime.costs(), .nodes = profile.costs})),
+      options_(options_of(choice, runtime, *device_, profile)),
       program_(
           [this, &library](const spec::StepShape&) {
             return choice_.forward ? step::build_prediction_step(library, choice_.spec, choice_.input)
                                    : training_.graph;
           },
-          backend_, options_, runtime.make_arena(backend_)) {
+          *device_, options_, runtime.make_arena(*device_)) {
   if (!choice_.forward) program_.add_phases_of(training_);
   passes::require_matches(training_.graph, options_.precision);
   compiled_update();
@@ -55,7 +59,7 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
   const Plan& unlimited = compiled().plan;
   if (choice_.limit) choice_.limit(program_.steps(), unlimited.total_bytes() - unlimited.arena_bytes);
   compiled();
-  keep_measured(backend_, note);
+  keep_measured(library.device, *device_, note);
 }
 
 int64_t PlannedStep::total_bytes() {
@@ -82,10 +86,11 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
   PlannedOnRanks planned;
   planned.runtime = std::make_unique<RankRuntime>(ranks, static_cast<int>(spec.threads),
                                                   agreed_costs(ranks, spec.cluster), spec.virtual_ranks > 0);
+  const CostProfile profile = agreed_profile(ranks, library, spec.cost_profile, static_cast<int>(spec.threads));
   prepare_alike(ranks, "plan of the step", measures(tuning), [&](const std::string& decided) {
-    planned.step = std::make_unique<PlannedStep>(library, choice, *planned.runtime,
+    planned.step = std::make_unique<PlannedStep>(library, choice, *planned.runtime, profile,
                                                  decided.empty() ? tuning : tuning_by(decided), note);
-    return chosen_kernels_of(planned.step->backend());
+    return chosen_kernels_of(planned.step->device());
   });
   return planned;
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "weft/comm/communicator.h"
-#include "weft/cpu/tuned_backend.h"
 #include "weft/library/library.h"
 #include "weft/program/autotune.h"
+#include "weft/program/cost_profile.h"
 #include "weft/program/driver.h"
 #include "weft/program/program.h"
 #include "weft/program/rank_runtime.h"
@@ -37,14 +37,14 @@ struct StepChoice {
 class PlannedStep {
  public:
   /// Compiles; exchanges nothing with other ranks.
-  PlannedStep(const Library& library, const StepChoice& choice, const RankRuntime& runtime, Tuning tuning,
-              const Note& note);
+  PlannedStep(const Library& library, const StepChoice& choice, const RankRuntime& runtime, const CostProfile& profile,
+              Tuning tuning, const Note& note);
   PlannedStep(const PlannedStep&) = delete;
   PlannedStep& operator=(const PlannedStep&) = delete;
 
   const spec::RunSpec& spec() const { return choice_.spec; }
   const StepChoice& choice() const { return choice_; }
-  const TunedBackend& backend() const { return backend_; }
+  const Device& device() const { return *device_; }
   const CompiledStep& compiled() { return program_.compiled(spec().batch); }
   /// Null where the step is one graph.
   const CompiledStep* compiled_update() { return compiled_phase(Phase::update); }
@@ -69,7 +69,7 @@ class PlannedStep {
 
   StepChoice choice_;
   const RankRuntime& runtime_;
-  TunedBackend backend_;
+  const std::unique_ptr<Device> device_;
   const step::TrainingStep training_;
   const CompileOptions options_;
   Program program_;

@@ -18,7 +18,7 @@ namespace weft::program {
 
 PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_spec, Tuning tuning,
                          const std::function<void(const std::string&)>& note, comm::Communicator* communicator,
-                         RankRuntime rank_runtime)
+                         RankRuntime rank_runtime, CostProfile profile)
     : library(run_library),
       ranks(communicator),
       spec(run_spec),
@@ -27,24 +27,27 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
       runtime(std::move(rank_runtime)),
-      backend(static_cast<int>(spec.threads), runtime.kernels(library.kernels), std::move(tuning)),
+      cost_profile(std::move(profile)),
+      device(library.device.make({.threads = static_cast<int>(spec.threads),
+                                  .kernels = runtime.kernels(library.kernels),
+                                  .tuning = std::move(tuning)})),
       precision_times(choose_automatic_precision(library, spec,
-                                                 model_input(run_data.description, own_part(shapes.front())), backend)),
+                                                 model_input(run_data.description, own_part(shapes.front())), *device)),
       step(build_training(shapes.front())),
-      arena(runtime.make_arena(backend)),
+      arena(runtime.make_arena(*device)),
       training(
           [this](const spec::StepShape& shape) {
             return shape == shapes.front() ? step.graph : build_training(shape).graph;
           },
-          backend, runtime.training_options(spec, backend), arena),
+          *device, runtime.training_options(spec, *device, cost_profile.costs), arena),
       evaluation(
           [this](const spec::StepShape& shape) {
             return step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
-          backend, spec::compile_options(spec, backend), arena) {
+          *device, evaluation_options(), arena) {
   if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
   step::require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
-  passes::require_matches(step.graph, spec::compile_options(spec, backend).precision);
+  passes::require_matches(step.graph, spec::compile_options(spec, *device).precision);
   if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
     fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' has no test data; set schedule.monitor=train_loss",
          spec.schedule.monitor, spec.data);
@@ -73,7 +76,13 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   open_offload_file(*arena, training.steps(), spec, note);
   planned_total_bytes = bytes_to_come();
   require_memory();
-  backend.settle();
+  device->settle();
+}
+
+CompileOptions PreparedRun::evaluation_options() const {
+  CompileOptions options = spec::compile_options(spec, *device);
+  options.costs = cost_profile.costs;
+  return options;
 }
 
 /// All that the run will need, before its first step: how much memory it takes is then known, and no step of a later
@@ -94,7 +103,7 @@ std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
 
 step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) const {
   return step::build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
-                                   {.ranks = share.shares, .costs = runtime.costs()});
+                                   {.ranks = share.shares, .costs = runtime.costs(), .nodes = cost_profile.costs});
 }
 
 int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / comm::ranks_of_host(ranks); }

@@ -1,12 +1,14 @@
 // Everything about a run that is decided before the first byte of its memory is allocated: data, graphs, plans.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "weft/comm/communicator.h"
-#include "weft/cpu/tuned_backend.h"
+#include "weft/device/device.h"
 #include "weft/library/library.h"
 #include "weft/program/automatic_precision.h"
+#include "weft/program/cost_profile.h"
 #include "weft/program/program.h"
 #include "weft/program/rank_runtime.h"
 #include "weft/program/run_data.h"
@@ -25,7 +27,7 @@ class PreparedRun {
   /// that takes part in collectives is made before, by all of them, and given as `rank_runtime`.
   PreparedRun(const Library& run_library, const spec::RunSpec& run_spec, Tuning tuning = {},
               const std::function<void(const std::string&)>& note = {}, comm::Communicator* communicator = nullptr,
-              RankRuntime rank_runtime = RankRuntime(nullptr, 1));
+              RankRuntime rank_runtime = RankRuntime(nullptr, 1), CostProfile profile = {});
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
 
@@ -44,7 +46,8 @@ class PreparedRun {
   spec::Course course;
   std::vector<spec::StepShape> shapes;  // of the training step, over the run, of all ranks together
   const RankRuntime runtime;
-  TunedBackend backend;
+  const CostProfile cost_profile;  // by which all of it is planned
+  const std::unique_ptr<Device> device;
   const std::optional<PrecisionTimes> precision_times;  // where spec.precision was auto and had to be measured
   step::TrainingStep step;                              // of the first shape
   std::shared_ptr<Arena> arena;                         // of all steps, which run in turn
@@ -59,6 +62,7 @@ class PreparedRun {
   /// What this process evaluates at a time of a batch of so many samples.
   std::vector<int64_t> evaluated_rows(int64_t count) const;
   step::TrainingStep build_training(const spec::StepShape& shape) const;
+  CompileOptions evaluation_options() const;
   void compile_training();
   void limit_caches();
   /// Of all memory that the ranks of this host have.

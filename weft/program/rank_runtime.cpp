@@ -53,7 +53,8 @@ KernelTable RankRuntime::kernels(KernelTable table) const {
 }
 
 std::shared_ptr<Arena> RankRuntime::make_arena(const Device& device) const {
-  if (collectives_ == nullptr) return std::make_shared<Arena>(device.memory());
+  // Ranks share the host's memory alone; on other devices nodes copy what is exchanged.
+  if (collectives_ == nullptr || !device.memory()->is_host()) return std::make_shared<Arena>(device.memory());
   return std::make_shared<Arena>([collectives = collectives_](int64_t bytes) { return collectives->allocate(bytes); });
 }
 
@@ -69,8 +70,10 @@ passes::Ranks RankRuntime::costs() const {
 
 std::string RankRuntime::cluster() const { return cluster_; }
 
-CompileOptions RankRuntime::training_options(const spec::RunSpec& spec, const Backend& backend) const {
+CompileOptions RankRuntime::training_options(const spec::RunSpec& spec, const Backend& backend,
+                                             std::shared_ptr<const CostModel> node_costs) const {
   CompileOptions options = spec::compile_options(spec, backend);
+  options.costs = std::move(node_costs);
   options.ranks = costs();
   options.ranks.may_defer = step::may_defer_updates(spec);
   return options;

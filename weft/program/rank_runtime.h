@@ -34,7 +34,8 @@ class RankRuntime {
   passes::Ranks costs() const;
 
   /// Of a training step of the spec, which the loop finishes before it reads the state.
-  CompileOptions training_options(const spec::RunSpec& spec, const Backend& backend) const;
+  CompileOptions training_options(const spec::RunSpec& spec, const Backend& backend,
+                                  std::shared_ptr<const CostModel> node_costs) const;
 
   /// cluster.toml with the costs, by which another start on the same hosts plans the same; empty on one host.
   std::string cluster() const;

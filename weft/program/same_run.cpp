@@ -9,7 +9,6 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
-#include "weft/cpu/onednn/isa.h"
 #include "weft/data/dataset/checksums.h"
 #include "weft/program/shared_state.h"
 #include "weft/spec/recipe.h"
@@ -23,9 +22,11 @@ using nlohmann::json;
 constexpr const char* kSameProgram = "start the same program on all hosts";
 constexpr const char* kSameRecipe = "start all ranks with the same recipe and options";
 constexpr const char* kSameData = "give all hosts the same files, in the same order";
-constexpr const char* kSameMachine =
-    "take hosts with the same processors, or set ONEDNN_MAX_CPU_ISA to what all of them have, and give all ranks as "
-    "many threads";
+
+std::string same_machine(const DeviceIdentity& identity) {
+  return fmt::format("take hosts with the same processors, {}and give all ranks as many threads",
+                     identity.to_limit.empty() ? "" : "or " + identity.to_limit + ", ");
+}
 
 void add_data(std::vector<Trait>& traits, const std::string& name, const data::Dataset& dataset,
               const std::string& checksum) {
@@ -92,19 +93,20 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
   traits.push_back({"the mean of the training images", fmt::format("{}", fmt::join(statistics.mean, ", ")), kSameData});
   traits.push_back(
       {"the deviation of the training images", fmt::format("{}", fmt::join(statistics.deviation, ", ")), kSameData});
-  const std::string machine = "with the instructions of " + onednn::effective_isa();
+  const DeviceIdentity identity = run.device->identity();
+  const std::string machine = "with the instructions of " + identity.instructions, advice = same_machine(identity);
   for (const spec::StepShape& shape : run.shapes) {
     const CompiledStep& compiled = run.training.compiled(shape);
     traits.push_back({fmt::format("the plan for batches of {}", shape.batch),
-                      fingerprint_of(compiled.graph, compiled.plan), kSameMachine, machine});
+                      fingerprint_of(compiled.graph, compiled.plan), advice, machine});
     const auto add = [&](const std::string& name, const CompiledStep& step) {
-      traits.push_back({name, fingerprint_of(step.graph, step.plan), kSameMachine, machine});
+      traits.push_back({name, fingerprint_of(step.graph, step.plan), advice, machine});
     };
     if (run.training.has(Phase::update)) add("the plan of the update", run.training.compiled(shape, Phase::update));
     if (run.training.has(Phase::averaging))
       add("the plan of the mean of the weights", run.training.compiled(shape, Phase::averaging));
   }
-  traits.push_back({"the state at the beginning", fingerprint_of(state), kSameMachine, machine});
+  traits.push_back({"the state at the beginning", fingerprint_of(state), advice, machine});
   return traits;
 }
 

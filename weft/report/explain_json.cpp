@@ -95,7 +95,8 @@ ordered_json memory_json(const Explained& explained) {
                     {"made_by", t.made_by},
                     {"last_read_by", t.last_read_by}});
   const RecomputeReport& again = explained.compiled->recompute;
-  return {{"arena_bytes", plan.arena_bytes},
+  return {{"costs", explained.costs},
+          {"arena_bytes", plan.arena_bytes},
           {"update_arena_bytes", explained.update ? explained.update->plan.arena_bytes : 0},
           {"lower_bound_bytes", plan.lower_bound_bytes},
           {"arena_limit_bytes", plan.arena_limit_bytes},

@@ -57,6 +57,8 @@ std::string table_of(const std::vector<passes::PassReport>& reports) {
   return table.text();
 }
 
+std::string costs_line(const Explained& explained) { return "costs of nodes in this plan: " + explained.costs; }
+
 }  // namespace
 
 std::string time_text(const Explained& explained, size_t rows) {
@@ -93,6 +95,7 @@ std::string memory_text(const Explained& explained) {
                    "predicted +{:.0f} % time{}\n\n",
                    again.offloaded, bytes(again.offloaded_bytes), bytes(plan.file_bytes),
                    100 * again.offload_seconds / again.own_seconds(), measured_extra(explained, is_transfer));
+  fmt::format_to(to, "{}\n\n", costs_line(explained));
   fmt::format_to(to, "{}\n", draw_timeline(graph, plan, kTimelineRows));
   const PlannedNode& peak = plan.steps[static_cast<size_t>(plan.peak_step)];
   fmt::format_to(to, "peak: {} while '{}' ({}) runs, step {}; what stands there:\n", bytes(peak.live_bytes),
@@ -139,7 +142,7 @@ std::string audit_text(const run::RunDirectory& run) {
 }
 
 std::string passes_text(const Explained& explained) {
-  std::string text = table_of(explained.compiled->passes);
+  std::string text = costs_line(explained) + "\n\n" + table_of(explained.compiled->passes);
   if (explained.update != nullptr)
     text += fmt::format("\nthe update after {} batches:\n{}", explained.batches, table_of(explained.update->passes));
   return text;

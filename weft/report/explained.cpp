@@ -9,8 +9,8 @@ namespace weft::report {
 
 namespace {
 
-void add_measured(const CompiledStep& compiled, const TunedBackend& backend, Measured& measured) {
-  const KernelTimes chosen = backend.chosen();
+void add_measured(const CompiledStep& compiled, const Device& device, Measured& measured) {
+  const KernelTimes chosen = device.chosen();
   for (const PlannedNode& step : compiled.plan.steps) {
     const auto times = chosen.find(signature_key(signature_of(compiled.graph, step.node)));
     if (times != chosen.end()) measured[compiled.graph.node_name(step.node)] = times->second;
@@ -66,15 +66,16 @@ Averaging explain_averaging(program::RunningStep& step, program::PlannedStep& pl
 Explained explain_plan(program::PlannedStep& planned) {
   const CompiledStep& compiled = planned.compiled();
   return {.compiled = &compiled,
+          .costs = planned.costs().describe(),
           .update = planned.compiled_update(),
           .batches = planned.choice().batches,
           .at_peak = live_tensors(compiled.graph, compiled.plan, compiled.plan.peak_step)};
 }
 
-Explained explain_steps(program::PlannedStep& planned, const Library& library, int64_t steps) {
+Explained explain_steps(program::PlannedStep& planned, int64_t steps) {
   Explained explained = explain_plan(planned);
   program::RunningStep step(planned);
-  explained.rates = measure_machine(planned.backend(), library.ops.get("matmul"));
+  explained.rates = planned.device().measure_rates();
   step.run();  // the first step touches all memory for the first time
   std::vector<Profile> profiles(static_cast<size_t>(steps)), update_profiles(profiles.size());
   for (size_t count = 0; count < profiles.size(); ++count) step.run(&profiles[count], &update_profiles[count]);
@@ -82,11 +83,11 @@ Explained explain_steps(program::PlannedStep& planned, const Library& library, i
   const Profile profile = median_profile(profiles), update_profile = median_profile(update_profiles);
   const CompiledStep& compiled = *explained.compiled;
   explained.nodes = profile_nodes(compiled.graph, compiled.plan, profile, explained.rates, explained.batches);
-  add_measured(compiled, planned.backend(), explained.measured);
+  add_measured(compiled, planned.device(), explained.measured);
   if (const CompiledStep* update = explained.update) {
     explained.nodes =
         merged(std::move(explained.nodes), profile_nodes(update->graph, update->plan, update_profile, explained.rates));
-    add_measured(*update, planned.backend(), explained.measured);
+    add_measured(*update, planned.device(), explained.measured);
   }
   for (const OpProfile& node : explained.nodes) {
     explained.step_seconds += node.seconds;

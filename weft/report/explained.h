@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/cpu/machine_rates.h"
+#include "weft/device/machine_rates.h"
 #include "weft/program/planned_step.h"
 #include "weft/report/comm_report.h"
 #include "weft/report/memory_timeline.h"
@@ -27,6 +27,7 @@ struct Averaging {
 /// Compiled here and timed on synthetic batches. Keep the plan alive.
 struct Explained {
   const CompiledStep* compiled = nullptr;
+  std::string costs = {};                // where the figures are from by which it was planned
   const CompiledStep* update = nullptr;  // where batches are accumulated; else null
   int64_t batches = 1;                   // per step
   MachineRates rates = {};
@@ -41,6 +42,6 @@ struct Explained {
 /// Of the plan alone: no step runs.
 Explained explain_plan(program::PlannedStep& planned);
 /// Of so many steps the median of each node's time. All ranks call it together; `collectives` are those of each.
-Explained explain_steps(program::PlannedStep& planned, const Library& library, int64_t steps);
+Explained explain_steps(program::PlannedStep& planned, int64_t steps);
 
 }  // namespace weft::report

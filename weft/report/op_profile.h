@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/cpu/machine_rates.h"
+#include "weft/device/machine_rates.h"
 #include "weft/plan/plan.h"
 #include "weft/runtime/executor.h"
 

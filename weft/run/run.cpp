@@ -57,8 +57,11 @@ void write_description(const RunDirectory& directory, program::PreparedRun& run)
   const CompiledStep& compiled = run.training.compiled(run.largest());
   write_atomically(directory.data(), spec::print_data_description(run.run_data.description));
   nlohmann::json plan = to_json(compiled.plan, compiled.graph);
-  plan["measured_kernels"] = program::chosen_kernels_json(run.backend);
+  plan["measured_kernels"] = program::chosen_kernels_json(*run.device);
   plan[kRanksKey] = comm::number_of(run.ranks);
+  plan["costs"] = run.cost_profile.costs->describe();
+  // First: a run that has a plan has what it was planned by.
+  if (!run.cost_profile.text.empty()) write_atomically(directory.cost_profile(), run.cost_profile.text);
   write_atomically(directory.plan(), plan.dump(1) + "\n");
   write_atomically(directory.graph(), print_graph(compiled.graph));
   if (run.spec.cluster.empty() && !run.runtime.cluster().empty())
@@ -223,7 +226,7 @@ RunOptions options_of_rank(const RunOptions& options) {
 void note_beginning(program::PreparedRun& run, const RunOptions& options) {
   if (!options.note) return;
   if (run.precision_times) options.note(program::describe(*run.precision_times));
-  if (run.spec.precision == "f16" && !run.backend.computes_fast(DType::f16))
+  if (run.spec.precision == "f16" && !run.device->computes_fast(DType::f16))
     options.note(
         "precision f16: on this CPU kernels compute in f32 and store f16, for less memory with large batches; bf16 and "
         "f32 "
@@ -268,22 +271,23 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::on_all_ranks(ranks, "recipe", [&] {
     if (comm::is_first(ranks)) RunDirectory::require_free(path);
     spec::resolve(resolved, library);
-    if (spec.precision == "auto") resolved.precision = "auto";  // for the network's own step to decide
-    if (comm::is_first(ranks)) tuning = program::tuning_of(options.autotune, resolved.threads, options.note);
+    if (comm::is_first(ranks))
+      tuning = program::tuning_of(library.device, options.autotune, resolved.threads, options.note);
   });
   resolved.threads = comm::common_threads(ranks, resolved.threads);
   const std::unique_ptr<program::PreparedRun> prepared =
-      program::prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster);
+      program::prepare_run(library, resolved, tuning, options.note, ranks, resolved.cluster, resolved.cost_profile);
   program::PreparedRun& run = *prepared;
   HeldDirectory held;
   std::optional<FreshDirectoryGuard> guard;
   comm::on_all_ranks(ranks, "run directory", [&] {
-    if (comm::is_first(ranks)) program::keep_measured(run.backend, options.note);
+    if (comm::is_first(ranks)) program::keep_measured(library.device, *run.device, options.note);
     note_beginning(run, options);
     run.spec.data = data::with_absolute_paths(library.data, spec.data);
     if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
     for (std::string* file : {&run.spec.offload, &run.spec.cluster})
       if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
+    run.spec.cost_profile = program::with_absolute_path(run.spec.cost_profile);
     if (!comm::is_first(ranks)) return;
     held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
@@ -303,6 +307,7 @@ struct Resumption {
   fs::path checkpoint;  // empty: from the first step
   Tuning tuning;
   std::string cluster = {};                // as in the spec, or what was measured on the same hosts
+  std::string cost_profile = {};           // as in the spec, or the file that the run keeps
   std::optional<RunOutcome> outcome = {};  // of a run that is finished already
 };
 
@@ -339,6 +344,7 @@ Resumption resumption_of(const Library& library, const RunDirectory& directory, 
     note("no checkpoint yet: starting from the first step");
   }
   resumption.tuning = program::tuning_of_plan(directory.plan(), options.note);
+  resumption.cost_profile = directory.chosen_cost_profile(spec);
   // Links that are measured anew may give another plan, which rounds otherwise.
   resumption.cluster = spec.cluster;
   if (spec.cluster.empty() && options.ranks != nullptr && fs::exists(directory.cluster()) &&
@@ -352,6 +358,7 @@ std::string print(const Resumption& resumption, const Entries& entries) {
   return nlohmann::json{{"spec", spec::print_recipe(resumption.spec, entries)},
                         {"checkpoint", resumption.checkpoint.string()},
                         {"cluster", resumption.cluster},
+                        {"cost_profile", resumption.cost_profile},
                         {"finished", resumption.outcome.has_value()}}
       .dump();
 }
@@ -362,6 +369,7 @@ Resumption parse_resumption(const std::string& text, const Entries& entries) {
   spec::apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml", entries);
   resumption.checkpoint = root.at("checkpoint").get<std::string>();
   resumption.cluster = root.at("cluster").get<std::string>();
+  resumption.cost_profile = root.at("cost_profile").get<std::string>();
   if (root.at("finished").get<bool>()) resumption.outcome.emplace().finished = true;
   return resumption;
 }
@@ -382,8 +390,8 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   if (resumption.outcome) return *resumption.outcome;
   spec::RunSpec& spec = resumption.spec;
   spec.threads = comm::common_threads(ranks, spec.threads);
-  const std::unique_ptr<program::PreparedRun> prepared =
-      program::prepare_run(library, spec, resumption.tuning, options.note, ranks, resumption.cluster);
+  const std::unique_ptr<program::PreparedRun> prepared = program::prepare_run(
+      library, spec, resumption.tuning, options.note, ranks, resumption.cluster, resumption.cost_profile);
   comm::on_all_ranks(ranks, "run directory", [&] {
     if (!comm::is_first(ranks)) return;
     require_same_data(*held.directory, *prepared);

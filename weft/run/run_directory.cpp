@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/program/cost_profile.h"
 #include "weft/spec/recipe.h"
 
 namespace weft::run {
@@ -16,8 +17,8 @@ namespace fs = std::filesystem;
 
 namespace {
 /// All that is written by AtomicFile.
-constexpr std::string_view kWrittenFiles[] = {"spec.toml",  "data.json",     "plan.json",
-                                              "graph.weft", "metrics.jsonl", "summary.json"};
+constexpr std::string_view kWrittenFiles[] = {"spec.toml",    "data.json",         "plan.json",     "graph.weft",
+                                              "cluster.toml", "cost_profile.toml", "metrics.jsonl", "summary.json"};
 }  // namespace
 
 void RunDirectory::require_free(const fs::path& path) {
@@ -68,6 +69,18 @@ spec::RunSpec RunDirectory::read_spec(const Entries& entries) const {
   return run_spec;
 }
 
+std::string RunDirectory::chosen_cost_profile(const spec::RunSpec& run_spec) const {
+  std::error_code code;
+  if (fs::exists(cost_profile(), code)) {
+    program::read_kept_profile(cost_profile().string());
+    return cost_profile().string();
+  }
+  if (run_spec.cost_profile != program::kDefaultProfile && fs::exists(plan(), code))
+    fail(ErrorKind::data, "'{}' is gone, by which this run was planned; put it back, or start a new run",
+         cost_profile().string());
+  return run_spec.cost_profile;
+}
+
 spec::DataDescription RunDirectory::read_data() const {
   return spec::parse_data_description(read_text(data()), data().string());
 }
@@ -86,7 +99,8 @@ void RunDirectory::remove_temporaries() const { weft::remove_temporaries(path_, 
 
 void RunDirectory::remove() const {
   std::error_code ignored;
-  for (const fs::path& file : {spec(), data(), metrics(), plan(), cluster(), graph()}) fs::remove(file, ignored);
+  for (const fs::path& file : {spec(), data(), metrics(), plan(), cluster(), cost_profile(), graph()})
+    fs::remove(file, ignored);
   fs::remove_all(tensorboard(), ignored);
   if (made_) fs::remove(path_, ignored);  // only where it is empty
 }

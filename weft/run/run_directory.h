@@ -3,6 +3,7 @@
 //   data.json      what the model must know of its data    plan.json      kernels, memory, prediction of the step
 //   metrics.jsonl  see metrics_log.h                       graph.weft     the step after all passes
 //   summary.json   written last                        tensorboard/   event files, where asked for
+//   cluster.toml   links, where they were measured     cost_profile.toml   rates, where they are not the default ones
 #pragma once
 
 #include <filesystem>
@@ -34,10 +35,15 @@ class RunDirectory {
   std::filesystem::path plan() const { return path_ / "plan.json"; }
   /// The links between its hosts, where those were measured.
   std::filesystem::path cluster() const { return path_ / "cluster.toml"; }
+  /// The rates by which it is planned, where these are not the default ones.
+  std::filesystem::path cost_profile() const { return path_ / "cost_profile.toml"; }
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
 
   spec::RunSpec read_spec(const Entries& entries = standard_entries()) const;
+  /// The run's cost_profile as program::agreed_profile() takes it: the file that it keeps, where there is one.
+  /// Error(data) where that is damaged, or is gone from a run that was planned by it.
+  std::string chosen_cost_profile(const spec::RunSpec& spec) const;
   spec::DataDescription read_data() const;
   /// Only one process may train in a directory; held until the result dies. Error(usage) where another holds it.
   std::shared_ptr<void> lock() const;

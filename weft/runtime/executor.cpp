@@ -8,6 +8,7 @@
 #include "weft/base/names.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/kept.h"
+#include "weft/graph/space_copies.h"
 #include "weft/plan/deferral.h"
 #include "weft/runtime/transfers.h"
 
@@ -23,6 +24,7 @@ struct BoundStep {
   void* workspace = nullptr;
   bool is_kept = false;
   bool is_completing = false;  // runs only where sums over several runs are complete
+  bool is_on_host = false;     // works on the host's memory, beside what the device is told
 };
 
 /// A place where the address of a graph input stands, to be rewritten when the input is bound.
@@ -143,6 +145,7 @@ struct Executor::Impl {
   void run_step(size_t index, Profile* profile) {
     BoundStep& step = steps[index];
     if (!step.kernel) return;
+    if (step.is_on_host) context->wait();  // for copies that it reads, and for those of what it writes over
     const KernelArguments arguments{step.inputs, step.outputs, step.workspace, context.get()};
     if (profile == nullptr) return step.kernel->run(arguments);
     const auto begin = std::chrono::steady_clock::now();
@@ -196,7 +199,8 @@ Executor::Executor(const Graph& graph, const Plan& plan, const Device& device, A
     }
     step.is_kept = is_kept(node);
     step.is_completing = is_completing[static_cast<size_t>(planned.node.index)];
-    step.workspace = impl_->arena.get() + planned.workspace_offset;
+    step.is_on_host = plan.has_spaces && works_on_host(node);
+    step.workspace = (step.is_on_host ? impl_->host_arena : impl_->arena).get() + planned.workspace_offset;
     for (size_t operand = 0; operand < node.inputs.size(); ++operand) {
       step.inputs.push_back(impl_->operand_address(node.inputs[operand], index));
       impl_->record(node.inputs[operand], index, operand, false);

@@ -14,8 +14,7 @@ std::string lacks(const std::string& precision, const Backend& backend) {
   const std::optional<DType> dtype = parse_dtype(precision);
   check(dtype.has_value(), "a resolved precision is a type");
   if (*dtype != DType::bf16 || backend.computes_fast(*dtype)) return "";
-  return "this CPU has no instructions for bf16 (AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them; choose f32, or "
-         "auto for what fits the machine";
+  return backend.what_lacks(*dtype) + "; choose f32, or auto for what fits the machine";
 }
 
 std::string trimmed(std::string text) {
@@ -23,7 +22,8 @@ std::string trimmed(std::string text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-/// "winograd=off" is an exception from the kernels, in whatever type; all others are from the type.
+/// "winograd=off" is an exception from the kernels, in whatever type, which users write among those from the type. From
+/// here on it is none of the precision's.
 constexpr const char *kWinograd = "winograd", *kOff = "off";
 
 struct Entry {
@@ -50,14 +50,14 @@ bool leaves_winograd_out(const Entry& entry) { return entry.pattern == kWinograd
 
 struct Exceptions {
   std::vector<passes::PrecisionOverride> overrides;
-  std::vector<std::string> passes;  // to leave out
+  bool winograd = true;
 };
 
 Exceptions parse_exceptions(const RunSpec& spec) {
   Exceptions exceptions;
   for (const Entry& entry : parse_entries(spec.precision_of)) {
     if (leaves_winograd_out(entry)) {
-      exceptions.passes.push_back("mark_winograd");
+      exceptions.winograd = false;
       continue;
     }
     if (entry.type != "f32" && entry.type != spec.precision)
@@ -68,7 +68,8 @@ Exceptions parse_exceptions(const RunSpec& spec) {
   return exceptions;
 }
 
-/// Computes in f32, without the exceptions from another type.
+}  // namespace
+
 void fall_to_f32(RunSpec& spec) {
   const std::vector<Entry> entries = parse_entries(spec.precision_of);
   const bool direct = std::any_of(entries.begin(), entries.end(), leaves_winograd_out);
@@ -76,17 +77,17 @@ void fall_to_f32(RunSpec& spec) {
   spec.precision_of = direct ? fmt::format("{}={}", kWinograd, kOff) : "";
 }
 
-}  // namespace
-
-CompileOptions compile_options(const RunSpec& spec, const Backend& backend) {
+CompileOptions compile_options(const RunSpec& given, const Backend& backend) {
+  RunSpec spec = given;
+  choose_automatic_precision(spec, backend);
   if (const std::string missing = lacks(spec.precision, backend); !missing.empty())
     fail(ErrorKind::usage, "precision {}: {}", spec.precision, missing);
   Exceptions exceptions = parse_exceptions(spec);
   // Winograd's kernels for f32 buy time with workspace, which a limit has better uses for.
-  if (!spec.memory_limit.empty() && spec.precision == "f32") exceptions.passes.push_back("mark_winograd");
-  if (!spec.late_multiply) exceptions.passes.push_back("late_multiply");
-  return {.passes = {.disabled = std::move(exceptions.passes), .stop_after = {}, .on_graph = {}},
-          .precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
+  const bool is_short = !spec.memory_limit.empty() && spec.precision == "f32";
+  return {.precision = {parse_dtype(spec.precision).value(), std::move(exceptions.overrides)},
+          .grants_workspace = exceptions.winograd && !is_short,
+          .gathers_rows = spec.late_multiply,
           .threads = static_cast<int>(spec.threads),
           .offload_bytes_per_second =
               spec.offload.empty() ? 0 : static_cast<double>(parse_bytes(spec.offload_rate).value())};
@@ -105,5 +106,9 @@ void choose_precision(RunSpec& spec, const std::string& given, const Backend& ba
 }
 
 std::string automatic_precision(const Backend& backend) { return backend.computes_fast(DType::bf16) ? "bf16" : "f32"; }
+
+void choose_automatic_precision(RunSpec& spec, const Backend& backend) {
+  if (spec.precision == "auto") spec.precision = automatic_precision(backend);
+}
 
 }  // namespace weft::spec

@@ -195,6 +195,7 @@ std::string spec_hash(const RunSpec& spec, const Entries& entries) {
   decisive.offload = defaults.offload;
   decisive.offload_rate = defaults.offload_rate;
   decisive.cluster = defaults.cluster;
+  decisive.cost_profile = defaults.cost_profile;
   decisive.metrics = defaults.metrics;
   // The momentum of those specs that were hashed before it depended on the optimiser.
   defaults.optimizer.momentum = 0.9;

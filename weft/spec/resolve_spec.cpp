@@ -11,8 +11,6 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/names.h"
-#include "weft/cpu/cpu_backend.h"
-#include "weft/spec/compile_options.h"
 #include "weft/spec/course.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/recipe_keys.h"
@@ -207,7 +205,6 @@ void resolve(RunSpec& spec, const Entries& entries) {
   fill_own_keys(spec, entries);
   // Sums of kernels may depend on the threads, which must not follow from the ranks on a host where the weights do not.
   if (spec.threads == 0) spec.threads = spec.virtual_ranks > 0 ? 1 : available_cores();
-  if (spec.precision == "auto") spec.precision = automatic_precision(CpuBackend(1, KernelTable()));
   if (spec.evaluation.batch == 0) spec.evaluation.batch = spec.batch;
   check_schedule(spec, entries);
   check_momentum_schedule(spec.optimizer, entries);

@@ -216,8 +216,9 @@ struct RunSpec {
   std::string memory_limit;             // "1.5GB": of all that is planned; empty: what the machine has
   std::string offload;               // directory of a file for what the limit leaves no place for; empty: there is none
   std::string offload_rate = "1GB";  // of that file per second, each way, as predictions assume
-  std::string cluster;        // file of `weft cluster probe`, by which several ranks plan; empty: defaults, or measured
-  bool late_multiply = true;  // several ranks may gather rows of layers in place of reducing their gradients
+  std::string cluster;  // file of `weft cluster probe`, by which several ranks plan; empty: defaults, or measured
+  std::string cost_profile = "default";  // by whose rates plans weigh nodes: default | measured | a file
+  bool late_multiply = true;             // several ranks may gather rows of layers in place of reducing their gradients
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use
   std::string precision = "f32";

@@ -1,4 +1,6 @@
-// Everything that comes with weft: the library that users begin with. It is made here, above all that it is made of.
+// The library that users begin with: everything that comes with weft. It is made here, above all that it is made of, in the
+// one place above the library's parts that knows which device there is.
+#include "weft/cpu/cpu_device.h"
 #include "weft/data/open_dataset.h"
 #include "weft/library/library.h"
 #include "weft/models/model.h"
@@ -19,8 +21,8 @@ const Entries& standard_entries() {
 }
 
 Library standard_library() {
-  return {standard_entries(), ops::make_registry(), standard_kernels(), models::all_models(),
-          data::standard_dataset_kinds()};
+  return {standard_entries(),   ops::make_registry(),           standard_kernels(),
+          models::all_models(), data::standard_dataset_kinds(), cpu_device()};
 }
 
 }  // namespace weft

@@ -66,7 +66,7 @@ void add_slots(std::vector<SlotSpec>& slots, const std::vector<SlotSpec>& more) 
 
 CompressionCosts compression_costs(const spec::RunSpec& spec, const TrainingStepOptions& options) {
   CompressionCosts costs{options.costs, parse_dtype(spec.precision).value_or(DType::f32),
-                         static_cast<int>(std::max<int64_t>(spec.threads, 1))};
+                         static_cast<int>(std::max<int64_t>(spec.threads, 1)), options.nodes};
   costs.ranks.count = options.ranks;
   return costs;
 }

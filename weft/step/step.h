@@ -32,6 +32,7 @@ struct TrainingStepOptions {
                                   // comparison with other programs
   int ranks = 1;                  // that train together, each on a part of every batch
   passes::Ranks costs = {};       // of their links, by which compression is chosen
+  std::shared_ptr<const CostModel> nodes = rated_costs();  // likewise: how long nodes take
 };
 
 /// Batch inputs as the model has them. The loss is cross-entropy where the labels are classes or tokens, the mean

@@ -2,6 +2,7 @@
 
 #include "weft/cpu/onednn/alternatives.h"
 #include "weft/cpu/onednn/families.h"
+#include "weft/graph/granted_workspace.h"
 
 namespace weft::onednn {
 
@@ -123,7 +124,7 @@ std::optional<Convolution> read_convolution(const NodeSignature& node) {
   c.padding = pair_of(node.attributes, "padding");
   c.dilation = pair_of(node.attributes, "dilation");
   c.groups = node.attributes.integer("groups");
-  c.winograd = node.attributes.has("winograd") ? node.attributes.integer("winograd") : 0;
+  c.winograd = granted_workspace(node.attributes);
   return c;
 }
 

@@ -6,20 +6,15 @@
 #include <string>
 
 #include "weft/graph/collective.h"
-#include "weft/ops/window.h"
+#include "weft/graph/granted_workspace.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 
 namespace {
 
-bool is_candidate(const Graph& graph, const Node& node) {
-  const std::string& op = node.op->name;
-  const bool is_weights = op == "conv2d_backward_weights";
-  if (!is_weights && op != "conv2d" && op != "conv2d_backward_data") return false;
-  const Shape& weights = graph.shape(is_weights ? node.outputs[0] : node.inputs[1]);
-  const DType dtype = graph.type(node.inputs[0]).dtype;
-  return (dtype == DType::f32 || dtype == DType::bf16) && ops::has_winograd_windows(weights, node.attributes);
+bool is_candidate(const Graph& graph, NodeId id, const Backend& backend) {
+  return graph.node(id).attributes.has(kGrantedWorkspace) && backend.takes_granted_workspace(signature_of(graph, id));
 }
 
 constexpr int64_t kAlwaysBearable = 16'000'000;
@@ -41,28 +36,29 @@ int64_t state_bytes(const Graph& graph) {
 }
 
 /// `workspaces`: by the names of nodes; `otherwise` for those that are not in it.
-Graph mark(const Graph& graph, const std::map<std::string, int64_t>& workspaces, int64_t otherwise) {
+Graph mark(const Graph& graph, const Backend& backend, const std::map<std::string, int64_t>& workspaces,
+           int64_t otherwise) {
   Rewriter rewriter(graph);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const NodeId id = node_at(index);
     const Node& node = graph.node(id);
-    if (!is_candidate(graph, node)) {
+    if (!is_candidate(graph, id, backend)) {
       rewriter.copy(id);
       continue;
     }
     const auto known = workspaces.find(graph.node_name(id));
     Attributes attributes = node.attributes;
-    attributes.set("winograd", known == workspaces.end() ? otherwise : known->second);
+    attributes.set(kGrantedWorkspace, known == workspaces.end() ? otherwise : known->second);
     copy_with(rewriter, id, rewriter.map(node.inputs), attributes);
   }
   return rewriter.finish();
 }
 
 /// Their names.
-std::set<std::string> candidates(const Graph& graph) {
+std::set<std::string> candidates(const Graph& graph, const Backend& backend) {
   std::set<std::string> names;
   for (size_t index = 0; index < graph.nodes().size(); ++index)
-    if (is_candidate(graph, graph.nodes()[index])) names.insert(graph.node_name(node_at(index)));
+    if (is_candidate(graph, node_at(index), backend)) names.insert(graph.node_name(node_at(index)));
   return names;
 }
 
@@ -80,8 +76,7 @@ int64_t bytes_that_travel(const Graph& graph) {
 /// may take what they want, the step's bytes stay below those of its fullest moment without them, what travels, and
 /// `granted`.
 std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const std::set<std::string>& names,
-                                                 const PassContext& context, int64_t granted) {
-  const PlannedMemory planned = context.plan_rest(mark(graph, {}, kMostElements), "mark_winograd");
+                                                 const PlannedMemory& planned, int64_t granted) {
   const int64_t travelling = bytes_that_travel(graph);
   int64_t fullest = 0, largest = 0;
   for (const PlannedMemory::Step& step : planned.steps)
@@ -101,10 +96,17 @@ std::map<std::string, int64_t> larger_workspaces(const Graph& graph, const std::
 }  // namespace
 
 Graph mark_winograd(const Graph& graph, const PassContext& context) {
+  if (!context.grants_workspace) return graph;
   const int64_t granted = std::max(kAlwaysBearable, std::max(image_bytes(graph), state_bytes(graph)) / 8);
-  const std::set<std::string> names = candidates(graph);
-  if (!context.plan_rest || names.empty()) return mark(graph, {}, granted);
-  return mark(graph, larger_workspaces(graph, names, context, granted), granted);
+  std::map<std::string, int64_t> larger;
+  if (context.forecast)
+    larger = larger_workspaces(graph, candidates(graph, context.backend), *context.forecast, granted);
+  return mark(graph, context.backend, larger, granted);
+}
+
+std::optional<Graph> mark_winograd_everywhere(const Graph& graph, const PassContext& context) {
+  if (!context.grants_workspace || candidates(graph, context.backend).empty()) return std::nullopt;
+  return mark(graph, context.backend, {}, kMostElements);
 }
 
 }  // namespace weft::passes

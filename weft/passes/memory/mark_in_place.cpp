@@ -92,14 +92,18 @@ Graph mark_in_place(const Graph& source) {
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
     Attributes attributes = node.attributes;
-    attributes.erase("in_place");
+    attributes.erase(kInPlace);
     if (!node.op->is_update) {  // updates replace their state by definition
       const std::vector<int64_t> pairs = choose_pairs(graph, index, buffers);
-      if (!pairs.empty()) attributes.set("in_place", pairs);
+      if (!pairs.empty()) attributes.set(kInPlace, pairs);
     }
     copy_with(rewriter, node_at(index), rewriter.map(node.inputs), attributes);
   }
   return rewriter.finish();
+}
+
+PlannedMemory planned_in_place(const Graph& graph, const PassContext& context) {
+  return context.plan_memory(mark_in_place(graph));
 }
 
 }  // namespace weft::passes

@@ -4,9 +4,13 @@
 #pragma once
 
 #include "weft/graph/graph.h"
+#include "weft/passes/support/pass_context.h"
 
 namespace weft::passes {
 
 Graph mark_in_place(const Graph& graph);
+
+/// What planning makes of the graph once it has been through this pass; wants PassContext::plan_memory.
+PlannedMemory planned_in_place(const Graph& graph, const PassContext& context);
 
 }  // namespace weft::passes

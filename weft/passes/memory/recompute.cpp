@@ -10,6 +10,8 @@
 #include "weft/graph/contents.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
+#include "weft/graph/space_copies.h"
+#include "weft/passes/memory/mark_in_place.h"
 #include "weft/passes/memory/recompute_search.h"
 #include "weft/passes/support/rebuild.h"
 
@@ -43,6 +45,7 @@ class RecomputeBuilder {
       : graph_(graph),
         context_(context),
         offload_bytes_per_second_(offload_bytes_per_second),
+        is_separate_(context.backend.memory_rules().is_separate),
         content_(find_contents(graph)),
         buffer_(graph.values().size(), -1) {
     std::unordered_map<std::string, int32_t> by_name;
@@ -99,6 +102,7 @@ class RecomputeBuilder {
 
   double offload_seconds(ValueId value) const {
     if (offload_bytes_per_second_ <= 0) return -1;
+    if (is_separate_ && gives_to_host(*graph_.producer(value))) return -1;  // takes none of the device's memory
     return 2 * static_cast<double>(graph_.type(value).bytes()) / offload_bytes_per_second_;
   }
 
@@ -143,7 +147,7 @@ class RecomputeBuilder {
   Repetition repetition_of(NodeId id) const {
     const Node& node = graph_.node(id);
     Repetition again{node.op->name, node.inputs, node.attributes, node.outputs};
-    again.attributes.erase("in_place");
+    again.attributes.erase(kInPlace);
     if (node.op->name != "batch_norm") return again;
     // With the statistics saved, one sweep is enough. Only of weft's own kernels is it known that both give the same.
     Repetition apply{"batch_norm_inference",
@@ -205,14 +209,24 @@ class RecomputeBuilder {
     for (const int32_t written : problem_.steps[step].writes) {
       const auto buffer = static_cast<size_t>(written);
       if (is_loaded[buffer])
-        stored_[buffer] =
-            add_transfer(rewriter.result(), kStore, rewriter.map(values_[buffer]), values_[buffer], ".stored");
+        stored_[buffer] = add_store(rewriter.result(), rewriter.map(values_[buffer]), values_[buffer]);
     }
   }
 
   void add_load(Rewriter& rewriter, size_t buffer) {
     const ValueId value = values_[buffer];
-    again_[value] = {{value, add_transfer(rewriter.result(), kLoad, stored_[buffer], value, ".loaded")}};
+    again_[value] = {{value, add_load(rewriter.result(), stored_[buffer], value)}};
+  }
+
+  // Files are written and read from the host's memory.
+  ValueId add_store(Graph& result, ValueId from, ValueId source) const {
+    if (is_separate_) from = add_transfer(result, kCopyToHost, from, source, ".to_store");
+    return add_transfer(result, kStore, from, source, ".stored");
+  }
+  ValueId add_load(Graph& result, ValueId stored, ValueId source) const {
+    if (!is_separate_) return add_transfer(result, kLoad, stored, source, ".loaded");
+    const ValueId there = add_transfer(result, kLoad, stored, source, ".loaded_on_host");
+    return add_transfer(result, kCopyToDevice, there, source, ".loaded");
   }
 
   ValueId add_transfer(Graph& result, const char* op, ValueId from, ValueId source, const char* suffix) const {
@@ -224,6 +238,7 @@ class RecomputeBuilder {
   const Graph& graph_;
   const PassContext& context_;
   const double offload_bytes_per_second_;
+  const bool is_separate_;  // the device's memory from the host's
   const std::vector<ValueId> content_;
   std::vector<int32_t> buffer_;  // per value that owns a buffer, else -1
   RecomputeProblem problem_;
@@ -250,7 +265,7 @@ FittedGraph fit_to_limit(const Graph& graph, const PassContext& context, const P
     choice = attempt == 0 ? choose_recompute(builder.problem(), target)
                           : mend_recompute(builder.problem(), target, choice.fates);
     Graph candidate = builder.rebuild(choice);
-    const int64_t arena = context.plan_memory(candidate).arena_bytes;
+    const int64_t arena = planned_in_place(candidate, context).arena_bytes;
     const bool is_met = arena <= limit;
     const bool is_better = is_met && best_arena <= limit ? choice.outcome.seconds < best_seconds : arena < best_arena;
     if (is_better) {
@@ -274,7 +289,7 @@ FittedGraph fit_to_limit(const Graph& graph, const PassContext& context, const P
 Graph recompute(const Graph& graph, const PassContext& context) {
   const int64_t limit = context.arena_limit_bytes;
   if (limit <= 0 || !context.plan_memory) return graph;
-  const PlannedMemory planned = context.plan_memory(graph);
+  const PlannedMemory planned = planned_in_place(graph, context);
   if (planned.arena_bytes <= limit) return graph;
   FittedGraph fitted = fit_to_limit(graph, context, planned, 0);
   // Chosen together with what goes to a file, less has to run again.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/graph/kept.h"
+#include "weft/passes/memory/mark_in_place.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -90,10 +91,10 @@ Graph keep_copies(const Graph& graph, const PassContext& context) {
   std::stable_sort(casts.begin(), casts.end(), [&](size_t a, size_t b) {
     return graph.type(graph.nodes()[a].outputs[0]).bytes() < graph.type(graph.nodes()[b].outputs[0]).bytes();
   });
-  const int64_t before = context.plan_memory(graph).arena_bytes;
+  const int64_t before = planned_in_place(graph, context).arena_bytes;
   const auto fits = [&](size_t count) {
     const Graph kept = keep(graph, copies, std::span(casts).first(count));
-    return context.plan_memory(kept).arena_bytes <= before + before / kAllowedPart;
+    return planned_in_place(kept, context).arena_bytes <= before + before / kAllowedPart;
   };
   size_t fitting = 0, tried = casts.size();  // so many fit, and so many are tried next
   for (size_t too_many = casts.size() + 1; fitting + 1 < too_many; tried = (fitting + too_many) / 2)

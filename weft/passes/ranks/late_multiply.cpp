@@ -114,7 +114,7 @@ class LateMultiply {
 }  // namespace
 
 Graph late_multiply(const Graph& graph, const PassContext& context) {
-  if (context.ranks.count <= 1) return graph;
+  if (context.ranks.count <= 1 || !context.gathers_rows) return graph;
   return LateMultiply(graph, context).run();
 }
 

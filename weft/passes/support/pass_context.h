@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,10 +40,13 @@ struct PassContext {
   const Backend& backend;
   PrecisionPolicy precision = {};
   int threads = 1;
-  int64_t arena_limit_bytes = 0;                                // 0: none
-  std::function<PlannedMemory(const Graph&)> plan_memory = {};  // wanted where there is a limit; to keep copies
-  /// Of a graph that has been through the passes up to the named one, once the others have run, without a limit.
-  std::function<PlannedMemory(const Graph&, const std::string& after)> plan_rest = {};
+  int64_t arena_limit_bytes = 0;  // 0: none
+  /// Plans a graph as it is, and runs no pass. Wanted where there is a limit, to keep copies, and for a forecast.
+  std::function<PlannedMemory(const Graph&)> plan_memory = {};
+  /// For a pass that wants one (Pass::to_forecast): the plan at the end of the table, without a limit.
+  std::optional<PlannedMemory> forecast = {};
+  bool grants_workspace = true;         // to kernels that are faster with it, and may round otherwise
+  bool gathers_rows = true;             // of layers, in place of reducing gradients, where that is predicted to pay
   double offload_bytes_per_second = 0;  // of a file for what finds no place; 0: there is none
   Ranks ranks = {};
   std::shared_ptr<const CostModel> costs = rated_costs();

@@ -33,6 +33,8 @@ std::vector<RecipeKey> run_keys() {
            {.unit = "bytes per second", .help = "what that disk reads or writes in a second, for predictions"})
       .add("cluster", &RunSpec::cluster,
            {.help = "what `weft cluster probe` wrote; empty: measured where there are several hosts"})
+      .add("cost_profile", &RunSpec::cost_profile,
+           {.help = "rates by which plans weigh nodes: default, measured here, or a file of `weft rates`"})
       .add("late_multiply", &RunSpec::late_multiply,
            {.help = "several ranks gather rows of large layers where reducing their gradients costs more"})
       .add("seed", &RunSpec::seed, {.low = 0, .high = 9e15, .help = "of weights, order and augmentation"})

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "weft/graph/granted_workspace.h"
 #include "weft/ops/window.h"
 
 namespace weft::native::winograd {
@@ -33,8 +34,7 @@ int64_t tile_padding(const NodeSignature& node, size_t axis) {
 
 std::string why_no_winograd(const NodeSignature& node, Isa isa, const Shape& weights, const TensorType& inputs,
                             const TensorType& outputs) {
-  if (!node.attributes.has("winograd") || node.attributes.integer("winograd") == 0)
-    return "winograd's tiles are not asked for (by the pass mark_winograd)";
+  if (granted_workspace(node.attributes) == 0) return "winograd's tiles are not asked for (by the pass mark_winograd)";
   if (isa != Isa::avx512 || !multiplies_bf16()) return "winograd wants AVX512_BF16";
   if (!ops::has_winograd_windows(weights, node.attributes))
     return "winograd wants kernels of 3 x 3 without stride, dilation or groups";

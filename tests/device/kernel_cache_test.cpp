@@ -1,4 +1,4 @@
-#include "weft/cpu/kernel_cache.h"
+#include "weft/device/kernel_cache.h"
 
 #include <gmock/gmock.h>
 
@@ -7,6 +7,7 @@
 
 #include "tests/support/files_for_tests.h"
 #include "weft/base/files.h"
+#include "weft/cpu/cpu_device.h"
 
 namespace weft {
 namespace {
@@ -21,7 +22,7 @@ class KernelCacheTest : public FilesTest {
   KernelCache::Note note() {
     return [this](const std::string& line) { notes_.push_back(line); };
   }
-  KernelCache cache_{folder_ / "new", 2};
+  KernelCache cache_{folder_ / "new", "2 threads"};
   std::vector<std::string> notes_;
 };
 
@@ -52,8 +53,9 @@ TEST_F(KernelCacheTest, EveryTruncationAndEveryFlippedBitIsNoticed) {
 }
 
 TEST_F(KernelCacheTest, EachNumberOfThreadsHasAFileOfItsOwn) {
-  EXPECT_NE(KernelCache(folder_, 1).file(), KernelCache(folder_, 2).file());
-  EXPECT_NE(describe_machine(1), describe_machine(2));
+  EXPECT_NE(KernelCache(folder_, "1 thread").file(), KernelCache(folder_, "2 threads").file());
+  const DeviceKind cpu = cpu_device();
+  EXPECT_NE(cpu.describe_machine(1), cpu.describe_machine(2));
 }
 
 TEST_F(KernelCacheTest, ReadsNothingWhereThereIsNoFile) {
@@ -88,7 +90,7 @@ TEST_F(KernelCacheTest, SeveralAddAtATime) {
   for (int writer = 0; writer < 8; ++writer)
     writers.emplace_back([&, writer] {
       for (int node = 0; node < 4; ++node)
-        KernelCache(folder_ / "new", 2).add({{std::to_string(writer * 4 + node), {{"kernel", 1}}}});
+        KernelCache(folder_ / "new", "2 threads").add({{std::to_string(writer * 4 + node), {{"kernel", 1}}}});
     });
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(cache_.read(note()).size(), 32u);

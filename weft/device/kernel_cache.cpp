@@ -1,4 +1,4 @@
-#include "weft/cpu/kernel_cache.h"
+#include "weft/device/kernel_cache.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +13,6 @@
 #include "weft/base/files.h"
 #include "weft/base/isa.h"
 #include "weft/base/version.h"
-#include "weft/cpu/onednn/isa.h"
 
 namespace weft {
 
@@ -23,15 +22,6 @@ using nlohmann::json;
 namespace {
 
 constexpr int kFormat = 1;
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
 
 std::string checksum(std::string_view text) { return fmt::format("{:08x}", crc32_of(text.data(), text.size())); }
 
@@ -51,11 +41,6 @@ std::vector<KernelTime> times_from(const json& rows) {
 }
 
 }  // namespace
-
-std::string describe_machine(int threads) {
-  return fmt::format("{}, {} kernels, oneDNN {} with {}, weft {}, {} threads", processor(), name_of(detect_isa()),
-                     onednn::library_version(), onednn::effective_isa(), version(), threads);
-}
 
 std::string print_kernel_times(const KernelTimes& times, const std::string& machine) {
   std::string lines;
@@ -93,8 +78,8 @@ KernelTimes parse_kernel_times(std::string_view text, const std::string& machine
   }
 }
 
-KernelCache::KernelCache(const fs::path& directory, int threads)
-    : machine_(describe_machine(threads)), file_(directory / fmt::format("kernels-{}.jsonl", checksum(machine_))) {}
+KernelCache::KernelCache(const fs::path& directory, std::string machine)
+    : machine_(std::move(machine)), file_(directory / fmt::format("kernels-{}.jsonl", checksum(machine_))) {}
 
 fs::path KernelCache::standard_directory() {
   const auto value = [](const char* name) {
