@@ -9,43 +9,27 @@
 #include <string_view>
 
 #include "weft/base/clock.h"
-#include "weft/base/error.h"
 #include "weft/comm/exchange.h"
-#include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
 #include "weft/program/driver.h"
 #include "weft/spec/course.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/metrics/entries.h"
-#include "weft/step/optimizers/ema.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/plateau.h"
 #include "weft/step/step.h"
 #include "weft/step/step_scalars.h"
 #include "weft/step/virtual_ranks.h"
-#include "weft/train/evaluate.h"
+#include "weft/train/epoch.h"
 #include "weft/train/ranks/consensus.h"
 #include "weft/train/ranks/shared_errors.h"
 #include "weft/train/ranks/step_times.h"
+#include "weft/train/saving.h"
+#include "weft/train/step_result.h"
 
 namespace weft::train {
 
 namespace {
-
-/// Says when the next checkpoint by steps or seconds is due.
-class SaveClock {
- public:
-  explicit SaveClock(const spec::CheckpointSpec& spec) : spec_(spec), last_(steady_seconds()) {}
-  bool due(const step::Position& position) const {
-    if (spec_.every_steps > 0 && position.step % spec_.every_steps == 0) return true;
-    return spec_.every_seconds > 0 && steady_seconds() - last_ >= spec_.every_seconds;
-  }
-  void saved() { last_ = steady_seconds(); }
-
- private:
-  const spec::CheckpointSpec& spec_;
-  double last_;
-};
 
 /// The loop with what it keeps between steps.
 class Loop {
@@ -55,7 +39,6 @@ class Loop {
         info_(inputs.training_data.dataset().info()),
         hooks_(hooks),
         at_(position),
-        save_clock_(inputs.spec.checkpoint),
         course_(in_.spec, in_.training_data.dataset().size()),
         shards_(step::shards_of_rank(in_.spec, comm::number_of(in_.ranks))),
         metrics_(step::metrics_of(in_.entries, in_.spec.metrics, info_.task)),
@@ -63,6 +46,7 @@ class Loop {
         driver_(in_.training, in_.state),
         consensus_(in_.ranks, hooks.stop_requested),
         errors_(in_.collectives, in_.state),
+        saving_(in_.spec.checkpoint, hooks, in_.ranks, errors_),
         step_times_(in_.ranks),
         round_(in_.ranks) {
     if (averages()) round_.reserve(std::min(in_.spec.averaging.period, course_.total_steps()));
@@ -80,9 +64,7 @@ class Loop {
     }
     at_.train_seconds = elapsed();
     const std::string where = consensus_.where_last_gradient_not_finite();
-    if (refused_)
-      throw Error(refused_->kind(),
-                  refused_->what() + (where.empty() ? "" : "; the gradients were not finite" + where));
+    saving_.require_none_refused(where.empty() ? "" : "; the gradients were not finite" + where);
     return {at_, !stopped, step_times_.means()};
   }
 
@@ -108,7 +90,7 @@ class Loop {
                                    .bind_batch = [&](int64_t shard) { driver_.bind_batch(*batch, shard); },
                                    .batch_done =
                                        [&](int64_t) {
-                                         if (!sums_in_update) add_results(driver_.executor(), parts, result);
+                                         if (!sums_in_update) result.add(driver_.executor(), parts, has_classes_);
                                          result.samples += comm::number_of(in_.ranks) * batch->count;
                                        },
                                    .before_run = [&](const Executor& executor) { before_run(executor); },
@@ -121,16 +103,15 @@ class Loop {
       result = {};
       driver_.run_step(scalars_, {.step = at_.step, .parts = parts, .rate_factor = at_.plateau.factor * rate_factor},
                        shards_, hooks);
-      if (sums_in_update) add_results(*update, 1, result);
+      if (sums_in_update) result.add(*update, 1, has_classes_);
       if (has_norm)
         result.gradient_norm = static_cast<double>(driver_.executor(driver_.last()).scalar_output("gradient_norm"));
       result.seconds = steady_seconds() - begin;
       result.wait_seconds = in_.training_data.wait_seconds() - waited;
       if (loss_scale.is_used()) {
-        require_patience(loss_scale);
-        result.is_skipped = loss_scale.skipped() > skipped;
-        result.loss_scale = loss_scale.scale();
-        result.skipped_steps = loss_scale.skipped();
+        if (loss_scale.skipped_in_a_row() >= in_.spec.loss_scaling.patience)
+          refuse_gradients(loss_scale, at_, scalars_.learning_rate(), consensus_.where_gradient_not_finite());
+        result.add(loss_scale, skipped);
       }
       record(result, stage);
       step_times_.add({.step = result.seconds - (rank_wait_seconds() - waited_for_ranks),
@@ -138,12 +119,12 @@ class Loop {
                        .whole = result.seconds});
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
       if (averages()) {
-        save_due_ = save_due_ || save_clock_.due(at_);
+        saving_.note_due(at_);
         if (!ends_epoch && round_.size() < period()) continue;
       }
       const bool stop = averages() ? end_round() : consensus_.stops();
       if (!stop && consensus_.exchanges()) exchange_times();
-      if (stop || (!ends_epoch && is_save_due())) save();
+      if (stop || (!ends_epoch && saving_.is_due(at_))) save();
       if (stop) return false;
     }
     driver_.finish();
@@ -172,40 +153,11 @@ class Loop {
     if (in_.collectives != nullptr) in_.collectives->set_position(position_);
   }
 
-  /// What came of the batches of one step.
-  struct StepResult {
-    double loss = 0, correct = 0, seconds = 0, wait_seconds = 0;
-    int64_t samples = 0;
-    std::optional<double> gradient_norm = {};
-    bool is_skipped = false;  // its gradients were not finite and changed nothing
-    std::optional<double> loss_scale = {};
-    int64_t skipped_steps = 0;  // in all
-  };
-
   void before_run(const Executor& executor) {
     // Several runs may go by before anybody waits for the others.
     if (in_.ranks != nullptr)
       comm::require_signs_of_life(*in_.ranks, comm::WaitLimits{}.silence_seconds, {"training", {}, position_});
     consensus_.before_run(executor, step_times_.is_due());
-  }
-
-  /// Of one of so many batches.
-  void add_results(const Executor& executor, int64_t parts, StepResult& result) const {
-    result.loss += static_cast<double>(executor.scalar_output("loss")) / static_cast<double>(parts);
-    if (has_classes_) result.correct += static_cast<double>(executor.scalar_output("correct"));
-  }
-
-  void require_patience(const step::LossScale& loss_scale) const {
-    if (loss_scale.skipped_in_a_row() < in_.spec.loss_scaling.patience) return;
-    throw comm::SharedError(
-        ErrorKind::numeric,
-        fmt::format("the gradients were not finite in {} steps in a row, the last one step {}{} (epoch {}, "
-                    "learning rate {:.3g}), "
-                    "down to a loss scale of {:g}; lower the rate with --set "
-                    "optimizer.learning_rate=..., rise slowly with --set "
-                    "schedule.warmup_epochs=1, or compute in a wider type with --precision",
-                    loss_scale.skipped_in_a_row(), at_.step + 1, consensus_.where_gradient_not_finite(), at_.epoch + 1,
-                    scalars_.learning_rate(), loss_scale.scale()));
   }
 
   void record(const StepResult& result, const spec::Stage& stage) {
@@ -240,14 +192,9 @@ class Loop {
     const bool is_finite = std::isfinite(metrics.loss);
     if (!is_finite && !is_skipped) {
       driver_.finish();  // nobody is left waiting
-      throw comm::SharedError(
-          ErrorKind::numeric,
-          fmt::format("the loss became {}{} at step {} (epoch {}, learning rate {:.3g}); lower it with --set "
-                      "optimizer.learning_rate=..., or rise slowly with --set schedule.warmup_epochs=1",
-                      std::isnan(metrics.loss) ? "NaN" : "infinite", consensus_.where_not_finite(), metrics.step + 1,
-                      metrics.epoch + 1, metrics.learning_rate));
+      refuse_loss(metrics, consensus_.where_not_finite());
     }
-    if (refused_) throw Error(*refused_);
+    saving_.require_none_refused();
     if (is_finite) {
       at_.loss_sum += metrics.loss * static_cast<double>(metrics.batch);
       at_.correct += correct;
@@ -289,24 +236,10 @@ class Loop {
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
   bool finish_epoch() {
     const bool last = at_.epoch + 1 == spec::begun_epochs(in_.spec);
-    const auto samples = static_cast<double>(at_.samples);
-    const double items = samples * static_cast<double>(info_.items_per_sample());
-    step::EpochMetrics metrics{.epoch = at_.epoch,
-                               .step = at_.step,
-                               .train_loss = at_.loss_sum / samples,
-                               .items_per_second = at_.epoch_seconds > 0 ? items / at_.epoch_seconds : 0,
-                               .item = info_.item(),
-                               .step_seconds = at_.epoch_seconds,
-                               .input_wait_seconds = at_.epoch_wait_seconds};
-    if (const step::LossScale loss_scale(in_.state); loss_scale.is_used()) {
-      metrics.loss_scale = loss_scale.scale();
-      metrics.skipped_steps = loss_scale.skipped();
-    }
-    if (has_classes_)
-      metrics.train_accuracy = at_.correct / (samples * static_cast<double>(info_.answers_per_sample()));
+    step::EpochMetrics metrics = metrics_of_epoch(at_, info_, in_.state, has_classes_);
     for (const MetricEntry& metric : metrics_) metrics.test_metrics.push_back({metric.name, {}});
     if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {
-      const Evaluation evaluation = evaluate_state();
+      const Evaluation evaluation = evaluate_epoch(in_, hooks_, metrics_);
       if (!evaluation.finished) {
         save();
         return false;
@@ -319,7 +252,7 @@ class Loop {
       at_.averaging.period = step::adapted_period(in_.spec.averaging, at_.averaging, metrics.train_loss);
     }
     at_.plateau = step::after_epoch(at_.plateau, in_.spec.schedule, metrics);
-    const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || is_save_due();
+    const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || saving_.is_due(at_);
     ++at_.epoch;
     at_.step_in_epoch = 0;
     at_.loss_sum = at_.correct = at_.epoch_seconds = at_.epoch_wait_seconds = 0;
@@ -331,29 +264,7 @@ class Loop {
     return true;
   }
 
-  Evaluation evaluate_state() {
-    const EvaluateOptions options{.metrics = metrics_,
-                                  .metric_options = &in_.spec.metrics,
-                                  .stop_requested = hooks_.stop_requested,
-                                  .tta = in_.spec.evaluation.tta,
-                                  .ranks = in_.ranks,
-                                  .virtual_ranks = in_.spec.virtual_ranks,
-                                  .batch = in_.spec.evaluation.batch,
-                                  .place = step::place_of(in_.spec, in_.ranks)};
-    if (in_.spec.ema.decay == 0) return evaluate(in_.evaluation, in_.state, *in_.evaluation_data, options);
-    State averaged = step::averaged_state(in_.state);
-    return evaluate(in_.evaluation, averaged, *in_.evaluation_data, options);
-  }
-
   bool is_due(int64_t every_epochs) const { return every_epochs > 0 && (at_.epoch + 1) % every_epochs == 0; }
-
-  /// By steps or seconds. Where all ranks have something to do before a checkpoint, all of them save together.
-  bool is_save_due() {
-    double due = save_due_ || save_clock_.due(at_) ? 1 : 0;
-    if (errors_.exist() && in_.spec.checkpoint.every_seconds > 0)
-      comm::all_reduce_max(*in_.ranks, {&due, 1}, "time of the next checkpoint");
-    return due > 0;
-  }
 
   bool averages() const { return in_.training.has(program::Phase::averaging); }
 
@@ -361,24 +272,14 @@ class Loop {
 
   void save() {
     driver_.finish();
-    errors_.average();
     at_.train_seconds = elapsed();
-    try {
-      if (hooks_.save) hooks_.save(at_);
-    } catch (const Error& error) {
-      // One of several ranks writes and sees it; the loss of the next step, on all of them, says whose gradient it was.
-      if (error.kind() != ErrorKind::numeric || in_.ranks == nullptr) throw;
-      refused_ = error;
-    }
-    save_clock_.saved();
-    save_due_ = false;
+    saving_.save(at_);
   }
 
   const FitInputs& in_;
   const data::DatasetInfo& info_;
   const Hooks& hooks_;
   step::Position at_;
-  SaveClock save_clock_;
   bool has_classes_ = false;  // something to be right about
   const spec::Course course_;
   const int64_t shards_;  // of a batch, which this process computes one after the other
@@ -387,12 +288,11 @@ class Loop {
   program::Driver driver_;
   Consensus consensus_;
   SharedErrors errors_;
+  Saving saving_;
   StepTimes step_times_;
   std::array<char, 64> position_text_{};
-  std::string_view position_;          // of the step, in that text
-  step::Round round_;                  // of ranks that train apart
-  bool save_due_ = false;              // since a step that had to wait for the others
-  std::optional<Error> refused_ = {};  // to save a state that is not finite
+  std::string_view position_;  // of the step, in that text
+  step::Round round_;          // of ranks that train apart
   double seconds_before_ = 0, begin_ = 0;
 };
 

@@ -1,0 +1,42 @@
+#include "weft/train/epoch.h"
+
+#include "weft/step/optimizers/ema.h"
+#include "weft/step/optimizers/loss_scaling.h"
+#include "weft/step/virtual_ranks.h"
+
+namespace weft::train {
+
+step::EpochMetrics metrics_of_epoch(const step::Position& at, const data::DatasetInfo& info, const State& state,
+                                    bool has_classes) {
+  const auto samples = static_cast<double>(at.samples);
+  const double items = samples * static_cast<double>(info.items_per_sample());
+  step::EpochMetrics metrics{.epoch = at.epoch,
+                             .step = at.step,
+                             .train_loss = at.loss_sum / samples,
+                             .items_per_second = at.epoch_seconds > 0 ? items / at.epoch_seconds : 0,
+                             .item = info.item(),
+                             .step_seconds = at.epoch_seconds,
+                             .input_wait_seconds = at.epoch_wait_seconds};
+  if (const step::LossScale loss_scale(state); loss_scale.is_used()) {
+    metrics.loss_scale = loss_scale.scale();
+    metrics.skipped_steps = loss_scale.skipped();
+  }
+  if (has_classes) metrics.train_accuracy = at.correct / (samples * static_cast<double>(info.answers_per_sample()));
+  return metrics;
+}
+
+Evaluation evaluate_epoch(const FitInputs& in, const Hooks& hooks, const std::vector<MetricEntry>& metrics) {
+  const EvaluateOptions options{.metrics = metrics,
+                                .metric_options = &in.spec.metrics,
+                                .stop_requested = hooks.stop_requested,
+                                .tta = in.spec.evaluation.tta,
+                                .ranks = in.ranks,
+                                .virtual_ranks = in.spec.virtual_ranks,
+                                .batch = in.spec.evaluation.batch,
+                                .place = step::place_of(in.spec, in.ranks)};
+  if (in.spec.ema.decay == 0) return evaluate(in.evaluation, in.state, *in.evaluation_data, options);
+  State averaged = step::averaged_state(in.state);
+  return evaluate(in.evaluation, averaged, *in.evaluation_data, options);
+}
+
+}  // namespace weft::train
