@@ -14,35 +14,12 @@
 #include "weft/spec/course.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/recipe_keys.h"
+#include "weft/spec/resolve_optimizer.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft::spec {
 
 namespace {
-
-/// That of the optimiser or, where it reads none, of the first that does: older specs say it, too.
-double default_momentum(const OptimizerEntry& optimizer, const Entries& entries) {
-  const Key* key = find_key(optimizer, "momentum");
-  for (const OptimizerEntry& other : entries.optimizers)
-    if (key == nullptr) key = find_key(other, "momentum");
-  return key == nullptr ? 0 : std::get<double>(key->value);
-}
-
-void resolve_optimizer(OptimizerSpec& optimizer, const Entries& entries) {
-  const OptimizerEntry* entry = find_entry(entries.optimizers, optimizer.name);
-  if (entry == nullptr)
-    fail(ErrorKind::usage, "there is no optimizer '{}'{}", optimizer.name,
-         suggestion(optimizer.name, names_of(entries.optimizers)));
-  if (optimizer.learning_rate == 0) optimizer.learning_rate = entry->learning_rate;
-  if (optimizer.weight_decay < 0) optimizer.weight_decay = entry->weight_decay;
-  if (optimizer.momentum < 0) optimizer.momentum = default_momentum(*entry, entries);
-  for (const auto& [name, group] : optimizer.groups)
-    if (group.match.empty())
-      fail(ErrorKind::usage,
-           "optimizer.groups.{0} matches nothing: it has no match; set optimizer.groups.{0}.match to a glob such as "
-           "'fc.*'",
-           name);
-}
 
 void check_schedule(const RunSpec& spec, const Entries& entries) {
   std::set<std::string> names = {spec.schedule.name};
@@ -222,63 +199,6 @@ void resolve(RunSpec& spec, const Entries& entries) {
   if (parse_bytes(spec.offload_rate).value_or(0) <= 0)
     fail(ErrorKind::usage, "offload_rate = '{}' is no amount of bytes (per second); write 1GB or 200MB",
          spec.offload_rate);
-}
-
-namespace {
-
-/// What a batch schedule leaves without effect.
-void add_unused_batches(const RunSpec& spec, std::vector<std::string>& keys) {
-  const BatchScheduleSpec& schedule = spec.batch_schedule;
-  const auto& batches = schedule.batches;
-  const auto base = static_cast<double>(spec.batch);
-  if (!batches.empty() && schedule.rate_scaling == "none" &&
-      std::find(batches.begin(), batches.end(), base) == batches.end())
-    keys.push_back(
-        fmt::format("batch = {} beside batch_schedule.batches = [{}]", spec.batch, fmt::join(batches, ", ")));
-  for (const auto& [section, boundaries] : {std::pair("batch_schedule", &schedule.boundaries),
-                                            std::pair("image_schedule", &spec.image_schedule.boundaries)})
-    for (const double boundary : *boundaries)
-      if (boundary_epoch(boundary, spec) >= static_cast<double>(begun_epochs(spec)))
-        keys.push_back(fmt::format("{}.boundaries: {} in a run of {} epochs", section, boundary, spec.epochs));
-}
-
-}  // namespace
-
-std::vector<std::string> keys_without_effect(const RunSpec& spec, data::TargetKind targets, const Entries& entries) {
-  RunSpec copy = spec, defaults;
-  defaults.optimizer.name = spec.optimizer.name;
-  resolve_optimizer(defaults.optimizer, entries);
-  add_own_keys(defaults, spec, entries);
-  const std::vector<BoundKey> bound = bind_keys(copy, entries), default_keys = bind_keys(defaults, entries);
-  // By name: the keys of groups stand between the others.
-  const auto value_of = [](const std::vector<BoundKey>& all, std::string_view name) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const BoundKey& key) { return key.name == name; });
-    return literal(value_at(found->place));
-  };
-  std::vector<std::string> keys;
-  for (const BoundKey& key : bound) {
-    const auto& readers = key.read_by;
-    if (section_of(key.name) != "optimizer" || readers.empty()) continue;
-    if (std::find(readers.begin(), readers.end(), spec.optimizer.name) != readers.end()) continue;
-    const std::string value = value_of(bound, key.name);
-    if (value != value_of(default_keys, key.name))
-      keys.push_back(fmt::format("{} = {} with optimizer.name = '{}'", key.name, value, spec.optimizer.name));
-  }
-  if (spec.optimizer.momentum_schedule.changes() && spec.optimizer.momentum != defaults.optimizer.momentum)
-    keys.push_back(fmt::format("optimizer.momentum = {} with momentum_schedule.name = '{}'", spec.optimizer.momentum,
-                               spec.optimizer.momentum_schedule.name));
-  add_unused_batches(spec, keys);
-  if (!spec.offload.empty() && spec.memory_limit.empty())
-    keys.push_back(fmt::format("offload = '{}' without memory_limit", spec.offload));
-  for (const BoundKey& key : bound)
-    if (!scales_loss(spec) && key.name.starts_with("loss_scaling.") && key.name != "loss_scaling.mode" &&
-        literal(value_at(key.place)) != value_of(default_keys, key.name))
-      keys.push_back(fmt::format("{} = {} with loss_scaling.mode = '{}'{}", key.name, literal(value_at(key.place)),
-                                 spec.loss_scaling.mode,
-                                 spec.loss_scaling.mode == "auto" ? " and precision = '" + spec.precision + "'" : ""));
-  if (spec.loss.label_smoothing > 0 && targets == data::TargetKind::values)
-    keys.push_back(fmt::format("loss.label_smoothing = {} where values are predicted", spec.loss.label_smoothing));
-  return keys;
 }
 
 namespace {

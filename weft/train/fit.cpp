@@ -10,6 +10,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/comm/exchange.h"
+#include "weft/comm/on_all_ranks.h"
 #include "weft/comm/patience.h"
 #include "weft/program/driver.h"
 #include "weft/spec/course.h"
