@@ -18,6 +18,10 @@ class MemoizedBackend : public Backend {
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override;
   bool supports_layouts(const NodeSignature& node) const override;
   KernelChoice choose_kernel(const NodeSignature& node) const override;
+  std::optional<std::vector<Tensor>> evaluate(const NodeSignature& node,
+                                              const std::vector<Tensor>& operands) const override {
+    return backend_.evaluate(node, operands);
+  }
   bool computes_fast(DType dtype) const override { return backend_.computes_fast(dtype); }
 
  private:

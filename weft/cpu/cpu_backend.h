@@ -15,6 +15,9 @@ class CpuBackend : public Device {
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override;
   bool supports_layouts(const NodeSignature& node) const override;
   KernelChoice choose_kernel(const NodeSignature& node) const override;
+  /// By the kernel that choose_kernel() names for the types: the bits that the step would have computed.
+  std::optional<std::vector<Tensor>> evaluate(const NodeSignature& node,
+                                              const std::vector<Tensor>& operands) const override;
   /// As oneDNN sees the CPU, which ONEDNN_MAX_CPU_ISA can limit.
   bool computes_fast(DType dtype) const override;
 

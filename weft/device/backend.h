@@ -44,6 +44,11 @@ class Backend {
   virtual bool supports_layouts(const NodeSignature& node) const = 0;
   /// The first candidate that serves the node. Error(usage) where none does.
   virtual KernelChoice choose_kernel(const NodeSignature& node) const = 0;
+  /// What the node makes of these operands, computed now on the host: constants are folded with it. nullopt where the
+  /// machine does not compute while a graph is compiled.
+  virtual std::optional<std::vector<Tensor>> evaluate(const NodeSignature&, const std::vector<Tensor>&) const {
+    return std::nullopt;
+  }
   /// True where the machine multiplies numbers of this type faster than those of f32.
   virtual bool computes_fast(DType dtype) const = 0;
 };

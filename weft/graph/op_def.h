@@ -24,6 +24,8 @@ struct AttributeSpec {
   AttributeValue value;  // the default, or an example of the right kind where required
   bool required = false;
   std::string help;
+  /// Of a real: an integer that no double equals stays an integer (Attributes::exact_integer).
+  bool keeps_integers = false;
 };
 
 /// What a shape rule sees. Input layouts are ignored: shape rules speak of logical shapes.
@@ -45,6 +47,10 @@ struct InferContext {
   void require_dtype(int input, DType dtype) const;
   /// The type T in which the node computes: the operand's, which is f32 or half as wide (bf16, f16).
   DType require_compute_dtype(int input) const;
+  /// The operand's type, which is anything that can be computed with: all but booleans.
+  DType require_number(int input) const;
+  /// The operand's type, which is a type of integers.
+  DType require_integer(int input) const;
   void require_same_shape(int input, int other) const;
 };
 

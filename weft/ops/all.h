@@ -19,6 +19,8 @@ void add_pool_ops(OpRegistry&);
 void add_shape_ops(OpRegistry&);
 void add_resample_ops(OpRegistry&);
 void add_indexing_ops(OpRegistry&);
+void add_integer_ops(OpRegistry&);
+void add_constant_ops(OpRegistry&);
 void add_loss_ops(OpRegistry&);
 void add_embedding_ops(OpRegistry&);
 void add_rnn_ops(OpRegistry&);

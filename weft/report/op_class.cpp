@@ -52,6 +52,12 @@ constexpr Class kClasses[] = {
     {"copies", "causal_mask"},
     {"copies", "resize"},
     {"copies", "constant"},
+    {"copies", "iota"},
+    {"look-ups", "take"},
+    {"elementwise", "bitwise_"},
+    {"elementwise", "logical_"},
+    {"elementwise", "shift_"},
+    {"elementwise", "modulo"},
 };
 
 }  // namespace
