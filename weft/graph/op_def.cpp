@@ -64,6 +64,13 @@ void OpRegistry::add(OpDef op) {
   if (!ops_.emplace(name, std::move(op)).second) weft::fail(ErrorKind::internal, "op '{}' is registered twice", name);
 }
 
+void OpRegistry::set_symbolic_rule(const std::string& op,
+                                   std::function<std::vector<SymbolicType>(const SymbolicContext&)> rule) {
+  const auto found = ops_.find(op);
+  check(found != ops_.end(), "a rule for symbols belongs to an op that exists");
+  found->second.infer_symbolic = std::move(rule);
+}
+
 const OpDef* OpRegistry::find(const std::string& name) const {
   const auto found = ops_.find(name);
   return found == ops_.end() ? nullptr : &found->second;

@@ -17,6 +17,8 @@ namespace weft {
 
 class Graph;
 struct OpDef;
+struct SymbolicContext;
+struct SymbolicType;
 
 /// One attribute of an op. Without a default it is required. The default's kind is the attribute's kind.
 struct AttributeSpec {
@@ -120,6 +122,9 @@ struct OpDef {
   /// Reads state and writes its successor: outputs[i] replaces the state that `in_place` pairs it with.
   bool is_update = false;
 
+  /// The shape rule over named symbols (graph/symbolic_graph.h). Null: the op has none, results are to be written.
+  std::function<std::vector<SymbolicType>(const SymbolicContext&)> infer_symbolic = {};
+
   std::vector<OpExample> examples;
   double gradient_tolerance = 2e-2;  // relative, of finite differences in f32, central, step 1e-2 of the range
   double kernel_tolerance = 1e-4;    // relative, of a fast kernel against the reference, to the largest output
@@ -129,6 +134,8 @@ struct OpDef {
 class OpRegistry {
  public:
   void add(OpDef op);
+  /// Of an op that is there.
+  void set_symbolic_rule(const std::string& op, std::function<std::vector<SymbolicType>(const SymbolicContext&)> rule);
   const OpDef* find(const std::string& name) const;
   /// Error(usage) with the nearest name.
   const OpDef& get(const std::string& name) const;

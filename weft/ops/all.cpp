@@ -27,6 +27,7 @@ OpRegistry make_registry() {
   add_space_copy_ops(registry);
   add_collective_ops(registry);
   add_compression_ops(registry);
+  add_symbolic_rules(registry);
   return registry;
 }
 

@@ -33,4 +33,7 @@ void add_space_copy_ops(OpRegistry&);
 void add_collective_ops(OpRegistry&);
 void add_compression_ops(OpRegistry&);
 
+/// The shape rules over symbols of ops that are there.
+void add_symbolic_rules(OpRegistry&);
+
 }  // namespace weft::ops
