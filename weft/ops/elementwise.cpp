@@ -85,6 +85,7 @@ OpDef on_numbers(OpDef op) {
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const DType dtype = context.require_number(0);
     if (context.input_count() == 1) return {typed(dtype, context.shape(0))};
+    if (is_floating(context.dtype(1)) && !is_floating(dtype)) context.require_dtype(0, context.dtype(1));
     context.require_dtype(1, dtype);
     return {typed(dtype, broadcast_operands(context, 0, 1))};
   };

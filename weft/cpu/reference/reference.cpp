@@ -38,8 +38,9 @@ void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare) 
 }
 
 void clear_bits_behind(const TensorType& type, void* data) {
-  const int64_t bytes = type.bytes();
-  if (is_packed(type.dtype) && bytes > 0) static_cast<char*>(data)[bytes - 1] = 0;
+  const int64_t used_bits = type.elements() * bits_of(type.dtype) % 8;
+  // The elements in that byte stay: the result may lie where an operand does.
+  if (used_bits != 0) static_cast<uint8_t*>(data)[type.bytes() - 1] &= static_cast<uint8_t>((1 << used_bits) - 1);
 }
 
 StridedView::StridedView(const Shape& shape, std::vector<int64_t> strides, int64_t base)
