@@ -10,7 +10,10 @@ namespace {
 
 class GraphFile : public ProgramTest {
  protected:
-  void SetUp() override { write_all(path("lm.weft"), kText); }
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write_all(path("lm.weft"), kText);
+  }
 
   static constexpr const char* kText = R"(graph "lm" {
   batch %tokens "tokens" : i32[N,T]
