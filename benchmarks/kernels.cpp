@@ -76,7 +76,7 @@ double time_kernel(const Row& row, int threads, bool cold, std::vector<char>& sw
   std::vector<void*> to;
   for (const auto& type : row.inputs) {
     inputs.emplace_back(type);
-    for (int64_t i = 0; is_floating(type.dtype) && i < type.bytes() / size_of(type.dtype); ++i)
+    for (int64_t i = 0; is_floating(type.dtype) && i < type.bytes() / unpacked_size(type.dtype); ++i)
       store_element(type.dtype, inputs.back().data(), i,
                     static_cast<double>((i * 2654435761u) % 1000) * 2e-3 - 1.0 + 1e-4);
     from.push_back(inputs.back().data());

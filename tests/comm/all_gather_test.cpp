@@ -84,7 +84,7 @@ void expect_gathers(const std::vector<std::string>& group, DType dtype, const st
     Collectives collectives(ranks, options);
     const CollectiveSpec spec{"x", dtype, Reduction::sum, elements, CollectiveKind::all_gather};
     const CollectiveId id = collectives.prepare(spec);
-    const auto units = static_cast<int64_t>(size_of(dtype) / 2);  // of 16 bits in an element
+    const auto units = static_cast<int64_t>(unpacked_size(dtype) / 2);  // of 16 bits in an element
     std::vector<int64_t> whole;
     for (const int64_t count : elements) whole.push_back(count * ranks.size());
     const Operands operands(collectives, dtype, whole, shared);

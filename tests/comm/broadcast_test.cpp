@@ -91,7 +91,7 @@ void expect_broadcasts(const std::vector<std::string>& group, int root, DType dt
     Collectives collectives(ranks, options);
     const CollectiveId id =
         collectives.prepare({"x", dtype, Reduction::sum, elements, CollectiveKind::broadcast, root});
-    const auto units = static_cast<int64_t>(size_of(dtype) / 2);  // of 16 bits in an element
+    const auto units = static_cast<int64_t>(unpacked_size(dtype) / 2);  // of 16 bits in an element
     const Operands operands(collectives, dtype, elements, shared);
     for (int step = 0; step < 3; ++step) {
       for (size_t t = 0; t < elements.size(); ++t)

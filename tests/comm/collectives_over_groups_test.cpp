@@ -103,7 +103,7 @@ TEST(CollectivesOverGroups, GiveAllRanksTheSameBits) {
       collectives.start(id, operands.tensors);
       collectives.wait(id);
       const std::lock_guard lock(mutex);
-      results.emplace_back(bytes, bytes + 70'003 * size_of(dtype));
+      results.emplace_back(bytes, bytes + 70'003 * unpacked_size(dtype));
     });
     for (const auto& result : results) EXPECT_EQ(result, results.front());
   }

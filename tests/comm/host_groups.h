@@ -37,7 +37,7 @@ struct Operands {
 
   Operands(Collectives& collectives, DType dtype, const std::vector<int64_t>& elements, bool shared) {
     for (const int64_t count : elements) {
-      const int64_t bytes = std::max<int64_t>(count, 1) * size_of(dtype);
+      const int64_t bytes = byte_size(dtype, std::max<int64_t>(count, 1));
       owners.push_back(shared ? collectives.allocate(bytes) : allocate_aligned(bytes));
       tensors.push_back(owners.back().get());
     }

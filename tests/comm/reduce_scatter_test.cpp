@@ -99,11 +99,11 @@ float number_of(int rank, size_t tensor, int64_t element, int step) {
 }
 
 void write_number(DType dtype, void* tensor, int64_t at, float value) {
-  narrow_from_f32(dtype, &value, static_cast<std::byte*>(tensor) + at * size_of(dtype), 1);
+  narrow_from_f32(dtype, &value, static_cast<std::byte*>(tensor) + byte_size(dtype, at), 1);
 }
 float read_number(DType dtype, const void* tensor, int64_t at) {
   float value = 0;
-  widen_to_f32(dtype, static_cast<const std::byte*>(tensor) + at * size_of(dtype), &value, 1);
+  widen_to_f32(dtype, static_cast<const std::byte*>(tensor) + byte_size(dtype, at), &value, 1);
   return value;
 }
 

@@ -124,9 +124,9 @@ inline void expect_close(const Tensor& actual, const Tensor& expected, double to
 
 /// Fails where the padding of a blocked tensor holds anything but zeros.
 inline void expect_zero_padding(const Tensor& tensor, const std::string& what) {
-  if (tensor.bytes() == tensor.elements() * size_of(tensor.dtype()) || !is_floating(tensor.dtype())) return;
+  if (tensor.bytes() == byte_size(tensor.dtype(), tensor.elements()) || !is_floating(tensor.dtype())) return;
   const Tensor again = tensor.with_layout({}).with_layout(tensor.layout());
-  const int64_t stored = tensor.bytes() / size_of(tensor.dtype());
+  const int64_t stored = tensor.bytes() / unpacked_size(tensor.dtype());
   for (int64_t i = 0; i < stored; ++i) {
     const double kept = load_element(tensor.dtype(), again.data(), i);
     const double found = load_element(tensor.dtype(), tensor.data(), i);

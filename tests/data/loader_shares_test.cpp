@@ -72,8 +72,8 @@ void expect_shares_make_whole(const Dataset& dataset, const LoaderOptions& optio
     const BatchCourse course(dataset.size(), options.drop_last, stages_of(options));
     const Shape sample =
         scaled_shape(dataset.info().sample_shape, stages_of(options)[course.stage_of(wanted.epoch)].image_height);
-    const int64_t sample_bytes = sample.elements() * size_of(wanted.samples.dtype());
-    const int64_t target_bytes = options.mix.on() ? kClasses * size_of(DType::f32) : dataset.info().target_bytes();
+    const int64_t sample_bytes = byte_size(wanted.samples.dtype(), sample.elements());
+    const int64_t target_bytes = options.mix.on() ? byte_size(DType::f32, kClasses) : dataset.info().target_bytes();
     Rows all, together, directly;
     all.add(wanted, sample_bytes, target_bytes);
     for (const std::unique_ptr<Loader>& part : parts) {

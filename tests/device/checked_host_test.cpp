@@ -27,6 +27,40 @@ constexpr const char* kGraph = R"(graph "g" {
   output "scaled" %scaled
 })";
 
+/// In memory that only kernels and copies may touch, a constant is carried there once and read from there.
+TEST(CheckedHostConstants, AreCarriedToTheDevice) {
+  const OpRegistry registry = ops::make_registry();
+  const Graph graph = parse_graph(R"(graph "g" {
+  batch %x "x" : f32[3,2]
+  %w = constant_tensor() {data=<f32[2,3] 1,2,3,4,5,6>} : f32[2,3]
+  %flat = reshape(%w) {shape=[6]} : f32[6]
+  %shape = constant_tensor() {data=<i4[3] 1,-2,3>} : i4[3]
+  %wide = cast(%shape) {dtype="i64"} : i64[3]
+  %y = matmul(%x, %w) : f32[3,3]
+  output "y" %y
+  output "flat" %flat
+  output "wide" %wide
+})",
+                                  registry);
+  const CheckedHost device(1);
+  Tensor x(DType::f32, {3, 2});
+  for (int i = 0; i < 6; ++i) x.data_as<float>()[i] = static_cast<float>(i);
+  const auto expected = evaluate_graph(graph, {{"x", x}}, CpuBackend(1));
+  for (const std::vector<std::string>& disabled :
+       {std::vector<std::string>{}, std::vector<std::string>{"fold_tensors", "fold_casts"}}) {
+    CompileOptions options;
+    options.passes.disabled = disabled;
+    const CompiledStep step = compile(graph, device, options);
+    Executor executor(step.graph, step.plan, device);
+    executor.bind_batch("x", x.data());
+    for (int run = 0; run < 2; ++run) executor.run();
+    for (const auto& [name, tensor] : expected) {
+      const Tensor given = executor.output(name);
+      EXPECT_EQ(std::memcmp(given.data(), tensor.data(), static_cast<size_t>(tensor.bytes())), 0) << name;
+    }
+  }
+}
+
 class CheckedHostTest : public testing::Test {
  protected:
   CheckedHostTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -27,6 +27,7 @@
 #include "weft/data/pictures/image.h"
 #include "weft/data/pictures/mask.h"
 #include "weft/data/texts/csv_reader.h"
+#include "weft/graph/symbolic_text.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
 #include "weft/run/checkpoint/manifest.h"
@@ -146,10 +147,20 @@ inline void graph(Input input) {
   for (const Value& value : read.values()) {
     const int64_t elements = storage_elements(value.type.shape, value.type.layout);
     require(elements >= value.type.elements() && elements <= kMostElements);
-    require(value.type.bytes() == elements * size_of(value.type.dtype));
+    require(value.type.bytes() == byte_size(value.type.dtype, elements));
   }
   const std::string printed = print_graph(read);
   require(print_graph(parse_graph(printed, registry)) == printed);
+}
+
+inline void symbolic_graph(Input input) {
+  const OpRegistry registry = ops::make_registry();
+  const SymbolicGraph read = parse_symbolic_graph(as_text(input), registry);
+  const std::string printed = print_symbolic_graph(read);
+  require(print_symbolic_graph(parse_symbolic_graph(printed, registry)) == printed);
+  SymbolBindings bindings;
+  for (const std::string& symbol : read.symbols()) bindings[symbol] = 2;
+  bind_symbols(read, bindings);
 }
 
 inline void manifest(Input input) {
@@ -204,6 +215,7 @@ inline constexpr Target kTargets[] = {{"idx", idx},
                                       {"safetensors", safetensors},
                                       {"recipe", recipe},
                                       {"graph", graph},
+                                      {"symbolic_graph", symbolic_graph},
                                       {"manifest", manifest},
                                       {"run_files", run_files},
                                       {"pairs", pairs},

@@ -76,13 +76,15 @@ bool takes_any_rank(const OpDef& op, const OpExample& call) {
                                             "all_reduce_start", "all_reduce_wait",
                                             "all_gather",       "all_gather_start",
                                             "all_gather_wait",  "pack_signs",
-                                            "top_k_select"};
+                                            "top_k_select",     "take",
+                                            "modulo",           "shift_left",
+                                            "shift_right"};
   if (op.name == "reshape") {  // with an open dimension
     const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
     return std::count(dims.begin(), dims.end(), -1) > 0;
   }
-  for (const char* prefix :
-       {"reduce_scatter", "broadcast_", "reduce_to_root", "send", "receive_wait"})  // collectives and their halves
+  for (const char* prefix : {"bitwise_", "logical_", "reduce_scatter", "broadcast_", "reduce_to_root", "send",
+                             "receive_wait"})  // collectives and their halves
     if (op.name.starts_with(prefix)) return true;
   return op.layout_rule == LayoutRule::elementwise || others.contains(op.name);
 }
@@ -119,20 +121,22 @@ TEST_P(WrongCall, OtherSizes) {
   });
 }
 
-/// Ops that only move elements, or say themselves which types they convert.
-bool takes_any_dtype(const OpDef& op) {
+/// Ops that only move elements, or say themselves which types they convert; of one number, over numbers of any type.
+bool takes_any_dtype(const OpDef& op, size_t operand) {
   static const std::set<std::string> movers{
       "reshape",   "transpose", "broadcast_to",   "concat",       "slice",       "pad",  "cast",
       "reorder",   "renew",     "copy_to_device", "copy_to_host", "store",       "load", "all_gather",
       "broadcast", "send",      "send_start",     "send_wait",    "receive_wait"};
-  return movers.contains(op.name);
+  static const std::set<std::string> over_numbers{"negate", "absolute", "square", "sign"};
+  const bool looks_up = op.name == "take" || op.name == "gather";  // by indices
+  return movers.contains(op.name) || over_numbers.contains(op.name) || (looks_up && operand == 0);
 }
 
 TEST_P(WrongCall, Dtype) {
   for_each_operand([&](OpExample call, size_t i) {
     call.inputs[i].dtype = call.inputs[i].dtype == DType::f32 ? DType::u8 : DType::f32;
     const bool compares = op().name == "equal" || op().name.starts_with("greater");  // f32 and i32
-    if (!takes_any_dtype(op()) && !compares) {
+    if (!takes_any_dtype(op(), i) && !compares) {
       EXPECT_NE(message_for(call), "") << "accepts " << to_string(call.inputs[i]);
     }
     expect_error_or_runs(call);

@@ -2,6 +2,7 @@
 // Those of 3x3 take workspace.
 #pragma once
 
+#include "weft/cpu/cpu_backend.h"
 #include "weft/device/backend.h"
 #include "weft/ops/window.h"
 
@@ -27,6 +28,10 @@ class FakeBackend : public Backend {
   bool takes_granted_workspace(const NodeSignature& node) const override {
     const bool is_weights = node.op->name == "conv2d_backward_weights";
     return ops::has_winograd_windows((is_weights ? node.outputs[0] : node.inputs[1]).shape, node.attributes);
+  }
+  std::optional<std::vector<Tensor>> evaluate(const NodeSignature& node,
+                                              const std::vector<Tensor>& operands) const override {
+    return CpuBackend(1, reference_kernels()).evaluate(node, operands);
   }
   bool computes_fast(DType) const override { return false; }
 };

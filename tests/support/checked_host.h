@@ -23,6 +23,10 @@ class CheckedHost : public Device {
   bool supports_layouts(const NodeSignature& node) const override { return cpu_.supports_layouts(node); }
   KernelChoice choose_kernel(const NodeSignature& node) const override;
   bool takes_granted_workspace(const NodeSignature& node) const override { return cpu_.takes_granted_workspace(node); }
+  std::optional<std::vector<Tensor>> evaluate(const NodeSignature& node,
+                                              const std::vector<Tensor>& operands) const override {
+    return cpu_.evaluate(node, operands);
+  }
   bool computes_fast(DType dtype) const override { return cpu_.computes_fast(dtype); }
 
   /// Their run() throws Error(internal) where an operand is not of this memory, or something around one has changed.

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/support/files_for_tests.h"
+#include "weft/base/error.h"
 #include "weft/tensor/dtype.h"
 #include "weft/tensor/shape.h"
 #include "weft/tensor/tensor.h"
@@ -11,15 +12,44 @@ namespace weft {
 namespace {
 
 TEST(DType, NamesParseBack) {
-  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
+  ASSERT_EQ(all_dtypes().size(), 17u);
+  for (const DType dtype : all_dtypes()) {
     EXPECT_EQ(parse_dtype(name_of(dtype)), dtype);
+    EXPECT_NE(dtype_names().find(name_of(dtype)), std::string_view::npos);
+  }
   EXPECT_EQ(parse_dtype("float"), std::nullopt);
 }
 
 TEST(DType, SizesAreInBytes) {
-  EXPECT_EQ(size_of(DType::f64), 8);
-  EXPECT_EQ(size_of(DType::bf16), 2);
-  EXPECT_EQ(size_of(DType::u8), 1);
+  EXPECT_EQ(unpacked_size(DType::f64), 8);
+  EXPECT_EQ(unpacked_size(DType::bf16), 2);
+  EXPECT_EQ(unpacked_size(DType::u8), 1);
+}
+
+TEST(DType, SizesOfPackedTypesAreRoundedUpToBytes) {
+  EXPECT_EQ(byte_size(DType::i4, 0), 0);
+  EXPECT_EQ(byte_size(DType::i4, 1), 1);
+  EXPECT_EQ(byte_size(DType::u4, 7), 4);
+  EXPECT_EQ(byte_size(DType::u2, 4), 1);
+  EXPECT_EQ(byte_size(DType::i2, 5), 2);
+  EXPECT_EQ(byte_size(DType::f64, 3), 24);
+  EXPECT_EQ((TensorType{DType::i4, {3, 3}, {}}.bytes()), 5);
+}
+
+TEST(DType, PackedElementsHaveNoSize) {
+  try {
+    unpacked_size(DType::u4);
+    FAIL() << "a nibble has a size";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("an element of u4 has no size of its own"), std::string::npos);
+  }
+}
+
+TEST(DType, IntegersAndSignsAreKnown) {
+  EXPECT_TRUE(is_integer(DType::u64) && !is_signed(DType::u64));
+  EXPECT_TRUE(is_integer(DType::i2) && is_signed(DType::i2) && is_packed(DType::i2));
+  EXPECT_FALSE(is_integer(DType::boolean) || is_signed(DType::boolean) || is_packed(DType::boolean));
+  EXPECT_TRUE(is_signed(DType::bf16) && !is_integer(DType::bf16));
 }
 
 TEST(DType, FloatingOnesAreKnown) {

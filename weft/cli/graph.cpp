@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <variant>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -14,6 +15,7 @@
 #include "weft/cli/options.h"
 #include "weft/compile/compile.h"
 #include "weft/compile/memoized_backend.h"
+#include "weft/graph/symbolic_text.h"
 #include "weft/graph/text.h"
 #include "weft/passes/pipeline.h"
 #include "weft/passes/precision/lower_precision.h"
@@ -31,6 +33,7 @@ struct GraphOptions {
   bool training = false, inference = false, list_passes = false;
   std::string after;
   std::vector<std::string> without;
+  std::vector<std::string> bind;  // of the symbols of a graph file
 };
 
 int list_passes() {
@@ -40,18 +43,29 @@ int list_passes() {
   return 0;
 }
 
-/// A file such as a run's graph.weft.
-Graph read_graph(const Library& library, const GraphOptions& options) {
+/// A file such as a run's graph.weft. One with symbols is an ordinary graph once these are bound, as passes want it.
+std::variant<Graph, SymbolicGraph> read_graph(const Library& library, const GraphOptions& options) {
   const ModelChoice& choice = options.choice;
   if (!choice.input.empty() || choice.classes != 0 || choice.batch != 0 || !choice.set.empty() || options.training ||
       options.inference)
     fail(ErrorKind::usage,
-         "'{}' is a graph already; leave all options but --after, --without, --precision, --precision-of and --threads "
+         "'{}' is a graph already; leave all options but --after, --without, --bind, --precision, --precision-of and "
+         "--threads "
          "away",
          choice.model);
   const std::string text = read_text(choice.model);
+  const std::filesystem::path constants_file = constants_path(choice.model);
+  SymbolBindings bindings;
+  for (const std::string& binding : options.bind) add_binding(bindings, binding);
   try {
-    return parse_graph(text, library.ops);
+    std::error_code code;
+    const ConstantTable constants =
+        std::filesystem::is_regular_file(constants_file, code) ? read_constants(constants_file) : ConstantTable{};
+    if (!has_symbols(text) && bindings.empty()) return parse_graph(text, library.ops, constants);
+    SymbolicGraph graph = parse_symbolic_graph(text, library.ops, constants);
+    const bool is_shown = bindings.empty() && options.after.empty() && options.without.empty();
+    if (is_shown) return graph;
+    return bind_symbols(graph, bindings);
   } catch (const Error& error) {
     fail(error.kind(), "'{}': {}", choice.model, error.what());
   }
@@ -117,7 +131,15 @@ int graph_command(const Library& library, const GraphOptions& options) {
   const bool is_file = std::filesystem::is_regular_file(options.choice.model, code);
   spec::RunSpec spec;
   if (is_file) spec = spec_of_model(library, options.choice, 1);
-  Graph graph = is_file ? read_graph(library, options) : build_graph(library, options, spec);
+  if (!is_file && !options.bind.empty())
+    fail(ErrorKind::usage, "--bind is for a graph file with symbols; '{}' is none", options.choice.model);
+  std::variant<Graph, SymbolicGraph> read =
+      is_file ? read_graph(library, options) : build_graph(library, options, spec);
+  if (const auto* symbolic = std::get_if<SymbolicGraph>(&read)) {
+    fmt::print("{}", print_symbolic_graph(*symbolic));
+    return 0;
+  }
+  Graph& graph = std::get<Graph>(read);
   if (!options.after.empty() || !options.without.empty()) graph = run_passes(library, options, spec, graph);
   fmt::print("{}", print_graph(graph));
   return 0;
@@ -145,6 +167,8 @@ void add_graph(CLI::App& app, Action& action, const Library& library) {
   command->add_flag("--inference", options->inference, "Forward only")->excludes(training);
   command->add_option("--after", options->after, "Run the passes up to and including this one, or all; default: none");
   command->add_option("--without", options->without, "Run all passes but this one; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--bind", options->bind, "NAME=NUMBER, of a symbol in a graph file; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--list-passes", options->list_passes, "List the passes in order");
   command->callback(

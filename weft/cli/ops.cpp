@@ -8,11 +8,18 @@
 #include "weft/base/error.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
+#include "weft/graph/constant_text.h"
 #include "weft/report/op_class.h"
 
 namespace weft::cli {
 
 namespace {
+
+/// Of a constant its elements, as a graph's text has them.
+std::string shown(const AttributeValue& value) {
+  const auto* constant = std::get_if<Constant>(&value);
+  return constant != nullptr ? print_constant(*constant) : to_string(value);
+}
 
 struct OpsOptions {
   std::string name;
@@ -63,7 +70,7 @@ std::string details_of(const OpDef& op) {
     std::vector<std::string> inputs, attributes;
     for (const TensorType& type : example.inputs) inputs.push_back(to_string(type));
     for (const auto& [name, value] : example.attributes.values())
-      attributes.push_back(fmt::format("{}={}", name, to_string(value)));
+      attributes.push_back(fmt::format("{}={}", name, shown(value)));
     text += fmt::format("example: {}({}) {{{}}}{}\n", op.name, fmt::join(inputs, ", "), fmt::join(attributes, ", "),
                         example.label.empty() ? "" : "  # " + example.label);
   }

@@ -60,7 +60,7 @@ Collective::Collective(HostGroup& host, Communicator& communicator, const Collec
       lanes_(lanes),
       factor_(spec.reduction == Reduction::mean ? 1.0f / static_cast<float>(communicator.size()) : 1.0f),
       share_(share_of(host.self(), lanes, host_index(), map_, gather_.get())),
-      last_one_sums_(host.size() == communicator.size() && map_.size() * size_of(spec.dtype) <= kLittleBytes),
+      last_one_sums_(host.size() == communicator.size() && byte_size(spec.dtype, map_.size()) <= kLittleBytes),
       writes_staged_(last_one_sums_ || spec.kind != CollectiveKind::all_reduce),
       root_local_(local_rank_of_root(spec, communicator)),
       tensors_(spec.elements.size()),
@@ -70,7 +70,7 @@ Collective::Collective(HostGroup& host, Communicator& communicator, const Collec
   if (is_alone()) return;
   staging_offset_ = align_up(static_cast<int64_t>(sizeof(Record) + spec.elements.size() * sizeof(Location)));
   // Pages that are never touched take no memory.
-  memory_ = communicator.share(staging_offset_ + map_.size() * size_of(spec.dtype));
+  memory_ = communicator.share(staging_offset_ + byte_size(spec.dtype, map_.size()));
   record(host.self()).spec_hash = hash_of(spec);
 }
 
@@ -83,7 +83,7 @@ void Collective::announce(std::span<void* const> tensors) {
   has_work_ = host_.self() < lanes_;
   if (is_alone()) return;
   for (size_t t = 0; t < tensors_.size(); ++t) {
-    const int64_t bytes = elements_[t] * size_of(spec_.dtype);
+    const int64_t bytes = byte_size(spec_.dtype, elements_[t]);
     const Location location = bytes == 0 ? Location{} : host_.locate(tensors_[t], bytes);
     is_staged_[t] = location.region < 0 ? 1 : 0;
     locations(host_.self())[t] = location;
@@ -165,7 +165,8 @@ std::vector<Collective::Part> Collective::split_share(int64_t most_elements) con
 }
 
 bool Collective::can_stay_in_place() const {
-  return is_alone() && (spec_.dtype == DType::f32 || (!has_sums(spec_.kind) && size_of(spec_.dtype) == sizeof(float)));
+  return is_alone() &&
+         (spec_.dtype == DType::f32 || (!has_sums(spec_.kind) && unpacked_size(spec_.dtype) == sizeof(float)));
 }
 
 void Collective::set_parts(std::vector<Part> parts, int64_t lane_elements) {
@@ -210,7 +211,7 @@ bool Collective::work(int threads, MessageThread* messages) {
     return true;
   }
   const int64_t units = (end - begin) / ElementMap::kUnit;
-  parallel_for(threads, units, kBytesPerThread / (ElementMap::kUnit * size_of(spec_.dtype)),
+  parallel_for(threads, units, kBytesPerThread / byte_size(spec_.dtype, ElementMap::kUnit),
                [&](int64_t first, int64_t last) {
                  move_in_host(begin + first * ElementMap::kUnit, begin + last * ElementMap::kUnit);
                });

@@ -77,7 +77,7 @@ class Collective {
   Record& record(int local) const { return *reinterpret_cast<Record*>(memory_->part(local)); }
   Location* locations(int local) const { return reinterpret_cast<Location*>(memory_->part(local) + sizeof(Record)); }
   std::byte* staging(int local, size_t tensor) const {
-    return memory_->part(local) + staging_offset_ + map_.begin_of(tensor) * size_of(spec_.dtype);
+    return memory_->part(local) + staging_offset_ + byte_size(spec_.dtype, map_.begin_of(tensor));
   }
   // collective_moves.cpp: what each kind of collective moves.
   void copy_in();

@@ -10,18 +10,18 @@ namespace weft::comm {
 namespace {
 
 std::byte* advance(void* data, DType dtype, int64_t elements) {
-  return static_cast<std::byte*>(data) + elements * size_of(dtype);
+  return static_cast<std::byte*>(data) + byte_size(dtype, elements);
 }
 
 /// Elements of a tensor, as they are, to and from f32 or as many bytes, in which they travel.
 void copy_to_lane(DType dtype, const void* from, float* to, int64_t count) {
-  if (size_of(dtype) == sizeof(float))
+  if (unpacked_size(dtype) == sizeof(float))
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
   else
     widen_to_f32(DType::bf16, from, to, count);
 }
 void copy_from_lane(DType dtype, const float* from, void* to, int64_t count) {
-  if (size_of(dtype) == sizeof(float))
+  if (unpacked_size(dtype) == sizeof(float))
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
   else
     narrow_from_f32(DType::bf16, from, to, count);
@@ -46,7 +46,7 @@ void Collective::copy_staged(int64_t begin, int64_t end, bool in) {
     if (is_staged_[tensor] == 0) return;
     std::byte* const own = advance(tensors_[tensor], spec_.dtype, first);
     std::byte* const shared = advance(staging(host_.self(), tensor), spec_.dtype, first);
-    std::memcpy(in ? shared : own, in ? own : shared, static_cast<size_t>((last - first) * size_of(spec_.dtype)));
+    std::memcpy(in ? shared : own, in ? own : shared, static_cast<size_t>(byte_size(spec_.dtype, last - first)));
   });
 }
 
@@ -91,7 +91,7 @@ void Collective::move_in_host(int64_t begin, int64_t end) {
     for (size_t local = 0; local < all.size(); ++local)
       if (local != static_cast<size_t>(root_local_))
         std::memcpy(advance(all[local], spec_.dtype, first), from,
-                    static_cast<size_t>((last - first) * size_of(spec_.dtype)));
+                    static_cast<size_t>(byte_size(spec_.dtype, last - first)));
   });
 }
 

@@ -220,7 +220,7 @@ struct Collectives::Impl {
   int64_t most_elements(DType dtype) const {
     const double seconds = std::max(kMessageSeconds, slowest.message_seconds / kMessageCostShare);
     const double bytes = std::clamp(seconds * slowest.bytes_per_second, kFewestMessageBytes, kMostMessageBytes);
-    return align_up(static_cast<int64_t>(bytes) * static_cast<int64_t>(hosts.size())) / size_of(dtype);
+    return align_up(static_cast<int64_t>(bytes) * static_cast<int64_t>(hosts.size())) / unpacked_size(dtype);
   }
 
   int64_t parts_of(DType dtype, int64_t share) const {
@@ -237,7 +237,7 @@ struct Collectives::Impl {
   /// Of a lane's share, with the link of a host divided among its lanes.
   Choice choose(DType dtype, int64_t elements) const {
     const auto choose = [&](std::optional<Algorithm> only) {
-      return choose_algorithm(host_count(), elements_of_part(dtype, elements), size_of(dtype), links,
+      return choose_algorithm(host_count(), elements_of_part(dtype, elements), unpacked_size(dtype), links,
                               options.costs.summed_bytes_per_second, only, parts_of(dtype, elements),
                               options.overlaps ? kSecondsAhead : 0, /*may_reorder=*/!options.in_tree_order);
     };
@@ -260,12 +260,12 @@ struct Collectives::Impl {
   /// What it takes of the time that ours takes.
   double native_share(DType dtype, int64_t elements) const {
     if (!may_be_native(dtype) || parts_of(dtype, elements) > 1) return std::numeric_limits<double>::infinity();
-    return options.costs.native.share_of(elements * size_of(dtype));
+    return options.costs.native.share_of(byte_size(dtype, elements));
   }
 
   /// The lanes choose alike, by the first one's, which has the largest shares.
   Choice choose_gather(DType dtype, const GatherMap& map) const {
-    return comm::choose_gather(map.begins_in_lane(0, lanes), size_of(dtype), links, options.algorithm);
+    return comm::choose_gather(map.begins_in_lane(0, lanes), unpacked_size(dtype), links, options.algorithm);
   }
 
   GatherMap gather_of(DType dtype, int64_t elements) const { return {{elements}, communicator.members(), dtype}; }
@@ -295,13 +295,14 @@ struct Collectives::Impl {
       case CollectiveKind::all_gather:
         return choose_gather(spec.dtype, *gather);
       case CollectiveKind::reduce_scatter:
-        return choose_reduce_scatter(gather->begins_in_lane(0, lanes), size_of(spec.dtype), links, sums,
+        return choose_reduce_scatter(gather->begins_in_lane(0, lanes), unpacked_size(spec.dtype), links, sums,
                                      options.algorithm);
       case CollectiveKind::broadcast:
-        return choose_broadcast(count, root_host(spec), of_part, size_of(spec.dtype), links, options.algorithm, parts);
-      case CollectiveKind::reduce:
-        return choose_reduction(count, root_host(spec), of_part, size_of(spec.dtype), links, sums, options.algorithm,
+        return choose_broadcast(count, root_host(spec), of_part, unpacked_size(spec.dtype), links, options.algorithm,
                                 parts);
+      case CollectiveKind::reduce:
+        return choose_reduction(count, root_host(spec), of_part, unpacked_size(spec.dtype), links, sums,
+                                options.algorithm, parts);
       default:
         return choose(spec.dtype, elements);
     }
@@ -344,7 +345,7 @@ struct Collectives::Impl {
     }
     std::vector<Collective::Part> parts = collective.split_share(most_elements(dtype));
     // What is only moved travels as it is.
-    const DType wire = has_sums(collective.spec().kind) ? dtype : size_of(dtype) == 4 ? DType::f32 : DType::bf16;
+    const DType wire = has_sums(collective.spec().kind) ? dtype : unpacked_size(dtype) == 4 ? DType::f32 : DType::bf16;
     int64_t lane_elements = 0;
     for (Collective::Part& part : parts) {
       Schedule schedule = make_schedule_of(collective, part, choice);
@@ -374,7 +375,7 @@ std::shared_ptr<std::byte> Collectives::allocate(int64_t bytes) { return impl_->
 
 CollectiveId Collectives::prepare(const CollectiveSpec& spec) {
   check(has_sums(spec.kind) ? spec.dtype == DType::f32 || spec.dtype == DType::bf16 || spec.dtype == DType::f16
-                            : size_of(spec.dtype) == 2 || size_of(spec.dtype) == 4,
+                            : unpacked_size(spec.dtype) == 2 || unpacked_size(spec.dtype) == 4,
         "only f32, bf16 and f16 are reduced, and only what has 2 or 4 bytes is moved");
   if (spec.root < 0 || spec.root >= size())
     fail(ErrorKind::communication, "[{}] '{}': there is no rank {}, the root: ranks are 0 to {}", name_of(spec.kind),
@@ -404,20 +405,20 @@ CollectiveReport Collectives::report(CollectiveId id) const {
   if (impl_->has_other_hosts() && !has_parts(spec.kind))
     report.parts = impl_->parts_of(spec.dtype, collective.map().share(0, impl_->lanes).second);
   report.predicted_seconds =
-      impl_->predicted_in_host(spec, collective.map().size() * size_of(spec.dtype)) + report.between.seconds;
+      impl_->predicted_in_host(spec, byte_size(spec.dtype, collective.map().size())) + report.between.seconds;
   return report;
 }
 
 double Collectives::last_seconds(CollectiveId id) const { return impl_->at(id).last_seconds(); }
 
 double Collectives::predict_seconds(DType dtype, int64_t elements) const {
-  return impl_->predicted_in_host(elements * size_of(dtype)) +
+  return impl_->predicted_in_host(byte_size(dtype, elements)) +
          (!impl_->has_other_hosts() ? 0 : impl_->choose(dtype, (elements + impl_->lanes - 1) / impl_->lanes).seconds);
 }
 
 double Collectives::predict_gather_seconds(DType dtype, int64_t elements) const {
   // A byte is read once and written n-1 times, not n times each.
-  return impl_->predicted_in_host(elements * impl_->most_on_host() * size_of(dtype)) / 2 +
+  return impl_->predicted_in_host(byte_size(dtype, elements * impl_->most_on_host())) / 2 +
          (!impl_->has_other_hosts() ? 0 : impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).seconds);
 }
 
@@ -428,8 +429,8 @@ std::string Collectives::describe(CollectiveId id) const {
   if (how.hosts == 1) return in_host;
   const std::string chunk =
       how.between.chunk > 0
-          ? fmt::format(" by {}",
-                        human_bytes(static_cast<double>(how.between.chunk * static_cast<int64_t>(size_of(spec.dtype)))))
+          ? fmt::format(" by {}", human_bytes(static_cast<double>(how.between.chunk *
+                                                                  static_cast<int64_t>(unpacked_size(spec.dtype)))))
           : "";
   const std::string_view what = spec.kind == CollectiveKind::all_reduce       ? ""
                                 : spec.kind == CollectiveKind::all_gather     ? " gather"

@@ -37,7 +37,7 @@ std::vector<int64_t> GatherMap::begins_in_lane(int lane, int lanes) const {
 }
 
 std::byte* GatherMap::at(void* tensor, const Part& part, int64_t first) const {
-  return static_cast<std::byte*>(tensor) + place_of(part, first) * size_of(dtype_);
+  return static_cast<std::byte*>(tensor) + byte_size(dtype_, place_of(part, first));
 }
 
 void GatherMap::spread(int host, int64_t begin, int64_t end, std::span<void* const> tensors) const {
@@ -48,7 +48,7 @@ void GatherMap::spread(int host, int64_t begin, int64_t end, std::span<void* con
     for (size_t local = 0; local < ranks; ++local)
       if (local != owned.local)
         std::memcpy(at(tensors[owned.tensor * ranks + local], owned, first), from,
-                    static_cast<size_t>((last - first) * size_of(dtype_)));
+                    static_cast<size_t>(byte_size(dtype_, last - first)));
   });
 }
 
@@ -59,7 +59,7 @@ void GatherMap::pack(int host, int64_t begin, int64_t end, std::span<void* const
         const Part& owned = part(host, piece);
         const std::byte* const from = at(tensors[owned.tensor * ranks + owned.local], owned, first);
         float* const to = lane + (place - begin);
-        if (size_of(dtype_) == sizeof(float))
+        if (unpacked_size(dtype_) == sizeof(float))
           std::memcpy(to, from, static_cast<size_t>(last - first) * sizeof(float));
         else
           widen_to_f32(DType::bf16, from, to, last - first);
@@ -74,7 +74,7 @@ void GatherMap::unpack(int from_host, int64_t begin, int64_t end, const float* l
         const float* const from = lane + (place - begin);
         for (size_t local = 0; local < ranks_here; ++local) {
           std::byte* const to = at(tensors[owned.tensor * ranks_here + local], owned, first);
-          if (size_of(dtype_) == sizeof(float))
+          if (unpacked_size(dtype_) == sizeof(float))
             std::memcpy(to, from, static_cast<size_t>(last - first) * sizeof(float));
           else
             narrow_from_f32(DType::bf16, from, to, last - first);

@@ -27,9 +27,9 @@ ScheduleRunner::ScheduleRunner(Communicator& communicator, Schedule schedule, st
       successors_[static_cast<size_t>(earlier)].push_back(static_cast<int32_t>(a));
     check(wire_ != DType::u8 || action.kind == ActionKind::send || action.kind == ActionKind::receive_copy,
           "bytes are summed");
-    const bool is_direct = size_of(wire_) != 2 && action.kind != ActionKind::receive_add;
+    const bool is_direct = unpacked_size(wire_) != 2 && action.kind != ActionKind::receive_add;
     scratch_offset_.push_back(is_direct ? -1 : bytes);
-    if (!is_direct) bytes += align_up((action.end - action.begin) * size_of(wire_));
+    if (!is_direct) bytes += align_up(byte_size(wire_, action.end - action.begin));
   }
   scratch_ = allocate_aligned(bytes);
   under_way_.reserve(schedule_.actions.size());
@@ -53,12 +53,12 @@ void ScheduleRunner::begin(float* buffer) {
 
 int64_t ScheduleRunner::bytes_of(size_t a) const {
   const Action& action = schedule_.actions[a];
-  return (action.end - action.begin) * size_of(wire_);
+  return byte_size(wire_, action.end - action.begin);
 }
 
 std::byte* ScheduleRunner::data_of(size_t a) const {
   const bool is_direct = scratch_offset_[a] < 0;
-  return is_direct ? reinterpret_cast<std::byte*>(buffer_) + schedule_.actions[a].begin * size_of(wire_) : scratch(a);
+  return is_direct ? reinterpret_cast<std::byte*>(buffer_) + byte_size(wire_, schedule_.actions[a].begin) : scratch(a);
 }
 
 int ScheduleRunner::tag_of(size_t a) const { return kFirstCollectiveTag + first_tag_ + schedule_.actions[a].slot; }

@@ -79,7 +79,7 @@ using Block = std::array<float, kBlock>;
 const float* f32(const void* data) { return static_cast<const float*>(data); }
 const uint16_t* bits(const void* data) { return static_cast<const uint16_t*>(data); }
 const void* element(DType dtype, const void* data, int64_t at) {
-  return static_cast<const std::byte*>(data) + at * size_of(dtype);
+  return static_cast<const std::byte*>(data) + byte_size(dtype, at);
 }
 
 void add_f16(const uint16_t* from, float* to, int64_t count) {
@@ -114,7 +114,7 @@ void tree_sum(DType dtype, std::span<const void* const> sources, int64_t at, int
 
 void store_to_all(DType dtype, const float* values, std::span<void* const> targets, int64_t at, int64_t count) {
   for (void* const target : targets)
-    narrow_from_f32(dtype, values, static_cast<std::byte*>(target) + at * size_of(dtype), count);
+    narrow_from_f32(dtype, values, static_cast<std::byte*>(target) + byte_size(dtype, at), count);
 }
 
 }  // namespace

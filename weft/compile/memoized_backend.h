@@ -21,6 +21,10 @@ class MemoizedBackend : public Backend {
   bool takes_granted_workspace(const NodeSignature& node) const override {
     return backend_.takes_granted_workspace(node);
   }
+  std::optional<std::vector<Tensor>> evaluate(const NodeSignature& node,
+                                              const std::vector<Tensor>& operands) const override {
+    return backend_.evaluate(node, operands);
+  }
   bool computes_fast(DType dtype) const override { return backend_.computes_fast(dtype); }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/cpu/integer_nodes.h"
 #include "weft/cpu/onednn/alternatives.h"
 
 namespace weft {
@@ -27,7 +28,7 @@ std::vector<std::unique_ptr<Kernel>> make_all_kernels(const CpuBackend& backend,
     auto kernel = candidate.make(node, {backend.threads()}, why_not);
     if (kernel != nullptr && is_new(kernel->name())) kernels.push_back(std::move(kernel));
   }
-  if (has_onednn(backend, node))
+  if (has_onednn(backend, node) && why_reference(node).empty())
     for (auto& kernel : onednn::make_alternatives(node, backend.threads(), is_new))
       kernels.push_back(std::move(kernel));
   return kernels;

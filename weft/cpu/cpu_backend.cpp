@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/cpu/integer_nodes.h"
 #include "weft/cpu/kept_layouts.h"
 #include "weft/cpu/machine_rates.h"
 #include "weft/cpu/native/elementwise/through_f32.h"
@@ -49,6 +50,7 @@ KernelTable standard_kernels() {
   native::add_weight_tiles(table, detect_isa());
   native::add_through_f32(table, ops::make_registry(), detect_isa());
   add_renewals(table, ops::make_registry());
+  leave_integers_to_reference(table);
   add_reference_kernels(table);
   add_kept_layouts(table);
   return table;
@@ -95,6 +97,20 @@ bool CpuBackend::takes_granted_workspace(const NodeSignature& node) const {
          ops::has_winograd_windows((is_weights ? node.outputs[0] : node.inputs[1]).shape, node.attributes);
 }
 
+std::optional<std::vector<Tensor>> CpuBackend::evaluate(const NodeSignature& node,
+                                                        const std::vector<Tensor>& operands) const {
+  const std::unique_ptr<Kernel> kernel = make_kernel(node, choose_kernel(node).kernel);
+  check(kernel != nullptr, "the kernel that was chosen exists");
+  std::vector<const void*> sources;
+  for (const Tensor& operand : operands) sources.push_back(operand.data());
+  std::vector<Tensor> results;
+  std::vector<void*> targets;
+  for (const TensorType& type : node.outputs) targets.push_back(results.emplace_back(type).data());
+  const auto workspace = allocate_aligned(kernel->workspace_bytes());
+  kernel->run({sources, targets, workspace.get()});
+  return results;
+}
+
 bool CpuBackend::computes_fast(DType dtype) const { return onednn::multiplies_fast(dtype); }
 
 std::string CpuBackend::what_lacks(DType dtype) const {
@@ -123,7 +139,7 @@ std::unique_ptr<Kernel> CpuBackend::make_kernel(const NodeSignature& node, const
     auto kernel = candidate.make(node, options_, why_not);
     if (kernel != nullptr && kernel->name() == name) return kernel;
   }
-  if (std::none_of(candidates.begin(), candidates.end(), is_onednn)) return nullptr;
+  if (std::none_of(candidates.begin(), candidates.end(), is_onednn) || !why_reference(node).empty()) return nullptr;
   auto kernels =
       onednn::make_alternatives(node, options_.threads, [&](const std::string& offered) { return offered == name; });
   return kernels.empty() ? nullptr : std::move(kernels.front());

@@ -17,6 +17,9 @@ class CpuBackend : public Device {
   KernelChoice choose_kernel(const NodeSignature& node) const override;
   /// Of Winograd's kernels: convolutions of 3x3, and their gradients, in f32 and bf16.
   bool takes_granted_workspace(const NodeSignature& node) const override;
+  /// By the kernel that choose_kernel() names for the types: the bits that the step would have computed.
+  std::optional<std::vector<Tensor>> evaluate(const NodeSignature& node,
+                                              const std::vector<Tensor>& operands) const override;
   /// As oneDNN sees the CPU, which ONEDNN_MAX_CPU_ISA can limit.
   bool computes_fast(DType dtype) const override;
   std::string what_lacks(DType dtype) const override;

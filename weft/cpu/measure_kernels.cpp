@@ -26,12 +26,12 @@ Tensor make_operand(const TensorType& type) {
     return tensor;
   }
   constexpr int64_t kPattern = 4096;
-  const int64_t count = type.bytes() / size_of(type.dtype), first = std::min(count, kPattern);
+  const int64_t count = type.bytes() / unpacked_size(type.dtype), first = std::min(count, kPattern);
   for (int64_t i = 0; i < first; ++i)
     store_element(type.dtype, bytes, i, 0.5 + static_cast<double>(i * 2654435761u % 1021) / 1021);
   for (int64_t at = first; at < count; at += kPattern)
-    std::memcpy(bytes + at * size_of(type.dtype), bytes,
-                static_cast<size_t>(std::min(kPattern, count - at) * size_of(type.dtype)));
+    std::memcpy(bytes + byte_size(type.dtype, at), bytes,
+                static_cast<size_t>(byte_size(type.dtype, std::min(kPattern, count - at))));
   return tensor;
 }
 

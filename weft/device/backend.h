@@ -47,6 +47,11 @@ class Backend {
   /// True where a kernel for this node would be faster with workspace that is granted to it
   /// (graph/granted_workspace.h).
   virtual bool takes_granted_workspace(const NodeSignature&) const { return false; }
+  /// What the node makes of these operands, computed now on the host: constants are folded with it. nullopt where the
+  /// machine does not compute while a graph is compiled.
+  virtual std::optional<std::vector<Tensor>> evaluate(const NodeSignature&, const std::vector<Tensor>&) const {
+    return std::nullopt;
+  }
   /// True where the machine multiplies numbers of this type faster than those of f32.
   virtual bool computes_fast(DType dtype) const = 0;
   /// What it lacks for that, for messages: "this CPU has no instructions for bf16".

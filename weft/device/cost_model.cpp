@@ -22,7 +22,8 @@ class RatedCosts : public CostModel {
     for (const auto* types : {&node.inputs, &node.outputs})
       for (const TensorType& type : *types) bytes += static_cast<double>(type.bytes());
     if (node.op->flops) flops = static_cast<double>(node.op->flops(node.inputs, node.outputs, node.attributes));
-    const bool narrow = !node.inputs.empty() && is_floating(node.inputs[0].dtype) && size_of(node.inputs[0].dtype) == 2;
+    const bool narrow =
+        !node.inputs.empty() && is_floating(node.inputs[0].dtype) && unpacked_size(node.inputs[0].dtype) == 2;
     const double arithmetic = flops / (profile_.flops_per_second * (narrow ? profile_.narrow_speedup : 1));
     const double work = std::max(arithmetic, bytes / profile_.bytes_per_second);
     return {profile_.call_seconds + work / threads, CostSource::rated};

@@ -28,9 +28,15 @@ const std::string& Attributes::text(const std::string& name) const { return get<
 const std::vector<int64_t>& Attributes::integers(const std::string& name) const {
   return get<std::vector<int64_t>>(values_, name);
 }
+const Constant& Attributes::constant(const std::string& name) const { return get<Constant>(values_, name); }
+std::optional<int64_t> Attributes::exact_integer(const std::string& name) const {
+  const auto found = values_.find(name);
+  const int64_t* value = found == values_.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return value == nullptr ? std::nullopt : std::optional(*value);
+}
 
 std::string_view kind_name(const AttributeValue& value) {
-  constexpr std::string_view names[] = {"boolean", "integer", "real", "text", "integers"};
+  constexpr std::string_view names[] = {"boolean", "integer", "real", "text", "integers", "constant"};
   return names[value.index()];
 }
 
@@ -52,6 +58,10 @@ std::string to_string(const AttributeValue& value) {
       return text + '"';
     }
     std::string operator()(const std::vector<int64_t>& v) const { return fmt::format("[{}]", fmt::join(v, ",")); }
+    std::string operator()(const Constant& v) const {
+      if (!v) return "<>";
+      return fmt::format("<{} hash={}>", to_string(v->type()), to_string(v->hash()));
+    }
   };
   return std::visit(Printer{}, value);
 }

@@ -3,14 +3,17 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "weft/graph/constant.h"
+
 namespace weft {
 
-using AttributeValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
+using AttributeValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, Constant>;
 
 class Attributes {
  public:
@@ -28,6 +31,9 @@ class Attributes {
   double real(const std::string& name) const;
   const std::string& text(const std::string& name) const;
   const std::vector<int64_t>& integers(const std::string& name) const;
+  const Constant& constant(const std::string& name) const;
+  /// Of an attribute that may hold either (AttributeSpec::keeps_integers): the integer, where it holds one.
+  std::optional<int64_t> exact_integer(const std::string& name) const;
 
   const std::map<std::string, AttributeValue>& values() const { return values_; }
   friend bool operator==(const Attributes&, const Attributes&) = default;
@@ -36,11 +42,12 @@ class Attributes {
   std::map<std::string, AttributeValue> values_;
 };
 
-/// true, 3, 1e-05, "relu", [1,1]; reals always show a point or an exponent, and parse back to the same bits.
+/// true, 3, 1e-05, "relu", [1,1], <f32[64,3] hash=1f0c...>; reals always show a point or an exponent, and parse back to
+/// the same bits. A constant shows its type and hash, whatever its size: its data never are part of a signature.
 std::string to_string(const AttributeValue& value);
-/// Reverses to_string; Error(data) with the text.
+/// Reverses to_string, but for constants (graph/constant_text.h); Error(data) with the text.
 AttributeValue parse_attribute_value(std::string_view text);
-/// "boolean", "integer", "real", "text", "integers"
+/// "boolean", "integer", "real", "text", "integers", "constant"
 std::string_view kind_name(const AttributeValue& value);
 
 }  // namespace weft

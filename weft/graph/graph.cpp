@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/graph/operand_range.h"
 
 namespace weft {
 
@@ -18,14 +19,6 @@ std::string sanitize(const std::string& hint) {
   return name;
 }
 
-/// Fewest and most operands: a last "x?" may be absent, a last "x..." may be repeated.
-std::pair<size_t, size_t> operand_range(const OpDef& op) {
-  size_t fewest = op.inputs.size(), most = op.inputs.size();
-  while (fewest > 0 && op.inputs[fewest - 1].ends_with("?")) --fewest;
-  if (!op.inputs.empty() && op.inputs.back().ends_with("...")) most = 1 << 16;
-  return {fewest, most};
-}
-
 }  // namespace
 
 std::string_view name_of(InputKind kind) {
@@ -35,7 +28,7 @@ std::string_view name_of(InputKind kind) {
 
 bool is_scalar_input(const TensorType& type) {
   return (type.dtype == DType::f32 || type.dtype == DType::i64) && type.elements() == 1 &&
-         type.bytes() == size_of(type.dtype);
+         type.bytes() == byte_size(type.dtype, 1);
 }
 
 std::string Graph::unique_name(const std::string& hint) {

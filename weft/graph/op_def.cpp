@@ -36,6 +36,20 @@ DType InferContext::require_compute_dtype(int input) const {
   return given;
 }
 
+DType InferContext::require_number(int input) const {
+  if (dtype(input) == DType::boolean)
+    fail(fmt::format("{} wants numbers, got {} of bool; add a cast, or use logical_and, logical_or, logical_xor",
+                     op.inputs[static_cast<size_t>(input)], describe(input)));
+  return dtype(input);
+}
+
+DType InferContext::require_integer(int input) const {
+  if (!is_integer(dtype(input)))
+    fail(fmt::format("{} wants integers, got {} of {}; add a cast", op.inputs[static_cast<size_t>(input)],
+                     describe(input), name_of(dtype(input))));
+  return dtype(input);
+}
+
 void InferContext::require_same_shape(int input, int other) const {
   if (shape(input) != shape(other))
     fail(fmt::format("{} and {} must have the same shape", describe(input), describe(other)));
@@ -51,6 +65,13 @@ void OpRegistry::add(OpDef op) {
   if (!ops_.emplace(name, std::move(op)).second) weft::fail(ErrorKind::internal, "op '{}' is registered twice", name);
 }
 
+void OpRegistry::set_symbolic_rule(const std::string& op,
+                                   std::function<std::vector<SymbolicType>(const SymbolicContext&)> rule) {
+  const auto found = ops_.find(op);
+  check(found != ops_.end(), "a rule for symbols belongs to an op that exists");
+  found->second.infer_symbolic = std::move(rule);
+}
+
 const OpDef* OpRegistry::find(const std::string& name) const {
   const auto found = ops_.find(name);
   return found == ops_.end() ? nullptr : &found->second;
@@ -63,6 +84,15 @@ const OpDef& OpRegistry::get(const std::string& name) const {
   fail(ErrorKind::usage, "there is no op '{}'{}; `weft ops` lists them", name, suggestion(name, known));
 }
 
+namespace {
+
+bool is_exact_in_double(int64_t whole) {
+  const auto real = static_cast<double>(whole);
+  return real < 0x1p63 && static_cast<int64_t>(real) == whole;
+}
+
+}  // namespace
+
 Attributes complete_attributes(const OpDef& op, const std::string& node_name, const Attributes& given) {
   Attributes complete;
   for (const AttributeSpec& spec : op.attributes) {
@@ -74,9 +104,17 @@ Attributes complete_attributes(const OpDef& op, const std::string& node_name, co
       continue;
     }
     AttributeValue value = found->second;
-    if (std::holds_alternative<double>(spec.value) && std::holds_alternative<int64_t>(value))
-      value = static_cast<double>(std::get<int64_t>(value));
-    if (value.index() != spec.value.index())
+    if (std::holds_alternative<double>(spec.value) && std::holds_alternative<int64_t>(value)) {
+      const int64_t whole = std::get<int64_t>(value);
+      if (is_exact_in_double(whole)) {
+        value = static_cast<double>(whole);
+      } else if (!spec.keeps_integers) {
+        fail(ErrorKind::usage, "[{}] '{}': attribute '{}' is a real, which cannot hold {} exactly", op.name, node_name,
+             spec.name, whole);
+      }
+    }
+    const bool is_kept = spec.keeps_integers && std::holds_alternative<int64_t>(value);
+    if (value.index() != spec.value.index() && !is_kept)
       fail(ErrorKind::usage, "[{}] '{}': attribute '{}' wants {}, got {} ({})", op.name, node_name, spec.name,
            kind_name(spec.value), to_string(value), kind_name(value));
     complete.set(spec.name, std::move(value));

@@ -17,6 +17,8 @@ namespace weft {
 
 class Graph;
 struct OpDef;
+struct SymbolicContext;
+struct SymbolicType;
 
 /// One attribute of an op. Without a default it is required. The default's kind is the attribute's kind.
 struct AttributeSpec {
@@ -24,6 +26,8 @@ struct AttributeSpec {
   AttributeValue value;  // the default, or an example of the right kind where required
   bool required = false;
   std::string help;
+  /// Of a real: an integer that no double equals stays an integer (Attributes::exact_integer).
+  bool keeps_integers = false;
 };
 
 /// What a shape rule sees. Input layouts are ignored: shape rules speak of logical shapes.
@@ -45,6 +49,10 @@ struct InferContext {
   void require_dtype(int input, DType dtype) const;
   /// The type T in which the node computes: the operand's, which is f32 or half as wide (bf16, f16).
   DType require_compute_dtype(int input) const;
+  /// The operand's type, which is anything that can be computed with: all but booleans.
+  DType require_number(int input) const;
+  /// The operand's type, which is a type of integers.
+  DType require_integer(int input) const;
   void require_same_shape(int input, int other) const;
 };
 
@@ -117,6 +125,9 @@ struct OpDef {
   /// Reads state and writes its successor: outputs[i] replaces the state that `in_place` pairs it with.
   bool is_update = false;
 
+  /// The shape rule over named symbols (graph/symbolic_graph.h). Null: the op has none, results are to be written.
+  std::function<std::vector<SymbolicType>(const SymbolicContext&)> infer_symbolic = {};
+
   std::vector<OpExample> examples;
   double gradient_tolerance = 2e-2;  // relative, of finite differences in f32, central, step 1e-2 of the range
   double kernel_tolerance = 1e-4;    // relative, of a fast kernel against the reference, to the largest output
@@ -126,6 +137,8 @@ struct OpDef {
 class OpRegistry {
  public:
   void add(OpDef op);
+  /// Of an op that is there.
+  void set_symbolic_rule(const std::string& op, std::function<std::vector<SymbolicType>(const SymbolicContext&)> rule);
   const OpDef* find(const std::string& name) const;
   /// Error(usage) with the nearest name.
   const OpDef& get(const std::string& name) const;

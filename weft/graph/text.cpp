@@ -2,15 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
+#include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/line_reader.h"
 
 namespace weft {
 
 namespace {
 
 std::string quoted(const std::string& text) { return to_string(AttributeValue(text)); }
+
+std::string print_attribute(const AttributeValue& value) {
+  const auto* constant = std::get_if<Constant>(&value);
+  return constant != nullptr ? print_constant(*constant) : to_string(value);
+}
 
 std::string print_node(const Graph& graph, const Node& node) {
   std::string line = "  ";
@@ -25,7 +31,7 @@ std::string print_node(const Graph& graph, const Node& node) {
     bool is_default = false;
     for (const AttributeSpec& spec : node.op->attributes)
       is_default = is_default || (spec.name == name && !spec.required && spec.value == value);
-    if (!is_default) attributes += fmt::format("{}{}={}", attributes.empty() ? "" : ", ", name, to_string(value));
+    if (!is_default) attributes += fmt::format("{}{}={}", attributes.empty() ? "" : ", ", name, print_attribute(value));
   }
   if (!attributes.empty()) line += " {" + attributes + "}";
   line += " : ";
@@ -33,95 +39,6 @@ std::string print_node(const Graph& graph, const Node& node) {
     line += fmt::format("{}{}", index == 0 ? "" : ", ", to_string(graph.type(node.outputs[index])));
   return line + "\n";
 }
-
-/// Reads one line; every method says what it expected and on which line it stood.
-class LineReader {
- public:
-  LineReader(std::string_view line, int number) : line_(line), number_(number) {}
-
-  [[noreturn]] void bad(const std::string& expected) const {
-    fail(ErrorKind::data, "graph text, line {}: expected {} at '{}'", number_, expected, line_.substr(at_));
-  }
-  void skip_spaces() {
-    while (at_ < line_.size() && std::isspace(static_cast<unsigned char>(line_[at_]))) ++at_;
-  }
-  bool at_end() {
-    skip_spaces();
-    return at_ >= line_.size() || line_[at_] == '#';
-  }
-  void require_end() {
-    if (!at_end()) bad("the end of the line");
-  }
-  bool accept(char c) {
-    skip_spaces();
-    if (at_ >= line_.size() || line_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void require(char c) {
-    if (!accept(c)) bad(fmt::format("'{}'", c));
-  }
-  bool next_is(char c) {
-    skip_spaces();
-    return at_ < line_.size() && line_[at_] == c;
-  }
-  std::string word() {
-    skip_spaces();
-    const size_t begin = at_;
-    while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) ||
-                                  std::string_view("_./-").find(line_[at_]) != std::string_view::npos))
-      ++at_;
-    if (begin == at_) bad("a name");
-    return std::string(line_.substr(begin, at_ - begin));
-  }
-  std::string value_name() {
-    require('%');
-    return word();
-  }
-  std::string quoted_text() {
-    skip_spaces();
-    const std::string_view token = quoted_token();
-    return std::get<std::string>(parse_attribute_value(token));
-  }
-  TensorType tensor_type() {
-    skip_spaces();
-    const size_t begin = at_;
-    const size_t close = line_.find(']', at_);
-    if (close == line_.npos) bad("a type like f32[2,3]");
-    at_ = close + 1;
-    if (at_ < line_.size() && line_[at_] == '@')
-      while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) || line_[at_] == '@')) ++at_;
-    return parse_tensor_type(line_.substr(begin, at_ - begin));
-  }
-  AttributeValue attribute_value() {
-    skip_spaces();
-    if (next_is('"')) return parse_attribute_value(quoted_token());
-    const size_t begin = at_;
-    if (next_is('[')) {
-      const size_t close = line_.find(']', at_);
-      if (close == line_.npos) bad("']'");
-      at_ = close + 1;
-    } else {
-      while (at_ < line_.size() && line_[at_] != ',' && line_[at_] != '}') ++at_;
-    }
-    return parse_attribute_value(line_.substr(begin, at_ - begin));
-  }
-
- private:
-  std::string_view quoted_token() {
-    const size_t begin = at_;
-    if (at_ >= line_.size() || line_[at_] != '"') bad("a text in quotes");
-    for (++at_; at_ < line_.size() && line_[at_] != '"'; ++at_)
-      if (line_[at_] == '\\') ++at_;
-    if (at_ >= line_.size()) bad("a closing quote");
-    ++at_;
-    return line_.substr(begin, at_ - begin);
-  }
-
-  std::string_view line_;
-  int number_;
-  size_t at_ = 0;
-};
 
 ValueId known_value(const Graph& graph, LineReader& line) {
   const std::string name = line.value_name();
@@ -138,7 +55,7 @@ void parse_input(Graph& graph, InputKind kind, LineReader& line) {
   graph.rename(id, value);
 }
 
-void parse_node(Graph& graph, LineReader& line) {
+void parse_node(Graph& graph, LineReader& line, const ConstantTable& constants) {
   std::vector<std::string> names;
   do names.push_back(line.value_name());
   while (line.accept(','));
@@ -156,7 +73,7 @@ void parse_node(Graph& graph, LineReader& line) {
     do {
       const std::string name = line.word();
       line.require('=');
-      attributes.set(name, line.attribute_value());
+      attributes.set(name, line.attribute_value(constants));
     } while (line.accept(','));
     line.require('}');
   }
@@ -190,7 +107,7 @@ std::string print_graph(const Graph& graph) {
   return text + "}\n";
 }
 
-Graph parse_graph(std::string_view text, const OpRegistry& registry) {
+Graph parse_graph(std::string_view text, const OpRegistry& registry, const ConstantTable& constants) {
   Graph graph(registry);
   enum class Part { before, inside, after } part = Part::before;
   int number = 0;
@@ -208,7 +125,7 @@ Graph parse_graph(std::string_view text, const OpRegistry& registry) {
     } else if (line.accept('}')) {
       part = Part::after;
     } else if (line.next_is('%')) {
-      parse_node(graph, line);
+      parse_node(graph, line, constants);
     } else {
       const std::string word = line.word();
       if (word == "output" || word == "update") {

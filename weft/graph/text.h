@@ -10,12 +10,14 @@
 //   }
 //
 // A layout follows the type: f32[64,16,28,28]@aBcd16b. Attributes equal to their defaults are not printed.
-// '#' begins a comment that runs to the end of the line.
+// '#' begins a comment that runs to the end of the line. A constant of few elements stands in the text; of a larger one
+// the text has type and hash, and a table or a file beside it the data (graph/constant_text.h).
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "weft/graph/constant_text.h"
 #include "weft/graph/graph.h"
 
 namespace weft {
@@ -23,6 +25,7 @@ namespace weft {
 std::string print_graph(const Graph& graph);
 
 /// Error(data) with the line number and what was expected. Shapes are inferred again and compared with those written.
-Graph parse_graph(std::string_view text, const OpRegistry& registry);
+/// `constants` has the data of which the text has the hash only.
+Graph parse_graph(std::string_view text, const OpRegistry& registry, const ConstantTable& constants = {});
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "weft/base/error.h"
+#include "weft/graph/constant_node.h"
 #include "weft/graph/kept.h"
 
 namespace weft {
@@ -46,6 +47,8 @@ void verify_node(const Graph& graph, NodeId id, const std::vector<bool>& defined
     const TensorType& stored = graph.type(node.outputs[index]);
     if (stored.shape != inferred[index].shape || stored.dtype != inferred[index].dtype)
       broken(stage, name, "has type " + to_string(stored) + ", its operands give " + to_string(inferred[index]));
+    if (is_constant_tensor(node) && stored != inferred[index])
+      broken(stage, name, "has type " + to_string(stored) + ", its data are " + to_string(inferred[index]));
   }
 }
 

@@ -1,6 +1,5 @@
 #include "weft/ops/all.h"
 
-
 namespace weft::ops {
 
 OpRegistry make_registry() {
@@ -15,6 +14,8 @@ OpRegistry make_registry() {
   add_shape_ops(registry);
   add_resample_ops(registry);
   add_indexing_ops(registry);
+  add_integer_ops(registry);
+  add_constant_ops(registry);
   add_loss_ops(registry);
   add_embedding_ops(registry);
   add_rnn_ops(registry);
@@ -26,6 +27,7 @@ OpRegistry make_registry() {
   add_space_copy_ops(registry);
   add_collective_ops(registry);
   add_compression_ops(registry);
+  add_symbolic_rules(registry);
   return registry;
 }
 

@@ -19,6 +19,8 @@ void add_pool_ops(OpRegistry&);
 void add_shape_ops(OpRegistry&);
 void add_resample_ops(OpRegistry&);
 void add_indexing_ops(OpRegistry&);
+void add_integer_ops(OpRegistry&);
+void add_constant_ops(OpRegistry&);
 void add_loss_ops(OpRegistry&);
 void add_embedding_ops(OpRegistry&);
 void add_rnn_ops(OpRegistry&);
@@ -30,5 +32,8 @@ void add_offload_ops(OpRegistry&);
 void add_space_copy_ops(OpRegistry&);
 void add_collective_ops(OpRegistry&);
 void add_compression_ops(OpRegistry&);
+
+/// The shape rules over symbols of ops that are there.
+void add_symbolic_rules(OpRegistry&);
 
 }  // namespace weft::ops

@@ -32,7 +32,7 @@ std::vector<OpExample> broadcast_examples(Range a, Range b) {
 
 OpDef arithmetic(std::string name, std::string summary, BinaryDerivative for_a, BinaryDerivative for_b,
                  std::vector<std::pair<Range, Range>> ranges) {
-  OpDef op = binary(std::move(name), std::move(summary));
+  OpDef op = on_numbers(binary(std::move(name), std::move(summary)));
   op.gradient = [for_a, for_b](GradContext& context) -> std::vector<ValueId> {
     Graph& graph = context.graph;
     const ValueId dy = context.output_gradients[0], a = context.inputs[0], b = context.inputs[1];
@@ -55,13 +55,25 @@ OpDef selection(std::string name, std::string summary, BinaryDerivative for_a, B
   return op;
 }
 
+/// What a comparison of operands of this type gives: numbers that a network multiplies with, or booleans.
+DType mask_dtype(DType operands) {
+  switch (operands) {
+    case DType::f32:
+    case DType::bf16:
+    case DType::f16:
+      return operands;
+    case DType::i32:
+      return DType::f32;
+    default:
+      return DType::boolean;
+  }
+}
+
 OpDef comparison(std::string name, std::string summary) {
   OpDef op = binary(std::move(name), std::move(summary));
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    const bool integers = context.dtype(0) == DType::i32;
-    const DType dtype = integers ? DType::f32 : context.require_compute_dtype(0);
     context.require_dtype(1, context.dtype(0));
-    return {typed(dtype, broadcast_operands(context, 0, 1))};
+    return {typed(mask_dtype(context.dtype(0)), broadcast_operands(context, 0, 1))};
   };
   // Constant between the jumps: nothing flows back, so that a comparison can serve as a mask.
   op.gradient = [](GradContext&) -> std::vector<ValueId> { return {ValueId{}, ValueId{}}; };
@@ -103,7 +115,8 @@ OpDef where_op() {
   OpDef op = binary("where", "a where the condition is not 0, else b; the other one's NaN does not matter.");
   op.inputs = {"condition", "a", "b"};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    const DType dtype = context.require_compute_dtype(0);
+    const bool is_boolean = context.dtype(0) == DType::boolean;
+    const DType dtype = is_boolean ? context.dtype(1) : context.require_compute_dtype(0);
     for (const int operand : {1, 2}) context.require_dtype(operand, dtype);
     const Shape chosen = broadcast_operands(context, 1, 2);
     const auto shape = broadcast_shapes(context.shape(0), chosen);
@@ -161,9 +174,11 @@ void add_arithmetic(OpRegistry& registry) {
       "minimum", "The smaller of a and b; where they are equal each takes half of the gradient.",
       [](Graph& g, ValueId dy, ValueId a, ValueId b, ValueId) { return multiply(g, dy, winner(g, b, a)); },
       [](Graph& g, ValueId dy, ValueId a, ValueId b, ValueId) { return multiply(g, dy, winner(g, a, b)); }));
-  registry.add(comparison("equal", "1 where a equals b, else 0."));
-  registry.add(comparison("greater", "1 where a is greater than b, else 0."));
-  registry.add(comparison("greater_equal", "1 where a is greater than b or equal to it, else 0."));
+  registry.add(comparison(
+      "equal", "1 where a equals b, else 0; a boolean where the operands are neither f32, bf16, f16 nor i32."));
+  registry.add(comparison("greater", "1 where a is greater than b, else 0, of the type that equal gives."));
+  registry.add(
+      comparison("greater_equal", "1 where a is greater than b or equal to it, else 0, of the type that equal gives."));
   registry.add(pow_op());
   registry.add(where_op());
 }
@@ -200,7 +215,10 @@ ValueId less_equal(Graph& graph, ValueId a, ValueId b, const std::string& name) 
   return greater_equal(graph, b, a, name.empty() ? "less_equal" : name);
 }
 ValueId not_equal(Graph& graph, ValueId a, ValueId b, const std::string& name) {
-  return add_scalar(graph, negate(graph, equal(graph, a, b)), 1, name.empty() ? "not_equal" : name);
+  const std::string hint = name.empty() ? "not_equal" : name;
+  const ValueId same = equal(graph, a, b);
+  if (graph.type(same).dtype == DType::boolean) return logical_not(graph, same, hint);
+  return add_scalar(graph, negate(graph, same), 1, hint);
 }
 ValueId where(Graph& graph, ValueId condition, ValueId a, ValueId b, const std::string& name) {
   return graph.add("where", {condition, a, b}, {}, name);

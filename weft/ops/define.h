@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/names.h"
 #include "weft/graph/graph.h"
 #include "weft/ops/ops.h"
 
@@ -60,6 +61,16 @@ inline DType result_dtype(const InferContext& context, DType operands) {
   if (text != "same" && text != "f32")
     context.fail("result_dtype \"" + text + "\" is not known; give \"same\" or \"f32\"");
   return text == "same" ? operands : DType::f32;
+}
+
+/// The type that the attribute "dtype" names.
+inline DType require_dtype_name(const InferContext& context) {
+  const std::string& name = context.attributes.text("dtype");
+  const auto dtype = parse_dtype(name);
+  if (dtype) return *dtype;
+  std::vector<std::string> known;
+  for (const DType candidate : all_dtypes()) known.emplace_back(name_of(candidate));
+  context.fail("dtype \"" + name + "\" is not known" + suggestion(name, known));
 }
 
 /// The value itself where it has the type, else a cast.

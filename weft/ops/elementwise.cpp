@@ -81,6 +81,17 @@ OpDef binary(std::string name, std::string summary) {
   return op;
 }
 
+OpDef on_numbers(OpDef op) {
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    const DType dtype = context.require_number(0);
+    if (context.input_count() == 1) return {typed(dtype, context.shape(0))};
+    if (is_floating(context.dtype(1)) && !is_floating(dtype)) context.require_dtype(0, context.dtype(1));
+    context.require_dtype(1, dtype);
+    return {typed(dtype, broadcast_operands(context, 0, 1))};
+  };
+  return op;
+}
+
 OpDef backward(std::string name, std::string summary, std::string second) {
   OpDef op = binary(std::move(name), std::move(summary));
   op.inputs = {"output_gradient", std::move(second)};
@@ -129,17 +140,18 @@ void add_functions(OpRegistry& registry) {
   registry.add(unary(
       "sqrt", "Square root.",
       [](Graph& g, ValueId dy, ValueId, ValueId y) { return multiply_scalar(g, divide(g, dy, y), 0.5); }, kDivisor));
-  registry.add(unary("negate", "-x.", [](Graph& g, ValueId dy, ValueId, ValueId) { return negate(g, dy); }));
-  registry.add(unary(
+  registry.add(
+      on_numbers(unary("negate", "-x.", [](Graph& g, ValueId dy, ValueId, ValueId) { return negate(g, dy); })));
+  registry.add(on_numbers(unary(
       "absolute", "|x|; the gradient at 0 is 0.",
       [](Graph& g, ValueId dy, ValueId x, ValueId) {
         const ValueId minus = negate(g, x);
         return multiply(g, dy, subtract(g, greater(g, x, minus), greater(g, minus, x)));
       },
-      kBothSigns));
-  registry.add(unary("square", "x * x.", [](Graph& g, ValueId dy, ValueId x, ValueId) {
+      kBothSigns)));
+  registry.add(on_numbers(unary("square", "x * x.", [](Graph& g, ValueId dy, ValueId x, ValueId) {
     return multiply(g, dy, multiply_scalar(g, x, 2));
-  }));
+  })));
   registry.add(unary(
       "reciprocal", "1 / x.",
       [](Graph& g, ValueId dy, ValueId, ValueId y) { return negate(g, multiply(g, dy, square(g, y))); }, kDivisor));
@@ -152,7 +164,7 @@ void add_functions(OpRegistry& registry) {
                      {-2, 2}));
   // Constant between the jumps: nothing flows back. No midpoint of the examples' values is near an integer.
   const UnaryDerivative none = [](Graph&, ValueId, ValueId, ValueId) { return ValueId{}; };
-  registry.add(unary("sign", "1 above 0, -1 below, 0 at 0.", none, kBothSigns));
+  registry.add(on_numbers(unary("sign", "1 above 0, -1 below, 0 at 0.", none, kBothSigns)));
   registry.add(unary("floor", "The largest integer that is not above x.", none, {0.1, 0.9}));
 
   const std::vector<AttributeSpec> value{required_attribute("value", 0.0, "the number")};

@@ -27,6 +27,8 @@ OpDef unary_with_backward(std::string name, std::string summary, std::string bac
 OpDef backward(std::string name, std::string summary, std::string second);
 /// Two floating operands of one type that broadcast; without a gradient and examples.
 OpDef binary(std::string name, std::string summary);
+/// The op over any numbers: of integers too, which wrap around, and of f64.
+OpDef on_numbers(OpDef op);
 /// One operation per element: a transcendental function counts as one too.
 int64_t count_elements(const std::vector<TensorType>&, const std::vector<TensorType>& outputs, const Attributes&);
 

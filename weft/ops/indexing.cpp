@@ -17,10 +17,12 @@ Shape resized(Shape shape, int axis, int64_t size) {
   return shape;
 }
 
+void require_index_dtype(const InferContext& context, int input) {
+  if (context.dtype(input) != DType::i64) context.require_dtype(input, DType::i32);
+}
+
 /// Indices (operand 1) of the shape of operand 0 but along the axis.
 int require_indices(const InferContext& context) {
-  context.require_dtype(0, DType::f32);
-  context.require_dtype(1, DType::i32);
   const int axis = require_axis(context, 0, context.attributes.integer("axis"));
   const Shape &x = context.shape(0), &indices = context.shape(1);
   if (indices.rank() != x.rank() || resized(indices, axis, x[axis]) != x)
@@ -39,17 +41,19 @@ OpDef gather_op() {
   op.outputs = {"y"};
   op.attributes = {axis_attribute("the axis along which indices count, negative from the end")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    require_index_dtype(context, 1);
     require_indices(context);
-    return {f32(context.shape(1))};
+    return {typed(context.dtype(0), context.shape(1))};
   };
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     Graph& graph = context.graph;
     const Shape& x = graph.shape(context.inputs[0]);
     const int axis = normalize_axis(attributes_of(context).integer("axis"), x.rank()).value();
     const Attributes attributes{{"axis", int64_t{axis}}, {"size", x[axis]}};
-    return {graph.add("gather_backward", {context.output_gradients[0], context.inputs[1]}, attributes,
-                      gradient_name(context, "x")),
-            ValueId{}};
+    const ValueId indices = as_dtype(graph, context.inputs[1], DType::i32);
+    return {
+        graph.add("gather_backward", {context.output_gradients[0], indices}, attributes, gradient_name(context, "x")),
+        ValueId{}};
   };
   op.examples = {
       {"one of each row", {f32({3, 5}), i32({3, 1})}, {}, {{}, {0, 5}}},
@@ -70,6 +74,8 @@ OpDef gather_backward_op() {
   op.attributes = {axis_attribute("the axis along which indices count, negative from the end"),
                    required_attribute("size", int64_t{8}, "of the result along the axis")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    context.require_dtype(0, DType::f32);
+    context.require_dtype(1, DType::i32);
     const int axis = require_indices(context);
     context.require_same_shape(0, 1);
     const int64_t size = context.attributes.integer("size");
@@ -87,6 +93,33 @@ OpDef gather_backward_op() {
       {"repeated", {f32({4, 7}), i32({4, 7})}, {{"size", int64_t{3}}}, {{}, {0, 3}}},
       {"first axis", {f32({4, 2, 3}), i32({4, 2, 3})}, {{"axis", int64_t{0}}, {"size", int64_t{5}}}, {{}, {0, 5}}},
       {"middle axis", {f32({2, 6, 3}), i32({2, 6, 3})}, {{"axis", int64_t{1}}, {"size", int64_t{4}}}, {{}, {0, 4}}},
+  };
+  return op;
+}
+
+/// Not differentiable: the function `take` composes what is to be.
+OpDef take_op() {
+  OpDef op;
+  op.name = "take";
+  op.summary =
+      "Slices along an axis, in the order that the indices say (numpy.take); negative ones count from the end.";
+  op.inputs = {"x", "indices"};
+  op.outputs = {"y"};
+  op.attributes = {attribute("axis", int64_t{0}, "the axis that is replaced by those of the indices")};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    require_index_dtype(context, 1);
+    const Shape& x = context.shape(0);
+    const int axis = require_axis(context, 0, context.attributes.integer("axis"));
+    std::vector<int64_t> dims(x.begin(), x.begin() + axis);
+    dims.insert(dims.end(), context.shape(1).begin(), context.shape(1).end());
+    dims.insert(dims.end(), x.begin() + axis + 1, x.end());
+    return {typed(context.dtype(0), Shape(std::move(dims)))};
+  };
+  op.examples = {
+      {"entries of a shape", {i64({4}), i64({2})}, {}, {{-100, 100}, {-4, 4}}},
+      {"one entry", {i64({4}), i64({})}, {}, {{-100, 100}, {0, 4}}},
+      {"columns", {f32({3, 5}), i32({2, 2})}, {{"axis", int64_t{-1}}}, {{}, {0, 5}}},
+      {"bytes of the middle axis", {typed(DType::u8, {2, 5, 3}), i64({7})}, {{"axis", int64_t{1}}}, {{0, 256}, {0, 5}}},
   };
   return op;
 }
@@ -181,6 +214,7 @@ OpDef cumulative_sum_op() {
 void add_indexing_ops(OpRegistry& registry) {
   registry.add(of_work(work::kLookUps, gather_op()));
   registry.add(of_work(work::kLookUps, gather_backward_op()));
+  registry.add(of_work(work::kLookUps, take_op()));
   registry.add(of_work(work::kLookUps, one_hot_op()));
   registry.add(of_work(work::kReductions, argmax_op()));
   registry.add(of_work(work::kReductions, cumulative_sum_op()));
@@ -193,6 +227,8 @@ ValueId gather(Graph& graph, ValueId x, ValueId indices, int64_t axis, const std
 ValueId take(Graph& graph, ValueId x, ValueId indices, int64_t axis, const std::string& name) {
   const std::string hint = name.empty() ? "take" : name;
   const Shape shape = graph.shape(x), wanted = graph.shape(indices);
+  if (graph.type(x).dtype != DType::f32) return graph.add("take", {x, indices}, {{"axis", axis}}, hint);
+  indices = as_dtype(graph, indices, DType::i32);
   const auto normal = normalize_axis(axis, shape.rank());
   if (!normal)
     fail(ErrorKind::shape, "[take] '{}': axis {} is not an axis of '{}' {}", hint, axis, graph.value(x).name,

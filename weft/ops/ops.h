@@ -108,8 +108,11 @@ ValueId softplus(Graph&, ValueId x, const std::string& name = "");
 // --- elementwise (elementwise.cpp) ----------------------------------------------------------------------------------
 // unary(x) -> same shape: exp, log, sqrt, negate, absolute, square, reciprocal, erf, sign, floor
 // binary(a, b) -> broadcast shape (NumPy rules): add, subtract, multiply, divide, pow, maximum, minimum,
-//   equal, greater, greater_equal (1.0 where true, else 0.0, f32; inputs f32 or i32)
-// where(condition, a, b) -> broadcast shape: a where the condition is not 0, else b (f32 each)
+//   equal, greater, greater_equal (1.0 where true, else 0.0, f32 for f32 or i32; bool for all other types)
+// where(condition, a, b) -> broadcast shape: a where the condition is not 0, else b (f32 each, or a bool condition and
+//   two operands of any type)
+// negate, absolute, square, sign, add, subtract, multiply, divide, maximum and minimum also take f64 and integers
+// (docs/ops.md says what they make of them).
 // add_scalar(x) {value}, multiply_scalar(x) {value}, pow_scalar(x) {value}
 // fused_elementwise(x...) {program="...", results=[...]}: made by passes/fuse_elementwise only; see ops/fused.h.
 // All of both: LayoutRule::elementwise, in_place on operands of the output's shape.
@@ -212,16 +215,42 @@ ValueId pad(Graph&, ValueId x, std::vector<int64_t> low, std::vector<int64_t> hi
 ValueId cast(Graph&, ValueId x, DType dtype, const std::string& name = "");
 ValueId reorder(Graph&, ValueId x, const Layout& layout, const std::string& name = "");
 ValueId constant(Graph&, const Shape& shape, double value, const std::string& name = "");
+/// Exact for every number of i64.
+ValueId constant(Graph&, DType dtype, const Shape& shape, int64_t value, const std::string& name = "");
+/// constant_tensor() {data=<..>}: a tensor that the graph holds (graph/constant_node.h). Nothing is copied.
+ValueId constant_tensor(Graph&, Constant data, const std::string& name = "");
+/// A vector of i64, such as the shape that ONNX's Reshape is given.
+ValueId constant_integers(Graph&, const std::vector<int64_t>& values, const std::string& name = "");
+/// start, start + step, ...: iota() {count, start=0, step=1, dtype="i64"}
+ValueId iota(Graph&, DType dtype, int64_t count, int64_t start = 0, int64_t step = 1, const std::string& name = "");
+
+// --- integers and booleans (integer.cpp) ----------------------------------------------------------------------------
+//   modulo(a, b) {truncated=false}: the remainder has the sign of b, as Python's %; truncated: that of a, as C's
+//   bitwise_and, bitwise_or, bitwise_xor (a, b), bitwise_not(x): integers; shift_left, shift_right (a, b): a's type
+//   logical_and, logical_or, logical_xor (a, b), logical_not(x): bool
+ValueId modulo(Graph&, ValueId a, ValueId b, bool truncated = false, const std::string& name = "");
+ValueId bitwise_and(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId bitwise_or(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId bitwise_xor(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId bitwise_not(Graph&, ValueId x, const std::string& name = "");
+ValueId shift_left(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId shift_right(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId logical_and(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId logical_or(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId logical_xor(Graph&, ValueId a, ValueId b, const std::string& name = "");
+ValueId logical_not(Graph&, ValueId x, const std::string& name = "");
 
 // --- indices and running sums (indexing.cpp) ------------------------------------------------------------------------
 //   gather(x, indices i32) {axis=-1} -> shape of indices, which may differ from x along the axis only (as
-//   torch.gather);
-//       NaN where an index is out of range. gather_backward(output_gradient, indices) {axis, size}: scatter-add
+//   torch.gather), for x of any type and indices of i64, too;
+//       NaN, or 0, where an index is out of range. gather_backward(output_gradient, indices) {axis, size}: scatter-add
 //   one_hot(indices i32[..]) {classes} -> [..,classes]; zeros where the index is no class
 //   argmax(x) {axis=-1, keep_dims=false} -> i32, the first of equal ones
 //   cumulative_sum(x) {axis=-1, reverse=false, exclusive=false}
 ValueId gather(Graph&, ValueId x, ValueId indices, int64_t axis = -1, const std::string& name = "");
-/// Whole slices along the axis, as numpy.take: the axis of x is replaced by the axes of the indices. Composed.
+/// Whole slices along the axis, as numpy.take and ONNX's Gather: the axis of x is replaced by the axes of the indices.
+/// For f32 composed of other ops, i64 indices being cast to i32; else the op take(x, indices) {axis=0}, where negative
+/// indices count from the end.
 ValueId take(Graph&, ValueId x, ValueId indices, int64_t axis = 0, const std::string& name = "");
 ValueId one_hot(Graph&, ValueId indices, int64_t classes, const std::string& name = "");
 ValueId argmax(Graph&, ValueId x, int64_t axis = -1, bool keep_dims = false, const std::string& name = "");

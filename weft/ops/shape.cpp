@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/base/names.h"
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
@@ -227,14 +226,24 @@ OpDef slice_op() {
   return op;
 }
 
+/// The attribute "value", where it is an integer that no double equals, must be one of the dtype.
+void require_exact_value(const InferContext& context, DType dtype) {
+  const auto whole = context.attributes.exact_integer("value");
+  if (whole && dtype != DType::i64 && !(dtype == DType::u64 && *whole > 0))
+    context.fail(
+        fmt::format("value {} is no number of {}; give i64, or a number that it holds", *whole, name_of(dtype)));
+}
+
 OpDef pad_op() {
   OpDef op = mover("pad", "Adds elements of one value before and after each axis.");
   op.attributes = {required_attribute("low", Dims{}, "elements added before, per axis"),
                    required_attribute("high", Dims{}, "elements added after, per axis"),
                    attribute("value", 0.0, "what is added")};
+  op.attributes.back().keeps_integers = true;
   op.precision = PrecisionRule::follow;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims &low = per_axis(context, "low"), &high = per_axis(context, "high");
+    require_exact_value(context, context.dtype(0));
     Shape shape = context.shape(0);
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const int64_t before = low[static_cast<size_t>(axis)], after = high[static_cast<size_t>(axis)];
@@ -261,19 +270,10 @@ OpDef pad_op() {
   return op;
 }
 
-DType require_dtype_name(const InferContext& context) {
-  const std::string& name = context.attributes.text("dtype");
-  const auto dtype = parse_dtype(name);
-  if (!dtype)
-    context.fail(fmt::format("dtype \"{}\" is not known{}", name,
-                             suggestion(name, {"f32", "f64", "bf16", "f16", "i64", "i32", "u8"})));
-  return *dtype;
-}
-
 OpDef cast_op() {
   OpDef op =
       mover("cast", "The same numbers as another type, in any layout; what becomes an integer is cut toward zero.");
-  op.attributes = {attribute("dtype", "f32", "f32, f64, bf16, f16, i64, i32 or u8")};
+  op.attributes = {attribute("dtype", "f32", std::string(dtype_names()))};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     return {{require_dtype_name(context), context.shape(0), {}}};
   };
@@ -312,12 +312,14 @@ OpDef constant_op() {
   OpDef op = mover("constant", "A tensor full of one value.");
   op.inputs = {};
   op.attributes = {required_attribute("shape", Dims{}, "the dimensions; []: a scalar"),
-                   attribute("value", 0.0, "of every element"),
-                   attribute("dtype", "f32", "f32, f64, bf16, f16, i64, i32 or u8")};
+                   attribute("value", 0.0, "of every element"), attribute("dtype", "f32", std::string(dtype_names()))};
+  op.attributes[1].keeps_integers = true;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const Dims& dims = context.attributes.integers("shape");
     if (has_negative(dims)) context.fail(fmt::format("shape={} has a negative dimension", print(dims)));
-    return {{require_dtype_name(context), Shape(dims), {}}};
+    const DType dtype = require_dtype_name(context);
+    require_exact_value(context, dtype);
+    return {{dtype, Shape(dims), {}}};
   };
   op.gradient = [](GradContext&) -> std::vector<ValueId> { return {}; };
   op.examples = {
@@ -403,6 +405,10 @@ ValueId reorder(Graph& graph, ValueId x, const Layout& layout, const std::string
 }
 ValueId constant(Graph& graph, const Shape& shape, double value, const std::string& name) {
   return graph.add("constant", {}, {{"shape", shape.dims()}, {"value", value}}, name);
+}
+ValueId constant(Graph& graph, DType dtype, const Shape& shape, int64_t value, const std::string& name) {
+  const Attributes attributes{{"shape", shape.dims()}, {"value", value}, {"dtype", std::string(name_of(dtype))}};
+  return graph.add("constant", {}, attributes, name);
 }
 
 }  // namespace weft::ops

@@ -9,6 +9,7 @@
 #include "weft/passes/clean/eliminate_common_subexpressions.h"
 #include "weft/passes/clean/eliminate_dead_code.h"
 #include "weft/passes/clean/fold_constants.h"
+#include "weft/passes/clean/fold_tensors.h"
 #include "weft/passes/clean/join_pads.h"
 #include "weft/passes/fuse/fuse_batch_norm.h"
 #include "weft/passes/fuse/fuse_bias.h"
@@ -59,6 +60,8 @@ const std::vector<Pass>& pipeline() {
        machine_independent(fold_constants)},
       {"eliminate_common_subexpressions", "Computes each expression once.",
        machine_independent(eliminate_common_subexpressions)},
+      {"fold_tensors", "Computes what depends on constant tensors only, where it takes no more memory than they do.",
+       [](const Graph& graph, const PassContext& context) { return fold_tensors(graph, context.backend); }},
       {"join_pads", "Joins what was padded with zeros only to be added up, as the gradients of a split's parts are.",
        machine_independent(join_pads)},
       // Users of a value decide what can be fused: those that nobody reads must be gone by then.
@@ -87,6 +90,8 @@ const std::vector<Pass>& pipeline() {
        fuse_product_updates},
       {"assign_layouts", "Gives every value the memory layout its kernels want, with reorders where they disagree.",
        [](const Graph& graph, const PassContext& context) { return assign_layouts(graph, context.backend); }},
+      {"fold_casts", "Computes the casts and reorders of constant tensors.",
+       [](const Graph& graph, const PassContext& context) { return fold_tensors(graph, context.backend); }},
       {"copy_states", "Copies what must outlive the update of the state in whose memory it lies.",
        machine_independent(copy_states)},
       {"overlap_collectives", "Lets the step compute while rows are gathered from the ranks, scattered or sent around.",

@@ -94,7 +94,7 @@ class Occupancy {
 
  private:
   static bool comes_and_goes(const StorageMap& storage, size_t index) {
-    return storage.input[index] < 0 && !storage.in_file[index] && !storage.is_kept[index];
+    return !storage.is_given(index) && !storage.in_file[index] && !storage.is_kept[index];
   }
 
   static void touch(std::vector<int32_t>& slots, int32_t slot) {

@@ -1,7 +1,9 @@
 #include "weft/plan/make_plan.h"
 
 #include <algorithm>
+#include <set>
 
+#include "weft/graph/constant_node.h"
 #include "weft/graph/kept.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/space_copies.h"
@@ -21,6 +23,10 @@ PlannedNode plan_node(const Graph& graph, NodeId id, const Backend& backend) {
   planned.node = id;
   if (signature.op->is_view) {
     planned.kernel = "view";
+    return planned;
+  }
+  if (is_constant_tensor(graph.node(id))) {
+    planned.kernel = "constant";  // its data lie where they are
     return planned;
   }
   if (is_store(graph.node(id)) || is_load(graph.node(id))) {
@@ -111,7 +117,7 @@ int64_t pack_host(const Graph& graph, const std::vector<bool>& on_host, const St
   std::vector<Interval> packed;
   std::vector<int64_t*> offsets;
   for (size_t index = 0; index < lives.size(); ++index) {
-    if (!on_host[index] || storage.input[index] >= 0 || storage.in_file[index] || lives[index].first < 0) continue;
+    if (!on_host[index] || storage.is_given(index) || storage.in_file[index] || lives[index].first < 0) continue;
     packed.push_back(lives[index]);
     offsets.push_back(&lives[index].offset);
   }
@@ -143,6 +149,20 @@ int64_t pack_file(const StorageMap& storage, std::vector<Interval>& lives) {
   return bytes;
 }
 
+/// Each of the graph's constants once, however many nodes hold it.
+int64_t constant_bytes_of(const Graph& graph) {
+  std::set<Hash128> contents;
+  std::set<const void*> places;  // a view of another type has another hash
+  int64_t sum = 0;
+  for (const Node& node : graph.nodes()) {
+    if (!is_constant_tensor(node)) continue;
+    const Constant& data = constant_of(node);
+    if (contents.insert(data->hash()).second && places.insert(data->tensor().data()).second)
+      sum += align_up(data->type().bytes());
+  }
+  return sum;
+}
+
 }  // namespace
 
 Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
@@ -167,7 +187,7 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
   std::vector<Interval> packed;
   std::vector<int> position(lives.size(), -1);
   for (size_t index = 0; index < lives.size(); ++index) {
-    if (storage.input[index] >= 0 || storage.in_file[index] || on_host[index] || lives[index].first < 0) continue;
+    if (storage.is_given(index) || storage.in_file[index] || on_host[index] || lives[index].first < 0) continue;
     position[index] = static_cast<int>(packed.size());
     packed.push_back(lives[index]);
     packed.back().bytes = block_bytes(rules, lives[index].bytes);
@@ -205,6 +225,8 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
     const int64_t bytes = graph.values()[index].type.bytes();
     if (storage.input[slot] >= 0)
       plan.placements[index] = place_input(graph, storage.input[slot], bytes);
+    else if (storage.constant[slot] >= 0)
+      plan.placements[index] = {Placement::Where::constant, storage.constant[slot], bytes};
     else if (storage.in_file[slot])
       plan.placements[index] = {Placement::Where::file, lives[slot].offset, bytes};
     else if (on_host[slot])
@@ -215,6 +237,7 @@ Plan make_plan(const Graph& graph, const Backend& backend, int threads) {
           packed[static_cast<size_t>(position[slot])].offset + offset_in_blocks(rules, lives[slot].bytes), bytes};
     if (on_host[slot]) plan.placements[index].space = Space::host;
   }
+  plan.constant_bytes = constant_bytes_of(graph);
   for (const GraphInput& input : graph.inputs()) {
     const int64_t bytes = align_up(graph.type(input.value).bytes());
     if (input.kind == InputKind::batch) plan.batch_bytes += bytes;

@@ -18,9 +18,10 @@ struct Placement {
     scalar,  // the executor's scalar slot: index into graph.inputs()
     file,    // offset in the file of what is kept outside memory
     unused,
+    constant,  // the data of a constant node: its index in graph.nodes()
   };
   Where where = Where::unused;
-  int64_t offset = 0;  // bytes in the arena (of its space) or the file, or the input's index
+  int64_t offset = 0;  // bytes in the arena (of its space) or the file, or the input's or the constant's index
   int64_t bytes = 0;
   Space space = Space::device;  // where this is not the host's memory too
 };
@@ -64,13 +65,14 @@ struct Plan {
   int64_t arena_limit_bytes = 0;  // what was asked for, 0: nothing; the arena is larger where nothing meets it
   int64_t state_bytes = 0;
   int64_t batch_bytes = 0;
-  int64_t file_bytes = 0;  // on disk, not in memory: what lies between stores and loads
-  int peak_step = 0;       // index into steps where live_bytes is largest
-  int deferred_from = 0;   // index into steps of the first that is deferred; their number where none is
+  int64_t constant_bytes = 0;  // of constant nodes: read-only, shared by all that runs the graph, not in the arena
+  int64_t file_bytes = 0;      // on disk, not in memory: what lies between stores and loads
+  int peak_step = 0;           // index into steps where live_bytes is largest
+  int deferred_from = 0;       // index into steps of the first that is deferred; their number where none is
   int threads = 1;
   bool has_spaces = false;  // the device has memory of its own
-  /// Of memory: arena + state + batch.
-  int64_t total_bytes() const { return arena_bytes + state_bytes + batch_bytes; }
+  /// Of memory: arena + state + batch + constants.
+  int64_t total_bytes() const { return arena_bytes + state_bytes + batch_bytes + constant_bytes; }
 };
 
 }  // namespace weft

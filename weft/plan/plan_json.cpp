@@ -6,7 +6,7 @@ namespace weft {
 
 namespace {
 const char* name_of(Placement::Where where) {
-  constexpr const char* names[] = {"arena", "state", "batch", "scalar", "file", "unused"};
+  constexpr const char* names[] = {"arena", "state", "batch", "scalar", "file", "unused", "constant"};
   return names[static_cast<size_t>(where)];
 }
 }  // namespace
@@ -68,6 +68,7 @@ nlohmann::json to_json(const Plan& plan, const Graph& graph) {
       {"steps", std::move(steps)},
       {"values", std::move(values)},
       {"blocks", std::move(blocks)}};
+  if (plan.constant_bytes > 0) all["constant_bytes"] = plan.constant_bytes;
   if (plan.has_spaces) all["host_arena_bytes"] = plan.host_arena_bytes;
   return all;
 }

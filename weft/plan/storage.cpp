@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "weft/base/error.h"
+#include "weft/graph/constant_node.h"
 #include "weft/graph/contents.h"
 #include "weft/graph/kept.h"
 #include "weft/graph/offloaded.h"
@@ -109,6 +110,7 @@ StorageMap map_storage(const Graph& graph) {
     map.root.push_back(value);
     map.bytes.push_back(graph.type(value).bytes());
     map.input.push_back(input);
+    map.constant.push_back(-1);
     map.in_file.push_back(false);
     map.is_kept.push_back(false);
   };
@@ -124,6 +126,9 @@ StorageMap map_storage(const Graph& graph) {
       if (owner >= 0 && !node.op->is_view && !node.op->is_update)
         fail(ErrorKind::internal, "internal error: '{}' would overwrite the input '{}'", graph.value(to).name,
              graph.inputs()[static_cast<size_t>(owner)].name);
+      if (map.constant[static_cast<size_t>(storage)] >= 0 && !node.op->is_view)
+        fail(ErrorKind::internal, "internal error: '{}' would overwrite the constant '{}'", graph.value(to).name,
+             graph.value(from).name);
       if (map.is_kept[static_cast<size_t>(storage)] && !node.op->is_view && !is_renewal(node))
         fail(ErrorKind::internal, "internal error: '{}' would overwrite '{}', which is kept from step to step",
              graph.value(to).name, graph.value(from).name);
@@ -133,6 +138,8 @@ StorageMap map_storage(const Graph& graph) {
     }
     for (const ValueId output : node.outputs)
       if (map.storage(output) < 0) start(output, -1);
+    if (is_constant_tensor(node))
+      map.constant[static_cast<size_t>(map.storage(node.outputs[0]))] = static_cast<int32_t>(index);
     if (is_kept(node)) map.is_kept[static_cast<size_t>(map.storage(node.outputs[0]))] = true;
     if (is_renewal(node) && !map.is_kept[static_cast<size_t>(map.storage(node.outputs[0]))])
       fail(ErrorKind::usage, "[renew] '{}' does not lie in '{}', which is read after it or not kept",

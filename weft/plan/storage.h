@@ -14,10 +14,13 @@ struct StorageMap {
   std::vector<ValueId> root;            // per storage: the value that came first (a graph input where there is one)
   std::vector<int64_t> bytes;           // per storage: the largest of its values
   std::vector<int32_t> input;           // per storage: index into graph.inputs(), or -1
+  std::vector<int32_t> constant;        // per storage: index into graph.nodes() of the constant tensor, or -1
   std::vector<bool> in_file;            // per storage: takes no memory
   std::vector<bool> is_kept;            // per storage: lasts from one step to the next (graph/kept.h)
   std::vector<int32_t> copied_updates;  // indices into graph.updates() whose value lies elsewhere than the state
 
+  /// True for what the caller or the graph holds: no part of the arena.
+  bool is_given(size_t storage_index) const { return input[storage_index] >= 0 || constant[storage_index] >= 0; }
   int32_t storage(ValueId value) const { return of_value[static_cast<size_t>(value.index)]; }
 };
 

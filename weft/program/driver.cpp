@@ -19,10 +19,6 @@ Executor& Driver::executor(Phase phase) {
 
 void Driver::bind_batch(const data::Batch& batch, int64_t part) { step::bind_batch(executor(), graph(), batch, part); }
 
-void Driver::set_scalar(const std::string& name, double value, Phase phase) {
-  if (executor(phase).has_scalar(name)) executor(phase).set_scalar(name, value);
-}
-
 void Driver::run(Phase phase, Profile* profile) {
   Executor& to_run = executor(phase);
   if (bound_ != phase) {

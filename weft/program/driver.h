@@ -42,7 +42,10 @@ class Driver {
   /// Samples and targets of the next run, under the names that the model has for them; of the rows the `part`th part.
   void bind_batch(const data::Batch& batch, int64_t part = 0);
   /// Nothing where the phase has no such scalar.
-  void set_scalar(const std::string& name, double value, Phase phase = Phase::batch);
+  template <typename Number>
+  void set_scalar(const std::string& name, Number value, Phase phase = Phase::batch) {
+    if (executor(phase).has_scalar(name)) executor(phase).set_scalar(name, value);
+  }
   /// Binds the state first, where another phase has run since.
   void run(Phase phase = Phase::batch, Profile* profile = nullptr);
   /// One update of the weights: so many batches of so many shards each, then the update where it is a phase of its own.

@@ -62,7 +62,7 @@ passes::Ranks RankRuntime::costs() const {
   if (collectives_ == nullptr) return {};
   const double small = collectives_->predict_seconds(DType::f32, kSmallElements);
   const double large = collectives_->predict_seconds(DType::f32, kLargeElements);
-  const double bytes = static_cast<double>(kLargeElements - kSmallElements) * size_of(DType::f32);
+  const double bytes = static_cast<double>(byte_size(DType::f32, kLargeElements - kSmallElements));
   return {.count = collectives_->size(),
           .latency_seconds = std::max(small, kSharedLatencySeconds),
           .bytes_per_second = bytes / (large - small)};

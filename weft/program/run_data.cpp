@@ -142,12 +142,12 @@ namespace {
 
 /// This share of the largest of all stages.
 int64_t bytes_of_batch(const data::LoaderOptions& options, const data::DatasetInfo& info) {
-  const int64_t target = options.mix.on() ? info.classes * size_of(DType::f32) : info.target_bytes();
+  const int64_t target = options.mix.on() ? byte_size(DType::f32, info.classes) : info.target_bytes();
   int64_t samples_bytes = 0, targets_bytes = 0;
   for (const data::LoaderStage& stage : data::stages_of(options)) {
     const int64_t elements = data::scaled_shape(info.sample_shape, stage.image_height).elements();
     const int64_t rows = (stage.batch + options.shares - 1) / options.shares;
-    samples_bytes = std::max(samples_bytes, rows * elements * size_of(data::batch_dtype(info)));
+    samples_bytes = std::max(samples_bytes, byte_size(data::batch_dtype(info), rows * elements));
     targets_bytes = std::max(targets_bytes, rows * target);
   }
   return align_up(samples_bytes) + align_up(targets_bytes);

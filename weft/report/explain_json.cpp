@@ -102,6 +102,7 @@ ordered_json memory_json(const Explained& explained) {
           {"arena_limit_bytes", plan.arena_limit_bytes},
           {"state_bytes", plan.state_bytes},
           {"batch_bytes", plan.batch_bytes},
+          {"constant_bytes", plan.constant_bytes},
           {"recomputed",
            {{"nodes", again.nodes},
             {"flops", again.flops},

@@ -77,9 +77,10 @@ std::string memory_text(const Explained& explained) {
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   std::string text;
   const auto to = std::back_inserter(text);
-  fmt::format_to(to, "memory: arena {} (no placement can need less than {}), state {}, batch {}\n\n",
+  fmt::format_to(to, "memory: arena {} (no placement can need less than {}), state {}, batch {}{}\n\n",
                  bytes(plan.arena_bytes), bytes(plan.lower_bound_bytes), bytes(plan.state_bytes),
-                 bytes(plan.batch_bytes));
+                 bytes(plan.batch_bytes),
+                 plan.constant_bytes > 0 ? fmt::format(", constants {}", bytes(plan.constant_bytes)) : "");
   if (explained.update != nullptr)
     fmt::format_to(to, "the update after {} batches: arena {}; what follows is of a batch\n\n", explained.batches,
                    bytes(explained.update->plan.arena_bytes));

@@ -73,7 +73,7 @@ std::vector<MemoryBytes> memory_by_use(const Graph& graph, const Plan& plan) {
       if (lives_at(plan.blocks[index], step))
         timeline[static_cast<size_t>(step)][static_cast<size_t>(uses[index])] += plan.blocks[index].bytes;
   for (size_t step = 0; step < plan.steps.size(); ++step) {
-    timeline[step][static_cast<size_t>(MemoryUse::state)] = plan.state_bytes + plan.batch_bytes;
+    timeline[step][static_cast<size_t>(MemoryUse::state)] = plan.state_bytes + plan.batch_bytes + plan.constant_bytes;
     timeline[step][static_cast<size_t>(MemoryUse::workspace)] = align_up(plan.steps[step].workspace_bytes);
   }
   return timeline;
@@ -106,7 +106,7 @@ std::string draw_timeline(const Graph& graph, const Plan& plan, int rows) {
   if (steps == 0) return "";
   const int groups = std::min(rows, steps);
   const std::vector<MemoryBytes> timeline = memory_by_use(graph, plan);
-  const int64_t outside = plan.state_bytes + plan.batch_bytes;
+  const int64_t outside = plan.state_bytes + plan.batch_bytes + plan.constant_bytes;
   const int64_t full = std::max<int64_t>(1, outside + plan.steps[static_cast<size_t>(plan.peak_step)].live_bytes);
   std::string text;
   for (int group = 0; group < groups; ++group) {

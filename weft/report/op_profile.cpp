@@ -28,7 +28,8 @@ DType computes_in(const Graph& graph, const Node& node) {
   for (const auto* values : {&node.outputs, &node.inputs})
     for (const ValueId value : *values) {
       const DType dtype = graph.type(value).dtype;
-      if (is_floating(dtype) && (!is_floating(narrowest) || size_of(dtype) < size_of(narrowest))) narrowest = dtype;
+      if (is_floating(dtype) && (!is_floating(narrowest) || unpacked_size(dtype) < unpacked_size(narrowest)))
+        narrowest = dtype;
     }
   return narrowest;
 }

@@ -64,6 +64,8 @@ void write_description(const RunDirectory& directory, program::PreparedRun& run)
   if (!run.cost_profile.text.empty()) write_atomically(directory.cost_profile(), run.cost_profile.text);
   write_atomically(directory.plan(), plan.dump(1) + "\n");
   write_atomically(directory.graph(), print_graph(compiled.graph));
+  if (const ConstantTable constants = find_constants(compiled.graph); !constants.empty())
+    write_constants(constants_path(directory.graph()), constants);
   if (run.spec.cluster.empty() && !run.runtime.cluster().empty())
     write_atomically(directory.cluster(), run.runtime.cluster());
 }

@@ -123,7 +123,7 @@ comm::CollectiveSpec reduction_of(const NodeSignature& node) {
   // What is gathered begins as one part.
   const bool is_part = spec.kind == comm::CollectiveKind::all_gather && node.op->name != ops.wait;
   const int64_t parts = comm::has_parts(spec.kind) && !is_part ? node.attributes.integer("ranks") : 1;
-  for (const TensorType& type : node.inputs) spec.elements.push_back(type.bytes() / size_of(type.dtype) / parts);
+  for (const TensorType& type : node.inputs) spec.elements.push_back(type.bytes() / unpacked_size(type.dtype) / parts);
   return spec;
 }
 

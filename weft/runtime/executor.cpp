@@ -1,16 +1,20 @@
 #include "weft/runtime/executor.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/graph/accumulation.h"
+#include "weft/graph/constant_node.h"
 #include "weft/graph/kept.h"
 #include "weft/graph/space_copies.h"
 #include "weft/plan/deferral.h"
 #include "weft/runtime/transfers.h"
+#include "weft/tensor/element.h"
 
 namespace weft {
 
@@ -18,7 +22,7 @@ namespace {
 
 /// A kernel with the addresses of its operands.
 struct BoundStep {
-  std::unique_ptr<Kernel> kernel;  // null: a view, nothing to run
+  std::unique_ptr<Kernel> kernel;  // null: a view or a constant, nothing to run
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   void* workspace = nullptr;
@@ -64,6 +68,8 @@ struct Executor::Impl {
   std::vector<std::byte*> scalars;              // per graph input, null where it is no scalar
   std::vector<std::byte*> latches;              // the same, as they were in the last run
   std::vector<CopyBack> copies;
+  std::map<Hash128, void*> constants;                       // each content once
+  std::vector<std::shared_ptr<std::byte>> constant_memory;  // of a device with memory of its own
 
   Impl(const Graph& the_graph, const Plan& the_plan, const Device& device)
       : graph(the_graph),
@@ -72,6 +78,29 @@ struct Executor::Impl {
         context(device.make_context()),
         order(order_of_run(the_plan)),
         completing(completing_input(the_graph)) {}
+
+  /// Where the device computes in the host's memory constants lie where they are; else they are carried there, once.
+  void place_constants() {
+    std::map<const void*, void*> carried;
+    for (const Node& node : graph.nodes()) {
+      if (!is_constant_tensor(node) || constants.contains(constant_of(node)->hash())) continue;
+      const Tensor& tensor = constant_of(node)->tensor();
+      void* place = const_cast<void*>(tensor.data());  // which kernels see as const
+      if (const auto known = carried.find(tensor.data()); known != carried.end()) {
+        constants.emplace(constant_of(node)->hash(), known->second);  // under another type
+        continue;
+      }
+      // Kernels count on the alignment of what weft allocates; a mapped file need not have it.
+      const bool is_aligned = reinterpret_cast<uintptr_t>(place) % static_cast<uintptr_t>(kAlignment) == 0;
+      if (!memory->is_host() || !is_aligned) {
+        constant_memory.push_back(memory->allocate(tensor.bytes(), "a constant"));
+        memory->copy_in(constant_memory.back().get(), tensor.data(), tensor.bytes());
+        place = constant_memory.back().get();
+        carried.emplace(tensor.data(), place);
+      }
+      constants.emplace(constant_of(node)->hash(), place);
+    }
+  }
 
   void make_scalars() {
     const size_t count = graph.inputs().size();
@@ -91,6 +120,8 @@ struct Executor::Impl {
     switch (placement.where) {
       case Placement::Where::arena:
         return (placement.space == Space::host ? host_arena : arena).get() + placement.offset;
+      case Placement::Where::constant:
+        return constants.at(constant_of(graph.node({static_cast<int32_t>(placement.offset)}))->hash());
       case Placement::Where::file:
       case Placement::Where::unused:
         return nullptr;
@@ -157,7 +188,7 @@ struct Executor::Impl {
   void record(ValueId value, size_t step, size_t operand, bool is_output) {
     const Placement& placement = plan.placements[static_cast<size_t>(value.index)];
     const auto where = placement.where;
-    if (where == Placement::Where::scalar) return;  // where it is, it stays
+    if (where == Placement::Where::scalar || where == Placement::Where::constant) return;  // where it is, it stays
     if (where != Placement::Where::arena && where != Placement::Where::file && where != Placement::Where::unused)
       slots[static_cast<size_t>(placement.offset)].push_back({step, operand, is_output});
   }
@@ -180,6 +211,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const Device& device, A
   impl_->slots.resize(graph.inputs().size());
   impl_->addresses.resize(graph.inputs().size(), nullptr);
   impl_->make_scalars();
+  impl_->place_constants();
   std::vector<std::unique_ptr<Kernel>> transfers =
       make_transfers(graph, plan, arena == nullptr ? nullptr : arena->file());
   impl_->steps.resize(plan.steps.size());
@@ -190,7 +222,7 @@ Executor::Executor(const Graph& graph, const Plan& plan, const Device& device, A
     BoundStep& step = impl_->steps[index];
     if (transfers[index] != nullptr) {
       step.kernel = std::move(transfers[index]);
-    } else if (!node.op->is_view) {
+    } else if (!node.op->is_view && !is_constant_tensor(node)) {
       const NodeSignature signature = signature_of(graph, planned.node);
       step.kernel = device.make_kernel(signature, planned.kernel);
       if (step.kernel == nullptr || step.kernel->workspace_bytes() > planned.workspace_bytes)
@@ -215,8 +247,8 @@ Executor::Executor(const Graph& graph, const Plan& plan, const Device& device, A
     const auto state_index = static_cast<size_t>(input - graph.inputs().data());
     const Placement& placement = plan.placements[static_cast<size_t>(update.value.index)];
     const NodeId producer = graph.value(update.value).producer;
-    if (placement.where == Placement::Where::arena)
-      impl_->copies.push_back({impl_->arena.get() + placement.offset, state_index, placement.bytes,
+    if (placement.where == Placement::Where::arena || placement.where == Placement::Where::constant)
+      impl_->copies.push_back({impl_->address(update.value), state_index, placement.bytes,
                                producer.valid() && is_completing[static_cast<size_t>(producer.index)]});
     else
       check(placement.where == Placement::Where::state && placement.offset == static_cast<int64_t>(state_index),
@@ -250,16 +282,18 @@ bool Executor::has_scalar(const std::string& name) const {
   return input != nullptr && input->kind == InputKind::scalar;
 }
 
-void Executor::set_scalar(const std::string& name, double value) {
+void Executor::set_real(const std::string& name, double value) {
   const size_t index = impl_->input_index(name, true);
-  std::byte* slot = impl_->scalars[index];
-  if (impl_->graph.type(impl_->graph.inputs()[index].value).dtype == DType::i64) {
-    const auto whole = static_cast<int64_t>(value);
-    std::memcpy(slot, &whole, sizeof whole);
-  } else {
-    const auto single = static_cast<float>(value);
-    std::memcpy(slot, &single, sizeof single);
-  }
+  const DType dtype = impl_->graph.type(impl_->graph.inputs()[index].value).dtype;
+  if (dtype == DType::i64 && !(std::trunc(value) == value && std::fabs(value) < 0x1p63))
+    fail(ErrorKind::usage, "graph '{}': scalar '{}' is i64 and cannot be {}; give a whole number", impl_->graph.name(),
+         name, value);
+  store_number(dtype, impl_->scalars[index], 0, value);
+}
+
+void Executor::set_integer(const std::string& name, int64_t value) {
+  const size_t index = impl_->input_index(name, true);
+  store_number(impl_->graph.type(impl_->graph.inputs()[index].value).dtype, impl_->scalars[index], 0, value);
 }
 
 void Executor::run(Profile* profile) {

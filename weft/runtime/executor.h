@@ -2,13 +2,15 @@
 // Knows nothing of training.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "weft/device/device.h"
 #include "weft/device/arena.h"
+#include "weft/device/device.h"
 #include "weft/device/state.h"
 #include "weft/plan/plan.h"
 
@@ -35,8 +37,12 @@ class Executor {
   /// The caller's plain tensor data for a batch input; stays bound until changed. Error(usage) for an unknown name.
   void bind_batch(const std::string& name, const void* data);
   bool has_batch(const std::string& name) const;
-  /// Learning rate, step number, seed; stored in the input's dtype, f32 or i64.
-  void set_scalar(const std::string& name, double value);
+  /// Learning rate, step number, seed; stored in the input's dtype, f32 or i64. A whole number reaches an i64 exactly;
+  /// Error(usage) for a real that is none, or that no i64 holds.
+  void set_scalar(const std::string& name, std::floating_point auto value) {
+    set_real(name, static_cast<double>(value));
+  }
+  void set_scalar(const std::string& name, std::integral auto value) { set_integer(name, static_cast<int64_t>(value)); }
   bool has_scalar(const std::string& name) const;
 
   /// One step. All batch inputs must be bound. `profile` may be null. Error(io) where the file of the plan fails. What
@@ -53,6 +59,9 @@ class Executor {
   int64_t arena_bytes() const;
 
  private:
+  void set_real(const std::string& name, double value);
+  void set_integer(const std::string& name, int64_t value);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -299,7 +299,7 @@ void start_slots(const TrainingStep& step, State& state) { start_slots(step.slot
 int64_t state_bytes(const TrainingStep& step) {
   int64_t bytes = 0;
   for (const models::ParameterSpec& parameter : step.parameters)
-    bytes += align_up(parameter.shape.elements() * size_of(DType::f32));
+    bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
   for (const SlotSpec& slot : step.slots) bytes += align_up(slot.type.bytes());
   return bytes;
 }

@@ -13,10 +13,10 @@ namespace weft::step {
 
 namespace {
 
-/// The spec's own in the first shard; a whole number that a double holds.
-double seed_of_shard(int64_t seed, int64_t shard) {
-  if (shard == 0) return static_cast<double>(seed);
-  return static_cast<double>(mix(static_cast<uint64_t>(seed), static_cast<uint64_t>(shard)) >> 12);
+/// The spec's own in the first shard.
+int64_t seed_of_shard(int64_t seed, int64_t shard) {
+  if (shard == 0) return seed;
+  return static_cast<int64_t>(mix(static_cast<uint64_t>(seed), static_cast<uint64_t>(shard)) >> 12);
 }
 
 }  // namespace
@@ -45,15 +45,14 @@ void StepScalars::bind(Executor& batch, Executor* update) {
     if (executor.has_scalar(name)) inputs_.push_back({&executor, name, value});
   };
   add(batch, "seed", [this](const StepPart& at) { return seed_of_shard(spec_.seed, first_shard_ + at.shard); });
-  add(batch, kShardIndex, [](const StepPart& at) { return static_cast<double>(at.shard); });
+  add(batch, kShardIndex, [](const StepPart& at) { return at.shard; });
   // Counts batches, updates where they are the same.
-  add(batch, "step",
-      [this](const StepPart& at) { return static_cast<double>(course_.batches_before(at.step) + at.part); });
+  add(batch, "step", [this](const StepPart& at) { return course_.batches_before(at.step) + at.part; });
   add(batch, "accumulated", [](const StepPart& at) { return at.part == 0 ? 0.0 : 1.0; });
   add(batch, kSumComplete, [](const StepPart& at) { return at.part + 1 == at.parts ? 1.0 : 0.0; });
   add(batch, "share", [](const StepPart& at) { return 1 / static_cast<double>(at.parts); });
   Executor& last = update != nullptr ? *update : batch;
-  add(last, "update", [](const StepPart& at) { return static_cast<double>(at.step); });
+  add(last, "update", [](const StepPart& at) { return at.step; });
   add(last, "learning_rate", [this](const StepPart&) { return learning_rate_; });
   add(last, "momentum", [this](const StepPart&) { return momentum_; });
   for (const auto& [name, rate] : group_rates_)
@@ -74,7 +73,8 @@ void StepScalars::bind(Executor& batch, Executor* update) {
 void StepScalars::set(const StepPart& at) {
   learning_rate_ = rate_(at.step) * at.rate_factor;
   momentum_ = momentum_schedule_(at.step);
-  for (const Input& input : inputs_) input.executor->set_scalar(input.name, input.value(at));
+  for (const Input& input : inputs_)
+    std::visit([&](auto value) { input.executor->set_scalar(input.name, value); }, input.value(at));
 }
 
 }  // namespace weft::step

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "weft/runtime/executor.h"
@@ -38,7 +39,7 @@ class StepScalars {
   struct Input {
     Executor* executor;
     std::string name;
-    std::function<double(const StepPart& at)> value;
+    std::function<std::variant<double, int64_t>(const StepPart& at)> value;
   };
   const spec::RunSpec& spec_;
   const spec::Course& course_;

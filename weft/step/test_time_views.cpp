@@ -80,7 +80,8 @@ int64_t ViewedBatch::bytes(const std::string& tta, const data::DatasetInfo& info
   const auto views = static_cast<int64_t>(data::views_of(tta).size());
   if (views == 1) return 0;
   const int64_t images = views * largest_batch;
-  return align_up(images * info.sample_shape.elements() * size_of(DType::f32)) + align_up(images * size_of(DType::i32));
+  return align_up(byte_size(DType::f32, images * info.sample_shape.elements())) +
+         align_up(byte_size(DType::i32, images));
 }
 
 }  // namespace weft::step

@@ -18,14 +18,17 @@ struct Name {
   DType dtype;
   const char* spelled;
 };
-constexpr Name kNames[] = {{DType::f32, "F32"}, {DType::f64, "F64"}, {DType::bf16, "BF16"}, {DType::f16, "F16"},
-                           {DType::i64, "I64"}, {DType::i32, "I32"}, {DType::u8, "U8"}};
+constexpr Name kNames[] = {{DType::f32, "F32"},     {DType::f64, "F64"}, {DType::bf16, "BF16"}, {DType::f16, "F16"},
+                           {DType::i64, "I64"},     {DType::i32, "I32"}, {DType::i16, "I16"},   {DType::i8, "I8"},
+                           {DType::u64, "U64"},     {DType::u32, "U32"}, {DType::u16, "U16"},   {DType::u8, "U8"},
+                           {DType::boolean, "BOOL"}};
 constexpr uint64_t kLongestHeader = 100'000'000;  // the limit of the format's reference implementation
 
-const char* spelled(DType dtype) {
+const char* spelled(const SafetensorsEntry& entry) {
   for (const Name& name : kNames)
-    if (name.dtype == dtype) return name.spelled;
-  return "";
+    if (name.dtype == entry.type.dtype) return name.spelled;
+  fail(ErrorKind::usage, "tensor '{}' is {}: safetensors files have no packed types; cast it to {} first", entry.name,
+       to_string(entry.type), is_signed(entry.type.dtype) ? "i8" : "u8");
 }
 
 /// Checks one header entry and copies its bytes; every number in it comes from outside and is distrusted.
@@ -51,7 +54,7 @@ Tensor read_entry(const std::string& path, const std::string& name, const json& 
   for (const json& offset : entry["data_offsets"])
     if (!offset.is_number_unsigned()) bad("has an offset that is no whole number");
   const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
-  const uint64_t wanted = static_cast<uint64_t>(shape.elements()) * static_cast<uint64_t>(size_of(known->dtype));
+  const uint64_t wanted = static_cast<uint64_t>(byte_size(known->dtype, shape.elements()));
   if (begin > end || end > bytes.size() - data_begin)
     bad(fmt::format("ends at byte {} of the data, but the file holds {}; it is truncated, copy it again", end,
                     bytes.size() - data_begin));
@@ -95,10 +98,11 @@ void write_safetensors(AtomicFile& out, const std::vector<SafetensorsEntry>& ent
   json header = json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
-  for (const auto& [name, type] : entries) {
+  for (const SafetensorsEntry& entry : entries) {
+    const TensorType& type = entry.type;
     check(type.layout.is_plain(), "safetensors files hold plain tensors");
     const auto end = offset + static_cast<uint64_t>(type.bytes());
-    header[name] = {{"dtype", spelled(type.dtype)}, {"shape", type.shape.dims()}, {"data_offsets", {offset, end}}};
+    header[entry.name] = {{"dtype", spelled(entry)}, {"shape", type.shape.dims()}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();

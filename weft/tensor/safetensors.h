@@ -1,5 +1,6 @@
 // Reads and writes safetensors files: 8 bytes little-endian header length, a JSON header, raw tensors.
-// Format: https://github.com/huggingface/safetensors. Tensors are written plain (row-major), sorted by name.
+// Format: https://github.com/huggingface/safetensors. Tensors are written plain (row-major), sorted by name. The format
+// has no packed types: Error(usage) where one is to be written.
 #pragma once
 
 #include <filesystem>

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "weft/base/error.h"
+#include "weft/tensor/element.h"
 
 namespace weft {
 
@@ -92,6 +93,19 @@ Tensor Tensor::of_i32(Shape shape, std::span<const int32_t> values) {
   return tensor;
 }
 
+Tensor Tensor::adopt(TensorType type, std::shared_ptr<std::byte> memory) {
+  check(memory != nullptr, "Tensor::adopt: memory");
+  Tensor tensor;
+  tensor.type_ = std::move(type);
+  tensor.buffer_ = std::move(memory);
+  return tensor;
+}
+
+Tensor Tensor::reinterpreted(TensorType type) const {
+  check(type.bytes() == bytes(), "Tensor::reinterpreted: a type of as many bytes");
+  return adopt(std::move(type), buffer_);
+}
+
 Tensor Tensor::clone() const {
   Tensor copy(type_);
   std::memcpy(copy.data(), data(), static_cast<size_t>(bytes()));
@@ -124,6 +138,23 @@ void copy_axes(const std::vector<std::vector<int64_t>>& from, const std::vector<
     copy_axes(from, to, axis + 1, source + from_offsets[index], target + to_offsets[index]);
 }
 
+/// The same for elements that share bytes; slow.
+void copy_packed_axes(DType dtype, const std::vector<std::vector<int64_t>>& from,
+                      const std::vector<std::vector<int64_t>>& to, const void* source, void* target) {
+  int64_t elements = 1;
+  for (const auto& offsets : from) elements *= static_cast<int64_t>(offsets.size());
+  for (int64_t position = 0; position < elements; ++position) {
+    int64_t rest = position, source_index = 0, target_index = 0;
+    for (size_t axis = from.size(); axis-- > 0;) {
+      const auto dim = static_cast<int64_t>(from[axis].size());
+      source_index += from[axis][static_cast<size_t>(rest % dim)];
+      target_index += to[axis][static_cast<size_t>(rest % dim)];
+      rest /= dim;
+    }
+    copy_element(dtype, source, source_index, target, target_index);
+  }
+}
+
 }  // namespace
 
 void copy_layout(const TensorType& from, const void* source, const TensorType& to, void* target) {
@@ -132,12 +163,13 @@ void copy_layout(const TensorType& from, const void* source, const TensorType& t
     std::memcpy(target, source, static_cast<size_t>(from.bytes()));
     return;
   }
-  if (to.bytes() != to.elements() * size_of(to.dtype)) std::memset(target, 0, static_cast<size_t>(to.bytes()));
+  if (to.bytes() != byte_size(to.dtype, to.elements())) std::memset(target, 0, static_cast<size_t>(to.bytes()));
   const auto from_offsets = axis_offsets(from.shape, from.layout), to_offsets = axis_offsets(to.shape, to.layout);
+  if (is_packed(from.dtype)) return copy_packed_axes(from.dtype, from_offsets, to_offsets, source, target);
   const auto copy = [&]<typename T>(T) {
     copy_axes(from_offsets, to_offsets, 0, static_cast<const T*>(source), static_cast<T*>(target));
   };
-  switch (size_of(from.dtype)) {
+  switch (unpacked_size(from.dtype)) {
     case 8:
       return copy(uint64_t{});
     case 4:

@@ -23,7 +23,7 @@ struct TensorType {
 
   int64_t elements() const { return shape.elements(); }
   /// Bytes in memory, layout padding included.
-  int64_t bytes() const { return storage_elements(shape, layout) * size_of(dtype); }
+  int64_t bytes() const { return byte_size(dtype, storage_elements(shape, layout)); }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
@@ -47,6 +47,8 @@ class Tensor {
   /// A plain f32 tensor with the given values, row-major.
   static Tensor of(Shape shape, std::span<const float> values);
   static Tensor of_i32(Shape shape, std::span<const int32_t> values);
+  /// Memory that somebody else has allocated, of at least type.bytes() bytes: nothing is copied.
+  static Tensor adopt(TensorType type, std::shared_ptr<std::byte> memory);
 
   const TensorType& type() const { return type_; }
   DType dtype() const { return type_.dtype; }
@@ -66,6 +68,8 @@ class Tensor {
   const T* data_as() const {
     return reinterpret_cast<const T*>(buffer_.get());
   }
+  /// The same memory, read as another type that takes as many bytes.
+  Tensor reinterpreted(TensorType type) const;
   /// A deep copy.
   Tensor clone() const;
   /// The same elements in another layout (a copy); slow generic walk, for state files and tests.

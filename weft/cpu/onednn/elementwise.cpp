@@ -65,7 +65,7 @@ std::unique_ptr<Kernel> make_function(const Request& request, std::string& why_n
 MemoryDesc describe_storage(const TensorType& type) {
   const auto data_type = data_type_of(type.dtype);
   check(data_type.has_value(), "oneDNN knows the types that networks compute in");
-  return MemoryDesc::strided(*data_type, {type.bytes() / size_of(type.dtype)}, {1});
+  return MemoryDesc::strided(*data_type, {type.bytes() / unpacked_size(type.dtype)}, {1});
 }
 
 std::vector<Argument> keeping_nan_arguments(const MemoryDesc& data, Operand from, Operand to) {
@@ -84,7 +84,7 @@ std::unique_ptr<Kernel> make_relu(const Request& request, std::string& why_not) 
 std::unique_ptr<Kernel> make_exp(const Request& request, std::string& why_not) {
   if (!common_desc(request.node, why_not)) return nullptr;
   const TensorType& type = request.node.outputs[0];
-  if (type.bytes() != size_of(type.dtype) * type.shape.elements())
+  if (type.bytes() != unpacked_size(type.dtype) * type.shape.elements())
     return declined(why_not, "padding would become 1 in " + to_string(type));
   const MemoryDesc storage = describe_storage(type);
   return single_call(request, skip_reference(ask_keeping_nan(*request.engine, dnnl_eltwise_exp, storage)),

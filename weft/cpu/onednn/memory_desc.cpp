@@ -128,11 +128,9 @@ std::optional<dnnl_data_type_t> data_type_of(DType dtype) {
       return dnnl_s32;
     case DType::u8:
       return dnnl_u8;
-    case DType::f64:
-    case DType::i64:
-      break;
+    default:
+      return std::nullopt;
   }
-  return std::nullopt;
 }
 
 std::optional<Layout> MemoryDesc::layout() const {

@@ -14,7 +14,7 @@ std::vector<StridedView> views_of(const NodeSignature& node) {
   return views;
 }
 
-/// One instruction over operands of one dtype each; integers are exact in double.
+/// One instruction over operands of one dtype each; 32-bit integers are exact in double.
 Body prepare_single(const NodeSignature& node) {
   ops::ScalarInstruction instruction;
   check(ops::scalar_instruction(node.op->name, node.attributes, instruction),
@@ -56,7 +56,7 @@ Body prepare_program(const NodeSignature& node) {
 }  // namespace
 
 void add_elementwise(KernelTable& table) {
-  for (const std::string& op : ops::scalar_op_names()) add_plain(table, op, prepare_single);
+  for (const std::string& op : ops::scalar_op_names()) add_numbers(table, op, prepare_single);
   add_plain(table, "fused_elementwise", prepare_program);
 }
 

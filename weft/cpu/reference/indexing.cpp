@@ -26,19 +26,45 @@ struct AxisGrid {
   }
 };
 
+/// For an index that names no element: NaN, which shows in the loss, or 0 where there is none.
+void store_nothing(DType dtype, void* data, int64_t index) {
+  store_element(dtype, data, index, is_floating(dtype) ? std::numeric_limits<double>::quiet_NaN() : 0);
+}
+
 Body prepare_gather(const NodeSignature& node) {
   const int64_t axis = node.attributes.integer("axis");
   const AxisGrid from(node.inputs[0].shape, axis), to(node.outputs[0].shape, axis);
-  return [=](const KernelArguments& call) {
-    const int32_t* indices = input<int32_t>(call, 1);
+  return [=, dtype = node.inputs[0].dtype, index_dtype = node.inputs[1].dtype](const KernelArguments& call) {
+    clear_bits_behind(node.outputs[0], call.outputs[0]);
     for (int64_t o = 0; o < to.outer; ++o)
       for (int64_t k = 0; k < to.length; ++k)
         for (int64_t i = 0; i < to.inner; ++i) {
-          const int64_t at = indices[to(o, k, i)];
-          // No such element: NaN, which shows in the loss.
-          output(call, 0)[to(o, k, i)] =
-              at >= 0 && at < from.length ? input(call, 0)[from(o, at, i)] : std::numeric_limits<float>::quiet_NaN();
+          const int64_t place = to(o, k, i), at = load_as<int64_t>(index_dtype, call.inputs[1], place);
+          if (at >= 0 && at < from.length)
+            copy_element(dtype, call.inputs[0], from(o, at, i), call.outputs[0], place);
+          else
+            store_nothing(dtype, call.outputs[0], place);
         }
+  };
+}
+
+Body prepare_take(const NodeSignature& node) {
+  const AxisGrid from(node.inputs[0].shape, node.attributes.integer("axis"));
+  const int64_t count = node.inputs[1].elements();
+  return [=, dtype = node.inputs[0].dtype, index_dtype = node.inputs[1].dtype](const KernelArguments& call) {
+    clear_bits_behind(node.outputs[0], call.outputs[0]);
+    for (int64_t o = 0; o < from.outer; ++o)
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t given = load_as<int64_t>(index_dtype, call.inputs[1], k);
+        const int64_t at = given < 0 ? given + from.length : given;
+        for (int64_t i = 0; i < from.inner; ++i) {
+          const int64_t place = (o * count + k) * from.inner + i;
+          if (at >= 0 && at < from.length)
+            copy_element(dtype, call.inputs[0], from(o, at, i), call.outputs[0], place);
+          else
+            store_nothing(dtype, call.outputs[0], place);
+        }
+      }
   };
 }
 
@@ -106,7 +132,8 @@ int64_t first_largest(const float* x, int64_t count, int64_t stride) {
 }
 
 void add_indexing(KernelTable& table) {
-  add_plain(table, "gather", prepare_gather);
+  add_plain(table, "gather", prepare_gather, Accepts::any_dtype);
+  add_plain(table, "take", prepare_take, Accepts::any_dtype);
   add_plain(table, "gather_backward", prepare_gather_backward);
   add_plain(table, "one_hot", prepare_one_hot);
   add_plain(table, "argmax", prepare_argmax);

@@ -2,6 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/cpu/reference/compression.h"
+#include "weft/cpu/reference/integer.h"
 #include "weft/cpu/reference/widen.h"
 
 namespace weft {
@@ -23,8 +24,23 @@ void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accep
   table.add(op, {"reference", any_dtype ? std::move(make) : with_narrow_types(std::move(make))});
 }
 
+void add_numbers(KernelTable& table, const std::string& op, Prepare prepare) {
+  const KernelFactory narrow = with_narrow_types(factory(std::move(prepare), {}));
+  const KernelFactory typed = factory(prepare_typed, {.any_floating = true});
+  table.add(
+      op, {"reference", [narrow, typed](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
+             return (is_typed(node) ? typed : narrow)(node, options, why_not);
+           }});
+}
+
 void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare) {
   table.add(op, {"reference", factory(std::move(prepare), {.any_layout = true, .any_floating = true})});
+}
+
+void clear_bits_behind(const TensorType& type, void* data) {
+  const int64_t used_bits = type.elements() * bits_of(type.dtype) % 8;
+  // The elements in that byte stay: the result may lie where an operand does.
+  if (used_bits != 0) static_cast<uint8_t*>(data)[type.bytes() - 1] &= static_cast<uint8_t>((1 << used_bits) - 1);
 }
 
 StridedView::StridedView(const Shape& shape, std::vector<int64_t> strides, int64_t base)
@@ -57,6 +73,7 @@ void add_reference_kernels(KernelTable& table) {
   reference::add_shape(table);
   reference::add_resample(table);
   reference::add_indexing(table);
+  reference::add_integer(table);
   reference::add_loss(table);
   reference::add_embedding(table);
   reference::add_rnn(table);

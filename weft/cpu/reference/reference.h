@@ -21,6 +21,8 @@ enum class Accepts { f32, any_dtype };
 /// Registers the reference kernel of `op` on plain layouts; it declines blocked or permuted operands. One that
 /// `accepts` f32 serves narrower floating types on widened copies (widen.h).
 void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accepts accepts = Accepts::f32);
+/// The same for an op whose arithmetic on f64, integers and booleans is another (integer.cpp).
+void add_numbers(KernelTable& table, const std::string& op, Prepare prepare);
 /// The same on any layouts.
 void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare);
 
@@ -61,6 +63,8 @@ int64_t first_largest(const float* x, int64_t count, int64_t stride);
 
 using weft::load_element;
 using weft::store_element;
+/// Zeros behind the last element of a packed result: a kernel writes elements into a byte that may hold anything.
+void clear_bits_behind(const TensorType& type, void* data);
 
 // One function per family of ops, each in the file of its name.
 void add_conv(KernelTable&);
@@ -73,6 +77,7 @@ void add_pool(KernelTable&);
 void add_shape(KernelTable&);
 void add_resample(KernelTable&);
 void add_indexing(KernelTable&);
+void add_integer(KernelTable&);
 void add_loss(KernelTable&);
 void add_embedding(KernelTable&);
 void add_rnn(KernelTable&);

@@ -1,18 +1,18 @@
 // Ops that move elements without computing on them, for every dtype: each is a copy between two views.
 #include <cstring>
+#include <functional>
 
 #include "weft/base/error.h"
 #include "weft/cpu/reference/reference.h"
+#include "weft/graph/constant_node.h"
 
 namespace weft::reference {
 namespace {
 
-/// Copies `count` elements of `size` bytes: target[to(i)] = source[from(i)].
-void copy_elements(const void* source, const StridedView& from, void* target, const StridedView& to, int64_t count,
-                   int64_t size) {
-  for (int64_t i = 0; i < count; ++i)
-    std::memcpy(static_cast<char*>(target) + to(i) * size, static_cast<const char*>(source) + from(i) * size,
-                static_cast<size_t>(size));
+/// Copies `count` elements: target[to(i)] = source[from(i)].
+template <typename From, typename To>
+void copy_elements(DType dtype, const void* source, const From& from, void* target, const To& to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) copy_element(dtype, source, from(i), target, to(i));
 }
 
 StridedView row_major(const Shape& shape) { return {shape, row_major_strides(shape)}; }
@@ -28,8 +28,10 @@ int64_t offset_of(const Shape& shape, const std::vector<int64_t>& starts) {
 /// A copy of input 0, read through a view of the output's shape.
 Body gather(const NodeSignature& node, const StridedView& from) {
   const TensorType& out = node.outputs[0];
-  return [from, to = row_major(out.shape), count = out.elements(), size = size_of(out.dtype)](
-             const KernelArguments& call) { copy_elements(call.inputs[0], from, call.outputs[0], to, count, size); };
+  return [from, to = row_major(out.shape), out](const KernelArguments& call) {
+    clear_bits_behind(out, call.outputs[0]);
+    copy_elements(out.dtype, call.inputs[0], from, call.outputs[0], to, out.elements());
+  };
 }
 
 Body prepare_reshape(const NodeSignature& node) { return gather(node, row_major(node.outputs[0].shape)); }
@@ -66,37 +68,61 @@ Body prepare_concat(const NodeSignature& node) {
     parts.push_back({row_major(type.shape), {type.shape, strides, position * strides[axis]}, type.elements()});
     position += type.shape.dims()[axis];
   }
-  return [parts, size = size_of(node.outputs[0].dtype)](const KernelArguments& call) {
+  return [parts, out = node.outputs[0]](const KernelArguments& call) {
+    clear_bits_behind(out, call.outputs[0]);
     for (size_t k = 0; k < parts.size(); ++k)
-      copy_elements(call.inputs[k], parts[k].from, call.outputs[0], parts[k].to, parts[k].count, size);
+      copy_elements(out.dtype, call.inputs[k], parts[k].from, call.outputs[0], parts[k].to, parts[k].count);
   };
+}
+
+/// Fills the node's result with its attribute "value".
+std::function<void(void*)> filler(const NodeSignature& node) {
+  const auto fill_with = [out = node.outputs[0]](auto value) {
+    return [out, value](void* data) {
+      clear_bits_behind(out, data);
+      for (int64_t i = 0; i < out.elements(); ++i) store_number(out.dtype, data, i, value);
+    };
+  };
+  if (const auto whole = node.attributes.exact_integer("value")) return fill_with(*whole);
+  return fill_with(node.attributes.real("value"));
 }
 
 Body prepare_pad(const NodeSignature& node) {
   const TensorType &in = node.inputs[0], &out = node.outputs[0];
   const StridedView to(in.shape, row_major_strides(out.shape), offset_of(out.shape, node.attributes.integers("low")));
-  const double value = node.attributes.real("value");
-  return [in, out, to, value, from = row_major(in.shape)](const KernelArguments& call) {
-    for (int64_t i = 0; i < out.elements(); ++i) store_element(out.dtype, call.outputs[0], i, value);
-    copy_elements(call.inputs[0], from, call.outputs[0], to, in.elements(), size_of(in.dtype));
+  return [in, out, to, fill = filler(node), from = row_major(in.shape)](const KernelArguments& call) {
+    fill(call.outputs[0]);
+    copy_elements(in.dtype, call.inputs[0], from, call.outputs[0], to, in.elements());
   };
 }
 
 Body prepare_cast(const NodeSignature& node) {
-  const DType from = node.inputs[0].dtype, to = node.outputs[0].dtype;
-  const int64_t count = node.outputs[0].elements();
-  if (from == to) return gather(node, row_major(node.outputs[0].shape));  // 64-bit integers do not survive in doubles
-  return [=](const KernelArguments& call) {
-    for (int64_t i = 0; i < count; ++i) store_element(to, call.outputs[0], i, load_element(from, call.inputs[0], i));
+  return [from = node.inputs[0].dtype, out = node.outputs[0]](const KernelArguments& call) {
+    clear_bits_behind(out, call.outputs[0]);
+    for (int64_t i = 0; i < out.elements(); ++i)
+      convert_element(from, call.inputs[0], i, out.dtype, call.outputs[0], i);
   };
 }
 
 Body prepare_constant(const NodeSignature& node) {
-  const TensorType& out = node.outputs[0];
-  return
-      [dtype = out.dtype, count = out.elements(), value = node.attributes.real("value")](const KernelArguments& call) {
-        for (int64_t i = 0; i < count; ++i) store_element(dtype, call.outputs[0], i, value);
-      };
+  return [fill = filler(node)](const KernelArguments& call) { fill(call.outputs[0]); };
+}
+
+Body prepare_constant_tensor(const NodeSignature& node) {
+  return [data = constant_of(node.attributes)](const KernelArguments& call) {
+    if (data->type().bytes() > 0)
+      std::memcpy(call.outputs[0], data->tensor().data(), static_cast<size_t>(data->type().bytes()));
+  };
+}
+
+Body prepare_iota(const NodeSignature& node) {
+  const auto start = static_cast<uint64_t>(node.attributes.integer("start"));
+  const auto step = static_cast<uint64_t>(node.attributes.integer("step"));
+  return [start, step, out = node.outputs[0]](const KernelArguments& call) {
+    clear_bits_behind(out, call.outputs[0]);
+    for (int64_t i = 0; i < out.elements(); ++i)  // wraps around
+      store_number(out.dtype, call.outputs[0], i, static_cast<int64_t>(start + static_cast<uint64_t>(i) * step));
+  };
 }
 
 /// Offsets of a layout, of the elements in the order of a row-major walk.
@@ -120,14 +146,10 @@ class LayoutOffsets {
 Body prepare_reorder(const NodeSignature& node) {
   const TensorType &in = node.inputs[0], &out = node.outputs[0];
   const LayoutOffsets from(in.shape, in.layout), to(out.shape, out.layout);
-  return
-      [from, to, count = out.elements(), bytes = out.bytes(), size = size_of(out.dtype)](const KernelArguments& call) {
-        auto* target = static_cast<char*>(call.outputs[0]);
-        std::memset(target, 0, static_cast<size_t>(bytes));  // the padding of blocks holds zeros
-        for (int64_t i = 0; i < count; ++i)
-          std::memcpy(target + to(i) * size, static_cast<const char*>(call.inputs[0]) + from(i) * size,
-                      static_cast<size_t>(size));
-      };
+  return [from, to, out](const KernelArguments& call) {
+    std::memset(call.outputs[0], 0, static_cast<size_t>(out.bytes()));  // the padding of blocks holds zeros
+    copy_elements(out.dtype, call.inputs[0], from, call.outputs[0], to, out.elements());
+  };
 }
 
 }  // namespace
@@ -141,6 +163,8 @@ void add_shape(KernelTable& table) {
   add_plain(table, "pad", prepare_pad, Accepts::any_dtype);
   add_plain(table, "cast", prepare_cast, Accepts::any_dtype);
   add_plain(table, "constant", prepare_constant, Accepts::any_dtype);
+  add_any_layout(table, "constant_tensor", prepare_constant_tensor);
+  add_plain(table, "iota", prepare_iota, Accepts::any_dtype);
   add_any_layout(table, "reorder", prepare_reorder);
   // Without a file, and between places of one memory.
   for (const char* transfer : {"store", "load", "copy_to_device", "copy_to_host"})

@@ -57,7 +57,7 @@ class Widened : public Kernel {
   Place place(const TensorType& type) {
     if (!is_narrow(type)) return {type.dtype, type.elements(), -1};
     const Place place{type.dtype, type.elements(), copies_bytes_};
-    copies_bytes_ += align_up(type.elements() * size_of(DType::f32));
+    copies_bytes_ += align_up(byte_size(DType::f32, type.elements()));
     return place;
   }
 

@@ -78,8 +78,8 @@ struct DatasetInfo {
   /// What a rate counts: "images", "rows" or "tokens", and how many of them a sample is.
   std::string_view item() const;
   int64_t items_per_sample() const { return sample_dtype == DType::i32 ? sample_shape.elements() : 1; }
-  int64_t sample_bytes() const { return sample_shape.elements() * size_of(sample_dtype); }
-  int64_t target_bytes() const { return target_shape.elements() * size_of(target_dtype); }
+  int64_t sample_bytes() const { return byte_size(sample_dtype, sample_shape.elements()); }
+  int64_t target_bytes() const { return byte_size(target_dtype, target_shape.elements()); }
 };
 
 /// Which sample, and in which pass over the data: what is drawn anew in each pass, such as windows of a text, is a

@@ -223,7 +223,7 @@ void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permut
   const int64_t at = position_of(unfinished, row);
   const bool is_before = row == batch.count;  // the first one of a share
   const SampleKey key{options_.shuffle ? order[at] : at, pass_of(batch.epoch)};
-  const auto sample_bytes = static_cast<size_t>(stage.sample.elements() * size_of(batch.samples.dtype()));
+  const auto sample_bytes = static_cast<size_t>(byte_size(batch.samples.dtype(), stage.sample.elements()));
   auto* sample = is_before ? unfinished.before.data_as<uint8_t>()
                            : batch.samples.data_as<uint8_t>() + static_cast<size_t>(row) * sample_bytes;
   if (normalization_)
@@ -253,7 +253,8 @@ void BatchMaker::finish(UnfinishedBatch& unfinished) const {
                      {unfinished.labels.data(), rows}, before, options_.mix, options_.seed, batch.epoch, batch.step,
                      {batch.targets.data_as<float>(), rows * static_cast<size_t>(dataset_.info().classes)});
   }
-  const size_t sample_bytes = sample_elements * static_cast<size_t>(size_of(batch.samples.dtype()));
+  const auto sample_bytes =
+      static_cast<size_t>(byte_size(batch.samples.dtype(), static_cast<int64_t>(sample_elements)));
   const auto target_bytes = static_cast<size_t>(dataset_.info().target_bytes());
   std::memset(batch.samples.data_as<uint8_t>() + count * sample_bytes, 0, (rows - count) * sample_bytes);
   std::memset(batch.targets.data_as<uint8_t>() + count * target_bytes, 0, (rows - count) * target_bytes);

@@ -48,8 +48,8 @@ inline DType summable(DType dtype) { return dtype == DType::bf16 ? dtype : DType
 
 /// Of what is only moved. `does`: "gathers".
 inline void require_moves(const InferContext& context, int operand, const char* does) {
-  const int64_t bytes = size_of(context.dtype(operand));
-  if (bytes != 2 && bytes != 4)
+  const int bits = bits_of(context.dtype(operand));
+  if (bits != 16 && bits != 32)
     context.fail(fmt::format("{} elements of 2 or 4 bytes, got {}", does, context.describe(operand)));
   require_type_of_first(context, operand, does);
 }

@@ -28,7 +28,8 @@ class Folder {
  private:
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
-    if (node.op->name == "constant") constant_[index_of(node.outputs[0])] = node.attributes.real("value");
+    if (node.op->name == "constant" && !node.attributes.exact_integer("value"))
+      constant_[index_of(node.outputs[0])] = node.attributes.real("value");
     if (node.outputs.size() == 1 && !node.op->is_update && graph_.type(node.outputs[0]).layout.is_plain()) {
       const ValueId output = node.outputs[0];
       if (const auto value = constant_result(node)) {

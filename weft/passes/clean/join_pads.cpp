@@ -48,7 +48,8 @@ class PartsOfSums {
   }
 
   std::optional<Part> part_of(const Node& pad) const {
-    if (pad.op->name != "pad" || pad.attributes.real("value") != 0) return std::nullopt;
+    if (pad.op->name != "pad" || pad.attributes.exact_integer("value") || pad.attributes.real("value") != 0)
+      return std::nullopt;
     const auto &low = pad.attributes.integers("low"), &high = pad.attributes.integers("high");
     std::optional<Part> part;
     for (size_t axis = 0; axis < low.size(); ++axis) {

@@ -61,7 +61,7 @@ class ElementwiseFuser {
         !ops::scalar_instruction(node.op->name, node.attributes, instruction))
       return std::nullopt;
     const TensorType& result = graph_.type(node.outputs[0]);
-    bool fits = is_floating(result.dtype) && result.layout.is_plain();
+    bool fits = is_floating(result.dtype) && result.dtype != DType::f64 && result.layout.is_plain();
     for (const ValueId input : node.inputs)
       fits = fits && graph_.type(input).dtype == result.dtype && graph_.type(input).layout.is_plain();
     return fits ? std::optional(instruction) : std::nullopt;

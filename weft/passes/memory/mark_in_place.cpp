@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "weft/graph/constant_node.h"
 #include "weft/graph/kept.h"
 #include "weft/passes/support/rebuild.h"
 
@@ -29,7 +30,7 @@ struct Buffers {
             of_value[index_of(node.outputs[static_cast<size_t>(output)])] =
                 of_value[index_of(node.inputs[static_cast<size_t>(input)])];
       for (const ValueId input : node.inputs) reads(input, static_cast<int32_t>(index));
-      if (is_kept(node)) reads(node.outputs[0], kForever);
+      if (is_kept(node) || is_constant_tensor(node)) reads(node.outputs[0], kForever);
     }
     for (const GraphInput& input : graph.inputs()) reads(input.value, kForever);
     const std::vector<bool> is_result = find_results(graph);

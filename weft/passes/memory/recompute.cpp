@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/collective.h"
+#include "weft/graph/constant_node.h"
 #include "weft/graph/contents.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
@@ -113,7 +114,10 @@ class RecomputeBuilder {
     if (!node.op->is_update)  // which writes into its states
       for (const ValueId output : node.outputs) {
         buffer_[index_of(output)] = static_cast<int32_t>(problem_.buffers.size());
-        problem_.buffers.push_back({align_up(graph_.type(output).bytes()), false, offload_seconds(output)});
+        if (is_constant_tensor(node))  // no part of the arena: nothing is won by its end
+          problem_.buffers.push_back({0, false, -1});
+        else
+          problem_.buffers.push_back({align_up(graph_.type(output).bytes()), false, offload_seconds(output)});
         values_.push_back(output);
       }
     step.writes = buffers_of(node.outputs);

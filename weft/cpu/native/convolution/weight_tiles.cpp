@@ -73,8 +73,8 @@ class WeightTiles : public Kernel {
       : name_("native:" + node.op->name + "_tiles"),
         walk_(std::move(walk)),
         copy_(copy),
-        from_bytes_(kTile * size_of(node.inputs[0].dtype)),
-        to_bytes_(kTile * size_of(node.outputs[0].dtype)),
+        from_bytes_(byte_size(node.inputs[0].dtype, kTile)),
+        to_bytes_(byte_size(node.outputs[0].dtype, kTile)),
         threads_(threads) {
     for (const CopyDimension& dimension : walk_) tiles_ *= dimension.size;
   }

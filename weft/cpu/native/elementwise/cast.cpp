@@ -41,7 +41,7 @@ class Cast : public Kernel {
       if (range_ != nullptr)
         range_(to, from, begin, end);
       else
-        for (int64_t i = begin; i < end; ++i) store_element(to_, to, i, load_element(from_, from, i));
+        for (int64_t i = begin; i < end; ++i) convert_element(from_, from, i, to_, to, i);
     });
   }
 

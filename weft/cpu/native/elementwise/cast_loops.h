@@ -31,7 +31,7 @@ void cast_to_half(void* to, const void* from, int64_t begin, int64_t end) {
 
 CastRange range_of(DType from, DType to) {
   if (from == to) {
-    const int64_t size = size_of(from);
+    const int64_t size = unpacked_size(from);
     return size == 8   ? cast_range<uint64_t, uint64_t>
            : size == 4 ? cast_range<uint32_t, uint32_t>
            : size == 2 ? cast_range<uint16_t, uint16_t>

@@ -77,7 +77,7 @@ class ThroughF32 : public Kernel {
     if (!is_f16(type)) return {0, -1};
     const int64_t elements = storage_elements(type.shape, type.layout);
     const Place place{elements, copies_bytes_};
-    copies_bytes_ += align_up(elements * size_of(DType::f32));
+    copies_bytes_ += align_up(byte_size(DType::f32, elements));
     return place;
   }
 

@@ -23,7 +23,7 @@ class Copies : public Kernel {
         fills_(std::move(fills)),
         copies_(std::move(copies)),
         element_(element),
-        grain_(kGrainBytes / size_of(node.outputs[0].dtype)),
+        grain_(kGrainBytes / unpacked_size(node.outputs[0].dtype)),
         threads_(threads) {}
 
   std::string name() const override { return name_; }
@@ -87,7 +87,7 @@ std::unique_ptr<Kernel> make_broadcast(const NodeSignature& node, const KernelOp
   for (int axis = 0; axis < in.rank(); ++axis)
     if (in[axis] != 1) from[static_cast<size_t>(axis + missing)] = own[static_cast<size_t>(axis)];
   const auto dimensions = copy_dimensions(out, from, row_major_strides(out));
-  return make_copies(node, options, {{StridedCopy(dimensions, size_of(node.outputs[0].dtype), 0, 0, isa), 0}});
+  return make_copies(node, options, {{StridedCopy(dimensions, unpacked_size(node.outputs[0].dtype), 0, 0, isa), 0}});
 }
 
 std::unique_ptr<Kernel> make_slice(const NodeSignature& node, const KernelOptions& options, Isa isa) {
@@ -95,7 +95,7 @@ std::unique_ptr<Kernel> make_slice(const NodeSignature& node, const KernelOption
   const Shape& out = node.outputs[0].shape;
   const auto dimensions = copy_dimensions(out, strides, row_major_strides(out));
   const int64_t base = offset_of(node.attributes.integers("starts"), strides);
-  return make_copies(node, options, {{StridedCopy(dimensions, size_of(node.outputs[0].dtype), base, 0, isa), 0}});
+  return make_copies(node, options, {{StridedCopy(dimensions, unpacked_size(node.outputs[0].dtype), base, 0, isa), 0}});
 }
 
 std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptions& options, Isa isa) {
@@ -106,7 +106,7 @@ std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptio
   int64_t position = 0;
   for (const TensorType& type : node.inputs) {
     parts.push_back({StridedCopy(copy_dimensions(type.shape, row_major_strides(type.shape), strides),
-                                 size_of(out.dtype), 0, position * strides[axis], isa),
+                                 unpacked_size(out.dtype), 0, position * strides[axis], isa),
                      static_cast<int>(parts.size())});
     position += type.shape.dims()[axis];
   }
@@ -116,7 +116,8 @@ std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptio
 std::unique_ptr<Kernel> make_constant(const NodeSignature& node, const KernelOptions& options, Isa isa) {
   const TensorType& out = node.outputs[0];
   const std::vector<int64_t> strides = row_major_strides(out.shape);
-  CopyParts fills{fill_part(out.shape, std::vector<int64_t>(strides.size(), 0), strides, size_of(out.dtype), isa)};
+  CopyParts fills{
+      fill_part(out.shape, std::vector<int64_t>(strides.size(), 0), strides, unpacked_size(out.dtype), isa)};
   return std::make_unique<Copies>(node, options.threads, std::move(fills), CopyParts{},
                                   element_of(out.dtype, node.attributes.real("value")));
 }
@@ -127,7 +128,7 @@ std::unique_ptr<Kernel> make_pad(const NodeSignature& node, const KernelOptions&
   const Shape &in = node.inputs[0].shape, &out = node.outputs[0].shape;
   const std::vector<int64_t>&low = node.attributes.integers("low"), &high = node.attributes.integers("high");
   const std::vector<int64_t> strides = row_major_strides(out);
-  const int64_t size = size_of(node.outputs[0].dtype);
+  const int64_t size = unpacked_size(node.outputs[0].dtype);
   CopyParts fills;
   std::vector<int64_t> start(strides.size(), 0);
   Shape box = out;

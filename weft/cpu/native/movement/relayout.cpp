@@ -77,7 +77,7 @@ class Relayout : public Kernel {
       : name_("native:" + node.op->name),
         outer_(dimensions.begin(), dimensions.begin() + static_cast<std::ptrdiff_t>(inner)),
         pick_(pick),
-        size_(size_of(node.outputs[0].dtype)),
+        size_(unpacked_size(node.outputs[0].dtype)),
         threads_(threads) {
     places_.push_back(0);
     for (size_t at = inner; at < dimensions.size(); ++at) {
@@ -151,7 +151,7 @@ std::unique_ptr<Kernel> make_reorder(const NodeSignature& node, const KernelOpti
   const TensorType &from = node.inputs[0], &to = node.outputs[0];
   const auto dimensions = relayout_dimensions(from.shape, from.layout, to.layout);
   if (!dimensions) return declined(why_not, "blocks that are not full, or that cut across each other");
-  const int64_t size = size_of(from.dtype);
+  const int64_t size = unpacked_size(from.dtype);
   if (auto kernel = make_permutation(node, options, *dimensions, isa)) return kernel;
   if (size != 2 && size != 4) return declined(why_not, fmt::format("elements of {} bytes", size));
   return make_picking(node, options, *dimensions, size == 2 ? loops_for(isa).halves : loops_for(isa).words, why_not);

@@ -90,7 +90,7 @@ class Transpose : public Kernel {
 
 std::unique_ptr<Kernel> make_planes(const NodeSignature& node, const KernelOptions& options,
                                     const std::vector<CopyDimension>& dimensions, size_t contiguous, Isa isa) {
-  const int64_t size = size_of(node.outputs[0].dtype);
+  const int64_t size = unpacked_size(node.outputs[0].dtype);
   return std::make_unique<Transpose>("native:" + node.op->name, dimensions, contiguous, size, options.threads, isa);
 }
 
@@ -102,7 +102,7 @@ std::unique_ptr<Kernel> make_transpose(const NodeSignature& node, const KernelOp
   for (const int64_t axis : node.attributes.integers("permutation"))
     permuted.push_back(strides[static_cast<size_t>(axis)]);
   const Shape& out = node.outputs[0].shape;
-  const int64_t size = size_of(node.outputs[0].dtype);
+  const int64_t size = unpacked_size(node.outputs[0].dtype);
   const auto dimensions = collapse(copy_dimensions(out, permuted, row_major_strides(out)));
   for (size_t axis = 0; axis + 1 < dimensions.size(); ++axis)
     if (dimensions[axis].from == 1) return make_planes(node, options, dimensions, axis, isa);
@@ -113,7 +113,7 @@ std::unique_ptr<Kernel> make_transpose(const NodeSignature& node, const KernelOp
 
 std::unique_ptr<Kernel> make_permutation(const NodeSignature& node, const KernelOptions& options,
                                          const std::vector<CopyDimension>& dimensions, Isa isa) {
-  const int64_t size = size_of(node.outputs[0].dtype);
+  const int64_t size = unpacked_size(node.outputs[0].dtype);
   const bool has_runs = dimensions.empty() || dimensions.back().from == 1;
   if (has_runs && (dimensions.size() < 2 || dimensions.back().size * size >= kShortestRunBytes))
     return make_copies(node, options, {{StridedCopy(dimensions, size, 0, 0, isa), 0}});
