@@ -2,20 +2,15 @@
 #include "weft/comm/collectives.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <thread>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
-#include "weft/comm/choose.h"
 #include "weft/comm/collective.h"
-#include "weft/comm/native_all_reduce.h"
-#include "weft/comm/orders.h"
+#include "weft/comm/collective_planner.h"
 #include "weft/comm/patience.h"
 #include "weft/comm/point_message.h"
-#include "weft/comm/schedules/broadcast.h"
-#include "weft/comm/schedules/reordered.h"
 #include "weft/comm/tags.h"
 #include "weft/comm/wait_meter.h"
 
@@ -26,23 +21,6 @@ namespace {
 constexpr double kSpinSeconds = 100e-6;  // before a waiting rank sleeps
 constexpr double kMostSleepSeconds = 0.02;
 constexpr int kLooksPerClock = 8;  // the time is asked less often than messages are looked for
-
-constexpr double kMessageSeconds = 1e-3;    // for which a message may hold the link,
-constexpr double kMessageCostShare = 0.02;  // unless what it costs besides is a larger part of that
-constexpr double kFewestMessageBytes = 64 << 10, kMostMessageBytes = 2 << 20;
-constexpr double kNativeMargin = 1.1;   // by which the communicator's own has to be faster than ours
-constexpr double kSecondsAhead = 4e-3;  // of the link, handed over to the system
-
-/// Ranks of each host, by host and then by local rank.
-std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members) {
-  std::vector<std::vector<int>> hosts;
-  for (size_t rank = 0; rank < members.size(); ++rank) {
-    const auto host = static_cast<size_t>(members[rank].host_index);
-    if (host >= hosts.size()) hosts.resize(host + 1);
-    hosts[host].push_back(static_cast<int>(rank));
-  }
-  return hosts;
-}
 
 }  // namespace
 
@@ -61,11 +39,8 @@ std::optional<CollectiveKind> parse_collective(std::string_view name) {
 struct Collectives::Impl {
   Communicator& communicator;
   const CollectivesOptions options;
-  const std::vector<std::vector<int>> hosts;
+  const CollectivePlanner planner;
   HostGroup host;
-  const int lanes;
-  const Links links;        // of a lane, among which the links of a host are divided
-  const LinkCosts slowest;  // of these
   std::string position;
   int next_tag = 0;
   WaitMeter meter;
@@ -77,25 +52,12 @@ struct Collectives::Impl {
   std::unique_ptr<MessageThread> messages;
 
   Impl(Communicator& of, const CollectivesOptions& chosen)
-      : communicator(of),
-        options(chosen),
-        hosts(ranks_by_host(of.members())),
-        host(of),
-        lanes(fewest_on_host()),
-        links(Links(host_count(), options.costs.between_hosts, options.costs.topology).divided(lanes)),
-        slowest(links.slowest()) {
-    if (has_other_hosts()) start_thread();
+      : communicator(of), options(chosen), planner(of, options), host(of) {
+    if (planner.has_other_hosts()) start_thread();
   }
 
-  int host_count() const { return static_cast<int>(hosts.size()); }
-  int fewest_on_host() const {
-    size_t fewest = communicator.members().size();
-    for (const auto& ranks : hosts) fewest = std::min(fewest, ranks.size());
-    return static_cast<int>(fewest);
-  }
-  bool has_other_hosts() const { return hosts.size() > 1; }
   void start_thread() {
-    messages = std::make_unique<MessageThread>(communicator, most_bytes_at_once(), [this] { host.ring_all(); });
+    messages = std::make_unique<MessageThread>(communicator, planner.most_bytes_at_once(), [this] { host.ring_all(); });
   }
 
   ~Impl() {
@@ -108,7 +70,6 @@ struct Collectives::Impl {
   }
 
   Collective& at(CollectiveId id) { return *collectives[static_cast<size_t>(id.index)]; }
-  int host_index() const { return communicator.members()[static_cast<size_t>(communicator.rank())].host_index; }
 
   /// Sums whatever can be summed now.
   bool work() {
@@ -203,152 +164,22 @@ struct Collectives::Impl {
 
   bool host_is_alone() const { return host.size() == 1; }
 
-  /// By which all ranks predict alike, as they have to, where hosts have different numbers of them.
-  int64_t most_on_host() const {
-    size_t most = 0;
-    for (const auto& ranks : hosts) most = std::max(most, ranks.size());
-    return static_cast<int64_t>(most);
-  }
-
-  int64_t most_bytes_at_once() const {
-    const double bytes = kSecondsAhead * slowest.bytes_per_second;
-    return static_cast<int64_t>(std::clamp(bytes, 4 * kFewestMessageBytes, 8 * kMostMessageBytes));
-  }
-
-  /// Elements of a part: of which each host sends the others messages that hold the link for a while that something
-  /// more urgent can wait, but long enough beside what a message costs.
-  int64_t most_elements(DType dtype) const {
-    const double seconds = std::max(kMessageSeconds, slowest.message_seconds / kMessageCostShare);
-    const double bytes = std::clamp(seconds * slowest.bytes_per_second, kFewestMessageBytes, kMostMessageBytes);
-    return align_up(static_cast<int64_t>(bytes) * static_cast<int64_t>(hosts.size())) / unpacked_size(dtype);
-  }
-
-  int64_t parts_of(DType dtype, int64_t share) const {
-    const int64_t most = most_elements(dtype);
-    return std::max<int64_t>(1, (share + most - 1) / most);
-  }
-  /// Of one tensor, whose parts are of equal sizes, not all but one of the largest; as for several small ones, which
-  /// fill their parts as far as they do.
-  int64_t elements_of_part(DType dtype, int64_t share) const {
-    const int64_t parts = parts_of(dtype, share);
-    return (share + parts - 1) / parts;
-  }
-
-  /// Of a lane's share, with the link of a host divided among its lanes.
-  Choice choose(DType dtype, int64_t elements) const {
-    const auto choose = [&](std::optional<Algorithm> only) {
-      return choose_algorithm(host_count(), elements_of_part(dtype, elements), unpacked_size(dtype), links,
-                              options.costs.summed_bytes_per_second, only, parts_of(dtype, elements),
-                              options.overlaps ? kSecondsAhead : 0, /*may_reorder=*/!options.in_tree_order);
-    };
-    if (!options.in_tree_order) {
-      const bool is_fixed = options.algorithm == Algorithm::native && may_be_native(dtype);
-      const Choice best = choose(options.algorithm == Algorithm::native ? std::nullopt : options.algorithm);
-      const double share = native_share(dtype, elements);
-      if (!is_fixed && (options.algorithm || kNativeMargin * share >= 1)) return best;
-      return {Algorithm::native, 0, share * best.seconds};
-    }
-    const Choice one = choose(Algorithm::recursive_doubling), other = choose(Algorithm::halving_doubling);
-    return one.seconds < other.seconds ? one : other;
-  }
-
-  /// Where the communicator's own all-reduce is of the same ranks, and holds nothing up that is more urgent.
-  bool may_be_native(DType dtype) const {
-    return dtype == DType::f32 && hosts.size() == communicator.members().size() &&
-           find_native_all_reduce(communicator) != nullptr;
-  }
-  /// What it takes of the time that ours takes.
-  double native_share(DType dtype, int64_t elements) const {
-    if (!may_be_native(dtype) || parts_of(dtype, elements) > 1) return std::numeric_limits<double>::infinity();
-    return options.costs.native.share_of(byte_size(dtype, elements));
-  }
-
-  /// The lanes choose alike, by the first one's, which has the largest shares.
-  Choice choose_gather(DType dtype, const GatherMap& map) const {
-    return comm::choose_gather(map.begins_in_lane(0, lanes), unpacked_size(dtype), links, options.algorithm);
-  }
-
-  GatherMap gather_of(DType dtype, int64_t elements) const { return {{elements}, communicator.members(), dtype}; }
-
-  double predicted_in_host(int64_t bytes) const {
-    return most_on_host() == 1 ? 0 : static_cast<double>(bytes) / options.costs.shared_bytes_per_second;
-  }
-
-  /// Of what moves `bytes` on the way there and back, as an all-reduce reads and writes its operands.
-  double predicted_in_host(const CollectiveSpec& spec, int64_t bytes) const {
-    const auto ranks = static_cast<double>(most_on_host());
-    // What is only moved is read once and written n-1 times; a sum that one gets is read n times and written once.
-    const double share = spec.kind == CollectiveKind::all_reduce ? 1 : has_sums(spec.kind) ? (1 + 1 / ranks) / 2 : 0.5;
-    return share * predicted_in_host(bytes);
-  }
-
-  /// Of a collective, for the largest share, so that all lanes choose alike.
-  Choice choose(const Collective& collective) const {
-    const CollectiveSpec& spec = collective.spec();
-    const GatherMap* const gather = collective.gather();
-    const auto [first, last] = collective.map().share(0, lanes);
-    const int64_t elements = last - first, parts = parts_of(spec.dtype, elements),
-                  of_part = elements_of_part(spec.dtype, elements);
-    const int count = host_count();
-    const double sums = options.costs.summed_bytes_per_second;
-    switch (spec.kind) {
-      case CollectiveKind::all_gather:
-        return choose_gather(spec.dtype, *gather);
-      case CollectiveKind::reduce_scatter:
-        return choose_reduce_scatter(gather->begins_in_lane(0, lanes), unpacked_size(spec.dtype), links, sums,
-                                     options.algorithm);
-      case CollectiveKind::broadcast:
-        return choose_broadcast(count, root_host(spec), of_part, unpacked_size(spec.dtype), links, options.algorithm,
-                                parts);
-      case CollectiveKind::reduce:
-        return choose_reduction(count, root_host(spec), of_part, unpacked_size(spec.dtype), links, sums,
-                                options.algorithm, parts);
-      default:
-        return choose(spec.dtype, elements);
-    }
-  }
-
-  int root_host(const CollectiveSpec& spec) const {
-    return communicator.members()[static_cast<size_t>(spec.root)].host_index;
-  }
-
-  /// Of this rank's lane.
-  Schedule make_schedule_of(const Collective& collective, const Collective::Part& part, const Choice& choice) const {
-    const int count = host_count(), place = place_of(choice.order, host_index());
-    const int64_t elements = part.end - part.begin, chunk = std::max<int64_t>(choice.chunk, 1);
-    switch (collective.spec().kind) {
-      case CollectiveKind::all_gather:
-        return make_gather_schedule(choice.algorithm, place, collective.lane_begins(), /*chunk=*/0, choice.order);
-      case CollectiveKind::reduce_scatter:
-        return make_reduce_scatter_schedule(choice.algorithm, place, collective.lane_begins(), choice.chunk,
-                                            choice.order);
-      case CollectiveKind::broadcast:
-        return make_broadcast_schedule(choice.algorithm, place, count,
-                                       place_of(choice.order, root_host(collective.spec())), elements, choice.chunk);
-      case CollectiveKind::reduce:
-        return make_reduction_schedule(choice.algorithm, place, count,
-                                       place_of(choice.order, root_host(collective.spec())), elements, choice.chunk);
-      default:
-        return make_schedule(choice.algorithm, place, count, elements, chunk, links.groups());
-    }
-  }
-
   /// The job that carries this rank's share to the other hosts.
   void prepare_lane(Collective& collective, Choice& choice) {
     const DType dtype = collective.spec().dtype;
-    choice = choose(collective);
-    if (host.self() >= lanes) return;
+    choice = planner.choose(collective);
+    if (host.self() >= planner.lanes()) return;
     std::vector<int> ranks;
-    for (size_t place = 0; place < hosts.size(); ++place) {
+    for (size_t place = 0; place < planner.hosts().size(); ++place) {
       const size_t at = choice.order.empty() ? place : static_cast<size_t>(choice.order[place]);
-      ranks.push_back(hosts[at][static_cast<size_t>(host.self())]);
+      ranks.push_back(planner.hosts()[at][static_cast<size_t>(host.self())]);
     }
-    std::vector<Collective::Part> parts = collective.split_share(most_elements(dtype));
+    std::vector<Collective::Part> parts = collective.split_share(planner.most_elements(dtype));
     // What is only moved travels as it is.
     const DType wire = has_sums(collective.spec().kind) ? dtype : unpacked_size(dtype) == 4 ? DType::f32 : DType::bf16;
     int64_t lane_elements = 0;
     for (Collective::Part& part : parts) {
-      Schedule schedule = make_schedule_of(collective, part, choice);
+      Schedule schedule = planner.make_schedule_of(collective, part, choice);
       const int slots = schedule.slots;
       lane_elements = std::max(lane_elements, part.begin - collective.own_share().first + schedule.elements);
       part.job = std::make_unique<MessageThread::Job>();
@@ -384,9 +215,9 @@ CollectiveId Collectives::prepare(const CollectiveSpec& spec) {
   const auto known = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->spec() == spec; });
   if (known != all.end()) return {static_cast<int32_t>(known - all.begin())};
   const auto index = static_cast<int32_t>(all.size());
-  auto collective = std::make_unique<Collective>(impl_->host, impl_->communicator, spec, index, impl_->lanes);
+  auto collective = std::make_unique<Collective>(impl_->host, impl_->communicator, spec, index, impl_->planner.lanes());
   Choice choice;
-  if (impl_->has_other_hosts()) impl_->prepare_lane(*collective, choice);
+  if (impl_->planner.has_other_hosts()) impl_->prepare_lane(*collective, choice);
   all.push_back(std::move(collective));
   impl_->choices.push_back(choice);
   impl_->working.reserve(all.size());
@@ -395,31 +226,35 @@ CollectiveId Collectives::prepare(const CollectiveSpec& spec) {
 
 CollectiveReport Collectives::report(CollectiveId id) const {
   const Collective& collective = *impl_->collectives[static_cast<size_t>(id.index)];
-  CollectiveReport report{.hosts = static_cast<int>(impl_->hosts.size()),
+  CollectiveReport report{.hosts = static_cast<int>(impl_->planner.hosts().size()),
                           .ranks_on_host = impl_->host.size(),
-                          .groups = std::max(impl_->links.groups(), 1),
-                          .lanes = impl_->lanes,
+                          .groups = std::max(impl_->planner.links().groups(), 1),
+                          .lanes = impl_->planner.lanes(),
                           .between = impl_->choices[static_cast<size_t>(id.index)],
                           .predicted_seconds = 0};
   const CollectiveSpec& spec = collective.spec();
-  if (impl_->has_other_hosts() && !has_parts(spec.kind))
-    report.parts = impl_->parts_of(spec.dtype, collective.map().share(0, impl_->lanes).second);
+  if (impl_->planner.has_other_hosts() && !has_parts(spec.kind))
+    report.parts = impl_->planner.parts_of(spec.dtype, collective.map().share(0, impl_->planner.lanes()).second);
   report.predicted_seconds =
-      impl_->predicted_in_host(spec, byte_size(spec.dtype, collective.map().size())) + report.between.seconds;
+      impl_->planner.predicted_in_host(spec, byte_size(spec.dtype, collective.map().size())) + report.between.seconds;
   return report;
 }
 
 double Collectives::last_seconds(CollectiveId id) const { return impl_->at(id).last_seconds(); }
 
 double Collectives::predict_seconds(DType dtype, int64_t elements) const {
-  return impl_->predicted_in_host(byte_size(dtype, elements)) +
-         (!impl_->has_other_hosts() ? 0 : impl_->choose(dtype, (elements + impl_->lanes - 1) / impl_->lanes).seconds);
+  return impl_->planner.predicted_in_host(byte_size(dtype, elements)) +
+         (!impl_->planner.has_other_hosts()
+              ? 0
+              : impl_->planner.choose(dtype, (elements + impl_->planner.lanes() - 1) / impl_->planner.lanes()).seconds);
 }
 
 double Collectives::predict_gather_seconds(DType dtype, int64_t elements) const {
   // A byte is read once and written n-1 times, not n times each.
-  return impl_->predicted_in_host(byte_size(dtype, elements * impl_->most_on_host())) / 2 +
-         (!impl_->has_other_hosts() ? 0 : impl_->choose_gather(dtype, impl_->gather_of(dtype, elements)).seconds);
+  return impl_->planner.predicted_in_host(byte_size(dtype, elements * impl_->planner.most_on_host())) / 2 +
+         (!impl_->planner.has_other_hosts()
+              ? 0
+              : impl_->planner.choose_gather(dtype, impl_->planner.gather_of(dtype, elements)).seconds);
 }
 
 std::string Collectives::describe(CollectiveId id) const {

@@ -1,0 +1,68 @@
+// How collectives go between the hosts: by which algorithm, in parts of which size, and what that is predicted to take.
+// All ranks predict alike, so that all of them choose the same.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/comm/choose.h"
+#include "weft/comm/collective.h"
+#include "weft/comm/collectives.h"
+
+namespace weft::comm {
+
+/// Ranks of each host, by host and then by local rank.
+std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members);
+
+/// Keeps references to what it is given.
+class CollectivePlanner {
+ public:
+  CollectivePlanner(Communicator& communicator, const CollectivesOptions& options);
+
+  const std::vector<std::vector<int>>& hosts() const { return hosts_; }
+  int host_count() const { return static_cast<int>(hosts_.size()); }
+  bool has_other_hosts() const { return hosts_.size() > 1; }
+  int host_index() const;
+  /// Ranks of a host that exchange with other hosts: as many as the smallest host has.
+  int lanes() const { return lanes_; }
+  /// Of a lane, among which the links of a host are divided.
+  const Links& links() const { return links_; }
+
+  /// By which all ranks predict alike, as they have to, where hosts have different numbers of them.
+  int64_t most_on_host() const;
+  int64_t most_bytes_at_once() const;
+  /// Elements of a part: of which each host sends the others messages that hold the link for a while that something
+  /// more urgent can wait, but long enough beside what a message costs.
+  int64_t most_elements(DType dtype) const;
+  int64_t parts_of(DType dtype, int64_t share) const;
+  /// Of one tensor, whose parts are of equal sizes, not all but one of the largest; as for several small ones, which
+  /// fill their parts as far as they do.
+  int64_t elements_of_part(DType dtype, int64_t share) const;
+  /// Of a lane's share, with the link of a host divided among its lanes.
+  Choice choose(DType dtype, int64_t elements) const;
+  /// Where the communicator's own all-reduce is of the same ranks, and holds nothing up that is more urgent.
+  bool may_be_native(DType dtype) const;
+  /// What it takes of the time that ours takes.
+  double native_share(DType dtype, int64_t elements) const;
+  /// The lanes choose alike, by the first one's, which has the largest shares.
+  Choice choose_gather(DType dtype, const GatherMap& map) const;
+  GatherMap gather_of(DType dtype, int64_t elements) const;
+  double predicted_in_host(int64_t bytes) const;
+  /// Of what moves `bytes` on the way there and back, as an all-reduce reads and writes its operands.
+  double predicted_in_host(const CollectiveSpec& spec, int64_t bytes) const;
+  /// Of a collective, for the largest share, so that all lanes choose alike.
+  Choice choose(const Collective& collective) const;
+  int root_host(const CollectiveSpec& spec) const;
+  /// Of this rank's lane.
+  Schedule make_schedule_of(const Collective& collective, const Collective::Part& part, const Choice& choice) const;
+
+ private:
+  Communicator& communicator_;
+  const CollectivesOptions& options_;
+  const std::vector<std::vector<int>> hosts_;
+  const int lanes_;
+  const Links links_;
+  const LinkCosts slowest_;  // of these
+};
+
+}  // namespace weft::comm
