@@ -3,23 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "weft/base/error.h"
+#include "tests/support/error_of.h"
 #include "weft/base/rng.h"
 
 namespace weft {
 namespace {
 
-using testing::HasSubstr;
+using test::error_of;
 
-template <typename Call>
-std::string error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::HasSubstr;
 
 TEST(Expression, EqualPolynomialsAreEqual) {
   const Expression n = Expression::symbol("N"), t = Expression::symbol("T");

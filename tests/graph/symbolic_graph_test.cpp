@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/error_of.h"
 #include "weft/base/error.h"
 #include "weft/graph/symbolic_text.h"
 #include "weft/graph/text.h"
@@ -12,20 +13,12 @@
 namespace weft {
 namespace {
 
+using test::error_of;
 using testing::AllOf;
 using testing::HasSubstr;
 
 class SymbolicGraphTest : public testing::Test {
  protected:
-  template <typename Call>
-  std::string error_of(Call&& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
   ValueId input(const std::string& name, const std::string& dims, DType dtype = DType::f32) {
     return graph_.add_input(InputKind::batch, name, {dtype, parse_expressions(dims)});
   }

@@ -3,21 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include "weft/base/error.h"
+#include "tests/support/error_of.h"
 #include "weft/spec/run_spec.h"
 
 namespace weft {
 namespace {
 
-template <typename Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    return error.what();
-  }
-  return "no error";
+/// Of a mistake in what the user wrote.
+template <typename Call>
+std::string message_of(Call&& call) {
+  return test::error_of(call, ErrorKind::usage);
 }
 
 MetricEntry top_three() {

@@ -1,12 +1,18 @@
 // Entries from outside: their keys are read, checked, printed and hashed as those of weft's own.
 #include <gtest/gtest.h>
 
-#include "weft/base/error.h"
+#include "tests/support/error_of.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/recipe_keys.h"
 
 namespace weft::spec {
 namespace {
+
+/// Of a mistake in what the user wrote.
+template <typename Call>
+std::string message_of(Call&& call) {
+  return test::error_of(call, ErrorKind::usage);
+}
 
 const Key kSharpness{.name = "sharpness", .value = 2.0, .low = 1, .high = 9, .help = "of signs"};
 
@@ -22,17 +28,6 @@ Entries own_entries() {
   Entries entries = standard_entries();
   entries.add_optimizer(signum());
   return entries;
-}
-
-template <typename Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(OwnEntries, KeysAreReadCheckedAndPrinted) {
