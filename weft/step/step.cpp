@@ -94,21 +94,11 @@ ValueId mean_over_counted(Graph& graph, ValueId losses, ValueId counted, int ran
   return ops::multiply_scalar(graph, own_share, ranks, "loss");  // the mean over the ranks divides by their number
 }
 
-}  // namespace
-
-TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
-                                 const TrainingStepOptions& options) {
-  const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
-  models::ModelInput batch = input;
-  if (mixed) batch.target = DType::f32;
-  models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
-  if (!mixed) require_answers(model, spec.model.name, input);
+/// Adds the outputs "loss" and "correct", of all ranks together. Returns what a shard has of them, and the loss that is
+/// differentiated.
+ShardResults add_results(models::Model& model, const models::ModelInput& input, ValueId losses, bool mixed,
+                         bool is_sharded, int ranks) {
   Graph& graph = model.graph;
-  graph.set_name(spec.model.name + " training");
-  const ValueId losses = row_losses(model, spec.loss, library, batch, mixed, /*training=*/true);
-  const bool is_sharded = spec.virtual_ranks > 0;
-  const int ranks =
-      is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
   const auto over_ranks = [&](ValueId own, const char* reduction) {
     return ranks == 1 ? own : ops::all_reduce(graph, own, reduction, graph.value(own).name + ".of_ranks");
   };
@@ -133,9 +123,12 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
       correct = scale_to_all(graph, correct, counted, shard.labels * ranks, "correct.of_all");
     graph.add_output("correct", over_ranks(correct, "sum"));
   }
-  if (options.ranks > 1) graph.add_output(kOwnLoss, loss);
-  if (ranks > 1) add_stop(graph);
+  return shard;
+}
 
+/// The gradients of the loss with respect to what is trained: parameters that no group freezes.
+std::vector<TrainedParameter> add_parameter_gradients(models::Model& model, const spec::RunSpec& spec, ValueId loss) {
+  Graph& graph = model.graph;
   std::vector<TrainedParameter> trained;
   std::vector<ValueId> targets;
   for (const models::ParameterSpec& parameter : model.parameters) {
@@ -150,7 +143,36 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   for (const TrainedParameter& parameter : trained) targets.push_back(parameter.value);
   const std::vector<ValueId> gradients = add_gradients(graph, scaled_loss(graph, spec, loss), targets);
   for (size_t index = 0; index < trained.size(); ++index) trained[index].gradient = gradients[index];
-  if (options.ranks > 1 && !trains_apart(spec)) add_own_gradient(graph, gradients);
+  return trained;
+}
+
+std::vector<ValueId> gradients_of(const std::vector<TrainedParameter>& trained) {
+  std::vector<ValueId> gradients;
+  for (const TrainedParameter& parameter : trained) gradients.push_back(parameter.gradient);
+  return gradients;
+}
+
+}  // namespace
+
+TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
+                                 const TrainingStepOptions& options) {
+  const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
+  models::ModelInput batch = input;
+  if (mixed) batch.target = DType::f32;
+  models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
+  if (!mixed) require_answers(model, spec.model.name, input);
+  Graph& graph = model.graph;
+  graph.set_name(spec.model.name + " training");
+  const ValueId losses = row_losses(model, spec.loss, library, batch, mixed, /*training=*/true);
+  const bool is_sharded = spec.virtual_ranks > 0;
+  const int ranks =
+      is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
+  const ShardResults shard = add_results(model, input, losses, mixed, is_sharded, ranks);
+  if (options.ranks > 1) graph.add_output(kOwnLoss, shard.loss);
+  if (ranks > 1) add_stop(graph);
+
+  std::vector<TrainedParameter> trained = add_parameter_gradients(model, spec, shard.loss);
+  if (options.ranks > 1 && !trains_apart(spec)) add_own_gradient(graph, gradients_of(trained));
   CompressionCosts costs = compression_costs(spec, options);
   costs.ranks.count = ranks;
   std::vector<SlotSpec> slots;

@@ -86,101 +86,121 @@ OpExample adamw_example(std::string label, const Shape& shape, Attributes attrib
 
 }  // namespace
 
-void add_update_ops(OpRegistry& registry) {
-  OpDef sgd;
-  sgd.name = "sgd_update";
-  sgd.summary = "Stochastic gradient descent with momentum, as torch.optim.SGD.";
-  sgd.inputs = {"parameter", "gradient", "velocity", "learning_rate", kApply};
-  sgd.outputs = {"parameter", "velocity"};
-  sgd.attributes = {attribute("momentum", 0.9, "share of the velocity kept, at least 0 and below 1"),
-                    attribute("nesterov", false, "look ahead along the velocity (Sutskever et al. 2013)"),
-                    attribute("weight_decay", 0.0, "this times the parameter is added to the gradient")};
-  sgd.infer = infer_sgd;
+namespace {
+
+OpDef sgd_update_op() {
+  OpDef op;
+  op.name = "sgd_update";
+  op.summary = "Stochastic gradient descent with momentum, as torch.optim.SGD.";
+  op.inputs = {"parameter", "gradient", "velocity", "learning_rate", kApply};
+  op.outputs = {"parameter", "velocity"};
+  op.attributes = {attribute("momentum", 0.9, "share of the velocity kept, at least 0 and below 1"),
+                   attribute("nesterov", false, "look ahead along the velocity (Sutskever et al. 2013)"),
+                   attribute("weight_decay", 0.0, "this times the parameter is added to the gradient")};
+  op.infer = infer_sgd;
   // Per element a multiply-add each for decay, velocity and parameter; one more with Nesterov.
-  sgd.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
+  op.flops = [](const auto& inputs, const auto&, const Attributes& attributes) {
     return (attributes.boolean("nesterov") ? 8 : 6) * inputs[0].elements();
   };
-  sgd.layout_rule = LayoutRule::elementwise;
-  sgd.in_place = {{0, 0}, {1, 2}};
-  sgd.is_update = true;
-  sgd.examples = {
+  op.layout_rule = LayoutRule::elementwise;
+  op.in_place = {{0, 0}, {1, 2}};
+  op.is_update = true;
+  op.examples = {
       sgd_example("matrix", {5, 7}, {}), sgd_example("convolution weight", {16, 3, 3, 3}, {{"weight_decay", 5e-2}}),
       sgd_example("Nesterov", {33}, {{"nesterov", true}, {"momentum", 0.8}, {"weight_decay", 1e-2}}),
       sgd_example("no momentum", {4, 4}, {{"momentum", 0.0}}), with_apply(sgd_example("matrix", {5, 7}, {}))};
-  registry.add(of_work(work::kUpdates, std::move(sgd)));
+  return of_work(work::kUpdates, std::move(op));
+}
 
-  OpDef adamw;
-  adamw.name = "adamw_update";
-  adamw.summary = "Adam with either form of weight decay, as torch.optim.AdamW and torch.optim.Adam.";
-  adamw.inputs = {"parameter", "gradient", "first_moment", "second_moment", "learning_rate", "step", kApply};
-  adamw.outputs = {"parameter", "first_moment", "second_moment"};
-  adamw.attributes = {attribute("beta1", 0.9, "share of the first moment kept"),
-                      attribute("beta2", 0.999, "share of the second moment kept"),
-                      attribute("epsilon", 1e-8, "added to the root of the second moment"),
-                      attribute("weight_decay", 0.01, "this times the learning rate shrinks the parameter"),
-                      attribute("decoupled", true, "false: weight_decay times the parameter joins the gradient (L2)")};
-  adamw.infer = infer_adamw;
+OpDef adamw_update_op() {
+  OpDef op;
+  op.name = "adamw_update";
+  op.summary = "Adam with either form of weight decay, as torch.optim.AdamW and torch.optim.Adam.";
+  op.inputs = {"parameter", "gradient", "first_moment", "second_moment", "learning_rate", "step", kApply};
+  op.outputs = {"parameter", "first_moment", "second_moment"};
+  op.attributes = {attribute("beta1", 0.9, "share of the first moment kept"),
+                   attribute("beta2", 0.999, "share of the second moment kept"),
+                   attribute("epsilon", 1e-8, "added to the root of the second moment"),
+                   attribute("weight_decay", 0.01, "this times the learning rate shrinks the parameter"),
+                   attribute("decoupled", true, "false: weight_decay times the parameter joins the gradient (L2)")};
+  op.infer = infer_adamw;
   // Per element: 2 for the decay, 3 and 4 for the moments, 6 for the root, the quotient and the step.
-  adamw.flops = [](const auto& inputs, const auto&, const Attributes&) { return 15 * inputs[0].elements(); };
-  adamw.layout_rule = LayoutRule::elementwise;
-  adamw.in_place = {{0, 0}, {1, 2}, {2, 3}};
-  adamw.is_update = true;
-  adamw.examples = {adamw_example("matrix", {5, 7}, {}),
-                    adamw_example("convolution weight", {16, 3, 3, 3}, {{"weight_decay", 0.0}}),
-                    adamw_example("L2", {4, 9}, {{"weight_decay", 0.1}, {"decoupled", false}}),
-                    adamw_example("other betas", {33}, {{"beta1", 0.5}, {"beta2", 0.9}, {"epsilon", 1e-3}}),
-                    with_apply(adamw_example("matrix", {5, 7}, {}))};
-  registry.add(of_work(work::kUpdates, std::move(adamw)));
+  op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 15 * inputs[0].elements(); };
+  op.layout_rule = LayoutRule::elementwise;
+  op.in_place = {{0, 0}, {1, 2}, {2, 3}};
+  op.is_update = true;
+  op.examples = {adamw_example("matrix", {5, 7}, {}),
+                 adamw_example("convolution weight", {16, 3, 3, 3}, {{"weight_decay", 0.0}}),
+                 adamw_example("L2", {4, 9}, {{"weight_decay", 0.1}, {"decoupled", false}}),
+                 adamw_example("other betas", {33}, {{"beta1", 0.5}, {"beta2", 0.9}, {"epsilon", 1e-3}}),
+                 with_apply(adamw_example("matrix", {5, 7}, {}))};
+  return of_work(work::kUpdates, std::move(op));
+}
 
-  OpDef blend;
-  blend.name = "blend_update";
-  blend.summary = "keep * state + take * value in place of the state: momenta, averages, steps along a direction.";
-  blend.inputs = {"state", "value", "keep", "take", kApply};
-  blend.outputs = {"state"};
-  blend.infer = infer_blend;
-  blend.flops = [](const auto& inputs, const auto&, const Attributes&) { return 3 * inputs[0].elements(); };
-  blend.layout_rule = LayoutRule::elementwise;
-  blend.in_place = {{0, 0}};
-  blend.is_update = true;
-  blend.examples = {blend_example("matrix", {5, 7}), blend_example("convolution weight", {16, 3, 3, 3}),
-                    blend_example("vector", {33}), with_apply(blend_example("matrix", {5, 7}))};
-  registry.add(of_work(work::kUpdates, std::move(blend)));
+OpDef blend_update_op() {
+  OpDef op;
+  op.name = "blend_update";
+  op.summary = "keep * state + take * value in place of the state: momenta, averages, steps along a direction.";
+  op.inputs = {"state", "value", "keep", "take", kApply};
+  op.outputs = {"state"};
+  op.infer = infer_blend;
+  op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 3 * inputs[0].elements(); };
+  op.layout_rule = LayoutRule::elementwise;
+  op.in_place = {{0, 0}};
+  op.is_update = true;
+  op.examples = {blend_example("matrix", {5, 7}), blend_example("convolution weight", {16, 3, 3, 3}),
+                 blend_example("vector", {33}), with_apply(blend_example("matrix", {5, 7}))};
+  return of_work(work::kUpdates, std::move(op));
+}
 
-  OpDef renew;
-  renew.name = kRenew;
-  renew.summary = "The copy of a state in another type or layout, made anew from the state's successor.";
-  renew.inputs = {"copy", "source"};
-  renew.outputs = {"copy"};
-  renew.infer = [](const InferContext& context) -> std::vector<TensorType> {
+OpDef renew_op() {
+  OpDef op;
+  op.name = kRenew;
+  op.summary = "The copy of a state in another type or layout, made anew from the state's successor.";
+  op.inputs = {"copy", "source"};
+  op.outputs = {"copy"};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     context.require_same_shape(1, 0);
     return {{context.dtype(0), context.shape(0), {}}};
   };
-  renew.layout_rule = LayoutRule::kernel;
-  renew.in_place = {{0, 0}};
-  renew.is_update = true;
+  op.layout_rule = LayoutRule::kernel;
+  op.in_place = {{0, 0}};
+  op.is_update = true;
   for (const DType dtype : {DType::bf16, DType::f16})
-    renew.examples.push_back({"in " + std::string(name_of(dtype)), {typed(dtype, {5, 7}), f32({5, 7})}, {}, {}});
-  renew.examples.push_back({"in the source's type", {f32({4, 3, 3, 3}), f32({4, 3, 3, 3})}, {}, {}});
-  registry.add(of_work(work::kCasts, std::move(renew)));
+    op.examples.push_back({"in " + std::string(name_of(dtype)), {typed(dtype, {5, 7}), f32({5, 7})}, {}, {}});
+  op.examples.push_back({"in the source's type", {f32({4, 3, 3, 3}), f32({4, 3, 3, 3})}, {}, {}});
+  return of_work(work::kCasts, std::move(op));
+}
 
-  OpDef norm;
-  norm.name = "squared_norm";
-  norm.summary = "The sum of the squares of all elements, one number.";
-  norm.inputs = {"x"};
-  norm.outputs = {"sum"};
-  norm.infer = [](const InferContext& context) -> std::vector<TensorType> {
+OpDef squared_norm_op() {
+  OpDef op;
+  op.name = "squared_norm";
+  op.summary = "The sum of the squares of all elements, one number.";
+  op.inputs = {"x"};
+  op.outputs = {"sum"};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     context.require_dtype(0, DType::f32);
     return {f32({})};
   };
-  norm.gradient = [](GradContext& context) -> std::vector<ValueId> {
+  op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     const ValueId twice = multiply_scalar(context.graph, context.output_gradients[0], 2);
     return {multiply(context.graph, context.inputs[0], twice, gradient_name(context, "x"))};
   };
-  norm.flops = [](const auto& inputs, const auto&, const Attributes&) { return 2 * inputs[0].elements(); };
-  norm.layout_rule = LayoutRule::channelwise;
+  op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 2 * inputs[0].elements(); };
+  op.layout_rule = LayoutRule::channelwise;
   for (const Shape& shape : {Shape{5, 7}, Shape{4, 3, 3, 3}, Shape{33}})
-    norm.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape)}, {}, {}});
-  registry.add(of_work(work::kReductions, std::move(norm)));
+    op.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape)}, {}, {}});
+  return of_work(work::kReductions, std::move(op));
+}
+
+}  // namespace
+
+void add_update_ops(OpRegistry& registry) {
+  registry.add(sgd_update_op());
+  registry.add(adamw_update_op());
+  registry.add(blend_update_op());
+  registry.add(renew_op());
+  registry.add(squared_norm_op());
   add_loss_scaling_ops(registry);
   add_accumulate_op(registry);
   add_tree_sum_op(registry);
