@@ -64,9 +64,10 @@ TEST_F(PipelineTest, StartsAfterAPass) {
   options.start_after = "fold_constants";
   options.stop_after = "join_pads";
   run(options);
-  ASSERT_EQ(reports_.size(), 2u);
+  ASSERT_EQ(reports_.size(), 3u);
   EXPECT_EQ(reports_[0].pass, "eliminate_common_subexpressions");
-  EXPECT_EQ(reports_[1].pass, "join_pads");
+  EXPECT_EQ(reports_[1].pass, "fold_tensors");
+  EXPECT_EQ(reports_[2].pass, "join_pads");
 }
 
 TEST_F(PipelineTest, ShowsTheGraphAfterEachPass) {
