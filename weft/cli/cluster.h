@@ -1,4 +1,4 @@
-// What `weft cluster bench` measures; see cluster.cpp.
+// Measures collectives for `weft cluster bench`; see cluster.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace weft::cli {
 
 struct ClusterBenchOptions {
   comm::CollectiveKind kind = comm::CollectiveKind::all_reduce;
-  std::string costs;  // a cluster.toml; empty: as training does without one
+  std::string costs;  // a cluster.toml; empty: what training uses without one
   int64_t largest_bytes = 256 << 20;
   int rounds = 7;
   bool json = false;

@@ -1,4 +1,4 @@
-// The sub-commands of `weft`: each adds itself to the parser and leaves what to do in `action`.
+// The sub-commands of `weft`. Each adds itself to the parser and stores what it does in `action`.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@ class App;
 
 namespace weft::cli {
 
-/// What the chosen sub-command does; returns the exit code, throws Error for users' mistakes.
+/// Runs the chosen sub-command. Returns the exit code; throws Error for users' mistakes.
 using Action = std::function<int()>;
 
-/// `library` must outlive the action. `program`: how this program was called, for the commands it recommends.
+/// `library` must outlive the action. `program` is the name of this program in the commands that it recommends.
 void add_train(CLI::App& app, Action& action, const Library& library, const std::string& program);
 /// Trains on several ranks through mpirun.
 void add_launch(CLI::App& app, Action& action, const Library& library, const std::string& program);

@@ -1,4 +1,4 @@
-// The program `weft`, over any library: a program of your own with your ops, models and data can do all that it does.
+// The program `weft` over any library: a program with your own ops, models and data can do all that `weft` does.
 #pragma once
 
 #include "weft/library/library.h"

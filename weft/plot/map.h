@@ -1,5 +1,5 @@
-// Pictures of what takes room over time: stacked areas and boxes over one axis, as SVG that names each box where the
-// pointer rests on it.
+// // Charts of sizes over time: stacked areas and boxes over one axis, as SVG that shows the name of a box under the
+// pointer.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a limit for all memory leaves for the arena of the training step, and what to say where that is not enough.
+// // Applies a limit on all memory to the arena of the training step, and says what to do where the limit is too small.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace weft::program {
 /// spec.memory_limit in bytes; INT64_MAX where there is none.
 int64_t memory_limit_of(const spec::RunSpec& spec);
 
-/// Brings the step of this shape, and all others of the cache, under spec.memory_limit, computing activations twice,
-/// and with spec.offload keeping them in a file, where it must. `other_bytes` is what is planned beside the arena.
-/// Nothing where there is no limit. Error(usage) where it cannot be met: with the least that can, what keeps it there,
-/// and the next step.
+/// Brings the step of this shape, and all others of the cache, under spec.memory_limit. Where needed, it recomputes
+/// activations and, with spec.offload, keeps them in a file. `other_bytes` is the planned memory outside the arena.
+/// Does nothing where there is no limit. Error(usage) where the limit cannot be met, with the least limit that can be,
+/// the cause, and the next step.
 void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes,
                           const spec::StepShape& shape);
 /// Of the spec's own batch.
 void keep_to_memory_limit(StepCache& steps, const spec::RunSpec& spec, int64_t other_bytes);
 
-/// Error(usage) where another step than the training step, of `arena_bytes`, exceeds the limit.
+/// Error(usage) where a step other than the training step exceeds the limit with an arena of `arena_bytes`.
 void require_memory_limit(const spec::RunSpec& spec, int64_t other_bytes, int64_t arena_bytes);
 
 /// "61 nodes run twice to keep within 1.50 GB: +9.0 % flops, about +11 % time"; empty where nothing runs twice.
@@ -33,9 +33,9 @@ std::string describe_recompute(const CompiledStep& compiled, const spec::RunSpec
 /// disk moves 1 GB per second"; empty where none is.
 std::string describe_offload(const CompiledStep& compiled, const spec::RunSpec& spec);
 
-/// Opens the file in spec.offload, where that is given and the arena has none yet, and takes its space for what the
-/// cache has compiled. Lines for the user go to `note`, which may be empty. Error(io) where there is no such directory
-/// or too little space.
+/// Opens the file in spec.offload, where that is given and the arena has no file yet, and reserves its space for the
+/// steps compiled so far. Lines for the user go to `note`, which may be empty. Error(io) where there is no such
+/// directory or too little space.
 void open_offload_file(Arena& arena, const StepCache& steps, const spec::RunSpec& spec,
                        const std::function<void(const std::string&)>& note);
 

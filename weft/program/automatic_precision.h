@@ -1,4 +1,4 @@
-// `precision = auto`, where the machine has more than one to choose from: a step of the very network in each, timed.
+// // `precision = auto`: where the machine has several precisions, times a step of the network itself in each.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ struct PrecisionTimes {
   double f32_seconds = 0, bf16_seconds = 0;  // of one training step, the best of some
 };
 
-/// Leaving f32 has to pay: bf16 where it takes less than 95 % of the time.
+/// bf16 where it takes less than 95 % of the time of f32, else f32.
 std::string faster_precision(const PrecisionTimes& times);
 
-/// Where the spec's precision is auto: sets it to what the machine has, by measuring where that is more than f32; what
-/// was measured on batches as in `input`. Takes a second or two besides compiling both steps.
+/// Where the spec's precision is auto: sets it to one that the machine has. Measures, on batches like `input`, where
+/// the machine has more than f32, and returns the times. Takes a second or two besides compiling both steps.
 std::optional<PrecisionTimes> choose_automatic_precision(const Library& library, spec::RunSpec& spec,
                                                          const models::ModelInput& input, const Device& device);
 

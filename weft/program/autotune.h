@@ -1,4 +1,4 @@
-// How kernels of a run are chosen: by the order that weft knows, or by what was measured on this machine.
+// // How a run chooses kernels: by weft's own order, or by measurements on this machine.
 #pragma once
 
 #include <filesystem>
@@ -22,14 +22,14 @@ enum class Autotune {
 /// "cached"; Error(usage) for anything else.
 Autotune parse_autotune(const std::string& text);
 
-/// A cache file that cannot be used is named in a line to `note` and done without.
+/// Skips a cache file that cannot be used, with a line to `note`.
 Tuning tuning_of(const DeviceKind& kind, Autotune autotune, int64_t threads, const Note& note);
 
-/// Keeps what was measured for later programs, and says what came of it. Nothing where nothing was measured.
+/// Saves the measurements for later programs and reports on them. Does nothing where nothing was measured.
 void keep_measured(const DeviceKind& kind, const Device& device, const Note& note);
 
-/// The choices of a run that goes on, or is looked at, from its plan.json (see chosen_kernels.h): what it computes then
-/// does not depend on what was measured since.
+/// The kernel choices of a resumed or inspected run, from its plan.json (see chosen_kernels.h): its results do not
+/// depend on what was measured since.
 Tuning tuning_of_plan(const std::filesystem::path& plan, const Note& note);
 
 }  // namespace weft::program

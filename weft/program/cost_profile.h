@@ -1,4 +1,4 @@
-// By whose rates a run is planned: the recipe's `cost_profile`, decided by the first rank, the same on all of them.
+// // The rates by which a run is planned: the recipe's `cost_profile`. The first rank decides; all ranks use the same.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ struct CostProfile {
   std::shared_ptr<const CostModel> costs = rated_costs();
 };
 
-/// What the device can do on so many threads, in less than a second.
+/// Measures the device with `threads` threads, in less than a second.
 DeviceProfile measure_profile(const Library& library, int threads);
 
-/// `choice`: kDefaultProfile, kMeasuredProfile or a file, of the first rank, which alone measures and reads. Error(io)
-/// or Error(data) as reading the file gives, on all ranks alike.
+/// `choice` is kDefaultProfile, kMeasuredProfile or a file. Only the first rank measures and reads, and its choice
+/// counts. Error(io) or Error(data) from reading the file reaches all ranks alike.
 CostProfile agreed_profile(comm::Communicator* ranks, const Library& library, const std::string& choice, int threads);
 
-/// The choice, from wherever it is read: a word, or the file with its whole path.
+/// The choice in a form that holds in any directory: a word, or a file with its absolute path.
 std::string with_absolute_path(const std::string& choice);
 
 /// The text of a profile that a run keeps, which ends as it was written. Error(data) naming file and line.

@@ -1,4 +1,4 @@
-// Which models can train on images of another size than they are evaluated on.
+// // Decides which models can train on images of changing size.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace weft::program {
 
-/// The shapes of a run's training steps. Error(usage) where its images change in size and the model's parameters depend
-/// on it, or an image becomes too small for the model.
+/// The shapes of a run's training steps. Error(usage) where its image size changes but the model's parameters depend on
+/// it, or where an image becomes too small for the model.
 std::vector<spec::StepShape> usable_shapes(const Library& library, const spec::RunSpec& spec,
                                            const spec::DataDescription& description);
 

@@ -52,13 +52,14 @@ class PlannedStep {
   const CompiledStep* compiled_averaging() { return compiled_phase(Phase::averaging); }
   /// What the planner was told of the ranks.
   const passes::Ranks& ranks() const { return options_.ranks; }
-  /// By what it was told how long nodes take.
+  /// The costs of nodes that the planner used.
   const CostModel& costs() const { return *options_.costs; }
   comm::Collectives* collectives() const { return runtime_.collectives().get(); }
-  /// That it takes: the arena of whichever graph needs more, states, a batch.
+  /// Bytes of memory: the larger arena, the states, a batch.
   int64_t total_bytes();
 
-  /// Error(usage) where this machine has not enough memory, Error(io) where its disk has not, before any is taken.
+  /// Checks before any memory is taken. Error(usage) where the machine has too little memory, Error(io) where its disk
+  /// has too little space.
   void require_memory(const Note& note);
 
  private:
@@ -75,8 +76,8 @@ class PlannedStep {
   Program program_;
 };
 
-/// What `choose` returns, on this rank, planned as on all others. Errors are those of all ranks (comm::on_all_ranks).
-/// Lines for the user go to `note`.
+/// Plans on every rank what `choose` returns on this rank. Errors reach all ranks (comm::on_all_ranks). Lines for the
+/// user go to `note`.
 struct PlannedOnRanks {
   std::unique_ptr<RankRuntime> runtime;
   std::unique_ptr<PlannedStep> step;
@@ -84,12 +85,12 @@ struct PlannedOnRanks {
 PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, const Note& note,
                              const std::function<StepChoice()>& choose);
 
-/// The same with memory and a state; all ranks make it together. Keep the plan alive.
+/// A planned step with memory and a state. All ranks make it together. Keep the plan alive.
 class RunningStep {
  public:
   explicit RunningStep(PlannedStep& planned);
-  /// One step. `of_update`: of the update; where that is in the graph of the batches, of the last of them, which is in
-  /// `of_batches` too.
+  /// Runs one step. `of_update` profiles the update. Where the update belongs to the graph of the batches, it profiles
+  /// the last batch, which `of_batches` includes too.
   void run(Profile* of_batches = nullptr, Profile* of_update = nullptr);
   /// The graph whose outputs are those of the whole step.
   Executor& last();

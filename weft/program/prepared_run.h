@@ -1,4 +1,4 @@
-// Everything about a run that is decided before the first byte of its memory is allocated: data, graphs, plans.
+// // All that is decided about a run before it allocates memory: data, graphs, plans.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ namespace weft::program {
 
 class PreparedRun {
  public:
-  /// Opens the data and compiles every plan that the run will need; the choice of kernels is settled then. Keeps a
-  /// reference to the library. Takes the space of the file that spec.offload asks for. Error(usage) where the machine's
-  /// memory is too small for them, Error(io) where the disk is. `note` takes lines for the user. As one of several
-  /// ranks it takes its share of each batch and of the host's memory, and exchanges nothing with the others yet: all
-  /// that takes part in collectives is made before, by all of them, and given as `rank_runtime`.
+  /// Opens the data and compiles every plan that the run will need; this settles the choice of kernels. Reserves the
+  /// space of the spec.offload file. Keeps a reference to the library. `note` takes lines for the user. With several
+  /// ranks, it takes this rank's share of each batch and of the host's memory, and exchanges nothing with other ranks:
+  /// they make all that takes part in collectives together beforehand and pass it as `rank_runtime`. Error(usage) where
+  /// the machine has too little memory, Error(io) where the disk has too little space.
   PreparedRun(const Library& run_library, const spec::RunSpec& run_spec, Tuning tuning = {},
               const std::function<void(const std::string&)>& note = {}, comm::Communicator* communicator = nullptr,
               RankRuntime rank_runtime = RankRuntime(nullptr, 1), CostProfile profile = {});
@@ -33,9 +33,10 @@ class PreparedRun {
 
   /// The training step that takes the most memory.
   spec::StepShape largest();
-  /// Of every training step and its update: what does not fit fails here. All ranks call it at the same time.
+  /// Makes the executors of every training step and its update: what does not fit fails here. All ranks call it at the
+  /// same time.
   void make_executors();
-  /// The shape of what this rank computes at a time of a step of this shape.
+  /// For a step of this shape, the shape that this rank computes at a time.
   spec::StepShape own_part(const spec::StepShape& shape) const;
 
   const Library& library;

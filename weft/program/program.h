@@ -1,5 +1,5 @@
-// What a run executes: compiled steps that run in turn over one State and in one arena. A training step has up to three
-// phases; an evaluation or a prediction is a program of one. Driver runs it.
+// // A program: compiled steps that run in turn over one State and in one arena. A training step has up to three
+// phases; an evaluation or a prediction has one. Driver runs it.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Those phases of a training step that are graphs of their own. They get the layouts that the states have in the
-  /// phases before. Keeps a reference to the step.
+  /// Adds the phases of a training step that are graphs of their own, with the layouts that states have in earlier
+  /// phases. Keeps a reference to the step.
   void add_phases_of(const step::TrainingStep& step);
 
   bool has(Phase phase) const { return phases_[index(phase)].has_value(); }
@@ -35,11 +35,11 @@ class Program {
   const CompiledStep& compiled(const spec::StepShape& shape, Phase phase = Phase::batch);
   /// Made at the first call for a shape, as StepCache::executor() does.
   Executor& executor(const spec::StepShape& shape, Phase phase = Phase::batch);
-  /// All phases; the seconds that compiling took, now or before.
+  /// Compiles all phases. Returns the seconds of compiling, now or before.
   double compile(const spec::StepShape& shape);
   void make_executors(const spec::StepShape& shape);
 
-  /// Of whichever phase needs most, over the shapes compiled so far.
+  /// Of the phase that needs most, over the shapes compiled so far.
   int64_t arena_bytes() const;
   StepCache& steps(Phase phase = Phase::batch);
   const StepCache& steps(Phase phase = Phase::batch) const;

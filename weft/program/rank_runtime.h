@@ -1,5 +1,5 @@
-// By what a process takes part in the collectives of its step: kernels that exchange, memory that the ranks of its host
-// share, and what the planner is to know of both. Alone, all of it is as usual.
+// // What a process needs for the collectives of its step: kernels that exchange, memory shared by the ranks of its
+// host, and their costs for the planner. A process that is alone needs none of it.
 #pragma once
 
 #include <memory>
@@ -14,30 +14,30 @@
 
 namespace weft::program {
 
-/// By what collectives are planned: as the first rank reads it in `file`, which `weft cluster probe` writes; where that
-/// is empty, measured now, in some seconds, where there are several hosts, else weft's defaults. The same on all
-/// ranks, to the digits that such a file has; Error as read_cluster_file() gives, on all of them alike.
+/// The costs by which collectives are planned, the same on all ranks. The first rank reads them from `file`, which
+/// `weft cluster probe` writes. Where `file` is empty they are measured now, in some seconds, if there are several
+/// hosts, else they are weft's defaults. They are rounded to the digits of such a file. Errors of read_cluster_file()
+/// reach all ranks.
 comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file);
 
 class RankRuntime {
  public:
-  /// Keeps the communicator, null where the process is alone. `threads` of a step. All ranks construct it together,
-  /// with the same costs.
-  /// `in_tree_order`: see CollectivesOptions.
+  /// Keeps the communicator, null where the process is alone. `threads`: those of a step. All ranks construct it
+  /// together, with the same costs. `in_tree_order`: see CollectivesOptions.
   RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false);
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
-  /// For steps on that device whose tensors are exchanged. All ranks reserve and allocate as much.
+  /// An arena for steps on this device whose tensors are exchanged. All ranks must reserve and allocate the same size.
   std::shared_ptr<Arena> make_arena(const Device& device) const;
-  /// As the planner sees them: the latency of a small all-reduce, and the rate of a large one.
+  /// The costs for the planner: latency of a small all-reduce, and rate of a large one.
   passes::Ranks costs() const;
 
-  /// Of a training step of the spec, which the loop finishes before it reads the state.
+  /// Options for a training step of the spec; the loop must finish the step before it reads the state.
   CompileOptions training_options(const spec::RunSpec& spec, const Backend& backend,
                                   std::shared_ptr<const CostModel> node_costs) const;
 
-  /// cluster.toml with the costs, by which another start on the same hosts plans the same; empty on one host.
+  /// The text of cluster.toml with the costs, by which a restart on the same hosts plans the same; empty on one host.
   std::string cluster() const;
 
   /// Null where the process is alone.

@@ -21,13 +21,13 @@ struct RunData {
   spec::DataDescription description;
 };
 
-/// Which part of each batch a process takes: one of several ranks.
+/// The part of each batch that this process takes as one of several ranks.
 struct BatchShare {
   int share = 0, shares = 1;
 };
 
-/// Opens what the spec names. Error(usage) where a batch is larger than the training set, or cannot be divided into so
-/// many equal shares.
+/// Opens the data that the spec names. Error(usage) where a batch is larger than the training set, or cannot be divided
+/// into `shares` equal parts.
 RunData open_run_data(const Library& library, const spec::RunSpec& spec, int shares = 1);
 
 /// Error(data) where targets of `data` are not what those of the training data are, each as a loader gives them.
@@ -40,9 +40,9 @@ struct EvaluationData {
   bool own = false;  // the run's own data: all that is not its test split was trained on
 };
 
-/// What `weft eval` measures a trained model on: the test split; of data other than the run's own that do not come in
-/// two parts, all of them. Data of the run's kind and path are its own: options that `data_spec` does not give are the
-/// run's, and without test data they are measured as they were trained on.
+/// The data on which `weft eval` measures a trained model: the test split, or all of it for data that are not the run's
+/// own and have no two splits. Data of the run's kind and path are its own: options that `data_spec` omits come from the
+/// run, and without test data they are measured as they were trained on.
 EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const spec::RunSpec& run,
                                     const spec::DataDescription& trained);
 
@@ -54,7 +54,7 @@ spec::Stage largest_stage(const spec::RunSpec& spec, const spec::DataDescription
 /// Shuffled, augmented, whole batches only; in the stages of the spec.
 data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
                                             const BatchShare& share = {}, const Entries& entries = standard_entries());
-/// In order, as it is, to the last sample.
+/// In order, unchanged, to the last sample.
 data::LoaderOptions evaluation_loader_options(const spec::RunSpec& spec, const spec::DataDescription& description,
                                               const BatchShare& share = {});
 

@@ -1,5 +1,5 @@
-// Ranks that are not about to do the same would train nonsense, or wait for each other in vain: before the first step
-// they compare what decides the run, and the one that differs is named.
+// // Before the first step, ranks compare what decides the run, since ranks that do different things would train
+// nonsense or wait in vain. The error names the rank that differs.
 #pragma once
 
 #include <string>
@@ -19,16 +19,16 @@ struct Trait {
   std::string detail = {};  // shown beside the value, not compared
 };
 
-/// Every rank calls it with the same traits in the same order. SharedError(communication) names the first trait that is
-/// not the same on all ranks, and the first rank whose is not rank 0's.
+/// Every rank must call it with the same traits in the same order. SharedError(communication) names the first trait
+/// that is not equal on all ranks, and the first rank that differs from rank 0.
 void require_same(comm::Communicator* ranks, const std::vector<Trait>& traits);
 
-/// Of all that decides what the run computes: version, spec, data, plans, state. Paths may differ: their content
-/// counts.
+/// The traits that decide what the run computes: version, spec, data, plans, state. Paths may differ: only their
+/// content counts.
 std::vector<Trait> traits_of(PreparedRun& run, const State& state);
 
-/// Of the order of its nodes, their kernels and the place of every value; hexadecimal. The same in every process of the
-/// same build on the same kind of processor.
+/// Fingerprint, in hexadecimal, of the order of the nodes, their kernels and the place of every value. It is the same
+/// in every process of the same build on the same kind of processor.
 std::string fingerprint_of(const Graph& graph, const Plan& plan);
 
 }  // namespace weft::program

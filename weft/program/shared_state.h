@@ -1,4 +1,4 @@
-// The State of a run on several ranks: the first one's, taken over by the others, and a fingerprint to compare it by.
+// // The State of a run on several ranks: all take over the first rank's state; a fingerprint compares them.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace weft::program {
 
-/// Afterwards every rank has the first one's tensors, in plain layouts, and no others. Null: nothing happens.
+/// Gives every rank the first rank's tensors, in plain layouts, and no others. Null `ranks`: nothing happens.
 void take_first_state(comm::Communicator* ranks, State& state);
 
 /// Of names, shapes and numbers, whatever the layouts; hexadecimal.

@@ -1,5 +1,5 @@
-// One step compiled per shape, all over the same State: another batch or image size gets a plan of its own. They run in
-// turn, in one arena, which caches of several steps may share too.
+// // One step compiled once per shape, all over the same State: each batch or image size has a plan of its own. The
+// plans run in turn in one arena, which caches of several steps may share.
 #pragma once
 
 #include <functional>
@@ -25,11 +25,11 @@ class StepCache {
 
   /// Compiled at the first call for a shape.
   const CompiledStep& compiled(const spec::StepShape& shape);
-  /// Compiles anew, with this limit, what exceeds it and has no executor yet; what is compiled from now on keeps to it.
+  /// Recompiles plans that exceed the limit and have no executor yet. Later compilations keep to the limit.
   void limit_arena(int64_t bytes);
-  /// Made at the first call for a shape. The arena is allocated with the first executor, for all shapes that were
-  /// compiled by then, in all caches that share it; what is larger and comes later gets memory of its own. Where plans
-  /// keep values in a file the arena must have one.
+  /// Makes the executor at the first call for a shape. The first executor allocates the arena for all shapes compiled
+  /// so far, in all caches that share it; a larger plan that comes later gets memory of its own. Where plans keep
+  /// values in a file, the arena must have one.
   Executor& executor(const spec::StepShape& shape);
   /// The largest arena of the shapes compiled so far.
   int64_t arena_bytes() const;

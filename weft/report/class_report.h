@@ -1,4 +1,4 @@
-// What `weft eval` says about each class: scores, which classes are taken for which, and the same as JSON and CSV.
+// // The report of `weft eval` on each class: scores and confusions, as text, JSON and CSV.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace weft::report {
 
-/// Names may be fewer than classes: the others are "class 3".
+/// There may be fewer names than classes: the others are called "class 3".
 struct ClassReport {
   train::ConfusionMatrix matrix;
   std::vector<std::string> names;

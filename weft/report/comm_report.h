@@ -1,5 +1,4 @@
-// What the collectives of a step, and its messages to other ranks, took beside what was predicted, for
-// `weft explain --comm`.
+// // Measured and predicted times of a step's collectives and messages to other ranks, for `weft explain --comm`.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +32,13 @@ struct CollectiveProfile {
   bool is_message() const { return peer >= 0; }
 };
 
-/// In the order in which they start. `profile` of one run of the plan. An all-reduce that the planner has left whole
-/// waits at once, and so does a whole `send` or `receive`.
+/// The collectives in the order in which they start. `profile` is one run of the plan. An all-reduce, `send` or
+/// `receive` that the planner left whole waits at once.
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
                                                    const passes::Ranks& ranks, const CostModel& costs);
 
-/// One row each, and lines with what the step spent on all of them, and with what bounds it: computing, or what the
-/// links take for all their bytes. `step` is what it is called.
+/// A row for each, then lines with the step's total time for them and its bound: computing, or the time of the links
+/// for all bytes. `step` is the step's name in the text.
 std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
                               const passes::Ranks& ranks, std::string_view step = "step");
 

@@ -8,8 +8,8 @@
 
 namespace weft::report {
 
-/// A PNG with a row of images per class, or of images as they come where there are none; where `augment`, a row per
-/// image, as the epochs of a run of this spec see it. Error(usage) where the samples are no images.
+/// Writes a PNG with a row of images per class, or of images in order where there are no classes. With `augment`, each
+/// row shows one image as the epochs of a run of this spec see it. Error(usage) where the samples are no images.
 void write_contact_sheet(const std::filesystem::path& path, const data::Dataset& dataset, const spec::RunSpec& spec,
                          bool augment);
 

@@ -41,7 +41,8 @@ struct Explained {
 
 /// Of the plan alone: no step runs.
 Explained explain_plan(program::PlannedStep& planned);
-/// Of so many steps the median of each node's time. All ranks call it together; `collectives` are those of each.
+/// Times the steps and takes the median of each node's time over `steps` steps. All ranks call it together; each gets
+/// its own `collectives`.
 Explained explain_steps(program::PlannedStep& planned, int64_t steps);
 
 }  // namespace weft::report

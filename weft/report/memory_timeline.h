@@ -1,4 +1,4 @@
-// What stands in a plan's arena while each step runs, for `weft explain`: as numbers, as bars, as a picture.
+// What a plan's arena holds while each step runs, for `weft explain`: as numbers, as bars, as a picture.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ constexpr size_t kMemoryUses = 5;
 /// "activations"; of the state: "states and batch", which live outside the arena.
 std::string_view name_of(MemoryUse use);
 
-/// Per block of the plan: results of the forward part (whatever a graph output depends on) are activations, what is
-/// made later gradients, updates' temporaries included.
+/// The use of each block of the plan. Results of the forward part (all that graph outputs depend on) are activations;
+/// later results are gradients, temporaries of updates included.
 std::vector<MemoryUse> uses_of_blocks(const Graph& graph, const Plan& plan);
 
 /// Bytes by use while each step runs.
@@ -35,8 +35,8 @@ struct LiveTensor {
   int first_step = 0, last_step = 0;
 };
 
-/// The tensors that stand in the arena while plan.steps[step] runs, largest first. Values that share memory (views,
-/// in-place results) count once, under the name of the first; the step's workspace comes as "(workspace)".
+/// The tensors in the arena while plan.steps[step] runs, largest first. Values that share memory (views, in-place
+/// results) count once, under the name of the first; the step's workspace is listed as "(workspace)".
 std::vector<LiveTensor> live_tensors(const Graph& graph, const Plan& plan, int step);
 
 /// A bar per group of steps, a letter for each use, the peak marked: at most `rows` lines, then the legend.

@@ -1,5 +1,5 @@
-// Measured time beside planned work and beside what the machine allows, per node, per op and per class of op, for
-// `weft explain`.
+// // Measured time against planned work and against the limits of the machine, per node, op and class of op, for `weft
+// explain`.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ struct OpProfile {
   double seconds_above_floor() const { return seconds - floor_seconds; }
 };
 
-/// Of profiles of one plan the median of each node's time per run, as of a single run: a step in which other programs
-/// had the processor does not count.
+/// The median of each node's time per run over profiles of one plan, as one profile: a step that other programs slowed
+/// does not count.
 Profile median_profile(const std::vector<Profile>& profiles);
 
-/// One entry per planned step that runs a kernel, the one furthest above its floor first. `calls`: how often the graph
-/// runs in a step.
+/// One entry per planned step that runs a kernel; the one furthest above its floor comes first. `calls`: runs of the
+/// graph per step.
 std::vector<OpProfile> profile_nodes(const Graph& graph, const Plan& plan, const Profile& profile,
                                      const MachineRates& rates, int64_t calls = 1);
 /// The entries of both, in the same order.

@@ -1,4 +1,5 @@
-// Weights from a file in place of those that the seed draws: to go on from a network trained elsewhere.
+// Loads initial weights from a file instead of drawing them from the seed, to continue from a network trained
+// elsewhere.
 #pragma once
 
 #include <filesystem>
@@ -12,11 +13,12 @@ namespace weft::run {
 
 enum class Head {
   must_fit,
-  may_differ,  // of another number of classes, the last layer is left as it is in the state
+  may_differ,  // with another number of classes, the last layer stays as it is in the state
 };
 
 /// Replaces the parameters and running statistics in `state` by those of a safetensors file with PyTorch's names.
-/// Returns lines for the user: what was left out. Error(data) where a tensor is absent, too many or of another shape.
+/// Returns lines for the user that say what was left out. Error(data) where the file lacks a tensor, has one too many,
+/// or has one of another shape.
 std::vector<std::string> load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
                                       const std::filesystem::path& path, Head head);
 

@@ -1,4 +1,4 @@
-// What a run left behind, read back for inference: its spec, what it knows of its data, its weights.
+// Reads a run directory back for inference: the spec, the data description and the weights.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,14 @@
 
 namespace weft::run {
 
-/// What a finished or cut-off run left behind, ready for inference.
+/// A finished or interrupted run, ready for inference.
 struct LoadedRun {
   spec::RunSpec spec;
   spec::DataDescription data;
   State state;  // parameters and running statistics
   std::string checkpoint;
 };
-/// `which` is "last" or "best". Damaged checkpoints are left out with a line on stderr.
+/// `which` is "last" or "best". Skips damaged checkpoints, with a line on stderr for each.
 LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads,
                    const Entries& entries = standard_entries());
 

@@ -1,5 +1,5 @@
-// Texts in pictures that connectionist temporal classification cannot learn: those with more letters, and blanks
-// between equal ones, than the network has steps. Their loss counts as 0.
+// Finds texts in pictures that connectionist temporal classification cannot learn: their letters, and the blanks
+// between equal letters, outnumber the steps of the network. Their loss counts as 0.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace weft::run {
 
-/// How many of the data there are, of those that `step`, a training step, learns; empty where there is none, or where
-/// it learns otherwise.
+/// Says how many samples of `data` have such a text, for a training step `step` that learns them by this loss. Empty
+/// where there are none or the step uses another loss.
 std::string note_of_long_texts(const Graph& step, const data::Dataset& data);
 
 }  // namespace weft::run

@@ -1,4 +1,4 @@
-// metrics.jsonl read back: every number that a run has recorded, by name.
+// Reads metrics.jsonl: every number that a run has recorded, by name.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace weft::run {
 
-/// One metric over the run; values that were not measured are NaN.
+/// One metric over the run; NaN where it was not measured.
 struct MetricCurve {
-  std::vector<int64_t> steps;  // done when it was measured
+  std::vector<int64_t> steps;  // steps done when it was measured
   std::vector<double> values;
 };
 
@@ -20,7 +20,7 @@ struct MetricsHistory {
   std::map<std::string, MetricCurve> by_epoch;  // "test_accuracy", "train_loss", "train_seconds", "epoch"
 };
 
-/// Lines that are torn or no records are passed over: a run may be writing. Empty where the file does not exist;
+/// Skips torn lines and lines that are no records, since a run may be writing. Empty where the file does not exist.
 /// Error(io) where it cannot be read.
 MetricsHistory read_metrics(const std::filesystem::path& path);
 

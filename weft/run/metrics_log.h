@@ -2,16 +2,16 @@
 //   {"kind":"step","step":20,"epoch":1,"learning_rate":0.1,"loss":0.52,"batch":128}
 //   {"kind":"epoch","step":469,"epoch":1,"train_loss":...,"train_accuracy":...,"test_loss":...,"test_accuracy":...,
 //    "train_seconds":...,"images_per_second":...,"step_seconds":...,"input_wait_seconds":...}
-// "batch" are the samples of the step; where an image schedule sizes its images, "image_height" says how high they are;
-// where the momentum has a schedule, "momentum" what it is. Where clip.norm or metrics.gradient_norm is set, step
-// records have "gradient_norm", as it was before it was bounded. Of a language model evaluated epochs have
-// "test_perplexity"; of predicted values "test_rmse" and "test_r2" stand in the place of the accuracies. The rate
-// counts images, rows or tokens and is named so. Of several ranks one that became slow, or fast again, has a record:
+// "batch" is the number of samples in the step. With an image schedule, "image_height" is the height of the images in
+// pixels. With a momentum schedule, "momentum" is the momentum. With clip.norm or metrics.gradient_norm, step records
+// have "gradient_norm", the norm before clipping. A language model's evaluated epochs have "test_perplexity". Where
+// values are predicted, "test_rmse" and "test_r2" replace the accuracies. The rate counts images, rows or tokens and is
+// named accordingly. With several ranks, a rank that became slow, or fast again, gets a record:
 //   {"kind":"rank_pace","step":210,"rank":3,"host":"b","is_slow":true,"own_seconds":0.42,"others_seconds":0.23,
 //    "input_wait_seconds":0.01}
-// with means per step of what it takes without waits for others, of their median, and of its waits for batches.
-// "step_seconds" are those of the epoch's steps, "input_wait_seconds" those of them in which steps waited for their
-// batches. "step" counts the steps done, epochs count from 1. What was not measured, or is no finite number, is null.
+// These are means per step: its own time without waits for others, the median of the others, and its waits for batches.
+// "step_seconds" is the time of the epoch's steps; "input_wait_seconds" is the part in which steps waited for their
+// batches. "step" counts the steps done; epochs count from 1. A value that was not measured, or is not finite, is null.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ inline constexpr int64_t kStepsPerRecord = 20;
 
 class MetricsLog {
  public:
-  /// Opens for appending. Records of steps that are not done at `position` are cut off first, and those of epochs that
-  /// have not ended: a resumed run writes them again.
+  /// Opens for appending. First cuts off records of steps not done at `position` and of epochs that have not ended: a
+  /// resumed run writes them again.
   MetricsLog(std::filesystem::path path, const step::Position& position);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
@@ -39,7 +39,7 @@ class MetricsLog {
   void add(const step::StepMetrics& metrics);
   void add(const step::EpochMetrics& metrics);
   void add(int64_t step, const train::RankPace& pace, const std::string& host);
-  /// What was added survives a power cut. Error(io).
+  /// Makes sure that all records added so far survive a power cut. Error(io).
   void sync() const;
 
  private:

@@ -1,4 +1,4 @@
-// Where a run stands before its next step: the state with the manifest that belongs to it.
+// Where a run continues: the state before its next step, with the manifest that belongs to it.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ struct ResumePoint {
   Manifest manifest;
 };
 
-/// From the checkpoint, or, where the path is empty, from the first step. Of several ranks, all of which call it, the
-/// first one reads files, and the others take its state over; what the seed draws each draws for itself.
+/// Reads the checkpoint; an empty path gives the state before the first step. With several ranks, all call it: the
+/// first rank reads the files, and the others receive its state. Each rank draws what the seed decides for itself.
 ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
                             const std::function<void(const std::string&)>& note);
 

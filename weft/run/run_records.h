@@ -1,5 +1,5 @@
-// What a run writes and says while it goes: metrics, checkpoints, events, the progress line. Of several ranks the first
-// one alone has it.
+// What a run writes while it trains: metrics, checkpoints, events, the progress line. With several ranks, only the
+// first rank has it.
 #pragma once
 
 #include <memory>
@@ -18,13 +18,13 @@ namespace weft::run {
 
 class RunRecords {
  public:
-  /// Keeps references to all of them. Removes what a killed process left half-written.
+  /// Keeps references to its arguments. Removes files that a killed process left half-written.
   RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
              ResumePoint& resume_point);
 
-  /// All but stop_requested.
+  /// All hooks but stop_requested.
   train::Hooks hooks();
-  /// Ends the progress line: what is said from now on stands below it.
+  /// Ends the progress line: later output starts on a line of its own.
   void end_line();
   /// "; the last good checkpoint is '...'"
   std::string last_good() const;

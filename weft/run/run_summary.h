@@ -1,4 +1,4 @@
-// What a run came to, from what it planned, where it stands and what was measured.
+// Computes the summary of a run from what it planned, where it stands and what was measured.
 #pragma once
 
 #include "weft/program/prepared_run.h"
@@ -7,7 +7,7 @@
 
 namespace weft::run {
 
-/// `rss_before`: the memory of the process before all that was planned was allocated.
+/// `rss_before`: memory of the process in bytes, before the planned memory was allocated.
 Summary summary_of(program::PreparedRun& run, const step::Position& position, const Manifest& manifest,
                    const State& state, int64_t rss_before);
 

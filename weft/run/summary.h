@@ -1,5 +1,4 @@
-// summary.json: the result of a run, with what the plan promised beside what was measured. Where values are predicted,
-//
+// summary.json: the result of a run, with predicted values beside measured ones.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +20,21 @@ struct Summary {
   int64_t parameters = 0;
   double epochs = 0;
   int64_t steps = 0, batch = 0, seed = 0;
-  std::vector<int64_t> batches = {};                 // samples per step, stage by stage, where they change
-  std::vector<int64_t> image_heights = {};           // of training images in pixels, likewise
+  std::vector<int64_t> batches = {};                 // samples per step of each stage, where they change
+  std::vector<int64_t> image_heights = {};           // of training images in pixels, of each stage, where they change
   MetricValues test_metrics;                         // of the last epoch, by name; "test_accuracy" in the file
   std::optional<double> test_loss;                   // of the last epoch; none without test data
-  MetricValue best{"loss", {}};                      // of the checkpoint `best`: the metric that decides, or the loss
-  std::optional<double> train_accuracy, train_loss;  // of the last epoch, with augmentation, while it went on
+  MetricValue best{"loss", {}};                      // metric of the checkpoint `best`: the one that decides, or the
+                                                     // loss
+  std::optional<double> train_accuracy, train_loss;  // of the last epoch, measured during it, with augmentation
   double train_seconds = 0;                          // wall time, evaluation and checkpoints included
   double items_per_second = 0;                       // over all training steps
-  double step_seconds = 0;                           // of all training steps
-  double input_wait_seconds = 0;                     // of those, in which steps waited for their batches
-  std::vector<double> rank_step_seconds = {};        // of each rank per step, its waits for the others left out
+  double step_seconds = 0;                           // total of all training steps
+  double input_wait_seconds = 0;                     // part of step_seconds in which steps waited for their batches
+  std::vector<double> rank_step_seconds = {};        // per rank, mean per step without waits for the others
   std::optional<double> loss_scale;                  // at the end, where the loss was scaled
-  int64_t skipped_steps = 0;                         // then: because of gradients that were not finite
-  int64_t damaged_samples = 0;                       // that were found and passed over
+  int64_t skipped_steps = 0;                         // with loss scaling: steps with gradients that were not finite
+  int64_t damaged_samples = 0;                       // found and skipped
   double compile_seconds = 0;
   int64_t planned_peak_bytes = 0;   // the training plan's arena
   int64_t arena_bytes = 0;          // what the executor allocated for it
@@ -46,9 +46,9 @@ struct Summary {
   std::optional<double> test_metric(std::string_view name) const { return find_metric(test_metrics, name); }
 };
 
-/// JSON, two spaces deep.
+/// JSON, indented by two spaces.
 std::string print_summary(const Summary& summary);
-/// nullopt for anything but what print_summary() gave.
+/// nullopt for any text that print_summary() did not make.
 std::optional<Summary> parse_summary(std::string_view text);
 
 }  // namespace weft::run

@@ -1,6 +1,7 @@
 // Event files that TensorBoard reads: scalars of steps and epochs, written while the run goes on.
-// A file is a row of records, u64 length | u32 masked CRC-32C of it | bytes | u32 masked CRC-32C of them (TensorFlow,
-// tsl/lib/io/record_writer.h); the bytes are a protocol-buffer message Event (tensorflow/core/util/event.proto).
+// A file is a sequence of records: u64 length | u32 masked CRC-32C of the length | bytes | u32 masked CRC-32C of the
+// bytes (TensorFlow, tsl/lib/io/record_writer.h). The bytes are a protocol-buffer message Event
+// (tensorflow/core/util/event.proto).
 #pragma once
 
 #include <cstdint>
@@ -18,17 +19,17 @@ uint32_t crc32c_of(const void* data, size_t bytes);
 
 class TensorboardLog {
  public:
-  /// Opens a new file in `directory`, which is made where it does not exist. What older files there hold of steps
-  /// after `last_step` is superseded. `clock` gives seconds since 1970. Error(io).
+  /// Opens a new file in `directory`, which it makes if needed. It supersedes records of older files there for steps
+  /// after `last_step`. `clock` gives seconds since 1970. Error(io).
   TensorboardLog(const std::filesystem::path& directory, int64_t last_step, std::function<double()> clock);
   ~TensorboardLog();
   TensorboardLog(const TensorboardLog&) = delete;
   TensorboardLog& operator=(const TensorboardLog&) = delete;
 
-  /// As many as metrics.jsonl gets: every kStepsPerRecord steps. Allocates nothing.
+  /// Writes every kStepsPerRecord steps, as metrics.jsonl does. Allocates nothing.
   void add(const step::StepMetrics& metrics);
   void add(const step::EpochMetrics& metrics);
-  /// What was added survives a power cut. Error(io).
+  /// Makes sure that all records added so far survive a power cut. Error(io).
   void sync() const;
 
   const std::filesystem::path& path() const { return path_; }

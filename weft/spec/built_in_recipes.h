@@ -1,4 +1,4 @@
-// The recipes that come with weft: the files of recipes/, as they were when weft was built.
+// The recipes that come with weft: the files of recipes/ at build time.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 namespace weft::spec {
 
 struct BuiltInRecipe {
-  std::string name;  // the file's, without ".toml"
-  std::string text;  // TOML; begins with comments that say what it is for and what it reaches
+  std::string name;  // the file name without ".toml"
+  std::string text;  // TOML; begins with comments that state its purpose and result
 
-  /// The comments at its beginning, as one paragraph.
+  /// The comments at the beginning, as one paragraph.
   std::string description() const;
 };
 
-/// In the order of their names. Defined in a file that cmake/WeftRecipes.cmake makes.
+/// Sorted by name. Defined in a file that cmake/WeftRecipes.cmake makes.
 const std::vector<BuiltInRecipe>& built_in_recipes();
 
-/// "; did you mean 'x'?" for a name that none of them has.
+/// "; did you mean 'x'?" for an unknown name.
 std::string suggest_recipe(std::string_view name);
 
-/// Null where there is none of that name.
+/// Null where no recipe has this name.
 const BuiltInRecipe* find_built_in_recipe(std::string_view name);
 
 }  // namespace weft::spec

@@ -1,4 +1,4 @@
-// What the compiler is told of a run: threads, and in which types which nodes compute.
+// Compiler options of a run: threads, and which nodes compute in which type.
 #pragma once
 
 #include <functional>
@@ -9,22 +9,22 @@
 
 namespace weft::spec {
 
-/// A precision that is left to the machine counts as automatic_precision() says. Error(usage) where it lacks the run's
-/// precision, or `precision_of` cannot be read.
+/// A precision left to the machine is taken from automatic_precision(). Error(usage) where the backend lacks the run's
+/// precision, or `precision_of` cannot be parsed.
 CompileOptions compile_options(const RunSpec& given, const Backend& backend);
 
-/// For another use of a trained model: the given precision, or, for "", that of training; f32, and a line for the user,
-/// where this machine lacks that one. Error(usage) where it lacks the given one.
+/// Sets the precision for another use of a trained model: `given`, or that of training where `given` is "". Where this
+/// machine lacks the precision of training, sets f32 and gives `note` a line. Error(usage) where it lacks `given`.
 void choose_precision(RunSpec& spec, const std::string& given, const Backend& backend,
                       const std::function<void(const std::string&)>& note);
 
-/// Computes in f32, without the exceptions from another type; what the spec says of kernels stays.
+/// Sets precision f32 and removes all exceptions from it; settings of kernels stay.
 void fall_to_f32(RunSpec& spec);
 
-/// The precision that trains as well as f32 and is likely to be the fastest: bf16 where the machine multiplies it
-/// faster, else f32.
+/// The likely fastest precision that trains as well as f32: bf16 where the machine multiplies it faster, else f32.
 std::string automatic_precision(const Backend& backend);
-/// Sets it where the spec leaves it to the machine. What trains decides by measuring: program/automatic_precision.h.
+/// Sets that precision where the spec leaves it to the machine. Training decides by measuring instead:
+/// program/automatic_precision.h.
 void choose_automatic_precision(RunSpec& spec, const Backend& backend);
 
 }  // namespace weft::spec

@@ -1,4 +1,4 @@
-// What a run knows of its data without having them: enough to build the model and to feed it.
+// Describes the data of a run without the data: enough to build the model and to feed it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace weft::spec {
 
-/// data.json: enough to feed the model without the data set it was trained on.
+/// data.json: enough to feed the model without the data set that it was trained on.
 struct DataDescription {
   data::DatasetInfo info;
   data::ChannelStatistics statistics;  // of images
@@ -17,10 +17,10 @@ struct DataDescription {
   std::string target_checksum{};       // see data/checksums.h; empty: not known
 };
 std::string print_data_description(const DataDescription& description);
-/// Error(data) beginning with `name`.
+/// Error(data) beginning with `name` where the text is no description.
 DataDescription parse_data_description(std::string_view text, const std::string& name);
 
-/// In words, of what decides the training; empty where there is none.
+/// A difference between the two that changes the training, in words; empty where there is none.
 std::string difference_of(const DataDescription& then, const DataDescription& now);
 
 }  // namespace weft::spec

@@ -1,4 +1,4 @@
-// What the declarations of keys say, for readers: a line for each, and the page docs/recipe.md.
+// Documents the declared keys: a line for each, and the page docs/recipe.md.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace weft::spec {
 /// "a number from 0 to 1, or auto", "zero, reflect"
 std::string values_of(const Key& key);
 
-/// As a recipe writes it: auto, 0.9, "cosine".
+/// The default as a recipe writes it: auto, 0.9, "cosine".
 std::string default_of(const Key& key);
 
-/// Of a flag that sets this key: "Samples per step; from 1 to 65536; default: 128".
+/// The help of a flag that sets this key: "Samples per step; from 1 to 65536; default: 128".
 std::string flag_help(const std::string& name);
 
-/// Markdown: a table for each section. `keys`: those of recipe_keys(entries, {kAnyGroup}).
+/// Markdown with a table for each section. `keys`: the result of recipe_keys(entries, {kAnyGroup}).
 std::string key_reference(const std::vector<RecipeKey>& keys);
 
 }  // namespace weft::spec

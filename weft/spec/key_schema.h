@@ -1,5 +1,5 @@
-// The recipe's keys as a JSON Schema (draft 2020-12), by which editors complete and check recipes while they are
-// written. TOML's values are JSON's, but for nan and inf, which JSON has not got and no key takes.
+// The recipe's keys as a JSON Schema (draft 2020-12), by which editors complete and check recipes. TOML's values are
+// those of JSON, except nan and inf, which no key takes.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace weft::spec {
 
-/// What stands for the name of any group of parameters in the keys that are described.
+/// Stands for the name of any parameter group in described keys.
 inline const std::string kAnyGroup = "NAME";
 
-/// JSON text. `keys`: those of recipe_keys(entries, {kAnyGroup}). It knows kinds, ranges, choices and names, not what
-/// keys have to do with each other, which resolve() checks.
+/// JSON text. `keys`: the result of recipe_keys(entries, {kAnyGroup}). The schema knows kinds, ranges, choices and
+/// names, but no relations between keys; resolve() checks those.
 std::string key_schema(const std::vector<RecipeKey>& keys);
 
 }  // namespace weft::spec

@@ -1,5 +1,5 @@
-// All keys of a recipe, each declared once with its place in a RunSpec: those of the run in weft/spec/keys/, a file per
-// kind of key, and those of the entries that a recipe names by the entries (weft/library/entries.h).
+// All keys of a recipe, each declared once with its place in a RunSpec. weft/spec/keys/ declares those of the run, a
+// file per kind; entries declare their own (weft/library/entries.h).
 #pragma once
 
 #include <algorithm>
@@ -16,42 +16,43 @@
 
 namespace weft::spec {
 
-/// Where the value of a key lies; in the order of KeyValue.
+/// Where the value of a key is stored; alternatives in the order of KeyValue.
 using KeyPlace = std::variant<std::string*, int64_t*, double*, bool*, std::vector<double>*>;
 
 struct RecipeKey : Key {
-  std::function<KeyPlace(RunSpec&)> place = {};  // made where there is none yet
-  /// Of a key that lies among these, where anything has set it, and not in a member.
+  std::function<KeyPlace(RunSpec&)> place = {};  // makes the place where there is none yet
+  /// For a key that is stored in an OwnKeys map, where something has set it, and not in a member.
   std::function<OwnKeys&(RunSpec&)> own = {};
-  bool is_quiet = false;  // printed only where it is not as by default: it is younger than the first spec.toml
+  bool is_quiet = false;  // printed only where it differs from its default: it is newer than the first spec.toml
 };
 
-/// A key of one RunSpec.
+/// A key with its place in one RunSpec.
 struct BoundKey : Key {
   KeyPlace place = {};
   bool is_quiet = false;
 };
 
-/// Every key but the model's options, in the order of the recipe; those of [optimizer.groups.NAME] for each of
+/// Every key except the model's options, in the order of the recipe, with those of [optimizer.groups.NAME] for each of
 /// `groups`.
 std::vector<RecipeKey> recipe_keys(const Entries& entries = standard_entries(),
                                    const std::vector<std::string>& groups = {});
 
-/// The same with their places in `spec`, of its own groups; of the keys that no member holds those that are set.
+/// The same with their places in `spec`, for its own groups. Keys without a member are included only where they are
+/// set.
 std::vector<BoundKey> bind_keys(RunSpec& spec, const Entries& entries = standard_entries());
 
-/// Gives the keys that no member holds their defaults, where an entry that `spec` names reads them.
+/// Sets the keys without a member to their defaults, where an entry that `spec` names reads them.
 void fill_own_keys(RunSpec& spec, const Entries& entries);
-/// Gives those that are set in `from` their defaults where they are not set, so that both have the same keys.
+/// Sets keys that only `from` has to their defaults in `spec`, so that both have the same keys.
 void add_own_keys(RunSpec& spec, const RunSpec& from, const Entries& entries);
 
 KeyValue value_at(const KeyPlace& place);
-/// Of the same kind as what lies there.
+/// `value` must have the kind of the value at `place`.
 void put_value(const KeyPlace& place, const KeyValue& value);
 
-/// "optimizer.groups.head" of "optimizer.groups.head.match"; "" for the keys above all tables.
+/// "optimizer.groups.head" for "optimizer.groups.head.match"; "" for keys outside all tables.
 std::string section_of(const std::string& key);
-/// "match" of the same.
+/// "match" for the same key.
 std::string name_in_section(const std::string& key);
 
 /// The member of a part of a RunSpec that holds a key.
@@ -59,7 +60,7 @@ template <typename Part>
 using Member =
     std::variant<std::string Part::*, int64_t Part::*, double Part::*, bool Part::*, std::vector<double> Part::*>;
 
-/// The keys of one table of the recipe: their kinds and defaults are those of the members that hold them.
+/// The keys of one table of the recipe. Kinds and defaults come from the members that hold them.
 template <typename Part>
 class KeySection {
  public:
@@ -73,13 +74,13 @@ class KeySection {
     push(std::move(key), [find = find_, member](RunSpec& spec) -> KeyPlace { return &(find(spec).*member); });
     return *this;
   }
-  /// The last one added.
+  /// Makes the last key added quiet (RecipeKey::is_quiet).
   KeySection& quiet() {
     keys_.back().is_quiet = true;
     return *this;
   }
-  /// Those that entries declare. The first of weft's have members, in the order in which spec.toml has them; others lie
-  /// in Part::own.
+  /// Adds keys that entries declare. Keys in `members` are stored there, in the order of `members`; all others are
+  /// stored in Part::own.
   KeySection& add_declared(const std::vector<Key>& declared,
                            const std::vector<std::pair<const char*, Member<Part>>>& members) {
     for (const auto& [name, member] : members)
@@ -118,7 +119,7 @@ class KeySection {
 /// "optimizer.groups.NAME" is the table of the group NAME.
 inline const std::string kGroups = "optimizer.groups.";
 
-// The tables of the recipe, in its order.
+// The tables of the recipe, in their order.
 std::vector<RecipeKey> run_keys();
 std::vector<RecipeKey> optimizer_keys(const Entries& entries);
 std::vector<RecipeKey> group_keys(const Entries& entries, const std::string& group);

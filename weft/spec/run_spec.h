@@ -1,4 +1,5 @@
-// What a training run is, as data: model, data, optimiser, schedule, machine, seed. Everything else follows from it.
+// The specification of a training run as data: model, data, optimiser, schedule, machine, seed. All else follows from
+// it.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +19,13 @@ struct ModelSpec {
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
-/// Parameters that train otherwise than the rest.
+/// Parameters with training settings of their own.
 struct ParameterGroup {
   std::string match;                // a glob over parameter names, or "regex:" and an ECMAScript expression
   double learning_rate_factor = 1;  // 0: these parameters stay as they are
-  double weight_decay = -1;         // negative: as without the group; else it counts for bias and norm too
+  double weight_decay = -1;         // negative: as without the group; otherwise it applies to bias and norm too
   std::string schedule = {};        // a name as in ScheduleSpec, with its other settings; empty: the run's own
-  double epochs = 0;                // trained in so many first epochs, then left as they are; 0: in all
+  double epochs = 0;                // trained only in the first epochs, so many; 0: in all
   bool has_own_rate() const { return !schedule.empty() || epochs > 0; }
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
 };
@@ -34,7 +35,7 @@ struct MomentumScheduleSpec {
   std::string name = "constant";   // constant | one_cycle | piecewise
   double low = 0.85, high = 0.95;  // one_cycle: at the peak of the rate, at both ends; rise, annealing: ScheduleSpec's
   std::vector<double> boundaries = {};  // piecewise: epochs, rising
-  std::vector<double> momenta = {};     // piecewise: one more than boundaries, or with lines as many
+  std::vector<double> momenta = {};     // piecewise: one more than boundaries; with lines: as many
   bool lines = false;                   // piecewise: straight lines between (boundary, momentum) points
   bool changes() const { return name != "constant"; }
   friend bool operator==(const MomentumScheduleSpec&, const MomentumScheduleSpec&) = default;
@@ -54,7 +55,7 @@ struct OptimizerSpec {
   double trust_coefficient = 0.001;           // lars
   double adamw_learning_rate_factor = 0.015;  // muon: rate of what AdamW updates, over learning_rate
   std::map<std::string, ParameterGroup> groups;
-  MomentumScheduleSpec momentum_schedule = {};  // in the place of `momentum`
+  MomentumScheduleSpec momentum_schedule = {};  // replaces `momentum` where it changes
   OwnKeys own = {};                             // keys of entries that have no member above
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
@@ -69,7 +70,7 @@ struct ScheduleSpec {
   double every_epochs = 0;              // step, exponential: epochs per factor; 0: a third of the run
   double factor = 0.1;                  // step, exponential, plateau; piecewise without factors
   std::vector<double> boundaries = {};  // piecewise: epochs, rising
-  std::vector<double> factors = {};     // piecewise: of the rate, one more than boundaries, or with lines as many
+  std::vector<double> factors = {};     // piecewise: of the rate, one more than boundaries; with lines: as many
   bool lines = false;                   // piecewise: straight lines between (boundary, factor) points
   double power = 1;                     // polynomial
   double end_factor = 0;                // polynomial, plateau: lowest rate / peak
@@ -77,20 +78,20 @@ struct ScheduleSpec {
   double alpha = 0;                     // linear_cosine
   double beta = 0.001;                  // linear_cosine
   std::string monitor = "test_loss";    // plateau: test_loss | test_accuracy | train_loss | train_accuracy
-  int64_t patience = 10;                // plateau: epochs without improvement that are borne
+  int64_t patience = 10;                // plateau: epochs without improvement before a reduction
   double threshold = 1e-4;              // plateau: relative improvement that counts
   int64_t cooldown = 0;                 // plateau: epochs after a reduction that do not count
   OwnKeys own = {};                     // keys of entries that have no member above
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
 
-/// Batches that change between epochs.
+/// Batch sizes that change between epochs.
 struct BatchScheduleSpec {
   std::vector<double> boundaries = {};  // whole epochs, rising; negative: counted from the end of the run
-  std::vector<double> batches = {};     // before, between and after them; empty: RunSpec::batch throughout
-  std::vector<double> accumulate = {};  // likewise; empty: RunSpec::accumulate throughout
-  // none | linear | square_root: the learning rate follows the samples of a step, over batch * accumulate of the
-  // RunSpec
+  std::vector<double> batches = {};     // before, between and after the boundaries; empty: RunSpec::batch throughout
+  std::vector<double> accumulate = {};  // like batches; empty: RunSpec::accumulate throughout
+  // none | linear | square_root: how the learning rate follows the samples of a step, relative to batch * accumulate of
+  // the RunSpec
   std::string rate_scaling = "none";
   friend bool operator==(const BatchScheduleSpec&, const BatchScheduleSpec&) = default;
 };
@@ -98,7 +99,7 @@ struct BatchScheduleSpec {
 /// Sizes of training images that change between epochs.
 struct ImageScheduleSpec {
   std::vector<double> boundaries = {};  // as in BatchScheduleSpec
-  std::vector<double> sizes = {};       // heights in pixels, the width in proportion; empty: as the data have them
+  std::vector<double> sizes = {};       // heights in pixels, width in proportion; empty: as in the data
   friend bool operator==(const ImageScheduleSpec&, const ImageScheduleSpec&) = default;
 };
 
@@ -108,15 +109,16 @@ struct ClipSpec {
   friend bool operator==(const ClipSpec&, const ClipSpec&) = default;
 };
 
-/// What steps record beside loss and learning rate, and evaluations beside the loss.
+/// What steps record besides loss and learning rate, and evaluations besides the loss.
 struct MetricsSpec {
   bool gradient_norm = false;  // of all gradients together; always where clip.norm bounds it
-  std::string names = "auto";  // of evaluations: "auto, top_3": those of the task, and entries of the library
+  std::string names = "auto";  // of evaluations: "auto, top_3"; auto: those of the task; others are entries of the
+                               // library
   OwnKeys own = {};            // keys of entries
   friend bool operator==(const MetricsSpec&, const MetricsSpec&) = default;
 };
 
-/// The exponential moving average of the weights, which evaluation and checkpoints then use.
+/// An exponential moving average of the weights, which evaluation and checkpoints then use.
 struct EmaSpec {
   double decay = 0;    // 0: no average
   bool warmup = true;  // the decay rises as (1 + step) / (10 + step) towards its value
@@ -125,45 +127,46 @@ struct EmaSpec {
 
 struct LookaheadSpec {
   int64_t steps = 0;      // between synchronisations; 0: none
-  double alpha = 0.5;     // share of the way that the slow weights go, at the beginning of the run
+  double alpha = 0.5;     // share of the way that the slow weights go, at the start of the run
   double end_alpha = -1;  // the same at its end; negative: alpha throughout
-  double power = 1;       // of the part of the run that is done, in between
+  double power = 1;       // exponent of the progress of the run, for values in between
   friend bool operator==(const LookaheadSpec&, const LookaheadSpec&) = default;
 };
 
-/// How ranks make the gradients that they exchange smaller (compression.h).
+/// How ranks compress the gradients that they exchange (compression.h).
 struct CompressionSpec {
   std::string method = "none";   // none | auto | bf16 | f16 | powersgd | top_k | one_bit
-  std::string tensors = "paid";  // paid: where it is predicted to pay | all: wherever it can be done
+  std::string tensors = "paid";  // paid: where it should save time | all: wherever possible
   int64_t rank = 4;              // powersgd: columns of the products
   double share = 0.01;           // top_k: of the elements
   friend bool operator==(const CompressionSpec&, const CompressionSpec&) = default;
 };
 
-/// Ranks that train on their own for some steps and then go on with the mean of their weights (local_steps.h).
+/// Ranks train on their own for some steps and then continue with the mean of their weights (local_steps.h).
 struct AveragingSpec {
   int64_t period = 0;             // steps from one mean to the next; 0: the gradients of each step are averaged
-  bool adaptive = false;          // the period is the first one, which shrinks as the loss does
-  double slow_momentum = 0;       // of the way from one mean to the next
-  double slow_learning_rate = 1;  // of that way, as far as the slow momentum says
+  bool adaptive = false;          // period is the first one, and it shrinks as the loss does
+  double slow_momentum = 0;       // momentum of the step from one mean to the next
+  double slow_learning_rate = 1;  // factor of that step
   friend bool operator==(const AveragingSpec&, const AveragingSpec&) = default;
 };
 
 struct LossSpec {
-  std::string name = "auto";   // an entry of the library, or auto: as the model and the labels have it
+  std::string name = "auto";   // an entry of the library, or auto: chosen by the model and the labels
   double label_smoothing = 0;  // share of the target spread over all classes
   OwnKeys own = {};            // keys of entries that have no member above
   friend bool operator==(const LossSpec&, const LossSpec&) = default;
 };
 
-/// The loss is differentiated times a scale, so that small gradients do not vanish in a narrow type (loss_scaling.h).
+/// Loss scaling: the loss is multiplied by a scale before differentiation, so that small gradients do not vanish in a
+/// narrow type (loss_scaling.h).
 struct LossScalingSpec {
   std::string mode = "auto";    // auto (dynamic in f16, else none) | none | dynamic | fixed
-  double scale = 65536;         // at the beginning, as are all below PyTorch's
+  double scale = 65536;         // at the start; this and the defaults below are PyTorch's
   double growth_factor = 2;     // of the scale, after growth_interval steps without an overflow
   double backoff_factor = 0.5;  // of the scale, after an overflow
   int64_t growth_interval = 2000;
-  int64_t patience = 25;  // overflows in a row that are borne
+  int64_t patience = 25;  // overflows in a row that are allowed
   friend bool operator==(const LossScalingSpec&, const LossScalingSpec&) = default;
 };
 
@@ -172,7 +175,7 @@ struct AugmentSpec {
   int64_t crop_padding = 0;      // training: random crop after padding by so many pixels
   std::string padding = "zero";  // zero | reflect
   std::string flip = "none";     // training: none | random | alternating (every other epoch)
-  double resized_crop = 0;       // training, as are all below: smallest share of the picture in a crop; 0: off
+  double resized_crop = 0;       // training, as all below: smallest share of the picture in a crop; 0: off
   double rotate = 0;             // degrees, either way
   double brightness = 0, contrast = 0, saturation = 0;  // factors from 1 - this to 1 + this
   double hue = 0;                                       // turns of the colour circle, either way
@@ -184,8 +187,8 @@ struct AugmentSpec {
 };
 
 struct LoaderSpec {
-  int64_t workers = 0;   // threads that make batches; 0: as many as the steps need, by measurement
-  int64_t prefetch = 0;  // batches made ahead; 0: two, more of small ones
+  int64_t workers = 0;   // threads that make batches; 0: as many as the steps need, measured
+  int64_t prefetch = 0;  // batches made ahead; 0: two, more of small batches
   friend bool operator==(const LoaderSpec&, const LoaderSpec&) = default;
 };
 
@@ -193,7 +196,7 @@ struct CheckpointSpec {
   int64_t every_epochs = 1;  // 0: not by epochs
   int64_t every_steps = 0;   // 0: not by steps
   double every_seconds = 0;  // 0: not by time
-  int64_t keep = 2;          // newest ones to keep; the best is kept beside them
+  int64_t keep = 2;          // newest ones to keep; the best is kept besides
   friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
 };
 
@@ -208,21 +211,21 @@ struct RunSpec {
   ModelSpec model;
   std::string data = "fashion-mnist";
   std::string init;   // safetensors file of the weights to start from; empty: the seed draws them
-  double epochs = 5;  // of the last one a part, where this is no whole number
+  double epochs = 5;  // may end with part of an epoch
   int64_t batch = 128;
   int64_t accumulate = 1;               // batches per update of the weights
-  int64_t virtual_ranks = 0;            // shards that each batch is computed in on any number of ranks; 0: one per rank
+  int64_t virtual_ranks = 0;            // shards per batch, the same on any number of ranks; 0: one per rank
   std::string batch_norm = "per_rank";  // statistics of a batch: per_rank | synchronised
-  std::string memory_limit;             // "1.5GB": of all that is planned; empty: what the machine has
-  std::string offload;               // directory of a file for what the limit leaves no place for; empty: there is none
-  std::string offload_rate = "1GB";  // of that file per second, each way, as predictions assume
-  std::string cluster;  // file of `weft cluster probe`, by which several ranks plan; empty: defaults, or measured
-  std::string cost_profile = "default";  // by whose rates plans weigh nodes: default | measured | a file
-  bool late_multiply = true;             // several ranks may gather rows of layers in place of reducing their gradients
+  std::string memory_limit;             // "1.5GB" for all that is planned; empty: the machine's memory
+  std::string offload;                  // directory of the offload file, used where the limit is too small; empty: none
+  std::string offload_rate = "1GB";     // of that file per second and direction, assumed in predictions
+  std::string cluster;  // file of `weft cluster probe`, for plans of several ranks; empty: defaults, or measured
+  std::string cost_profile = "default";  // rates for plans: default | measured | a file
+  bool late_multiply = true;             // several ranks may gather layer rows instead of reducing gradients
   int64_t seed = 1;
   int64_t threads = 0;  // 0: all cores this process may use
   std::string precision = "f32";
-  std::string precision_of;  // exceptions by op or node: "softmax=f32, head*=f32"
+  std::string precision_of;  // exceptions per op or node: "softmax=f32, head*=f32"
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   BatchScheduleSpec batch_schedule;
@@ -242,44 +245,44 @@ struct RunSpec {
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
 
-/// How many epochs begin.
+/// Number of epochs that begin.
 int64_t begun_epochs(const RunSpec& spec);
-/// Steps of a run whose epochs have so many: no fewer than its epochs say.
+/// Steps of a run with `steps_per_epoch` steps per epoch, rounded up.
 int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch);
 
-/// Where the recipe says so, or, where it says nothing, in f16.
+/// Whether the loss is scaled: as the recipe says, or, where it leaves it open, in f16.
 bool scales_loss(const RunSpec& spec);
 
-/// Whether batches are mixed, so that targets are shares of classes.
+/// Whether batches are mixed, so that targets are class shares.
 inline bool mixes(const AugmentSpec& augment) { return augment.mixup > 0 || augment.cutmix > 0; }
 
-// What may be named and which keys there are follows from the entries: a Library is some, and where one has been added
-// to it has to be given.
+// The entries decide which names and keys there are. A Library is a set of entries. Where something was added to it,
+// pass it.
 
-/// Sets one key; "model.KEY" beyond model.name are the model's options, "optimizer.groups.NAME.KEY" makes the group
-/// where there is none of that name. `where` begins each message: "recipe.toml:4".
-/// Error(usage) for an unknown key (with the nearest one), a wrong kind or a value out of range.
+/// Sets one key. "model.KEY" other than model.name sets an option of the model; "optimizer.groups.NAME.KEY" makes the
+/// group if needed. Messages begin with `where`: "recipe.toml:4". Error(usage) for an unknown key (with the nearest
+/// one), a wrong kind or a value out of range.
 void set_field(RunSpec& spec, const std::string& name, const KeyValue& value, const std::string& where,
                const Entries& entries = standard_entries());
 
-/// "[optimizer]", of which a recipe says nothing more. Error(usage) unless there are keys that begin so; a group of
-/// parameters is made, as by set_field().
+/// For a table such as "[optimizer]" without keys in a recipe. Error(usage) where no key belongs to this section. Makes
+/// a parameter group, as set_field() does.
 void require_section(RunSpec& spec, const std::string& section, const std::string& where,
                      const Entries& entries = standard_entries());
 
-/// "optimizer.learning_rate=0.2", as --set gives it.
+/// Sets a key from the text of --set: "optimizer.learning_rate=0.2".
 void set_from_text(RunSpec& spec, const std::string& assignment, const Entries& entries = standard_entries());
 
-/// Fills in what depends on other fields or the machine and checks that the fields fit together. Error(usage).
+/// Fills in what depends on other fields or the machine, and checks that the fields fit together. Error(usage).
 void resolve(RunSpec& spec, const Entries& entries = standard_entries());
 
-/// What is set otherwise than by default and does nothing, with the reason: "optimizer.momentum = 0.5 with
+/// Settings that differ from their default but have no effect, with the reason: "optimizer.momentum = 0.5 with
 /// optimizer.name = 'adamw'".
 std::vector<std::string> keys_without_effect(const RunSpec& spec, data::TargetKind targets,
                                              const Entries& entries = standard_entries());
 
-/// For another use of a trained model: so many threads, or, for 0, as many as in training but no more than there are
-/// cores here.
+/// Sets the threads for another use of a trained model: `threads`, or, for 0, those of training but at most the cores
+/// here.
 void choose_threads(RunSpec& spec, int64_t threads);
 
 /// Cores this process may use.

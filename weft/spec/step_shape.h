@@ -1,4 +1,4 @@
-// What tells the plans of one step apart: how many samples a batch has, and how large its images are.
+// The shape of a step, which tells its plans apart: samples per batch, and image size.
 #pragma once
 
 #include <compare>
@@ -8,9 +8,9 @@ namespace weft::spec {
 
 struct StepShape {
   int64_t batch = 1;
-  int64_t image_height = 0;  // pixels, the width in proportion; 0: as the data have it
+  int64_t image_height = 0;  // pixels, width in proportion; 0: as in the data
 
-  /// Implicit: a number alone is a batch of samples as they are.
+  /// Implicit: a number alone is a batch of samples in their own size.
   StepShape(int64_t samples, int64_t height = 0) : batch(samples), image_height(height) {}
   friend auto operator<=>(const StepShape&, const StepShape&) = default;
 };

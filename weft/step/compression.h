@@ -1,7 +1,7 @@
-// Gradients made smaller before ranks exchange them, tensor by tensor where that is predicted to pay: in bf16 or f16,
-// as products of narrow matrices (PowerSGD: Vogels, Karimireddy, Jaggi 2019), as their largest elements (top-k: Aji,
-// Heafield 2017), as signs (1-bit SGD: Seide et al. 2014). What the last three leave out each rank adds to its next
-// gradient (error feedback: Karimireddy et al. 2019), in the slots "optimizer/compression_error/NAME".
+// // Compression of the gradients that ranks exchange, tensor by tensor where it should save time: as bf16 or f16, as
+// products of narrow matrices (PowerSGD: Vogels, Karimireddy, Jaggi 2019), as their largest elements (top-k: Aji,
+// Heafield 2017), or as signs (1-bit SGD: Seide et al. 2014). With the last three, each rank adds what they leave out
+// to its next gradient (error feedback: Karimireddy et al. 2019), in the slots "optimizer/compression_error/NAME".
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace weft::step {
 inline constexpr const char* kCompressionErrorSlot = "compression_error";
 inline constexpr const char* kCompressionFactorSlot = "compression_factor";  // PowerSGD's, from step to step
 
-/// By what a gradient's way is priced.
+/// The costs by which ways to exchange a gradient are compared.
 struct CompressionCosts {
   passes::Ranks ranks = {};
   DType dtype = DType::f32;  // in which matrices are multiplied
@@ -27,24 +27,24 @@ struct CompressionCosts {
   std::shared_ptr<const CostModel> nodes = rated_costs();
 };
 
-/// "none", or the method by which the gradient, a value of the graph, is exchanged: that which the spec names, or the
-/// cheapest, where it takes less time than all others that lose nothing.
+/// The method by which a gradient, a value of the graph, is exchanged, or "none". It is the method that the spec names,
+/// or the cheapest, where it takes less time than every method that loses nothing.
 std::string choose_compression(const Graph& graph, ValueId gradient, const spec::CompressionSpec& spec,
                                const CompressionCosts& costs);
 
-/// Each gradient becomes the mean over the ranks, or what compression makes of it. Returns the slots of what is
-/// carried along, whose successors are declared.
+/// Replaces each gradient by its mean over the ranks, compressed as chosen. Returns the slots that carry state between
+/// steps and declares their successors.
 std::vector<SlotSpec> exchange_gradients(Graph& graph, std::vector<TrainedParameter>& parameters,
                                          const spec::CompressionSpec& spec, const CompressionCosts& costs);
 
-/// The graph with what makes gradients smaller moved to where these are there, so that they travel early.
+/// Returns the graph with compression moved to where each gradient is computed, so that gradients travel early.
 Graph compress_early(const Graph& graph);
 
-/// Whether the state is what ranks carry along each for itself.
+/// Whether `state` is a state that each rank carries for itself.
 bool is_compression_error(const std::string& state);
 
-/// Of a run that goes on, perhaps on other links, where other tensors are worth it: slots that the step wants and the
-/// state lacks begin anew, and those that it no longer wants go.
+/// For a resumed run, whose links may make compression pay for other tensors: starts slots that the step needs and the
+/// state lacks, and removes slots that the step no longer needs.
 void renew_compression_slots(const std::vector<SlotSpec>& slots, State& state);
 
 }  // namespace weft::step

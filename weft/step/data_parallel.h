@@ -1,5 +1,5 @@
-// What a training step on one rank of several shares with the others: each computes the gradients of its part of the
-// batch, and all of them go on with the means, so that their states stay equal.
+// // A training step on one of several ranks. Each rank computes the gradients of its part of the batch; all continue
+// with the means, so that their states stay equal.
 #pragma once
 
 #include <vector>
@@ -13,22 +13,22 @@ namespace weft::step {
 inline constexpr const char* kStop = "stop";
 /// Output: the loss of this rank's part of the batch alone.
 inline constexpr const char* kOwnLoss = "own_loss";
-/// Output: the sum of one of the gradients of this rank's part of the batch alone, not finite where that is not.
-/// Missing where no parameter is a vector.
+/// Output: the sum over one gradient of this rank's part of the batch; not finite where that gradient is not. Missing
+/// where no parameter is a vector.
 inline constexpr const char* kOwnGradient = "own_gradient";
 
-/// Whether a step may leave updates to the next one (passes::Ranks::may_defer): not where they are a graph of their
-/// own, nor where the loop reads after each step what an update has done.
+/// Whether a step may leave updates to the next one (passes::Ranks::may_defer). It may not where updates are a graph of
+/// their own, nor where the loop reads the result of an update after each step.
 bool may_defer_updates(const spec::RunSpec& spec);
 
-/// The graph with running averages of what is averaged over the ranks first.
+/// Returns the graph with statistics averaged over the ranks before they enter running averages.
 Graph average_statistics(const Graph& graph);
 
 /// Adds the input and the output kStop.
 void add_stop(Graph& graph);
 
-/// Adds the output kOwnGradient, of the vector among the gradients that is computed last: what is not finite on the way
-/// back from the loss comes into all that follows.
+/// Adds the output kOwnGradient for the vector whose gradient is computed last: a value that is not finite on the way
+/// back from the loss reaches all later gradients.
 void add_own_gradient(Graph& graph, const std::vector<ValueId>& gradients);
 
 }  // namespace weft::step

@@ -1,4 +1,4 @@
-// What a run knows about itself while it goes: where it stands and how well it does.
+// // Metrics during a run: where it stands and how well it does.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ struct PlateauState {
   friend bool operator==(const PlateauState&, const PlateauState&) = default;
 };
 
-/// What ranks that average their weights now and then remember of it.
+/// State of ranks that average their weights from time to time.
 struct AveragingState {
   double first_loss = 0;  // of the steps before the first mean; 0: there was none yet
   int64_t period = 0;     // steps from one mean to the next; 0: as the recipe has it
   friend bool operator==(const AveragingState&, const AveragingState&) = default;
 };
 
-/// What comes next, and the sums of the epoch so far: enough to go on as if nothing had happened.
+/// Where a run continues, with the sums of the epoch so far: enough to resume exactly.
 struct Position {
   int64_t epoch = 0;          // from 0
   int64_t step_in_epoch = 0;  // from 0

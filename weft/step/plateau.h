@@ -1,5 +1,5 @@
-// Lowers the rate when a measure no longer improves; as torch.optim.lr_scheduler.ReduceLROnPlateau with a relative
-// threshold.
+// // Lowers the learning rate when a measure stops improving, like torch.optim.lr_scheduler.ReduceLROnPlateau with a
+// relative threshold.
 #pragma once
 
 #include "weft/spec/run_spec.h"
@@ -7,8 +7,8 @@
 
 namespace weft::step {
 
-/// The state after an epoch; the same where the epoch was not measured or the schedule is another one. The rate of the
-/// next epoch is that of the schedule times `factor`.
+/// The state after an epoch. It does not change where the epoch was not measured or another schedule is used. The next
+/// epoch's rate is that of the schedule times `factor`.
 PlateauState after_epoch(const PlateauState& state, const spec::ScheduleSpec& schedule, const EpochMetrics& metrics);
 
 }  // namespace weft::step

@@ -1,5 +1,5 @@
-// The graphs of one step: training (forward, backward, update), evaluation and prediction. They point into the library
-// that they are made with.
+// // The graphs of one step: training (forward, backward, update), evaluation and prediction. They keep pointers into
+// the library that made them.
 #pragma once
 
 #include <optional>
@@ -35,17 +35,18 @@ struct TrainingStepOptions {
   std::shared_ptr<const CostModel> nodes = rated_costs();  // likewise: how long nodes take
 };
 
-/// Batch inputs as the model has them. The loss is cross-entropy where the labels are classes or tokens, the mean
-/// squared error where they are real values (f32). Scalars "learning_rate" and, where something counts, "step" and
-/// "seed" (i64), with those of add_update(), whose counter is "step" too. Where steps take N batches (accumulates() of
-/// the spec) "step" counts batches, the update's counter is "update", "accumulated" is 0 in the first of them, which
-/// begins a new sum, and 1 in the others, and "share" is 1/N; on one of several ranks all is one graph, whose runs
-/// exchange and update where kSumComplete (accumulation.h) is 1, as in the last of the N. Where the spec scales the
-/// loss the gradients are those of the scaled one until the update divides them, and counters leave out the steps that
-/// it skips. Outputs "loss" (mean over the labels of the batch that count) and, where there are classes, "correct":
-/// rows whose largest logit is the label (as many as there would be if all rows counted), or sequences that are right
-/// as a whole. On one of several ranks the batch is its part, and the outputs and what the step makes of the state are
-/// those of all parts together; kStop, kOwnLoss and kOwnGradient (data_parallel.h) come with it.
+/// Batch inputs are those of the model. The loss is cross-entropy where labels are classes or tokens, and the mean
+/// squared error where they are real values (f32). Scalar inputs: "learning_rate"; "step" and "seed" (i64) where
+/// something counts; and those of add_update(), whose counter is "step" too.
+/// Where steps take N batches (accumulates() of the spec), "step" counts batches and the update's counter is "update".
+/// "accumulated" is 0 in the first batch, which begins a new sum, and 1 in the others; "share" is 1/N. With several
+/// ranks all is one graph, which exchanges and updates where kSumComplete (accumulation.h) is 1, in the last of the N.
+/// Where the spec scales the loss, gradients are those of the scaled loss until the update divides them, and counters
+/// leave out the steps that it skips.
+/// Outputs: "loss" (mean over the labels of the batch that count) and, where there are classes, "correct": the rows
+/// whose largest logit is the label (scaled to all rows), or the sequences that are right as a whole. With several
+/// ranks, the batch is this rank's part; the outputs and the new state are those of all parts, and kStop, kOwnLoss and
+/// kOwnGradient (data_parallel.h) are added.
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
@@ -53,19 +54,20 @@ struct EvaluationStepOptions {
   bool predictions = false;  // where there are classes, also outputs "predicted" i32: the likeliest of each label's
 };
 
-/// Inference; outputs "loss_sum" (over the rows, without label smoothing) and those of the metrics that are measured
-/// (step/metrics). Where labels may be ignored, also "counted", how many were not. With spec.evaluation.tta the batch
-/// inputs hold the views of input.batch samples (test_time_views.h), whose mean logits all of this is about.
+/// Inference. Outputs "loss_sum" (over the rows, without label smoothing) and those of the measured metrics
+/// (step/metrics). Where labels may be ignored, also "counted", the number of labels that count. With
+/// spec.evaluation.tta the batch inputs hold the views of input.batch samples (test_time_views.h), and all outputs
+/// refer to their mean logits.
 Graph build_evaluation_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                             const EvaluationStepOptions& options = {});
 
-/// Inference; output "probabilities" [rows,classes], or, for real values, "values" [N,K], or what the task says
+/// Inference. Output "probabilities" [rows,classes], or, for real values, "values" [N,K], or what the task declares
 /// (TaskEntry::answer).
 Graph build_prediction_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input);
 
-/// Gives the step the next samples and targets, under the names that the model has for them.
+/// Binds the next samples and targets to the inputs of the step.
 void bind_batch(Executor& executor, const data::Batch& batch);
-/// The same of a step whose graph takes a part of the rows: those of the `part`th such part.
+/// The same for a graph that takes a part of the rows: binds the `part`th such part.
 void bind_batch(Executor& executor, const Graph& graph, const data::Batch& batch, int64_t part);
 
 bool has_output(const Graph& graph, std::string_view name);
@@ -73,7 +75,7 @@ bool has_output(const Graph& graph, std::string_view name);
 /// Error(usage) where the model reads or predicts something else than the data hold: images, rows, tokens.
 void require_fit(const Graph& graph, const std::string& model, const data::DatasetInfo& info, int64_t batch);
 
-/// The update of an accumulated step in the layouts that its parameters and sums have in the compiled graph of a batch,
+/// The update of an accumulated step, with the layouts that parameters and sums have in the compiled graph of a batch,
 /// so that both run on one State without conversions.
 Graph update_graph_for(const TrainingStep& step, const Graph& compiled);
 
@@ -82,8 +84,8 @@ Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const
 
 /// The state before the first step: parameters drawn from (seed, name), optimiser slots as start_slots() sets them.
 State initial_state(const TrainingStep& step, uint64_t seed);
-/// Sets the optimiser's slots to zero or to copies of the parameters in the state, as each begins: for parameters that
-/// came from elsewhere.
+/// Sets the optimiser's slots to their start values, zero or copies of the parameters in the state; for parameters
+/// loaded from elsewhere.
 void start_slots(const TrainingStep& step, State& state);
 
 /// Bytes of that state, known without making it.

@@ -1,4 +1,4 @@
-// The scalar inputs of a step: what the graphs of one update read besides state and batches.
+// // The scalar inputs of a step: what its graphs read besides state and batches.
 #pragma once
 
 #include <functional>
@@ -22,12 +22,12 @@ struct StepPart {
 
 class StepScalars {
  public:
-  /// Keeps references to both. What is drawn in the step differs between shards, of which this process's begin with
-  /// `first_shard`: where each rank has one, its own number.
+  /// Keeps references to `spec` and `course`. Random draws in a step differ between shards; `first_shard` is the number
+  /// of this process's first shard, or its rank where each rank has one.
   StepScalars(const spec::RunSpec& spec, const spec::Course& course, int64_t first_shard = 0,
               const Entries& entries = standard_entries());
 
-  /// From now on set() sets the inputs of these executors; `update` may be null: then `batch` does the whole step.
+  /// From now on set() sets the inputs of these executors. `update` may be null; `batch` then does the whole step.
   void bind(Executor& batch, Executor* update);
   /// Allocates nothing.
   void set(const StepPart& at);

@@ -1,4 +1,4 @@
-// Test-time augmentation: the network sees several views of an image, and the mean of what it says counts.
+// // Test-time augmentation: the network sees several views of an image, and the mean of its outputs counts.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace weft::step {
 
-/// Turns a model that was built for `samples` times as many images as there are views, view after view, into one with a
-/// row of logits and a label for each of the samples. Error(usage) where it has no such logits.
+/// Changes a model built for `samples` times the number of views, view after view, into one with a row of logits and a
+/// label per sample. Error(usage) where it has no such logits.
 void average_views(models::Model& model, const std::vector<data::View>& views, int64_t samples);
 
 /// The batches that such a model reads.

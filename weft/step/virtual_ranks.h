@@ -1,8 +1,8 @@
-// One result at any scale: the mathematics of a run with virtual ranks depends on their number V alone. Each process of
-// n takes V/n consecutive shards of every batch, one after the other; all that shards have in common - gradients, loss,
+// // Virtual ranks give one result at any scale: the mathematics of a run depends only on their number V. Each of n
+// processes takes V/n consecutive shards of every batch, one after the other. All that shards share - gradients, loss,
 // right answers, statistics for running averages - is summed in the order of a balanced binary tree over the V shards,
-// ((s0 + s1) + (s2 + s3)) + ..., the lower part of which each process has to itself (ops/tree_sum.h) and the upper part
-// the collectives. The bits are the same on 1, 2, 4 ... V processes.
+// ((s0 + s1) + (s2 + s3)) + .... Each process sums the lower part of the tree by itself (ops/tree_sum.h); the
+// collectives sum the upper part. The bits are the same on 1, 2, 4 ... V processes.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@
 
 namespace weft::step {
 
-/// Slots of partial sums, "optimizer/shard_sum/LEVEL/NAME". They mean nothing between steps, are not kept in
-/// checkpoints, and there are more of them the fewer processes there are.
+/// Slots of partial sums, "optimizer/shard_sum/LEVEL/NAME". They mean nothing between steps, and checkpoints omit them.
+/// Fewer processes have more of them.
 inline constexpr const char* kShardSumSlot = "shard_sum";
 /// Scalar input (i64) of the step of a shard: which of this process's it is.
 inline constexpr const char* kShardIndex = "shard";
 
-/// How many shards each of `ranks` processes computes of a batch: 1 where there are no virtual ranks.
+/// Shards of a batch that each of `ranks` processes computes; 1 without virtual ranks.
 int64_t shards_of_rank(const spec::RunSpec& spec, int ranks);
 /// Samples that a process computes at a time.
 int64_t samples_at_a_time(const spec::RunSpec& spec, int64_t batch, int ranks);
 
-/// Where this process stands among those of the run. With virtual ranks the processes of a host stand beside each
-/// other, as its sums want it, however the ranks are numbered. Error(usage) where so many processes cannot take the
-/// virtual ranks that the spec asks for.
+/// The place of this process among those of the run. With virtual ranks, the processes of one host are neighbours, as
+/// the sums need it, whatever their rank numbers. Error(usage) where this number of processes cannot take the spec's
+/// virtual ranks.
 int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks);
 
 /// What the step of a shard has computed, beside the gradients.
@@ -43,9 +43,9 @@ struct ShardResults {
   bool scales_correct = false;  // to as many as there would be if all labels counted
 };
 
-/// The step of a shard, which sums, and the update of a batch, which begins with the sums of all shards and has the
-/// outputs "loss" and "correct", those of the whole batch, and, on several ranks, kStop. Error(usage) for a model that
-/// updates a state otherwise than by a running average.
+/// Builds the step of a shard, which sums, and the update of a batch. The update begins with the sums of all shards and
+/// has the outputs "loss" and "correct" of the whole batch and, with several ranks, kStop. Error(usage) for a model
+/// that updates a state by anything but a running average.
 TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vector<models::ParameterSpec> parameters,
                                 std::vector<TrainedParameter> trained, const ShardResults& results, int ranks,
                                 const Entries& entries);
@@ -53,7 +53,7 @@ TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vec
 /// Makes the slots of partial sums, which checkpoints leave out.
 void start_shard_sums(const TrainingStep& step, State& state);
 
-/// Rows of this process's rows of a batch of `count` samples that its shards have, one after the other.
+/// The rows of each of this process's shards, in order, in a batch of `count` samples.
 std::vector<int64_t> rows_of_shards(int64_t count, int64_t virtual_ranks, int place, int processes);
 
 }  // namespace weft::step

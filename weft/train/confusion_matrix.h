@@ -1,4 +1,5 @@
-// How often each class was taken for each other one, and what follows from that: precision, recall and F1 per class.
+// // A confusion matrix: how often each class was predicted as each other class, with precision, recall and F1 per
+// class.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +10,18 @@
 
 namespace weft::train {
 
-/// Of one class against all others; what would be a division by zero is absent.
+/// The scores of one class against all others. A score whose denominator is 0 is absent.
 struct ClassScores {
   int64_t samples = 0;              // of this class
-  int64_t predicted = 0;            // as this class, rightly or not
-  int64_t correct = 0;              // both
+  int64_t predicted = 0;            // predicted as this class, rightly or not
+  int64_t correct = 0;              // of this class and predicted as it
   std::optional<double> precision;  // correct / predicted
   std::optional<double> recall;     // correct / samples: the accuracy within the class
   std::optional<double> f1;         // their harmonic mean, 2 correct / (samples + predicted)
 };
 
-/// Means over the classes that have samples or predictions, each class counting alike, absent scores as 0 (as
-/// scikit-learn's "macro avg"). The mean recall over classes with samples is known as balanced accuracy.
+/// Means over the classes that have samples or predictions. Each class counts alike, and absent scores count as 0 (as
+/// in scikit-learn's "macro avg"). The mean recall over classes with samples is also called balanced accuracy.
 struct MeanScores {
   double precision = 0, recall = 0, f1 = 0;
 };
@@ -34,14 +35,14 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(int64_t classes) : scores_(static_cast<size_t>(classes)) {}
 
-  /// One more sample per element. A label or prediction that is no class, such as an ignored label, is passed over.
+  /// Adds one sample per element. Skips a sample whose label or prediction is no class, such as an ignored label.
   void add(std::span<const int32_t> labels, std::span<const int32_t> predicted);
 
   int64_t classes() const { return static_cast<int64_t>(scores_.size()); }
   int64_t count(int64_t label, int64_t predicted) const;
   ClassScores scores(int64_t label) const;
   MeanScores mean_scores() const;
-  /// The pairs of different classes by falling count, then by label and prediction; at most `limit` of them.
+  /// Pairs of different classes, by falling count, then by label and prediction; at most `limit` of them.
   std::vector<Confusion> most_confused(size_t limit) const;
 
  private:

@@ -1,4 +1,4 @@
-// How well a state does over a whole data set: the loss and the metrics of its task.
+// Evaluation: the loss and the metrics of a state over a whole data set.
 #pragma once
 
 #include <cstdint>
@@ -21,29 +21,29 @@ struct Evaluation {
   MetricValues metrics{};  // of EvaluateOptions::metrics, in their order
   int64_t samples = 0;
   double seconds = 0;
-  bool finished = true;  // false: stopped on request; the rest is of no use then
+  bool finished = true;  // false: evaluation was stopped on request, and the other members mean nothing
 };
 
 struct EvaluateOptions {
-  /// As the steps are built: step::metrics_of() of the task and the recipe's [metrics].
+  /// The metrics that the steps were built with: step::metrics_of() of the task and the recipe's [metrics].
   std::vector<MetricEntry> metrics = {};
-  const spec::MetricsSpec* metric_options = nullptr;  // their keys; null: all at their defaults
+  const spec::MetricsSpec* metric_options = nullptr;  // the keys of the metrics; null: all at their defaults
   std::function<bool()> stop_requested = {};          // asked before each batch; may be empty
-  ConfusionMatrix* confusion = nullptr;               // counts what the step's output "predicted" says; may be null
-  std::string tta = "none";                           // as the steps are built: evaluation.tta
-  /// Of several ranks, each of which has a loader of its share: the result is that of all together, the same on all.
-  /// What one of them is asked to stop, all take for stopped. Without `confusion`.
+  ConfusionMatrix* confusion = nullptr;               // counts the step's output "predicted"; may be null
+  std::string tta = "none";                           // evaluation.tta that the steps were built with
+  /// With several ranks, each rank has a loader of its share. All ranks return the result of all together. If one rank
+  /// is asked to stop, all ranks stop. `confusion` must be null.
   comm::Communicator* ranks = nullptr;
-  /// With virtual ranks each process divides its rows of a batch among its shards, and all is summed in the order of
-  /// the tree over the shards. 0: none.
+  /// With virtual ranks, each process divides its rows of a batch among its shards, and sums follow the order of the
+  /// tree over the shards. 0: none.
   int64_t virtual_ranks = 0;
-  int64_t batch = 0;  // with them: evaluation.batch
-  int place = 0;      // with them: of this process (place_of())
+  int64_t batch = 0;  // with virtual ranks: evaluation.batch
+  int place = 0;      // with virtual ranks: place of this process (place_of())
 };
 
-/// Runs every batch of the loader once; the last one, where it is smaller, on a plan of its own size, none where this
-/// rank has nothing of it. The state's
-/// values stay as they are, its layouts may change: bind another executor again afterwards.
+/// Runs every batch of the loader once. A smaller last batch runs on a plan of its own size, or not at all where this
+/// rank has no rows of it. The values of the state stay as they are, but its layouts may change: bind another executor
+/// again afterwards.
 Evaluation evaluate(program::Program& program, State& state, data::Loader& loader, const EvaluateOptions& options = {});
 
 }  // namespace weft::train

@@ -1,5 +1,5 @@
-// The training loop: batches in, steps, evaluation after epochs, hooks for everything that watches or saves.
-// It knows neither files nor kernels.
+// The training loop: it runs the steps, evaluates after epochs, and calls hooks that watch or save. It knows neither
+// files nor kernels.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@
 
 namespace weft::train {
 
-/// All may be empty. on_step must not allocate.
+/// Hooks of the training loop. Each may be empty. on_step must not allocate.
 struct Hooks {
   std::function<void(const step::StepMetrics&)> on_step;
-  std::function<void(const step::EpochMetrics&)> on_epoch;  // before its checkpoint: to write down what it will rely on
-  std::function<void(const step::EpochMetrics&)> tell_epoch = {};  // after it: for people
-  /// To make a checkpoint: when the spec says so, after the last epoch, and before an interrupted loop returns.
+  std::function<void(const step::EpochMetrics&)> on_epoch;         // before the checkpoint, to write what it relies on
+  std::function<void(const step::EpochMetrics&)> tell_epoch = {};  // after the checkpoint, to inform the user
+  /// Makes a checkpoint: when the spec asks for one, after the last epoch, and before an interrupted loop returns.
   std::function<void(const step::Position&)> save;
-  /// After so many steps: a rank of several that became slow, or fast again.
+  /// Called when one of several ranks became slow, or fast again; `step` counts the steps done.
   std::function<void(int64_t step, const RankPace&)> on_rank_pace = {};
   std::function<bool()> stop_requested;  // asked after each step and each batch of an evaluation
 };
@@ -34,25 +34,25 @@ struct FitInputs {
   State& state;
   data::Loader& training_data;
   data::Loader* evaluation_data;  // null: nothing to evaluate on
-  /// Of several ranks, each of which has loaders of its share, and programs for that, which know their steps by the
-  /// batch of all ranks together. Null: alone.
+  /// With several ranks: each rank has loaders of its share and programs for that share. The programs name their steps
+  /// by the batch of all ranks together. Null: this process trains alone.
   comm::Communicator* ranks = nullptr;
-  comm::Collectives* collectives = nullptr;     // of the steps, to be told where the run is; null: alone
-  const Entries& entries = standard_entries();  // that the spec names
+  comm::Collectives* collectives = nullptr;     // of the steps, which fit() tells where the run is; null: alone
+  const Entries& entries = standard_entries();  // the entries that the spec names
 };
 
 struct FitResult {
   step::Position position;
   bool finished = false;  // false: stopped by stop_requested
-  /// By rank, mean seconds per step without waits for the others; empty where they have not been exchanged.
+  /// per rank, mean seconds per step without waits for the others; empty where ranks have not exchanged them
   std::vector<double> rank_step_seconds = {};
 };
 
-/// Goes from `position` to the end of the last epoch. Error(numeric) naming step and learning rate where the loss is no
-/// finite number; where it is scaled, such a step is left out and counted, and only many in a row are an error. After
-/// the first step of each plan the loop allocates nothing.
-/// Several ranks do the same steps: their metrics are those of all, and what one of them is asked to stop ends all
-/// after the same step. A loss that is not finite is a SharedError, which names the ranks that it comes from.
+/// Trains from `position` to the end of the last epoch. Error(numeric), with step and learning rate, where the loss is
+/// not finite. With loss scaling, the loop skips and counts such a step, and only many in a row are an error. After the
+/// first step of each plan the loop allocates nothing.
+/// Several ranks do the same steps, and their metrics are those of all ranks. If one rank is asked to stop, all stop
+/// after the same step. A loss that is not finite is then a SharedError, which names the ranks where it arose.
 FitResult fit(const FitInputs& inputs, const step::Position& position, const Hooks& hooks);
 
 }  // namespace weft::train

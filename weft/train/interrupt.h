@@ -1,14 +1,15 @@
-// SIGINT and SIGTERM: the first asks the loop to save and leave, the second leaves at once. SIGUSR1, which mpirun hands
-// on to all ranks without ending them itself, asks for the same, however often it comes. SIGPIPE is ignored: Ctrl-C in
-// `weft train ... 2>&1 | tee log` ends tee too, and the checkpoint must come all the same.
+// Signals during training. The first SIGINT or SIGTERM asks the loop to save and return; the second ends the process at
+// once. SIGUSR1 also asks it to save and return, however often it comes: mpirun forwards it to all ranks without ending
+// them. SIGPIPE is ignored: Ctrl-C in `weft train ... 2>&1 | tee log` also ends tee, and weft must still write its
+// checkpoint.
 #pragma once
 
 #include <signal.h>
 
 namespace weft::train {
 
-/// Catches the three signals while it lives and restores their actions afterwards. One at a time. A signal that the
-/// process was started to ignore, as by nohup or in the background of a script, stays ignored.
+/// Catches these signals while it lives and restores their actions afterwards. Only one may live at a time. A signal
+/// that was ignored when the process started, as under nohup or in the background of a script, stays ignored.
 class InterruptGuard {
  public:
   InterruptGuard();

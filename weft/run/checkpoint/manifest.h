@@ -1,4 +1,4 @@
-// What a checkpoint says about itself: where the run stood and what its files must be.
+// The manifest of a checkpoint: where the run stood, and sizes and checksums of its files.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct FileRecord {
 
 struct BestCheckpoint {
   int64_t step = 0;
-  /// On the test data, of the metric that decides (TaskEntry::decided_by); negated where lower is better.
+  /// Value on the test data of the metric that decides (TaskEntry::decided_by), negated where lower is better.
   std::optional<double> score{};
-  std::optional<double> loss{};  // what decides elsewhere
+  std::optional<double> loss{};  // decides where there is no score
 };
 
-/// Whether the one beats the other: the higher score, or, where there is none, the lower loss. What is no finite
-/// number beats nothing, and everything else beats it.
+/// Whether `one` beats `other`: by a higher score, or, without scores, by a lower loss. A value that is not finite
+/// beats nothing, and every finite one beats it.
 bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
 
 struct Manifest {
@@ -32,12 +32,12 @@ struct Manifest {
   int64_t seed = 0;
   step::Position position;
   std::optional<step::EpochMetrics> last_epoch;  // the last one that ended
-  std::optional<BestCheckpoint> best;            // among those saved so far
+  std::optional<BestCheckpoint> best;            // best checkpoint saved so far
   std::map<std::string, FileRecord> files;
 };
 
 std::string print_manifest(const Manifest& manifest);
-/// Error(data) beginning with `name` for anything but a whole manifest.
+/// Error(data) beginning with `name` where the text is not a whole manifest.
 Manifest parse_manifest(std::string_view text, const std::string& name);
 
 }  // namespace weft::run

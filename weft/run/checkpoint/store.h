@@ -1,8 +1,8 @@
 // The checkpoints of a run: directories step-00000120/ with
-//   model.safetensors      parameters and running statistics, plain, named as in PyTorch; their averages where there
-//   are optimizer.safetensors  the optimiser's slots; with averages, the weights themselves as "optimizer/trained/NAME"
+//   model.safetensors      parameters and running statistics, named as in PyTorch; their averages where there are any
+//   optimizer.safetensors  the optimiser's slots; with averages, also the weights as "optimizer/trained/NAME"
 //   manifest.json          where the run stood, sizes and checksums of the other two
-// Each appears whole, by one rename, or not at all. `best` is a link to the one that did best on the test data.
+// A rename makes each directory appear whole or not at all. The link `best` points to the best one on the test data.
 #pragma once
 
 #include <filesystem>
@@ -23,34 +23,34 @@ struct Checkpoint {
 };
 
 /// Reads a checkpoint directory and checks sizes, checksums and content. Error(data) or Error(io) says what is damaged.
-/// `with_optimizer` = false leaves the optimiser's slots out.
+/// With `with_optimizer` = false it omits the optimiser's slots.
 Checkpoint read_checkpoint(const std::filesystem::path& directory, bool with_optimizer = true);
 
 class CheckpointStore {
  public:
-  /// Nothing is created before the first write.
+  /// Creates nothing before the first write.
   CheckpointStore(std::filesystem::path directory, int64_t keep) : directory_(std::move(directory)), keep_(keep) {}
 
-  /// Writes a checkpoint, points `best` at it where the manifest says that it is the best, and removes those that are
-  /// neither among the newest nor the best. Error(numeric) where the state holds NaN or infinity, Error(io) where the
-  /// system refuses; the older checkpoints stay untouched then.
+  /// Writes a checkpoint, and points `best` at it where the manifest says that it is the best. Then removes checkpoints
+  /// that are neither among the newest nor the best. Error(numeric) where the state holds NaN or infinity, Error(io)
+  /// where the system refuses; the older checkpoints then stay as they are.
   std::filesystem::path write(const State& state, Manifest manifest);
 
-  /// The newest whole checkpoint; `warn` gets a line for each newer one that is damaged. nullopt where there are none
-  /// at all; Error(data) where all are damaged.
+  /// Reads the newest whole checkpoint; calls `warn` with a line for each newer one that is damaged. nullopt where
+  /// there are no checkpoints. Error(data) where all are damaged.
   std::optional<Checkpoint> read_newest(const std::function<void(const std::string&)>& warn,
                                         bool with_optimizer = true) const;
-  /// The one that `best` links to. Error(usage) where there is none.
+  /// Reads the checkpoint that `best` links to. Error(usage) where there is none.
   Checkpoint read_best() const;
 
   /// Newest first.
   std::vector<std::filesystem::path> list() const;
-  /// Renames what stands after `step`, which was found damaged when a run went on from there, to damaged-STEP: nothing
-  /// reads or counts it any more. The process that trains alone may do this.
+  /// Renames each checkpoint after `step` to damaged-STEP; a run that continued from `step` found them damaged. Nothing
+  /// reads or counts them any more. Only the process that trains may call it.
   void set_damaged_aside(int64_t step) const;
-  /// After a kill: a checkpoint that was moved aside for one that never came gets its name back.
+  /// After a kill: restores the name of a checkpoint that was moved aside for one that was never completed.
   void put_back() const;
-  /// After a kill: removes what was left half-written and lets `best` point where the manifest says.
+  /// After a kill: removes half-written files and points `best` where the manifest says.
   void tidy(const std::optional<BestCheckpoint>& best) const;
 
  private:

@@ -7,9 +7,9 @@
 
 namespace weft::step {
 
-/// For each parameter: is it the weight of a convolution or a matrix product that lies between others of its kind or
-/// an embedding on the one side and others of its kind on the other? Not the first layer, not the last, no embedding,
-/// bias or norm. To be called before gradients are added.
+/// For each parameter, whether it is the weight of a convolution or matrix product with others of its kind after it and
+/// others of its kind or an embedding before it. False for the first and last layer, embeddings, biases and norms. Call
+/// it before gradients are added.
 std::vector<bool> find_hidden_weights(const Graph& forward, const std::vector<ValueId>& parameters);
 
 }  // namespace weft::step

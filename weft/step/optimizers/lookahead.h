@@ -1,4 +1,4 @@
-// How far the slow weights of look-ahead go.
+// // The step size of the slow weights in look-ahead.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace weft::step {
 
-/// In a synchronisation after the update `step`, counted from 0: from alpha towards end_alpha, as far as the part of
-/// the run that is done then, to the power, says.
+/// The share in a synchronisation after the update `step`, counted from 0. It goes from alpha towards end_alpha with
+/// the done part of the run, raised to `power`.
 double lookahead_alpha(const spec::LookaheadSpec& spec, int64_t step, int64_t total_steps);
 
 }  // namespace weft::step

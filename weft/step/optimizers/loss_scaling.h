@@ -1,5 +1,5 @@
-// Loss scaling: the loss is differentiated times a scale that the step carries as a state, the gradients are divided by
-// it, and a step in which one of them is not finite changes nothing but the scale.
+// // Loss scaling: the loss is multiplied by a scale, which the step carries as a state, before differentiation. The
+// gradients are then divided by the scale. A step with a gradient that is not finite changes only the scale.
 #pragma once
 
 #include <algorithm>
@@ -11,24 +11,24 @@
 
 namespace weft::step {
 
-/// What is to be differentiated in the place of the loss.
+/// The value to differentiate instead of the loss.
 ValueId scaled_loss(Graph& graph, const spec::RunSpec& spec, ValueId loss);
 
-/// Divides the gradients by the scale and adds the update of the scale, whose slots go to `slots`. The builder's
-/// updates do nothing from then on where an element of the gradients is not finite, and count without such steps.
+/// Divides the gradients by the scale and adds the update of the scale, whose slots go to `slots`. From then on the
+/// builder's updates do nothing where an element of the gradients is not finite, and counters leave such steps out.
 void unscale_gradients(UpdateBuilder& builder, const spec::LossScalingSpec& spec,
                        std::vector<TrainedParameter>& parameters, std::vector<SlotSpec>& slots);
 
-/// What the state of a run says about its scale, at each call as it is then; without allocating.
+/// Reads the loss scale from the state of a run, as it is at each call; without allocating.
 class LossScale {
  public:
-  /// Keeps a reference. Of a state without a scale: is_used() is false, and nothing else may be asked.
+  /// Keeps a reference. For a state without a scale is_used() is false, and no other member may be called.
   explicit LossScale(const State& state);
   bool is_used() const { return is_used_; }
   double scale() const;
   int64_t updates() const { return count(updates_); }
   int64_t skipped() const { return count(skipped_); }
-  /// Steps just now that were skipped, one after the other.
+  /// Latest steps skipped in a row.
   int64_t skipped_in_a_row() const { return std::max<int64_t>(0, -count(streak_)); }
 
  private:

@@ -1,4 +1,4 @@
-// Optimisers: each adds to the graph of a step the update of every parameter and the state that it carries along.
+// // Optimisers: each adds to the graph of a step the update of every parameter and the states that it needs.
 #pragma once
 
 #include <string>
@@ -30,29 +30,29 @@ struct SlotSpec {
 /// Sets slots to what they begin with.
 void start_slots(const std::vector<SlotSpec>& slots, State& state);
 
-/// Those that the optimiser updates: all but the members of groups with learning_rate_factor = 0. Error(usage) for
-/// groups that match nothing or what another one matches.
+/// The parameters that the optimiser updates: all but those of groups with learning_rate_factor = 0. Error(usage) for a
+/// group that matches nothing or a parameter of another group.
 std::vector<TrainedParameter> without_frozen(const spec::OptimizerSpec& spec, std::vector<TrainedParameter> parameters);
 
 inline constexpr const char* kSlotPrefix = "optimizer/";
-/// Where batches are accumulated, the slot of the sum. After a step that loss scaling has skipped it may hold what is
-/// not finite; the next batch begins a new one.
+/// The slot of the gradient sum where batches are accumulated. After a step that loss scaling skipped, it may hold
+/// values that are not finite; the next batch begins a new sum.
 inline constexpr const char* kGradientSumSlot = "gradient_sum";
 /// "optimizer/SLOT/NAME"
 std::string slot_name(const std::string& slot, const std::string& parameter);
 
-/// The update of a step from the gradients of without_frozen() on: the scale of the loss taken out of them where the
-/// spec scales it (loss_scaling.h), clipping, groups, the optimiser that the spec names, look-ahead and the average of
-/// the weights and of the running `statistics` of the model, in this order. Scalar inputs: "learning_rate",
-/// "learning_rate/GROUP" for a group with a rate of its own, `counter` (i64, updates done) where something counts,
-/// "synchronise" and "slow_share" with look-ahead (1 and alpha in the updates that end with a synchronisation, else 0),
-/// "ema_decay". Output "gradient_norm" where the spec bounds or records it.
+/// Adds the update of a step for the gradients of without_frozen(), in this order: division by the loss scale where the
+/// spec scales the loss (loss_scaling.h), clipping, groups, the spec's optimiser, look-ahead, and the average of the
+/// weights and of the model's running `statistics`. Scalar inputs: "learning_rate"; "learning_rate/GROUP" for a group
+/// with a rate of its own; `counter` (i64, updates done) where something counts; with look-ahead "synchronise" and
+/// "slow_share" (1 and alpha in updates that end with a synchronisation, else 0); "ema_decay". Output "gradient_norm"
+/// where the spec bounds or records it.
 std::vector<SlotSpec> add_update(Graph& graph, const spec::RunSpec& spec,
                                  const std::vector<TrainedParameter>& parameters,
                                  const std::vector<std::string>& statistics, const std::string& counter,
                                  const Entries& entries = standard_entries());
 
-/// No more than the optimiser.
+/// Adds only the optimiser.
 std::vector<SlotSpec> add_optimizer(Graph& graph, const spec::OptimizerSpec& spec,
                                     const std::vector<TrainedParameter>& parameters,
                                     const Entries& entries = standard_entries());

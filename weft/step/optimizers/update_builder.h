@@ -1,4 +1,4 @@
-// What the optimisers are written with: slots, scalar inputs, blends of states.
+// // The tools with which optimisers are written: slots, scalar inputs, blends of states.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace weft::step {
 
-/// A parameter with what its group says.
+/// A parameter with the settings of its group.
 struct UpdatedParameter {
   std::string name;
   ValueId value, gradient;
@@ -39,7 +39,7 @@ class UpdateBuilder {
     apply_ = apply;
     updates_ = updates;
   }
-  /// For updates that are made without blend(): invalid where they always happen.
+  /// For updates made without blend(): invalid where updates always happen.
   ValueId apply() const { return apply_; }
   ValueId constant(double value);
   /// 1 - beta^t with t = counter + 1, to f32 precision for every t.
@@ -81,16 +81,16 @@ class UpdateBuilder {
 /// Each parameter with the rate and the decay of its group.
 std::vector<UpdatedParameter> assign_groups(UpdateBuilder& builder, const std::vector<TrainedParameter>& parameters);
 
-/// Gradients bounded as the spec says, first element by element, then by their common norm, which is an output where it
-/// is bounded or `records_norm`.
+/// Bounds gradients as the spec says: first each element, then their common norm, which becomes an output where it is
+/// bounded or `records_norm`.
 void clip_gradients(Graph& graph, const spec::ClipSpec& spec, bool records_norm,
                     std::vector<TrainedParameter>& parameters);
 
-/// Which muon uses too (adam.cpp).
+/// Muon uses it too (adam.cpp).
 void add_adam(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters, bool decoupled);
 
 void add_lookahead(UpdateBuilder& builder, const std::vector<UpdatedParameter>& parameters);
-/// Of the named states, as they are after the step.
+/// Averages the named states as they are after the step.
 void add_ema(UpdateBuilder& builder, const std::vector<std::string>& names);
 
 }  // namespace weft::step

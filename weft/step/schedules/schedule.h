@@ -21,12 +21,12 @@ struct OneCycleOptions {
   double start_divisor = 25;      // first rate = peak / start_divisor
   double end_divisor = 1e4;       // last rate = first rate / end_divisor
 };
-/// Up to the peak, then down to nearly nothing (Smith and Topin 2018); as torch.optim.lr_scheduler.OneCycleLR with two
-/// phases, pct_start = rise, div_factor = start_divisor, final_div_factor = end_divisor. The momentum stays as it is
-/// (OneCycleLR with cycle_momentum=False) unless a schedule of its own moves it.
+/// Rises to the peak, then falls to nearly nothing (Smith and Topin 2018); as torch.optim.lr_scheduler.OneCycleLR with
+/// two phases, pct_start = rise, div_factor = start_divisor, final_div_factor = end_divisor. The momentum stays as it
+/// is (OneCycleLR with cycle_momentum=False) unless it has a schedule of its own.
 double one_cycle(int64_t step, int64_t total, double peak, const OneCycleOptions& options);
 
-/// The momentum beside it: down from `high` to `low` while the rate rises, then up again; as OneCycleLR with
+/// The momentum of one_cycle: falls from `high` to `low` while the rate rises, then rises again; as OneCycleLR with
 /// cycle_momentum, max_momentum = high and base_momentum = low.
 double one_cycle_momentum(int64_t step, int64_t total, double low, double high, const OneCycleOptions& options);
 
@@ -56,24 +56,24 @@ struct LinearCosineOptions {
 /// "Neural optimizer search with reinforcement learning", section 4; as tf.train.linear_cosine_decay).
 double linear_cosine(int64_t step, int64_t total, double rate, const LinearCosineOptions& options);
 
-// What the entries of schedules are made with.
+// // Helpers for the entries of schedules.
 
-/// The linear rise over schedule.warmup_epochs, then fall(step, steps) over the remaining steps, which counts from its
-/// own beginning.
+/// The linear rise over schedule.warmup_epochs, then fall(step, steps) over the remaining steps, with `step` counted
+/// from the end of the rise.
 RateOfStep after_rise(const spec::ScheduleSpec& schedule, double learning_rate, const spec::Course& course,
                       std::function<double(int64_t step, int64_t steps)> fall);
-/// The rate from the beginning of the run on, times the linear rise.
+/// `rate`, counted from the start of the run, times the linear rise.
 RateOfStep with_rise(const spec::ScheduleSpec& schedule, const spec::Course& course, RateOfStep rate);
 
 OneCycleOptions one_cycle_options(const spec::ScheduleSpec& schedule);
 /// By schedule.boundaries, factor, factors and lines; without a rise.
 RateOfStep piecewise_rate(const spec::ScheduleSpec& schedule, double learning_rate, const spec::Course& course);
 
-/// Rate by step for a run, by the entry that the schedule names. Error(usage) where there is none. Of `plateau` it
-/// gives the warm-up: see plateau.h.
+/// Rate by step for a run, from the entry that the schedule names. Error(usage) where there is no such entry. For
+/// `plateau` it gives only the warm-up: see plateau.h.
 RateOfStep make_schedule(const spec::ScheduleSpec& schedule, double learning_rate, const spec::Course& course,
                          const Entries& entries = standard_entries());
-/// Of a run whose epochs are alike.
+/// For a run whose epochs are all alike.
 RateOfStep make_schedule(const spec::ScheduleSpec& schedule, double learning_rate, int64_t total_steps,
                          int64_t steps_per_epoch);
 

@@ -1,6 +1,6 @@
-// What ranks must agree on while they train: when to stop, after which step they exchange more than it does, and where
-// a loss that is not finite comes from. The step has it for nothing, as kStop, kOwnLoss and kOwnGradient
-// (data_parallel.h); of a step that has no kStop the ranks exchange it.
+// What ranks must agree on during training: when to stop, after which step to exchange more than the step does, and
+// which ranks a loss that is not finite comes from. A data-parallel step exchanges this at no extra cost, as kStop,
+// kOwnLoss and kOwnGradient (data_parallel.h). Where a step has no kStop, the ranks exchange it separately.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace weft::train {
 
 class Consensus {
  public:
-  /// Keeps a reference to `stop_requested`, which may be empty. Null `ranks`: a process that is alone.
+  /// Keeps a reference to `stop_requested`, which may be empty. Null `ranks`: the process is alone.
   Consensus(comm::Communicator* ranks, const std::function<bool()>& stop_requested)
       : ranks_(ranks), stop_requested_(stop_requested) {}
 
@@ -23,24 +23,24 @@ class Consensus {
     Executor* executor = nullptr;
     const Graph* graph = nullptr;
   };
-  /// From now on batches run in the first; the update, where it is a graph of its own, in the other.
+  /// From now on batches run in `batch`. Where the update is a graph of its own, it runs in `update`.
   void bind(const Part& batch, const Part& update);
-  /// Around each run of either. Neither allocates.
+  /// Call these before and after each run of either part. Neither allocates.
   void before_run(const Executor& executor, bool wants_exchange);
   void after_run(const Executor& executor);
-  /// After a step: whether any rank was asked to stop; the same on all of them.
+  /// Call after a step: whether any rank was asked to stop. All ranks return the same.
   bool stops();
-  /// After stops(): whether the first rank wanted an exchange before a run of the step.
+  /// Call after stops(): whether the first rank asked for an exchange before a run of the step.
   bool exchanges() const { return exchanges_; }
-  /// Of ranks that train apart, after a round of steps: its losses are forgotten.
+  /// For ranks that train apart: call after a round of steps. Forgets the losses of the round.
   void begin_anew() { own_ = {}; }
-  /// After a step whose loss is not finite: " on rank 2 on host 'b'", or " on ranks 1, 2 and 3"; where it is on all of
-  /// them, with those whose gradients had spoiled the weights in the step before. Empty where the process is alone. All
-  /// ranks call it.
+  /// Call after a step whose loss is not finite; all ranks must call it. Returns " on rank 2 on host 'b'" or " on ranks
+  /// 1, 2 and 3". Where the loss is not finite on all ranks, names those whose gradients spoiled the weights in the
+  /// step before. Empty where the process is alone.
   std::string where_not_finite() const;
-  /// After a step whose gradients are not finite: the ranks that those come from, as above.
+  /// Call after a step whose gradients are not finite: names the ranks that they come from, as above.
   std::string where_gradient_not_finite() const;
-  /// The same after stops().
+  /// The same, but called after stops().
   std::string where_last_gradient_not_finite() const;
 
  private:
@@ -52,14 +52,14 @@ class Consensus {
 
   comm::Communicator* ranks_;
   const std::function<bool()>& stop_requested_;
-  Executor *stops_in_ = nullptr, *own_loss_in_ = nullptr, *own_gradient_in_ = nullptr;  // null: it is in no graph
+  Executor *stops_in_ = nullptr, *own_loss_in_ = nullptr, *own_gradient_in_ = nullptr;  // null: no graph has it
   bool wants_exchange_ = false, begins_step_ = true;
-  bool stops_ = false;      // some rank was asked, as the step has told
-  bool exchanges_ = false;  // the first rank wanted it, as the step has told
+  bool stops_ = false;      // some rank was asked to stop, as the step reported
+  bool exchanges_ = false;  // the first rank wanted an exchange, as the step reported
   struct Finite {
     bool loss = true, gradient = true;
   };
-  Finite own_, own_before_;  // of this rank, over the runs of the step, and of the step before
+  Finite own_, own_before_;  // of this rank: over the runs of this step, and of the step before
 };
 
 }  // namespace weft::train

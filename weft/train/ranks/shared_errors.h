@@ -1,6 +1,7 @@
-// What compression has left out of the gradients differs from rank to rank, and a checkpoint holds one state for all:
-// before it is written, all ranks go on with the mean of their errors. What matters of them is their sum, which stays
-// as it was; and a run that goes on from the checkpoint, on any number of ranks, goes on as this one does.
+// Shares the errors of gradient compression among ranks. What compression leaves out of the gradients differs from rank
+// to rank, but a checkpoint holds one state for all. Before a checkpoint, every rank therefore replaces its error by
+// the mean. Only the sum of the errors matters, and that stays the same. A run resumed from the checkpoint, on any
+// number of ranks, continues as this one does.
 #pragma once
 
 #include <memory>
@@ -12,11 +13,11 @@ namespace weft::train {
 
 class SharedErrors {
  public:
-  /// Null `collectives`: alone, nothing happens. Keeps references.
+  /// Null `collectives`: the process is alone, and nothing happens. Keeps references.
   SharedErrors(comm::Collectives* collectives, State& state);
-  /// Whether ranks have any.
+  /// Whether the ranks have such errors.
   bool exist() const { return chunk_ != nullptr; }
-  /// All ranks call it after the same step.
+  /// Replaces the errors by their mean. All ranks must call it after the same step.
   void average();
 
  private:

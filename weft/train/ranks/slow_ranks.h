@@ -1,5 +1,5 @@
-// Which rank keeps the others waiting: judged, round by round, by the share of the time that each takes for its own
-// part of the steps, however long a step is.
+// Finds ranks that keep the others waiting. Each round compares the time that each rank takes for its own part of the
+// steps, relative to the others, however long a step is.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,19 @@
 
 namespace weft::train {
 
-/// Of one rank, mean seconds per step of a round.
+/// Mean seconds per step of one rank in one round.
 struct OwnSeconds {
   double step = 0;        // without waits for other ranks
-  double input_wait = 0;  // of that, in which it waited for its batches
+  double input_wait = 0;  // part of `step` in which it waited for its batches
   double whole = 0;       // with waits for other ranks
 };
 
-/// What there is to say of a rank.
+/// A change in the pace of one rank.
 struct RankPace {
   int rank = 0;
-  bool is_slow = true;  // false: it was, and is as fast as the others again
+  bool is_slow = true;  // false: it was slow, and is as fast as the others again
   OwnSeconds own = {};
-  double others_step = 0;  // the median of the others
+  double others_step = 0;  // median of the other ranks
   double factor() const { return own.step / others_step; }
 };
 
@@ -32,14 +32,15 @@ std::string describe(const RankPace& pace, const comm::Communicator& ranks);
 
 class SlowRanks {
  public:
-  /// A rank is slow when in so many rounds in a row its steps took so many times as long as the median of the others',
-  /// and what they took longer is at least such a share of all the time: less is not worth a word. It is so no longer
-  /// when they took less than kRecovered times as long.
+  /// A rank is slow when its steps took at least kSlow times the median of the others in kRounds rounds in a row, and
+  /// the excess is at least kLeastShare of the whole time. It is no longer slow when its steps took less than
+  /// kRecovered times the median.
   static constexpr double kSlow = 1.3, kRecovered = 1.15, kLeastShare = 0.05;
   static constexpr int kRounds = 3;
 
   explicit SlowRanks(int ranks) : standings_(static_cast<size_t>(ranks)) {}
-  /// What changed with this round: a rank that became slow, or as fast as the others again, or half as slow again.
+  /// What changed with this round: a rank that became slow, became as fast as the others again, or became half as slow
+  /// again.
   std::vector<RankPace> judge(std::span<const OwnSeconds> round);
 
  private:

@@ -1,5 +1,5 @@
-// How long each rank's own part of the steps takes, exchanged every few seconds: a small all-reduce after a step that
-// the first rank's clock chooses and the step itself announces (Consensus).
+// Measures each rank's own part of the steps. Every few seconds the ranks exchange it by a small all-reduce, after a
+// step that the first rank's clock chooses and that the step itself announces (Consensus).
 #pragma once
 
 #include <functional>
@@ -13,22 +13,22 @@ namespace weft::train {
 
 class StepTimes {
  public:
-  /// A round takes at least so long and has at least so many steps, so that one odd step is not all that is judged.
+  /// The least seconds and steps of a round, so that one odd step does not decide the judgement.
   static constexpr double kRoundSeconds = 2;
   static constexpr int kRoundSteps = 2;
 
-  /// Null: a process that is alone, for which nothing happens. The clock: seconds, monotonic.
+  /// Null `ranks`: the process is alone, and nothing happens. The clock gives seconds and is monotonic.
   explicit StepTimes(comm::Communicator* ranks, std::function<double()> clock = steady_seconds);
 
-  /// What this rank took for a step. Does not allocate.
+  /// Adds this rank's times of one step. Does not allocate.
   void add(const OwnSeconds& seconds);
-  /// What it took between two steps, for all steps before.
+  /// Adds time spent between two steps; it counts for all steps before.
   void add_between(const OwnSeconds& seconds);
-  /// On the first rank: whether a round has had its time and its steps.
+  /// On the first rank: whether the round has lasted its seconds and its steps.
   bool is_due() const;
-  /// Ends the round; all ranks call it after the same step. What there is to say, alike on all of them.
+  /// Ends the round; all ranks must call it after the same step. Returns the changes of pace, the same on all ranks.
   std::vector<RankPace> exchange();
-  /// By rank, the mean over all steps of all rounds; empty before the first.
+  /// Per rank, the mean over all steps of all rounds; empty before the first round.
   std::vector<double> means() const;
 
  private:
