@@ -1,4 +1,4 @@
-// // Charts of sizes over time: stacked areas and boxes over one axis, as SVG that shows the name of a box under the
+// Charts of sizes over time: stacked areas and boxes over one axis, as SVG that shows the name of a box under the
 // pointer.
 #pragma once
 

@@ -1,4 +1,4 @@
-// // Applies a limit on all memory to the arena of the training step, and says what to do where the limit is too small.
+// Applies a limit on all memory to the arena of the training step, and says what to do where the limit is too small.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// // `precision = auto`: where the machine has several precisions, times a step of the network itself in each.
+// `precision = auto`: where the machine has several precisions, times a step of the network itself in each.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// // How a run chooses kernels: by weft's own order, or by measurements on this machine.
+// How a run chooses kernels: by weft's own order, or by measurements on this machine.
 #pragma once
 
 #include <filesystem>

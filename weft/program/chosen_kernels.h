@@ -1,4 +1,4 @@
-// // The kernels that a run chose by measured time, as its plan.json records them.
+// The kernels that a run chose by measured time, as its plan.json records them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// // The rates by which a run is planned: the recipe's `cost_profile`. The first rank decides; all ranks use the same.
+// The rates by which a run is planned: the recipe's `cost_profile`. The first rank decides; all ranks use the same.
 #pragma once
 
 #include <memory>

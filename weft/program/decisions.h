@@ -1,4 +1,4 @@
-// // Decisions by measurement, `precision = auto` and the kernels of --autotune, must be the same on all ranks: the
+// Decisions by measurement, `precision = auto` and the kernels of --autotune, must be the same on all ranks: the
 // first rank measures, and the others follow it.
 #pragma once
 

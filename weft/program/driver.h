@@ -1,4 +1,4 @@
-// // Runs a program over a State: it decides which phase comes next, binds the state to it, and sets the scalars that
+// Runs a program over a State: it decides which phase comes next, binds the state to it, and sets the scalars that
 // it reads. Training, evaluation, benchmarks and checks each use a Driver instead of driving executors.
 #pragma once
 

@@ -1,4 +1,4 @@
-// // Decides which models can train on images of changing size.
+// Decides which models can train on images of changing size.
 #pragma once
 
 #include <vector>

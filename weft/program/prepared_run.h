@@ -1,4 +1,4 @@
-// // All that is decided about a run before it allocates memory: data, graphs, plans.
+// All that is decided about a run before it allocates memory: data, graphs, plans.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// // This process's memory as the kernel reports it, to audit the plan's prediction.
+// This process's memory as the kernel reports it, to audit the plan's prediction.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// // A program: compiled steps that run in turn over one State and in one arena. A training step has up to three
+// A program: compiled steps that run in turn over one State and in one arena. A training step has up to three
 // phases; an evaluation or a prediction has one. Driver runs it.
 #pragma once
 

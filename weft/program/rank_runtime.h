@@ -1,4 +1,4 @@
-// // What a process needs for the collectives of its step: kernels that exchange, memory shared by the ranks of its
+// What a process needs for the collectives of its step: kernels that exchange, memory shared by the ranks of its
 // host, and their costs for the planner. A process that is alone needs none of it.
 #pragma once
 

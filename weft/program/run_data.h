@@ -41,8 +41,8 @@ struct EvaluationData {
 };
 
 /// The data on which `weft eval` measures a trained model: the test split, or all of it for data that are not the run's
-/// own and have no two splits. Data of the run's kind and path are its own: options that `data_spec` omits come from the
-/// run, and without test data they are measured as they were trained on.
+/// own and have no two splits. Data of the run's kind and path are its own: options that `data_spec` omits come from
+/// the run, and without test data they are measured as they were trained on.
 EvaluationData open_evaluation_data(const Library& library, const std::string& data_spec, const spec::RunSpec& run,
                                     const spec::DataDescription& trained);
 

@@ -1,4 +1,4 @@
-// // Before the first step, ranks compare what decides the run, since ranks that do different things would train
+// Before the first step, ranks compare what decides the run, since ranks that do different things would train
 // nonsense or wait in vain. The error names the rank that differs.
 #pragma once
 

@@ -1,4 +1,4 @@
-// // The State of a run on several ranks: all take over the first rank's state; a fingerprint compares them.
+// The State of a run on several ranks: all take over the first rank's state; a fingerprint compares them.
 #pragma once
 
 #include <string>

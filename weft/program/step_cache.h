@@ -1,4 +1,4 @@
-// // One step compiled once per shape, all over the same State: each batch or image size has a plan of its own. The
+// One step compiled once per shape, all over the same State: each batch or image size has a plan of its own. The
 // plans run in turn in one arena, which caches of several steps may share.
 #pragma once
 

@@ -1,4 +1,4 @@
-// // The report of `weft eval` on each class: scores and confusions, as text, JSON and CSV.
+// The report of `weft eval` on each class: scores and confusions, as text, JSON and CSV.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// // Measured and predicted times of a step's collectives and messages to other ranks, for `weft explain --comm`.
+// Measured and predicted times of a step's collectives and messages to other ranks, for `weft explain --comm`.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// // Measured time against planned work and against the limits of the machine, per node, op and class of op, for `weft
+// Measured time against planned work and against the limits of the machine, per node, op and class of op, for `weft
 // explain`.
 #pragma once
 

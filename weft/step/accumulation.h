@@ -1,4 +1,4 @@
-// // Steps that take several batches. The slots "gradient_sum" collect the mean of the gradients of all batches. A
+// Steps that take several batches. The slots "gradient_sum" collect the mean of the gradients of all batches. A
 // process that trains alone updates the weights from them in a graph of its own. With several ranks, one graph does
 // all, and its last run in a step exchanges and updates. Each mean can therefore travel as soon as that run has added
 // to it, even into the next step.

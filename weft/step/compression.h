@@ -1,4 +1,4 @@
-// // Compression of the gradients that ranks exchange, tensor by tensor where it should save time: as bf16 or f16, as
+// Compression of the gradients that ranks exchange, tensor by tensor where it should save time: as bf16 or f16, as
 // products of narrow matrices (PowerSGD: Vogels, Karimireddy, Jaggi 2019), as their largest elements (top-k: Aji,
 // Heafield 2017), or as signs (1-bit SGD: Seide et al. 2014). With the last three, each rank adds what they leave out
 // to its next gradient (error feedback: Karimireddy et al. 2019), in the slots "optimizer/compression_error/NAME".

@@ -1,4 +1,4 @@
-// // A training step on one of several ranks. Each rank computes the gradients of its part of the batch; all continue
+// A training step on one of several ranks. Each rank computes the gradients of its part of the batch; all continue
 // with the means, so that their states stay equal.
 #pragma once
 

@@ -1,12 +1,12 @@
-// // Model averaging: ranks train on their own for some steps, then continue with the mean of their weights (local SGD,
+// Model averaging: ranks train on their own for some steps, then continue with the mean of their weights (local SGD,
 // Lin et al. 2018). It suits links on which an exchange in every step costs too much. The mean covers the weights and
 // all that belongs to them: momenta and other slots, running statistics, averages. With a slow momentum (SlowMo, Wang
 // et al. 2019, algorithm 1), let a be the weights after the previous mean, x the new mean, and r the largest learning
 // rate in between:
 //   u' = slow_momentum u + (a - x) / r      x' = a - slow_learning_rate r u'      a' = x'
-// // Slots: "slow_momentum" (u) and "anchor" (a), which begins as a copy of the weights. Each epoch chooses an adaptive
+// Slots: "slow_momentum" (u) and "anchor" (a), which begins as a copy of the weights. Each epoch chooses an adaptive
 // period anew (Wang and Joshi 2019, section 4.2):
-// //   period' = ceil(sqrt(loss / first loss) longest period), or, where that is no less, half of the previous period
+//   period' = ceil(sqrt(loss / first loss) longest period), or, where that is no less, half of the previous period
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// // Metrics during a run: where it stands and how well it does.
+// Metrics during a run: where it stands and how well it does.
 #pragma once
 
 #include <cstdint>

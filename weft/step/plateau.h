@@ -1,4 +1,4 @@
-// // Lowers the learning rate when a measure stops improving, like torch.optim.lr_scheduler.ReduceLROnPlateau with a
+// Lowers the learning rate when a measure stops improving, like torch.optim.lr_scheduler.ReduceLROnPlateau with a
 // relative threshold.
 #pragma once
 

@@ -1,4 +1,4 @@
-// // The graphs of one step: training (forward, backward, update), evaluation and prediction. They keep pointers into
+// The graphs of one step: training (forward, backward, update), evaluation and prediction. They keep pointers into
 // the library that made them.
 #pragma once
 

@@ -1,4 +1,4 @@
-// // The scalar inputs of a step: what its graphs read besides state and batches.
+// The scalar inputs of a step: what its graphs read besides state and batches.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// // Batch norm over the batch of all ranks: each rank normalises its part by the mean and variance of the whole batch.
+// Batch norm over the batch of all ranks: each rank normalises its part by the mean and variance of the whole batch.
 #pragma once
 
 #include "weft/graph/graph.h"

@@ -1,4 +1,4 @@
-// // Test-time augmentation: the network sees several views of an image, and the mean of its outputs counts.
+// Test-time augmentation: the network sees several views of an image, and the mean of its outputs counts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// // Virtual ranks give one result at any scale: the mathematics of a run depends only on their number V. Each of n
+// Virtual ranks give one result at any scale: the mathematics of a run depends only on their number V. Each of n
 // processes takes V/n consecutive shards of every batch, one after the other. All that shards share - gradients, loss,
 // right answers, statistics for running averages - is summed in the order of a balanced binary tree over the V shards,
 // ((s0 + s1) + (s2 + s3)) + .... Each process sums the lower part of the tree by itself (ops/tree_sum.h); the

@@ -1,4 +1,4 @@
-// // A confusion matrix: how often each class was predicted as each other class, with precision, recall and F1 per
+// A confusion matrix: how often each class was predicted as each other class, with precision, recall and F1 per
 // class.
 #pragma once
 

@@ -1,4 +1,4 @@
-// // The step size of the slow weights in look-ahead.
+// The step size of the slow weights in look-ahead.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// // Loss scaling: the loss is multiplied by a scale, which the step carries as a state, before differentiation. The
+// Loss scaling: the loss is multiplied by a scale, which the step carries as a state, before differentiation. The
 // gradients are then divided by the scale. A step with a gradient that is not finite changes only the scale.
 #pragma once
 

@@ -1,4 +1,4 @@
-// // Optimisers: each adds to the graph of a step the update of every parameter and the states that it needs.
+// Optimisers: each adds to the graph of a step the update of every parameter and the states that it needs.
 #pragma once
 
 #include <string>

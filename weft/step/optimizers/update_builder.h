@@ -1,4 +1,4 @@
-// // The tools with which optimisers are written: slots, scalar inputs, blends of states.
+// The tools with which optimisers are written: slots, scalar inputs, blends of states.
 #pragma once
 
 #include <map>

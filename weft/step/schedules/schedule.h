@@ -56,7 +56,7 @@ struct LinearCosineOptions {
 /// "Neural optimizer search with reinforcement learning", section 4; as tf.train.linear_cosine_decay).
 double linear_cosine(int64_t step, int64_t total, double rate, const LinearCosineOptions& options);
 
-// // Helpers for the entries of schedules.
+// Helpers for the entries of schedules.
 
 /// The linear rise over schedule.warmup_epochs, then fall(step, steps) over the remaining steps, with `step` counted
 /// from the end of the rise.
