@@ -1,5 +1,5 @@
-// The library that users begin with: everything that comes with weft. It is made here, above all that it is made of, in the
-// one place above the library's parts that knows which device there is.
+// The library that users begin with: everything that comes with weft. It is made here, above all its parts. This is the
+// one place that knows which device there is.
 #include "weft/cpu/cpu_device.h"
 #include "weft/data/open_dataset.h"
 #include "weft/library/library.h"

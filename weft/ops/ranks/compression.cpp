@@ -1,8 +1,7 @@
 // What gradients are made smaller by before ranks exchange them (step/compression.h). None has a gradient: they stand
 // behind the gradients, and selecting or keeping signs has no derivative worth the name.
-#include "weft/ops/all.h"
-
 #include "weft/base/error.h"
+#include "weft/ops/all.h"
 #include "weft/ops/define.h"
 
 namespace weft::ops {

@@ -35,8 +35,8 @@ class Consensus {
   /// For ranks that train apart: call after a round of steps. Forgets the losses of the round.
   void begin_anew() { own_ = {}; }
   /// Call after a step whose loss is not finite; all ranks must call it. Returns " on rank 2 on host 'b'" or " on ranks
-  /// 1, 2 and 3". Where the loss is not finite on all ranks, names those whose gradients spoiled the weights in the
-  /// step before. Empty where the process is alone.
+  /// 1, 2 and 3". Where the loss is not finite on all ranks, also names those whose gradients spoiled the weights in
+  /// the step before, if some ranks had such gradients and some had not. Empty where the process is alone.
   std::string where_not_finite() const;
   /// Call after a step whose gradients are not finite: names the ranks that they come from, as above.
   std::string where_gradient_not_finite() const;

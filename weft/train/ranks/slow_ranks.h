@@ -32,8 +32,8 @@ std::string describe(const RankPace& pace, const comm::Communicator& ranks);
 
 class SlowRanks {
  public:
-  /// A rank is slow when its steps took at least kSlow times the median of the others in kRounds rounds in a row, and
-  /// the excess is at least kLeastShare of the whole time. It is no longer slow when its steps took less than
+  /// A rank is slow when its steps took more than kSlow times the median of the others in kRounds rounds in a row, and
+  /// the excess is more than kLeastShare of the whole time. It is no longer slow when its steps took less than
   /// kRecovered times the median.
   static constexpr double kSlow = 1.3, kRecovered = 1.15, kLeastShare = 0.05;
   static constexpr int kRounds = 3;
