@@ -144,7 +144,7 @@ int eval_command(const Library& library, const EvalOptions& options) {
       empty_report(options, run, program.compiled(std::min(batch, samples)).graph);
   const train::Evaluation result = train::evaluate(program, run.state, loader,
                                                    {.metrics = metrics,
-                                                    .metric_options = &run.spec.metrics,
+                                                    .metric_options = run.spec.metrics,
                                                     .confusion = classes ? &classes->matrix : nullptr,
                                                     .tta = run.spec.evaluation.tta});
   if (!options.confusion.empty()) classes->write_csv(options.confusion);

@@ -1,8 +1,6 @@
 // weft predict: the classes of images, their pixels, rows and lines, the values of rows, the text in pictures, what
 // follows a text or what it becomes.
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "weft/base/error.h"
@@ -24,12 +22,7 @@ int predict_command(const Library& library, const infer::PredictOptions& options
     fail(ErrorKind::usage,
          "the task '{}' has no predictions of its own; `weft eval {} --logits FILE` writes its logits", task.name,
          options.run);
-  const auto names_data = [&](const std::string& file) {
-    std::error_code code;
-    return model.names_data(file) && !std::filesystem::is_regular_file(file, code);
-  };
-  const auto spec = std::find_if(options.files.begin(), options.files.end(), names_data);
-  if (spec != options.files.end() && !task.predicts_data)
+  if (const std::string* spec = model.find_data(options.files); spec != nullptr && !task.predicts_data)
     fail(ErrorKind::usage,
          "'{}' names data, and a model for {} predicts files; name them, or measure it by `weft eval {} "
          "--data {}`",

@@ -116,7 +116,7 @@ void refuse_with_resume(const TrainOptions& options) {
 }
 
 /// What the task is judged by.
-void add_results(Table& table, const run::Summary& s, const Library& library) {
+void add_results(Table& table, const run::Summary& s, const Library& library, const TaskEntry& task) {
   const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "-"; };
   const auto best = [&](const std::string& name, const std::string& value) {
     return s.best.name == name ? fmt::format(" (best {})", value) : "";
@@ -124,8 +124,7 @@ void add_results(Table& table, const run::Summary& s, const Library& library) {
   for (const auto& [name, value] : s.test_metrics)
     if (const MetricEntry* metric = find_entry(library.metrics, name))
       table.add_row({"test " + metric->label, shown(*metric, value) + best(name, shown(*metric, s.best.value))});
-  const TaskEntry* task = find_entry(library.tasks, s.task);
-  const std::string unit = task == nullptr || task->loss_unit.empty() ? "" : " " + task->loss_unit;
+  const std::string unit = task.loss_unit.empty() ? "" : " " + task.loss_unit;
   table.add_row({"test loss", number(s.test_loss) + unit + best("loss", number(s.best.value))});
 }
 
@@ -139,7 +138,8 @@ void print_result(const run::RunOutcome& outcome, const Library& library, const 
   table.add_row({"data", fmt::format("{}, {} epochs of batch {}", s.data, s.epochs, batches)});
   if (!s.image_heights.empty())
     table.add_row({"images", fmt::format("of height {}", fmt::join(s.image_heights, ", then "))});
-  add_results(table, s, library);
+  const TaskEntry& task = task_entry(library, s.task);
+  add_results(table, s, library, task);
   const std::string ranks = s.ranks > 1 ? fmt::format("{} ranks of ", s.ranks) : "";
   table.add_row({"time", fmt::format("{} on {}{} threads", human_duration(s.train_seconds), ranks, s.threads)});
   if (s.input_wait_seconds > 0.01 * s.step_seconds)
@@ -152,10 +152,10 @@ void print_result(const run::RunOutcome& outcome, const Library& library, const 
   table.add_row(
       {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
   const std::string run = outcome.directory.string();
-  const std::string_view file = s.item == "images"           ? "IMAGE.png"
-                                : s.item == "rows"           ? "ROWS.csv"
-                                : s.task == "language_model" ? "BEGINNING.txt"
-                                                             : "LINES.txt";
+  const std::string file = !task.predicted_file.empty() ? task.predicted_file
+                           : s.item == "images"         ? "IMAGE.png"
+                           : s.item == "rows"           ? "ROWS.csv"
+                                                        : "LINES.txt";
   fmt::print("{0}\nrun directory: {1}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
              table.text(), run, program, file);
 }

@@ -18,14 +18,7 @@ constexpr double kFewestMessageBytes = 64 << 10, kMostMessageBytes = 2 << 20;
 constexpr double kNativeMargin = 1.1;   // by which the communicator's own has to be faster than ours
 constexpr double kSecondsAhead = 4e-3;  // of the link, handed over to the system
 
-int fewest_on_host(const std::vector<std::vector<int>>& hosts) {
-  size_t fewest = std::numeric_limits<int>::max();
-  for (const auto& ranks : hosts) fewest = std::min(fewest, ranks.size());
-  return static_cast<int>(fewest);
-}
-
-}  // namespace
-
+/// Ranks of each host, by host and then by local rank.
 std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members) {
   std::vector<std::vector<int>> hosts;
   for (size_t rank = 0; rank < members.size(); ++rank) {
@@ -35,6 +28,14 @@ std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members) 
   }
   return hosts;
 }
+
+int fewest_on_host(const std::vector<std::vector<int>>& hosts) {
+  size_t fewest = std::numeric_limits<int>::max();
+  for (const auto& ranks : hosts) fewest = std::min(fewest, ranks.size());
+  return static_cast<int>(fewest);
+}
+
+}  // namespace
 
 CollectivePlanner::CollectivePlanner(Communicator& communicator, const CollectivesOptions& options)
     : communicator_(communicator),

@@ -11,18 +11,14 @@
 
 namespace weft::comm {
 
-/// Ranks of each host, by host and then by local rank.
-std::vector<std::vector<int>> ranks_by_host(const std::vector<Member>& members);
-
 /// Keeps references to what it is given.
 class CollectivePlanner {
  public:
   CollectivePlanner(Communicator& communicator, const CollectivesOptions& options);
 
+  /// Ranks of each host, by host and then by local rank.
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
-  int host_count() const { return static_cast<int>(hosts_.size()); }
   bool has_other_hosts() const { return hosts_.size() > 1; }
-  int host_index() const;
   /// Ranks of a host that exchange with other hosts: as many as the smallest host has.
   int lanes() const { return lanes_; }
   /// Of a lane, among which the links of a host are divided.
@@ -35,15 +31,8 @@ class CollectivePlanner {
   /// more urgent can wait, but long enough beside what a message costs.
   int64_t most_elements(DType dtype) const;
   int64_t parts_of(DType dtype, int64_t share) const;
-  /// Of one tensor, whose parts are of equal sizes, not all but one of the largest; as for several small ones, which
-  /// fill their parts as far as they do.
-  int64_t elements_of_part(DType dtype, int64_t share) const;
   /// Of a lane's share, with the link of a host divided among its lanes.
   Choice choose(DType dtype, int64_t elements) const;
-  /// Where the communicator's own all-reduce is of the same ranks, and holds nothing up that is more urgent.
-  bool may_be_native(DType dtype) const;
-  /// What it takes of the time that ours takes.
-  double native_share(DType dtype, int64_t elements) const;
   /// The lanes choose alike, by the first one's, which has the largest shares.
   Choice choose_gather(DType dtype, const GatherMap& map) const;
   GatherMap gather_of(DType dtype, int64_t elements) const;
@@ -52,11 +41,21 @@ class CollectivePlanner {
   double predicted_in_host(const CollectiveSpec& spec, int64_t bytes) const;
   /// Of a collective, for the largest share, so that all lanes choose alike.
   Choice choose(const Collective& collective) const;
-  int root_host(const CollectiveSpec& spec) const;
   /// Of this rank's lane.
   Schedule make_schedule_of(const Collective& collective, const Collective::Part& part, const Choice& choice) const;
 
  private:
+  int host_count() const { return static_cast<int>(hosts_.size()); }
+  int host_index() const;
+  int root_host(const CollectiveSpec& spec) const;
+  /// Of one tensor, whose parts are of equal sizes, not all but one of the largest; as for several small ones, which
+  /// fill their parts as far as they do.
+  int64_t elements_of_part(DType dtype, int64_t share) const;
+  /// Where the communicator's own all-reduce is of the same ranks, and holds nothing up that is more urgent.
+  bool may_be_native(DType dtype) const;
+  /// What it takes of the time that ours takes.
+  double native_share(DType dtype, int64_t elements) const;
+
   Communicator& communicator_;
   const CollectivesOptions& options_;
   const std::vector<std::vector<int>> hosts_;

@@ -214,13 +214,17 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
   });
 }
 
-int predict_samples(PredictionModel& model, const PredictOptions& options) {
-  const bool names_data = std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
+const std::string* PredictionModel::find_data(const std::vector<std::string>& texts) const {
+  const auto found = std::find_if(texts.begin(), texts.end(), [&](const std::string& text) {
     std::error_code code;
-    return model.names_data(file) && !std::filesystem::is_regular_file(file, code);
+    return names_data(text) && !std::filesystem::is_regular_file(text, code);
   });
+  return found == texts.end() ? nullptr : &*found;
+}
+
+int predict_samples(PredictionModel& model, const PredictOptions& options) {
   const DType dtype = model.data().info.sample_dtype;
-  if (names_data || dtype == DType::f32) return predict_rows(model, options);
+  if (model.find_data(options.files) != nullptr || dtype == DType::f32) return predict_rows(model, options);
   return dtype == DType::u8 ? predict_images(model, options) : classify_lines(model, options);
 }
 

@@ -40,6 +40,8 @@ class PredictionModel {
   const spec::RunSpec& spec() const { return run_.spec; }
   /// Whether it is data of a kind, "csv:FILE", rather than a file.
   bool names_data(const std::string& text) const;
+  /// The first of these texts that names data and is not the name of a file; null where there is none.
+  const std::string* find_data(const std::vector<std::string>& texts) const;
   /// "class 3" where the data have no names.
   std::string class_name(int64_t index) const;
 

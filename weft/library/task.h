@@ -32,7 +32,8 @@ struct TaskEntry {
   std::string answer_name = "probabilities";  // the output of the graph of predictions
   /// Prints the predictions and returns the exit code. Empty: `weft predict` says that it cannot.
   std::function<int(infer::PredictionModel&, const infer::PredictOptions&)> predict = {};
-  bool predicts_data = false;  // predict() takes all samples of data that are named too: "csv:FILE"
+  std::string predicted_file = {};  // what it reads, for hints: "BEGINNING.txt"; empty: as the samples are
+  bool predicts_data = false;       // predict() takes all samples of data that are named too: "csv:FILE"
 
   /// An evaluation in one line; empty: each metric by its label, then the loss.
   std::function<std::string(double loss, const MetricValues&)> in_words = {};

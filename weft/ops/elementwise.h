@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/graph/op_def.h"
+#include "weft/graph/symbolic_rule.h"
 
 namespace weft::ops {
 
@@ -31,6 +32,9 @@ OpDef binary(std::string name, std::string summary);
 OpDef on_numbers(OpDef op);
 /// One operation per element: a transcendental function counts as one too.
 int64_t count_elements(const std::vector<TensorType>&, const std::vector<TensorType>& outputs, const Attributes&);
+
+/// The shape rule over named symbols: what the shapes of any number of operands broadcast to.
+std::vector<SymbolicType> infer_symbolic_elementwise(const SymbolicContext& context);
 
 /// The op with these attributes more, and each of its examples once with each of `calls`.
 OpDef with_attributes(OpDef op, const std::vector<AttributeSpec>& specs, const std::vector<Attributes>& calls);

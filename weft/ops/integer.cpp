@@ -36,6 +36,7 @@ OpDef op_on(std::string name, std::string summary, std::vector<std::string> inpu
   };
   op.flops = count_elements;
   op.work = work::kElementwise;
+  op.infer_symbolic = infer_symbolic_elementwise;
   return op;
 }
 

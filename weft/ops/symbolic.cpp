@@ -6,6 +6,7 @@
 
 #include "weft/graph/symbolic_rule.h"
 #include "weft/ops/all.h"
+#include "weft/ops/elementwise.h"
 
 namespace weft::ops {
 
@@ -30,15 +31,6 @@ Dims broadcast(const SymbolicContext& context, const Dims& a, const Dims& b) {
     result[axis] = in_a == one ? in_b : in_a;
   }
   return result;
-}
-
-/// Elementwise ops of any number of operands.
-Types infer_elementwise(const SymbolicContext& context) {
-  Dims dims;
-  for (size_t input = 0; input < context.inputs.size(); ++input)
-    dims = broadcast(context, dims, context.inputs[input].dims);
-  const DType dtype = context.infer_with(std::vector<Shape>(context.inputs.size())).front().dtype;
-  return {{dtype, dims}};
 }
 
 /// Shapes of the operands' ranks, of ones.
@@ -246,10 +238,7 @@ void add_rules(OpRegistry& registry) {
   for (const auto& [name, op] : registry.all())
     if (op.layout_rule == LayoutRule::elementwise && op.outputs.size() == 1 && op.name != "fused_elementwise")
       elementwise.push_back(name);
-  for (const char* name : {"modulo", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left",
-                           "shift_right", "logical_and", "logical_or", "logical_xor", "logical_not"})
-    elementwise.emplace_back(name);
-  for (const std::string& name : elementwise) registry.set_symbolic_rule(name, infer_elementwise);
+  for (const std::string& name : elementwise) registry.set_symbolic_rule(name, infer_symbolic_elementwise);
   for (const char* name : {"softmax", "log_softmax", "cast", "cumulative_sum", "reorder", "causal_mask"})
     registry.set_symbolic_rule(name, infer_same);
   for (const char* name : {"reduce_sum", "reduce_mean", "reduce_prod", "reduce_max", "reduce_min"})
@@ -275,6 +264,14 @@ void add_rules(OpRegistry& registry) {
 }  // namespace
 
 }  // namespace symbolic_rules
+
+std::vector<SymbolicType> infer_symbolic_elementwise(const SymbolicContext& context) {
+  std::vector<Expression> dims;
+  for (size_t input = 0; input < context.inputs.size(); ++input)
+    dims = symbolic_rules::broadcast(context, dims, context.inputs[input].dims);
+  const DType dtype = context.infer_with(std::vector<Shape>(context.inputs.size())).front().dtype;
+  return {{dtype, dims}};
+}
 
 void add_symbolic_rules(OpRegistry& registry) { symbolic_rules::add_rules(registry); }
 

@@ -22,6 +22,7 @@ TaskEntry language_model_entry() {
           .metrics = {"perplexity", "accuracy"},
           .loss_unit = "nats per token",
           .predict = infer::continue_texts,
+          .predicted_file = "BEGINNING.txt",
           .in_words = language_model_in_words};
 }
 

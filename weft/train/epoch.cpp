@@ -27,7 +27,7 @@ step::EpochMetrics metrics_of_epoch(const step::Position& at, const data::Datase
 
 Evaluation evaluate_epoch(const FitInputs& in, const Hooks& hooks, const std::vector<MetricEntry>& metrics) {
   const EvaluateOptions options{.metrics = metrics,
-                                .metric_options = &in.spec.metrics,
+                                .metric_options = in.spec.metrics,
                                 .stop_requested = hooks.stop_requested,
                                 .tta = in.spec.evaluation.tta,
                                 .ranks = in.ranks,

@@ -10,7 +10,6 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/patience.h"
 #include "weft/program/driver.h"
-#include "weft/spec/run_spec.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -191,9 +190,7 @@ Evaluation evaluate(program::Program& program, State& state, data::Loader& loade
                                  ? std::max(sums.counted, 1.0)
                                  : static_cast<double>(result.samples * info.predictions_per_sample());
   result.loss = sums.loss_sum / predictions;
-  const spec::MetricsSpec none;
-  const MetricTotals totals{sums.samples, predictions, result.loss, info,
-                            options.metric_options != nullptr ? *options.metric_options : none};
+  const MetricTotals totals{sums.samples, predictions, result.loss, info, options.metric_options};
   for (size_t at = 0; at < options.metrics.size(); ++at) {
     const MetricEntry& metric = options.metrics[at];
     const Sums::OfMetric& measured = sums.of_metrics[at];

@@ -12,6 +12,7 @@
 #include "weft/device/state.h"
 #include "weft/library/metric.h"
 #include "weft/program/program.h"
+#include "weft/spec/run_spec.h"
 #include "weft/train/confusion_matrix.h"
 
 namespace weft::train {
@@ -27,10 +28,10 @@ struct Evaluation {
 struct EvaluateOptions {
   /// The metrics that the steps were built with: step::metrics_of() of the task and the recipe's [metrics].
   std::vector<MetricEntry> metrics = {};
-  const spec::MetricsSpec* metric_options = nullptr;  // the keys of the metrics; null: all at their defaults
-  std::function<bool()> stop_requested = {};          // asked before each batch; may be empty
-  ConfusionMatrix* confusion = nullptr;               // counts the step's output "predicted"; may be null
-  std::string tta = "none";                           // evaluation.tta that the steps were built with
+  spec::MetricsSpec metric_options = {};      // their keys
+  std::function<bool()> stop_requested = {};  // asked before each batch; may be empty
+  ConfusionMatrix* confusion = nullptr;       // counts the step's output "predicted"; may be null
+  std::string tta = "none";                   // evaluation.tta that the steps were built with
   /// With several ranks, each rank has a loader of its share. All ranks return the result of all together. If one rank
   /// is asked to stop, all ranks stop. `confusion` must be null.
   comm::Communicator* ranks = nullptr;
