@@ -1,7 +1,9 @@
 #include "weft/base/files.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "tests/support/files_for_tests.h"
@@ -69,11 +71,26 @@ TEST_F(BaseFilesTest, ASymbolicLinkStaysAndItsTargetIsWritten) {
 TEST_F(BaseFilesTest, APipeGetsTheBytesAndStaysAPipe) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   std::string received;
-  std::thread reader([&] { received = read_text(path("pipe")); });
+  std::thread reader([&] { std::getline(std::ifstream(path("pipe")), received); });
   write_atomically(path("pipe"), "through the pipe");
   reader.join();
   EXPECT_EQ(received, "through the pipe");
   EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+}
+
+TEST_F(BaseFilesTest, APipeAmongTheFilesIsNotRead) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  expect_error([&] { read_text(path("pipe")); }, ErrorKind::io, {"pipe': it is a pipe; give a file"});
+  expect_error([&] { read_bytes("/dev/zero"); }, ErrorKind::io, {"'/dev/zero': it is a device"});
+}
+
+TEST_F(BaseFilesTest, APipeThatTheShellHasOpenedIsRead) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "given", 5), 5);
+  close(ends[1]);
+  EXPECT_EQ(read_text("/dev/fd/" + std::to_string(ends[0])), "given");
+  close(ends[0]);
 }
 
 TEST_F(BaseFilesTest, AFullDiskIsAnErrorAndKeepsTheOldContent) {
@@ -107,6 +124,13 @@ TEST_F(BaseFilesTest, AFileCannotBeAFolder) {
 TEST_F(BaseFilesTest, FilesWithoutGzipMagicReadAsTheyAre) {
   write("a", {0x1f});
   EXPECT_EQ(read_maybe_gzip(path("a")), Bytes{0x1f});
+}
+
+TEST_F(BaseFilesTest, ALargeGzipIsReadAsItWas) {
+  Bytes content(size_t{34} << 20);  // more than 32 MiB when packed, too: noise does not shrink
+  uint32_t noise = 1;
+  for (uint8_t& byte : content) byte = static_cast<uint8_t>((noise = noise * 1664525u + 1013904223u) >> 24);
+  EXPECT_EQ(read_maybe_gzip(write_gzip("large.gz", content)), content);
 }
 
 TEST_F(BaseFilesTest, ATruncatedGzipIsAnError) {

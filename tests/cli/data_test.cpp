@@ -45,6 +45,35 @@ TEST_F(Pictures, AreLearnedAndPredicted) {
   EXPECT_EQ(json::parse(weft({"eval", "r", "--data", "images:others", "--json"}).out)["accuracy"], 1.0);
 }
 
+TEST_F(Pictures, OfAFolderAndAPatternAreAllPredicted) {
+  ASSERT_EQ(train().code, 0);
+  const json of_folder = json::parse(weft({"predict", "r", "pictures/light", "--json"}).out);
+  const json of_pattern = json::parse(weft({"predict", "r", "pictures/light/*.png", "--json"}).out);
+  EXPECT_EQ(of_folder, of_pattern);
+  EXPECT_EQ(of_folder.size(), 20u);
+  EXPECT_EQ(of_folder[0]["file"], "pictures/light/0.png");
+  expect_error(weft({"predict", "r", "pictures/*.tif"}), 2, "no file matches 'pictures/*.tif'");
+}
+
+TEST_F(Pictures, ArePredictedAsCsvAndAsLines) {
+  ASSERT_EQ(train().code, 0);
+  write_all(path("pictures/light/broken.png"), "nothing");
+  const Outcome outcome = weft(
+      {"predict", "r", "pictures/light/1.png", "pictures/light/broken.png", "pictures/dark/1.png", "--format", "csv"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("1 of 3 files could not be predicted"), std::string::npos) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::string header, light, dark;
+  std::getline(lines, header);
+  std::getline(lines, light);
+  std::getline(lines, dark);
+  EXPECT_EQ(header, "file,class,prediction,probability");
+  EXPECT_TRUE(light.starts_with("pictures/light/1.png,1,light,0.")) << light;
+  EXPECT_TRUE(dark.starts_with("pictures/dark/1.png,0,dark,0.")) << dark;
+  const Outcome as_lines = weft({"predict", "r", "pictures/dark/1.png", "--format", "jsonl"});
+  EXPECT_EQ(json::parse(as_lines.out)["classes"][0]["name"], "dark");
+}
+
 TEST_F(Pictures, AreAugmentedAndMixedAlikeInEveryRun) {
   const std::vector<std::string> more = {"--set", "augment.resized_crop=0.5", "--set", "augment.mixup=0.2",
                                          "--set", "augment.cutmix=1",         "--set", "loss.label_smoothing=0.1"};

@@ -264,6 +264,32 @@ TEST_F(Launch, HostsThatCannotBeReachedAreNamed) {
   expect_error(outcome, 2, "host 'bad' cannot be reached: no route to bad;");
 }
 
+TEST_F(Launch, HostsThatDoNotShareTheRunDirectoryAreRefusedBeforeAnythingStarts) {
+  write_all(path("agent"), "#!/bin/bash\n[[ $2 == test && $1 == own ]] && exit 1\nexit 0\n");
+  fs::permissions(path("agent"), fs::perms::owner_all);
+  const std::string agent = "OMPI_MCA_plm_rsh_agent=" + path("agent").string();
+  const Outcome outcome = Process({"launch", "-n", "2", "--restarts", "2", "--hosts", "shared,own", "--", "train",
+                                   "demo", "--run", "runs/r"},
+                                  directory_, -1, {agent})
+                              .wait();
+  expect_error(outcome, 2, "--restarts: host 'own' does not see the folder '");
+  EXPECT_TRUE(fs::is_empty(path("runs"))) << "the file that the hosts were asked for is gone";
+}
+
+TEST_F(Launch, ARankLostBeforeTheRunHasItsSpecLeavesAsManyAsDivideTheBatch) {
+  fs::create_directories(path("bin"));
+  write_all(path("bin/mpirun"),
+            "#!/bin/bash\necho \"$@\" >> calls\n[[ $(wc -l < calls) == 1 ]] && kill -9 $$\nexit 0\n");
+  fs::permissions(path("bin/mpirun"), fs::perms::owner_all);
+  const Outcome outcome =
+      Process({"launch", "-n", "4", "--hosts", "a:2,b:2", "--restarts", "1", "--", "train", "--model", "mlp", "--data",
+               data(), "--batch", "32", "--run", "r"},
+              directory_, -1, {"PATH=" + path("bin").string() + ":/usr/bin:/bin", "OMPI_MCA_plm_rsh_agent=/bin/true"})
+          .wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("start 2 of at most 2, on "), std::string::npos) << outcome.err;
+}
+
 /// What an mpirun that starts nothing gets, where weft launch is told to stop.
 class StoppedLaunch : public Launch {
  protected:

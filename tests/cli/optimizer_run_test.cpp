@@ -56,7 +56,7 @@ TEST_F(OptimizerRun, MoreBatchesThanDataAreRefused) {
 
 TEST_F(OptimizerRun, PlateauWithoutTestDataIsRefused) {
   expect_error(weft({"train", "--model", "mlp", "--data", "idx:train-images,train-labels", "--run", "r", "--set",
-                     "schedule.name=plateau"}),
+                     "schedule.name=plateau", "--set", "schedule.monitor=test_loss"}),
                2, "set schedule.monitor=train_loss");
 }
 

@@ -183,11 +183,20 @@ TEST_F(Run, PredictNamesTheBrightQuarter) {
   EXPECT_NEAR(sum, 1, 1e-5) << "all four classes are shown";
 }
 
-TEST_F(Run, BestIsTheBestOfTheSavedOnes) {
-  ASSERT_EQ(weft(tiny_run("r", {"--epochs", "6", "--set", "checkpoint.every_epochs=2"})).code, 0);
-  const Outcome outcome = weft({"eval", "r", "--checkpoint", "best", "--json"});
+TEST_F(Run, WithoutAValidationPartTheBestIsTheNewest) {
+  ASSERT_EQ(weft(tiny_run("r", {"--epochs", "4"})).code, 0);
+  EXPECT_EQ(fs::read_symlink(path("r/checkpoints/best")).string(), last_checkpoint("r"));
+}
+
+TEST_F(Run, ADryRunSaysWhatItTakesAndWritesNothing) {
+  const Outcome outcome =
+      weft(tiny_run("r", {"--epochs", "3", "--validation", "0.2", "--set", "stop.patience=2", "--dry-run"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_DOUBLE_EQ(nlohmann::json::parse(outcome.out)["accuracy"], json_of("r/summary.json")["best_test_accuracy"]);
+  for (const char* part : {"256 images", "64 for validation", "72 for testing", "mlp, ", "24 steps of batch 32",
+                           "ends earlier where validation_loss does not improve in 2 evaluations", "planned",
+                           "at most about", "for checkpoints of"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << "wanted: " << part << "\ngot: " << outcome.out;
+  EXPECT_FALSE(fs::exists(path("r")));
 }
 
 TEST_F(Run, TrainsWithoutTestFiles) {

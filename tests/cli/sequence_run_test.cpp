@@ -51,7 +51,7 @@ TEST_F(PairRun, ReportsWholeSequencesAndTokens) {
   EXPECT_GT(summary["test_token_accuracy"], 0.5);
   EXPECT_GT(summary["test_accuracy"], 0.05);
   EXPECT_LT(summary["test_accuracy"], summary["test_token_accuracy"]);
-  EXPECT_GE(summary["best_test_accuracy"], summary["test_accuracy"]);
+  EXPECT_EQ(summary["time_to_best"]["metric"], "test_accuracy");
   EXPECT_NE(outcome_.out.find("by token"), std::string::npos) << outcome_.out;
   const json evaluation = json::parse(weft({"eval", "r", "--json"}).out);
   EXPECT_EQ(evaluation["accuracy"], summary["test_accuracy"]);

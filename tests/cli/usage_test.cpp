@@ -30,7 +30,18 @@ TEST_F(Usage, HelpAndVersionGoToStandardOutput) {
   EXPECT_NE(train_help.out.find("--resume"), std::string::npos);
 }
 
-TEST_F(Usage, NothingToTrain) { expect_error(weft({"train"}), 2, "no model given"); }
+TEST_F(Usage, NothingToTrain) { expect_error(weft({"train", "--data", data()}), 2, "no model given"); }
+
+TEST_F(Usage, NothingToTrainOn) {
+  expect_error(weft({"train", "--model", "lenet5"}), 2, "there are no data to train on: give a recipe");
+}
+
+TEST_F(Usage, MoreThreadsThanCoresAreAsManyAsCores) {
+  const Outcome outcome = weft(
+      {"train", "--model", "mlp", "--data", data(), "--run", "r", "--threads", "1000", "--max-steps", "1", "--quiet"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("1000 threads on "), std::string::npos) << outcome.err;
+}
 
 TEST_F(Usage, UnknownModelNamesTheNearest) {
   expect_error(weft({"train", "--model", "resnet81", "--data", data()}), 2, "did you mean 'resnet");
@@ -90,8 +101,7 @@ TEST_F(Usage, UnknownPrecision) {
 }
 
 TEST_F(Usage, ResumeTakesNoOtherOptions) {
-  expect_error(weft({"train", "--resume", "r", "--epochs", "4"}), 2,
-               "--resume takes everything from the run directory");
+  expect_error(weft({"train", "--resume", "r", "--model", "mlp"}), 2, "--resume takes --model from the run directory");
 }
 
 TEST_F(Usage, UnknownModelIsOneMessageEverywhere) {

@@ -35,7 +35,12 @@ class CountedWork(unittest.TestCase):
         self.assertEqual(compare(KEPT, {"new": {}}), ["lenet5, input 1,28,28, batch 64: is no step any more", "new: is new"])
 
     def test_a_file_is_read_as_it_was_written(self):
-        self.assertEqual(parse(render("AVX2-f32", "2.6.3", KEPT)), ("2.6.3", KEPT))
+        self.assertEqual(parse(render("AVX2-f32", "2.6.3", "1024K", KEPT)), ("2.6.3", "1024K", KEPT))
+
+    def test_with_another_cache_only_what_it_does_not_change_is_compared(self):
+        step, facts = next(iter(KEPT.items()))
+        now = {step: {**facts, "workspace_bytes": 10**9, "flops": facts.get("flops", 0) + 1}}
+        self.assertEqual([line.split(": ")[1].split()[0] for line in compare(KEPT, now, {"flops"})], ["flops"])
 
     def test_kernels_are_facts(self):
         work = {"nodes": 2, "kernels": [{"op": "relu", "kernel": "native:elementwise", "nodes": 2}],

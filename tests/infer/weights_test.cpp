@@ -1,4 +1,5 @@
 // Weights that leave runs and come back: weft export, weft train --init.
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -142,13 +143,43 @@ TEST_F(Weights, OfAnAutoencoderGiveTheInputBack) {
       << predicted.err;
 }
 
+TEST_F(Weights, AreWrittenUnderTheNameOfTheirFormatOnly) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  expect_error(weft({"export", "a", "model.onnx"}), 2,
+               "'model.onnx': weft export writes safetensors files; name it 'model.safetensors'");
+}
+
+TEST_F(Weights, BringWhatAProgramNeedsBesideThem) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  ASSERT_EQ(weft({"export", "a", "a.safetensors"}).code, 0);
+  const auto metadata = read_safetensors(path("a.safetensors")).metadata;
+  EXPECT_EQ(metadata.at("model"), "mlp");
+  EXPECT_EQ(metadata.at("input"), "1,8,8");
+  EXPECT_EQ(metadata.at("classes"), "4");
+  EXPECT_GT(std::stod(metadata.at("mean")), 0);
+  EXPECT_GT(std::stod(metadata.at("deviation")), 0);
+}
+
+TEST_F(Weights, ThatAreNoNumbersAreNamed) {
+  ASSERT_EQ(weft(tiny_run("a")).code, 0);
+  ASSERT_EQ(weft({"export", "a", "a.safetensors"}).code, 0);
+  SafetensorsFile file = read_safetensors(path("a.safetensors"));
+  auto& [name, tensor] = *file.tensors.begin();
+  tensor.data_as<float>()[1] = std::nanf("");
+  write_safetensors(path("bad.safetensors"), file);
+  const std::string message = "the tensor '" + name + "' holds nan at element 1";
+  expect_error(weft({"eval", "--weights", "bad.safetensors", "--model", "mlp", "--data", data()}), 1, message);
+  expect_error(weft(tiny_run("b", {"--init", "bad.safetensors"})), 1, message);
+}
+
 TEST_F(Weights, AreNotWrittenOverAFile) {
   ASSERT_EQ(weft(tiny_run("a")).code, 0);
-  write_all(path("precious"), "data");
-  expect_error(weft({"export", "a", "precious"}), 2, "'precious' is there already; give another name, or --force");
-  EXPECT_EQ(read_all(path("precious")), "data");
-  EXPECT_EQ(weft({"export", "a", "precious", "--force"}).code, 0);
-  EXPECT_EQ(read_safetensors(path("precious")).metadata.at("model"), "mlp");
+  write_all(path("precious.safetensors"), "data");
+  expect_error(weft({"export", "a", "precious.safetensors"}), 2,
+               "'precious.safetensors' is there already; give another name, or --force");
+  EXPECT_EQ(read_all(path("precious.safetensors")), "data");
+  EXPECT_EQ(weft({"export", "a", "precious.safetensors", "--force"}).code, 0);
+  EXPECT_EQ(read_safetensors(path("precious.safetensors")).metadata.at("model"), "mlp");
 }
 
 }  // namespace

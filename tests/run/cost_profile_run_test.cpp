@@ -65,7 +65,11 @@ TEST_F(CostProfileRun, AKeptFileThatIsDamagedIsAnError) {
   begin("measured", "run");
   const std::string whole = read_text(kept("run"));
   write_atomically(path("run/cost_profile.toml"), whole.substr(0, whole.size() - 9));
-  expect_error([&] { go_on("run"); }, ErrorKind::data, {"cost_profile.toml:5: ", "cut off", "start a new run"});
+  expect_error([&] { go_on("run"); }, ErrorKind::data, {"cost_profile.toml:6: ", "cut off", "start a new run"});
+  std::string changed = whole;
+  changed[changed.find("= ") + 3] ^= 1;
+  write_atomically(path("run/cost_profile.toml"), changed);
+  expect_error([&] { go_on("run"); }, ErrorKind::data, {"cost_profile.toml' is damaged", "by its checksum"});
 }
 
 TEST_F(CostProfileRun, AKeptFileThatIsGoneIsAnError) {

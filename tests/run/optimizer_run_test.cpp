@@ -85,6 +85,7 @@ TEST(OptimizerRun, ContinuedInBf16IsBitwiseTheSame) {
 TEST(OptimizerRun, PlateauGoesOnFromItsStateInTheManifest) {
   spec::RunSpec spec = spec_for("mlp", 6);
   spec.schedule.name = "plateau";
+  spec.schedule.monitor = "test_loss";
   spec.schedule.patience = 0;
   spec.schedule.threshold = 1;  // nothing is an improvement
   spec.schedule.factor = 0.5;

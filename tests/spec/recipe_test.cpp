@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
 #include "weft/data/open_dataset.h"

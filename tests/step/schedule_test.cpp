@@ -171,8 +171,13 @@ std::vector<double> plateau_factors(const spec::ScheduleSpec& schedule, const st
 
 // ReduceLROnPlateau(optimizer, "min", factor=0.5, patience=1, threshold=0.01, cooldown=2, min_lr=0.2 of the rate)
 TEST(Plateau, IsPyTorchs) {
-  const spec::ScheduleSpec schedule{
-      .name = "plateau", .factor = 0.5, .end_factor = 0.2, .patience = 1, .threshold = 0.01, .cooldown = 2};
+  const spec::ScheduleSpec schedule{.name = "plateau",
+                                    .factor = 0.5,
+                                    .end_factor = 0.2,
+                                    .monitor = "test_loss",
+                                    .patience = 1,
+                                    .threshold = 0.01,
+                                    .cooldown = 2};
   const std::vector<double> losses{1,    0.9,  0.89, 0.895, 0.8899, 0.88995, 0.7,  0.71,
                                    0.72, 0.73, 0.74, 0.75,  0.76,   0.77,    0.78, 0.79};
   EXPECT_EQ(plateau_factors(schedule, losses),
@@ -189,7 +194,7 @@ TEST(Plateau, OfAccuracyIsPyTorchs) {
 
 // ReduceLROnPlateau(optimizer, "min", factor=0.5, patience=1): NaN is a bad epoch and no best one.
 TEST(Plateau, WhatIsNoNumberIsNoBestValue) {
-  const spec::ScheduleSpec schedule{.name = "plateau", .factor = 0.5, .patience = 1};
+  const spec::ScheduleSpec schedule{.name = "plateau", .factor = 0.5, .monitor = "test_loss", .patience = 1};
   const double nan = std::nan("");
   EXPECT_EQ(plateau_factors(schedule, {nan, 1, 0.9, nan, nan, 0.8}), (std::vector<double>{1, 1, 1, 1, 0.5, 0.5}));
 }

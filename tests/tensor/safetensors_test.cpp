@@ -150,6 +150,23 @@ TEST_F(SafetensorsTest, BytesThatDoNotFitTheShape) {
              {"has 8 bytes, its shape wants 12"});
 }
 
+TEST_F(SafetensorsTest, BytesOfNoTensor) {
+  const std::string one = R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
+  expect_bad(one, {1, 2, 3}, {"has 1 bytes behind its tensors"});
+  expect_bad(
+      R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+      {1, 2, 3}, {"'b' begins at byte 2 of the data, the one before it ends at 1"});
+  expect_bad(
+      R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+      {1, 2, 3}, {"'b' begins at byte 1"});
+}
+
+TEST_F(SafetensorsTest, TheSameNameTwice) {
+  expect_bad(
+      R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+      {1, 2}, {"has two tensors 'a'"});
+}
+
 TEST_F(SafetensorsTest, MetadataThatIsNoObject) { expect_bad(R"({"__metadata__":3})", {}, {"__metadata__"}); }
 
 TEST_F(SafetensorsTest, AFullDiskKeepsTheOldFile) {

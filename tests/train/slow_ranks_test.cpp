@@ -37,6 +37,11 @@ TEST(SlowRanks, OneThatStaysSlowIsNamedOnce) {
   EXPECT_NEAR(news[0].factor(), 1.8, 1e-12);
 }
 
+TEST(SlowRanks, OneAloneIsComparedWithNobody) {
+  SlowRanks alone(1);
+  EXPECT_TRUE(judged(alone, {0.2}, 10).empty());
+}
+
 TEST(SlowRanks, NothingIsSaidOfWhatPassesOrMatters) {
   SlowRanks ranks(2);
   for (int round = 0; round < 20; ++round)  // two of three rounds

@@ -28,10 +28,29 @@ constexpr const char* kTemporaryMark = ".tmp-";  // and the number of the proces
 
 bool is_gzip(std::span<const uint8_t> bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b; }
 
+/// Error(io), after closing it, for what gives bytes without end, or none for ever: devices, and pipes that lie among
+/// the files. Pipes that the shell has opened, standard input and `<(command)`, are read. What read() says of a
+/// directory is clear enough.
+void require_end(int descriptor, const std::filesystem::path& path) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return;
+  const bool is_given =
+      path == "/dev/stdin" || path.parent_path() == "/dev/fd" || path.parent_path() == "/proc/self/fd";
+  if (is_given && (S_ISFIFO(status.st_mode) || isatty(descriptor) == 1)) {
+    fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);  // read() waits for the other end
+    return;
+  }
+  close(descriptor);
+  const char* what = S_ISFIFO(status.st_mode) ? "a pipe" : S_ISSOCK(status.st_mode) ? "a socket" : "a device";
+  fail(ErrorKind::io, "cannot read '{}': it is {}; give a file", path.string(), what);
+}
+
 template <typename Container>
 Container read_all(const std::filesystem::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe that nobody writes to would keep open() waiting.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) fail_system("open", path);
+  require_end(descriptor, path);
   // One byte more than it has, to see its end: space that is not used costs more than reading a small file.
   struct stat status {};
   size_t piece = size_t{1} << 20;
@@ -85,24 +104,45 @@ class GzipReader {
   GzipReader& operator=(const GzipReader&) = delete;
 
   std::vector<uint8_t> read() {
-    do read_member();
-    while (next_member());
+    if (packed_.size() >= kLarge) reserve_all();
+    read_members();
     content_.resize(size_);
-    content_.shrink_to_fit();
+    if (packed_.size() < kLarge) content_.shrink_to_fit();
     return std::move(content_);
   }
 
  private:
+  static constexpr size_t kLarge = size_t{32} << 20;
+
+  /// Inflates a large file once to know its size: a buffer that grows takes twice the memory.
+  void reserve_all() {
+    is_counting_ = true;
+    content_.resize(size_t{1} << 20);
+    read_members();
+    const size_t size = size_;
+    is_counting_ = false;
+    at_ = size_ = 0;
+    inflateReset(&stream_);
+    std::vector<uint8_t>(size + 1).swap(content_);  // one more: zlib sees the end where it has room
+  }
+
+  void read_members() {
+    do read_member();
+    while (next_member());
+  }
+
   void read_member() {
     int status = Z_OK;
     while (status != Z_STREAM_END) {
-      if (size_ == content_.size()) content_.resize(size_ + std::max<size_t>(size_t{1} << 20, size_ / 2));
+      if (!is_counting_ && size_ == content_.size())
+        content_.resize(size_ + std::max<size_t>(size_t{1} << 20, size_ / 2));
+      const size_t used = is_counting_ ? 0 : size_;
       // zlib counts in 32 bits.
       const size_t input = std::min(packed_.size() - at_, piece_bytes_);
-      const size_t room = std::min(content_.size() - size_, piece_bytes_);
+      const size_t room = std::min(content_.size() - used, piece_bytes_);
       stream_.next_in = const_cast<uint8_t*>(packed_.data()) + at_;
       stream_.avail_in = static_cast<uInt>(input);
-      stream_.next_out = content_.data() + size_;
+      stream_.next_out = content_.data() + used;
       stream_.avail_out = static_cast<uInt>(room);
       status = inflate(&stream_, Z_NO_FLUSH);
       at_ += input - stream_.avail_in;
@@ -129,6 +169,7 @@ class GzipReader {
   const size_t piece_bytes_;
   z_stream stream_{};
   std::vector<uint8_t> content_;
+  bool is_counting_ = false;
   size_t at_ = 0, size_ = 0;  // what has been read of packed_ and written of content_
 };
 

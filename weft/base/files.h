@@ -20,6 +20,7 @@ void read_ahead(const std::filesystem::path& path);
 
 /// The whole file, inflated where it starts with the gzip magic: all members, without zeros behind them. Error(data) on
 /// a damaged stream or other bytes behind it. zlib takes and gives at most `piece_bytes` at once.
+/// A large file is inflated twice, first to know its size: the memory is that of the content and the file.
 std::vector<uint8_t> read_maybe_gzip(const std::filesystem::path& path, size_t piece_bytes = size_t{1} << 30);
 
 /// Streams bytes into a temporary file beside `path`, or beside what a symbolic link there leads to; commit() syncs and

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 
 namespace weft {
@@ -58,6 +61,25 @@ std::optional<int64_t> parse_bytes(std::string_view text) {
   return static_cast<int64_t>(bytes);
 }
 
+std::optional<double> parse_duration(std::string_view text) {
+  double seconds = 0;
+  for (bool is_first = true; !text.empty(); is_first = false) {
+    double number = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (code != std::errc() || number < 0) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.empty() && !is_first) return std::nullopt;  // "1h 30": of what?
+    const size_t unit = text.empty() ? 0 : std::string_view("smhd").find(text.front());
+    if (unit == std::string_view::npos) return std::nullopt;
+    constexpr double kSeconds[] = {1, 60, 3600, 86400};
+    seconds += number * kSeconds[unit];
+    if (!text.empty()) text.remove_prefix(1);
+    while (text.starts_with(' ')) text.remove_prefix(1);
+  }
+  if (!(seconds > 0 && std::isfinite(seconds))) return std::nullopt;
+  return seconds;
+}
+
 std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:.2f} %", 100 * *share) : "-"; }
 
 std::string human_count(double count) {
@@ -77,6 +99,32 @@ std::string human_duration(double seconds) {
   if (whole < 3600) return fmt::format("{}m {:02d}s", whole / 60, whole % 60);
   if (whole < 86400) return fmt::format("{}h {:02d}m", whole / 3600, whole / 60 % 60);
   return fmt::format("{}d {:02d}h", whole / 86400, whole / 3600 % 24);
+}
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    // U+0080 to U+009f are control characters of two bytes in UTF-8.
+    const auto next = static_cast<unsigned char>(at + 1 < text.size() ? text[at + 1] : 0);
+    const bool is_long_control = byte == 0xc2 && next >= 0x80 && next < 0xa0;
+    if (is_long_control) ++at;
+    if (is_long_control || byte == 0x7f || (byte < 0x20 && byte != '\n' && byte != '\t'))
+      shown += fmt::format("\\x{:02x}", is_long_control ? next : byte);
+    else
+      shown += text[at];
+  }
+  return shown;
+}
+
+std::string quoted_for_shell(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || (c != '\0' && std::strchr("_-./+=:,%@", c) != nullptr);
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace weft

@@ -15,7 +15,7 @@
 namespace weft {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) fail(ErrorKind::io, "cannot open '{}': {}; check the path", path.string(), std::strerror(errno));
   struct stat status {};
   int code = fstat(descriptor, &status) != 0 ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;

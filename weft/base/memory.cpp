@@ -1,40 +1,50 @@
 #include "weft/base/memory.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
+
+#include "weft/base/control_group.h"
 
 namespace weft {
 
 namespace {
 
-/// The number behind a key at the beginning of a line; `fallback` where there is none.
-int64_t number_of(const char* file, const std::string& key, int64_t fallback) {
+/// In bytes, of a file with lines such as "MemAvailable:   1234 kB"; 0 where it says nothing.
+int64_t bytes_of(const std::filesystem::path& file, const std::string& key) {
   std::ifstream lines(file);
   std::string word;
   for (int64_t number = 0; lines >> word; lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))
-    if (word == key && lines >> number) return number;
-  return fallback;
+    if (word == key && lines >> number) return number * 1024;
+  return 0;
 }
 
-int64_t number_in(const char* file, int64_t fallback) {
-  std::ifstream content(file);
-  int64_t number = 0;
-  return content >> number ? number : fallback;
+/// Of the address space, which `ulimit -v` and batch systems limit.
+std::optional<int64_t> address_space_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<int64_t>::max()));
 }
 
 }  // namespace
 
-int64_t available_memory_bytes() {
-  constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-  const int64_t available = number_of("/proc/meminfo", "MemAvailable:", 0) * 1024;
-  const int64_t limit = number_in("/sys/fs/cgroup/memory.max", kUnlimited);  // "max" where there is no limit
-  if (limit == kUnlimited) return available;
-  // Files that were read count as used until their place is wanted.
-  const int64_t used =
-      number_in("/sys/fs/cgroup/memory.current", 0) - number_of("/sys/fs/cgroup/memory.stat", "inactive_file", 0);
-  return std::max<int64_t>(0, std::min(available, limit - used));
+int64_t memory_limit_bytes(const std::filesystem::path& root) {
+  const std::filesystem::path info = root / "proc/meminfo";
+  int64_t limit = bytes_of(info, "MemTotal:") - bytes_of(info, "Hugetlb:");
+  limit = std::min(limit, control_group_limits(root).memory_bytes.value_or(limit));
+  return std::min(limit, address_space_limit().value_or(limit));
+}
+
+int64_t available_memory_bytes(const std::filesystem::path& root) {
+  int64_t available = bytes_of(root / "proc/meminfo", "MemAvailable:");
+  available = std::min(available, control_group_limits(root).memory_left_bytes.value_or(available));
+  if (const std::optional<int64_t> limit = address_space_limit())
+    available = std::min(available, *limit - bytes_of(root / "proc/self/status", "VmSize:"));
+  return std::max<int64_t>(0, available);
 }
 
 }  // namespace weft

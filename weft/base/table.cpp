@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 
 namespace weft {
 
@@ -19,6 +20,7 @@ size_t width_of(const std::string& text) {
 void Table::add_row(std::vector<std::string> cells) {
   check(cells.size() <= columns_.size(), "a table row has more cells than columns");
   cells.resize(columns_.size());
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 

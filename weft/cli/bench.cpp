@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -245,7 +246,11 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
   const double step_seconds = median(times);
   const data::DatasetInfo info = info_of(compiled.graph, benched.input);
   const double samples_per_second = static_cast<double>(benched.batches * benched.batch) / step_seconds;
-  const double rate = samples_per_second * static_cast<double>(info.items_per_sample());
+  const auto items = static_cast<double>(info.items_per_sample());
+  const double rate = samples_per_second * items;
+  // The median hides stalls, such as other processes cause: hence the whole time beside it.
+  const double whole = std::accumulate(times.begin(), times.end(), 0.0);
+  const double whole_rate = static_cast<double>(times.size()) * samples_per_second * step_seconds / whole * items;
   if (options.json) {
     nlohmann::ordered_json root = benched.json();
     root["steps"] = times.size();
@@ -253,14 +258,19 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
     root["fastest_step_seconds"] = *std::min_element(times.begin(), times.end());
     root["samples_per_second"] = samples_per_second;
     root[fmt::format("{}_per_second", info.item())] = rate;
+    root["seconds"] = whole;
+    root[fmt::format("{}_per_second_over_all_steps", info.item())] = whole_rate;
     root["rss_growth_bytes"] = program::peak_resident_bytes() - resident_before;
     fmt::print("{}\n", root.dump(2));
     return 0;
   }
-  fmt::print("{}: {} per step (median of {}), {:.1f} {}/s, {}FLOP/s, arena {}\n", benched.title(),
-             human_duration(step_seconds), times.size(), rate, info.item(),
+  fmt::print("{}: {} per step (median of {}), {:.1f} {}/s ({:.1f} over all {}), {}FLOP/s, arena {}\n", benched.title(),
+             human_duration(step_seconds), times.size(), rate, info.item(), whole_rate, human_duration(whole),
              human_count(static_cast<double>(benched.work.flops) / step_seconds),
              human_bytes(static_cast<double>(compiled.plan.arena_bytes)));
+  constexpr double kStalled = 1.5;
+  if (whole > kStalled * step_seconds * static_cast<double>(times.size()))
+    fmt::print("some steps took much longer than the median: other processes use the same cores\n");
   print_recompute(benched);
   return 0;
 }

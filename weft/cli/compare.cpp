@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -91,8 +92,13 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differences(const 
   return rows;
 }
 
+/// What chose the checkpoint `best`, where the run has a validation part; else the test data.
+std::string deciding_accuracy(const ComparedRun& run) {
+  return run.history.by_epoch.contains("validation_accuracy") ? "validation_accuracy" : "test_accuracy";
+}
+
 std::optional<double> best_accuracy(const ComparedRun& run) {
-  const auto found = run.history.by_epoch.find("test_accuracy");
+  const auto found = run.history.by_epoch.find(deciding_accuracy(run));
   std::optional<double> best;
   if (found == run.history.by_epoch.end()) return best;
   for (const double value : found->second.values)
@@ -100,7 +106,16 @@ std::optional<double> best_accuracy(const ComparedRun& run) {
   return best;
 }
 
-/// The highest test accuracy, in whole tenths of a percent, that every run has reached; nullopt where one has none.
+/// Of the last epoch that measured it.
+std::optional<double> last_of(const ComparedRun& run, const std::string& metric) {
+  const auto found = run.history.by_epoch.find(metric);
+  if (found == run.history.by_epoch.end()) return std::nullopt;
+  const std::vector<double>& values = found->second.values;
+  const auto last = std::find_if(values.rbegin(), values.rend(), [](double value) { return std::isfinite(value); });
+  return last == values.rend() ? std::nullopt : std::optional(*last);
+}
+
+/// The highest accuracy, in whole tenths of a percent, that every run has reached; nullopt where one has none.
 std::optional<double> common_accuracy(const std::vector<ComparedRun>& runs) {
   double lowest = 1;
   for (const ComparedRun& run : runs) {
@@ -111,9 +126,9 @@ std::optional<double> common_accuracy(const std::vector<ComparedRun>& runs) {
   return static_cast<double>(static_cast<int64_t>(lowest * 1000)) / 1000;
 }
 
-/// Wall time, evaluation included, after which the test accuracy was first reached.
+/// Wall time, evaluation included, after which the accuracy was first reached.
 std::optional<double> seconds_to(const ComparedRun& run, double accuracy) {
-  const auto accuracies = run.history.by_epoch.find("test_accuracy");
+  const auto accuracies = run.history.by_epoch.find(deciding_accuracy(run));
   const auto seconds = run.history.by_epoch.find("train_seconds");
   if (accuracies == run.history.by_epoch.end() || seconds == run.history.by_epoch.end()) return std::nullopt;
   const size_t count = std::min(accuracies->second.values.size(), seconds->second.values.size());
@@ -178,13 +193,36 @@ void print_table(const std::vector<ComparedRun>& runs,
   table.add_rule();
   using run::Summary;
   table.add_result("parameters", [](const Summary& s) { return human_count(static_cast<double>(s.parameters)); });
-  table.add("best test accuracy", [](const ComparedRun& run) { return percent(best_accuracy(run)); });
-  table.add_result("test accuracy", [](const Summary& s) { return percent(find_metric(s.test_metrics, "accuracy")); });
-  table.add_result("test loss",
-                   [](const Summary& s) { return s.test_loss ? fmt::format("{:.4f}", *s.test_loss) : "-"; });
-  table.add_result("train loss",
-                   [](const Summary& s) { return s.train_loss ? fmt::format("{:.4f}", *s.train_loss) : "-"; });
-  table.add_result("train time", [](const Summary& s) { return human_duration(s.train_seconds); });
+  // Of a run that has not ended, what its last epoch measured.
+  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "-"; };
+  const auto recorded = [](const ComparedRun& run, const std::optional<double>& of_summary, const std::string& metric) {
+    return run.summary ? of_summary : last_of(run, metric);
+  };
+  const bool validates = std::any_of(
+      runs.begin(), runs.end(), [](const ComparedRun& run) { return deciding_accuracy(run) == "validation_accuracy"; });
+  table.add("state", [](const ComparedRun& run) {
+    const std::optional<double> epoch = last_of(run, "epoch");
+    const std::string done = fmt::format("{:.0f} of {} epochs", epoch.value_or(0), run.spec.epochs);
+    return run.summary ? (run.summary->ended.empty() ? "finished" : "ended by " + run.summary->ended) : done;
+  });
+  table.add(validates ? "best accuracy" : "best test accuracy", [&](const ComparedRun& run) {
+    const std::string part = deciding_accuracy(run) == "test_accuracy" ? " (test)" : " (validation)";
+    return percent(best_accuracy(run)) + (validates ? part : "");
+  });
+  table.add("test accuracy", [&](const ComparedRun& run) {
+    return percent(recorded(run, run.summary ? run.summary->test_metric("accuracy") : std::nullopt, "test_accuracy"));
+  });
+  table.add("test loss", [&](const ComparedRun& run) {
+    return number(recorded(run, run.summary ? run.summary->test_loss : std::nullopt, "test_loss"));
+  });
+  table.add("train loss", [&](const ComparedRun& run) {
+    return number(recorded(run, run.summary ? run.summary->train_loss : std::nullopt, "train_loss"));
+  });
+  table.add("train time", [&](const ComparedRun& run) {
+    const std::optional<double> seconds =
+        run.summary ? std::optional(run.summary->train_seconds) : last_of(run, "train_seconds");
+    return seconds ? human_duration(*seconds) : "-";
+  });
   if (accuracy)
     table.add(fmt::format("time to {:.1f} %", 100 * *accuracy), [&](const ComparedRun& run) {
       const std::optional<double> seconds = seconds_to(run, *accuracy);

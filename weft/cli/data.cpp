@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
@@ -177,7 +178,7 @@ spec::RunSpec spec_from(const Library& library, const DataOptions& options) {
   spec::RunSpec spec;
   spec.data = options.spec;
   spec.seed = options.seed;
-  spec.threads = options.threads > 0 ? options.threads : spec::available_cores();
+  spec.threads = options.threads > 0 ? options.threads : available_cores();
   for (const std::string& assignment : options.set) {
     if (!assignment.starts_with("augment."))
       fail(ErrorKind::usage, "--set {}: only keys of [augment] matter here", assignment);

@@ -26,7 +26,7 @@ namespace weft::cli {
 namespace {
 
 struct EvalOptions {
-  std::string run, data, checkpoint = "last", weights, model, mean, deviation, logits, confusion, precision, tta;
+  std::string run, data, checkpoint = "auto", weights, model, mean, deviation, logits, confusion, precision, tta;
   std::vector<std::string> set;
   int64_t batch = 0, threads = 0;
   bool json = false;
@@ -169,7 +169,7 @@ void add_eval(CLI::App& app, Action& action, const Library& library) {
   CLI::App* command = app.add_subcommand("eval", "Measure a run's accuracy on its test data or on other data");
   command->add_option("RUN", options->run, "Run directory; not needed with --weights, --model and --data");
   command->add_option("--data", options->data, "Default: the test data of the run; without one, needed");
-  command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
+  command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
   command->add_option("--weights", options->weights, "Safetensors file with PyTorch's names, instead of a checkpoint");
   command->add_option("--model", options->model, "Without a run: the model of the weights (see `weft models`)");
   command->add_option("--set", options->set, "Without a run: a key of a recipe, such as model.width=32; repeatable")

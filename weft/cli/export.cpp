@@ -1,7 +1,10 @@
 // weft export: the weights of a run as one safetensors file with PyTorch's names.
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
@@ -14,23 +17,41 @@ namespace weft::cli {
 namespace {
 
 struct ExportOptions {
-  std::string run, file, checkpoint = "last";
+  std::string run, file, checkpoint = "auto";
   bool force = false;
 };
 
+/// What a program needs beside the weights to use them.
+void add_metadata(SafetensorsFile& file, const run::LoadedRun& run) {
+  const data::DatasetInfo& info = run.data.info;
+  file.metadata = {{"format", "pt"}, {"model", run.spec.model.name}, {"task", info.task}};
+  for (const auto& [name, value] : run.spec.model.options) file.metadata.emplace("model." + name, value);
+  file.metadata.emplace("input", fmt::format("{}", fmt::join(info.sample_shape.dims(), ",")));
+  file.metadata.emplace("classes", std::to_string(info.classes));
+  if (!info.class_names.empty())
+    file.metadata.emplace(
+        "class_names", nlohmann::json(info.class_names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (!run.data.statistics.mean.empty()) {
+    file.metadata.emplace("mean", fmt::format("{}", fmt::join(run.data.statistics.mean, ",")));
+    file.metadata.emplace("deviation", fmt::format("{}", fmt::join(run.data.statistics.deviation, ",")));
+  }
+}
+
 int export_command(const Library& library, const ExportOptions& options) {
   const std::filesystem::path path = options.file;
+  if (path.extension() != ".safetensors")
+    fail(ErrorKind::usage, "'{}': weft export writes safetensors files; name it '{}'", options.file,
+         std::filesystem::path(path).replace_extension(".safetensors").string());
   std::error_code code;
   if (!options.force && std::filesystem::exists(path, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", options.file);
   const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0, library);
   SafetensorsFile file;
   for (const std::string& name : run.state.names()) file.tensors.emplace(name, run.state.plain(name));
-  file.metadata = {{"format", "pt"}, {"model", run.spec.model.name}};
-  for (const auto& [name, value] : run.spec.model.options) file.metadata.emplace("model." + name, value);
+  add_metadata(file, run);
   write_safetensors(path, file);
-  fmt::print("{}: {} tensors of '{}' from {}\n", options.file, file.tensors.size(), run.spec.model.name,
-             run.checkpoint);
+  fmt::print("{}: a safetensors file with {} tensors of '{}' from {}, under PyTorch's names\n", options.file,
+             file.tensors.size(), run.spec.model.name, run.checkpoint);
   return 0;
 }
 
@@ -41,7 +62,7 @@ void add_export(CLI::App& app, Action& action, const Library& library) {
   CLI::App* command = app.add_subcommand("export", "Write a run's weights for other programs");
   command->add_option("RUN", options->run, "Run directory")->required();
   command->add_option("FILE", options->file, "The safetensors file to write")->required();
-  command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
+  command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
   command->add_flag("--force", options->force, "Replace the file where it is there already");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return export_command(library, *options); }; });

@@ -7,6 +7,7 @@
 #include <memory>
 #include <variant>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
@@ -102,7 +103,7 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
 }
 
 Graph run_passes(const Library& library, const GraphOptions& options, const spec::RunSpec& spec, const Graph& graph) {
-  const int64_t threads = options.choice.threads > 0 ? options.choice.threads : spec::available_cores();
+  const int64_t threads = options.choice.threads > 0 ? options.choice.threads : available_cores();
   const std::unique_ptr<Device> device =
       library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
   CompileOptions compile_options = spec::compile_options(spec, *device);

@@ -1,9 +1,6 @@
 // weft init: a commented recipe for the data at hand, with what it will take.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
-#include <chrono>
-#include <cstring>
 #include <memory>
 
 #include "weft/base/error.h"
@@ -14,16 +11,14 @@
 #include "weft/cli/options.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
-#include "weft/program/driver.h"
-#include "weft/program/prepared_run.h"
-#include "weft/program/synthetic.h"
+#include "weft/program/forecast.h"
 #include "weft/run/starting_recipe.h"
 
 namespace weft::cli {
 
 namespace {
 
-constexpr int kMeasuredSteps = 5;
+constexpr double kMeasuredSeconds = 0.3;  // of steps, for the forecast
 
 struct InitOptions {
   std::string data, output;
@@ -61,56 +56,6 @@ OpenedData open_data(const Library& library, const std::string& text) {
   }
 }
 
-/// As a word of a command line.
-std::string quoted_for_shell(const std::string& text) {
-  const auto is_plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./+=:,%@", c);
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
-/// The median of some runs on random batches, after a first one.
-double measured_seconds(program::Program& program, int64_t samples, State& state, int64_t classes) {
-  program::Driver driver(program, state);
-  driver.select(samples);
-  const program::SyntheticBatch batch(driver.graph(), classes);
-  batch.bind(driver.executor());
-  for (const GraphInput& input : driver.graph().inputs())
-    if (input.kind == InputKind::scalar) driver.set_scalar(input.name, input.name == "learning_rate" ? 1e-5 : 1);
-  driver.run();
-  std::vector<double> times;
-  while (times.size() < kMeasuredSteps) {
-    const auto begin = std::chrono::steady_clock::now();
-    driver.run();
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  std::nth_element(times.begin(), times.begin() + kMeasuredSteps / 2, times.end());
-  return times[kMeasuredSteps / 2];
-}
-
-struct Forecast {
-  double seconds = 0;
-  int64_t bytes = 0;
-};
-
-/// From the plans and the measured time of a step; the start of the program and what lies outside of steps come on top.
-Forecast forecast(const Library& library, const spec::RunSpec& spec) {
-  program::PreparedRun run(library, spec);
-  const int64_t classes = run.run_data.description.info.classes;
-  State state = step::initial_state(run.step, static_cast<uint64_t>(spec.seed));
-  const int64_t steps = run.run_data.training->size() / spec.batch;
-  double epoch = static_cast<double>(steps) * measured_seconds(run.training, spec.batch, state, classes);
-  if (run.run_data.test) {
-    const int64_t samples = run.run_data.test->size(), batch = std::min(samples, spec.evaluation.batch);
-    epoch += static_cast<double>(samples) / static_cast<double>(batch) *
-             measured_seconds(run.evaluation, batch, state, classes);
-  }
-  return {epoch * spec.epochs, run.planned_total_bytes};
-}
-
 int init_command(const Library& library, const InitOptions& options, const std::string& program) {
   const auto require_free = [&](const std::string& path) {
     std::error_code code;
@@ -128,9 +73,11 @@ int init_command(const Library& library, const InitOptions& options, const std::
   spec::RunSpec resolved = recipe.spec;
   resolved.threads = options.threads;
   spec::resolve(resolved, library);
-  const Forecast expected = forecast(library, resolved);
-  const std::string takes = fmt::format("about {} and {} on {} threads", human_duration(expected.seconds),
-                                        human_bytes(static_cast<double>(expected.bytes)), resolved.threads);
+  program::PreparedRun run(library, resolved);
+  const program::Forecast expected = program::forecast(run, kMeasuredSeconds);
+  const std::string takes = fmt::format("{}{} and {} on {} threads", resolved.stop.patience > 0 ? "at most " : "",
+                                        program::in_words(expected.run),
+                                        human_bytes(static_cast<double>(run.planned_total_bytes)), resolved.threads);
   const std::string holds = run::describe_data(*opened.training, opened.test.get());
   const std::string heading = fmt::format(
       "A recipe to start from, made by `weft init` for '{}': {}.\n"

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
@@ -65,8 +66,9 @@ launch::RankNeeds needs_of(const spec::RunSpec& spec) {
   return needs;
 }
 
-/// Of one that has not come so far, as its options tell.
-launch::RankNeeds needs_of(const std::vector<std::string>& words) {
+/// Of one that has not come so far: as its options and its recipe say.
+launch::RankNeeds needs_of(const Library& library, const std::vector<std::string>& words) {
+  if (const std::optional<spec::RunSpec> spec = spec_of_words(library, words)) return needs_of(*spec);
   const int virtual_ranks = std::atoi(value_of(words, "--virtual-ranks").c_str());
   if (virtual_ranks < 1) return {};
   return {.divided = {virtual_ranks}, .as_many_on_each = true};
@@ -156,11 +158,32 @@ void prepare_environment() {
   set("OMPI_MCA_oob_tcp_keepalive_probes", "4");
 }
 
+/// A restart goes on from the checkpoint, wherever the ranks are then: every host must see the run directory.
+/// Error(usage) naming the hosts that do not.
+void require_shared_run(const std::vector<launch::HostSlots>& hosts, const std::string& run) {
+  if (hosts.size() < 2) return;
+  const std::filesystem::path folder = std::filesystem::absolute(run).lexically_normal().parent_path();
+  make_directories(folder);
+  const std::filesystem::path probe = folder / fmt::format(".weft-probe-{}", getpid());
+  write_atomically(probe, "weft launch asks its hosts whether they see this file\n");
+  const std::vector<std::string> missing = launch::hosts_that_miss(hosts, probe);
+  std::error_code ignored;
+  std::filesystem::remove(probe, ignored);
+  if (missing.empty()) return;
+  fail(ErrorKind::usage,
+       "--restarts: host{} '{}' {} not see the folder '{}' of this host, in which the run directory is to lie: after a "
+       "loss the run could not go on from its checkpoint. Put --run on a file system that all hosts share, start weft "
+       "launch on a host that has it, or leave --restarts away",
+       missing.size() == 1 ? "" : "s", fmt::join(missing, "', '"), missing.size() == 1 ? "does" : "do",
+       folder.string());
+}
+
 int launch_here(const Library& library, const LaunchOptions& options, const std::string& program) {
   const std::string run = run_of(options.words);
   prepare_environment();
   const train::InterruptGuard interrupt;
   Room room = room_of(options);
+  if (options.restarts > 0) require_shared_run(room.hosts, run);
   std::vector<std::string> words = options.words;
   launch::PlacedRanks placed{options.ranks, launch::place_ranks(room.hosts, options.ranks)};
   for (int start = 0;; ++start) {
@@ -175,7 +198,7 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
       return end.code;
     }
     room.take_away(end, job.hosts);
-    launch::RankNeeds needs = needs_of(options.words);
+    launch::RankNeeds needs = needs_of(library, options.words);
     std::error_code ignored;
     if (std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored)) {
       needs = needs_of(run::RunDirectory::open(run).read_spec(library));

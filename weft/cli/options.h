@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,13 @@ spec::RunSpec spec_of_model(const Library& library, const ModelChoice& choice, i
 spec::RunSpec spec_of(const Library& library, const ModelChoice& choice, int64_t default_batch);
 /// Error(usage) for an unknown model, with the nearest name.
 models::ModelInput input_of(const Library& library, const ModelChoice& choice, int64_t batch);
+
+inline constexpr const char* kCheckpointHelp =
+    "last, best or auto (default): the best where a validation part chose it, else the last";
+inline std::vector<std::string> checkpoint_names() { return {"auto", "last", "best"}; }
+
+/// What `weft train WORDS` would train, `words` beginning with "train"; nullopt where that cannot be told here, since
+/// words are wrong or the recipe lies elsewhere.
+std::optional<spec::RunSpec> spec_of_words(const Library& library, const std::vector<std::string>& words);
 
 }  // namespace weft::cli

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/progress.h"
@@ -73,14 +74,13 @@ int pack_command(const Library& library, const PackCommandOptions& options, cons
   progress_options.item = training->tokens().empty() ? "records" : "pieces of text";
   Progress progress(stderr, std::move(progress_options));
   const train::InterruptGuard interrupt;
-  data::PackOptions pack_options{
-      .shard_bytes = shard_bytes,
-      .picture_size = options.size,
-      .quality = options.quality,
-      .max_bad_records = options.max_bad_records,
-      .threads = static_cast<int>(options.threads > 0 ? options.threads : spec::available_cores()),
-      .source = data::with_absolute_paths(library.data, options.spec),
-      .weft = std::string(version())};
+  data::PackOptions pack_options{.shard_bytes = shard_bytes,
+                                 .picture_size = options.size,
+                                 .quality = options.quality,
+                                 .max_bad_records = options.max_bad_records,
+                                 .threads = static_cast<int>(options.threads > 0 ? options.threads : available_cores()),
+                                 .source = data::with_absolute_paths(library.data, options.spec),
+                                 .weft = std::string(version())};
   pack_options.stop_requested = [&] { return interrupt.requested(); };
   pack_options.note = [&](const std::string& line) { progress.message("weft: " + line); };
   if (!options.quiet)

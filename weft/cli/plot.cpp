@@ -12,6 +12,7 @@
 #include "weft/base/files.h"
 #include "weft/base/progress.h"
 #include "weft/cli/command.h"
+#include "weft/data/texts/utf8.h"
 #include "weft/plot/figure.h"
 #include "weft/run/metrics_history.h"
 #include "weft/run/run_directory.h"
@@ -37,7 +38,7 @@ struct RunCurves {
 
 std::string name_of(const std::filesystem::path& run) {
   const std::filesystem::path trimmed = run.has_filename() ? run : run.parent_path();
-  return trimmed.filename().string();
+  return data::printable_utf8(trimmed.filename().string());
 }
 
 /// nullopt where all epochs are alike.
@@ -159,12 +160,12 @@ plot::Figure make_figure(const std::vector<RunCurves>& runs, const PlotOptions& 
       figure.panels.push_back(maker.make(metric, {metric}));
     }
   } else {
-    std::vector<std::string> losses = {"train_loss", "test_loss"};
+    std::vector<std::string> losses = {"train_loss", "validation_loss", "test_loss"};
     if (runs.size() == 1 && options.x != "seconds") losses.insert(losses.begin(), "loss");
     if (!has(runs, "train_loss")) losses = {"loss"};  // before the end of the first epoch
     figure.panels.push_back(maker.make("loss", losses));
     if (has(runs, "train_accuracy"))
-      figure.panels.push_back(maker.make("accuracy", {"train_accuracy", "test_accuracy"}));
+      figure.panels.push_back(maker.make("accuracy", {"train_accuracy", "validation_accuracy", "test_accuracy"}));
   }
   for (const plot::Panel& panel : figure.panels)
     if (panel.series.empty())

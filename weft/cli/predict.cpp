@@ -4,16 +4,22 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/say.h"
 #include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/infer/input_files.h"
 #include "weft/infer/prediction.h"
 
 namespace weft::cli {
 
 namespace {
 
-int predict_command(const Library& library, const infer::PredictOptions& options) {
-  infer::PredictionModel model(library, run::load_run(options.run, options.checkpoint, options.threads, library),
-                               options.precision);
+int predict_command(const Library& library, const infer::PredictOptions& given) {
+  infer::PredictOptions options = given;
+  run::LoadedRun run = run::load_run(options.run, options.checkpoint, options.threads, library);
+  if (run.data.info.sample_dtype == DType::u8) options.files = infer::expand_files(options.files);
+  if (options.checkpoint == "auto" && spec::has_validation(run.spec)) say(fmt::format("weights of {}", run.checkpoint));
+  infer::PredictionModel model(library, std::move(run), options.precision);
   const data::DatasetInfo& info = model.data().info;
   if (!options.masks.empty() && info.target_kind() != data::TargetKind::pixel_classes)
     fail(ErrorKind::usage, "--masks is for models that name the class of each pixel; leave it away");
@@ -41,7 +47,8 @@ void add_predict(CLI::App& app, Action& action, const Library& library) {
   command
       ->add_option(
           "FILE", options->files,
-          "What the run was trained on: PNG, JPEG, PGM or PPM images; tables (FILE.csv or csv:FILE?OPTIONS), "
+          "What the run was trained on: PNG, JPEG, PGM or PPM images, folders of them, patterns in quotes; tables "
+          "(FILE.csv or csv:FILE?OPTIONS), "
           "with or without the label; beginnings of texts; files with a text to translate or name on each line "
           "(- for standard input)")
       ->required();
@@ -52,10 +59,15 @@ void add_predict(CLI::App& app, Action& action, const Library& library) {
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--seed", options->seed, "Of their draw")->check(CLI::NonNegativeNumber);
   command->add_option("--masks", options->masks, "Folder for masks NAME.png, where each pixel gets a class");
-  command->add_option("--checkpoint", options->checkpoint, "last or best")->check(CLI::IsMember({"last", "best"}));
+  command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");
-  command->add_flag("--json", options->json, "Print JSON");
+  command
+      ->add_option("--format", options->format,
+                   "text (default), json, jsonl (a line each) or csv (the likeliest class)")
+      ->check(CLI::IsMember({"text", "json", "jsonl", "csv"}));
+  command->add_flag_callback(
+      "--json", [options] { options->format = "json"; }, "Print JSON: --format json");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return predict_command(library, *options); }; });
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "weft/base/cores.h"
 #include "weft/base/files.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
@@ -20,7 +21,7 @@ struct RatesOptions {
 };
 
 int rates_command(const Library& library, const RatesOptions& options) {
-  const int64_t threads = options.threads > 0 ? options.threads : spec::available_cores();
+  const int64_t threads = options.threads > 0 ? options.threads : available_cores();
   const std::string text = print_device_profile(program::measure_profile(library, static_cast<int>(threads)));
   if (!options.output.empty()) write_atomically(options.output, text);
   fmt::print("{}", text);

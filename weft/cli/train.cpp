@@ -2,22 +2,26 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
+#include "weft/cli/dry_run.h"
 #include "weft/cli/options.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/launch/launched_ranks.h"
 #include "weft/run/run.h"
+#include "weft/run/run_changes.h"
 #include "weft/spec/key_reference.h"
 #include "weft/train/interrupt.h"
 
@@ -28,12 +32,12 @@ namespace {
 struct TrainOptions {
   std::string recipe, run, resume;
   std::optional<std::string> model, data, init, precision, loss_scaling, memory_limit, offload, cluster, autotune;
-  std::optional<std::string> workers, cache_limit, max_bad_records;
+  std::optional<std::string> workers, cache_limit, max_bad_records, validation, max_time;
   std::vector<std::string> precision_of;
   std::optional<double> epochs;
-  std::optional<int64_t> batch, virtual_ranks, seed, threads;
+  std::optional<int64_t> batch, max_steps, virtual_ranks, seed, threads;
   std::vector<std::string> set;
-  bool quiet = false, json = false, tensorboard = false;
+  bool quiet = false, json = false, tensorboard = false, dry_run = false;
 };
 
 /// "auto" or a number.
@@ -74,7 +78,8 @@ void set_loss_scaling(spec::RunSpec& spec, const std::string& text, const Librar
   if (is_number) spec::set_field(spec, "loss_scaling.scale", scale, "--loss-scaling", library);
 }
 
-spec::RunSpec spec_from(const Library& library, const TrainOptions& options) {
+/// `is_alone`: not one of several ranks, whose cores a launcher has shared out.
+spec::RunSpec spec_from(const Library& library, const TrainOptions& options, bool is_alone) {
   spec::RunSpec spec;
   if (!options.recipe.empty()) apply_recipe(library, spec, options.recipe);
   if (options.model) {
@@ -84,6 +89,9 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options) {
   if (options.data) spec::set_field(spec, "data", *options.data, "--data", library);
   if (options.init) spec::set_field(spec, "init", *options.init, "--init", library);
   if (options.epochs) spec::set_field(spec, "epochs", *options.epochs, "--epochs", library);
+  if (options.max_steps) spec::set_field(spec, "max_steps", *options.max_steps, "--max-steps", library);
+  if (options.max_time) spec::set_field(spec, "max_time", *options.max_time, "--max-time", library);
+  if (options.validation) spec::set_field(spec, "validation", *options.validation, "--validation", library);
   if (options.batch) spec::set_field(spec, "batch", *options.batch, "--batch", library);
   if (options.virtual_ranks) spec::set_field(spec, "virtual_ranks", *options.virtual_ranks, "--virtual-ranks", library);
   if (options.memory_limit) spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit", library);
@@ -99,33 +107,101 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options) {
     spec::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of", library);
   if (options.loss_scaling) set_loss_scaling(spec, *options.loss_scaling, library);
   for (const std::string& assignment : options.set) spec::set_from_text(spec, assignment, library);
+  const bool sets_data = std::any_of(options.set.begin(), options.set.end(),
+                                     [](const std::string& assignment) { return assignment.starts_with("data="); });
+  if (options.recipe.empty() && !options.data && !sets_data)
+    fail(ErrorKind::usage,
+         "there are no data to train on: give a recipe (`weft recipes` lists some, `weft init SPEC` writes one), or "
+         "--data SPEC, such as --data fashion-mnist (`weft data --help` lists what there is)");
+  if (const int64_t cores = available_cores(); is_alone && spec.threads > cores) {
+    say(fmt::format("{} threads on {} cores would wait for each other: taking {}", spec.threads, cores, cores));
+    spec.threads = cores;
+  }
   spec::resolve(spec, library);
   return spec;
 }
 
-void refuse_with_resume(const TrainOptions& options) {
-  const bool others = !options.recipe.empty() || !options.run.empty() || options.model || options.data ||
-                      options.init || options.memory_limit || options.offload || options.cluster || options.epochs ||
-                      options.batch || options.virtual_ranks || options.seed || options.workers ||
-                      options.cache_limit || options.max_bad_records || options.precision ||
-                      !options.precision_of.empty() || options.loss_scaling || options.autotune || !options.set.empty();
-  if (others)
-    fail(ErrorKind::usage,
-         "--resume takes everything from the run directory; leave the recipe and all options but --threads, --quiet, "
-         "--tensorboard and --json away");
+/// What a resumed run changes, as assignments. Error(usage) for options that are none of its.
+std::vector<std::string> changes_of_resume(const TrainOptions& options) {
+  const std::pair<const char*, bool> others[] = {{"the recipe", !options.recipe.empty()},
+                                                 {"--run", !options.run.empty()},
+                                                 {"--model", options.model.has_value()},
+                                                 {"--data", options.data.has_value()},
+                                                 {"--validation", options.validation.has_value()},
+                                                 {"--init", options.init.has_value()},
+                                                 {"--memory-limit", options.memory_limit.has_value()},
+                                                 {"--offload", options.offload.has_value()},
+                                                 {"--cluster", options.cluster.has_value()},
+                                                 {"--batch", options.batch.has_value()},
+                                                 {"--virtual-ranks", options.virtual_ranks.has_value()},
+                                                 {"--seed", options.seed.has_value()},
+                                                 {"--cache-limit", options.cache_limit.has_value()},
+                                                 {"--max-bad-records", options.max_bad_records.has_value()},
+                                                 {"--precision", options.precision.has_value()},
+                                                 {"--precision-of", !options.precision_of.empty()},
+                                                 {"--loss-scaling", options.loss_scaling.has_value()},
+                                                 {"--autotune", options.autotune.has_value()}};
+  for (const auto& [name, is_given] : others)
+    if (is_given)
+      fail(ErrorKind::usage, "--resume takes {} from the run directory; leave it away. What may change: {}", name,
+           fmt::join(run::changeable_keys(), ", "));
+  std::vector<std::string> changes;
+  if (options.epochs) changes.push_back(fmt::format("epochs={}", *options.epochs));
+  if (options.max_steps) changes.push_back(fmt::format("max_steps={}", *options.max_steps));
+  if (options.max_time) changes.push_back("max_time=" + *options.max_time);
+  if (options.workers) changes.push_back(fmt::format("loader.workers={}", parse_workers(*options.workers)));
+  changes.insert(changes.end(), options.set.begin(), options.set.end());
+  return changes;
+}
+
+/// "98.42 %" of "validation_accuracy", "0.0521 nats" of "test_loss".
+std::string shown_metric(const Library& library, const TaskEntry& task, const std::string& metric,
+                         const std::optional<double>& value) {
+  const std::string name = metric.substr(metric.find('_') + 1);
+  if (const MetricEntry* entry = find_entry(library.metrics, name)) return shown(*entry, value);
+  const std::string unit = task.loss_unit.empty() ? "" : " " + task.loss_unit;
+  return (value ? fmt::format("{:.4f}", *value) : "-") + unit;
 }
 
 /// What the task is judged by.
 void add_results(Table& table, const run::Summary& s, const Library& library, const TaskEntry& task) {
-  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "-"; };
-  const auto best = [&](const std::string& name, const std::string& value) {
-    return s.best.name == name ? fmt::format(" (best {})", value) : "";
+  const auto add_part = [&](const std::string& part, const MetricValues& metrics, const std::optional<double>& loss) {
+    const auto best = [&](const std::string& metric) {
+      return s.best.name == metric ? fmt::format(" (best {})", shown_metric(library, task, metric, s.best.value)) : "";
+    };
+    const auto add = [&](const std::string& label, const std::string& name, const std::optional<double>& value) {
+      const std::string metric = part + "_" + name;
+      table.add_row({part + " " + label, shown_metric(library, task, metric, value) + best(metric)});
+    };
+    for (const auto& [name, value] : metrics)
+      if (const MetricEntry* metric = find_entry(library.metrics, name)) add(metric->label, name, value);
+    add("loss", "loss", loss);
   };
-  for (const auto& [name, value] : s.test_metrics)
-    if (const MetricEntry* metric = find_entry(library.metrics, name))
-      table.add_row({"test " + metric->label, shown(*metric, value) + best(name, shown(*metric, s.best.value))});
-  const std::string unit = task.loss_unit.empty() ? "" : " " + task.loss_unit;
-  table.add_row({"test loss", number(s.test_loss) + unit + best("loss", number(s.best.value))});
+  if (!s.validation_metrics.empty()) add_part("validation", s.validation_metrics, s.validation_loss);
+  add_part("test", s.test_metrics, s.test_loss);
+}
+
+/// "validation_accuracy" as "validation accuracy".
+std::string in_words(std::string metric) {
+  std::replace(metric.begin(), metric.end(), '_', ' ');
+  return metric;
+}
+
+/// When the run was as good as it became, and why it ended.
+void add_times(Table& table, const run::Summary& s, const Library& library, const TaskEntry& task) {
+  const auto add = [&](const char* title, const std::optional<run::Reached>& reached) {
+    if (!reached) return;
+    table.add_row({title, fmt::format("{} {} after {}, {} steps", in_words(reached->metric),
+                                      shown_metric(library, task, reached->metric, reached->value),
+                                      human_duration(reached->seconds), reached->step)});
+  };
+  add("best", s.time_to_best);
+  add("target", s.time_to_target);
+  if (s.ended.empty()) return;
+  const std::string why = s.ended == "stop.patience" ? "no improvement for stop.patience evaluations"
+                          : s.ended == "stop.target" ? "stop.target is reached"
+                                                     : s.ended + " is reached";
+  table.add_row({"ended", fmt::format("{}: after {} of {} epochs", why, s.epochs_done, s.epochs)});
 }
 
 void print_result(const run::RunOutcome& outcome, const Library& library, const std::string& program) {
@@ -140,6 +216,7 @@ void print_result(const run::RunOutcome& outcome, const Library& library, const 
     table.add_row({"images", fmt::format("of height {}", fmt::join(s.image_heights, ", then "))});
   const TaskEntry& task = task_entry(library, s.task);
   add_results(table, s, library, task);
+  add_times(table, s, library, task);
   const std::string ranks = s.ranks > 1 ? fmt::format("{} ranks of ", s.ranks) : "";
   table.add_row({"time", fmt::format("{} on {}{} threads", human_duration(s.train_seconds), ranks, s.threads)});
   if (s.input_wait_seconds > 0.01 * s.step_seconds)
@@ -151,13 +228,13 @@ void print_result(const run::RunOutcome& outcome, const Library& library, const 
   table.add_row({"speed", fmt::format("{:.0f} {}/s", s.items_per_second, s.item)});
   table.add_row(
       {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
-  const std::string run = outcome.directory.string();
+  const std::string run = quoted_for_shell(outcome.directory.string());
   const std::string file = !task.predicted_file.empty() ? task.predicted_file
                            : s.item == "images"         ? "IMAGE.png"
                            : s.item == "rows"           ? "ROWS.csv"
                                                         : "LINES.txt";
-  fmt::print("{0}\nrun directory: {1}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
-             table.text(), run, program, file);
+  fmt::print("{0}\nrun directory: {4}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
+             table.text(), run, quoted_for_shell(program), file, printable(outcome.directory.string()));
 }
 
 run::RunOutcome train_or_resume(const Library& library, const TrainOptions& options, comm::Communicator* ranks) {
@@ -170,20 +247,27 @@ run::RunOutcome train_or_resume(const Library& library, const TrainOptions& opti
                                     .ranks = ranks};
   if (options.resume.empty()) {
     spec::RunSpec spec;
-    comm::on_all_ranks(ranks, "recipe", [&] { spec = spec_from(library, options); });
+    comm::on_all_ranks(ranks, "recipe", [&] { spec = spec_from(library, options, ranks == nullptr); });
     return run::start_run(library, spec, options.run, run_options);
   }
-  comm::on_all_ranks(ranks, "options", [&] { refuse_with_resume(options); });
-  return run::resume_run(library, options.resume, options.threads.value_or(0), run_options);
+  std::vector<std::string> changes;
+  comm::on_all_ranks(ranks, "options", [&] { changes = changes_of_resume(options); });
+  return run::resume_run(library, options.resume, options.threads.value_or(0), run_options, changes);
 }
 
 int train_command(const Library& library, const TrainOptions& options, const std::string& program,
                   comm::Communicator* ranks) {
+  if (options.dry_run) {
+    if (ranks != nullptr || !options.resume.empty())
+      fail(ErrorKind::usage, "--dry-run is for a new run on one process; leave {} away",
+           ranks != nullptr ? "the launcher" : "--resume");
+    return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run);
+  }
   const run::RunOutcome outcome = train_or_resume(library, options, ranks);
   if (!comm::is_first(ranks)) return outcome.finished ? 0 : train::kInterruptedExitCode;
   if (!outcome.finished) {
-    say(fmt::format("interrupted after step {}; go on with `{} train --resume {}`", outcome.steps_done, program,
-                    outcome.directory.string()));
+    say(fmt::format("interrupted after step {}; go on with `{} train --resume {}`", outcome.steps_done,
+                    quoted_for_shell(program), quoted_for_shell(outcome.directory.string())));
     return train::kInterruptedExitCode;
   }
   if (options.json)
@@ -193,12 +277,7 @@ int train_command(const Library& library, const TrainOptions& options, const std
   return 0;
 }
 
-}  // namespace
-
-void add_train(CLI::App& app, Action& action, const Library& library, const std::string& program) {
-  auto options = std::make_shared<TrainOptions>();
-  CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
-  command->footer("Several processes train as one under `mpirun -n 4 weft train ...` or `srun weft train ...`.");
+void add_options(CLI::App* command, TrainOptions* options, const Library& library) {
   command->add_option("RECIPE", options->recipe,
                       "TOML file, or a name from `weft recipes`; what it leaves out has defaults");
   command->add_option("--model", options->model, "Model (see `weft models`)");
@@ -206,6 +285,9 @@ void add_train(CLI::App& app, Action& action, const Library& library, const std:
                       data::dataset_forms(library.data) + " (`weft data --help` explains them)");
   command->add_option("--init", options->init, spec::flag_help("init"));
   command->add_option("--epochs", options->epochs, spec::flag_help("epochs"));
+  command->add_option("--max-steps", options->max_steps, spec::flag_help("max_steps"));
+  command->add_option("--max-time", options->max_time, spec::flag_help("max_time"));
+  command->add_option("--validation", options->validation, spec::flag_help("validation"));
   command->add_option("--batch", options->batch, spec::flag_help("batch"));
   command->add_option("--virtual-ranks", options->virtual_ranks, spec::flag_help("virtual_ranks"));
   command->add_option("--memory-limit", options->memory_limit, spec::flag_help("memory_limit"));
@@ -230,11 +312,42 @@ void add_train(CLI::App& app, Action& action, const Library& library, const std:
   command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N");
   command->add_option("--set", options->set, "Any key of the recipe, such as optimizer.learning_rate=0.2; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--resume", options->resume, "Go on in this run directory from its newest whole checkpoint");
+  command->add_option(
+      "--resume", options->resume,
+      "Go on in this run directory from its newest whole checkpoint; with --epochs, --max-steps, --max-time or --set: "
+      "with these changes, also where it is finished");
   command->add_flag("--tensorboard", options->tensorboard,
                     "Write event files for `tensorboard --logdir RUN`; a resumed run goes on with them");
+  command->add_flag("--dry-run", options->dry_run,
+                    "Say what will happen and what it takes, from some measured steps; write nothing");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->add_flag("--json", options->json, "Print summary.json instead of the table");
+}
+
+}  // namespace
+
+std::optional<spec::RunSpec> spec_of_words(const Library& library, const std::vector<std::string>& words) {
+  TrainOptions options;
+  CLI::App app;
+  add_options(&app, &options, library);
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+    reversed.pop_back();                                              // "train"
+    app.parse(reversed);
+    if (!options.resume.empty()) return std::nullopt;
+    return spec_from(library, options, /*is_alone=*/false);
+  } catch (const CLI::ParseError&) {
+    return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void add_train(CLI::App& app, Action& action, const Library& library, const std::string& program) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* command = app.add_subcommand("train", "Train a model and keep everything about it in a run directory");
+  command->footer("Several processes train as one under `mpirun -n 4 weft train ...` or `srun weft train ...`.");
+  add_options(command, options.get(), library);
   command->callback([options, program, &action, &library] {
     action = [options, program, &library] {
       return launch::on_launched_ranks(

@@ -1,6 +1,4 @@
 // cluster.toml: what `weft cluster probe` measured, as people read it.
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -8,6 +6,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/seal.h"
+#include "weft/base/toml.h"
 #include "weft/comm/cluster_numbers.h"
 #include "weft/comm/measure.h"
 #include "weft/comm/topology_file.h"
@@ -110,14 +110,15 @@ std::string cluster_text(const Communicator& communicator, const ClusterCosts& c
 ClusterCosts read_cluster_file(const std::string& path) { return parse_cluster(read_text(path), path); }
 
 bool is_of_same_hosts(const std::string& text, const Communicator& communicator) {
-  const size_t begin = text.find(kHostsBegin);
-  return begin != std::string::npos && text.substr(begin) == hosts_text(communicator);
+  const std::string_view whole = without_seal(text);
+  const size_t begin = whole.find(kHostsBegin);
+  return begin != whole.npos && whole.substr(begin) == hosts_text(communicator);
 }
 
 ClusterCosts parse_cluster(const std::string& text, const std::string& path) {
   toml::table file;
   try {
-    file = toml::parse(text, path);
+    file = parse_toml(text, path);
   } catch (const toml::parse_error& error) {
     fail(ErrorKind::data, "'{}', line {}: {}", path, error.source().begin.line, std::string(error.description()));
   }

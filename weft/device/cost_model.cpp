@@ -1,12 +1,11 @@
 #include "weft/device/cost_model.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/base/toml.h"
 
 namespace weft {
 
@@ -62,7 +61,7 @@ std::string_view name_of(CostSource source) {
 DeviceProfile parse_device_profile(std::string_view text, const std::string& file) {
   toml::table table;
   try {
-    table = toml::parse(text);
+    table = parse_toml(text, file);
   } catch (const toml::parse_error& error) {
     fail(ErrorKind::data, "{}:{}: {}; {}", file, error.source().begin.line, error.description(), kNextStep);
   }

@@ -19,7 +19,7 @@ int classify_lines(PredictionModel& model, const PredictOptions& options) {
     batch.samples = Tensor(DType::i32, Shape{rows, encoding.length});
     batch.targets = Tensor(DType::i32, Shape{rows});
     auto results = ordered_json::array();
-    if (!options.json) fmt::print("{}\n", file);
+    if (!options.json()) fmt::print("{}\n", file);
     for (size_t begin = 0; begin < lines.size(); begin += static_cast<size_t>(rows)) {
       const size_t count = std::min(static_cast<size_t>(rows), lines.size() - begin);
       batch.count = static_cast<int64_t>(count);
@@ -37,7 +37,7 @@ int classify_lines(PredictionModel& model, const PredictOptions& options) {
           classes.push_back({{"class", index}, {"name", model.class_name(index)}, {"probability", probability}});
           shown += fmt::format("{}{} {:.2f} %", shown.empty() ? "" : ", ", model.class_name(index), 100 * probability);
         }
-        if (options.json)
+        if (options.json())
           results.push_back({{"line", line.number}, {"text", line.text}, {"classes", classes}});
         else
           fmt::print("  line {}: {}\n", line.number, shown);

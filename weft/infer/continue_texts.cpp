@@ -47,32 +47,25 @@ int continue_texts(PredictionModel& model, const PredictOptions& options) {
   batch.samples = Tensor(DType::i32, Shape{1, window});
   batch.targets = Tensor(DType::i32, Shape{1, window});
   batch.count = 1;
-  auto results = nlohmann::ordered_json::array();
-  int code = 0;
-  for (const std::string& file : options.files) try {
-      const std::string beginning = data::read_text_file(file_named(file));
-      std::vector<uint16_t> tokens = vocabulary.encode(beginning, file);
-      if (tokens.empty()) fail(ErrorKind::data, "'{}' is empty; begin the text with at least one character", file);
-      RandomStream random(static_cast<uint64_t>(options.seed));
-      std::string written;
-      for (int64_t at = 0; at < options.length; ++at) {
-        // Causal: what stands behind the last token does not matter.
-        const auto known = std::min<int64_t>(window, static_cast<int64_t>(tokens.size()));
-        std::copy(tokens.end() - known, tokens.end(), batch.samples.data_as<int32_t>());
-        const Tensor probabilities = model.run(batch);
-        const int64_t classes = probabilities.shape()[1];
-        const float* const row = probabilities.data_as<float>() + (known - 1) * classes;
-        tokens.push_back(static_cast<uint16_t>(draw(row, classes, options.temperature, random)));
-        written += vocabulary.characters()[tokens.back()];
-      }
-      results.push_back({{"file", file}, {"beginning", beginning}, {"text", written}});
-      if (!options.json) fmt::print("{}{}\n", beginning, written);
-    } catch (const Error& error) {
-      say(error.what());
-      code = 1;
+  return for_each_file(options, [&](const std::string& file) {
+    const std::string beginning = data::read_text_file(file_named(file));
+    std::vector<uint16_t> tokens = vocabulary.encode(beginning, file);
+    if (tokens.empty()) fail(ErrorKind::data, "'{}' is empty; begin the text with at least one character", file);
+    RandomStream random(static_cast<uint64_t>(options.seed));
+    std::string written;
+    for (int64_t at = 0; at < options.length; ++at) {
+      // Causal: what stands behind the last token does not matter.
+      const auto known = std::min<int64_t>(window, static_cast<int64_t>(tokens.size()));
+      std::copy(tokens.end() - known, tokens.end(), batch.samples.data_as<int32_t>());
+      const Tensor probabilities = model.run(batch);
+      const int64_t classes = probabilities.shape()[1];
+      const float* const row = probabilities.data_as<float>() + (known - 1) * classes;
+      tokens.push_back(static_cast<uint16_t>(draw(row, classes, options.temperature, random)));
+      written += vocabulary.characters()[tokens.back()];
     }
-  if (options.json) fmt::print("{}\n", results.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  return code;
+    if (!options.json()) fmt::print("{}{}\n", beginning, written);
+    return ordered_json{{"file", file}, {"beginning", beginning}, {"text", written}};
+  });
 }
 
 }  // namespace weft::infer

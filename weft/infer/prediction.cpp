@@ -112,13 +112,13 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
   const data::TargetStatistics& statistics = info.targets;
   const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
   return for_each_file(options, [&](const std::string& file) {
-    const data::Image image = data::read_sample(file, info);
+    const data::Image image = data::read_sample(file_named(file), info);
     data::crop_and_normalise(image.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
     const Tensor output = model.run(batch);
     const float* p = output.data_as<float>();
     if (info.target_kind() == data::TargetKind::values) {
       const PredictedValues predicted(p, static_cast<size_t>(info.classes), statistics);
-      if (!options.json) fmt::print("{}: {}\n", file, predicted.text);
+      if (!options.json()) fmt::print("{}: {}\n", file, predicted.text);
       return ordered_json{{"file", file}, {"values", predicted.values}};
     }
     auto classes = ordered_json::array();
@@ -128,7 +128,7 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
       classes.push_back({{"class", index}, {"name", model.class_name(index)}, {"probability", probability}});
       table.add_row({"  " + model.class_name(index), fmt::format("{:.2f} %", 100 * probability)});
     }
-    if (!options.json) fmt::print("{}\n{}", file, table.text());
+    if (!options.json()) fmt::print("{}\n{}", file, table.text());
     return ordered_json{{"file", file}, {"classes", classes}};
   });
 }
@@ -179,7 +179,7 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
     const auto dataset = open_rows(model, file);
     data::Loader loader(*dataset, program::evaluation_loader_options(model.spec(), model.data()));
     auto rows = ordered_json::array();
-    if (!options.json) fmt::print("{}\n", file);
+    if (!options.json()) fmt::print("{}\n", file);
     loader.start(0, 0, 1);
     for (int64_t step = 0, row = 1; step < loader.steps_per_epoch(); ++step) {
       const data::Batch& batch = loader.next();
@@ -189,7 +189,7 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
         const float* p = output.data_as<float>() + at * width;
         if (values) {
           const PredictedValues predicted(p, static_cast<size_t>(info.classes), statistics);
-          if (!options.json)
+          if (!options.json())
             fmt::print("  row {}: {}\n", row, predicted.text);
           else if (predicted.values.size() == 1)
             rows.push_back({{"row", row}, {"value", predicted.values.front()}});
@@ -204,7 +204,7 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
           classes.push_back({{"class", index}, {"name", model.class_name(index)}, {"probability", probability}});
           line += fmt::format("{}{} {:.2f} %", line.empty() ? "" : ", ", model.class_name(index), 100 * probability);
         }
-        if (options.json)
+        if (options.json())
           rows.push_back({{"row", row}, {"classes", classes}});
         else
           fmt::print("  row {}: {}\n", row, line);

@@ -13,7 +13,7 @@
 namespace weft::infer {
 
 struct PredictOptions {
-  std::string run, checkpoint = "last";
+  std::string run, checkpoint = "auto";
   std::vector<std::string> files;
   int64_t top = 5;
   int64_t length = 200;      // characters to write behind a text
@@ -21,8 +21,10 @@ struct PredictOptions {
   int64_t seed = 1;          // of the draw
   std::string masks;         // folder to write masks to; empty: none
   int64_t threads = 0;
-  std::string precision;  // empty: as in training
-  bool json = false;
+  std::string precision;        // empty: as in training
+  std::string format = "text";  // text | json | jsonl | csv
+  /// No text is printed while the files are predicted.
+  bool json() const { return format != "text"; }
 };
 
 class PredictionModel {
@@ -56,8 +58,8 @@ class PredictionModel {
 /// One sample of zeros, with room for its target.
 data::Batch empty_batch(const data::DatasetInfo& info);
 
-/// Each prints its results, one file after the other, and gives the exit code: a file that cannot be read is named on
-/// stderr and the others follow all the same.
+/// Each prints its results, one file after the other, and gives the exit code, 1 where a file could not be read: it is
+/// named on stderr, and the others follow all the same.
 int predict_images(PredictionModel& model, const PredictOptions& options);
 /// Pictures of lines of text: what they say.
 int transcribe_images(PredictionModel& model, const PredictOptions& options);

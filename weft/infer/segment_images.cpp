@@ -79,13 +79,13 @@ int segment_images(PredictionModel& model, const PredictOptions& options) {
       if (share > 0) table.add_row({"  " + model.class_name(index), fmt::format("{:.2f} %", 100 * share)});
     }
     ordered_json result{{"file", file}, {"classes", classes}};
-    if (!options.json) fmt::print("{}\n{}", file, table.text());
+    if (!options.json()) fmt::print("{}\n{}", file, table.text());
     if (!options.masks.empty()) {
       const fs::path path = mask_of(file, options.masks);
       const data::Image picture = data::read_image(file);  // as large as it is
       data::write_png(path, data::resize_mask(mask, picture.height, picture.width));
       result["mask"] = path.string();
-      if (!options.json) fmt::print("  mask: {}\n", path.string());
+      if (!options.json()) fmt::print("  mask: {}\n", path.string());
     }
     return result;
   });

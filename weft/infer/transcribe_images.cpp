@@ -23,7 +23,7 @@ int transcribe_images(PredictionModel& model, const PredictOptions& options) {
     const models::CtcReading reading =
         models::read_greedily(output.data_as<float>(), output.shape()[0], classes, classes);
     const std::string text = encoding.table.decode(reading.classes);
-    if (!options.json) fmt::print("{}\t{}\n", file, text);
+    if (!options.json()) fmt::print("{}\t{}\n", file, text);
     return ordered_json{{"file", file}, {"text", text}, {"certainty", reading.certainty}};
   });
 }

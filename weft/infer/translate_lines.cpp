@@ -108,7 +108,7 @@ int translate_lines(PredictionModel& model, const PredictOptions& options) {
       const std::vector<std::string> translations = translator.translate(part);
       for (size_t row = 0; row < part.size(); ++row) {
         const TextLine& line = *part[row].line;
-        if (options.json)
+        if (options.json())
           results.push_back({{"line", line.number}, {"source", line.text}, {"translation", translations[row]}});
         else
           fmt::print("{}\t{}\n", line.text, translations[row]);

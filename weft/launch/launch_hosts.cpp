@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/base/host_name.h"
 #include "weft/launch/child_process.h"
 
@@ -48,14 +49,20 @@ bool is_this_host(const std::string& name) {
 }
 
 /// What runs a command on the host, as mpirun would.
-std::vector<std::string> words_to_reach(const std::string& host) {
-  if (is_in_slurm_job()) return {"srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=" + host, "true"};
+/// To run a command of one program with plain arguments on a host.
+std::vector<std::string> words_on_host(const std::string& host, const std::vector<std::string>& command) {
+  if (is_in_slurm_job()) {
+    std::vector<std::string> words = {"srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=" + host};
+    words.insert(words.end(), command.begin(), command.end());
+    return words;
+  }
   std::string agent = value_of_variable("OMPI_MCA_plm_rsh_agent");
   agent = agent.substr(0, agent.find(':'));  // "ssh : rsh": the first that there is
   std::vector<std::string> words = split(agent.empty() ? "ssh" : agent, ' ');
   std::erase(words, "");
   if (words.front() == "ssh") words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=5"});
-  words.insert(words.end(), {host, "true"});
+  words.push_back(host);
+  for (const std::string& word : command) words.push_back(quoted_for_shell(word));  // a shell of that host reads them
   return words;
 }
 
@@ -190,12 +197,15 @@ std::vector<HostSlots> without_slot(std::vector<HostSlots> hosts, const std::str
   return hosts;
 }
 
-std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts) {
+namespace {
+
+/// By host, why the command did not end with 0 there; empty where it did, and for this host, which is not asked.
+std::vector<std::string> failures_of(const std::vector<HostSlots>& hosts, const std::vector<std::string>& command) {
   std::vector<std::unique_ptr<ChildProcess>> attempts;
   for (const HostSlots& host : hosts)
-    attempts.push_back(is_this_host(host.name)
-                           ? nullptr
-                           : std::make_unique<ChildProcess>(words_to_reach(host.name), ChildProcess::Output::kept));
+    attempts.push_back(is_this_host(host.name) ? nullptr
+                                               : std::make_unique<ChildProcess>(words_on_host(host.name, command),
+                                                                                ChildProcess::Output::kept));
   const auto end = std::chrono::steady_clock::now() + kAnswerTime;
   std::vector<std::string> reasons(hosts.size());
   for (size_t host = 0; host < hosts.size(); ++host) {
@@ -210,6 +220,18 @@ std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts) {
     if (!attempts[host]->has_ended()) attempts[host]->send(SIGKILL);
   }
   return reasons;
+}
+
+}  // namespace
+
+std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts) { return failures_of(hosts, {"true"}); }
+
+std::vector<std::string> hosts_that_miss(const std::vector<HostSlots>& hosts, const std::filesystem::path& file) {
+  const std::vector<std::string> failures = failures_of(hosts, {"test", "-e", file.string()});
+  std::vector<std::string> missing;
+  for (size_t host = 0; host < hosts.size(); ++host)
+    if (!failures[host].empty()) missing.push_back(hosts[host].name);
+  return missing;
 }
 
 }  // namespace weft::launch

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -52,5 +53,9 @@ std::vector<HostSlots> without_slot(std::vector<HostSlots> hosts, const std::str
 /// by OMPI_MCA_plm_rsh_agent; srun inside of a Slurm job), or that it did not answer in time; empty where one can.
 /// Takes no longer than ten seconds.
 std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts);
+
+/// The names of hosts on which there is no such file, by its absolute path; the same agent asks them. This host is not
+/// asked.
+std::vector<std::string> hosts_that_miss(const std::vector<HostSlots>& hosts, const std::filesystem::path& file);
 
 }  // namespace weft::launch

@@ -53,7 +53,7 @@ bool parse_list(std::string text, std::vector<double>& list) {
 std::string_view kind_of(const Key& key) {
   constexpr std::string_view kinds[] = {"a text", "a whole number", "a number", "true or false",
                                         "a list of numbers, such as [1, 0.1]"};
-  return kinds[key.value.index()];
+  return key.takes_number ? "a number or a text" : kinds[key.value.index()];
 }
 
 std::string shown(const KeyValue& value) {
@@ -70,6 +70,8 @@ KeyValue checked_value(const Key& key, const KeyValue& value, const std::string&
   const auto* whole = std::get_if<int64_t>(&value);
   if (std::holds_alternative<double>(key.value) && whole != nullptr)
     return checked_value(key, static_cast<double>(*whole), where);
+  const bool is_number = whole != nullptr || std::holds_alternative<double>(value);
+  if (key.takes_number && is_number) return checked_value(key, shown(value), where);
   if (value.index() != key.value.index()) fail_kind(key, value, where);
   if (text != nullptr) require_choice(key, *text, where);
   if (whole != nullptr) require_range(key, static_cast<double>(*whole), where);

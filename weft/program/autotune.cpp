@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/base/seal.h"
 #include "weft/device/kernel_cache.h"
 #include "weft/program/chosen_kernels.h"
 
@@ -72,6 +73,7 @@ Tuning tuning_of_plan(const std::filesystem::path& path, const Note& note) {
   if (!std::filesystem::exists(path, code)) return {};
   try {
     const json plan = json::parse(read_text(path));
+    check_seal(plan, path.string());
     return {.known = kernel_times_from(plan.value(kKey, json::object()))};
   } catch (const json::exception&) {
     tell(note, fmt::format("'{}' is damaged: kernels are chosen without what the run had measured", path.string()));

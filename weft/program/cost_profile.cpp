@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/seal.h"
 #include "weft/comm/on_all_ranks.h"
 
 namespace weft::program {
@@ -34,8 +35,8 @@ std::string read_kept_profile(const std::string& file) {
   if (!text.ends_with('\n'))
     fail(ErrorKind::data, "{}:{}: the file is cut off; put the whole one back, or start a new run", file,
          1 + std::count(text.begin(), text.end(), '\n'));
-  parse_device_profile(text, file);
-  return text;
+  check_text_seal(text, file);
+  return print_device_profile(parse_device_profile(text, file));
 }
 
 }  // namespace weft::program

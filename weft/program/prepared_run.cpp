@@ -11,6 +11,7 @@
 #include "weft/program/image_sizes.h"
 #include "weft/program/process_memory.h"
 #include "weft/spec/compile_options.h"
+#include "weft/step/metrics/entries.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -48,17 +49,12 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
   step::require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
   passes::require_matches(step.graph, spec::compile_options(spec, *device).precision);
-  if (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test") && !run_data.test)
-    fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' has no test data; set schedule.monitor=train_loss",
-         spec.schedule.monitor, spec.data);
-  if (spec.schedule.name == "plateau" && spec.schedule.monitor.ends_with("accuracy") &&
-      !step::has_output(step.graph, "correct"))
-    fail(ErrorKind::usage, "schedule.monitor = '{}', but '{}' predicts values; set schedule.monitor=test_loss",
-         spec.schedule.monitor, spec.data);
+  if (spec.schedule.name == "plateau") require_measured("schedule.monitor", spec.schedule.monitor);
+  if (spec.stop.patience > 0 || !spec.stop.target.empty()) require_measured("stop.monitor", spec.stop.monitor);
   training.add_phases_of(step);
   compile_training();
-  if (run_data.test) {
-    const int64_t samples = run_data.test->size(), batch = spec.evaluation.batch;
+  for (const data::Dataset* evaluated : run_data.evaluated()) {
+    const int64_t samples = evaluated->size(), batch = spec.evaluation.batch;
     for (const int64_t count : {samples >= batch ? batch : 0, samples % batch}) {
       for (const int64_t rows : evaluated_rows(count))
         if (rows > 0) compile_seconds += evaluation.compiled(rows).compile_seconds;
@@ -77,6 +73,20 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
   planned_total_bytes = bytes_to_come();
   require_memory();
   device->settle();
+}
+
+/// Error(usage) where nothing in this run measures the metric that `key` names.
+void PreparedRun::require_measured(const char* key, const std::string& monitor) const {
+  if (monitor.starts_with("test") && !run_data.test)
+    fail(ErrorKind::usage, "{} = '{}', but '{}' has no test data; set {}=train_loss", key, monitor, spec.data, key);
+  const std::string metric = monitor.substr(monitor.find('_') + 1);
+  if (metric == "loss") return;
+  const std::vector<MetricEntry> metrics = step::metrics_of(library, spec.metrics, run_data.description.info.task);
+  const bool is_measured =
+      std::any_of(metrics.begin(), metrics.end(), [&](const auto& one) { return one.name == metric; });
+  if (!is_measured || (metric == "accuracy" && !step::has_output(step.graph, "correct")))
+    fail(ErrorKind::usage, "{} = '{}', but '{}' gives no {} here; set {}={}_loss", key, monitor, spec.model.name,
+         metric, key, monitor.substr(0, monitor.find('_')));
 }
 
 CompileOptions PreparedRun::evaluation_options() const {
@@ -123,12 +133,14 @@ void PreparedRun::limit_caches() {
   if (const int on_host = comm::ranks_of_host(ranks); on_host > 1) {
     const int64_t affordable = available_memory_bytes() / on_host;
     run_data.training->limit_cache(std::min(run_data.training->cache_bytes_to_come(), affordable / 2));
-    if (run_data.test) run_data.test->limit_cache(std::min(run_data.test->cache_bytes_to_come(), affordable / 8));
+    for (data::Dataset* evaluated : run_data.evaluated())
+      evaluated->limit_cache(std::min(evaluated->cache_bytes_to_come(), affordable / 8));
   }
   int64_t rest = std::min(memory_of_rank(), memory_limit_of(spec)) - bytes_to_come();
   if (rest >= 0) return;
-  for (data::Dataset* dataset : {run_data.test.get(), run_data.training.get()}) {
-    if (dataset == nullptr) continue;
+  std::vector<data::Dataset*> sets = run_data.evaluated();
+  sets.push_back(run_data.training.get());
+  for (data::Dataset* dataset : sets) {
     const int64_t cache = dataset->cache_bytes_to_come();
     dataset->limit_cache(std::max<int64_t>(0, cache + rest));
     rest = std::min<int64_t>(0, cache + rest);
@@ -142,12 +154,13 @@ int64_t PreparedRun::bytes_to_come() const {
 int64_t PreparedRun::bytes_beside_arena() const {
   int64_t bytes = step::state_bytes(step);
   bytes += loader_bytes(training_loader_options(spec, run_data.description, share, library), run_data.description);
-  bytes += run_data.training->cache_bytes_to_come() + (run_data.test ? run_data.test->cache_bytes_to_come() : 0);
-  if (run_data.test) {
+  bytes += run_data.training->cache_bytes_to_come();
+  for (const data::Dataset* evaluated : run_data.evaluated()) {
+    bytes += evaluated->cache_bytes_to_come();
     bytes += loader_bytes(evaluation_loader_options(spec, run_data.description, share), run_data.description);
     bytes += step::ViewedBatch::bytes(
         spec.evaluation.tta, run_data.description.info,
-        (std::min(spec.evaluation.batch, run_data.test->size()) + share.shares - 1) / share.shares);
+        (std::min(spec.evaluation.batch, evaluated->size()) + share.shares - 1) / share.shares);
   }
   return bytes;
 }

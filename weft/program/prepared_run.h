@@ -64,6 +64,7 @@ class PreparedRun {
   std::vector<int64_t> evaluated_rows(int64_t count) const;
   step::TrainingStep build_training(const spec::StepShape& shape) const;
   CompileOptions evaluation_options() const;
+  void require_measured(const char* key, const std::string& monitor) const;
   void compile_training();
   void limit_caches();
   /// Of all memory that the ranks of this host have.

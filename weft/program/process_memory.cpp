@@ -1,13 +1,11 @@
 #include "weft/program/process_memory.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <fstream>
 #include <string>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/memory.h"
 
 namespace weft::program {
 
@@ -29,14 +27,6 @@ int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 void reset_peak_resident_bytes() {
   std::ofstream clear("/proc/self/clear_refs");  // "5": reset the high-water mark, proc(5)
   clear << "5";
-}
-
-int64_t memory_limit_bytes() {
-  int64_t limit = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  std::ifstream group("/sys/fs/cgroup/memory.max");  // "max" where there is no limit
-  int64_t group_limit = 0;
-  if (group >> group_limit && group_limit > 0) limit = std::min(limit, group_limit);
-  return limit;
 }
 
 void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step) {

@@ -13,9 +13,6 @@ int64_t peak_resident_bytes();
 /// Restarts peak_resident_bytes() from the current resident size; changes nothing where the system refuses.
 void reset_peak_resident_bytes();
 
-/// Bytes this process may use at most: the machine's memory or its control group's limit.
-int64_t memory_limit_bytes();
-
 /// Error(usage) where this process may not use so much memory. Call it before anything is allocated.
 void require_memory(const std::string& model, int64_t batch, int64_t planned_bytes, const std::string& next_step);
 

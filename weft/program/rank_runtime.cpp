@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/base/files.h"
+#include "weft/base/seal.h"
 #include "weft/comm/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/runtime/collective_kernels.h"
@@ -23,13 +24,17 @@ bool has_several_hosts(const comm::Communicator& ranks) { return ranks.members()
 
 comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& file) {
   comm::ClusterCosts costs;
-  if (ranks == nullptr) return costs;
+  if (ranks == nullptr) {
+    if (!file.empty()) comm::read_cluster_file(file);  // plans nothing here, and is said to be wrong where it is
+    return costs;
+  }
   if (file.empty()) {
     if (!has_several_hosts(*ranks)) return costs;
     return comm::parse_cluster(comm::cluster_text(*ranks, comm::measure_cluster(*ranks)), "cluster.toml", *ranks);
   }
   const std::string text = comm::decided_by_first(ranks, "costs of collectives", [&] {
     std::string read = read_text(file);
+    check_text_seal(read, file);
     comm::parse_cluster(read, file, *ranks);
     return read;
   });

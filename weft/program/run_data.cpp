@@ -1,13 +1,18 @@
 #include "weft/program/run_data.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/data/dataset/check_samples.h"
 #include "weft/data/dataset/checksums.h"
+#include "weft/data/dataset/class_names.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
+#include "weft/data/validation_part.h"
 
 namespace weft::program {
 
@@ -37,7 +42,63 @@ void require_whole_steps(const spec::RunSpec& spec, const data::Dataset& trainin
   }
 }
 
+std::unique_ptr<data::Dataset> open_validation_data(const Library& library, const spec::RunSpec& spec,
+                                                    const std::string& encoding) {
+  const std::string text = validation_data_spec(library, spec);
+  const data::Split split = data::has_whole(library.data, text) ? data::Split::all : data::Split::train;
+  return data::open_dataset(library.data, text, split, encoding);
+}
+
+/// Error(data) where samples for evaluation are not what the model is trained on.
+void require_equal_samples(const data::DatasetInfo& trained, const data::DatasetInfo& evaluated, const char* part) {
+  if (evaluated.sample_shape != trained.sample_shape)
+    fail(ErrorKind::data, "'{}': training samples are {}, {} samples {}; they must have one shape", trained.name,
+         to_string(trained.sample_shape), part, to_string(evaluated.sample_shape));
+  require_equal_targets(trained, evaluated);
+}
+
 }  // namespace
+
+std::string validation_data_spec(const Library& library, const spec::RunSpec& spec) {
+  const data::DataSpec trained = data::parse_data_spec(spec.data);
+  data::DataSpec wanted = data::parse_data_spec(spec.validation);
+  if (find_entry(library.data, wanted.kind) == nullptr) wanted = {trained.kind, spec.validation, {}};
+  constexpr std::string_view kOfParts[] = {"split", "seed", "test", "test_skip"};
+  if (wanted.kind == trained.kind && wanted.options.empty())
+    for (const auto& option : trained.options)
+      if (std::find(std::begin(kOfParts), std::end(kOfParts), option.first) == std::end(kOfParts))
+        wanted.options.push_back(option);
+  return data::with_absolute_paths(library.data, data::print_data_spec(wanted));
+}
+
+std::vector<std::string> describe_missing_classes(const RunData& run_data) {
+  const data::DatasetInfo& info = run_data.description.info;
+  std::vector<std::string> lines;
+  if (info.target_kind() != data::TargetKind::sample_class) return lines;
+  const auto look_at = [&](const data::Dataset* dataset, const char* part) {
+    if (dataset == nullptr) return;
+    std::vector<bool> found(static_cast<size_t>(info.classes), false);
+    for (int64_t index = 0; index < dataset->size(); ++index) {
+      const int32_t label = dataset->label(index);
+      if (label >= 0 && label < info.classes) found[static_cast<size_t>(label)] = true;
+    }
+    std::vector<std::string> missing;
+    for (int64_t at = 0; at < info.classes; ++at)
+      if (!found[static_cast<size_t>(at)])
+        missing.push_back(info.class_names.empty() ? std::to_string(at)
+                                                   : "'" + data::class_name(info.class_names, at) + "'");
+    if (missing.empty()) return;
+    constexpr size_t kShown = 5;
+    const size_t left_out = missing.size() - std::min(kShown, missing.size());
+    missing.resize(missing.size() - left_out);
+    lines.push_back(fmt::format("the {} part of the data has no sample of class {}{}", part, fmt::join(missing, ", "),
+                                left_out > 0 ? fmt::format(" and {} more", left_out) : ""));
+  };
+  look_at(run_data.training.get(), "training");
+  look_at(run_data.validation.get(), "validation");
+  look_at(run_data.test.get(), "test");
+  return lines;
+}
 
 void require_equal_targets(const data::DatasetInfo& trained, const data::DatasetInfo& data) {
   if (data.target_shape == trained.target_shape && data.target_dtype == trained.target_dtype) return;
@@ -49,8 +110,16 @@ void require_equal_targets(const data::DatasetInfo& trained, const data::Dataset
 RunData open_run_data(const Library& library, const spec::RunSpec& spec, int shares) {
   RunData run_data;
   run_data.training = data::open_dataset(library.data, spec.data, data::Split::train);
+  const std::optional<double> share = spec::validation_share(spec);
+  if (share.value_or(0) > 0) {
+    data::TrainingParts parts =
+        data::set_validation_aside(std::move(run_data.training), *share, static_cast<uint64_t>(spec.validation_seed));
+    run_data.training = std::move(parts.training);
+    run_data.validation = std::move(parts.validation);
+  }
   const data::DatasetInfo& info = run_data.training->info();
   data::check_info(info);
+  if (!share) run_data.validation = open_validation_data(library, spec, info.encoding);
   if (data::has_test_split(library.data, spec.data))
     run_data.test = data::open_dataset(library.data, spec.data, data::Split::test, info.encoding);
   require_whole_steps(spec, *run_data.training, shares);
@@ -58,10 +127,8 @@ RunData open_run_data(const Library& library, const spec::RunSpec& spec, int sha
       (info.sample_dtype != DType::u8 || info.target_kind() != data::TargetKind::sample_class))
     fail(ErrorKind::usage, "image_schedule is for images in classes, '{}' holds {} for {}; leave it away", info.name,
          info.item(), info.task);
-  if (run_data.test && run_data.test->info().sample_shape != info.sample_shape)
-    fail(ErrorKind::data, "'{}': training samples are {}, test samples {}; they must have one shape", info.name,
-         to_string(info.sample_shape), to_string(run_data.test->info().sample_shape));
-  if (run_data.test) require_equal_targets(info, run_data.test->info());
+  if (run_data.validation) require_equal_samples(info, run_data.validation->info(), "validation");
+  if (run_data.test) require_equal_samples(info, run_data.test->info(), "test");
   if (spec::mixes(spec.augment) &&
       (info.sample_dtype != DType::u8 || info.target_kind() != data::TargetKind::sample_class))
     fail(ErrorKind::usage,
@@ -161,7 +228,7 @@ void set_workers(data::LoaderOptions& options, const spec::RunSpec& spec, const 
   options.share = share.share;
   options.shares = share.shares;
   options.automatic = spec.loader.workers == 0;
-  options.workers = static_cast<int>(options.automatic ? spec::available_cores() : spec.loader.workers);
+  options.workers = static_cast<int>(options.automatic ? available_cores() : spec.loader.workers);
   const int64_t automatic = std::clamp(kAhead / std::max<int64_t>(1, bytes_of_batch(options, info)), kFewest, kMost);
   options.prefetch = static_cast<int>(spec.loader.prefetch > 0 ? spec.loader.prefetch : automatic);
 }

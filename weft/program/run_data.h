@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "weft/data/dataset/dataset.h"
 #include "weft/data/load/loader.h"
@@ -17,9 +18,31 @@ namespace weft::program {
 
 struct RunData {
   std::unique_ptr<data::Dataset> training;
-  std::unique_ptr<data::Dataset> test;  // null: the spec names no test files
+  std::unique_ptr<data::Dataset> validation;  // null: the spec asks for none
+  std::unique_ptr<data::Dataset> test;        // null: the spec names no test files
   spec::DataDescription description;
+
+  /// Found so far, in all parts.
+  int64_t damaged_samples() const {
+    int64_t found = training->damaged_samples();
+    for (const data::Dataset* set : evaluated()) found += set->damaged_samples();
+    return found;
+  }
+  /// All that is evaluated.
+  std::vector<data::Dataset*> evaluated() const {
+    std::vector<data::Dataset*> sets;
+    for (data::Dataset* set : {validation.get(), test.get()})
+      if (set != nullptr) sets.push_back(set);
+    return sets;
+  }
 };
+
+/// Of data of their own for validation (spec.validation is no share): which they are, with absolute paths. "DIR" is of
+/// the same kind and has the same options as the training data.
+std::string validation_data_spec(const Library& library, const spec::RunSpec& spec);
+
+/// A line for each part of which some class has no sample, with the classes' names. Empty where targets are no classes.
+std::vector<std::string> describe_missing_classes(const RunData& data);
 
 /// The part of each batch that this process takes as one of several ranks.
 struct BatchShare {

@@ -82,12 +82,16 @@ std::string fingerprint_of(const Graph& graph, const Plan& plan) {
 std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
   spec::RunSpec spec = run.spec;
   spec.data = spec.init = spec.offload = "";
-  std::vector<Trait> traits = {{"the version of weft", std::string(version()), kSameProgram},
-                               {"the recipe", spec::spec_hash(spec, run.library), kSameRecipe},
-                               {"the precision", run.spec.precision, kSameRecipe},
-                               {"the number of threads", std::to_string(run.spec.threads), kSameRecipe}};
+  if (!spec::validation_share(spec)) spec.validation = "";
+  std::vector<Trait> traits = {
+      {"the version of weft", std::string(version()), kSameProgram},
+      {"the recipe", spec::spec_hash(spec, run.library), kSameRecipe},
+      {"the precision", run.spec.precision, kSameRecipe},
+      {"metrics.gradient_norm", run.spec.metrics.gradient_norm ? "true" : "false", kSameRecipe},
+      {"the number of threads", std::to_string(run.spec.threads), kSameRecipe}};
   const RunData& data = run.run_data;
   add_data(traits, "training", *data.training, data.description.target_checksum);
+  if (data.validation) add_data(traits, "validation", *data.validation, data::target_checksum(*data.validation));
   if (data.test) add_data(traits, "test", *data.test, data::target_checksum(*data.test));
   const data::ChannelStatistics& statistics = data.description.statistics;
   traits.push_back({"the mean of the training images", fmt::format("{}", fmt::join(statistics.mean, ", ")), kSameData});

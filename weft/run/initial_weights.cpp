@@ -2,6 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "weft/base/error.h"
 #include "weft/interchange/safetensors/parameters.h"
 
@@ -18,6 +21,18 @@ std::string head_layer(const std::vector<models::ParameterSpec>& parameters) {
   return "";
 }
 
+void require_finite(const std::filesystem::path& path, const std::string& name, const Tensor& tensor) {
+  if (tensor.dtype() != DType::f32) return;
+  const float* const values = tensor.data_as<float>();
+  const float* const end = values + tensor.elements();
+  const float* const bad = std::find_if_not(values, end, [](float value) { return std::isfinite(value); });
+  if (bad != end)
+    fail(ErrorKind::data,
+         "'{}': the tensor '{}' holds {} at element {}: the file is damaged, or its training diverged; take other "
+         "weights",
+         path.string(), name, *bad, bad - values);
+}
+
 }  // namespace
 
 std::vector<std::string> load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
@@ -32,6 +47,7 @@ std::vector<std::string> load_weights(State& state, const std::vector<models::Pa
          "'{}' holds {} tensors that the model has not, the first is '{}'; was it saved from another "
          "model, or with other options?",
          path.string(), imported.unused.size(), imported.unused.front());
+  for (const auto& [name, tensor] : imported.tensors) require_finite(path, name, tensor);
   for (auto& [name, tensor] : imported.tensors) state.set(name, std::move(tensor));
   std::vector<std::string> notes;
   if (!imported.left_out.empty())

@@ -16,8 +16,9 @@ struct MetricCurve {
 };
 
 struct MetricsHistory {
-  std::map<std::string, MetricCurve> by_step;   // "loss", "learning_rate"
-  std::map<std::string, MetricCurve> by_epoch;  // "test_accuracy", "train_loss", "train_seconds", "epoch"
+  std::map<std::string, MetricCurve> by_step;        // "loss", "learning_rate"
+  std::map<std::string, MetricCurve> by_validation;  // "validation_loss", of evaluations within epochs
+  std::map<std::string, MetricCurve> by_epoch;       // "test_accuracy", "train_loss", "train_seconds", "epoch"
 };
 
 /// Skips torn lines and lines that are no records, since a run may be writing. Empty where the file does not exist.

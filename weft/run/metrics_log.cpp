@@ -29,8 +29,12 @@ bool is_done(const std::string& line, const step::Position& position) {
     return record.contains(key) && record[key].is_number_integer() ? record[key].get<int64_t>() : -1;
   };
   if (!record.is_object() || number("step") < 0 || number("step") > position.step) return false;
+  const nlohmann::json kind = record.value("kind", nlohmann::json());
+  // A run that goes on measures its test data again, and the validation part where it was stopped before that.
+  if (kind == "test") return number("step") < position.step;
+  if (kind == "validation") return number("step") < position.step || position.validated_step == position.step;
   // The last step of an epoch may be done and the epoch not: an evaluation that was cut off is done again.
-  return record.value("kind", nlohmann::json()) != "epoch" || number("epoch") <= position.epoch;
+  return kind != "epoch" || number("epoch") <= position.epoch;
 }
 
 /// Damaged lines go too; the records after them stay.
@@ -92,6 +96,11 @@ void MetricsLog::add(const step::EpochMetrics& m) {
   std::string line = fmt::format(R"({{"kind":"epoch","step":{},"epoch":{},"train_loss":{},)", m.step, m.epoch + 1,
                                  number(m.train_loss));
   if (m.train_accuracy) line += fmt::format(R"("train_accuracy":{},)", number(m.train_accuracy));
+  if (m.validation_loss || !m.validation_metrics.empty()) {
+    line += fmt::format(R"("validation_loss":{},)", number(m.validation_loss));
+    for (const auto& [name, value] : m.validation_metrics)
+      line += fmt::format(R"("validation_{}":{},)", name, number(value));
+  }
   line += fmt::format(R"("test_loss":{},)", number(m.test_loss));
   for (const auto& [name, value] : m.test_metrics) line += fmt::format(R"("test_{}":{},)", name, number(value));
   if (m.loss_scale)
@@ -100,6 +109,20 @@ void MetricsLog::add(const step::EpochMetrics& m) {
       R"({}"train_seconds":{:.3f},"{}_per_second":{:.1f},"step_seconds":{:.3f},"input_wait_seconds":{:.3f}}})"
       "\n",
       line, m.train_seconds, m.item, m.items_per_second, m.step_seconds, m.input_wait_seconds));
+}
+
+void MetricsLog::add(const step::ValidationMetrics& m) {
+  std::string line = fmt::format(R"({{"kind":"validation","step":{},"epoch":{},"validation_loss":{},)", m.step,
+                                 m.epoch + 1, number(m.loss));
+  for (const auto& [name, value] : m.metrics) line += fmt::format(R"("validation_{}":{},)", name, number(value));
+  append(fmt::format("{}\"train_seconds\":{:.3f}}}\n", line, m.train_seconds));
+}
+
+void MetricsLog::add(const TestMetrics& m) {
+  std::string line = fmt::format(R"({{"kind":"test","step":{},"checkpoint_step":{},"test_loss":{})", m.step,
+                                 m.checkpoint_step, number(m.loss));
+  for (const auto& [name, value] : m.metrics) line += fmt::format(R"(,"test_{}":{})", name, number(value));
+  append(line + "}\n");
 }
 
 void MetricsLog::add(int64_t step, const train::RankPace& pace, const std::string& host) {

@@ -2,6 +2,10 @@
 //   {"kind":"step","step":20,"epoch":1,"learning_rate":0.1,"loss":0.52,"batch":128}
 //   {"kind":"epoch","step":469,"epoch":1,"train_loss":...,"train_accuracy":...,"test_loss":...,"test_accuracy":...,
 //    "train_seconds":...,"images_per_second":...,"step_seconds":...,"input_wait_seconds":...}
+// With a validation part, epochs have "validation_loss" and "validation_accuracy" likewise, and evaluations within an
+// epoch have records of their own. The test data are then measured once, with the weights of the best checkpoint:
+//   {"kind":"validation","step":200,"epoch":1,"validation_loss":...,"validation_accuracy":...,"train_seconds":...}
+//   {"kind":"test","step":938,"checkpoint_step":469,"test_loss":...,"test_accuracy":...}
 // "batch" is the number of samples in the step. With an image schedule, "image_height" is the height of the images in
 // pixels. With a momentum schedule, "momentum" is the momentum. With clip.norm or metrics.gradient_norm, step records
 // have "gradient_norm", the norm before clipping. A language model's evaluated epochs have "test_perplexity". Where
@@ -19,12 +23,21 @@
 #include <string>
 #include <string_view>
 
+#include "weft/library/metric.h"
 #include "weft/step/metrics.h"
 #include "weft/train/ranks/slow_ranks.h"
 
 namespace weft::run {
 
 inline constexpr int64_t kStepsPerRecord = 20;
+
+/// Of the test data after the last step, measured with the weights of a checkpoint.
+struct TestMetrics {
+  int64_t step = 0;             // steps done
+  int64_t checkpoint_step = 0;  // whose weights were measured
+  double loss = 0;
+  MetricValues metrics{};
+};
 
 class MetricsLog {
  public:
@@ -38,9 +51,12 @@ class MetricsLog {
   /// Writes every kStepsPerRecord steps only; allocates nothing.
   void add(const step::StepMetrics& metrics);
   void add(const step::EpochMetrics& metrics);
+  void add(const step::ValidationMetrics& metrics);
+  void add(const TestMetrics& metrics);
   void add(int64_t step, const train::RankPace& pace, const std::string& host);
   /// Makes sure that all records added so far survive a power cut. Error(io).
   void sync() const;
+  const std::filesystem::path& path() const { return path_; }
 
  private:
   void append(std::string_view line);

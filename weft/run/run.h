@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "weft/comm/communicator.h"
 #include "weft/library/library.h"
@@ -43,7 +44,9 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const st
 /// finished run it only reads the summary. Error(data) where the data differ from those that the run began with.
 /// `threads` 0: as the run began, or, on another number of ranks, all cores that this rank may use. With the same
 /// number of threads the weights are bitwise those of an uninterrupted run.
+/// `changes` are assignments such as "epochs=12" to keys that may change (run_changes.h): a finished run goes on with
+/// them, too. Error(usage) where a key may not change, or there is nothing left to train.
 RunOutcome resume_run(const Library& library, const std::filesystem::path& directory, int64_t threads,
-                      const RunOptions& options);
+                      const RunOptions& options, const std::vector<std::string>& changes = {});
 
 }  // namespace weft::run

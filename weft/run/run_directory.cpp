@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/format.h"
 #include "weft/program/cost_profile.h"
 #include "weft/spec/recipe.h"
 
@@ -31,7 +32,7 @@ void RunDirectory::require_free(const fs::path& path) {
   if (std::none_of(fs::directory_iterator(path, code), fs::directory_iterator(), stays)) return;
   if (fs::exists(path / "spec.toml", code))
     fail(ErrorKind::usage, "'{}' holds a run already; go on with it by --resume {}, or choose another --run directory",
-         path.string(), path.string());
+         path.string(), quoted_for_shell(path.string()));
   fail(ErrorKind::usage, "'{}' is not empty; choose another --run directory", path.string());
 }
 

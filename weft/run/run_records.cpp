@@ -1,10 +1,15 @@
 #include "weft/run/run_records.h"
 
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <map>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/run/metrics_history.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/step/monitor.h"
 
 namespace weft::run {
 
@@ -50,6 +55,7 @@ train::Hooks RunRecords::hooks() {
   return {.on_step = [this](const step::StepMetrics& metrics) { on_step(metrics); },
           .on_epoch = [this](const step::EpochMetrics& metrics) { on_epoch(metrics); },
           .tell_epoch = [this](const step::EpochMetrics& metrics) { tell_epoch(metrics); },
+          .on_validation = [this](const step::ValidationMetrics& metrics) { on_validation(metrics); },
           .save = [this](const step::Position& position) { save(position); },
           .on_rank_pace = [this](int64_t step, const train::RankPace& pace) { on_rank_pace(step, pace); },
           .stop_requested = {}};
@@ -58,13 +64,10 @@ train::Hooks RunRecords::hooks() {
 void RunRecords::save(const step::Position& position) {
   Manifest& manifest = resume_point_.manifest;
   manifest.position = position;
-  const std::optional<step::EpochMetrics>& last = manifest.last_epoch;
-  if (last && last->step == position.step && last->test_loss) {
-    BestCheckpoint now{.step = position.step};
-    now.score = step::score_of(run_.library, info().task, last->test_metrics);
-    if (!now.score) now.loss = last->test_loss;
-    if (is_better(now, manifest.best.value_or(BestCheckpoint{}))) manifest.best = now;
-  }
+  if (run_.run_data.validation == nullptr)
+    manifest.best = BestCheckpoint{.step = position.step};  // test data choose nothing
+  else if (validated_ && validated_->step == position.step && is_better(*validated_, best_so_far()))
+    manifest.best = validated_;
   log_.sync();  // records of the steps before a checkpoint are not written again
   if (tensorboard_) tensorboard_->sync();
   store_.write(resume_point_.state, manifest);
@@ -99,10 +102,67 @@ void RunRecords::warn_of_damage() {
   options_.note(line);
 }
 
-void RunRecords::on_epoch(const step::EpochMetrics& metrics) {
-  resume_point_.manifest.last_epoch = metrics;
+BestCheckpoint RunRecords::best_so_far() const { return resume_point_.manifest.best.value_or(BestCheckpoint{}); }
+
+void RunRecords::note_validation(int64_t step, double loss, const MetricValues& metrics) {
+  validated_ = {.step = step, .score = step::score_of(run_.library, info().task, metrics), .loss = loss};
+}
+
+void RunRecords::on_validation(const step::ValidationMetrics& metrics) {
+  note_validation(metrics.step, metrics.loss, metrics.metrics);
   log_.add(metrics);
   if (tensorboard_) tensorboard_->add(metrics);
+}
+
+void RunRecords::on_epoch(const step::EpochMetrics& metrics) {
+  resume_point_.manifest.last_epoch = metrics;
+  if (metrics.validation_loss) note_validation(metrics.step, *metrics.validation_loss, metrics.validation_metrics);
+  log_.add(metrics);
+  if (tensorboard_) tensorboard_->add(metrics);
+}
+
+void RunRecords::on_test(const TestMetrics& metrics) { log_.add(metrics); }
+
+namespace {
+
+/// Calls visit(value, seconds, step) for each evaluation that measured the metric, in order.
+template <typename Visit>
+void visit_evaluations(const MetricsHistory& history, const std::string& metric, const Visit& visit) {
+  std::map<int64_t, std::pair<double, double>> found;  // by step
+  for (const auto* records : {&history.by_validation, &history.by_epoch}) {
+    const auto values = records->find(metric), seconds = records->find("train_seconds");
+    if (values == records->end() || seconds == records->end()) continue;
+    for (size_t at = 0; at < std::min(values->second.values.size(), seconds->second.values.size()); ++at)
+      found[values->second.steps[at]] = {values->second.values[at], seconds->second.values[at]};
+  }
+  for (const auto& [step, value] : found)
+    if (std::isfinite(value.first)) visit(value.first, value.second, step);
+}
+
+}  // namespace
+
+void RunRecords::add_times(Summary& summary) const {
+  const MetricsHistory history = read_metrics(log_.path());
+  const std::string part = run_.run_data.validation ? "validation_" : "test_";
+  const MetricEntry* decides = find_entry(run_.library.metrics, task_entry(run_.library, info().task).decided_by);
+  const auto first_best = [&](const std::string& metric, bool higher_is_better) {
+    std::optional<Reached> best;
+    visit_evaluations(history, metric, [&](double value, double seconds, int64_t step) {
+      const bool is_better = !best || (higher_is_better ? value > best->value : value < best->value);
+      if (is_better) best = {metric, value, seconds, step};
+    });
+    return best;
+  };
+  if (decides != nullptr) summary.time_to_best = first_best(part + decides->name, decides->higher_is_better);
+  if (!summary.time_to_best) summary.time_to_best = first_best(part + "loss", false);
+  const spec::StopSpec& stop = run_.spec.stop;
+  if (stop.target.empty()) return;
+  const double target = std::strtod(stop.target.c_str(), nullptr);
+  const double sign = step::higher_is_better(stop.monitor, run_.library) ? 1 : -1;
+  visit_evaluations(history, stop.monitor, [&](double value, double seconds, int64_t step) {
+    if (!summary.time_to_target && sign * (value - target) >= 0)
+      summary.time_to_target = {stop.monitor, value, seconds, step};
+  });
 }
 
 void RunRecords::on_rank_pace(int64_t step, const train::RankPace& pace) {
@@ -121,10 +181,14 @@ void RunRecords::tell_epoch(const step::EpochMetrics& metrics) {
     if (value) line += fmt::format(format, factor * *value);
   };
   add(", accuracy {:.2f} %", metrics.train_accuracy, 100);
-  add("; test loss {:.4f}", metrics.test_loss);
-  for (const MetricEntry& metric : metrics_)
-    if (const std::optional<double> value = find_metric(metrics.test_metrics, metric.name))
-      line += fmt::format(", {} {}", metric.label, shown(metric, value));
+  const auto add_part = [&](const char* part, const std::optional<double>& loss, const MetricValues& values) {
+    if (loss) line += fmt::format("; {} loss {:.4f}", part, *loss);
+    for (const MetricEntry& metric : metrics_)
+      if (const std::optional<double> value = find_metric(values, metric.name))
+        line += fmt::format(", {} {}", metric.label, shown(metric, value));
+  };
+  add_part("validation", metrics.validation_loss, metrics.validation_metrics);
+  add_part("test", metrics.test_loss, metrics.test_metrics);
   if (metrics.input_wait_seconds > 0.01 * metrics.step_seconds)
     line += fmt::format("; waited {} for data", human_duration(metrics.input_wait_seconds));
   progress_->message(fmt::format("{}; {:.0f} {}/s, {} so far", line, metrics.items_per_second, info().item(),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "weft/base/progress.h"
@@ -26,6 +27,9 @@ class RunRecords {
   train::Hooks hooks();
   /// Ends the progress line: later output starts on a line of its own.
   void end_line();
+  void on_test(const TestMetrics& metrics);
+  /// When the run was first as good as it ever was, and as the recipe wanted it, from the records.
+  void add_times(Summary& summary) const;
   /// "; the last good checkpoint is '...'"
   std::string last_good() const;
 
@@ -33,6 +37,10 @@ class RunRecords {
   void save(const step::Position& position);
   void on_step(const step::StepMetrics& metrics);
   void warn_of_damage();
+  void on_validation(const step::ValidationMetrics& metrics);
+  /// Remembers what a checkpoint of this step would be worth.
+  void note_validation(int64_t step, double loss, const MetricValues& metrics);
+  BestCheckpoint best_so_far() const;
   void on_epoch(const step::EpochMetrics& metrics);
   void on_rank_pace(int64_t step, const train::RankPace& pace);
   void tell_epoch(const step::EpochMetrics& metrics);
@@ -44,7 +52,8 @@ class RunRecords {
   const std::vector<MetricEntry> metrics_;  // of evaluations
   CheckpointStore store_;
   MetricsLog log_;
-  bool warned_ = false;  // of damaged samples
+  bool warned_ = false;                           // of damaged samples
+  std::optional<BestCheckpoint> validated_ = {};  // the last state that was evaluated on the validation part
   std::unique_ptr<TensorboardLog> tensorboard_;
   std::unique_ptr<Progress> progress_;
 };

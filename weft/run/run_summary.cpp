@@ -8,10 +8,6 @@ namespace weft::run {
 
 namespace {
 
-int64_t damaged_samples(const program::RunData& data) {
-  return data.training->damaged_samples() + (data.test ? data.test->damaged_samples() : 0);
-}
-
 /// What each stage had, of what differs between them.
 void add_stages(Summary& summary, const program::PreparedRun& run) {
   const std::vector<spec::Stage> stages = spec::stages_of(run.spec);
@@ -28,15 +24,15 @@ void add_stages(Summary& summary, const program::PreparedRun& run) {
         list([&](const spec::Stage& stage) { return stage.image_height > 0 ? stage.image_height : sample[1]; });
 }
 
+/// What the validation part chose; nothing where there is none.
 void add_best(Summary& summary, const Library& library, const Manifest& manifest) {
+  if (!manifest.best || (!manifest.best->score && !manifest.best->loss)) return;
   const MetricEntry* decides = find_entry(library.metrics, task_entry(library, summary.task).decided_by);
-  if (decides != nullptr) summary.best.name = decides->name;
-  if (!manifest.best) return;
   const std::optional<double>& score = manifest.best->score;
   if (decides != nullptr && score)
-    summary.best.value = decides->higher_is_better ? *score : -*score;
-  else if (manifest.best->loss)  // a model may not give what the task is decided by
-    summary.best = {"loss", manifest.best->loss};
+    summary.best = {"validation_" + decides->name, decides->higher_is_better ? *score : -*score};
+  else  // a model may not give what the task is decided by
+    summary.best = {"validation_loss", manifest.best->loss};
 }
 
 }  // namespace
@@ -61,9 +57,15 @@ Summary summary_of(program::PreparedRun& run, const step::Position& position, co
       .seed = run.spec.seed,
       .batches = {},
       .image_heights = {},
+      .epochs_done = position.epoch,
+      .ended = position.ended,
+      .validation_metrics = {},
+      .validation_loss = {},
       .test_metrics = {},
       .test_loss = {},
-      .best = {"loss", {}},
+      .best = {},
+      .time_to_best = {},
+      .time_to_target = {},
       .train_accuracy = {},
       .train_loss = {},
       .train_seconds = position.train_seconds,
@@ -72,7 +74,7 @@ Summary summary_of(program::PreparedRun& run, const step::Position& position, co
       .input_wait_seconds = position.wait_seconds,
       .loss_scale = {},
       .skipped_steps = 0,
-      .damaged_samples = damaged_samples(run.run_data),
+      .damaged_samples = run.run_data.damaged_samples(),
       .compile_seconds = run.compile_seconds,
       .planned_peak_bytes = run.training.compiled(run.largest()).plan.arena_bytes,
       .arena_bytes = run.training.executor(run.largest()).arena_bytes(),
@@ -85,12 +87,17 @@ Summary summary_of(program::PreparedRun& run, const step::Position& position, co
     summary.loss_scale = loss_scale.scale();
     summary.skipped_steps = loss_scale.skipped();
   }
-  for (const MetricEntry& metric : step::metrics_of(run.library, run.spec.metrics, info.task))
+  for (const MetricEntry& metric : step::metrics_of(run.library, run.spec.metrics, info.task)) {
     summary.test_metrics.push_back({metric.name, {}});
+    if (run.run_data.validation) summary.validation_metrics.push_back({metric.name, {}});
+  }
   add_best(summary, run.library, manifest);
   if (manifest.last_epoch) {
     for (MetricValue& metric : summary.test_metrics)
       metric.value = find_metric(manifest.last_epoch->test_metrics, metric.name);
+    for (MetricValue& metric : summary.validation_metrics)
+      metric.value = find_metric(manifest.last_epoch->validation_metrics, metric.name);
+    summary.validation_loss = manifest.last_epoch->validation_loss;
     summary.test_loss = manifest.last_epoch->test_loss;
     summary.train_accuracy = manifest.last_epoch->train_accuracy;
     summary.train_loss = manifest.last_epoch->train_loss;

@@ -67,6 +67,24 @@ std::string about_testing(const Facts& facts) {
   return "";
 }
 
+bool can_validate(const Facts& facts) { return facts.samples >= 100; }
+
+/// The part that chooses the best weights, and perhaps ends the run. None where it would hold next to nothing.
+void set_validation(Chooser& choose, const Facts& facts) {
+  if (!can_validate(facts)) return;
+  choose.set("validation", std::string("0.1"),
+             "The share of the training data that chooses the best weights, so that the test data choose nothing. 0 "
+             "trains on all.");
+}
+
+/// Many epochs, which end early where the validation part no longer improves.
+void set_early_stopping(Chooser& choose, bool values) {
+  choose.set("schedule.name", std::string("cosine"), "Down to zero over all epochs.");
+  choose.set("stop.monitor", std::string(values ? "validation_loss" : "validation_accuracy"),
+             "What says whether training goes on. The best weights are in checkpoints/best.");
+  choose.set("stop.patience", int64_t{30}, "Epochs without improvement after which the run ends.");
+}
+
 void set_label_smoothing(Chooser& choose, const Facts& facts) {
   if (facts.info.classes < 3) return;
   choose.set(
@@ -95,12 +113,15 @@ void choose_table(Chooser& choose, const Facts& facts) {
   choose.set("data", facts.data, about + about_testing(facts) + share_of_largest_class(facts));
   const auto samples = static_cast<double>(facts.samples);
   const int64_t batch = batch_of(facts, samples / 100, 16, 256);
-  const int64_t epochs = std::clamp<int64_t>(std::llround(1000 * static_cast<double>(batch) / samples), 5, 200);
-  choose.set(
-      "epochs", epochs,
-      fmt::format("Some {} updates. Where the test loss still falls at the end, take more; where it rises again, "
-                  "fewer, or a smaller network.",
-                  epochs * (facts.samples / batch)));
+  constexpr int64_t kAtMost = 60;
+  if (can_validate(facts))
+    choose.set(
+        "epochs", kAtMost,
+        "At most: the run ends where the validation part no longer improves. Twice as many where the last epochs "
+        "are still the best.");
+  else
+    choose.set("epochs", int64_t{100}, "Few rows: too few to set some aside that say when to end.");
+  set_validation(choose, facts);
   choose.set("batch", batch,
              "About a hundredth of the rows, at most 256: many updates per epoch, and yet full vectors.");
   choose.set("model.name", std::string("mlp"), "Tables have no neighbourhoods for convolutions to use.");
@@ -112,7 +133,10 @@ void choose_table(Chooser& choose, const Facts& facts) {
           : "Widths of the layers. Wider where classes blend into each other smoothly, as with pixels or sensors; "
             "narrower where training is much better than testing.");
   set_adamw(choose, 0.002, 0.01, "Against learning rows by heart; up to 0.1 for noisy tables.");
-  choose.set("schedule.name", std::string("cosine"), "Down to zero at the end: the last epochs settle.");
+  if (can_validate(facts))
+    set_early_stopping(choose, values);
+  else
+    choose.set("schedule.name", std::string("cosine"), "Down to zero at the end: the last epochs settle.");
   if (!values) set_label_smoothing(choose, facts);
 }
 
@@ -131,6 +155,7 @@ void choose_text(Chooser& choose, const Facts& facts) {
       fmt::format("Some {} updates; the loss falls on for many times that. Where the test loss rises, stop or add "
                   "dropout.",
                   epochs * steps));
+  set_validation(choose, facts);
   choose.set(
       "batch", batch,
       fmt::format("Windows per update: {} characters. Many small updates learn fastest at first.", batch * length));
@@ -186,6 +211,7 @@ void choose_images(Chooser& choose, const Facts& facts) {
       "epochs", image_epochs(facts.samples, small),
       "The schedule below ends with the last one, so that a shorter run is not a longer one cut off. Twice as many "
       "are good for another percent or so.");
+  set_validation(choose, facts);
   const int64_t most = side < 64 ? 256 : side < 160 ? 64 : 32;
   const int64_t batch = batch_of(facts, static_cast<double>(facts.samples) / 100, 16, most);
   choose.set("batch", batch,
@@ -237,6 +263,7 @@ void choose_recurrent(Chooser& choose, const Facts& facts, const std::string& ab
       fmt::format("Some {} updates. Recurrent networks often learn little for a while and then much at once: take "
                   "more before giving up.",
                   epochs * (facts.samples / batch)));
+  set_validation(choose, facts);
   choose.set("batch", batch, "About a hundredth of the samples, at most 64: many updates per epoch.");
   choose.set("model.name", model, why);
   set_adamw(choose, rate, 0.01, "Against learning by heart; up to 0.1 where there is little data.");
@@ -289,6 +316,7 @@ void choose_masks(Chooser& choose, const Facts& facts) {
   const int64_t batch = std::min<int64_t>(8, batch_of(facts, static_cast<double>(facts.samples) / 25, 2, 8));
   const int64_t epochs = epochs_for(facts, batch, 2000);
   choose.set("epochs", epochs, fmt::format("Some {} updates.", epochs * (facts.samples / batch)));
+  set_validation(choose, facts);
   choose.set("batch", batch, "Each picture has thousands of answers: few are enough for a step.");
   choose.set("model.name", std::string("unet_small"), "Sees the whole picture coarsely and each pixel finely.");
   choose.set("model.width", std::string("16"), "Channels. Twice as many are better and four times as slow.");

@@ -28,9 +28,15 @@ void visit_fields(AnySummary& s, const Visit& visit) {
   if (!s.batches.empty()) visit("batches", s.batches);
   if (!s.image_heights.empty()) visit("image_heights", s.image_heights);
   visit("seed", s.seed);
+  visit("epochs_done", s.epochs_done);
+  if (!s.ended.empty()) visit("ended", s.ended);
+  for (auto& [name, value] : s.validation_metrics) visit("validation_" + name, value);
+  if (!s.validation_metrics.empty()) visit("validation_loss", s.validation_loss);
   for (auto& [name, value] : s.test_metrics) visit("test_" + name, value);
   visit("test_loss", s.test_loss);
-  visit("best_test_" + s.best.name, s.best.value);
+  if (!s.best.name.empty()) visit("best_" + s.best.name, s.best.value);
+  visit("time_to_best", s.time_to_best);
+  visit("time_to_target", s.time_to_target);
   if (is_classifier(s)) visit("train_accuracy", s.train_accuracy);
   visit("train_loss", s.train_loss);
   visit("train_seconds", s.train_seconds);
@@ -60,6 +66,12 @@ void store(nlohmann::ordered_json& target, const std::optional<double>& value) {
     target = nullptr;
 }
 
+void store(nlohmann::ordered_json& target, const std::optional<Reached>& value) {
+  target = nullptr;
+  if (value)
+    target = {{"metric", value->metric}, {"value", value->value}, {"seconds", value->seconds}, {"step", value->step}};
+}
+
 template <typename T>
 void load(const nlohmann::ordered_json& source, T& value) {
   value = source.get<T>();
@@ -67,12 +79,20 @@ void load(const nlohmann::ordered_json& source, T& value) {
 void load(const nlohmann::ordered_json& source, std::optional<double>& value) {
   if (!source.is_null()) value = source.get<double>();
 }
+void load(const nlohmann::ordered_json& source, std::optional<Reached>& value) {
+  if (!source.is_null())
+    value = {source.at("metric").get<std::string>(), source.at("value").get<double>(),
+             source.at("seconds").get<double>(), source.at("step").get<int64_t>()};
+}
 /// Which metrics a file has, without their values.
 void load_names(const nlohmann::ordered_json& root, Summary& summary) {
-  constexpr std::string_view kTest = "test_", kBest = "best_test_";
+  const auto add = [](const std::string& key, const std::string& prefix, MetricValues& metrics) {
+    if (key.starts_with(prefix) && key != prefix + "loss") metrics.push_back({key.substr(prefix.size()), {}});
+  };
   for (const auto& [key, value] : root.items()) {
-    if (key.starts_with(kTest) && key != "test_loss") summary.test_metrics.push_back({key.substr(kTest.size()), {}});
-    if (key.starts_with(kBest)) summary.best.name = key.substr(kBest.size());
+    add(key, "test_", summary.test_metrics);
+    add(key, "validation_", summary.validation_metrics);
+    if (key.starts_with("best_")) summary.best.name = key.substr(5);
   }
 }
 
@@ -95,10 +115,12 @@ std::optional<Summary> parse_summary(std::string_view text) {
     if (root.contains("image_heights")) load(root["image_heights"], summary.image_heights);
     if (root.contains("rank_step_seconds")) load(root["rank_step_seconds"], summary.rank_step_seconds);
     if (root.contains("loss_scale")) summary.loss_scale = 0;
+    if (root.contains("ended")) load(root["ended"], summary.ended);
     visit_fields(summary, [&](std::string_view key, auto& field) {
-      const bool newer =
-          key == "ranks" || key == "step_seconds" || key == "input_wait_seconds" || key == "damaged_samples";
-      if (newer && !root.contains(key)) return;  // runs of weft 0.1 before it measured them
+      constexpr std::string_view kNewer[] = {"ranks",       "step_seconds", "input_wait_seconds", "damaged_samples",
+                                             "epochs_done", "time_to_best", "time_to_target"};
+      const bool is_newer = std::find(std::begin(kNewer), std::end(kNewer), key) != std::end(kNewer);
+      if (is_newer && !root.contains(key)) return;  // runs of weft 0.1 before it had them
       load(root.at(std::string(key)), field);
     });
     return summary;

@@ -11,6 +11,15 @@
 
 namespace weft::run {
 
+/// When a metric of the evaluations was first so good.
+struct Reached {
+  std::string metric;  // such as "validation_accuracy"
+  double value = 0;
+  double seconds = 0;  // of training, evaluations and checkpoints included
+  int64_t step = 0;    // steps done
+  friend bool operator==(const Reached&, const Reached&) = default;
+};
+
 struct Summary {
   std::string model, data, precision;
   std::string task = "classification";
@@ -20,12 +29,20 @@ struct Summary {
   int64_t parameters = 0;
   double epochs = 0;
   int64_t steps = 0, batch = 0, seed = 0;
-  std::vector<int64_t> batches = {};                 // samples per step of each stage, where they change
-  std::vector<int64_t> image_heights = {};           // of training images in pixels, of each stage, where they change
-  MetricValues test_metrics;                         // of the last epoch, by name; "test_accuracy" in the file
-  std::optional<double> test_loss;                   // of the last epoch; none without test data
-  MetricValue best{"loss", {}};                      // metric of the checkpoint `best`: the one that decides, or the
-                                                     // loss
+  std::vector<int64_t> batches = {};        // samples per step of each stage, where they change
+  std::vector<int64_t> image_heights = {};  // of training images in pixels, of each stage, where they change
+  int64_t epochs_done = 0;                  // begun and ended, less than `epochs` where the run ended early
+  std::string ended;  // why it ended before its last epoch: "stop.patience", "stop.target", "max_steps" or
+                      // "max_time"; empty: it did not
+  MetricValues validation_metrics;        // of the last evaluation, by name; empty without a validation part
+  std::optional<double> validation_loss;  // likewise
+  MetricValues test_metrics;        // "test_accuracy" in the file: of the last epoch, or with a validation part of the
+  std::optional<double> test_loss;  // checkpoint `best`; none without test data
+  /// Metric of the checkpoint `best`: "validation_" with the one that decides, or the loss. Runs of weft 0.1 chose it
+  /// by "test_" metrics. Without a name: there is no validation part, and `best` is the newest.
+  MetricValue best{"", {}};
+  std::optional<Reached> time_to_best;  // of what the task is decided by, on the validation part or else the test data
+  std::optional<Reached> time_to_target;  // stop.target; none where the recipe has none, or it was not reached
   std::optional<double> train_accuracy, train_loss;  // of the last epoch, measured during it, with augmentation
   double train_seconds = 0;                          // wall time, evaluation and checkpoints included
   double items_per_second = 0;                       // over all training steps

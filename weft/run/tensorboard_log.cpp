@@ -160,16 +160,24 @@ void TensorboardLog::add(const step::StepMetrics& m) {
                   {{"step/loss_scale", *m.loss_scale}, {"step/skipped_steps", static_cast<double>(m.skipped_steps)}});
 }
 
+void TensorboardLog::write_scalar(int64_t step, const std::string& tag, const std::optional<double>& value) {
+  if (value) write_scalars(step, {{tag, *value}});
+}
+
 void TensorboardLog::add(const step::EpochMetrics& m) {
   const std::string rate = fmt::format("epoch/{}_per_second", m.item);
   write_scalars(m.step, {{"epoch/train_loss", m.train_loss}, {rate, m.items_per_second}});
   write_scalars(m.step, {{"epoch/train_seconds", m.train_seconds}});
-  const auto write = [&](const std::string& name, const std::optional<double>& value) {
-    if (value) write_scalars(m.step, {{name, *value}});
-  };
-  write("epoch/train_accuracy", m.train_accuracy);
-  write("epoch/test_loss", m.test_loss);
-  for (const auto& [name, value] : m.test_metrics) write("epoch/test_" + name, value);
+  write_scalar(m.step, "epoch/train_accuracy", m.train_accuracy);
+  write_scalar(m.step, "epoch/validation_loss", m.validation_loss);
+  for (const auto& [name, value] : m.validation_metrics) write_scalar(m.step, "epoch/validation_" + name, value);
+  write_scalar(m.step, "epoch/test_loss", m.test_loss);
+  for (const auto& [name, value] : m.test_metrics) write_scalar(m.step, "epoch/test_" + name, value);
+}
+
+void TensorboardLog::add(const step::ValidationMetrics& m) {
+  write_scalar(m.step, "step/validation_loss", m.loss);
+  for (const auto& [name, value] : m.metrics) write_scalar(m.step, "step/validation_" + name, value);
 }
 
 }  // namespace weft::run

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -29,6 +31,7 @@ class TensorboardLog {
   /// Writes every kStepsPerRecord steps, as metrics.jsonl does. Allocates nothing.
   void add(const step::StepMetrics& metrics);
   void add(const step::EpochMetrics& metrics);
+  void add(const step::ValidationMetrics& metrics);
   /// Makes sure that all records added so far survive a power cut. Error(io).
   void sync() const;
 
@@ -36,6 +39,7 @@ class TensorboardLog {
 
  private:
   void write_scalars(int64_t step, std::initializer_list<std::pair<std::string_view, double>> scalars);
+  void write_scalar(int64_t step, const std::string& tag, const std::optional<double>& value);
   void write_record(std::string_view event);
 
   std::filesystem::path path_;

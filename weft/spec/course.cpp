@@ -77,6 +77,7 @@ Course::Course(const RunSpec& spec, int64_t samples) {
   }
   const Part& last = parts_.back();
   total_steps_ = last.first_step + spec::total_steps(spec, last.steps) - last.stage.first_epoch * last.steps;
+  if (spec.max_steps > 0) total_steps_ = std::min(total_steps_, spec.max_steps);
 }
 
 Course::Course(int64_t total_steps, int64_t steps_per_epoch)
@@ -109,6 +110,12 @@ int64_t Course::samples_before(int64_t step) const {
 int64_t Course::batches_before(int64_t step) const {
   const Part& part = find_step(step);
   return part.first_batch + (step - part.first_step) * part.stage.accumulate;
+}
+
+std::pair<int64_t, int64_t> Course::place_of(int64_t step) const {
+  const Part& part = find_step(step);
+  const int64_t in_part = step - part.first_step;
+  return {part.stage.first_epoch + in_part / part.steps, in_part % part.steps};
 }
 
 double Course::step_at(double epoch) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "weft/spec/run_spec.h"
@@ -51,6 +52,9 @@ class Course {
   /// Training samples and batches seen before this step.
   int64_t samples_before(int64_t step) const;
   int64_t batches_before(int64_t step) const;
+
+  /// The epoch of a step, and its number in that epoch, both from 0.
+  std::pair<int64_t, int64_t> place_of(int64_t step) const;
 
   /// The step at which an epoch, or a part of one, begins.
   double step_at(double epoch) const;

@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json_numbers.h"
+#include "weft/base/seal.h"
 #include "weft/data/dataset/dataset_json.h"
 
 namespace weft::spec {
@@ -18,6 +19,7 @@ std::string print_data_description(const DataDescription& d) {
   if (!d.target_checksum.empty()) root["target_checksum"] = d.target_checksum;
   root["mean"] = d.statistics.mean;
   root["deviation"] = d.statistics.deviation;
+  add_seal(root);
   return root.dump(2) + "\n";
 }
 
@@ -25,11 +27,14 @@ DataDescription parse_data_description(std::string_view text, const std::string&
   try {
     const json root = json::parse(text);
     DataDescription d;
+    check_seal(root, name);
     d.info = data::info_from_json(root, name);
     d.samples = whole_number(root.value("samples", json(0)));
     d.target_checksum = root.value("target_checksum", "");
     d.statistics.mean = root.at("mean").get<std::vector<float>>();
     d.statistics.deviation = root.at("deviation").get<std::vector<float>>();
+    if (d.samples < 0 || !data::can_be(d.statistics))
+      fail(ErrorKind::data, "'{}' is damaged: its samples, mean or deviation cannot be; put the original back", name);
     return d;
   } catch (const json::exception&) {
     fail(ErrorKind::data, "'{}' is damaged: it does not describe the data; train in a new run directory", name);

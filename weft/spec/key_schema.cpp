@@ -20,6 +20,7 @@ ordered_json type_of(const Key& key) {
   if (std::holds_alternative<bool>(key.value)) return {{"type", "boolean"}};
   if (std::holds_alternative<std::string>(key.value)) {
     ordered_json type = {{"type", "string"}};
+    if (key.takes_number) type["type"] = {"string", "number"};
     if (!key.choices.empty()) type["enum"] = key.choices;
     return type;
   }

@@ -1,13 +1,15 @@
 #include "weft/spec/recipe.h"
 
+#include <charconv>
+#include <cmath>
 #include <sstream>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/rng.h"
+#include "weft/base/toml.h"
 #include "weft/data/texts/utf8.h"
 #include "weft/spec/recipe_keys.h"
-#include "weft/spec/toml.h"
 
 namespace weft::spec {
 
@@ -133,7 +135,7 @@ std::string wrapped_comment(const std::string& text) {
 void apply_recipe(RunSpec& spec, std::string_view text, const std::string& name, const Entries& entries) {
   toml::table table;
   try {
-    table = toml::parse(text, name);
+    table = parse_toml(text, name);
   } catch (const toml::parse_error& error) {
     fail(ErrorKind::usage, "{}:{}: is no TOML: {}", name, error.source().begin.line, error.description());
   }
@@ -144,13 +146,28 @@ void apply_recipe_file(RunSpec& spec, const std::filesystem::path& path, const E
   apply_recipe(spec, read_text(path), path.string(), entries);
 }
 
+namespace {
+
+/// Without quotes where a text is a number, and the key takes one.
+std::string literal(const Key& key, const KeyValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  double number = 0;
+  if (key.takes_number && text != nullptr) {
+    const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), number);
+    if (code == std::errc() && end == text->data() + text->size() && std::isfinite(number)) return real_text(number);
+  }
+  return spec::literal(value);
+}
+
+}  // namespace
+
 std::string print_recipe(const RunSpec& spec, const Entries& entries) {
   RunSpec copy = spec;
   std::string top, tables, section;
   for (const BoundKey& key : bind_keys(copy, entries)) {
     if (key.is_quiet && value_at(key.place) == key.value) continue;
     const std::string table = section_of(key.name);
-    const std::string line = name_in_section(key.name) + " = " + literal(value_at(key.place));
+    const std::string line = name_in_section(key.name) + " = " + literal(key, value_at(key.place));
     std::string& target = table.empty() ? top : tables;
     if (!table.empty() && table != section) {
       target += fmt::format("\n[{}]\n", table);
@@ -170,7 +187,7 @@ std::string print_recipe(const RunSpec& spec, const std::string& heading, const 
   const std::vector<BoundKey> known = bind_keys(copy, entries);
   const auto value_of_key = [&](const std::string& key) {
     for (const BoundKey& one : known)
-      if (one.name == key) return literal(value_at(one.place));
+      if (one.name == key) return literal(one, value_at(one.place));
     check(key.starts_with("model."), "a key of a recipe");
     return toml_text(spec.model.options.at(key.substr(6)));
   };
@@ -197,6 +214,12 @@ std::string spec_hash(const RunSpec& spec, const Entries& entries) {
   decisive.cluster = defaults.cluster;
   decisive.cost_profile = defaults.cost_profile;
   decisive.metrics = defaults.metrics;
+  decisive.stop = defaults.stop;
+  decisive.max_time = defaults.max_time;
+  // The measure of those specs that were hashed before it could be auto.
+  defaults.schedule.monitor = "test_loss";
+  if (decisive.schedule.monitor == "auto" && decisive.schedule.name != "plateau")
+    decisive.schedule.monitor = defaults.schedule.monitor;
   // The momentum of those specs that were hashed before it depended on the optimiser.
   defaults.optimizer.momentum = 0.9;
   if (decisive.optimizer.momentum < 0) decisive.optimizer.momentum = defaults.optimizer.momentum;

@@ -130,6 +130,6 @@ std::vector<RecipeKey> update_keys(const Entries& entries);  // clip, metrics, e
 std::vector<RecipeKey> rank_keys();                          // compression, averaging
 std::vector<RecipeKey> loss_keys(const Entries& entries);    // loss, loss_scaling
 std::vector<RecipeKey> augment_keys(const Entries& entries);
-std::vector<RecipeKey> upkeep_keys();  // loader, checkpoint, evaluation
+std::vector<RecipeKey> upkeep_keys();  // loader, checkpoint, evaluation, stop
 
 }  // namespace weft::spec

@@ -1,13 +1,14 @@
 // Fills in what a recipe leaves open and checks that its fields fit together.
 #include <fmt/ranges.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/names.h"
@@ -31,6 +32,9 @@ void check_schedule(const RunSpec& spec, const Entries& entries) {
       fail(ErrorKind::usage, "there is no schedule '{}'{}", name, suggestion(name, names_of(entries.schedules)));
     if (entry->check) entry->check(spec.schedule);
   }
+  if (spec.schedule.warmup_epochs > 0 && spec.schedule.warmup_steps > 0)
+    fail(ErrorKind::usage, "schedule.warmup_epochs = {} beside schedule.warmup_steps = {}; give one of the two",
+         spec.schedule.warmup_epochs, spec.schedule.warmup_steps);
   if (spec.schedule.warmup_epochs > spec.epochs)
     fail(ErrorKind::usage, "schedule.warmup_epochs = {} is longer than the run of {} epochs; lower it",
          spec.schedule.warmup_epochs, spec.epochs);
@@ -168,7 +172,66 @@ void check_stages(const RunSpec& spec) {
          "[96, 128] for one boundary");
 }
 
+/// The part before the first '_' of a metric of epochs: "validation" of "validation_loss".
+std::string part_of(const std::string& monitor) { return monitor.substr(0, monitor.find('_')); }
+
+/// Error(usage) where `monitor` is no metric of epochs, or nothing would measure it.
+void check_monitor(const char* key, const std::string& monitor, const RunSpec& spec, const Entries& entries) {
+  std::vector<std::string> known = {"train_loss", "train_accuracy", "validation_loss", "test_loss"};
+  for (const MetricEntry& metric : entries.metrics)
+    for (const char* part : {"validation_", "test_"}) known.push_back(part + metric.name);
+  if (std::find(known.begin(), known.end(), monitor) == known.end())
+    fail(ErrorKind::usage, "{} = '{}' is no metric{}; choose one of: {}", key, monitor, suggestion(monitor, known),
+         fmt::join(known, ", "));
+  if (part_of(monitor) == "validation" && !has_validation(spec))
+    fail(ErrorKind::usage, "{} = '{}', but there is no validation part; set validation=0.1", key, monitor);
+}
+
+/// Fills in what a metric decides, and checks that there is one.
+void resolve_monitors(RunSpec& spec, const Entries& entries) {
+  if (spec.schedule.name == "plateau") {
+    std::string& monitor = spec.schedule.monitor;
+    if (monitor == "auto") monitor = has_validation(spec) ? "validation_loss" : "train_loss";
+    check_monitor("schedule.monitor", monitor, spec, entries);
+  }
+  StopSpec& stop = spec.stop;
+  if (stop.patience == 0 && stop.target.empty()) return;
+  if (stop.monitor == "auto") stop.monitor = "validation_loss";
+  check_monitor("stop.monitor", stop.monitor, spec, entries);
+  double target = 0;
+  const auto [end, code] = std::from_chars(stop.target.data(), stop.target.data() + stop.target.size(), target);
+  if (!stop.target.empty() && (code != std::errc() || end != stop.target.data() + stop.target.size()))
+    fail(ErrorKind::usage, "stop.target = '{}' is no number; give the value of {} at which the run ends, such as 0.95",
+         stop.target, stop.monitor);
+}
+
+void check_validation(const RunSpec& spec) {
+  const std::optional<double> share = validation_share(spec);
+  if (share && !(*share >= 0 && *share < 1))
+    fail(ErrorKind::usage,
+         "validation = {} is out of range: a share of the training data from 0 (none) to below 1, such as 0.1",
+         spec.validation);
+  if (spec.evaluation.every_steps > 0 && !has_validation(spec))
+    fail(ErrorKind::usage, "evaluation.every_steps = {}, but there is no validation part; set validation=0.1",
+         spec.evaluation.every_steps);
+  if (!spec.max_time.empty() && !parse_duration(spec.max_time))
+    fail(ErrorKind::usage, "max_time = '{}' is no duration; write 90m, 2h, 1h 30m or 3600 (seconds)", spec.max_time);
+}
+
 }  // namespace
+
+std::optional<double> validation_share(const RunSpec& spec) {
+  const std::string& text = spec.validation;
+  double share = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), share);
+  if (text.empty()) return 0;
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return share;
+}
+
+bool has_validation(const RunSpec& spec) { return validation_share(spec).value_or(1) > 0; }
+
+std::optional<double> max_seconds(const RunSpec& spec) { return parse_duration(spec.max_time); }
 
 bool scales_loss(const RunSpec& spec) {
   const std::string& mode = spec.loss_scaling.mode;
@@ -194,6 +257,8 @@ void resolve(RunSpec& spec, const Entries& entries) {
          spec.compression.method);
   check_virtual_ranks(spec);
   check_averaging(spec);
+  check_validation(spec);
+  resolve_monitors(spec, entries);
   if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))
     fail(ErrorKind::usage, "memory_limit = '{}' is no amount of memory; write 1.5GB, 800MB or 2GiB", spec.memory_limit);
   if (parse_bytes(spec.offload_rate).value_or(0) <= 0)
@@ -216,13 +281,6 @@ int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch) {
 
 void choose_threads(RunSpec& spec, int64_t threads) {
   spec.threads = threads > 0 ? threads : std::min(spec.threads, available_cores());
-}
-
-int64_t available_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
 }
 
 }  // namespace weft::spec

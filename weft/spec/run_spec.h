@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,7 @@ struct OptimizerSpec {
 struct ScheduleSpec {
   std::string name = "cosine";          // an entry of the library
   double warmup_epochs = 0;             // linear rise at the beginning; not with one_cycle
+  int64_t warmup_steps = 0;             // the same, counted in steps; one of the two
   double rise = 0.3;                    // one_cycle: fraction of all steps that the rate rises
   std::string annealing = "cosine";     // one_cycle: cosine | linear
   double start_divisor = 25;            // one_cycle: first rate = peak / start_divisor
@@ -77,7 +79,7 @@ struct ScheduleSpec {
   double periods = 0.5;                 // linear_cosine
   double alpha = 0;                     // linear_cosine
   double beta = 0.001;                  // linear_cosine
-  std::string monitor = "test_loss";    // plateau: test_loss | test_accuracy | train_loss | train_accuracy
+  std::string monitor = "auto";         // plateau: a metric of epochs (monitor.h); auto: validation_loss or train_loss
   int64_t patience = 10;                // plateau: epochs without improvement before a reduction
   double threshold = 1e-4;              // plateau: relative improvement that counts
   int64_t cooldown = 0;                 // plateau: epochs after a reduction that do not count
@@ -201,17 +203,32 @@ struct CheckpointSpec {
 };
 
 struct EvaluationSpec {
-  int64_t every_epochs = 1;  // 0: after the last epoch only
-  int64_t batch = 0;         // 0: as in training
-  std::string tta = "none";  // test-time augmentation: none | flip | multicrop (test_time_views.h)
+  int64_t every_epochs = 1;        // 0: after the last epoch only
+  int64_t every_steps = 0;         // of the validation part, within epochs too; 0: not by steps
+  std::string test_data = "auto";  // auto | at_end | each_time: auto is at_end where there is a validation part
+  int64_t batch = 0;               // 0: as in training
+  std::string tta = "none";        // test-time augmentation: none | flip | multicrop (test_time_views.h)
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
+};
+
+/// When a run ends before its last epoch, beside RunSpec::max_steps and max_time.
+struct StopSpec {
+  std::string monitor = "auto";  // a metric of epochs (monitor.h); auto: validation_loss
+  int64_t patience = 0;          // evaluations without improvement; 0: the run does not end for that
+  double least_change = 0;       // absolute, of what counts as an improvement
+  std::string target = {};       // "0.95": the run ends where the metric reaches it; empty: none
+  friend bool operator==(const StopSpec&, const StopSpec&) = default;
 };
 
 struct RunSpec {
   ModelSpec model;
   std::string data = "fashion-mnist";
-  std::string init;   // safetensors file of the weights to start from; empty: the seed draws them
-  double epochs = 5;  // may end with part of an epoch
+  std::string validation = "0";  // the share of the training data that is set aside for validation, or data of its own
+  int64_t validation_seed = 0;   // which samples are set aside
+  std::string init;              // safetensors file of the weights to start from; empty: the seed draws them
+  double epochs = 5;             // may end with part of an epoch
+  int64_t max_steps = 0;         // the run ends after so many steps, within an epoch too; 0: after its epochs
+  std::string max_time;          // "90m": the run ends after so much training time; empty: no limit
   int64_t batch = 128;
   int64_t accumulate = 1;               // batches per update of the weights
   int64_t virtual_ranks = 0;            // shards per batch, the same on any number of ranks; 0: one per rank
@@ -242,6 +259,7 @@ struct RunSpec {
   LoaderSpec loader;
   CheckpointSpec checkpoint;
   EvaluationSpec evaluation;
+  StopSpec stop;
   friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
 
@@ -249,6 +267,13 @@ struct RunSpec {
 int64_t begun_epochs(const RunSpec& spec);
 /// Steps of a run with `steps_per_epoch` steps per epoch, rounded up.
 int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch);
+
+/// The share of the training data that RunSpec::validation sets aside; nullopt where it names data of its own.
+std::optional<double> validation_share(const RunSpec& spec);
+/// Whether there is anything to validate on.
+bool has_validation(const RunSpec& spec);
+/// RunSpec::max_time in seconds; nullopt where there is no limit.
+std::optional<double> max_seconds(const RunSpec& spec);
 
 /// Whether the loss is scaled: as the recipe says, or, where it leaves it open, in f16.
 bool scales_loss(const RunSpec& spec);
@@ -284,8 +309,5 @@ std::vector<std::string> keys_without_effect(const RunSpec& spec, data::TargetKi
 /// Sets the threads for another use of a trained model: `threads`, or, for 0, those of training but at most the cores
 /// here.
 void choose_threads(RunSpec& spec, int64_t threads);
-
-/// Cores this process may use.
-int64_t available_cores();
 
 }  // namespace weft::spec

@@ -6,6 +6,7 @@
 #include "weft/base/names.h"
 #include "weft/spec/recipe_keys.h"
 #include "weft/spec/run_spec.h"
+#include "weft/spec/usual_names.h"
 
 namespace weft::spec {
 
@@ -18,6 +19,8 @@ RecipeKey find_key(const RunSpec& spec, const std::string& name, const std::stri
     if (key.name == name) return std::move(key);
     names.push_back(key.name);
   }
+  if (const std::string usual = key_of_usual_name(name, names); !usual.empty())
+    fail(ErrorKind::usage, "{}: unknown key '{}'; it is called '{}' here", where, name, usual);
   fail(ErrorKind::usage, "{}: unknown key '{}'{}", where, name, key_suggestion(name, names));
 }
 

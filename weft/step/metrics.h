@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "weft/library/metric.h"
@@ -16,6 +17,13 @@ struct PlateauState {
   int64_t bad_epochs = 0;        // since then, or since the last reduction
   int64_t cooldown = 0;          // epochs still to come that do not count
   friend bool operator==(const PlateauState&, const PlateauState&) = default;
+};
+
+/// What [stop] remembers between evaluations.
+struct StoppingState {
+  std::optional<double> best{};   // of the metric so far
+  int64_t evaluations_since = 0;  // that were no improvement
+  friend bool operator==(const StoppingState&, const StoppingState&) = default;
 };
 
 /// State of ranks that average their weights from time to time.
@@ -39,6 +47,9 @@ struct Position {
   double epoch_wait_seconds = 0;  // of epoch_seconds, in which steps waited for their batches
   double wait_seconds = 0;        // of step_seconds
   PlateauState plateau = {};
+  StoppingState stopping = {};
+  int64_t validated_step = 0;  // steps done at the last evaluation within an epoch; 0: there was none
+  std::string ended = {};      // why the run ended before its last epoch: "max_time"; empty: it did not
   AveragingState averaging = {};
 };
 
@@ -62,16 +73,27 @@ struct EpochMetrics {
   int64_t epoch = 0;  // from 0
   int64_t step = 0;   // steps done since the start of the run
   double train_loss = 0;
-  std::optional<double> train_accuracy{};  // of classes, tokens and whole sequences
-  std::optional<double> test_loss{};       // where the epoch was evaluated
-  MetricValues test_metrics{};             // likewise: those of the task and of the recipe, by name
-  double train_seconds = 0;                // since the start of the run: with test_accuracy, time to accuracy
-  double items_per_second = 0;             // of this epoch's training steps
-  std::string_view item = "images";        // what they are: "images", "rows" or "tokens"
-  double step_seconds = 0;                 // of this epoch's training steps
-  double input_wait_seconds = 0;           // of those, in which steps waited for their batches
-  std::optional<double> loss_scale{};      // as for steps
-  int64_t skipped_steps = 0;               // since the start of the run
+  std::optional<double> train_accuracy{};   // of classes, tokens and whole sequences
+  std::optional<double> validation_loss{};  // where the epoch was evaluated on the validation part
+  MetricValues validation_metrics{};        // likewise: those of the task and of the recipe, by name
+  std::optional<double> test_loss{};        // where the epoch was evaluated on the test data
+  MetricValues test_metrics{};              // likewise: those of the task and of the recipe, by name
+  double train_seconds = 0;                 // since the start of the run: with test_accuracy, time to accuracy
+  double items_per_second = 0;              // of this epoch's training steps
+  std::string_view item = "images";         // what they are: "images", "rows" or "tokens"
+  double step_seconds = 0;                  // of this epoch's training steps
+  double input_wait_seconds = 0;            // of those, in which steps waited for their batches
+  std::optional<double> loss_scale{};       // as for steps
+  int64_t skipped_steps = 0;                // since the start of the run
+};
+
+/// An evaluation of the validation part, at the end of an epoch or within it.
+struct ValidationMetrics {
+  int64_t epoch = 0;  // from 0
+  int64_t step = 0;   // steps done since the start of the run
+  double loss = 0;
+  MetricValues metrics{};
+  double train_seconds = 0;  // since the start of the run
 };
 
 }  // namespace weft::step

@@ -3,26 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/step/monitor.h"
+
 namespace weft::step {
 
-namespace {
-
-std::optional<double> measured(const std::string& monitor, const EpochMetrics& metrics) {
-  if (monitor == "test_loss") return metrics.test_loss;
-  if (monitor == "test_accuracy") return find_metric(metrics.test_metrics, "accuracy");
-  return monitor == "train_loss" ? metrics.train_loss : metrics.train_accuracy;
-}
-
-}  // namespace
-
-PlateauState after_epoch(const PlateauState& state, const spec::ScheduleSpec& schedule, const EpochMetrics& metrics) {
-  const std::optional<double> value = measured(schedule.monitor, metrics);
+PlateauState after_epoch(const PlateauState& state, const spec::ScheduleSpec& schedule, const EpochMetrics& metrics,
+                         const Entries& entries) {
+  const std::optional<double> value = monitored(schedule.monitor, metrics);
   if (schedule.name != "plateau" || !value) return state;
   PlateauState next = state;
-  const bool higher_is_better = schedule.monitor.ends_with("accuracy");
-  const double bound = state.best.value_or(0) * (higher_is_better ? 1 + schedule.threshold : 1 - schedule.threshold);
+  const bool is_higher_better = higher_is_better(schedule.monitor, entries);
+  const double bound = state.best.value_or(0) * (is_higher_better ? 1 + schedule.threshold : 1 - schedule.threshold);
   // NaN is no improvement, not even over nothing: later values must be able to be one.
-  const bool improved = std::isfinite(*value) && (!state.best || (higher_is_better ? *value > bound : *value < bound));
+  const bool improved = std::isfinite(*value) && (!state.best || (is_higher_better ? *value > bound : *value < bound));
   if (improved) next.best = value;
   next.bad_epochs = improved ? 0 : state.bad_epochs + 1;
   if (state.cooldown > 0) {

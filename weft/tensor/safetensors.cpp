@@ -4,6 +4,9 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
@@ -31,9 +34,51 @@ const char* spelled(const SafetensorsEntry& entry) {
        to_string(entry.type), is_signed(entry.type.dtype) ? "i8" : "u8");
 }
 
+/// Of a tensor, in the file's data.
+struct ByteRange {
+  uint64_t begin, end;
+  std::string name;
+};
+
+/// The format's specification wants every byte of the data to be of one tensor: what lies between or behind them is no
+/// one's, and may be another file's.
+void require_no_holes(const std::string& path, std::vector<ByteRange> ranges, uint64_t data_bytes) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const ByteRange& a, const ByteRange& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  uint64_t at = 0;
+  for (const ByteRange& range : ranges) {
+    if (range.begin != at)
+      fail(ErrorKind::data,
+           "'{}': tensor '{}' begins at byte {} of the data, the one before it ends at {}; copy the "
+           "file again",
+           path, range.name, range.begin, at);
+    at = range.end;
+  }
+  if (at != data_bytes)
+    fail(ErrorKind::data, "'{}' has {} bytes behind its tensors; copy the file again", path, data_bytes - at);
+}
+
+/// Error(data) where a name stands twice in the header: readers differ in which of the two they take.
+json parse_header(const std::string& path, const char* begin, const char* end) {
+  std::set<std::string> names;
+  std::string twice;
+  json header = json::parse(
+      begin, end,
+      [&](int depth, json::parse_event_t event, json& parsed) {
+        if (event == json::parse_event_t::key && depth == 1 && !names.insert(parsed.get<std::string>()).second)
+          twice = parsed.get<std::string>();
+        return true;
+      },
+      /*allow_exceptions=*/false);
+  if (!header.is_object()) fail(ErrorKind::data, "'{}' is no safetensors file: its header is no JSON object", path);
+  if (!twice.empty()) fail(ErrorKind::data, "'{}' has two tensors '{}'; make it anew", path, twice);
+  return header;
+}
+
 /// Checks one header entry and copies its bytes; every number in it comes from outside and is distrusted.
+/// Notes in `ranges` which bytes it has.
 Tensor read_entry(const std::string& path, const std::string& name, const json& entry,
-                  const std::vector<uint8_t>& bytes, uint64_t data_begin) {
+                  const std::vector<uint8_t>& bytes, uint64_t data_begin, std::vector<ByteRange>& ranges) {
   const auto bad = [&](const std::string& why) { fail(ErrorKind::data, "'{}': tensor '{}' {}", path, name, why); };
   if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
     bad("lacks dtype, shape or data_offsets");
@@ -60,6 +105,7 @@ Tensor read_entry(const std::string& path, const std::string& name, const json& 
                     bytes.size() - data_begin));
   if (end - begin != wanted) bad(fmt::format("has {} bytes, its shape wants {}", end - begin, wanted));
   Tensor tensor(known->dtype, shape);
+  ranges.push_back({begin, end, name});
   if (wanted != 0) std::memcpy(tensor.data(), bytes.data() + data_begin + begin, wanted);
   return tensor;
 }
@@ -77,8 +123,9 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
     fail(ErrorKind::data, "'{}' is no whole safetensors file: its header wants {} bytes, the file has {}", shown,
          header_bytes, bytes.size() - sizeof header_bytes);
   const char* text = reinterpret_cast<const char*>(bytes.data()) + sizeof header_bytes;
-  const json header = json::parse(text, text + header_bytes, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) fail(ErrorKind::data, "'{}' is no safetensors file: its header is no JSON object", shown);
+  const json header = parse_header(shown, text, text + header_bytes);
+  const uint64_t data_begin = sizeof header_bytes + header_bytes;
+  std::vector<ByteRange> ranges;
   SafetensorsFile file;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") {
@@ -86,9 +133,10 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
       for (const auto& [key, value] : entry.items())
         if (value.is_string()) file.metadata[key] = value.get<std::string>();
     } else {
-      file.tensors.emplace(name, read_entry(shown, name, entry, bytes, sizeof header_bytes + header_bytes));
+      file.tensors.emplace(name, read_entry(shown, name, entry, bytes, data_begin, ranges));
     }
   }
+  require_no_holes(shown, std::move(ranges), bytes.size() - data_begin);
   return file;
 }
 

@@ -25,7 +25,16 @@ step::EpochMetrics metrics_of_epoch(const step::Position& at, const data::Datase
   return metrics;
 }
 
-Evaluation evaluate_epoch(const FitInputs& in, const Hooks& hooks, const std::vector<MetricEntry>& metrics) {
+bool evaluates_test_data(const FitInputs& in) {
+  if (in.evaluation_data == nullptr) return false;
+  const std::string& wanted = in.spec.evaluation.test_data;
+  const bool decides = (in.spec.schedule.name == "plateau" && in.spec.schedule.monitor.starts_with("test_")) ||
+                       in.spec.stop.monitor.starts_with("test_");
+  return decides || wanted == "each_time" || (wanted == "auto" && in.validation_data == nullptr);
+}
+
+Evaluation evaluate_epoch(const FitInputs& in, State& state, data::Loader& data, const Hooks& hooks,
+                          const std::vector<MetricEntry>& metrics) {
   const EvaluateOptions options{.metrics = metrics,
                                 .metric_options = in.spec.metrics,
                                 .stop_requested = hooks.stop_requested,
@@ -34,9 +43,9 @@ Evaluation evaluate_epoch(const FitInputs& in, const Hooks& hooks, const std::ve
                                 .virtual_ranks = in.spec.virtual_ranks,
                                 .batch = in.spec.evaluation.batch,
                                 .place = step::place_of(in.spec, in.ranks)};
-  if (in.spec.ema.decay == 0) return evaluate(in.evaluation, in.state, *in.evaluation_data, options);
-  State averaged = step::averaged_state(in.state);
-  return evaluate(in.evaluation, averaged, *in.evaluation_data, options);
+  if (in.spec.ema.decay == 0) return evaluate(in.evaluation, state, data, options);
+  State averaged = step::averaged_state(state);
+  return evaluate(in.evaluation, averaged, data, options);
 }
 
 }  // namespace weft::train

@@ -13,7 +13,13 @@ namespace weft::train {
 step::EpochMetrics metrics_of_epoch(const step::Position& position, const data::DatasetInfo& info, const State& state,
                                     bool has_classes);
 
-/// Of the state, or of the average of its weights where the recipe keeps one. Not finished where a stop was requested.
-Evaluation evaluate_epoch(const FitInputs& inputs, const Hooks& hooks, const std::vector<MetricEntry>& metrics);
+/// Of `state`, or of the average of its weights where the recipe keeps one, on `data`. Not finished where a stop was
+/// requested.
+Evaluation evaluate_epoch(const FitInputs& inputs, State& state, data::Loader& data, const Hooks& hooks,
+                          const std::vector<MetricEntry>& metrics);
+
+/// Whether evaluations within the run measure the test data: they do where there is no validation part, the recipe asks
+/// for it, or a metric of the test data decides something.
+bool evaluates_test_data(const FitInputs& inputs);
 
 }  // namespace weft::train

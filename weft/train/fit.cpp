@@ -20,6 +20,7 @@
 #include "weft/step/plateau.h"
 #include "weft/step/step.h"
 #include "weft/step/step_scalars.h"
+#include "weft/step/stopping.h"
 #include "weft/step/virtual_ranks.h"
 #include "weft/train/epoch.h"
 #include "weft/train/ranks/consensus.h"
@@ -45,7 +46,9 @@ class Loop {
         metrics_(step::metrics_of(in_.entries, in_.spec.metrics, info_.task)),
         scalars_(in_.spec, course_, step::place_of(in_.spec, in_.ranks) * shards_, in_.entries),
         driver_(in_.training, in_.state),
-        consensus_(in_.ranks, hooks.stop_requested),
+        max_seconds_(spec::max_seconds(in_.spec)),
+        wants_stop_([this] { return stop_requested() || is_out_of_time(); }),
+        consensus_(in_.ranks, wants_stop_),
         errors_(in_.collectives, in_.state),
         saving_(in_.spec.checkpoint, hooks, in_.ranks, errors_),
         step_times_(in_.ranks),
@@ -60,9 +63,7 @@ class Loop {
     const int64_t batches_done = at_.step_in_epoch * course_.stage_of(at_.epoch).accumulate;
     in_.training_data.start(at_.epoch, batches_done, spec::begun_epochs(in_.spec));
     bool stopped = false;
-    while (!stopped && at_.epoch < spec::begun_epochs(in_.spec)) {
-      stopped = !run_steps() || !finish_epoch();
-    }
+    while (!stopped && !is_over()) stopped = !run_steps() || !finish_epoch();
     at_.train_seconds = elapsed();
     const std::string where = consensus_.where_last_gradient_not_finite();
     saving_.require_none_refused(where.empty() ? "" : "; the gradients were not finite" + where);
@@ -74,11 +75,14 @@ class Loop {
   bool run_steps() {
     const spec::Stage& stage = course_.stage_of(at_.epoch);
     driver_.select(stage.shape());
-    driver_.bind_scalars(scalars_);
     const bool has_update = driver_.has(program::Phase::update);
     Executor* const update = has_update ? &driver_.executor(program::Phase::update) : nullptr;
     const Graph* const update_graph = has_update ? &driver_.graph(program::Phase::update) : nullptr;
-    consensus_.bind({&driver_.executor(), &driver_.graph()}, {update, update_graph});
+    const auto bind = [&] {
+      driver_.bind_scalars(scalars_);
+      consensus_.bind({&driver_.executor(), &driver_.graph()}, {update, update_graph});
+    };
+    bind();
     const bool sums_in_update = update_graph != nullptr && step::has_output(*update_graph, "loss");
     const step::LossScale loss_scale(in_.state);
     const bool has_norm = driver_.has_output("gradient_norm", driver_.last());
@@ -96,7 +100,14 @@ class Loop {
                                        },
                                    .before_run = [&](const Executor& executor) { before_run(executor); },
                                    .after_run = [&](const Executor& executor) { consensus_.after_run(executor); }};
-    while (at_.step_in_epoch < steps) {
+    bool is_synchronised = true;  // all ranks have the same weights
+    while (at_.step_in_epoch < steps && at_.ended.empty()) {
+      if (is_synchronised && is_validation_due()) {
+        if (!validate_within_epoch()) return false;
+        driver_.select(stage.shape());
+        bind();
+        continue;
+      }
       tell_position();
       const double begin = steady_seconds(), waited = in_.training_data.wait_seconds(),
                    waited_for_ranks = rank_wait_seconds();
@@ -121,15 +132,21 @@ class Loop {
       const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
       if (averages()) {
         saving_.note_due(at_);
-        if (!ends_epoch && round_.size() < period()) continue;
+        is_synchronised = ends_epoch || round_.size() >= period();
+        if (!is_synchronised) continue;
       }
       const bool stop = averages() ? end_round() : consensus_.stops();
       if (!stop && consensus_.exchanges()) exchange_times();
-      if (stop || (!ends_epoch && saving_.is_due(at_))) save();
+      if (stop && !stopped_by_request()) {
+        at_.ended = "max_time";
+        break;
+      }
+      const bool saves_later = ends_epoch || is_validation_due();  // with what the evaluation says of these weights
+      if (stop || (!saves_later && saving_.is_due(at_))) save();
       if (stop) return false;
     }
     driver_.finish();
-    if (at_.epoch + 1 == spec::begun_epochs(in_.spec)) return true;
+    if (is_last_epoch()) return true;
     // Batches that do not fill another step are left out.
     for (int64_t left = course_.batches_of(at_.epoch) % parts; left > 0; --left) in_.training_data.next();
     return true;
@@ -143,6 +160,61 @@ class Loop {
   void exchange_times() {
     for (const RankPace& pace : step_times_.exchange())
       if (hooks_.on_rank_pace) hooks_.on_rank_pace(at_.step, pace);
+  }
+
+  bool stop_requested() const { return hooks_.stop_requested && hooks_.stop_requested(); }
+  bool is_out_of_time() const { return max_seconds_ && elapsed() >= *max_seconds_; }
+  /// After the ranks agreed to stop: whether anybody asked for it. If not, the time is up.
+  bool stopped_by_request() const {
+    double requested = stop_requested() ? 1 : 0;
+    if (in_.ranks != nullptr) comm::all_reduce_max(*in_.ranks, {&requested, 1}, "reason to stop");
+    return requested > 0;
+  }
+  /// There is nothing left to do. A run whose end was decided, or reached, within an epoch has still to be evaluated.
+  bool is_over() const {
+    const bool is_between_epochs = at_.step_in_epoch == 0;
+    return at_.epoch >= spec::begun_epochs(in_.spec) || (is_between_epochs && !at_.ended.empty());
+  }
+  /// Whether it is, of the epoch at hand.
+  bool is_last_epoch() const {
+    return !at_.ended.empty() || at_.epoch + 1 == spec::begun_epochs(in_.spec) || at_.step >= course_.total_steps();
+  }
+
+  /// Within an epoch, before its next step; also where a run goes on that was stopped before it, or during it.
+  bool is_validation_due() const {
+    const int64_t every = in_.spec.evaluation.every_steps;
+    return every > 0 && in_.validation_data != nullptr && at_.step_in_epoch > 0 && at_.step % every == 0 &&
+           at_.validated_step != at_.step;
+  }
+
+  /// False where a stop was requested during it, after saving.
+  bool validate_within_epoch() {
+    driver_.finish();
+    const Evaluation evaluation = evaluate_epoch(in_, in_.state, *in_.validation_data, hooks_, metrics_);
+    if (!evaluation.finished) return end_by_request();
+    if (hooks_.on_validation)
+      hooks_.on_validation({.epoch = at_.epoch,
+                            .step = at_.step,
+                            .loss = evaluation.loss,
+                            .metrics = evaluation.metrics,
+                            .train_seconds = elapsed()});
+    step::EpochMetrics metrics{.validation_loss = evaluation.loss, .validation_metrics = evaluation.metrics};
+    decide_end(metrics);
+    at_.validated_step = at_.step;
+    if (saving_.is_due(at_)) save();
+    return true;
+  }
+
+  /// Whether the run ends with what was measured.
+  void decide_end(const step::EpochMetrics& metrics) {
+    at_.stopping = step::after_evaluation(at_.stopping, in_.spec.stop, metrics, in_.entries);
+    if (at_.ended.empty()) at_.ended = step::reason_to_stop(at_.stopping, in_.spec.stop, metrics, in_.entries);
+  }
+
+  /// False: the loop stops here, and a resumed run does the evaluation again.
+  bool end_by_request() {
+    save();
+    return false;
   }
 
   /// For what waits of ranks have to say.
@@ -210,8 +282,7 @@ class Loop {
   /// Of ranks that trained apart: what happened, and one state for all. Whether a stop was requested.
   bool end_round() {
     const double begin = steady_seconds(), waited_for_ranks = rank_wait_seconds();
-    const step::Round::Wishes wishes =
-        round_.agree({.stop = hooks_.stop_requested && hooks_.stop_requested(), .exchange = step_times_.is_due()});
+    const step::Round::Wishes wishes = round_.agree({.stop = wants_stop_(), .exchange = step_times_.is_due()});
     average();
     const double seconds = steady_seconds() - begin;
     step_times_.add_between({.step = seconds - (rank_wait_seconds() - waited_for_ranks), .whole = seconds});
@@ -236,24 +307,35 @@ class Loop {
 
   /// False where a stop was requested during the evaluation, after saving where it will be done again.
   bool finish_epoch() {
-    const bool last = at_.epoch + 1 == spec::begun_epochs(in_.spec);
+    const bool last = is_last_epoch();
     step::EpochMetrics metrics = metrics_of_epoch(at_, info_, in_.state, has_classes_);
-    for (const MetricEntry& metric : metrics_) metrics.test_metrics.push_back({metric.name, {}});
-    if (in_.evaluation_data != nullptr && (last || is_due(in_.spec.evaluation.every_epochs))) {
-      const Evaluation evaluation = evaluate_epoch(in_, hooks_, metrics_);
-      if (!evaluation.finished) {
-        save();
-        return false;
-      }
+    for (const MetricEntry& metric : metrics_) {
+      metrics.test_metrics.push_back({metric.name, {}});
+      if (in_.validation_data != nullptr) metrics.validation_metrics.push_back({metric.name, {}});
+    }
+    const bool evaluates = last || is_due(in_.spec.evaluation.every_epochs);
+    if (in_.validation_data != nullptr && evaluates) {
+      const Evaluation evaluation = evaluate_epoch(in_, in_.state, *in_.validation_data, hooks_, metrics_);
+      if (!evaluation.finished) return end_by_request();
+      metrics.validation_loss = evaluation.loss;
+      metrics.validation_metrics = evaluation.metrics;
+    }
+    const bool tests_at_end = in_.evaluation_data != nullptr && in_.validation_data == nullptr;
+    if (evaluates_test_data(in_) ? evaluates : last && tests_at_end) {
+      const Evaluation evaluation = evaluate_epoch(in_, in_.state, *in_.evaluation_data, hooks_, metrics_);
+      if (!evaluation.finished) return end_by_request();
       metrics.test_loss = evaluation.loss;
       metrics.test_metrics = evaluation.metrics;
     }
+    decide_end(metrics);
+    if (at_.ended.empty() && at_.step >= course_.total_steps() && at_.step == in_.spec.max_steps)
+      at_.ended = "max_steps";
     if (averages() && in_.spec.averaging.adaptive) {
       at_.averaging.period = period();
       at_.averaging.period = step::adapted_period(in_.spec.averaging, at_.averaging, metrics.train_loss);
     }
-    at_.plateau = step::after_epoch(at_.plateau, in_.spec.schedule, metrics);
-    const bool save_now = last || is_due(in_.spec.checkpoint.every_epochs) || saving_.is_due(at_);
+    at_.plateau = step::after_epoch(at_.plateau, in_.spec.schedule, metrics, in_.entries);
+    const bool save_now = last || !at_.ended.empty() || is_due(in_.spec.checkpoint.every_epochs) || saving_.is_due(at_);
     ++at_.epoch;
     at_.step_in_epoch = 0;
     at_.loss_sum = at_.correct = at_.epoch_seconds = at_.epoch_wait_seconds = 0;
@@ -287,6 +369,8 @@ class Loop {
   const std::vector<MetricEntry> metrics_;
   step::StepScalars scalars_;
   program::Driver driver_;
+  const std::optional<double> max_seconds_;  // of training time, the run's earlier parts included
+  const std::function<bool()> wants_stop_;   // of this rank: asked to, or out of time
   Consensus consensus_;
   SharedErrors errors_;
   Saving saving_;

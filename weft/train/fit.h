@@ -20,6 +20,7 @@ struct Hooks {
   std::function<void(const step::StepMetrics&)> on_step;
   std::function<void(const step::EpochMetrics&)> on_epoch;         // before the checkpoint, to write what it relies on
   std::function<void(const step::EpochMetrics&)> tell_epoch = {};  // after the checkpoint, to inform the user
+  std::function<void(const step::ValidationMetrics&)> on_validation = {};  // of evaluations within an epoch
   /// Makes a checkpoint: when the spec asks for one, after the last epoch, and before an interrupted loop returns.
   std::function<void(const step::Position&)> save;
   /// Called when one of several ranks became slow, or fast again; `step` counts the steps done.
@@ -33,26 +34,29 @@ struct FitInputs {
   program::Program& evaluation;
   State& state;
   data::Loader& training_data;
-  data::Loader* evaluation_data;  // null: nothing to evaluate on
+  data::Loader* evaluation_data;  // the test data; null: nothing to evaluate on
   /// With several ranks: each rank has loaders of its share and programs for that share. The programs name their steps
   /// by the batch of all ranks together. Null: this process trains alone.
   comm::Communicator* ranks = nullptr;
   comm::Collectives* collectives = nullptr;     // of the steps, which fit() tells where the run is; null: alone
   const Entries& entries = standard_entries();  // the entries that the spec names
+  /// Null: the spec sets nothing aside. With it, fit() evaluates the test data only where [evaluation] or a metric that
+  /// decides something asks for it: the caller does so once, with the best weights.
+  data::Loader* validation_data = nullptr;
 };
 
 struct FitResult {
   step::Position position;
-  bool finished = false;  // false: stopped by stop_requested
+  bool finished = false;  // false: stopped by stop_requested; position.ended says why it ended before its last epoch
   /// per rank, mean seconds per step without waits for the others; empty where ranks have not exchanged them
   std::vector<double> rank_step_seconds = {};
 };
 
-/// Trains from `position` to the end of the last epoch. Error(numeric), with step and learning rate, where the loss is
-/// not finite. With loss scaling, the loop skips and counts such a step, and only many in a row are an error. After the
-/// first step of each plan the loop allocates nothing.
-/// Several ranks do the same steps, and their metrics are those of all ranks. If one rank is asked to stop, all stop
-/// after the same step. A loss that is not finite is then a SharedError, which names the ranks where it arose.
+/// Trains from `position` to the end of the last epoch, or to what spec.max_steps, spec.max_time or spec.stop set.
+/// Error(numeric), with step and learning rate, where the loss is not finite. With loss scaling, the loop skips and
+/// counts such a step, and only many in a row are an error. After the first step of each plan the loop allocates
+/// nothing. Several ranks do the same steps, and their metrics are those of all ranks. If one rank is asked to stop,
+/// all stop after the same step. A loss that is not finite is then a SharedError, which names the ranks where it arose.
 FitResult fit(const FitInputs& inputs, const step::Position& position, const Hooks& hooks);
 
 }  // namespace weft::train

@@ -34,6 +34,7 @@ InterruptGuard::InterruptGuard() {
   interrupts = 0;
   catch_unless_ignored(SIGINT, count_interrupt, old_interrupt_);
   catch_unless_ignored(SIGTERM, count_interrupt, old_terminate_);
+  catch_unless_ignored(SIGHUP, note_request, old_hang_up_);  // the connection closed; nohup ignores it
   catch_unless_ignored(SIGUSR1, note_request, old_request_);
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
@@ -43,6 +44,7 @@ InterruptGuard::InterruptGuard() {
 InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &old_interrupt_, nullptr);
   sigaction(SIGTERM, &old_terminate_, nullptr);
+  sigaction(SIGHUP, &old_hang_up_, nullptr);
   sigaction(SIGUSR1, &old_request_, nullptr);
   sigaction(SIGPIPE, &old_pipe_, nullptr);
 }

@@ -1,7 +1,7 @@
 // Signals during training. The first SIGINT or SIGTERM asks the loop to save and return; the second ends the process at
-// once. SIGUSR1 also asks it to save and return, however often it comes: mpirun forwards it to all ranks without ending
-// them. SIGPIPE is ignored: Ctrl-C in `weft train ... 2>&1 | tee log` also ends tee, and weft must still write its
-// checkpoint.
+// once. SIGHUP (a closed connection) and SIGUSR1 also ask it to save and return, however often they come: mpirun
+// forwards SIGUSR1 to all ranks without ending them. SIGPIPE is ignored: Ctrl-C in `weft train ... 2>&1 | tee log` also
+// ends tee, and weft must still write its checkpoint.
 #pragma once
 
 #include <signal.h>
@@ -20,7 +20,7 @@ class InterruptGuard {
 
  private:
   struct sigaction old_interrupt_ {
-  }, old_terminate_{}, old_request_{}, old_pipe_{};
+  }, old_terminate_{}, old_hang_up_{}, old_request_{}, old_pipe_{};
 };
 
 inline constexpr int kInterruptedExitCode = 130;  // 128 + SIGINT, as shells report it

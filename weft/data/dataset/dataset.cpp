@@ -138,4 +138,13 @@ ChannelStatistics channel_statistics(const Dataset& dataset, int threads) {
   return statistics;
 }
 
+bool can_be(const ChannelStatistics& statistics) {
+  constexpr float kMost = 1e6f;
+  const auto is_mean = [](float value) { return std::abs(value) <= kMost; };  // false for NaN
+  const auto is_deviation = [](float value) { return value > 0 && value <= kMost; };
+  return statistics.mean.size() == statistics.deviation.size() &&
+         std::all_of(statistics.mean.begin(), statistics.mean.end(), is_mean) &&
+         std::all_of(statistics.deviation.begin(), statistics.deviation.end(), is_deviation);
+}
+
 }  // namespace weft::data

@@ -42,6 +42,9 @@ struct ChannelStatistics {
   std::vector<float> mean, deviation;
 };
 
+/// Whether pixels can have them: as many means as deviations, all finite, deviations above 0, none beyond a million.
+bool can_be(const ChannelStatistics& statistics);
+
 /// Of the values that a regression predicts. In double: a time in seconds has more digits than a float.
 struct TargetStatistics {
   std::vector<double> mean, deviation;

@@ -66,24 +66,30 @@ class TableDataset : public Dataset {
 
 SpecOptions options_of(const DataSpec& spec) {
   return SpecOptions(spec, {"label", "task", "test", "split", "seed", "header", "separator", "skip", "test_skip",
-                            "missing", "categories", "ignore"});
+                            "missing", "categories", "ignore", "unlabelled"});
 }
 
 char separator_of(const SpecOptions& options) {
-  const std::string given =
-      options.choice("separator", "auto", {"auto", ",", ";", "|", "\t", "comma", "semicolon", "pipe", "tab"});
-  static const std::map<std::string, char> named = {
-      {"auto", 0}, {"comma", ','}, {"semicolon", ';'}, {"pipe", '|'}, {"tab", '\t'}};
+  const std::string given = options.choice(
+      "separator", "auto", {"auto", ",", ";", "|", "\t", " ", "comma", "semicolon", "pipe", "tab", "space"});
+  static const std::map<std::string, char> named = {{"auto", 0},   {"comma", ','}, {"semicolon", ';'},
+                                                    {"pipe", '|'}, {"tab", '\t'},  {"space", kBlanks}};
   const auto found = named.find(given);
   return found != named.end() ? found->second : given[0];
 }
+
+/// Words that mean "not known" nearly everywhere, and might be a category: what is taken for that is said.
+constexpr const char* kGuessedMissing[] = {"NULL", "None", "n/a", "#N/A", "<NA>", "-"};
 
 TableOptions table_options(const SpecOptions& options) {
   TableOptions table;
   table.label = options.text("label", "");
   table.task = options.choice("task", "classification", {"classification", "regression"});
   table.missing = options.list("missing").value_or(std::vector<std::string>{"?", "NA", "N/A", "nan", "NaN", "null"});
+  if (!options.find("missing"))
+    table.missing.insert(table.missing.end(), std::begin(kGuessedMissing), std::end(kGuessedMissing));
   table.categories = options.list("categories").value_or(std::vector<std::string>());
+  table.drops_unlabelled = options.choice("unlabelled", "error", {"error", "drop"}) == "drop";
   table.ignored = options.list("ignore").value_or(std::vector<std::string>());
   return table;
 }
@@ -127,6 +133,15 @@ void find_header(CsvFile& file, const SpecOptions& options, const TableEncoding&
 std::vector<int64_t> rows_of(const CsvFile& file, const TestSplit& test, Split split, const TableOptions& table) {
   std::vector<int64_t> rows(static_cast<size_t>(file.rows()));
   std::iota(rows.begin(), rows.end(), 0);
+  if (table.drops_unlabelled) {
+    const std::optional<int64_t> label =
+        table.label.empty() ? std::optional(file.columns() - 1) : find_column(file, table.label);
+    const auto is_unlabelled = [&](int64_t row) {
+      const std::string_view text = file.cell(row, *label);
+      return text.empty() || std::find(table.missing.begin(), table.missing.end(), text) != table.missing.end();
+    };
+    if (label) std::erase_if(rows, is_unlabelled);
+  }
   if (!test.divides(split)) return rows;
   std::vector<int32_t> strata(rows.size(), 0);
   if (table.task == "classification") {
@@ -174,6 +189,23 @@ std::string note_of_single_texts(const CsvFile& file, std::span<const int64_t> r
           file.path(), single, texts, column.name, example, column.name);
   }
   return "";
+}
+
+/// Which words were taken for "not known" that nobody has named, and how often; or empty.
+std::string note_of_guessed_missing(const CsvFile& file, std::span<const int64_t> rows) {
+  std::map<std::string_view, int64_t> counts;
+  for (const int64_t row : rows)
+    for (int64_t column = 0; column < file.columns(); ++column) {
+      const std::string_view text = file.cell(row, column);
+      if (std::find(std::begin(kGuessedMissing), std::end(kGuessedMissing), text) != std::end(kGuessedMissing))
+        ++counts[text];
+    }
+  std::string words;
+  for (const auto& [word, count] : counts)
+    words += fmt::format("{}'{}' ({} times)", words.empty() ? "" : ", ", word, count);
+  if (words.empty()) return "";
+  return fmt::format("'{}': {} is taken for a value that is not known; missing=WORD,WORD names other words",
+                     file.path(), words);
 }
 
 DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
@@ -229,6 +261,13 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::
         "the first column of '{}' has no name, as the row numbers that pandas writes; ignore=1 leaves it out", path);
   if (const std::string single = learns ? note_of_single_texts(file, rows, *known) : ""; !single.empty())
     info.note += (info.note.empty() ? "" : "; ") + single;
+  if (const std::string guessed = learns && !options.find("missing") ? note_of_guessed_missing(file, rows) : "";
+      !guessed.empty())
+    info.note += (info.note.empty() ? "" : "; ") + guessed;
+  if (const int64_t dropped = file.rows() - static_cast<int64_t>(rows.size());
+      learns && table.drops_unlabelled && !test.divides(split) && dropped > 0)
+    info.note +=
+        fmt::format("{}'{}': {} rows without a label are left out", info.note.empty() ? "" : "; ", path, dropped);
   return std::make_unique<TableDataset>(std::move(info), std::move(*known), file, rows, true);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -119,9 +120,36 @@ struct Listing {
   Skipped skipped;
 };
 
+/// Whether `path`, links followed, is `directory` or a folder that holds it.
+bool holds(const fs::path& path, const fs::path& directory) {
+  std::error_code code;
+  const fs::path outer = fs::canonical(path, code), inner = fs::canonical(directory, code);
+  return !code && std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+/// The folders of the classes. A link that leads back to a folder above is none: its pictures would have a second
+/// class, or be of both parts. Error(data) where two names lead to one folder.
+std::vector<fs::path> class_folders(const fs::path& directory, Skipped& skipped) {
+  std::vector<fs::path> folders = folders_in(directory);
+  std::erase_if(folders, [&](const fs::path& folder) {
+    if (!holds(folder, directory)) return false;
+    if (skipped.count++ == 0) skipped.example = folder.string();
+    return true;
+  });
+  std::map<fs::path, fs::path> known;  // where it lies -> its name
+  for (const fs::path& folder : folders) {
+    std::error_code code;
+    const auto [other, is_new] = known.emplace(fs::canonical(folder, code), folder);
+    if (!code && !is_new)
+      fail(ErrorKind::data, "[images] the classes '{}' and '{}' are one folder; remove the link",
+           other->second.string(), folder.string());
+  }
+  return folders;
+}
+
 Listing list_pictures(const fs::path& directory) {
   Listing listing;
-  const std::vector<fs::path> folders = folders_in(directory);
+  const std::vector<fs::path> folders = class_folders(directory, listing.skipped);
   if (folders.empty())
     fail(ErrorKind::data, "[images] '{}' has no folders; put the pictures of each class into a folder with its name",
          directory.string());

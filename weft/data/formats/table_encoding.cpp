@@ -117,7 +117,8 @@ void TableEncoding::learn_label(const CsvFile& file, std::span<const int64_t> ro
   for (const int64_t row : rows) {
     const std::string_view text = file.cell(row, label_);
     if (is_missing(text))
-      fail(ErrorKind::data, "[csv] {}: the label, {}, is missing; fill it in or remove the row",
+      fail(ErrorKind::data,
+           "[csv] {}: the label, {}, is missing; fill it in, or leave such rows out with unlabelled=drop",
            file.where(row, label_), in_words(column));
     const auto found = counts.find(text);
     if (found != counts.end())

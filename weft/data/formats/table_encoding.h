@@ -35,6 +35,7 @@ struct TableOptions {
   std::vector<std::string> missing;     // texts that stand for a missing value, besides the empty one
   std::vector<std::string> categories;  // columns of categories, though they hold numbers
   std::vector<std::string> ignored;     // columns to leave out
+  bool drops_unlabelled = false;        // rows without a label are left out, and no error
 };
 
 class TableEncoding {

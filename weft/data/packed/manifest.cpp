@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json_numbers.h"
+#include "weft/base/seal.h"
 #include "weft/data/dataset/check_samples.h"
 #include "weft/data/dataset/dataset_json.h"
 
@@ -62,7 +63,8 @@ bool is_sound(const PackedSplit& split, const DatasetInfo& info, PackedForm form
     return false;
   const bool classes = split.class_counts.empty() || static_cast<int64_t>(split.class_counts.size()) == info.classes;
   return (split.name == "train" || split.name == "test") && records == split.records && split.records > 0 &&
-         split.samples > 0 && counted(split.samples) && classes;
+         split.samples > 0 && counted(split.samples) && classes &&
+         std::all_of(split.class_counts.begin(), split.class_counts.end(), counted);
 }
 
 bool is_sound(const PackedManifest& manifest) {
@@ -79,6 +81,7 @@ bool is_sound(const PackedManifest& manifest) {
     return false;
   const auto channels = static_cast<size_t>(info.sample_dtype == DType::u8 ? info.sample_shape[0] : 0);
   if (manifest.statistics.mean.size() != channels || manifest.statistics.deviation.size() != channels) return false;
+  if (!can_be(manifest.statistics)) return false;
   for (const PackedSplit& split : manifest.splits)
     if (!is_sound(split, info, manifest.form)) return false;
   return manifest.splits.front().name == "train" &&
@@ -98,13 +101,14 @@ std::string print_packed_manifest(const PackedManifest& manifest) {
   if (manifest.quality > 0) made["jpeg_quality"] = manifest.quality;
   ordered_json splits = ordered_json::array();
   for (const PackedSplit& split : manifest.splits) splits.push_back(to_json(split));
-  const ordered_json root = {{"format", kFormat},
-                             {"made", made},
-                             {"form", kForms[static_cast<size_t>(manifest.form)]},
-                             {"info", ordered_json(to_json(manifest.info))},
-                             {"mean", manifest.statistics.mean},
-                             {"deviation", manifest.statistics.deviation},
-                             {"splits", splits}};
+  ordered_json root = {{"format", kFormat},
+                       {"made", made},
+                       {"form", kForms[static_cast<size_t>(manifest.form)]},
+                       {"info", ordered_json(to_json(manifest.info))},
+                       {"mean", manifest.statistics.mean},
+                       {"deviation", manifest.statistics.deviation},
+                       {"splits", splits}};
+  add_seal(root);
   return root.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -119,6 +123,7 @@ PackedManifest parse_packed_manifest(std::string_view text, const std::string& f
     if (format != kFormat)
       fail(ErrorKind::data, "[packed] '{}' has format {}, this weft reads format {}; pack the data again", file, format,
            kFormat);
+    check_seal(root, file);
     const auto* const form = std::find(std::begin(kForms), std::end(kForms), root.at("form").get<std::string>());
     if (form == std::end(kForms)) damaged("its form is unknown");
     manifest.form = static_cast<PackedForm>(form - std::begin(kForms));

@@ -27,6 +27,28 @@ bool is_empty_line(std::string_view line) {
   return std::all_of(line.begin(), line.end(), [](char c) { return is_space_or_tab(c) || c == '\r'; });
 }
 
+/// Whether the first lines have the same number of words, more than one, with blanks between them.
+bool is_in_blanks(std::string_view text) {
+  int64_t in_first = 0;
+  int lines = 0;
+  for (size_t at = 0; at < text.size() && lines < kSniffedLines;) {
+    const size_t end = line_end(text, at);
+    const std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (is_empty_line(line)) continue;
+    int64_t words = 0;
+    bool in_word = false;
+    for (const char c : line) {
+      const bool is_blank = is_space_or_tab(c) || c == '\r';
+      words += !is_blank && !in_word;
+      in_word = !is_blank;
+    }
+    if (lines++ == 0) in_first = words;
+    if (words != in_first) return false;
+  }
+  return in_first > 1;
+}
+
 }  // namespace
 
 std::string unnamed_column(int64_t column) { return fmt::format("unnamed {}", column + 1); }
@@ -83,6 +105,7 @@ std::string CsvFile::where(int64_t row, int64_t column) const {
 char CsvFile::detect_separator(size_t begin) const {
   const std::string_view text(reinterpret_cast<const char*>(text_.data()), text_.size());
   char best = ',';
+  int sniffed = 0;
   std::pair<int, int> best_score{0, 0};  // lines that agree with the first on how often it stands there; how often
   for (const char candidate : {',', ';', '\t', '|'}) {
     int agreeing = 0, in_first = -1, lines = 0;
@@ -101,13 +124,15 @@ char CsvFile::detect_separator(size_t begin) const {
       if (in_first < 0) in_first = count;
       agreeing += count == in_first;
     }
+    sniffed = lines;
     const std::pair score{agreeing, in_first};
     if (in_first > 0 && score > best_score) {
       best_score = score;
       best = candidate;
     }
   }
-  return best;
+  const bool all_agree = best_score.second > 0 && best_score.first == sniffed;
+  return all_agree || !is_in_blanks(text.substr(begin)) ? best : kBlanks;
 }
 
 void CsvFile::parse(const CsvOptions& options) {
@@ -118,7 +143,13 @@ void CsvFile::parse(const CsvOptions& options) {
   int64_t line = 1;
   for (; line <= options.skip && at < size; ++line) at = line_end(whole, at) + 1;
   if (separator_ == 0) separator_ = detect_separator(std::min(at, size));
-  const auto blank = [&](size_t position) { return is_space_or_tab(text[position]) && text[position] != separator_; };
+  const bool by_blanks = separator_ == kBlanks;
+  const auto separates = [&](size_t position) {
+    return by_blanks ? is_space_or_tab(text[position]) : text[position] == separator_;
+  };
+  const auto blank = [&](size_t position) {
+    return is_space_or_tab(text[position]) && (by_blanks || text[position] != separator_);
+  };
   const auto ends_row = [&](size_t position) {
     return position >= size || text[position] == '\n' ||
            (text[position] == '\r' && (position + 1 >= size || text[position + 1] == '\n'));
@@ -152,18 +183,19 @@ void CsvFile::parse(const CsvOptions& options) {
         cells_.emplace_back(text + from, to - from);
         ++at;
         while (at < size && blank(at)) ++at;
-        if (!ends_row(at) && text[at] != separator_)
+        if (!ends_row(at) && (by_blanks ? !is_space_or_tab(text[at - 1]) : !separates(at)))
           fail_at(row_begin, at,
                   "text follows a quoted field; double the quotes inside of it, or correct the separator");
       } else {
         const size_t from = at;
-        while (!ends_row(at) && text[at] != separator_) ++at;
+        while (!ends_row(at) && !separates(at)) ++at;
         size_t end = at;
         while (end > from && blank(end - 1)) --end;
         cells_.emplace_back(text + from, end - from);
       }
+      while (by_blanks && at < size && is_space_or_tab(text[at])) ++at;
       more = !ends_row(at);
-      if (more) ++at;  // the separator
+      if (more && !by_blanks) ++at;  // the separator
     }
     if (rows_.empty()) columns_ = static_cast<int64_t>(count);
     const bool fits = static_cast<int64_t>(count) == columns_;

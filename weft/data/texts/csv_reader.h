@@ -10,6 +10,9 @@
 
 namespace weft::data {
 
+/// The separator of tables whose columns are aligned: any number of spaces and tabs.
+inline constexpr char kBlanks = ' ';
+
 enum class Header { automatic, yes, no };
 
 struct CsvOptions {

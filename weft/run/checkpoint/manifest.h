@@ -18,13 +18,13 @@ struct FileRecord {
 
 struct BestCheckpoint {
   int64_t step = 0;
-  /// Value on the test data of the metric that decides (TaskEntry::decided_by), negated where lower is better.
+  /// Value on the validation part of the metric that decides (TaskEntry::decided_by), negated where lower is better.
   std::optional<double> score{};
   std::optional<double> loss{};  // decides where there is no score
 };
 
-/// Whether `one` beats `other`: by a higher score, or, without scores, by a lower loss. A value that is not finite
-/// beats nothing, and every finite one beats it.
+/// Whether `one` beats `other`: by a higher score, with equal ones as the newer, which has trained longer, or, without
+/// scores, by a lower loss. A value that is not finite beats nothing, and every finite one beats it.
 bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
 
 struct Manifest {
@@ -34,10 +34,12 @@ struct Manifest {
   std::optional<step::EpochMetrics> last_epoch;  // the last one that ended
   std::optional<BestCheckpoint> best;            // best checkpoint saved so far
   std::map<std::string, FileRecord> files;
+  bool has_checksum = false;  // as read: checkpoints of weft 0.1 have none
 };
 
 std::string print_manifest(const Manifest& manifest);
-/// Error(data) beginning with `name` where the text is not a whole manifest.
+/// Error(data) beginning with `name` where the text is not a whole manifest, its checksum is not that of its content,
+/// or a field is out of the range that makes sense.
 Manifest parse_manifest(std::string_view text, const std::string& name);
 
 }  // namespace weft::run

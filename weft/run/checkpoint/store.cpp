@@ -212,7 +212,10 @@ std::optional<Checkpoint> CheckpointStore::read_newest(const std::function<void(
   std::string newest_problem;
   for (const fs::path& path : found) {
     try {
-      return read_checkpoint(path, with_optimizer);
+      Checkpoint read = read_checkpoint(path, with_optimizer);
+      if (!read.manifest.has_checksum)
+        warn(fmt::format("checkpoint '{}' is of an older weft: its manifest has no checksum", path.string()));
+      return read;
     } catch (const Error& error) {
       if (newest_problem.empty()) newest_problem = error.what();
       warn(fmt::format("checkpoint '{}' is left out: {}", path.string(), error.what()));
@@ -223,12 +226,12 @@ std::optional<Checkpoint> CheckpointStore::read_newest(const std::function<void(
        newest_problem);
 }
 
-Checkpoint CheckpointStore::read_best() const {
+Checkpoint CheckpointStore::read_best(bool with_optimizer) const {
   std::error_code code;
   if (!fs::exists(directory_ / "best", code))
     fail(ErrorKind::usage, "'{}' has no best checkpoint: no epoch has been evaluated yet; use the last one",
          directory_.string());
-  return read_checkpoint(directory_ / "best", false);
+  return read_checkpoint(directory_ / "best", with_optimizer);
 }
 
 void CheckpointStore::put_back() const {

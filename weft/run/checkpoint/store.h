@@ -2,7 +2,8 @@
 //   model.safetensors      parameters and running statistics, named as in PyTorch; their averages where there are any
 //   optimizer.safetensors  the optimiser's slots; with averages, also the weights as "optimizer/trained/NAME"
 //   manifest.json          where the run stood, sizes and checksums of the other two
-// A rename makes each directory appear whole or not at all. The link `best` points to the best one on the test data.
+// A rename makes each directory appear whole or not at all. The link `best` points to the best one on the validation
+// part; without such a part, to the newest.
 #pragma once
 
 #include <filesystem>
@@ -36,12 +37,12 @@ class CheckpointStore {
   /// where the system refuses; the older checkpoints then stay as they are.
   std::filesystem::path write(const State& state, Manifest manifest);
 
-  /// Reads the newest whole checkpoint; calls `warn` with a line for each newer one that is damaged. nullopt where
-  /// there are no checkpoints. Error(data) where all are damaged.
+  /// Reads the newest whole checkpoint; calls `warn` with a line for each newer one that is damaged, and for one
+  /// without a checksum of its manifest. nullopt where there are no checkpoints. Error(data) where all are damaged.
   std::optional<Checkpoint> read_newest(const std::function<void(const std::string&)>& warn,
                                         bool with_optimizer = true) const;
   /// Reads the checkpoint that `best` links to. Error(usage) where there is none.
-  Checkpoint read_best() const;
+  Checkpoint read_best(bool with_optimizer = false) const;
 
   /// Newest first.
   std::vector<std::filesystem::path> list() const;

@@ -11,6 +11,14 @@ std::vector<RecipeKey> run_keys() {
   KeySection<RunSpec> run("", [](RunSpec& spec) -> RunSpec& { return spec; });
   run.add("data", &RunSpec::data,
           {.help = "such as fashion-mnist, cifar10:DIR or csv:FILE; `weft data --help` lists all"})
+      .add("validation", &RunSpec::validation,
+           {.help =
+                "share of the training data that decides between checkpoints, such as 0.1, or data of its own; 0: none",
+            .takes_number = true})
+      .quiet()
+      .add("validation_seed", &RunSpec::validation_seed,
+           {.low = 0, .high = 9e15, .help = "which samples are set aside for validation"})
+      .quiet()
       .add("init", &RunSpec::init,
            {.help = "safetensors file of the weights to start from; empty: the seed draws them"})
       .add("epochs", &RunSpec::epochs,
@@ -18,6 +26,16 @@ std::vector<RecipeKey> run_keys() {
             .high = 1e6,
             .unit = "epochs",
             .help = "passes over the training data; 9.9: the last one not to its end"})
+      .add("max_steps", &RunSpec::max_steps,
+           {.low = 0,
+            .high = 1e12,
+            .unit = "steps",
+            .help = "the run ends after so many, before its epochs do; 0: none"})
+      .quiet()
+      .add("max_time", &RunSpec::max_time,
+           {.help = "the run ends after so much time, such as 90m, 2h or 3600 (seconds); empty: none",
+            .takes_number = true})
+      .quiet()
       .add("batch", &RunSpec::batch, {.low = 1, .high = 65536, .unit = "samples", .help = "samples per step"})
       .add("accumulate", &RunSpec::accumulate,
            {.low = 1, .high = 65536, .unit = "batches", .help = "batches per update of the weights"})

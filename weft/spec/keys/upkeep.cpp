@@ -1,4 +1,4 @@
-// [loader], [checkpoint], [evaluation]: what goes on beside the steps.
+// [loader], [checkpoint], [evaluation], [stop]: what goes on beside the steps.
 #include "weft/data/augment/views.h"
 #include "weft/spec/recipe_keys.h"
 
@@ -32,10 +32,37 @@ std::vector<RecipeKey> upkeep_keys() {
   add(KeySection<EvaluationSpec>("evaluation", [](RunSpec& spec) -> EvaluationSpec& { return spec.evaluation; })
           .add("every_epochs", &EvaluationSpec::every_epochs,
                {.low = 0, .high = 1e6, .unit = "epochs", .help = "0: after the last epoch only"})
+          .add("every_steps", &EvaluationSpec::every_steps,
+               {.low = 0,
+                .high = 1e12,
+                .unit = "steps",
+                .help = "of the validation part, within epochs too; 0: not by steps"})
+          .quiet()
+          .add("test_data", &EvaluationSpec::test_data,
+               {.choices = {"auto", "at_end", "each_time"},
+                .help = "at_end or each_time; auto: at_end where there is a validation part"})
+          .quiet()
           .add("batch", &EvaluationSpec::batch,
                {.low = 0, .high = 65536, .unit = "samples", .help = "0: as in training", .automatic = int64_t{0}})
           .add("tta", &EvaluationSpec::tta,
                {.choices = data::tta_names(), .help = "views of a picture: none, flip or multicrop"})
+          .take());
+  add(KeySection<StopSpec>("stop", [](RunSpec& spec) -> StopSpec& { return spec.stop; })
+          .add("monitor", &StopSpec::monitor,
+               {.help = "what patience and target watch, such as validation_accuracy; auto: validation_loss"})
+          .quiet()
+          .add("patience", &StopSpec::patience,
+               {.low = 0,
+                .high = 1e6,
+                .unit = "evaluations",
+                .help = "the run ends after so many without improvement; 0: it does not"})
+          .quiet()
+          .add("least_change", &StopSpec::least_change,
+               {.low = 0, .high = 1e30, .help = "of the metric, that counts as an improvement"})
+          .quiet()
+          .add("target", &StopSpec::target,
+               {.help = "the run ends where the metric reaches it, such as 0.95; empty: none", .takes_number = true})
+          .quiet()
           .take());
   return keys;
 }

@@ -50,6 +50,10 @@ OneCycleOptions one_cycle_options(const spec::ScheduleSpec& schedule) {
 namespace {
 
 void require_no_warmup(const spec::ScheduleSpec& schedule) {
+  if (schedule.warmup_steps != 0)
+    fail(ErrorKind::usage,
+         "schedule.warmup_steps = {} with schedule.name = 'one_cycle': one_cycle warms up by itself; set schedule.rise",
+         schedule.warmup_steps);
   if (schedule.warmup_epochs != 0)
     fail(ErrorKind::usage,
          "schedule.warmup_epochs = {} with schedule.name = 'one_cycle': one_cycle warms up by itself; set "

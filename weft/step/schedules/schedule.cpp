@@ -1,6 +1,7 @@
 // From a recipe's [schedule] to the function that the loop calls.
 #include "weft/step/schedules/schedule.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -11,6 +12,7 @@ namespace weft::step {
 namespace {
 
 int64_t rising_steps(const spec::ScheduleSpec& schedule, const spec::Course& course) {
+  if (schedule.warmup_steps > 0) return std::min(schedule.warmup_steps, course.total_steps());
   return std::llround(course.step_at(schedule.warmup_epochs));
 }
 

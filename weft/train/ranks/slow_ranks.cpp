@@ -42,6 +42,7 @@ std::string describe(const RankPace& pace, const comm::Communicator& ranks) {
 
 std::vector<RankPace> SlowRanks::judge(std::span<const OwnSeconds> round) {
   std::vector<RankPace> news;
+  if (round.size() < 2) return news;  // nobody to compare with
   for (size_t rank = 0; rank < standings_.size(); ++rank) {
     const RankPace now{.rank = static_cast<int>(rank),
                        .is_slow = true,

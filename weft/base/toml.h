@@ -1,7 +1,7 @@
 // toml++ without two bugs of version 3.3, which a file of a few bytes can reach. One is an unchecked assumption ("[ =
 // 1" in place of a table's name: upstream's pull request 301). The other: its white-space test declares U+00A1 to
 // U+0499 and some other characters impossible. Here both give its own error messages, in any build. Include it in
-// sources only, never in headers: it is large.
+// sources only, never in headers: it is large. parse_toml() also refuses what would exhaust the stack.
 #pragma once
 
 #undef NDEBUG  // else assumptions for the compiler replace the macro below
@@ -17,3 +17,17 @@
 #endif
 
 #include <toml++/toml.h>
+
+#include <string_view>
+
+#include "weft/base/toml_depth.h"
+
+namespace weft {
+
+/// toml::parse, for texts from outside. toml::parse_error, or Error(data) where the text nests too deeply.
+inline toml::table parse_toml(std::string_view text, std::string_view name) {
+  require_shallow_toml(text, name);
+  return toml::parse(text, name);
+}
+
+}  // namespace weft

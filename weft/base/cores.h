@@ -1,0 +1,13 @@
+// How many cores this process may use.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace weft {
+
+/// Those of its affinity mask, or as many as its control groups give time for, rounded to the nearest whole number,
+/// where these are fewer; at least one. `root` stands for "/", as in control_group.h.
+int64_t available_cores(const std::filesystem::path& root = "/");
+
+}  // namespace weft

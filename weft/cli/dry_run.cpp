@@ -1,0 +1,89 @@
+#include "weft/cli/dry_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "weft/base/format.h"
+#include "weft/base/memory.h"
+#include "weft/base/say.h"
+#include "weft/base/table.h"
+#include "weft/program/forecast.h"
+#include "weft/run/run_directory.h"
+#include "weft/run/starting_recipe.h"
+
+namespace weft::cli {
+
+namespace {
+
+constexpr double kSeconds = 2;  // of steps that are measured, for each shape
+
+std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)); }
+
+/// What may end the run before its last epoch.
+std::string early_ends(const spec::RunSpec& spec) {
+  std::string ends;
+  const auto add = [&](const std::string& end) { ends += (ends.empty() ? "; ends earlier " : ", or ") + end; };
+  if (spec.max_steps > 0) add(fmt::format("after {} steps", spec.max_steps));
+  if (!spec.max_time.empty()) add(fmt::format("after {}", human_duration(*spec::max_seconds(spec))));
+  if (spec.stop.patience > 0)
+    add(fmt::format("where {} does not improve in {} evaluations", spec.stop.monitor, spec.stop.patience));
+  if (!spec.stop.target.empty()) add(fmt::format("where {} reaches {}", spec.stop.monitor, spec.stop.target));
+  return ends;
+}
+
+std::string describe_data(const program::RunData& data) {
+  std::string text = run::describe_data(*data.training, data.test.get());
+  if (data.validation) text += fmt::format(", {} for validation", data.validation->size());
+  return text;
+}
+
+std::filesystem::path nearest_folder(std::filesystem::path path) {
+  std::error_code code;
+  path = std::filesystem::absolute(path.empty() ? "runs" : path, code);
+  while (!std::filesystem::exists(path, code) && path.has_relative_path()) path = path.parent_path();
+  return path;
+}
+
+std::string describe_disk(const program::Forecast& expected, const spec::RunSpec& spec, const std::string& directory) {
+  // While one is written, the older ones and the best are still there.
+  const int64_t most = (spec.checkpoint.keep + 2) * expected.checkpoint_bytes;
+  std::error_code code;
+  const auto space = std::filesystem::space(nearest_folder(directory), code);
+  std::string text = fmt::format("up to {}, for checkpoints of {}", bytes(most), bytes(expected.checkpoint_bytes));
+  if (!code) {
+    text += fmt::format("; {} are free", bytes(static_cast<int64_t>(space.available)));
+    if (static_cast<int64_t>(space.available) < most) text += ": too little";
+  }
+  return text;
+}
+
+}  // namespace
+
+int dry_run(const Library& library, const spec::RunSpec& spec, const std::string& directory) {
+  run::RunDirectory::require_free(directory);
+  program::PreparedRun run(library, spec, {}, say);
+  const program::Forecast expected = program::forecast(run, kSeconds);
+  Table table({{"", Align::left}, {"", Align::left}});
+  table.add_row({"data", fmt::format("{}: {}", run.run_data.description.info.name, describe_data(run.run_data))});
+  table.add_row({"model", fmt::format("{}, {} parameters, {}", run.spec.model.name,
+                                      human_count(static_cast<double>(step::parameter_count(run.step.parameters))),
+                                      run.spec.precision)});
+  const std::string accumulated =
+      run.spec.accumulate > 1 ? fmt::format(" x {} accumulated", run.spec.accumulate) : std::string();
+  table.add_row({"training", fmt::format("{} epochs, {} steps of batch {}{}, {} with {}, schedule {}", run.spec.epochs,
+                                         expected.steps, run.spec.batch, accumulated, run.spec.optimizer.name,
+                                         fmt::format("learning rate {}", run.spec.optimizer.learning_rate),
+                                         run.spec.schedule.name)});
+  if (const std::string ends = early_ends(run.spec); !ends.empty()) table.add_row({"", ends.substr(2)});
+  table.add_row({"memory", fmt::format("{} planned; {} of {} are available", bytes(run.planned_total_bytes),
+                                       bytes(available_memory_bytes()), bytes(memory_limit_bytes()))});
+  table.add_row(
+      {"step", fmt::format("{}, measured here on {} threads", program::in_words(expected.step), run.spec.threads)});
+  table.add_row({"run", (early_ends(run.spec).empty() ? "" : "at most ") + program::in_words(expected.run)});
+  table.add_row({"disk", describe_disk(expected, run.spec, directory)});
+  fmt::print("{}nothing was written; leave --dry-run away to train\n", table.text());
+  return 0;
+}
+
+}  // namespace weft::cli
