@@ -17,7 +17,8 @@ struct LoadedRun {
   State state;  // parameters and running statistics
   std::string checkpoint;
 };
-/// `which` is "last", "best", or "auto": the best where a validation part chose it, else the last. Skips damaged checkpoints, with a line on stderr for each.
+/// `which` is "last", "best", or "auto": the best where a validation part chose it, else the last. Skips damaged
+/// checkpoints, with a line on stderr for each.
 LoadedRun load_run(const std::filesystem::path& directory, const std::string& which, int64_t threads,
                    const Entries& entries = standard_entries());
 
