@@ -42,6 +42,7 @@ TEST_F(CsvWords, SentencesAreOneColumn) {
 
 TEST_F(CsvWords, UsualWordsForNotKnownAreTakenForThat) {
   const auto data = open("a,b\n1,x\nNULL,y\n3,x\n-,y\n5,x\n");
+  EXPECT_EQ(data->size(), 5) << "the first row is the header";
   EXPECT_EQ(data->info().sample_shape, (Shape{2})) << "a number, and whether it is missing";
   EXPECT_NE(data->info().note.find("'-' (1 times), 'NULL' (1 times) is taken for a value that is not known"),
             std::string::npos)
@@ -51,7 +52,7 @@ TEST_F(CsvWords, UsualWordsForNotKnownAreTakenForThat) {
 TEST_F(CsvWords, WordsThatAreNamedReplaceThem) {
   const auto data = open("a,b\n1,x\nNULL,y\n3,x\n-,y\n5,x\n", "&missing=%3F");
   EXPECT_EQ(data->info().note.find("is taken for a value that is not known"), std::string::npos) << data->info().note;
-  EXPECT_GT(data->info().sample_shape[0], 2) << "a column of categories";
+  EXPECT_NE(data->info().sample_shape, (Shape{2})) << "a column of categories";
 }
 
 TEST_F(CsvWords, RowsWithoutALabelAreLeftOutOnRequest) {

@@ -224,7 +224,10 @@ bool CsvFile::looks_like_header() const {
   if (rows_.size() < 2) return false;
   const int64_t last = std::min(rows(), kSniffedRows);
   const bool decimal_comma = separator_ != ',';
-  const auto is_missing = [](std::string_view text) { return text.empty() || text == "?" || text == "NA"; };
+  const auto is_missing = [](std::string_view text) {
+    constexpr std::string_view kWords[] = {"", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL", "None", "-"};
+    return std::find(std::begin(kWords), std::end(kWords), text) != std::end(kWords);
+  };
   bool all_new = true, any_number = false;
   int64_t names_over_numbers = 0, numbers_over_numbers = 0;
   double number = 0;
