@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "weft/base/kernel_files.h"
 
 namespace weft {
 
@@ -89,15 +90,6 @@ std::optional<int64_t> number_in(const fs::path& path) {
   return std::nullopt;
 }
 
-/// The number behind a key at the beginning of a line.
-std::optional<int64_t> number_of(const fs::path& path, const std::string& key) {
-  std::ifstream lines(path);
-  std::string word;
-  for (int64_t number = 0; lines >> word; lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))
-    if (word == key && lines >> number) return number;
-  return std::nullopt;
-}
-
 template <typename T>
 void tighten(std::optional<T>& limit, T value) {
   limit = std::min(limit.value_or(value), value);
@@ -123,7 +115,7 @@ void add_memory(ControlGroupLimits& limits, const fs::path& group, bool is_versi
   if (!most || *most < 0 || *most >= kNoLimit) return;
   const int64_t used = number_in(group / (is_version_2 ? "memory.current" : "memory.usage_in_bytes")).value_or(0);
   const int64_t files =
-      number_of(group / "memory.stat", is_version_2 ? "inactive_file" : "total_inactive_file").value_or(0);
+      number_behind(group / "memory.stat", is_version_2 ? "inactive_file" : "total_inactive_file").value_or(0);
   tighten(limits.memory_bytes, *most);
   tighten(limits.memory_left_bytes, std::max<int64_t>(0, *most - std::max<int64_t>(0, used - files)));
 }

@@ -3,12 +3,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
 
 #include "weft/base/control_group.h"
+#include "weft/base/kernel_files.h"
 
 namespace weft {
 
@@ -16,11 +16,7 @@ namespace {
 
 /// In bytes, of a file with lines such as "MemAvailable:   1234 kB"; 0 where it says nothing.
 int64_t bytes_of(const std::filesystem::path& file, const std::string& key) {
-  std::ifstream lines(file);
-  std::string word;
-  for (int64_t number = 0; lines >> word; lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))
-    if (word == key && lines >> number) return number * 1024;
-  return 0;
+  return 1024 * number_behind(file, key).value_or(0);
 }
 
 /// Of the address space, which `ulimit -v` and batch systems limit.

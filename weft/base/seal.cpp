@@ -21,6 +21,12 @@ std::string hash_of_members(nlohmann::json root) {
   return hash_of(root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+/// As a reader will find them: with stand-ins for bytes that are no UTF-8.
+template <typename Json>
+void seal_members(Json& root) {
+  root[kKey] = hash_of_members(nlohmann::json::parse(root.dump(-1, ' ', false, Json::error_handler_t::replace)));
+}
+
 [[noreturn]] void fail_changed(const std::string& name, const char* next_step) {
   fail(ErrorKind::data, "'{}' is damaged: its content is not what weft wrote there, by its checksum; {}", name,
        next_step);
@@ -28,16 +34,8 @@ std::string hash_of_members(nlohmann::json root) {
 
 }  // namespace
 
-void add_seal(nlohmann::json& root) {
-  // As a reader will find it: with stand-ins for bytes that are no UTF-8.
-  root[kKey] =
-      hash_of_members(nlohmann::json::parse(root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
-}
-
-void add_seal(nlohmann::ordered_json& root) {
-  root[kKey] = hash_of_members(
-      nlohmann::json::parse(root.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
-}
+void add_seal(nlohmann::json& root) { seal_members(root); }
+void add_seal(nlohmann::ordered_json& root) { seal_members(root); }
 
 bool check_seal(const nlohmann::json& root, const std::string& name) {
   if (!root.is_object() || !root.contains(kKey)) return false;

@@ -23,7 +23,7 @@ std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)
 /// What may end the run before its last epoch.
 std::string early_ends(const spec::RunSpec& spec) {
   std::string ends;
-  const auto add = [&](const std::string& end) { ends += (ends.empty() ? "; ends earlier " : ", or ") + end; };
+  const auto add = [&](const std::string& end) { ends += (ends.empty() ? "ends earlier " : ", or ") + end; };
   if (spec.max_steps > 0) add(fmt::format("after {} steps", spec.max_steps));
   if (!spec.max_time.empty()) add(fmt::format("after {}", human_duration(*spec::max_seconds(spec))));
   if (spec.stop.patience > 0)
@@ -71,16 +71,17 @@ int dry_run(const Library& library, const spec::RunSpec& spec, const std::string
                                       run.spec.precision)});
   const std::string accumulated =
       run.spec.accumulate > 1 ? fmt::format(" x {} accumulated", run.spec.accumulate) : std::string();
-  table.add_row({"training", fmt::format("{} epochs, {} steps of batch {}{}, {} with {}, schedule {}", run.spec.epochs,
-                                         expected.steps, run.spec.batch, accumulated, run.spec.optimizer.name,
-                                         fmt::format("learning rate {}", run.spec.optimizer.learning_rate),
-                                         run.spec.schedule.name)});
-  if (const std::string ends = early_ends(run.spec); !ends.empty()) table.add_row({"", ends.substr(2)});
+  table.add_row(
+      {"training", fmt::format("{} epochs, {} steps of batch {}{}, {} with learning rate {}, schedule {}",
+                               run.spec.epochs, expected.steps, run.spec.batch, accumulated, run.spec.optimizer.name,
+                               run.spec.optimizer.learning_rate, run.spec.schedule.name)});
+  const std::string ends = early_ends(run.spec);
+  if (!ends.empty()) table.add_row({"", ends});
   table.add_row({"memory", fmt::format("{} planned; {} of {} are available", bytes(run.planned_total_bytes),
                                        bytes(available_memory_bytes()), bytes(memory_limit_bytes()))});
   table.add_row(
       {"step", fmt::format("{}, measured here on {} threads", program::in_words(expected.step), run.spec.threads)});
-  table.add_row({"run", (early_ends(run.spec).empty() ? "" : "at most ") + program::in_words(expected.run)});
+  table.add_row({"run", (ends.empty() ? "" : "at most ") + program::in_words(expected.run)});
   table.add_row({"disk", describe_disk(expected, run.spec, directory)});
   fmt::print("{}nothing was written; leave --dry-run away to train\n", table.text());
   return 0;

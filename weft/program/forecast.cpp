@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <vector>
 
 #include "weft/base/format.h"

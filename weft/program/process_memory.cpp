@@ -5,19 +5,14 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/kernel_files.h"
 #include "weft/base/memory.h"
 
 namespace weft::program {
 
 namespace {
 
-/// A line such as "VmHWM:     1234 kB" of /proc/self/status.
-int64_t status_bytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(key)) return std::stoll(line.substr(key.size())) * 1024;
-  return 0;
-}
+int64_t status_bytes(const std::string& key) { return 1024 * number_behind("/proc/self/status", key).value_or(0); }
 
 }  // namespace
 

@@ -180,11 +180,10 @@ class RunLoop {
   /// does it again.
   bool measure_test_data(const train::FitInputs& inputs, const train::Hooks& hooks) {
     const int64_t last_step = resume_point_.manifest.position.step;
-    int64_t best_step = 0;
     const std::string told = comm::decided_by_first(run_.ranks, "best checkpoint", [&] {
       return std::to_string(resume_point_.manifest.best.value_or(BestCheckpoint{.step = last_step}).step);
     });
-    best_step = std::stoll(told);
+    const int64_t best_step = std::stoll(told);
     State best;
     if (best_step != last_step) {
       comm::on_all_ranks(run_.ranks, "best checkpoint", [&] {
