@@ -11,6 +11,7 @@
 #include "weft/base/format.h"
 #include "weft/program/driver.h"
 #include "weft/program/synthetic.h"
+#include "weft/step/monitor.h"
 #include "weft/step/step_scalars.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -63,7 +64,7 @@ Duration measured_evaluation(PreparedRun& run, int64_t samples, State& state, do
 double evaluations_of(const PreparedRun& run, const data::Dataset& evaluated, int64_t steps) {
   const spec::EvaluationSpec& evaluation = run.spec.evaluation;
   const bool is_test = &evaluated == run.run_data.test.get();
-  if (is_test && run.run_data.validation && evaluation.test_data != "each_time") return 1;
+  if (is_test && !step::measures_test_data_each_time(run.spec)) return 1;
   const double of_epochs =
       evaluation.every_epochs > 0 ? std::ceil(run.spec.epochs / static_cast<double>(evaluation.every_epochs)) : 1;
   const bool by_steps = !is_test && evaluation.every_steps > 0;

@@ -24,4 +24,11 @@ bool higher_is_better(const std::string& monitor, const Entries& entries) {
   return entry == nullptr || entry->higher_is_better;
 }
 
+bool measures_test_data_each_time(const spec::RunSpec& spec) {
+  const std::string& wanted = spec.evaluation.test_data;
+  const bool decides = (spec.schedule.name == "plateau" && spec.schedule.monitor.starts_with("test_")) ||
+                       spec.stop.monitor.starts_with("test_");
+  return decides || wanted == "each_time" || (wanted == "auto" && !spec::has_validation(spec));
+}
+
 }  // namespace weft::step

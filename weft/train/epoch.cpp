@@ -25,14 +25,6 @@ step::EpochMetrics metrics_of_epoch(const step::Position& at, const data::Datase
   return metrics;
 }
 
-bool evaluates_test_data(const FitInputs& in) {
-  if (in.evaluation_data == nullptr) return false;
-  const std::string& wanted = in.spec.evaluation.test_data;
-  const bool decides = (in.spec.schedule.name == "plateau" && in.spec.schedule.monitor.starts_with("test_")) ||
-                       in.spec.stop.monitor.starts_with("test_");
-  return decides || wanted == "each_time" || (wanted == "auto" && in.validation_data == nullptr);
-}
-
 Evaluation evaluate_epoch(const FitInputs& in, State& state, data::Loader& data, const Hooks& hooks,
                           const std::vector<MetricEntry>& metrics) {
   const EvaluateOptions options{.metrics = metrics,

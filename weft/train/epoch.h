@@ -18,8 +18,4 @@ step::EpochMetrics metrics_of_epoch(const step::Position& position, const data::
 Evaluation evaluate_epoch(const FitInputs& inputs, State& state, data::Loader& data, const Hooks& hooks,
                           const std::vector<MetricEntry>& metrics);
 
-/// Whether evaluations within the run measure the test data: they do where there is no validation part, the recipe asks
-/// for it, or a metric of the test data decides something.
-bool evaluates_test_data(const FitInputs& inputs);
-
 }  // namespace weft::train

@@ -16,6 +16,7 @@
 #include "weft/spec/course.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/step/monitor.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/plateau.h"
 #include "weft/step/step.h"
@@ -320,8 +321,9 @@ class Loop {
       metrics.validation_loss = evaluation.loss;
       metrics.validation_metrics = evaluation.metrics;
     }
-    const bool tests_at_end = in_.evaluation_data != nullptr && in_.validation_data == nullptr;
-    if (evaluates_test_data(in_) ? evaluates : last && tests_at_end) {
+    const bool tests_now =
+        step::measures_test_data_each_time(in_.spec) ? evaluates : last && in_.validation_data == nullptr;
+    if (in_.evaluation_data != nullptr && tests_now) {
       const Evaluation evaluation = evaluate_epoch(in_, in_.state, *in_.evaluation_data, hooks_, metrics_);
       if (!evaluation.finished) return end_by_request();
       metrics.test_loss = evaluation.loss;
