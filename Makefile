@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo speedrun bench test build format check-format lint install clean packages
+.PHONY: help demo speedrun bench bench-zoo test build format check-format lint install clean packages
 
 help:  ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,17 +16,21 @@ demo: build  ## Train a residual network on Fashion-MNIST (about five minutes on
 speedrun: build  ## Train on CIFAR-10 as fast as it goes: CIFAR10=DIR (binary files); PEER=1: beside PyTorch
 	@test -n "$(CIFAR10)" || { echo "make speedrun: name the folder of CIFAR-10's binary files, CIFAR10=DIR" >&2; exit 2; }
 ifdef PEER
-	@tools/install_packages.sh test
-	/usr/bin/python3 benchmarks/cifar10_speedrun.py $(CIFAR10) --weft $(BUILD)/weft
+	@tools/install_packages.sh bench
+	benchmarks/cifar10_speedrun.py $(CIFAR10) --weft $(BUILD)/weft
 else
 	$(BUILD)/weft train recipes/cifar10_speedrun.toml --data cifar10:$(CIFAR10) $(if $(RUN),--run $(RUN))
 endif
 
 bench: build  ## Weft beside PyTorch as a table (20 minutes): ROWS=lenet5,compile ROUNDS=5 CIFAR10=DIR QUICK=1
-	@tools/install_packages.sh test
-	/usr/bin/python3 benchmarks/table.py --weft $(BUILD)/weft --markdown $(BUILD)/bench.md --json $(BUILD)/bench.json \
+	@tools/install_packages.sh bench
+	benchmarks/table.py --weft $(BUILD)/weft --markdown $(BUILD)/bench.md --json $(BUILD)/bench.json \
 	  $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(CIFAR10),--cifar10 $(CIFAR10)) \
 	  $(if $(QUICK),--quick)
+
+bench-zoo: build  ## Every model beside PyTorch, f32 and bf16 (an hour; at first hours, which may be interrupted): ONLY=lenet5 ROUNDS=3
+	@tools/install_packages.sh bench
+	benchmarks/zoo.py --weft $(BUILD)/weft --json $(BUILD)/zoo.json --goes-on $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 test: configure  ## Build everything and run the tests
 	@tools/install_packages.sh test

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All-reduce of f32 inside a host: weft beside Open MPI's and Gloo's, as a Markdown table (and JSON with --json FILE).
 
-  /usr/bin/python3 benchmarks/all_reduce.py --ranks 2
+  benchmarks/all_reduce.py --ranks 2
 
 Every rank writes its operand before each run; a time is that of the slowest rank, the median over rounds. Open MPI runs
 with its own choice and with each of its algorithms in turn (coll_tuned_allreduce_algorithm), Gloo with each of its four over

@@ -5,10 +5,11 @@ Both train with SGD (Nesterov momentum 0.9, weight decay 5e-4 on weights only), 
 crops (padding 4) and flips, from PyTorch's initial distributions; only the random numbers differ. Exits 1 where the
 accuracies lie more than two points apart.
 
-  /usr/bin/python3 benchmarks/cifar10_accuracy.py DIR                          # about an hour on two cores
-  /usr/bin/python3 benchmarks/cifar10_accuracy.py DIR --images-per-file 2000   # a fifth of the training images
+  benchmarks/cifar10_accuracy.py DIR                          # about an hour on two cores
+  benchmarks/cifar10_accuracy.py DIR --images-per-file 2000   # a fifth of the training images
 
-DIR holds the standard binary files data_batch_1.bin ... test_batch.bin. Needs Debian's python3-torch.
+DIR holds the standard binary files data_batch_1.bin ... test_batch.bin. The first benchmark installs
+PyTorch (benchmarks/peer_python.py).
 """
 import argparse
 import json
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from peer_python import NoPeer, peer_python
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = 1 + 3 * 32 * 32
@@ -104,6 +107,8 @@ def main():
     parser.add_argument("--images-per-file", type=int, help="use only so many images of each training file")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     arguments = parser.parse_args()
+    if sys.executable != (python := peer_python()):
+        os.execv(python, [python, __file__, *sys.argv[1:]])  # PyTorch's side runs in this process
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = str(arguments.threads)
     with tempfile.TemporaryDirectory() as temporary:
@@ -124,4 +129,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except NoPeer as failure:
+        sys.exit(f"cifar10_accuracy: {failure}")

@@ -6,12 +6,12 @@ with as many threads; PyTorch in channels-last with bfloat16 autocast. Only the 
 statistics of the norms, which the paper's look-ahead averages too. The time is that of everything: start, reading,
 whitening, training, the evaluation of six views of each test image; in PyTorch without its import.
 
-  /usr/bin/python3 benchmarks/cifar10_speedrun.py DIR                                  # about twenty minutes on two cores
-  /usr/bin/python3 benchmarks/cifar10_speedrun.py DIR --only weft                      # what `make speedrun` does
-  /usr/bin/python3 benchmarks/cifar10_speedrun.py DIR --images-per-file 1000 --epochs 5   # a short one
+  benchmarks/cifar10_speedrun.py DIR                                  # about twenty minutes on two cores
+  benchmarks/cifar10_speedrun.py DIR --only weft                      # what `make speedrun` does
+  benchmarks/cifar10_speedrun.py DIR --images-per-file 1000 --epochs 5   # a short one
 
-DIR holds the standard binary files data_batch_1.bin ... test_batch.bin. PyTorch is Debian's python3-torch; install
-libopenblas0-openmp too.
+DIR holds the standard binary files data_batch_1.bin ... test_batch.bin. The first benchmark installs
+PyTorch (benchmarks/peer_python.py).
 """
 import argparse
 import json
@@ -24,6 +24,8 @@ import sys
 import tempfile
 import time
 import tomllib
+
+from sides import SideFailed, environment, python_of_peer
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "recipes/cifar10_speedrun.toml"
@@ -182,7 +184,7 @@ def train_weft(data, arguments):
         for setting in arguments.set:
             command += ["--set", setting]
         begin = time.monotonic()
-        result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment())
         seconds = time.monotonic() - begin
     if result.returncode != 0:
         sys.exit("weft train failed")
@@ -193,12 +195,11 @@ def train_weft(data, arguments):
 
 def train_pytorch_apart(data, arguments):
     """In a process of its own, which loads its libraries with the right number of threads."""
-    command = ["/usr/bin/python3", __file__, str(data), "--side", "--seed", str(arguments.seed), "--threads",
+    command = [python_of_peer(), __file__, str(data), "--side", "--seed", str(arguments.seed), "--threads",
                str(arguments.threads), "--pytorch-precision", arguments.pytorch_precision]
     if arguments.epochs:
         command += ["--epochs", str(arguments.epochs)]
-    threads = {name: str(arguments.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **threads})
+    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(arguments.threads))
     if result.returncode != 0:
         sys.exit("PyTorch failed")
     return json.loads(result.stdout)
@@ -271,4 +272,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SideFailed as failure:
+        sys.exit(f"cifar10_speedrun: {failure}")

@@ -6,11 +6,12 @@ model, input, batch per rank and threads per rank on synthetic data. "of linear"
 of one process times their number; the ratio is weft's images/s on all ranks over PyTorch's. Both are medians over the
 rounds, with the lowest and the highest.
 
-  /usr/bin/python3 benchmarks/data_parallel.py --rounds 5
-  /usr/bin/python3 benchmarks/data_parallel.py --only resnet50 --precision bf16 --ranks 2 --threads 1
+  benchmarks/data_parallel.py --rounds 5
+  benchmarks/data_parallel.py --only resnet50 --precision bf16 --ranks 2 --threads 1
 
-PyTorch is Debian's python3-torch in channels-last, gradients as views of its buckets of 25 MB; --compress f16 sends them
-in half precision. mpirun and PyTorch's ranks are started on this host alone.
+PyTorch is the one of benchmarks/peer/requirements.txt, in the faster memory format of each model, with gradients as views
+of its buckets of 25 MB; --compress f16 sends them in half precision. mpirun and PyTorch's ranks are started on this host
+alone.
 """
 import argparse
 import json
@@ -20,7 +21,7 @@ import statistics
 import sys
 import tempfile
 
-from sides import PYTHON, ROOT, Case, SideFailed, run_json, run_ranks_json
+from sides import ROOT, TRAIN_SPEED, Case, SideFailed, faster_format_of_peer, python_of_peer, run_json, run_ranks_json
 
 CASES = {case.model: case for case in (
     Case("resnet50", "3,128,128", 16, 1000),
@@ -38,10 +39,10 @@ def cores_of(rank, arguments):
     return cores[rank * arguments.threads:(rank + 1) * arguments.threads]
 
 
-def weft_speed(case, ranks, precision, arguments):
-    """Images per second of all ranks."""
+def weft_speed(case, ranks, setting, arguments):
+    """Images per second of all ranks, in the precision of PyTorch's setting."""
     of_all = case._replace(batch=case.batch * ranks)
-    command = [arguments.weft, "bench", *of_all.options(arguments.threads), "--precision", precision,
+    command = [arguments.weft, "bench", *of_all.options(arguments.threads), "--precision", setting.precision,
                "--seconds", arguments.seconds, "--json"]
     if ranks > 1:
         command = ["mpirun", "-n", ranks, "--bind-to", "none", *command]
@@ -50,23 +51,21 @@ def weft_speed(case, ranks, precision, arguments):
     return run_json(command, arguments.threads)["samples_per_second"]
 
 
-def pytorch_speed(case, ranks, precision, arguments):
-    flags = ["--channels-last", *(["--bf16"] if precision == "bf16" else [])]
+def pytorch_speed(case, ranks, setting, arguments):
     with tempfile.TemporaryDirectory() as folder:
         commands = [
-            ["taskset", "-c", ",".join(map(str, cores_of(rank, arguments))), PYTHON,
-             str(ROOT / "benchmarks/peer/train_speed.py"), *case.options(arguments.threads), *flags,
-             "--steps", str(arguments.peer_steps), "--rank", str(rank), "--ranks", str(ranks),
+            ["taskset", "-c", ",".join(map(str, cores_of(rank, arguments))), python_of_peer(), TRAIN_SPEED,
+             *case.options(arguments.threads), *setting.flags(), "--seconds", str(arguments.seconds), "--rank", str(rank), "--ranks", str(ranks),
              "--meet", os.path.join(folder, "meet"), "--compress", arguments.compress]
             for rank in range(ranks)]
         return run_ranks_json(commands, arguments.threads)["images_per_second"]
 
 
-def run_round(case, precision, arguments):
+def run_round(case, setting, arguments):
     speeds = {}
     for side, speed in (("weft", weft_speed), ("pytorch", pytorch_speed)):
         for ranks in (1, arguments.ranks):
-            speeds[f"{side} {ranks}"] = speed(case, ranks, precision, arguments)
+            speeds[f"{side} {ranks}"] = speed(case, ranks, setting, arguments)
     return speeds
 
 
@@ -81,8 +80,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="of each rank")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=6, help="how long weft measures in a round")
-    parser.add_argument("--peer-steps", type=int, default=10, help="steps that PyTorch measures in a round")
+    parser.add_argument("--seconds", type=float, default=6, help="how long each side measures in a round")
     parser.add_argument("--compress", choices=["none", "f16"], default="none", help="PyTorch's gradients")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     parser.add_argument("--json", help="write the figures here")
@@ -94,7 +92,8 @@ def main():
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for name in arguments.only or ["resnet50"]:
         for precision in arguments.precision or ["f32", "bf16"]:
-            rounds = [run_round(CASES[name], precision, arguments) for _ in range(arguments.rounds)]
+            setting = faster_format_of_peer(CASES[name], precision, arguments)
+            rounds = [run_round(CASES[name], setting, arguments) for _ in range(arguments.rounds)]
 
             def median(key):
                 return f"{statistics.median(r[key] for r in rounds):.1f}"
@@ -105,7 +104,7 @@ def main():
             print(f"| {name} | {precision} | {median('weft 1')} | {median(f'weft {ranks}')} | {spread(linear['weft'])} | "
                   f"{median('pytorch 1')} | {median(f'pytorch {ranks}')} | {spread(linear['pytorch'])} | "
                   f"{spread(ratios)} |", flush=True)
-            report.append({"case": name, "precision": precision, "ranks": ranks, "threads": arguments.threads,
+            report.append({"case": name, "precision": precision, "ranks": ranks, "threads": arguments.threads, "pytorch": str(setting),
                            "rounds": rounds, "of_linear": linear, "ratios": ratios})
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")

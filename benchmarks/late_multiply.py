@@ -6,7 +6,7 @@ read from the counters of its link, as the difference between a run of many step
 is said before the first step cancels. "formula" is 2 (n - 1) / n of the bytes that are reduced and (n - 1) times those of
 the rows that are gathered, as `weft bench` reports them. As root.
 
-  /usr/bin/python3 benchmarks/late_multiply.py --model alexnet --hosts 4 --rate 1gbit
+  benchmarks/late_multiply.py --model alexnet --hosts 4 --rate 1gbit
 """
 import argparse
 import os

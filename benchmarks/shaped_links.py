@@ -8,8 +8,8 @@ of which 95.6 % are payload. A column "over bound" is the step's time over that;
 compute side by side and exchange nothing. Weft's step is measured as it is planned and, where that gathers rows for
 late multiplies, also with all gradients reduced, as PyTorch's. Medians over the rounds. As root.
 
-  /usr/bin/python3 benchmarks/shaped_links.py --rate 1gbit --rounds 3
-  /usr/bin/python3 benchmarks/shaped_links.py --rate 100mbit --only resnet50 --precision bf16
+  benchmarks/shaped_links.py --rate 1gbit --rounds 3
+  benchmarks/shaped_links.py --rate 100mbit --only resnet50 --precision bf16
 
 With --buckets the table is another: all gradients reduced in buckets as weft plans them, of 25 MB as PyTorch's are, and
 each tensor by itself.
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-from sides import PYTHON, ROOT, Case, SideFailed, run_json, run_ranks_json
+from sides import ROOT, TRAIN_SPEED, Case, SideFailed, faster_format_of_peer, python_of_peer, run_json, run_ranks_json
 
 CASES = {case.model: case for case in (
     Case("resnet50", "3,128,128", 16, 1000),
@@ -61,19 +61,18 @@ def weft_seconds_at_once(case, arguments):
         return max(pool.map(measured, range(arguments.hosts)))
 
 
-def pytorch_seconds(case, arguments):
+def pytorch_seconds(case, setting, arguments):
     """Per step, on all hosts."""
-    flags = ["--channels-last", *(["--bf16"] if arguments.precision == "bf16" else [])]
     with tempfile.TemporaryDirectory() as folder:
         commands = [
-            ["ip", "netns", "exec", f"{HOST}{rank}", PYTHON, str(ROOT / "benchmarks/peer/train_speed.py"),
-             *case.options(arguments.threads), *flags, "--steps", str(arguments.peer_steps), "--warm-up", "2",
+            ["ip", "netns", "exec", f"{HOST}{rank}", python_of_peer(), TRAIN_SPEED,
+             *case.options(arguments.threads), *setting.flags(), "--seconds", str(arguments.seconds),
              "--rank", str(rank), "--ranks", str(arguments.hosts), "--meet", os.path.join(folder, "meet")]
             for rank in range(arguments.hosts)]
         return run_ranks_json(commands, arguments.threads)["step_seconds"]
 
 
-def run_round(case, arguments):
+def run_round(case, setting, arguments):
     others = arguments.hosts - 1
 
     def link_seconds(step):
@@ -86,7 +85,7 @@ def run_round(case, arguments):
                                                                         "late_multiply")
     seconds = {"alone": alone, "at_once": weft_seconds_at_once(case, arguments),
                "weft": planned["median_step_seconds"], "reduced": reduced["median_step_seconds"],
-               "pytorch": pytorch_seconds(case, arguments)}
+               "pytorch": pytorch_seconds(case, setting, arguments)}
     link, link_reduced = link_seconds(planned), link_seconds(reduced)
     return {**seconds, "link": link, "link_reduced": link_reduced, "weft_over": seconds["weft"] / max(alone, link),
             "reduced_over": seconds["reduced"] / max(alone, link_reduced),
@@ -94,7 +93,7 @@ def run_round(case, arguments):
             "faster": seconds["pytorch"] / seconds["weft"], "faster_reduced": seconds["pytorch"] / seconds["reduced"]}
 
 
-def run_bucket_round(case, arguments):
+def run_bucket_round(case, _, arguments):
     def seconds(*more):
         return weft_step(case, arguments.hosts, arguments, "--without", "late_multiply", *more)["median_step_seconds"]
 
@@ -126,10 +125,11 @@ def measure(table, arguments):
     print(f"| model | {columns} |\n|{'---|' * (columns.count('|') + 2)}", flush=True)
     report = []
     for name in arguments.only or CASES:
-        rounds = [run(CASES[name], arguments) for _ in range(arguments.rounds)]
+        setting = None if table is BUCKETS else faster_format_of_peer(CASES[name], arguments.precision, arguments)
+        rounds = [run(CASES[name], setting, arguments) for _ in range(arguments.rounds)]
         medians = {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
         print(f"| {name} | {row(medians)} |", flush=True)
-        report.append({"case": name, "rounds": rounds})
+        report.append({"case": name, "pytorch": str(setting), "rounds": rounds})
     return report
 
 
@@ -141,8 +141,7 @@ def main():
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--threads", type=int, default=1, help="of each rank")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4, help="how long weft measures in a round, at least")
-    parser.add_argument("--peer-steps", type=int, default=4, help="steps that PyTorch measures in a round")
+    parser.add_argument("--seconds", type=float, default=4, help="how long each side measures in a round, at least")
     parser.add_argument("--buckets", action="store_true", help="compare buckets of weft's with each other")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
     parser.add_argument("--json", help="write the figures here")

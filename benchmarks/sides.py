@@ -2,11 +2,17 @@
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 from typing import NamedTuple
 
+from peer_python import NoPeer, peer_python
+from peer_settings import BestSettings, Setting, memory_formats, processor
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PYTHON = "/usr/bin/python3"  # which has Debian's PyTorch
+TRAIN_SPEED = ROOT / "benchmarks/peer/train_speed.py"
+# Without huge pages, either side spends 10 to 20 % more time on the pages of its activations.
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 # Input per sample and batch; sizes that two cores train in a second or two per step.
 PHOTO, SMALL = "3,128,128", "3,32,32"
@@ -52,13 +58,17 @@ class SideFailed(Exception):
     """A program that was to be measured did not end as it should."""
 
 
+def environment(threads=None):
+    """Of either side: equal threads where they are given, and huge pages."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS") if threads else ()
+    return {**os.environ, **HUGE_PAGES, **{name: str(threads) for name in names}}
+
+
 def run_json(command, threads=None):
     """What the command prints, read as JSON."""
     command = [str(word) for word in command]
-    variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    environment = dict(os.environ, **({name: str(threads) for name in variables} if threads else {}))
     try:
-        result = subprocess.run(command, capture_output=True, text=True, env=environment)
+        result = subprocess.run(command, capture_output=True, text=True, env=environment(threads))
     except OSError as error:
         raise SideFailed(f"{command[0]}: {error.strerror}; `make build` makes weft") from None
     if result.returncode != 0:
@@ -71,8 +81,7 @@ def run_json(command, threads=None):
 
 def run_ranks_json(commands, threads):
     """What the first of programs that work together prints, read as JSON; the others end with it."""
-    variables = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    others = [subprocess.Popen([str(word) for word in command], env=dict(os.environ, **variables),
+    others = [subprocess.Popen([str(word) for word in command], env=environment(threads),
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands[1:]]
     try:
         result = run_json(commands[0], threads)
@@ -84,28 +93,77 @@ def run_ranks_json(commands, threads):
     return result
 
 
+def python_of_peer():
+    """The Python with PyTorch; SideFailed where it cannot be had."""
+    try:
+        return peer_python()
+    except NoPeer as failure:
+        raise SideFailed(str(failure)) from None
+
+
+def version_of_peer():
+    """Such as `pytorch 2.13.0+cpu`."""
+    return run_json([python_of_peer(), "-c", "import json, torch; print(json.dumps('pytorch ' + torch.__version__))"])
+
+
 def weft_step(case, arguments, precision="f32", extra=()):
     """What `weft bench` says of a training step."""
     return run_json([arguments.weft, "bench", *case.options(arguments.threads), "--precision", precision,
                      "--seconds", str(arguments.seconds), "--json", *extra], arguments.threads)
 
 
-def pytorch_step(case, arguments, precision="f32", channels_last=False, extra=()):
-    """The same of PyTorch: so many steps, and more until arguments.peer_seconds are over, where that is set."""
-    flags = [*(["--bf16"] if precision == "bf16" else []), *(["--channels-last"] if channels_last else [])]
-    return run_json([PYTHON, ROOT / "benchmarks/peer/train_speed.py", *case.options(arguments.threads),
-                     "--steps", str(arguments.peer_steps), "--seconds", str(getattr(arguments, "peer_seconds", 0)),
-                     *flags, *extra], arguments.threads)
+def pytorch_step(case, arguments, setting, extra=()):
+    """The same of PyTorch, for as many seconds."""
+    return run_json([python_of_peer(), TRAIN_SPEED, *case.options(arguments.threads), "--seconds", str(arguments.seconds),
+                     *setting.flags(), *extra], arguments.threads)
 
 
-def memory_formats(case):
-    """Of PyTorch, by name: whether in channels-last. Token sequences have no channels."""
-    return {"channels-last": True, "contiguous": False} if "," in case.shape else {"contiguous": False}
+def best_of_peer(case, precisions, arguments):
+    """PyTorch's best setting for a row, and what the trials gave; the trials are run where nobody has run them."""
+    def speed_of(setting):
+        return pytorch_step(case, arguments, setting)["images_per_second"]
+
+    best, entry = BestSettings(version_of_peer(), arguments.threads).best(case, precisions, speed_of)
+    if best is None:
+        raise SideFailed("PyTorch: no setting works:\n" + "\n".join(f"  {k}: {why}" for k, why in entry["failed"].items()))
+    return best, entry
 
 
-def run_round(case, arguments):
-    """Samples per second of weft and of each memory format of PyTorch, one after the other."""
-    speeds = {"weft": weft_step(case, arguments, arguments.precision)["samples_per_second"]}
-    for name, channels_last in memory_formats(case).items():
-        speeds[name] = pytorch_step(case, arguments, arguments.precision, channels_last)["images_per_second"]
-    return speeds
+def faster_format_of_peer(case, precision, arguments):
+    """For ranks, which run eagerly: the setting with the faster memory format of one process, by a short trial of each."""
+    candidates = [Setting(precision, memory_format, "eager") for memory_format in memory_formats(case.shape)]
+    return max(candidates, key=lambda setting: pytorch_step(case, arguments, setting)["images_per_second"])
+
+
+def in_turn(rounds, sides):
+    """What each side's function returns, per round; who begins alternates."""
+    results = []
+    for index in range(rounds):
+        names = list(sides) if index % 2 == 0 else list(reversed(sides))
+        done = {name: sides[name]() for name in names}
+        results.append({name: done[name] for name in sides})
+    return results
+
+
+def compare_speed(case, weft_precisions, peer_precisions, arguments):
+    """Samples per second of weft, in its best of these precisions, and of PyTorch at its best, round by round."""
+    best, entry = best_of_peer(case, peer_precisions, arguments)
+    sides, lacking = {}, dict(entry["failed"])
+    for precision in weft_precisions:
+        sides[f"weft {precision}"] = lambda precision=precision: weft_step(case, arguments, precision)["samples_per_second"]
+    sides["PyTorch"] = lambda: pytorch_step(case, arguments, best)["images_per_second"]
+    rounds = in_turn(arguments.rounds, sides)
+    ours = [max((speed, name) for name, speed in each.items() if name != "PyTorch") for each in rounds]
+    ratios = [mine[0] / each["PyTorch"] for mine, each in zip(ours, rounds)]
+    return {"weft": statistics.median(speed for speed, _ in ours),
+            "pytorch": statistics.median(each["PyTorch"] for each in rounds), "ratios": ratios,
+            "value": statistics.median(ratios), "rounds": rounds,
+            "settings": {"weft": statistics.mode(name for _, name in ours).removeprefix("weft "), "PyTorch": str(best)},
+            "trials": entry["images_per_second"], "lacking": lacking}
+
+
+def describe_machine(arguments):
+    """What a table has to say of where it was measured."""
+    plan = run_json([arguments.weft, "bench", "mlp", "--plan-only", "--json", "--threads", str(arguments.threads)])
+    return {"cpu": processor(), "isa": plan["isa"], "onednn": plan["onednn"], "threads": arguments.threads,
+            "pytorch": version_of_peer().removeprefix("pytorch "), "load": os.getloadavg()[0]}

@@ -2,9 +2,9 @@
 """The table of docs/performance.md: weft beside PyTorch, as Markdown and (--json FILE) JSON. `make bench` calls it.
 
 Both sides get the same network, input, batch and threads, each in a process of its own, and take turns; who begins
-alternates from round to round. PyTorch runs in its best setting, found by trying: channels-last or not and, where the row
-leaves the precision free, f32 or bf16 autocast; settings within 10 % of the best in a first trial are measured in every
-round. A row's figures are medians over the rounds, its ratio the median of the ratios of each round.
+alternates from round to round. PyTorch runs in its best setting: channels-last or contiguous, eager or compiled and, where
+the row leaves the precision free, f32 or bf16 autocast. Trials find it once per processor (benchmarks/peer_settings.py
+keeps it). A row's figures are medians over the rounds, its ratio the median of the ratios of each round.
 
 Memory of a step is the growth of the resident size: in weft over what is resident when the command begins, in PyTorch over
 what is resident after `import torch` (glibc's malloc, nothing preloaded). Compile time is that of a process that has never
@@ -15,7 +15,7 @@ seen the network.
   benchmarks/table.py --cifar10 DIR                      # the CIFAR-10 speed run too: a quarter of an hour more
   benchmarks/table.py --quick                            # one round of a second each: whether it works, no figures to quote
 
-Exits 1 where a row could not be measured. PyTorch is Debian's python3-torch; install libopenblas0-openmp too.
+Exits 1 where a row could not be measured. The first benchmark installs PyTorch (benchmarks/peer_python.py).
 """
 import argparse
 import datetime
@@ -23,16 +23,15 @@ import json
 import math
 import os
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
-from sides import PYTHON, ROOT, Case, SideFailed, memory_formats, pytorch_step, run_json, weft_step
+from peer_settings import settings
+from sides import ROOT, Case, SideFailed, compare_speed, describe_machine, in_turn, pytorch_step, run_json, weft_step
 
-NEAR_BEST = 0.9
 # Of the speed run's accuracy: two deviations of runs that differ in their seed only.
 ACCURACY_NOISE = 0.003
 RESNET50 = Case("resnet50", "3,128,128", 16, 1000)
@@ -53,83 +52,36 @@ class Row:
         return "done" if better(self.not_done) and time_cost <= self.costs[0] else "not done"
 
 
-def in_turn(rounds, sides):
-    """What each side's function returns, per round; who begins alternates."""
-    results = []
-    for index in range(rounds):
-        names = list(sides) if index % 2 == 0 else list(reversed(sides))
-        done = {name: sides[name]() for name in names}
-        results.append({name: done[name] for name in sides})
-    return results
-
-
-# What a side may lack, so that only its other settings are tried; everything else that fails, fails the row.
-BEARABLE = {"weft": "this CPU has no instructions for bf16", "PyTorch": "not implemented for 'BFloat16'"}
-
-
-def try_settings(side, settings, measure):
-    """Speed of each setting once, and why some have none. SideFailed where none works."""
-    speeds, lacking = {}, {}
-    for setting in settings:
-        try:
-            speeds[setting] = measure(setting)
-        except SideFailed as failure:
-            if BEARABLE[side] not in str(failure):
-                raise
-            lacking[f"{side} {' '.join(setting)}"] = str(failure).splitlines()[-1]
-    if not speeds:
-        raise SideFailed("no setting works:\n" + "\n".join(f"  {name}: {why}" for name, why in lacking.items()))
-    return speeds, lacking
-
-
 def speed_row(case, precisions):
     """Training speed, each side in the best of these precisions."""
 
     def measure(arguments):
-        def weft(setting):
-            return weft_step(case, arguments, setting[0])["samples_per_second"]
-
-        def pytorch(setting):
-            channels_last = memory_formats(case)[setting[1]]
-            return pytorch_step(case, arguments, setting[0], channels_last)["images_per_second"]
-
-        ours = [(precision,) for precision in precisions]
-        theirs = [(precision, name) for precision in precisions for name in memory_formats(case)]
-        sides, lacking = {}, {}
-        for name, settings, run in (("weft", ours, weft), ("PyTorch", theirs, pytorch)):
-            speeds, lacked = try_settings(name, settings, run)
-            lacking.update(lacked)
-            for setting in (s for s, speed in speeds.items() if speed >= NEAR_BEST * max(speeds.values())):
-                sides[f"{name} {' '.join(setting)}"] = lambda run=run, setting=setting: run(setting)
-        rounds = in_turn(arguments.rounds, sides)
-        best = [{side: max((speed, name) for name, speed in speeds.items() if name.startswith(side))
-                 for side in ("weft", "PyTorch")} for speeds in rounds]
-        ratios = [each["weft"][0] / each["PyTorch"][0] for each in best]
-        settings = {side: statistics.mode(each[side][1] for each in best).removeprefix(side + " ") for side in best[0]}
-        return {"weft": statistics.median(each["weft"][0] for each in best),
-                "pytorch": statistics.median(each["PyTorch"][0] for each in best),
-                "ratios": ratios, "value": statistics.median(ratios), "rounds": rounds, "settings": settings,
-                "lacking": lacking, "note": f"{settings['weft']}; {settings['PyTorch']}"}
+        result = compare_speed(case, precisions, precisions, arguments)
+        return {**result, "note": "{weft}; {PyTorch}".format(**result["settings"])}
 
     return measure
 
 
 def least_memory(arguments):
-    """PyTorch's growth in the memory format that needs less."""
-    def growth(setting):
-        return -pytorch_step(LARGE_RESNET50, arguments, "bf16", setting[0] == "channels-last",
-                             ("--warm-up", "1", "--steps", "2", "--seconds", "0"))["rss_growth_bytes"]
-
-    speeds, lacking = try_settings("PyTorch", [(name,) for name in memory_formats(LARGE_RESNET50)], growth)
-    least = max(speeds, key=speeds.get)
-    return least[0], -speeds[least], lacking
+    """PyTorch's growth in the setting that needs less; why others do not work."""
+    growths, lacking = {}, {}
+    for setting in settings(LARGE_RESNET50.shape, ["bf16"]):
+        try:
+            growths[setting] = pytorch_step(LARGE_RESNET50, arguments, setting,
+                                            ("--warm-up", "1", "--steps", "2", "--seconds", "0"))["rss_growth_bytes"]
+        except SideFailed as failure:
+            lacking[str(setting)] = str(failure).splitlines()[-1]
+    if not growths:
+        raise SideFailed(f"PyTorch: no setting works: {lacking}")
+    least = min(growths, key=growths.get)
+    return str(least), growths[least], lacking
 
 
 def memory_row(arguments):
     name, theirs, lacking = least_memory(arguments)
     ours = weft_step(LARGE_RESNET50, arguments, "bf16")["rss_growth_bytes"]
     return {"weft": ours / 1e6, "pytorch": theirs / 1e6, "ratios": [ours / theirs], "value": ours / theirs,
-            "settings": {"PyTorch": f"bf16 {name}"}, "lacking": lacking, "note": f"bf16; bf16 {name}"}
+            "settings": {"PyTorch": name}, "lacking": lacking, "note": f"bf16; {name}"}
 
 
 def step_within(limit_bytes, arguments, *more):
@@ -166,7 +118,7 @@ def within_row(shares, wanted):
         ours, cost = statistics.median(growths), statistics.median(costs)
         return {"weft": ours / 1e6, "pytorch": theirs / 1e6, "ratios": [growth / theirs for growth in growths],
                 "value": ours / theirs, "time_cost": cost, "time_costs": costs, "limit_bytes": limit,
-                "settings": {"PyTorch": f"bf16 {name}"}, "lacking": lacking,
+                "settings": {"PyTorch": name}, "lacking": lacking,
                 "note": f"--memory-limit {limit / 1e6:.0f}MB takes {100 * cost:+.0f} % time{wanted}"}
 
     return measure
@@ -185,7 +137,7 @@ def compile_row(arguments):
 
 def cifar10_row(arguments):
     with tempfile.TemporaryDirectory() as temporary:
-        command = [PYTHON, ROOT / "benchmarks/cifar10_speedrun.py", arguments.cifar10, "--weft", arguments.weft,
+        command = [sys.executable, ROOT / "benchmarks/cifar10_speedrun.py", arguments.cifar10, "--weft", arguments.weft,
                    "--threads", arguments.threads, "--rounds", arguments.cifar10_rounds, "--json", f"{temporary}/json"]
         if arguments.quick:
             command += ["--images-per-file", "1024", "--epochs", "1"]
@@ -220,15 +172,6 @@ ROWS = {
                      min, "MB", (0.35, 0.25)),
     "compile": Row("plan of ResNet-50 128x128, cold", compile_row, 2, 0.5, min, "s"),
 }
-
-
-def describe_machine(arguments):
-    plan = run_json([arguments.weft, "bench", "mlp", "--plan-only", "--json", "--threads", str(arguments.threads)])
-    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    torch = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
-    return {"cpu": model[1] if model else platform.machine(), "isa": plan["isa"], "onednn": plan["onednn"],
-            "threads": arguments.threads, "pytorch": torch.stdout.strip() or None, "load": os.getloadavg()[0],
-            "date": datetime.date.today().isoformat()}
 
 
 class Report:
@@ -280,7 +223,6 @@ def parse_arguments():
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds = 1, 1
-    arguments.peer_steps, arguments.peer_seconds = 5, arguments.seconds
     names = arguments.rows.split(",") if arguments.rows else [n for n in ROWS if n != "cifar10" or arguments.cifar10]
     if unknown := [name for name in names if name not in ROWS]:
         parser.error(f"no row '{unknown[0]}'; there are {', '.join(ROWS)}")
@@ -297,7 +239,7 @@ def main():
         sys.exit(f"table: {failure}")
     report = Report(arguments, machine)
     report.say("{cpu}, {threads} threads, {isa}, oneDNN {onednn}, PyTorch {pytorch}; {date}, load {load:.1f} before."
-               .format(**machine))
+               .format(date=datetime.date.today().isoformat(), **machine))
     report.say(f"{arguments.rounds} rounds of {arguments.seconds:g} s"
                f"{': a trial, no figures to quote' if arguments.quick else ''}.\n")
     report.say("| measure | weft | PyTorch | unit | ratio | lowest-highest | wanted | aim | | settings |")

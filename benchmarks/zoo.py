@@ -1,79 +1,98 @@
 #!/usr/bin/env python3
-"""Every model beside its PyTorch counterpart: parameters, multiply-adds, training speed, as a Markdown table.
+"""Every model beside its PyTorch counterpart, in f32 and bf16: parameters, multiply-adds, training speed. `make bench-zoo`.
 
-Each round runs weft, then PyTorch in channels-last, then PyTorch in contiguous format, each in a process of its own,
-with the same network, input, batch and thread count on synthetic data (benchmarks/training_speed.py does the same for
-few models and more rounds). A row shows medians over the rounds; its ratio is the median of weft's images/s over those
-of the faster PyTorch format of the same round. `tools/peer_check.py --parameters` checks that both have as many
-parameters.
+Both sides train the same network on the same input, batch and threads, on synthetic data, each in a process of its own,
+in turn. PyTorch runs in its best setting for the row: channels-last or contiguous, eager or compiled. The first run on a
+processor tries them all, which takes one to three minutes per row; benchmarks/peer_settings.py keeps what won, and later
+runs measure only that. A row shows medians over the rounds; its ratio is the median of weft's samples/s over PyTorch's of
+the same round. `tools/peer_check.py --parameters` checks that both have as many parameters.
 
-  /usr/bin/python3 benchmarks/zoo.py --json zoo.json                 # all models, about half an hour on two cores
-  /usr/bin/python3 benchmarks/zoo.py --only lenet5 --only mlp --rounds 1
-
-PyTorch is Debian's python3-torch; install libopenblas0-openmp too, or its matrix products run on the reference BLAS.
+  benchmarks/zoo.py --json zoo.json                         # all models in both precisions: hours at first, then one
+  benchmarks/zoo.py --json zoo.json --goes-on               # rows that the file has already are not measured again
+  benchmarks/zoo.py --only lenet5 --only mlp --rounds 1 --precision f32
 """
 import argparse
+import datetime
 import json
 import os
 import pathlib
-import statistics
 import sys
 
-from sides import ROOT, Case, SideFailed, human, run_json, run_round, size_of
+from sides import ROOT, Case, SideFailed, compare_speed, describe_machine, human, run_json, size_of
+
+HEADER = "| model | input | batch | precision | parameters | multiply-adds | weft | PyTorch | ratio | lowest-highest | PyTorch's setting |"
 
 
-def measure(name, classes, arguments):
+def measure(name, classes, precision, arguments):
     shape, batch = size_of(name)
     cost = run_json([arguments.weft, "models", name, "--input", shape, "--classes", classes, "--json"])[0]
-    case = Case(name, shape, batch, classes)
-    rounds = [run_round(case, arguments) for _ in range(arguments.rounds)]
-    ratios = [r["weft"] / max(speed for key, speed in r.items() if key != "weft") for r in rounds]
-    return {
-        "model": name,
-        "input": shape,
-        "batch": batch,
-        "classes": classes,
-        "parameters": cost["parameters"],
-        "multiply_adds": cost["multiply_adds"],
-        "images_per_second": {k: statistics.median(r[k] for r in rounds) for k in rounds[0]},
-        "ratio": statistics.median(ratios),
-        "rounds": rounds,
-    }
+    row = {"model": name, "input": shape, "batch": batch, "classes": classes, "precision": precision,
+           "parameters": cost["parameters"], "multiply_adds": cost["multiply_adds"]}
+    try:
+        return {**row, **compare_speed(Case(name, shape, batch, classes), [precision], [precision], arguments)}
+    except SideFailed as failure:
+        return {**row, "error": str(failure)}
+
+
+def row_text(row):
+    begin = f"| {row['model']} | {row['input']} | {row['batch']} | {row['precision']} | {row['parameters']:,} | {human(row['multiply_adds'])} |"
+    if "error" in row:
+        return f"{begin} | | **failed** | | {row['error'].splitlines()[-1]} |"
+    setting = row["settings"]["PyTorch"].split(", ", 1)[1]
+    return (f"{begin} {row['weft']:.1f} | {row['pytorch']:.1f} | **{row['value']:.2f}** | "
+            f"{min(row['ratios']):.2f}-{max(row['ratios']):.2f} | {setting} |")
+
+
+def read_rows(path, machine):
+    """Rows of an earlier run on such a machine, by model and precision; those that failed are measured again."""
+    if path is None or not path.exists():
+        return {}
+    report = json.loads(path.read_text())
+    same = all(report["machine"][key] == machine[key] for key in ("cpu", "threads", "pytorch"))
+    if not same:
+        sys.exit(f"zoo: {path} was measured on another machine or beside another PyTorch: {report['machine']}")
+    return {(row["model"], row["precision"]): row for row in report["models"] if "error" not in row}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="MODEL", help="a model; repeatable; default: all")
+    parser.add_argument("--precision", action="append", choices=["f32", "bf16"], help="repeatable; default: both")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--seconds", type=float, default=4, help="how long each side measures in a round or a trial")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the figures here, anew after each row")
+    parser.add_argument("--goes-on", action="store_true", help="take the rows of --json that are there")
+    arguments = parser.parse_args()
+    if arguments.goes_on and not arguments.json:
+        parser.error("--goes-on wants --json FILE")
+    return arguments
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", metavar="MODEL", help="a model; repeatable; default: all")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32", help="of both sides")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--seconds", type=float, default=5, help="how long weft measures in a round")
-    parser.add_argument("--peer-steps", type=int, default=6, help="steps that PyTorch measures in a round")
-    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
-    parser.add_argument("--json", help="write the figures here, anew after each model")
-    arguments = parser.parse_args()
+    arguments = parse_arguments()
     models = {entry["name"]: entry["classes"] for entry in run_json([arguments.weft, "models", "--json"])}
     for name in arguments.only or []:
         if name not in models:
             sys.exit(f"zoo: there is no model '{name}'; there are: {', '.join(models)}")
-    print(f"{arguments.precision} training, {arguments.threads} threads, {arguments.rounds} rounds, "
-          "medians of images/s (or sequences/s)\n")
-    print("| model | input | batch | parameters | multiply-adds | weft | PyTorch channels-last | PyTorch contiguous | ratio |")
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    machine = describe_machine(arguments)
+    known = read_rows(arguments.json, machine) if arguments.goes_on else {}
+    print("{cpu}, {threads} threads, {isa}, oneDNN {onednn}, PyTorch {pytorch}; {date}."
+          .format(date=datetime.date.today().isoformat(), **machine))
+    print(f"{arguments.rounds} rounds of {arguments.seconds:g} s, training, medians of images/s (or sequences/s)\n")
+    print(HEADER + "\n|" + "---|" * (HEADER.count("|") - 1), flush=True)
     rows = []
     for name in arguments.only or models:
-        row = measure(name, models[name], arguments)
-        speeds = row["images_per_second"]
-        shown = [f"{speeds[k]:.1f}" if k in speeds else "-" for k in ("weft", "channels-last", "contiguous")]
-        print(
-            f"| {name} | {row['input']} | {row['batch']} | {row['parameters']:,} | {human(row['multiply_adds'])} | "
-            f"{' | '.join(shown)} | **{row['ratio']:.2f}** |",
-            flush=True,
-        )
-        rows.append(row)
-        if arguments.json:
-            report = {"precision": arguments.precision, "threads": arguments.threads, "rounds": arguments.rounds, "models": rows}
-            pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+        for precision in arguments.precision or ["f32", "bf16"]:
+            row = known.get((name, precision)) or measure(name, models[name], precision, arguments)
+            print(row_text(row), flush=True)
+            rows.append(row)
+            if arguments.json:
+                report = {"machine": machine, "rounds": arguments.rounds, "seconds": arguments.seconds, "models": rows}
+                arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+    if failed := [f"{row['model']} {row['precision']}" for row in rows if "error" in row]:
+        sys.exit(f"zoo: could not be measured: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """Training (or forward) speed of a model in PyTorch on synthetic input, as one line of JSON.
 
-The peer of `weft bench`: median step time over the measured steps, warm-up excluded. PyTorch at its best: compare with
-the faster of the two memory formats (in f32 that is --channels-last for the residual networks), and install
-libopenblas0-openmp, which Debian's PyTorch then takes for matrix products: with the reference BLAS, mlp takes 12 times
-as long and transformer_lm 9 times.
+The peer of `weft bench`: median step time over the measured steps, warm-up excluded. PyTorch is at its best in another
+setting for each network: --channels-last or not, --compile or not. benchmarks/peer_settings.py finds it.
 """
 
 import argparse
@@ -21,11 +19,13 @@ def parse_arguments():
     parser.add_argument("--classes", type=int, default=10, help="or the vocabulary")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--channels-last", action="store_true", help="NHWC instead of NCHW in memory")
+    parser.add_argument("--compile", action="store_true", help="model and loss through torch.compile")
     parser.add_argument("--bf16", action="store_true", help="autocast to bf16, as torch.autocast does it on CPUs")
     parser.add_argument("--forward", action="store_true", help="inference, traced and frozen, instead of training")
     parser.add_argument("--steps", type=int, default=10, help="to measure, at least")
     parser.add_argument("--seconds", type=float, default=0, help="to measure, at least")
     parser.add_argument("--warm-up", type=int, default=3, help="steps before the measured ones")
+    parser.add_argument("--optimizer", choices=["foreach", "fused"], default="foreach", help="SGD's implementation")
     parser.add_argument("--rank", type=int, default=0, help="of --ranks processes that train together; the first one prints")
     parser.add_argument("--ranks", type=int, default=1, help="DistributedDataParallel over Gloo; --batch is each one's own")
     parser.add_argument("--meet", help="a file that is not there yet, by which the ranks find each other")
@@ -98,12 +98,13 @@ def main():
         if arguments.ranks > 1:
             model = distribute(model, arguments)
         labels = torch.randint(arguments.classes, (arguments.batch * models.label_count(getattr(model, "module", model), shape),))
-        optimizer = models.make_sgd(model, 0.01, momentum=0.9, weight_decay=5e-4, foreach=True)
+        optimizer = models.make_sgd(model, 0.01, momentum=0.9, weight_decay=5e-4, **{arguments.optimizer: True})
+        loss_of = torch.compile(models.loss_of) if arguments.compile else models.loss_of
 
         def step():
             optimizer.zero_grad(set_to_none=True)
             with autocast():
-                loss = models.loss_of(model, x, labels)
+                loss = loss_of(model, x, labels)
             loss.backward()
             optimizer.step()
 
@@ -126,6 +127,7 @@ def main():
         "threads": arguments.threads,
         "channels_last": arguments.channels_last,
         "bf16": arguments.bf16,
+        "compiled": arguments.compile,
         "forward": arguments.forward,
         "parameters": sum(p.numel() for p in model.parameters()),
         "steps": len(seconds),

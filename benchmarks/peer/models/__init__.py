@@ -1,4 +1,5 @@
-"""weft's models in PyTorch, with the same arithmetic and the same parameter names. PyTorch 1.13, no torchvision."""
+"""weft's models in PyTorch, with the same arithmetic and the same parameter names. PyTorch 1.13 (the tests) and 2.13 (the
+benchmarks), no torchvision."""
 
 from models.airbench import Airbench94
 from models.densenet import Densenet

@@ -7,6 +7,16 @@ from torch import nn
 from torch.nn import functional
 
 
+def attend(q, k, v, mask=None):
+    """Softmax attention of [N,H,T,D]; a mask is causal. PyTorch's own since 2.0, written out before."""
+    if hasattr(functional, "scaled_dot_product_attention"):
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=mask is not None)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask, -1e30)
+    return scores.softmax(-1) @ v
+
+
 class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
@@ -17,10 +27,7 @@ class Attention(nn.Module):
     def forward(self, x, mask=None):
         batch, length, width = x.shape
         q, k, v = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(width // self.heads)
-        if mask is not None:
-            scores = scores.masked_fill(mask, -1e30)
-        y = scores.softmax(-1) @ v
+        y = attend(q, k, v, mask)
         return self.proj(y.transpose(1, 2).reshape(batch, length, width))
 
 
