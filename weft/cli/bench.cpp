@@ -264,9 +264,9 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
     fmt::print("{}\n", root.dump(2));
     return 0;
   }
-  fmt::print("{}: {} per step (median of {}), {:.1f} {}/s ({:.1f} over all {}), {}FLOP/s, arena {}\n", benched.title(),
-             human_duration(step_seconds), times.size(), rate, info.item(), whole_rate, human_duration(whole),
-             human_count(static_cast<double>(benched.work.flops) / step_seconds),
+  fmt::print("{}: {} per step (median of {}), {:.1f} {}/s ({:.1f} over all {}), {:.1f} GFLOP/s, arena {}\n",
+             benched.title(), human_duration(step_seconds), times.size(), rate, info.item(), whole_rate,
+             human_duration(whole), static_cast<double>(benched.work.flops) / step_seconds / 1e9,
              human_bytes(static_cast<double>(compiled.plan.arena_bytes)));
   constexpr double kStalled = 1.5;
   if (whole > kStalled * step_seconds * static_cast<double>(times.size()))

@@ -5,19 +5,20 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "weft/base/error.h"
-#include "weft/base/names.h"
 #include "weft/base/say.h"
 #include "weft/base/version.h"
 #include "weft/cli/command.h"
-#include "weft/cli/options.h"
+#include "weft/cli/mistyped.h"
 #include "weft/launch/launched_ranks.h"
 
 namespace weft::cli {
@@ -30,39 +31,11 @@ int report(const std::string& message, int code) {
   return code;
 }
 
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!command->get_group().empty()) names.push_back(command->get_name());
-  return names;
-}
-
-/// The options of the sub-command in use, as they are typed.
-std::vector<std::string> option_names(const CLI::App& app) {
-  const std::vector<CLI::App*> used = app.get_subcommands();
-  const CLI::App& command = used.empty() ? app : *used.front();
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
-int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+int report_usage(const CLI::App& app, const CLI::ParseError& error, const Library& library) {
   if (!launch::speaks_for_launched_ranks()) return 2;  // all ranks have the same words
   const std::vector<CLI::App*> used = app.get_subcommands();
   const std::string help = used.empty() ? "weft --help" : "weft " + used.front()->get_name() + " --help";
-  std::string message = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::vector<std::string> extra = app.remaining(/*recurse=*/true);
-    const std::string first = extra.empty() ? "" : extra.front();
-    if (first.starts_with("-"))
-      message = fmt::format("unknown option '{}'{}", first, suggestion(first, option_names(app)));
-    else if (used.empty())
-      message = fmt::format("unknown command '{}'{}", first, suggestion(first, command_names(app)));
-    else
-      message = fmt::format("'{}' is one argument too many", first);
-  }
-  return report(fmt::format("{}; see `{}`", message, help), 2);
+  return report(fmt::format("{}; see `{}`", explain_usage(app, error, library), help), 2);
 }
 
 }  // namespace
@@ -98,14 +71,17 @@ int run(int argc, char** argv, const Library& library) {
   add_check_steps(app, action, library);
   if (argc < 2) return report("no command given; see `weft --help`", 2);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = with_help_as_option({argv, argv + argc});
+    words.erase(words.begin());
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(words);
     if (!action) return report("no command given; see `weft --help`", 2);
     const int code = action();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     return code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return report_usage(app, error);
+    return report_usage(app, error, library);
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
   } catch (const std::filesystem::filesystem_error& error) {

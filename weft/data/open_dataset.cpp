@@ -127,6 +127,24 @@ const DatasetKind* find_kind(const std::vector<DatasetKind>& kinds, const std::s
   return found == kinds.end() ? nullptr : &*found;
 }
 
+/// For a path that somebody gave without its kind: how to write it. Empty where nothing is there.
+std::string kind_of_path(const std::string& text) {
+  std::error_code code;
+  const fs::path path(text);
+  if (fs::is_directory(path, code)) {
+    if (fs::exists(path / "data_batch_1.bin", code)) return fmt::format("cifar10:{}", text);
+    if (fs::exists(path / "train-images-idx3-ubyte", code) || fs::exists(path / "train-images-idx3-ubyte.gz", code))
+      return fmt::format("fashion-mnist:{}", text);
+    return fmt::format("images:{} for a folder of pictures by class", text);
+  }
+  if (!fs::is_regular_file(path, code)) return "";
+  const std::string extension = path.extension().string();
+  if (extension == ".csv") return fmt::format("'csv:{}?label=COLUMN' for a table", text);
+  if (extension == ".tsv")
+    return fmt::format("pairs:{} for pairs of texts, or labelled:{} for labelled ones", text, text);
+  return fmt::format("text:{} for a text, or 'csv:{}?label=COLUMN' for a table", text, text);
+}
+
 }  // namespace
 
 const std::vector<DatasetKind>& standard_dataset_kinds() {
@@ -186,6 +204,8 @@ std::unique_ptr<Dataset> open_dataset(const std::vector<DatasetKind>& kinds, con
   if (const DatasetKind* kind = find_kind(kinds, spec.kind)) return kind->open(spec, split, encoding);
   std::vector<std::string> names;
   for (const DatasetKind& known : kinds) names.push_back(known.name);
+  if (const std::string kind = kind_of_path(text); !kind.empty())
+    fail(ErrorKind::usage, "unknown data '{}'; it is a path, so write {}", text, kind);
   fail(ErrorKind::usage, "unknown data '{}'{}", text, suggestion(spec.kind, names));
 }
 

@@ -7,9 +7,9 @@
 #include "weft/base/rng.h"
 #include "weft/base/say.h"
 #include "weft/data/formats/text.h"
-#include "weft/data/texts/text_file.h"
 #include "weft/infer/for_each_file.h"
 #include "weft/infer/prediction.h"
+#include "weft/infer/text_lines.h"
 
 namespace weft::infer {
 
@@ -48,7 +48,7 @@ int continue_texts(PredictionModel& model, const PredictOptions& options) {
   batch.targets = Tensor(DType::i32, Shape{1, window});
   batch.count = 1;
   return for_each_file(options, [&](const std::string& file) {
-    const std::string beginning = data::read_text_file(file_named(file));
+    const std::string beginning = read_text_input(file);
     std::vector<uint16_t> tokens = vocabulary.encode(beginning, file);
     if (tokens.empty()) fail(ErrorKind::data, "'{}' is empty; begin the text with at least one character", file);
     RandomStream random(static_cast<uint64_t>(options.seed));

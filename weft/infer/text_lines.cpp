@@ -1,6 +1,7 @@
 #include "weft/infer/text_lines.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "weft/base/error.h"
 #include "weft/base/say.h"
@@ -10,8 +11,14 @@
 
 namespace weft::infer {
 
+std::string read_text_input(const std::string& file) {
+  if (std::error_code code; file != "-" && !std::filesystem::exists(file, code))
+    fail(ErrorKind::io, "there is no file '{}'; texts come from files, and `-` reads standard input", file);
+  return data::read_text_file(file_named(file));
+}
+
 std::vector<TextLine> read_text_lines(const std::string& file, size_t field, bool& damaged) {
-  const std::string text = data::read_text_file(file_named(file));
+  const std::string text = read_text_input(file);
   std::vector<TextLine> lines;
   int64_t number = 0;
   for (size_t begin = 0; begin < text.size();) {

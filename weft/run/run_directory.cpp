@@ -20,6 +20,22 @@ namespace {
 /// All that is written by AtomicFile.
 constexpr std::string_view kWrittenFiles[] = {"spec.toml",    "data.json",         "plan.json",     "graph.weft",
                                               "cluster.toml", "cost_profile.toml", "metrics.jsonl", "summary.json"};
+
+/// What to say of a path that is no run directory: the newest of those below it, if it holds some.
+std::string runs_below(const fs::path& path) {
+  std::error_code code;
+  fs::path newest;
+  fs::file_time_type newest_time;
+  for (fs::directory_iterator entry(path, code), end; !code && entry != end; entry.increment(code)) {
+    std::error_code missing;
+    const fs::file_time_type time = fs::last_write_time(entry->path() / "spec.toml", missing);
+    if (missing || (!newest.empty() && time <= newest_time)) continue;
+    newest = entry->path();
+    newest_time = time;
+  }
+  if (newest.empty()) return "`weft train` makes one";
+  return fmt::format("the newest one in it is '{}'", newest.string());
+}
 }  // namespace
 
 void RunDirectory::require_free(const fs::path& path) {
@@ -59,7 +75,7 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   std::error_code code;
   if (!fs::exists(path, code)) fail(ErrorKind::usage, "there is no run directory '{}'; check the path", path.string());
   if (!fs::exists(path / "spec.toml", code))
-    fail(ErrorKind::usage, "'{}' is no run directory: it has no spec.toml; `weft train` makes one", path.string());
+    fail(ErrorKind::usage, "'{}' is no run directory: it has no spec.toml; {}", path.string(), runs_below(path));
   return {path, false};
 }
 
