@@ -12,11 +12,13 @@ done, else on the ranks that remain, from a checkpoint no older than the interva
             are asked whether they can be reached, others had started
   named     who was lost is said: the rank or its host, or that mpirun was killed
   lost      steps done again, never more than the interval of checkpoints and what a record of steps leaves open
+  resumed   where there was a checkpoint, the next start goes on with the run and does not begin anew
   finished  exit code 0 and the weights of a run without faults: bit for bit where as many ranks went on from a
             checkpoint, else within --tolerance, as sums of other parts round otherwise
 
 Scenes: `host` (ranks of one host, shared memory), `pairs` (two pretended hosts of two, messages), `links` (four network
-namespaces, tools/shaped_links.sh; as root). Exit code 1 where anything was not as it should be, 77 where there is no mpirun.
+namespaces, tools/shaped_links.sh; as root), `disks` (such hosts with a disk of their own each, by mount namespaces, and the
+launcher on a fifth host that has no ranks; as root). Exit code 1 where anything was not as it should be, 77 where there is no mpirun.
 """
 import argparse
 import json
@@ -54,7 +56,9 @@ SCENES = {
     "host": ("kill", "stop", "pause", "kill_writer", "kill_mpirun"),
     "pairs": ("kill", "stop", "pause", "kill_writer", "kill_mpirun"),
     "links": ("kill", "stop", "kill_mpirun", "cut", "cut", "blink", "power"),
+    "disks": ("kill", "power", "cut", "stop", "power"),
 }
+ON_NETWORK = ("links", "disks")
 AGENT = """#!/bin/bash
 # As ssh: HOST COMMAND... What is cut off is not reached.
 host=$1
@@ -62,8 +66,10 @@ shift
 said=$(timeout 3 bash -c "exec 3<>/dev/tcp/$host/9" 2>&1)
 [[ $said == *refused* ]] || { echo "connect to $host: ${said:-no answer}" >&2; exit 255; }
 index=$((${host##*.} - 1))
-exec ip netns exec "PREFIX$index" unshare --uts sh -c "hostname PREFIX$index; $*"
+exec ip netns exec "PREFIX$index" unshare --uts --mount sh -c "hostname PREFIX$index; DISK$*"
 """
+# Puts a folder of the host's own in the place of the folder of runs.
+DISK = "mount --bind 'FOLDER/disks/$index' 'FOLDER/runs'; "
 
 
 def train_words(folder, run, epochs):
@@ -88,30 +94,31 @@ def read_tensors(path):
     return tensors
 
 
-def last_checkpoint(run):
-    """Its steps and its path; 0 where there is none."""
-    try:
-        names = [name for name in os.listdir(f"{run}/checkpoints") if re.fullmatch(r"step-\d+", name)]
-    except FileNotFoundError:
-        names = []
-    if not names:
-        return 0, ""
-    newest = max(names, key=lambda name: int(name[5:]))
-    return int(newest[5:]), f"{run}/checkpoints/{newest}"
+def last_checkpoint(copies):
+    """Its steps and its path, in the run directory or the copies of it; 0 where there is none."""
+    found = [(0, "")]
+    for run in copies:
+        try:
+            names = os.listdir(f"{run}/checkpoints")
+        except FileNotFoundError:
+            continue
+        found += [(int(name[5:]), f"{run}/checkpoints/{name}") for name in names if re.fullmatch(r"step-\d+", name)]
+    return max(found)
 
 
-def last_record(run):
+def last_record(copies):
     """The last step that the metrics tell of."""
     last = 0
-    try:
-        with open(f"{run}/metrics.jsonl") as file:
-            for line in file:
-                try:
-                    last = max(last, json.loads(line)["step"])
-                except (ValueError, KeyError):
-                    pass
-    except FileNotFoundError:
-        pass
+    for run in copies:
+        try:
+            with open(f"{run}/metrics.jsonl") as file:
+                for line in file:
+                    try:
+                        last = max(last, json.loads(line)["step"])
+                    except (ValueError, KeyError):
+                        pass
+        except FileNotFoundError:
+            pass
     return last
 
 
@@ -135,18 +142,34 @@ class Scene:
         self.prefix = f"wf{os.getpid() % 1000}h"  # of namespaces
         if name == "pairs":
             self.environment["WEFT_RANKS_PER_HOST"] = "2"
-        if name == "links":
-            self.links("up", str(RANKS), "1gbit")
+        if name in ON_NETWORK:
+            self.links("up", str(RANKS + (name == "disks")), "1gbit")
             agent = f"{folder}/agent"
             with open(agent, "w") as file:
-                file.write(AGENT.replace("PREFIX", self.prefix))
+                disk = DISK.replace("FOLDER", folder) if name == "disks" else ""
+                file.write(AGENT.replace("PREFIX", self.prefix).replace("DISK", disk))
             os.chmod(agent, 0o755)
             self.environment.update(OMPI_MCA_plm_rsh_agent=agent, OMPI_MCA_oob_tcp_if_include="eth0",
                                     OMPI_MCA_btl_tcp_if_include="eth0", OMPI_MCA_btl="tcp,vader,self",
                                     OMPI_MCA_hwloc_base_binding_policy="none")
-            self.before = ["ip", "netns", "exec", f"{self.prefix}0", "unshare", "--uts", "sh", "-c",
-                           'hostname "$0"; exec "$@"', f"{self.prefix}0"]
+            here = f"{self.prefix}{RANKS if name == 'disks' else 0}"  # where the launcher runs
+            self.before = ["ip", "netns", "exec", here, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', here]
             self.hosts = ["--hosts", ",".join(f"10.77.0.{host + 1}:1" for host in range(RANKS))]
+
+        if name == "disks":
+            for host in range(RANKS):
+                os.makedirs(f"{folder}/disks/{host}")
+            os.mkdir(f"{folder}/runs")
+
+    def path(self, run):
+        """As --run takes it."""
+        return f"runs/{run}" if self.name == "disks" else run
+
+    def copies(self, run):
+        """Where it lies."""
+        if self.name != "disks":
+            return [f"{self.folder}/{run}"]
+        return [f"{self.folder}/disks/{host}/{run}" for host in range(RANKS)]
 
     def links(self, *words):
         tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shaped_links.sh")
@@ -154,7 +177,7 @@ class Scene:
                        env=dict(os.environ, LINKS_NAME=self.prefix))
 
     def close(self):
-        if self.name == "links":
+        if self.name in ON_NETWORK:
             self.links("down")
 
     def set_link(self, host, state):
@@ -165,8 +188,8 @@ class Scene:
         return subprocess.Popen([*self.before, self.weft, *words], cwd=self.folder, env=self.environment, text=True,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
 
-    def processes(self, run):
-        """Of the run: ranks by number, mpirun, and by number the daemons of other hosts."""
+    def processes(self):
+        """Ranks by number, mpirun, and by number the daemons of other hosts."""
         ranks, mpirun, others = {}, None, []
         for running in all_running():
             program = os.path.basename(running.words[0]) if running.words else ""
@@ -223,9 +246,9 @@ class Suspensions(threading.Thread):
             before = now
 
 
-def strike(scene, fault, run, target, moment):
+def strike(scene, fault, copies, target, moment):
     """Does it; the rank that was struck, and mpirun. None where it comes too late."""
-    ranks, mpirun, daemons = scene.processes(run)
+    ranks, mpirun, daemons = scene.processes()
     if mpirun is None or target not in ranks or (len(ranks) < RANKS and moment != "end"):
         return None
     if fault == "kill":
@@ -240,7 +263,7 @@ def strike(scene, fault, run, target, moment):
         time.sleep(2)
         send(ranks[target], signal.SIGCONT)
     elif fault == "kill_writer":
-        folder, end = f"{run}/checkpoints", time.time() + 5
+        folder, end = f"{copies[0]}/checkpoints", time.time() + 5
         before = set(os.listdir(folder)) if os.path.isdir(folder) else set()
         while time.time() < end:
             try:
@@ -272,18 +295,18 @@ def is_named(fault, scene, target, text):
         return "mpirun was killed by signal 9" in text
     if re.search(rf"weft: rank {target} on host '[^']*' (was lost|was ended by signal|was stopped)", text):
         return True
-    if scene.name != "links" or fault in ("kill", "stop"):
+    if scene.name not in ON_NETWORK or fault in ("kill", "stop"):
         return False
-    if target == 0:  # the host of mpirun itself: it can reach nobody
+    if target == 0 and scene.name == "links":  # the host of mpirun itself: it can reach nobody
         return "is cut off from all others" in text or "no host but '10.77.0.1' can be reached" in text
     return f"host '10.77.0.{target + 1}' cannot be reached" in text or f"host '{scene.prefix}{target}' cannot" in text
 
 
 def one_fault(scene, fault, number, epochs, reference, options, draw):
     steps = epochs * STEPS_PER_EPOCH
-    run = f"{scene.folder}/run-{number}"
-    name = os.path.basename(run)
-    target = draw.randrange(1, RANKS) if fault == "power" else draw.randrange(RANKS)
+    name = f"run-{number}"
+    copies = scene.copies(name)
+    target = draw.randrange(1, RANKS) if fault == "power" and scene.name == "links" else draw.randrange(RANKS)
     chance = draw.random()
     moment = options.moment or ("start" if chance < 0.2 else "end" if chance < 0.3 else "training")
     if moment == "end" and fault == "kill_writer":  # nothing is written then
@@ -294,18 +317,18 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
     step = {"start": None, "training": draw.randrange(int(0.8 * steps)), "end": steps}[moment]
     result = {"number": number, "scene": scene.name, "fault": fault, "rank": target, "moment": moment}
     launch = scene.start(["launch", "-n", str(RANKS), "--restarts", "2", *scene.hosts, "--",
-                          *train_words(scene.folder, name, epochs)])
+                          *train_words(scene.folder, scene.path(name), epochs)])
     listener = Listener(launch.stderr)
     try:
         limit = time.time() + 60
-        while len(scene.processes(run)[0]) < RANKS and launch.poll() is None and time.time() < limit:
+        while len(scene.processes()[0]) < RANKS and launch.poll() is None and time.time() < limit:
             time.sleep(0.05 if step is not None else 0.005)
-        while step is not None and last_record(run) < step and launch.poll() is None:
+        while step is not None and last_record(copies) < step and launch.poll() is None:
             time.sleep(0.005 if moment == "end" else 0.05)
         time.sleep(delay)
-        struck, mpirun = strike(scene, fault, run, target, moment) or (None, None)
+        struck, mpirun = strike(scene, fault, copies, target, moment) or (None, None)
         result["rank"] = struck
-        at, step_at = time.time(), last_record(run)
+        at, step_at = time.time(), last_record(copies)
         result["step"] = step_at
         if struck is None:
             result.update(verdict="came too late", log=[line for _, line in listener.lines])
@@ -319,9 +342,11 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
                 again_after = again - at
                 said = [int(number) - 1 for when, line in listener.lines if when <= again
                         for number in re.findall(r"at step (\d+) of epoch", line)]
-                done, kept = max([last_record(run), *said]), last_checkpoint(run)[0]
+                done, kept = max([last_record(copies), *said]), last_checkpoint(copies)[0]
+                line = next(line for when, line in listener.lines if when == again)
+                result["resumed"] = kept == 0 or "train --resume" in line
                 result["lost_steps"] = max(0, done - kept)
-            if went_on is None and again_after is None and last_record(run) >= step_at + 2 * RECORD:
+            if went_on is None and again_after is None and last_record(copies) >= step_at + 2 * RECORD:
                 went_on = time.time() - at
             time.sleep(0.02)
         over = time.time() - at
@@ -343,36 +368,37 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
                              (not again or again_after <= 2 * options.bound))
         result["named"] = True if passing else is_named(fault, scene, struck, text)
         result["lost_ok"] = result.get("lost_steps", 0) <= INTERVAL + RECORD
-        _, final = last_checkpoint(run)
+        _, final = last_checkpoint(copies)
         result["difference"] = difference(final, reference) if code == 0 and final else None
         same = result["ranks_after"] == RANKS
         result["finished"] = code == 0 and (result["difference"] == 0 if same else
                                             result["difference"] <= options.tolerance)
-        good = all(result[key] for key in ("bounded", "named", "lost_ok", "finished"))
+        good = all(result.get(key, True) for key in ("bounded", "named", "lost_ok", "resumed", "finished"))
         result["verdict"] = "ok" if good else "NOT OK"
         if not good or options.verbose:
             result["log"] = [f"{when - at:+.2f} {line}" for when, line in listener.lines]
         return result
     finally:
-        if scene.name == "links" and fault in ("cut", "power", "blink"):
+        if scene.name in ON_NETWORK and fault in ("cut", "power", "blink"):
             scene.set_link(target, "up")
-        ranks, mpirun, daemons = scene.processes(run)
+        ranks, mpirun, daemons = scene.processes()
         for process in [launch.pid, mpirun, *daemons, *ranks.values()]:
             if process is not None:
                 send(process, signal.SIGKILL)
         launch.wait()
-        shutil.rmtree(run, ignore_errors=True)
+        for run in copies:
+            shutil.rmtree(run, ignore_errors=True)
 
 
 def reference_of(scene, epochs):
-    run = f"{scene.folder}/reference"
     launch = scene.start(["launch", "-n", str(RANKS), *scene.hosts, "--",
-                          *train_words(scene.folder, "reference", epochs)])
+                          *train_words(scene.folder, scene.path("reference"), epochs)])
     text = launch.communicate(timeout=300)[1]
     if launch.returncode != 0:
         raise SystemExit(f"the run without faults ended with code {launch.returncode}:\n{text}")
-    with open(f"{run}/summary.json") as file:
-        return last_checkpoint(run)[1], json.load(file)["train_seconds"]
+    copies = scene.copies("reference")
+    with open(f"{copies[0]}/summary.json") as file:
+        return last_checkpoint(copies)[1], json.load(file)["train_seconds"]
 
 
 def table(results):
@@ -415,9 +441,10 @@ def main():
     if not os.access(options.weft, os.X_OK):
         sys.exit(f"fault_campaign: there is no program {options.weft}; build it first, or give --weft")
     scenes = options.scene or list(SCENES)
-    if "links" in scenes and os.geteuid() != 0:
-        print("the scene `links` makes network namespaces, as root: left out", file=sys.stderr)
-        scenes.remove("links")
+    for name in ON_NETWORK:
+        if name in scenes and os.geteuid() != 0:
+            print(f"the scene `{name}` makes namespaces, as root: left out", file=sys.stderr)
+            scenes.remove(name)
     draw = random.Random(options.seed)
     plan = [scenes[number % len(scenes)] for number in range(options.faults)]
     results, suspensions = [], Suspensions()
@@ -434,9 +461,10 @@ def main():
             try:
                 # As many epochs as take the time, by a first run.
                 _, seconds = reference_of(scene, 200)
-                if os.path.exists(f"{place}/reference/cluster.toml"):
-                    shutil.copy(f"{place}/reference/cluster.toml", place)
-                shutil.rmtree(f"{place}/reference")
+                first = scene.copies("reference")[0]
+                if os.path.exists(f"{first}/cluster.toml"):
+                    shutil.copy(f"{first}/cluster.toml", place)
+                shutil.rmtree(first)
                 epochs = max(50, int(200 * options.seconds / max(seconds, 0.01)))
                 reference, _ = reference_of(scene, epochs)
                 kinds = [fault for fault in SCENES[name] if not options.fault or fault in options.fault]

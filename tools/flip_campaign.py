@@ -195,7 +195,8 @@ def make_subjects(program, place):
                                           lambda folder, name=on_ranks.name: weights_of(folder / name)))
         program.must(["pack", DATA, packed], place)
         for kind in PACKED_FILES:
-            subjects[kind].append(Subject(packed, [*train, "--data", f"packed:{packed.name}", "--epochs", "1", "--run", "r"],
+            subjects[kind].append(Subject(packed, [*train, "--data", f"packed:{packed.name}", "--epochs", "1", "--run", "r",
+                                                   "--max-bad-records", "0"],
                                           lambda folder: weights_of(folder / "r")))
         program.must([*train, "--data", DATA, "--epochs", "1", "--run", f"tuned-{number}", "--autotune", "measure"], place,
                      cache)

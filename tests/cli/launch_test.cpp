@@ -264,16 +264,65 @@ TEST_F(Launch, HostsThatCannotBeReachedAreNamed) {
   expect_error(outcome, 2, "host 'bad' cannot be reached: no route to bad;");
 }
 
-TEST_F(Launch, HostsThatDoNotShareTheRunDirectoryAreRefusedBeforeAnythingStarts) {
-  write_all(path("agent"), "#!/bin/bash\n[[ $2 == test && $1 == own ]] && exit 1\nexit 0\n");
-  fs::permissions(path("agent"), fs::perms::owner_all);
-  const std::string agent = "OMPI_MCA_plm_rsh_agent=" + path("agent").string();
-  const Outcome outcome = Process({"launch", "-n", "2", "--restarts", "2", "--hosts", "shared,own", "--", "train",
-                                   "demo", "--run", "runs/r"},
-                                  directory_, -1, {agent})
-                              .wait();
-  expect_error(outcome, 2, "--restarts: host 'own' does not see the folder '");
-  EXPECT_TRUE(fs::is_empty(path("runs"))) << "the file that the hosts were asked for is gone";
+class LaunchWithOwnDisks : public Launch {
+ protected:
+  /// Hosts that do not see this one's disk. The first mpirun is killed; later ones end well. `agent` is told what hosts
+  /// hold from the second call of mpirun on.
+  Outcome launch_on(const std::string& hosts, const std::string& agent) {
+    fs::create_directories(path("bin"));
+    write_all(path("bin/mpirun"),
+              "#!/bin/bash\necho \"$@\" >> calls\n[[ $(wc -l < calls) == 1 ]] && kill -9 $$\nexit 0\n");
+    write_all(path("bin/agent"), "#!/bin/bash\n[[ $2 == test ]] && exit 1\n[[ -f calls ]] || exit 0\n" + agent);
+    for (const char* program : {"bin/mpirun", "bin/agent"}) fs::permissions(path(program), fs::perms::owner_all);
+    return Process({"launch", "-n", "2", "--hosts", hosts, "--restarts", "1", "--", "train", "--model", "mlp", "--data",
+                    data(), "--batch", "32", "--run", "runs/r"},
+                   directory_, -1,
+                   {"PATH=" + path("bin").string() + ":/usr/bin:/bin",
+                    "OMPI_MCA_plm_rsh_agent=" + path("bin/agent").string()})
+        .wait();
+  }
+};
+
+TEST_F(LaunchWithOwnDisks, EachKeepsACopyAndNothingOfTheQuestionIsLeft) {
+  const Outcome outcome = launch_on("a,b", "exit 1\n");
+  EXPECT_NE(
+      outcome.err.find("hosts 'a', 'b' do not see the folder of 'runs/r' on this host: each host with ranks keeps a "
+                       "full copy"),
+      std::string::npos)
+      << outcome.err;
+  EXPECT_NE(read_all(path("calls")).find("--copies"), std::string::npos);
+  EXPECT_TRUE(fs::is_empty(path("runs")));
+}
+
+TEST_F(LaunchWithOwnDisks, ARestartGoesOnWithTheHostThatHasTheNewestCheckpointFirst) {
+  const Outcome outcome = launch_on(
+      "a,b,c",
+      "[[ $2 == cat && $1 != c ]] && printf 'data = \"x\"\\nbatch = 32\\n[model]\\nname = \"mlp\"\\n' && exit 0\n"
+      "[[ $2 == ls && $1 == a ]] && echo step-00000100 && exit 0\n"
+      "[[ $2 == ls && $1 == b ]] && printf 'best\\nstep-00000100\\nstep-00000150\\n' && exit 0\n"
+      "[[ $2 == true ]] && exit 0\nexit 1\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string calls = read_all(path("calls")), second = calls.substr(calls.find('\n') + 1);
+  EXPECT_NE(second.find("b:1,a:1"), std::string::npos) << second;
+  EXPECT_NE(second.find("train --resume runs/r --copies"), std::string::npos) << second;
+}
+
+TEST_F(LaunchWithOwnDisks, WhereAllHostsThatHadTheRunAreGoneNothingIsBegunAnew) {
+  const Outcome outcome = launch_on("a,b,c", "[[ $1 == c && $2 == true ]] && exit 0\nexit 255\n");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("no host that is left has the run directory 'runs/r'; nothing is begun anew"),
+            std::string::npos)
+      << outcome.err;
+  const std::string calls = read_all(path("calls"));
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), '\n'), 1) << calls;
+}
+
+TEST_F(LaunchWithOwnDisks, WhatHadNotComeToWriteAnythingBeginsAgain) {
+  const Outcome outcome = launch_on("a,b", "[[ $2 == true ]] && exit 0\nexit 1\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string calls = read_all(path("calls"));
+  EXPECT_EQ(calls.find("--resume"), std::string::npos) << calls;
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), '\n'), 2) << calls;
 }
 
 TEST_F(Launch, ARankLostBeforeTheRunHasItsSpecLeavesAsManyAsDivideTheBatch) {

@@ -11,6 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/format.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
@@ -20,6 +21,7 @@
 #include "weft/launch/slurm_job.h"
 #include "weft/run/run_directory.h"
 #include "weft/spec/course.h"
+#include "weft/spec/recipe.h"
 #include "weft/train/interrupt.h"
 
 namespace weft::cli {
@@ -33,6 +35,8 @@ struct LaunchOptions {
   bool slurm = false;
   launch::SlurmOptions batch = {};
 };
+
+constexpr const char* kCopies = "--copies";
 
 /// The value of an option among words, as "--run DIR" or "--run=DIR"; empty where it is not given.
 std::string value_of(const std::vector<std::string>& words, const std::string& option) {
@@ -51,7 +55,7 @@ std::string run_of(const std::vector<std::string>& words) {
 /// What goes on with the run in a directory: what --resume takes beside it stays.
 std::vector<std::string> resuming_words(const std::vector<std::string>& words, const std::string& run) {
   std::vector<std::string> resuming = {"train", "--resume", run};
-  for (const char* flag : {"--quiet", "--json", "--tensorboard"})
+  for (const char* flag : {"--quiet", "--json", "--tensorboard", kCopies})
     if (std::find(words.begin(), words.end(), flag) != words.end()) resuming.emplace_back(flag);
   if (const std::string threads = value_of(words, "--threads"); !threads.empty())
     resuming.insert(resuming.end(), {"--threads", threads});
@@ -158,24 +162,69 @@ void prepare_environment() {
   set("OMPI_MCA_oob_tcp_keepalive_probes", "4");
 }
 
-/// A restart goes on from the checkpoint, wherever the ranks are then: every host must see the run directory.
-/// Error(usage) naming the hosts that do not.
-void require_shared_run(const std::vector<launch::HostSlots>& hosts, const std::string& run) {
-  if (hosts.size() < 2) return;
-  const std::filesystem::path folder = std::filesystem::absolute(run).lexically_normal().parent_path();
+std::filesystem::path absolute_path(const std::string& run) {
+  return std::filesystem::absolute(run).lexically_normal();
+}
+
+/// The hosts that do not see where this one would keep the run directory.
+std::vector<std::string> hosts_with_own_disks(const std::vector<launch::HostSlots>& hosts, const std::string& run) {
+  if (hosts.size() < 2) return {};
+  const std::filesystem::path folder = absolute_path(run).parent_path();
   make_directories(folder);
   const std::filesystem::path probe = folder / fmt::format(".weft-probe-{}", getpid());
   write_atomically(probe, "weft launch asks its hosts whether they see this file\n");
   const std::vector<std::string> missing = launch::hosts_that_miss(hosts, probe);
   std::error_code ignored;
   std::filesystem::remove(probe, ignored);
-  if (missing.empty()) return;
-  fail(ErrorKind::usage,
-       "--restarts: host{} '{}' {} not see the folder '{}' of this host, in which the run directory is to lie: after a "
-       "loss the run could not go on from its checkpoint. Put --run on a file system that all hosts share, start weft "
-       "launch on a host that has it, or leave --restarts away",
-       missing.size() == 1 ? "" : "s", fmt::join(missing, "', '"), missing.size() == 1 ? "does" : "do",
-       folder.string());
+  return missing;
+}
+
+/// A restart goes on from the checkpoint, wherever the ranks are then. Hosts that do not share the run directory keep
+/// copies of it.
+void add_copies(std::vector<std::string>& words, const std::vector<launch::HostSlots>& hosts, const std::string& run) {
+  if (std::find(words.begin(), words.end(), kCopies) != words.end()) return;
+  const std::vector<std::string> own = hosts_with_own_disks(hosts, run);
+  if (own.empty()) return;
+  words.emplace_back(kCopies);
+  say(fmt::format(
+      "host{} '{}' {} not see the folder of '{}' on this host: each host with ranks keeps a full copy of the "
+      "run directory, under the same path",
+      own.size() == 1 ? "" : "s", fmt::join(own, "', '"), own.size() == 1 ? "does" : "do", run));
+}
+
+/// What a start takes after one that has lost a rank.
+struct NextStart {
+  launch::RankNeeds needs;
+  std::vector<std::string> words;
+  bool can_go_on = true;  // false: the run was begun, and all hosts that have it are gone
+};
+
+/// Of a run directory that all hosts share.
+NextStart next_start(const Library& library, const std::vector<std::string>& words, const std::string& run) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored))
+    return {.needs = needs_of(library, words), .words = words};
+  return {.needs = needs_of(run::RunDirectory::open(run).read_spec(library)), .words = resuming_words(words, run)};
+}
+
+/// Of copies: puts the hosts with the newest ones first in `hosts`. Where none of `before`, which had ranks, is left,
+/// no host can tell whether the run had begun.
+NextStart next_start_of_copies(const Library& library, const std::vector<std::string>& words, const std::string& run,
+                               std::vector<launch::HostSlots>& hosts, const std::vector<launch::HostSlots>& before) {
+  const std::vector<launch::HeldRun> held = launch::find_run(hosts, absolute_path(run));
+  hosts = launch::with_newest_first(std::move(hosts), held);
+  const auto holder = std::find_if(held.begin(), held.end(),
+                                   [&](const launch::HeldRun& one) { return one.host == hosts.front().name; });
+  if (hosts.empty() || holder == held.end() || holder->recipe.empty()) {
+    const bool has_witness = std::any_of(hosts.begin(), hosts.end(), [&](const launch::HostSlots& host) {
+      return std::any_of(before.begin(), before.end(), [&](const auto& one) { return one.name == host.name; });
+    });
+    return {.needs = needs_of(library, words), .words = words, .can_go_on = has_witness};
+  }
+  spec::RunSpec spec;
+  spec::apply_recipe(spec, holder->recipe, fmt::format("spec.toml on host '{}'", holder->host), library);
+  spec::resolve(spec, library);
+  return {.needs = needs_of(spec), .words = resuming_words(words, run)};
 }
 
 int launch_here(const Library& library, const LaunchOptions& options, const std::string& program) {
@@ -183,8 +232,10 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
   prepare_environment();
   const train::InterruptGuard interrupt;
   Room room = room_of(options);
-  if (options.restarts > 0) require_shared_run(room.hosts, run);
   std::vector<std::string> words = options.words;
+  if (options.restarts > 0) add_copies(words, room.hosts, run);
+  const std::vector<std::string> first_words = words;
+  const bool has_copies = std::find(words.begin(), words.end(), kCopies) != words.end();
   launch::PlacedRanks placed{options.ranks, launch::place_ranks(room.hosts, options.ranks)};
   for (int start = 0;; ++start) {
     launch::LaunchedJob job{.ranks = placed.count, .hosts = placed.hosts, .words = words};
@@ -198,13 +249,17 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
       return end.code;
     }
     room.take_away(end, job.hosts);
-    launch::RankNeeds needs = needs_of(library, options.words);
-    std::error_code ignored;
-    if (std::filesystem::exists(std::filesystem::path(run) / "spec.toml", ignored)) {
-      needs = needs_of(run::RunDirectory::open(run).read_spec(library));
-      words = resuming_words(options.words, run);
+    const NextStart next = has_copies ? next_start_of_copies(library, first_words, run, room.hosts, job.hosts)
+                                      : next_start(library, first_words, run);
+    if (!next.can_go_on) {
+      say(fmt::format(
+          "{}; no host that is left has the run directory '{}'; nothing is begun anew: bring a host back that "
+          "has it, and go on with `weft launch ... -- train --resume {} {}`",
+          describe(end), run, quoted_for_shell(run), kCopies));
+      return end.code;
     }
-    placed = launch::usable_ranks(room.hosts, std::min(placed.count, room.slots), needs);
+    words = next.words;
+    placed = launch::usable_ranks(room.hosts, std::min(placed.count, room.slots), next.needs);
     if (placed.count == 0) {
       say(describe(end) + "; nothing is left to go on with");
       return end.code;

@@ -37,7 +37,7 @@ struct TrainOptions {
   std::optional<double> epochs;
   std::optional<int64_t> batch, max_steps, virtual_ranks, seed, threads;
   std::vector<std::string> set;
-  bool quiet = false, json = false, tensorboard = false, dry_run = false;
+  bool quiet = false, json = false, tensorboard = false, copies = false, dry_run = false;
 };
 
 /// "auto" or a number.
@@ -243,8 +243,11 @@ run::RunOutcome train_or_resume(const Library& library, const TrainOptions& opti
                                     .note = say,
                                     .stop_requested = [&] { return interrupt.requested(); },
                                     .tensorboard = options.tensorboard,
+                                    .copies = options.copies,
                                     .autotune = program::parse_autotune(options.autotune.value_or("off")),
                                     .ranks = ranks};
+  if (options.copies && options.resume.empty() && options.run.empty())
+    fail(ErrorKind::usage, "--copies: every host keeps the run directory under the same path; name it with --run DIR");
   if (options.resume.empty()) {
     spec::RunSpec spec;
     comm::on_all_ranks(ranks, "recipe", [&] { spec = spec_from(library, options, ranks == nullptr); });
@@ -295,6 +298,9 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
   command->add_option("--cluster", options->cluster, spec::flag_help("cluster"));
   command->add_option("--seed", options->seed, spec::flag_help("seed"));
   command->add_option("--threads", options->threads, spec::flag_help("threads"));
+  command->add_flag("--copies", options->copies,
+                    "On several hosts: each that does not see the first one's run directory keeps a full copy, from "
+                    "which the run goes on when hosts are lost; `weft launch --restarts` sets it where it is needed");
   command->add_option("--workers", options->workers,
                       "Threads that make batches; default auto: as many as the steps need, by measurement");
   command->add_option("--cache-limit", options->cache_limit,

@@ -4,12 +4,14 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <sstream>
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/host_name.h"
 #include "weft/launch/child_process.h"
@@ -48,8 +50,7 @@ bool is_this_host(const std::string& name) {
   return name == "localhost" || name == host || name == host.substr(0, host.find('.')) || name.starts_with("127.");
 }
 
-/// What runs a command on the host, as mpirun would.
-/// To run a command of one program with plain arguments on a host.
+/// What runs a command of one program with plain arguments on a host, as mpirun would.
 std::vector<std::string> words_on_host(const std::string& host, const std::vector<std::string>& command) {
   if (is_in_slurm_job()) {
     std::vector<std::string> words = {"srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=" + host};
@@ -199,27 +200,52 @@ std::vector<HostSlots> without_slot(std::vector<HostSlots> hosts, const std::str
 
 namespace {
 
-/// By host, why the command did not end with 0 there; empty where it did, and for this host, which is not asked.
-std::vector<std::string> failures_of(const std::vector<HostSlots>& hosts, const std::vector<std::string>& command) {
+struct Answer {
+  std::string failure = {};  // why the command did not end with 0; empty where it did, and for this host
+  std::string said = {};     // what it printed
+};
+
+/// By host. This host is not asked.
+std::vector<Answer> answers_of(const std::vector<HostSlots>& hosts, const std::vector<std::string>& command) {
   std::vector<std::unique_ptr<ChildProcess>> attempts;
   for (const HostSlots& host : hosts)
     attempts.push_back(is_this_host(host.name) ? nullptr
                                                : std::make_unique<ChildProcess>(words_on_host(host.name, command),
                                                                                 ChildProcess::Output::kept));
   const auto end = std::chrono::steady_clock::now() + kAnswerTime;
-  std::vector<std::string> reasons(hosts.size());
+  std::vector<Answer> answers(hosts.size());
   for (size_t host = 0; host < hosts.size(); ++host) {
     if (attempts[host] == nullptr) continue;
+    Answer& answer = answers[host];
     const auto left = std::max(std::chrono::steady_clock::duration{}, end - std::chrono::steady_clock::now());
-    const std::string said = attempts[host]->wait(left);
+    answer.said = attempts[host]->wait(left);
     if (!attempts[host]->has_ended())
-      reasons[host] = fmt::format("it did not answer within {} s", kAnswerTime.count());
+      answer.failure = fmt::format("it did not answer within {} s", kAnswerTime.count());
     else if (attempts[host]->exit_code() != 0)
-      reasons[host] =
-          last_line(said).empty() ? fmt::format("exit code {}", attempts[host]->exit_code()) : last_line(said);
+      answer.failure = last_line(answer.said).empty() ? fmt::format("exit code {}", attempts[host]->exit_code())
+                                                      : last_line(answer.said);
     if (!attempts[host]->has_ended()) attempts[host]->send(SIGKILL);
   }
-  return reasons;
+  return answers;
+}
+
+std::vector<std::string> failures_of(const std::vector<HostSlots>& hosts, const std::vector<std::string>& command) {
+  std::vector<std::string> failures;
+  for (const Answer& answer : answers_of(hosts, command)) failures.push_back(answer.failure);
+  return failures;
+}
+
+/// Of names such as step-00000120, one on each line; -1 where there is none.
+int64_t newest_step_in(const std::string& names) {
+  int64_t newest = -1;
+  for (const std::string& name : split(names, '\n')) {
+    int64_t step = 0;
+    const char* const begin = name.data() + std::strlen("step-");
+    if (!name.starts_with("step-")) continue;
+    const auto [end, code] = std::from_chars(begin, name.data() + name.size(), step);
+    if (code == std::errc() && end == name.data() + name.size()) newest = std::max(newest, step);
+  }
+  return newest;
 }
 
 }  // namespace
@@ -232,6 +258,39 @@ std::vector<std::string> hosts_that_miss(const std::vector<HostSlots>& hosts, co
   for (size_t host = 0; host < hosts.size(); ++host)
     if (!failures[host].empty()) missing.push_back(hosts[host].name);
   return missing;
+}
+
+std::vector<HeldRun> find_run(const std::vector<HostSlots>& hosts, const std::filesystem::path& run) {
+  const std::filesystem::path recipe = run / "spec.toml", checkpoints = run / "checkpoints";
+  const std::vector<Answer> recipes = answers_of(hosts, {"cat", recipe.string()});
+  const std::vector<Answer> names = answers_of(hosts, {"ls", checkpoints.string()});
+  std::vector<HeldRun> held;
+  for (size_t host = 0; host < hosts.size(); ++host) {
+    held.push_back({.host = hosts[host].name});
+    std::error_code code;
+    if (is_this_host(hosts[host].name)) {
+      if (std::filesystem::exists(recipe, code)) held.back().recipe = read_text(recipe);
+      std::string found;
+      for (const auto& entry : std::filesystem::directory_iterator(checkpoints, code))
+        found += entry.path().filename().string() + "\n";
+      held.back().newest = newest_step_in(found);
+      continue;
+    }
+    if (recipes[host].failure.empty()) held.back().recipe = recipes[host].said;
+    if (names[host].failure.empty()) held.back().newest = newest_step_in(names[host].said);
+  }
+  return held;
+}
+
+std::vector<HostSlots> with_newest_first(std::vector<HostSlots> hosts, const std::vector<HeldRun>& held) {
+  const auto newest = [&](const HostSlots& host) {
+    for (const HeldRun& one : held)
+      if (one.host == host.name) return one.recipe.empty() ? int64_t{-2} : one.newest;
+    return int64_t{-2};
+  };
+  std::stable_sort(hosts.begin(), hosts.end(),
+                   [&](const HostSlots& a, const HostSlots& b) { return newest(a) > newest(b); });
+  return hosts;
 }
 
 }  // namespace weft::launch

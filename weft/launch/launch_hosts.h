@@ -58,4 +58,16 @@ std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts);
 /// asked.
 std::vector<std::string> hosts_that_miss(const std::vector<HostSlots>& hosts, const std::filesystem::path& file);
 
+/// What hosts hold of a run whose directory lies on their own disks.
+struct HeldRun {
+  std::string host;
+  std::string recipe = {};  // its spec.toml; empty: this host has none
+  int64_t newest = -1;      // steps of the newest checkpoint, whole or not; -1: none
+};
+
+/// By host, in order; what a host that does not answer holds counts as nothing. `run` is an absolute path.
+std::vector<HeldRun> find_run(const std::vector<HostSlots>& hosts, const std::filesystem::path& run);
+/// Those with newer checkpoints first, else in their order.
+std::vector<HostSlots> with_newest_first(std::vector<HostSlots> hosts, const std::vector<HeldRun>& held);
+
 }  // namespace weft::launch

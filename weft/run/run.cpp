@@ -26,6 +26,7 @@
 #include "weft/program/same_run.h"
 #include "weft/program/shared_state.h"
 #include "weft/run/checkpoint/store.h"
+#include "weft/run/copies.h"
 #include "weft/run/long_texts.h"
 #include "weft/run/resume_point.h"
 #include "weft/run/run_changes.h"
@@ -113,7 +114,7 @@ void require_same_data(const RunDirectory& directory, const program::PreparedRun
        run.spec.data, directory.path().string(), difference);
 }
 
-/// Of several ranks each has its loaders; the first one has a directory too.
+/// Of several ranks each has its loaders; those that keep the run's directory have it too.
 class RunLoop {
  public:
   RunLoop(program::PreparedRun& run, const RunDirectory* directory, const RunOptions& options,
@@ -319,7 +320,7 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
                              run.spec.loss.label_smoothing, run.spec.model.name));
 }
 
-/// The run's directory with the lock on it, on the first rank.
+/// The run's directory with the lock on it, on the ranks that keep it.
 struct HeldDirectory {
   std::optional<RunDirectory> directory;
   std::shared_ptr<void> lock;
@@ -338,8 +339,9 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::Communicator* ranks = options.ranks;
   spec::RunSpec resolved = spec;
   Tuning tuning;
+  const bool keeps = keeps_directory(ranks, path, options.copies);
   comm::on_all_ranks(ranks, "recipe", [&] {
-    if (comm::is_first(ranks)) RunDirectory::require_free(path);
+    if (keeps) RunDirectory::require_free(path);
     spec::resolve(resolved, library);
     if (comm::is_first(ranks))
       tuning = program::tuning_of(library.device, options.autotune, resolved.threads, options.note);
@@ -359,7 +361,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     for (std::string* file : {&run.spec.offload, &run.spec.cluster})
       if (!file->empty()) *file = fs::absolute(*file).lexically_normal().string();
     run.spec.cost_profile = program::with_absolute_path(run.spec.cost_profile);
-    if (!comm::is_first(ranks)) return;
+    if (!keeps) return;
     held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
     write_atomically(held.directory->spec(), spec::print_recipe(run.spec, library));
@@ -485,6 +487,8 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   comm::Communicator* ranks = options.ranks;
   HeldDirectory held;
   Resumption resumption;
+  const bool keeps = keeps_directory(ranks, path, options.copies);
+  if (ranks != nullptr && options.copies) copy_newest(*ranks, path, keeps);
   const std::string told = comm::decided_by_first(ranks, "run directory", [&] {
     held.take(RunDirectory::open(path));
     resumption = resumption_of(library, *held.directory, threads, changes, options);
@@ -497,7 +501,8 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   const std::unique_ptr<program::PreparedRun> prepared = program::prepare_run(
       library, spec, resumption.tuning, options.note, ranks, resumption.cluster, resumption.cost_profile);
   comm::on_all_ranks(ranks, "run directory", [&] {
-    if (!comm::is_first(ranks)) return;
+    if (!keeps) return;
+    if (!comm::is_first(ranks)) held.take(RunDirectory::open(path));
     require_same_data(*held.directory, *prepared);
     if (!resumption.changes.empty()) keep_changes(*held.directory, resumption, *prepared, options);
     write_description(*held.directory, *prepared);

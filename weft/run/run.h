@@ -16,15 +16,16 @@
 namespace weft::run {
 
 struct RunOptions {
-  std::FILE* progress = nullptr;                        // where the progress line goes; null: nowhere
-  std::function<void(const std::string&)> note = {};    // a line for the user, such as a warning; may be empty
-  std::function<bool()> stop_requested = {};            // asked after each step and evaluated batch; may be empty
-  bool tensorboard = false;                             // write event files; done also where the run directory already
-                                                        // has some
+  std::FILE* progress = nullptr;                      // where the progress line goes; null: nowhere
+  std::function<void(const std::string&)> note = {};  // a line for the user, such as a warning; may be empty
+  std::function<bool()> stop_requested = {};          // asked after each step and evaluated batch; may be empty
+  bool tensorboard = false;                           // write event files; done also where the run directory already
+                                                      // has some
+  bool copies = false;  // each host that does not see the first rank's run directory keeps a full copy of its own
   program::Autotune autotune = program::Autotune::off;  // of a new run; a resumed run keeps its kernels
   /// With several ranks, all call the same function. They train as one, on equal parts of each batch; only the first
-  /// rank writes files and messages. Errors before the first step, and a loss that is not finite, reach all ranks as
-  /// the same SharedError (comm/on_all_ranks.h). Null: the process is alone.
+  /// rank writes messages and, unless there are copies, files. Errors before the first step, and a loss that is not
+  /// finite, reach all ranks as the same SharedError (comm/on_all_ranks.h). Null: the process is alone.
   comm::Communicator* ranks = nullptr;
 };
 

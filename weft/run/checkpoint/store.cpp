@@ -187,7 +187,7 @@ Checkpoint read_checkpoint(const fs::path& directory, bool with_optimizer) {
 fs::path CheckpointStore::write(const State& state, Manifest manifest) {
   const int64_t step = manifest.position.step;
   const std::string name = directory_name(step);
-  UnfinishedDirectory unfinished(directory_ / fmt::format("{}{}-{}", kUnfinishedPrefix, name, getpid()));
+  UnfinishedDirectory unfinished(directory_ / unfinished_name(name));
   manifest.files[kModelFile] = write_tensors(unfinished.path() / kModelFile, state, false, step);
   manifest.files[kOptimizerFile] = write_tensors(unfinished.path() / kOptimizerFile, state, true, step);
   write_atomically(unfinished.path() / kManifestFile, print_manifest(manifest));
@@ -195,6 +195,10 @@ fs::path CheckpointStore::write(const State& state, Manifest manifest) {
   if (manifest.best && manifest.best->step == step) point_link(directory_ / "best", name);
   remove_old(step);
   return directory_ / name;
+}
+
+std::string CheckpointStore::unfinished_name(const std::string& name) {
+  return fmt::format("{}{}-{}", kUnfinishedPrefix, name, getpid());
 }
 
 std::vector<fs::path> CheckpointStore::list() const {

@@ -44,6 +44,8 @@ class CheckpointStore {
   /// Reads the checkpoint that `best` links to. Error(usage) where there is none.
   Checkpoint read_best(bool with_optimizer = false) const;
 
+  /// Of a checkpoint's directory while it is not whole; tidy() removes what is left of such.
+  static std::string unfinished_name(const std::string& name);
   /// Newest first.
   std::vector<std::filesystem::path> list() const;
   /// Renames each checkpoint after `step` to damaged-STEP; a run that continued from `step` found them damaged. Nothing

@@ -1,0 +1,135 @@
+// Hosts with disks of their own, which here are folders of the ranks: who keeps the run directory, and from which copy
+// a run goes on.
+#include "weft/run/copies.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/ranks_rig.h"
+#include "weft/base/files.h"
+
+namespace weft::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Copies : public RanksTest {
+ protected:
+  const Hosts hosts_ = {"a", "b"};
+  const Library library_ = drawn_library(drawn_images(), 320, 70);
+
+  spec::RunSpec spec(int64_t seed = 1) const {
+    spec::RunSpec spec = drawn_spec("lenet5", 3, 64, 0.01);  // 5 steps an epoch
+    spec.seed = seed;
+    spec.checkpoint.every_steps = 2;
+    return spec;
+  }
+  static std::string run_on_disk(int rank) { return "disk-" + std::to_string(rank) + "/run"; }
+
+  RunOutcome start(const spec::RunSpec& spec, int steps = 1000, bool copies = true) const {
+    return on_ranks(hosts_, [&](const RunOptions& given) {
+      RunOptions options = stopped_after(given, steps);
+      options.copies = copies;
+      return start_run(library_, spec, path(run_on_disk(options.ranks->rank())), options);
+    });
+  }
+  RunOutcome resume(int steps = 1000) const {
+    return on_ranks(hosts_, [&](const RunOptions& given) {
+      RunOptions options = stopped_after(given, steps);
+      options.copies = true;
+      return resume_run(library_, path(run_on_disk(options.ranks->rank())), 0, options);
+    });
+  }
+  void expect_that_all_are(const std::string& wanted) const {
+    for (int rank = 0; rank < 2; ++rank) expect_same_bits(run_on_disk(rank), wanted);
+  }
+  /// A whole run on one disk, without copies.
+  void train_wanted() const { train(library_, spec(), hosts_, "wanted"); }
+};
+
+TEST_F(Copies, EachHostKeepsAFullOne) {
+  train_wanted();
+  EXPECT_TRUE(start(spec()).finished);
+  expect_that_all_are("wanted");
+  for (const char* file : {"spec.toml", "data.json", "plan.json", "summary.json", "checkpoints/best/model.safetensors"})
+    EXPECT_TRUE(fs::exists(path(run_on_disk(1)) + "/" + file)) << file;
+}
+
+TEST_F(Copies, WithoutThemTheFirstRankAloneKeepsTheRun) {
+  EXPECT_TRUE(start(spec(), 1000, /*copies=*/false).finished);
+  EXPECT_TRUE(fs::exists(path(run_on_disk(0))));
+  EXPECT_FALSE(fs::exists(path("disk-1")));
+}
+
+TEST_F(Copies, HostsThatShareADiskKeepOne) {
+  std::vector<int> keeps(3);
+  comm::run_ranks({"a", "b", "c"}, [&](comm::Communicator& ranks) {
+    const std::string disk = ranks.rank() < 2 ? "shared/run" : "own/run";
+    keeps[static_cast<size_t>(ranks.rank())] = keeps_directory(&ranks, path(disk), /*copies=*/true) ? 1 : 0;
+  });
+  EXPECT_EQ(keeps, (std::vector<int>{1, 0, 1}));
+  EXPECT_TRUE(fs::is_empty(path("shared"))) << "no question is left behind";
+}
+
+TEST_F(Copies, OfTheRanksOfAHostTheFirstKeepsIt) {
+  std::vector<int> keeps(3);
+  comm::run_ranks({"a", "b", "b"}, [&](comm::Communicator& ranks) {
+    const std::string disk = ranks.rank() == 0 ? "a/run" : "b/run";
+    keeps[static_cast<size_t>(ranks.rank())] = keeps_directory(&ranks, path(disk), /*copies=*/true) ? 1 : 0;
+  });
+  EXPECT_EQ(keeps, (std::vector<int>{1, 1, 0}));
+}
+
+TEST_F(Copies, AHostThatHasNothingGetsTheWholeRun) {
+  train_wanted();
+  EXPECT_FALSE(start(spec(), 7).finished);
+  for (const char* lost : {"disk-0", "disk-1"}) {
+    fs::remove_all(path(lost));
+    EXPECT_FALSE(resume(2).finished) << lost;
+  }
+  EXPECT_TRUE(resume().finished);
+  expect_that_all_are("wanted");
+}
+
+TEST_F(Copies, AnOlderOneIsMadeNew) {
+  train_wanted();
+  EXPECT_FALSE(start(spec(), 4).finished);
+  fs::copy(path("disk-0"), path("old"), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  EXPECT_FALSE(resume(5).finished);
+  fs::remove_all(path("disk-0"));
+  fs::rename(path("old"), path("disk-0"));
+  EXPECT_TRUE(resume().finished);
+  expect_that_all_are("wanted");
+}
+
+TEST_F(Copies, ADamagedCheckpointIsTakenFromTheOtherHost) {
+  train_wanted();
+  EXPECT_FALSE(start(spec(), 7).finished);
+  const fs::path checkpoint = newest(run_on_disk(0)).path / "model.safetensors";
+  fs::resize_file(checkpoint, fs::file_size(checkpoint) - 1);
+  EXPECT_TRUE(resume().finished);
+  expect_that_all_are("wanted");
+}
+
+TEST_F(Copies, WhereNoHostHasTheRunNothingBegins) {
+  expect_error([&] { resume(); }, ErrorKind::usage, {"there is no run directory", "on any host"});
+}
+
+TEST_F(Copies, TwoRunsUnderOnePathAreRefused) {
+  EXPECT_FALSE(start(spec(1), 4).finished);
+  fs::rename(path("disk-0"), path("kept"));
+  fs::remove_all(path("disk-1"));
+  EXPECT_FALSE(start(spec(2), 4).finished);
+  fs::remove_all(path("disk-0"));
+  fs::rename(path("kept"), path("disk-0"));
+  expect_error([&] { resume(); }, ErrorKind::usage, {"on host 'b'", "on host 'a'", "two runs"});
+}
+
+TEST_F(Copies, ANewRunIsRefusedWhereOneHostHoldsOneAlready) {
+  EXPECT_FALSE(start(spec(), 4).finished);
+  fs::remove_all(path("disk-0"));
+  expect_error([&] { start(spec()); }, ErrorKind::usage, {"disk-1/run", "holds a run already"});
+  EXPECT_FALSE(fs::exists(path(run_on_disk(0)) + "/spec.toml"));
+}
+
+}  // namespace
+}  // namespace weft::run
