@@ -209,11 +209,11 @@ TEST_F(Run, TrainsWithoutTestFiles) {
 
 TEST_F(Run, ExplainNamesThePeakAndTheKernels) {
   ASSERT_EQ(weft(tiny_run("r")).code, 0);
-  const Outcome text = weft({"explain", "r", "--steps", "2"}), json = weft({"explain", "r", "--steps", "2", "--json"});
+  const Outcome text = weft({"explain", "r", "--steps", "2"}), data = weft({"explain", "r", "--steps", "2", "--json"});
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("<- peak"), std::string::npos);
   EXPECT_NE(text.out.find("matmul"), std::string::npos);
-  const auto root = nlohmann::json::parse(json.out);
+  const auto root = nlohmann::json::parse(data.out);
   int64_t standing = 0;
   for (const auto& tensor : root["memory"]["at_peak"]) standing += tensor["bytes"].get<int64_t>();
   EXPECT_EQ(standing, root["memory"]["lower_bound_bytes"].get<int64_t>()) << "what stands there is all of the peak";

@@ -162,7 +162,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
 void add_explain(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "Show where a run's step spends its time and its memory");
-  command->add_option("RUN", options->run, "Run directory")->required();
+  command->add_option("RUN", options->run, "Run directory")->type_name("RUN")->required();
   command->add_option("--steps", options->steps, "Steps to measure; default 10")->check(CLI::Range(1, 100000));
   command->add_option("--rows", options->rows, "Nodes to list, those furthest above their floor first; default 20")
       ->check(CLI::Range(1, 1000000));
@@ -172,17 +172,21 @@ void add_explain(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--autotune", options->autotune,
                       std::string(program::kAutotuneHelp) + "; off: neither; default: as in training");
   command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
+      ->type_name("PASS")
       ->allow_extra_args(false);
   CLI::Option* passes =
       command->add_flag("--passes", options->passes, "Only what each pass took and did; runs no step");
   CLI::Option* memory = command->add_flag("--memory", options->memory, "Only the memory of its plan; runs no step");
   memory->excludes(passes);
   command->add_option("--svg", options->svg, "Draw the memory into this file; as --memory, runs no step")
+      ->type_name("FILE")
       ->excludes(passes);
   command->add_option("--memory-limit", options->memory_limit, "Such as 1.5GB; default: as in training");
-  command->add_option("--offload", options->offload,
-                      "Directory for the file of activations that the limit leaves no place for; default: as in "
-                      "training");
+  command
+      ->add_option("--offload", options->offload,
+                   "Directory for the file of activations that the limit leaves no place for; default: as in "
+                   "training")
+      ->type_name("DIR");
   command->add_flag("--comm", options->comm, "Only what several ranks exchange: mpirun -n 2 weft explain RUN --comm")
       ->excludes(passes)
       ->excludes(memory);

@@ -65,7 +65,8 @@ int keys_command(const Library& library, const KeysOptions& options) {
 void add_keys(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<KeysOptions>();
   CLI::App* command = app.add_subcommand("keys", "List the keys of a recipe, as a JSON Schema for editors, too");
-  command->add_option("NAME", options->name, "Only this key, or the keys of this table, such as optimizer");
+  command->add_option("NAME", options->name, "Only this key, or the keys of this table, such as optimizer")
+      ->type_name("KEY");
   CLI::Option* json = command->add_flag("--json", options->json, "Print JSON");
   CLI::Option* schema =
       command->add_flag("--schema", options->schema, "Print a JSON Schema of recipes (draft 2020-12)")->excludes(json);

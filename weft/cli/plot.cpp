@@ -49,8 +49,11 @@ int plot_command(const Library& library, const PlotOptions& options) {
 void add_plot(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<PlotOptions>();
   CLI::App* command = app.add_subcommand("plot", "Draw loss and accuracy curves of runs");
-  command->add_option("RUN", options->runs, "Run directories; a run may still be training")->required();
-  command->add_option("-o,--output", options->output, "FILE.svg or FILE.png; default: text in the terminal");
+  command->add_option("RUN", options->runs, "Run directories; a run may still be training")
+      ->type_name("RUN")
+      ->required();
+  command->add_option("-o,--output", options->output, "FILE.svg or FILE.png; default: text in the terminal")
+      ->type_name("FILE");
   command
       ->add_option("--metric", options->curves.metrics,
                    "A metric of metrics.jsonl instead of loss and accuracy; repeatable")

@@ -17,6 +17,7 @@
 #include "weft/base/say.h"
 #include "weft/base/version.h"
 #include "weft/cli/command.h"
+#include "weft/cli/complete_words.h"
 #include "weft/cli/options.h"
 #include "weft/launch/launched_ranks.h"
 
@@ -32,8 +33,7 @@ int report(const std::string& message, int code) {
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!command->get_group().empty()) names.push_back(command->get_name());
+  for (const CLI::App* command : visible_commands(app)) names.push_back(command->get_name());
   return names;
 }
 
@@ -75,6 +75,7 @@ int run(int argc, char** argv, const Library& library) {
   const std::string program = argc > 0 ? argv[0] : "weft";
   CLI::App app("weft trains deep networks on CPU servers.", "weft");
   app.set_version_flag("--version", "weft " + std::string(version()));
+  app.require_subcommand(0, 1);  // behind a command, the name of one is a word like others: `weft man train`
   Action action;
   add_train(app, action, library, program);
   add_launch(app, action, library, program);
@@ -95,7 +96,12 @@ int run(int argc, char** argv, const Library& library) {
   add_recipes(app, action, library);
   add_keys(app, action, library);
   add_ops(app, action, library);
+  add_completion(app, action, program);
+  add_man(app, action, library, program);
   add_check_steps(app, action, library);
+  // The words may be anything: they are not parsed.
+  if (argc > 1 && std::string(argv[1]) == kCompleteWords)
+    return print_candidates(app, library, std::vector<std::string>(argv + 2, argv + argc));
   if (argc < 2) return report("no command given; see `weft --help`", 2);
   try {
     app.parse(argc, argv);
