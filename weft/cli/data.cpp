@@ -223,7 +223,7 @@ int data_command(const Library& library, const DataOptions& options) {
     print_text(d);
   if (!d.damaged.empty()) return 1;
   if (!options.contact_sheet.empty()) {
-    report::write_contact_sheet(options.contact_sheet, *d.train, spec, options.augment);
+    report::write_contact_sheet(options.contact_sheet, *d.train, spec, d.statistics, options.augment);
     if (!options.json) fmt::print("\ncontact sheet: {}\n", options.contact_sheet);
   }
   return 0;

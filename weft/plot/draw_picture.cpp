@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/plot/cairo_text.h"
 #include "weft/plot/figure.h"
 #include "weft/plot/view.h"
 
@@ -58,29 +59,9 @@ void require(cairo_status_t status) {
     fail(ErrorKind::internal, "cairo cannot draw the figure: {}", cairo_status_to_string(status));
 }
 
-double width_of_text(cairo_t* context, const std::string& content) {
-  cairo_text_extents_t extents;
-  cairo_text_extents(context, content.c_str(), &extents);
-  return extents.x_advance;
-}
-
 void text(cairo_t* context, const std::string& content, double x, double y, double anchor) {
   cairo_move_to(context, x - anchor * width_of_text(context, content), y);
   cairo_show_text(context, content.c_str());
-}
-
-/// The text, or as much of its beginning as fits, with an ellipsis.
-std::string fitted(cairo_t* context, std::string content, double width) {
-  if (width_of_text(context, content) <= width) return content;
-  while (!content.empty()) {
-    do {
-      const bool continues = (static_cast<unsigned char>(content.back()) & 0xC0) == 0x80;
-      content.pop_back();
-      if (!continues) break;
-    } while (!content.empty());
-    if (width_of_text(context, content + "…") <= width) break;
-  }
-  return content + "…";
 }
 
 void set_up(cairo_t* context) {
@@ -234,7 +215,7 @@ class Legend {
     set_up(context);
     const double most = width - kLeft - kRight;
     for (const Series* entry : entries_) {
-      names_.push_back(fitted(context, entry->name, most - kSample - kSampleGap));
+      names_.push_back(fitted_text(context, entry->name, most - kSample - kSampleGap));
       column_ = std::max(column_, kSample + kSampleGap + width_of_text(context, names_.back()) + kEntryGap);
     }
     const int columns = std::max(1, static_cast<int>((most + kEntryGap) / column_));
@@ -285,7 +266,7 @@ class FigureDrawing {
     if (!figure_.title.empty()) {
       cairo_set_source_rgb(context.get(), 0.1, 0.1, 0.1);
       cairo_set_font_size(context.get(), kFontSize + 4);
-      text(context.get(), fitted(context.get(), figure_.title, width_ - kLeft - kRight), width_ / 2, 20, 0.5);
+      text(context.get(), fitted_text(context.get(), figure_.title, width_ - kLeft - kRight), width_ / 2, 20, 0.5);
       cairo_set_font_size(context.get(), kFontSize);
     }
     for (size_t index = 0; index < figure_.panels.size(); ++index)
