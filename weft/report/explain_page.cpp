@@ -52,6 +52,7 @@ std::string section(const char* id, const char* title, const std::string& conten
 
 std::string paragraph(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
+  text.erase(0, text.find_first_not_of('\n'));
   return text.empty() ? "" : "<p>" + escape_html(text) + "</p>\n";
 }
 
