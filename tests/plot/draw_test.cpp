@@ -9,6 +9,7 @@
 #include "tests/support/files_for_tests.h"
 #include "weft/data/pictures/image.h"
 #include "weft/plot/figure.h"
+#include "weft/plot/label.h"
 
 namespace weft::plot {
 namespace {
@@ -146,10 +147,30 @@ TEST_F(DrawPng, AnOutlierLeavesTheCurveItsHeightAndAMarkAtTheEdge) {
   EXPECT_GT(count_pixels(image, kBlue, kPlotTop, kPlotTop + 16), 60) << "an arrow";
 }
 
-TEST_F(DrawPng, NamesThatAreTooLongAreCutAtALetter) {
+TEST_F(DrawPng, ALongNameTakesOneColumnOfThePanels) {
   Panel panel = falling_line();
-  for (int count = 0; count < 100; ++count) panel.series[0].name += "ü";
-  EXPECT_EQ(draw({panel.series[0].name, {panel}}).width, 1040);
+  panel.series.push_back({.name = "", .x = {0, 1}, .y = {0, 1}, .group = 1});
+  for (int count = 0; count < 200; ++count) panel.series[1].name += "ü";
+  const data::Image image = draw({panel.series[1].name, {panel, falling_line()}});
+  EXPECT_EQ(image.width, 2080);
+  EXPECT_EQ(image.height, 2 * (26 + 340 + 16 + 10)) << "one line for two names";
+}
+
+TEST(DrawLabel, HasInkInTheMiddleAndFitsLongNames) {
+  const auto ink = [](const std::string& text, int first, int last) {
+    const std::vector<uint8_t> pixels = draw_label(text, 80, 14);
+    EXPECT_EQ(pixels.size(), 80u * 14u);
+    int count = 0;
+    for (int y = 0; y < 14; ++y)
+      for (int x = first; x < last; ++x) count += pixels[static_cast<size_t>(y * 80 + x)] < 128 ? 1 : 0;
+    return count;
+  };
+  EXPECT_GT(ink("cat", 20, 60), 15);
+  EXPECT_EQ(ink("cat", 0, 20) + ink("cat", 60, 80), 0);
+  EXPECT_GT(ink("a name that is much too long for its place", 60, 80), 5);
+  EXPECT_NE(draw_label("the same beginning of all names: one", 80, 14),
+            draw_label("the same beginning of all names: two", 80, 14))
+      << "their ends are kept";
 }
 
 }  // namespace

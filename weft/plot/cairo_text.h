@@ -4,6 +4,7 @@
 #include <cairo.h>
 
 #include <string>
+#include <vector>
 
 namespace weft::plot {
 
@@ -13,15 +14,20 @@ inline double width_of_text(cairo_t* context, const std::string& content) {
   return extents.x_advance;
 }
 
-/// The text, or as much of its beginning as fits, with an ellipsis. UTF-8 is cut between letters.
-inline std::string fitted_text(cairo_t* context, std::string content, double width) {
+/// The text, or its beginning and its end with an ellipsis between, as much of them as fits. UTF-8 is cut between
+/// letters.
+inline std::string fitted_text(cairo_t* context, const std::string& content, double width) {
   if (width_of_text(context, content) <= width) return content;
-  const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
-  while (!content.empty() && width_of_text(context, content + "…") > width) {
-    while (continues(content.back()) && content.size() > 1) content.pop_back();
-    content.pop_back();
+  std::vector<size_t> letters;  // where each begins
+  for (size_t at = 0; at < content.size(); ++at)
+    if ((static_cast<unsigned char>(content[at]) & 0xC0) != 0x80) letters.push_back(at);
+  for (size_t kept = letters.empty() ? 0 : letters.size() - 1; kept > 0; --kept) {
+    const size_t at_the_end = kept / 2;
+    const std::string shorter = content.substr(0, letters[kept - at_the_end]) + "…" +
+                                (at_the_end == 0 ? "" : content.substr(letters[letters.size() - at_the_end]));
+    if (width_of_text(context, shorter) <= width) return shorter;
   }
-  return content + "…";
+  return "…";
 }
 
 }  // namespace weft::plot

@@ -208,14 +208,15 @@ class PanelDrawing {
   View view_;
 };
 
-/// Below the panels: entries in as many columns as the longest name leaves room for.
+/// Below the panels: entries in as many columns as the longest name leaves room for, but at least one per panel.
 class Legend {
  public:
   Legend(cairo_t* context, const Figure& figure, double width) : entries_(legend_of(figure.panels)) {
     set_up(context);
     const double most = width - kLeft - kRight;
+    const double most_of_one = kPanelWidth - kLeft - kRight - kSample - kSampleGap - kEntryGap;
     for (const Series* entry : entries_) {
-      names_.push_back(fitted_text(context, entry->name, most - kSample - kSampleGap));
+      names_.push_back(fitted_text(context, entry->name, most_of_one));
       column_ = std::max(column_, kSample + kSampleGap + width_of_text(context, names_.back()) + kEntryGap);
     }
     const int columns = std::max(1, static_cast<int>((most + kEntryGap) / column_));

@@ -1,5 +1,5 @@
-// In place of draw_picture.cpp and draw_label.cpp where weft is built without cairo (WEFT_PLOT=OFF): charts are drawn in the terminal
-// alone.
+// In place of draw_picture.cpp and draw_label.cpp where weft is built without cairo (WEFT_PLOT=OFF): charts are drawn
+// in the terminal alone.
 #include "weft/base/error.h"
 #include "weft/plot/figure.h"
 #include "weft/plot/label.h"
