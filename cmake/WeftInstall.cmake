@@ -1,9 +1,33 @@
-# What `cmake --install` puts where: the program, the library with its headers, and a package config for find_package(weft).
+# What `cmake --install` puts where: the program with its completions and manual pages, the library with its headers, and
+# a package config for find_package(weft).
 include(CMakePackageConfigHelpers)
 set(weft_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 
 if(TARGET weft_program)
   install(TARGETS weft_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(CMAKE_CROSSCOMPILING)
+    message(STATUS "Completions and manual pages are left out: the program, which writes them, does not run here")
+  else()
+    # Written by the program as it is installed, from the tables behind its --help.
+    set(weft_pages ${CMAKE_CURRENT_BINARY_DIR}/pages)
+    install(CODE "
+      file(REMOVE_RECURSE \"${weft_pages}\")
+      file(MAKE_DIRECTORY \"${weft_pages}\")
+      execute_process(COMMAND \"$<TARGET_FILE:weft_program>\" man --directory \"${weft_pages}/man1\"
+                      COMMAND_ERROR_IS_FATAL ANY)
+      foreach(pair bash:weft zsh:_weft fish:weft.fish)
+        string(REPLACE \":\" \";\" pair \"\${pair}\")
+        list(GET pair 0 shell)
+        list(GET pair 1 name)
+        file(MAKE_DIRECTORY \"${weft_pages}/\${shell}\")
+        execute_process(COMMAND \"$<TARGET_FILE:weft_program>\" completion \${shell}
+                        OUTPUT_FILE \"${weft_pages}/\${shell}/\${name}\" COMMAND_ERROR_IS_FATAL ANY)
+      endforeach()")
+    install(DIRECTORY ${weft_pages}/man1/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(DIRECTORY ${weft_pages}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(DIRECTORY ${weft_pages}/zsh/ DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(DIRECTORY ${weft_pages}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
 endif()
 install(TARGETS weft EXPORT weft-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY weft/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft FILES_MATCHING PATTERN "*.h")

@@ -40,8 +40,8 @@ TEST_F(ProgressTest, PlainLinesComeEveryTenSeconds) {
   Progress progress(stream_, options(false));
   for (int64_t step = 1; step <= 25; ++step, now_ += 1) progress.update(at_step(step));
   EXPECT_EQ(written(),
-            "epoch 1/2  step 11/100  32 images/s  loss 0.5000  1m 29s left\n"
-            "epoch 1/2  step 21/100  32 images/s  loss 0.5000  1m 19s left\n");
+            "epoch 1/2  step 11/100  32 images/s  batch loss 0.5000  1m 29s left\n"
+            "epoch 1/2  step 21/100  32 images/s  batch loss 0.5000  1m 19s left\n");
 }
 
 TEST_F(ProgressTest, ShowsTheScaleOfTheLossAndStepsThatWereSkipped) {
@@ -53,7 +53,7 @@ TEST_F(ProgressTest, ShowsTheScaleOfTheLossAndStepsThatWereSkipped) {
   report.loss_scale = 32768;
   report.skipped_steps = 1;
   progress.update(report);
-  EXPECT_NE(written().find("  loss 0.5000  loss scale 32768  1 skipped  done"), std::string::npos) << written();
+  EXPECT_NE(written().find("  batch loss 0.5000  loss scale 32768  1 skipped  done"), std::string::npos) << written();
 }
 
 TEST_F(ProgressTest, TheLastStepIsAlwaysShown) {
@@ -61,7 +61,7 @@ TEST_F(ProgressTest, TheLastStepIsAlwaysShown) {
   progress.update(at_step(99));
   now_ = 1;
   progress.update(at_step(100));
-  EXPECT_EQ(written(), "epoch 1/2  step 100/100  32 images/s  loss 0.5000  done\n");
+  EXPECT_EQ(written(), "epoch 1/2  step 100/100  32 images/s  batch loss 0.5000  done\n");
 }
 
 TEST_F(ProgressTest, ATerminalLineIsRedrawnInPlaceAndEndedOnce) {
@@ -74,7 +74,7 @@ TEST_F(ProgressTest, ATerminalLineIsRedrawnInPlaceAndEndedOnce) {
     progress.update(at_step(3));
     progress.finish();
   }
-  EXPECT_EQ(written(), "\repoch 1/2  step 2/100  32 images/s  loss 0.5000  1m 38s left\033[K\n");
+  EXPECT_EQ(written(), "\repoch 1/2  step 2/100  32 images/s  batch loss 0.5000  1m 38s left\033[K\n");
 }
 
 TEST_F(ProgressTest, ALineNeverWrapsOnANarrowTerminal) {

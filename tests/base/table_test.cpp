@@ -18,6 +18,17 @@ TEST(Table, AlignsColumnsAndLeavesNoSpacesAtLineEnds) {
             "resnet18       11.7M  ImageNet\n");
 }
 
+TEST(Table, AsHtmlHoldsNoMarkupOfItsCells) {
+  Table table({{"model"}, {"size", Align::right}});
+  table.add_row({"<b>&\"", "1"});
+  table.add_rule();
+  table.add_row({"all", "1"});
+  EXPECT_EQ(table.html(),
+            "<table>\n<thead>\n<tr><th>model</th><th class=\"right\">size</th></tr>\n</thead>\n<tbody>\n"
+            "<tr><td>&lt;b&gt;&amp;&quot;</td><td class=\"right\">1</td></tr>\n</tbody>\n<tbody>\n"
+            "<tr><td>all</td><td class=\"right\">1</td></tr>\n</tbody>\n</table>\n");
+}
+
 TEST(Table, WithoutTitlesHasNoHead) {
   Table table({{""}, {""}});
   table.add_row({"seed", "1"});

@@ -1,8 +1,12 @@
 // weft data, and runs on folders of pictures.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "weft/data/load/loader.h"
+#include "weft/data/open_dataset.h"
 #include "weft/data/pictures/image.h"
+#include "weft/program/run_data.h"
 
 namespace weft::cli_tests {
 namespace {
@@ -115,15 +119,42 @@ TEST_F(Pictures, DataNamesEveryDamagedPicture) {
   EXPECT_NE(outcome.err.find("light/8.png"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Pictures, ContactSheetHasARowPerClass) {
+/// A sheet of images of 8 x 8 pixels, which are squares of 10 there, each with a name of 14 rows below it.
+class Sheet {
+ public:
+  explicit Sheet(const fs::path& path) : image_(data::read_image(path)) {}
+  int64_t rows() const { return (image_.height - 4) / 98; }
+  int64_t columns() const { return (image_.width - 4) / 84; }
+  int pixel(int64_t row, int64_t column, int64_t y, int64_t x, int64_t channel = 0) const {
+    return at(channel, 4 + 98 * row + 10 * y + 5, 4 + 84 * column + 10 * x + 5);
+  }
+  /// Dark pixels below an image.
+  int ink(int64_t row, int64_t column) const {
+    int count = 0;
+    for (int64_t y = 84; y < 98; ++y)
+      for (int64_t x = 0; x < 80; ++x) count += at(0, 98 * row + y, 4 + 84 * column + x) < 128 ? 1 : 0;
+    return count;
+  }
+  const data::Image& image() const { return image_; }
+
+ private:
+  int at(int64_t channel, int64_t y, int64_t x) const {
+    return image_.pixels[static_cast<size_t>((channel * image_.height + y) * image_.width + x)];
+  }
+  data::Image image_;
+};
+
+TEST_F(Pictures, ContactSheetHasARowPerClassAndNamesBelowTheImages) {
   ASSERT_EQ(weft({"data", "images:pictures?size=8", "--contact-sheet", "sheet.png"}).code, 0);
-  const data::Image sheet = data::read_image(path("sheet.png"));
-  EXPECT_EQ(sheet.height, 2 + 2 * 10);
-  EXPECT_EQ(sheet.width, 2 + 10 * 10);
-  const auto pixel = [&](int64_t y, int64_t x) { return sheet.pixels[static_cast<size_t>(y * sheet.width + x)]; };
-  EXPECT_LT(pixel(5, 5), 60) << "dark";
-  EXPECT_GT(pixel(15, 5), 190) << "light";
-  EXPECT_EQ(pixel(0, 0), 255) << "between images";
+  const Sheet sheet(path("sheet.png"));
+  EXPECT_EQ(sheet.image().height, 4 + 2 * 98);
+  EXPECT_EQ(sheet.image().width, 4 + 10 * 84);
+  EXPECT_LT(sheet.pixel(0, 0, 0, 0), 60) << "dark";
+  EXPECT_GT(sheet.pixel(1, 0, 0, 0), 190) << "light";
+  EXPECT_EQ(sheet.image().pixels[0], 255) << "between images";
+  EXPECT_GT(sheet.ink(0, 0), 20);
+  EXPECT_NE(sheet.ink(0, 0), sheet.ink(1, 0)) << "different names";
+  EXPECT_EQ(sheet.ink(0, 0), sheet.ink(0, 9)) << "of the same class";
 }
 
 TEST_F(Pictures, ContactSheetShowsAugmentation) {
@@ -131,11 +162,43 @@ TEST_F(Pictures, ContactSheetShowsAugmentation) {
                   "augment.brightness=0.9"})
                 .code,
             0);
-  const data::Image sheet = data::read_image(path("sheet.png"));
-  const auto pixel = [&](int64_t column) {
-    return sheet.pixels[static_cast<size_t>(5 * sheet.width + 5 + 10 * column)];
-  };
-  EXPECT_NE(pixel(0), pixel(1)) << "one picture in two epochs";
+  const Sheet sheet(path("sheet.png"));
+  EXPECT_NE(sheet.pixel(0, 0, 3, 3), sheet.pixel(0, 1, 3, 3)) << "one picture in two epochs";
+}
+
+/// What a batch of training has, set back to pixels.
+TEST_F(Pictures, ContactSheetHasThePixelsOfTrainingBatches) {
+  ASSERT_EQ(weft({"data", "images:pictures?size=8&split=0", "--contact-sheet", "sheet.png", "--augment", "--seed", "3",
+                  "--set", "augment.rotate=40", "--set", "augment.erasing=1"})
+                .code,
+            0);
+  const auto dataset =
+      data::open_dataset("images:" + path("pictures").string() + "?size=8&split=0", data::Split::train);
+  spec::RunSpec spec;
+  spec.seed = 3;
+  spec.batch = 4;
+  spec.augment.rotate = 40;
+  spec.augment.erasing = 1;
+  const spec::DataDescription description{dataset->info(), data::channel_statistics(*dataset, 1), dataset->size()};
+  data::LoaderOptions options = program::training_loader_options(spec, description);
+  options.shuffle = false;
+  const data::Loader loader(*dataset, options);
+  const Sheet sheet(path("sheet.png"));
+  ASSERT_EQ(dataset->label(0), 0) << "the first sample is the one that the first row shows";
+  int fills = 0;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    const data::Batch batch = loader.load_batch(epoch, 0);
+    const float* value = batch.samples.data_as<float>();
+    for (int64_t channel = 0; channel < 3; ++channel)
+      for (int64_t y = 0; y < 8; ++y)
+        for (int64_t x = 0; x < 8; ++x, ++value) {
+          const auto at = static_cast<size_t>(channel);
+          const float pixel = *value * description.statistics.deviation[at] + description.statistics.mean[at];
+          EXPECT_EQ(sheet.pixel(0, epoch, y, x, channel), std::lround(255 * pixel)) << epoch << " " << y << " " << x;
+          fills += *value == 0 ? 1 : 0;
+        }
+  }
+  EXPECT_GT(fills, 0) << "something was erased: the mean of the data stands there";
 }
 
 TEST_F(Pictures, DataRefusesWhatDoesNothing) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/files_for_tests.h"
+#include "weft/base/files.h"
 #include "weft/cli/run.h"
 
 namespace weft::cli {
@@ -38,6 +39,19 @@ TEST_F(OwnLibrary, IsListed) {
   expect_holds(run_program({"models", "wave"}), "--set model.width=16: hidden");
   expect_holds(run_program({"ops", "sine"}), "sine(x) -> y");
   expect_holds(run_program({"data", "wave:?samples=64"}), "64 for training, 16 for testing");
+}
+
+TEST_F(OwnLibrary, IsCompletedByShellsUnderTheNameOfTheProgram) {
+  expect_holds(run_program({"completion", "bash"}), "complete -F _mine mine\n");
+  expect_holds(run_program({"complete-words", "train", "--model", "wav"}), "wave\t");
+  EXPECT_EQ(run_program({"complete-words", "train", "--data", "wav"}).substr(0, 5), "wave:");
+  expect_holds(run_program({"complete-words", "train", "--model", "wave", "--set", "model.w"}), "model.width=\t");
+}
+
+TEST_F(OwnLibrary, HasManualPagesUnderTheNameOfTheProgram) {
+  run_program({"man", "--directory", path("man1")});
+  expect_holds(read_text(path("man1") + "/mine-models.1"), "\n\\fBwave\\fR\n");
+  expect_holds(read_text(path("man1") + "/mine.1"), "mine \\- weft trains deep networks");
 }
 
 TEST_F(OwnLibrary, IsTrainedEvaluatedAndExplained) {

@@ -364,6 +364,17 @@ TEST_F(Ranks, OneThatKeepsTheOthersWaitingIsNamedWhereTheyAverageTheirWeights) {
   expect_named_where_it_is_slow({"--set", "averaging.period=4"});
 }
 
+TEST_F(Ranks, ThePageOfExplainHasWhatTheyExchange) {
+  write_idx("train", 64, 16);
+  write_idx("test", 64, 16);
+  ASSERT_EQ(weft_on(2, lenet("r", "1")).code, 0);
+  const Outcome outcome = weft_on(2, {"explain", "r", "--steps", "1", "--html", "r.html"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string page = read_all(path("r.html"));
+  for (const char* text : {"<h2>Communication between ranks</h2>", "2 ranks of", "starts at ms</th>", "in each step;"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+}
+
 TEST_F(Ranks, WhatAMeanOfTheirWeightsExchangesIsExplained) {
   write_idx("train", 64, 16);
   write_idx("test", 64, 16);

@@ -209,14 +209,50 @@ TEST_F(Run, TrainsWithoutTestFiles) {
 
 TEST_F(Run, ExplainNamesThePeakAndTheKernels) {
   ASSERT_EQ(weft(tiny_run("r")).code, 0);
-  const Outcome text = weft({"explain", "r", "--steps", "2"}), json = weft({"explain", "r", "--steps", "2", "--json"});
+  const Outcome text = weft({"explain", "r", "--steps", "2"}), data = weft({"explain", "r", "--steps", "2", "--json"});
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("<- peak"), std::string::npos);
   EXPECT_NE(text.out.find("matmul"), std::string::npos);
-  const auto root = nlohmann::json::parse(json.out);
+  const auto root = nlohmann::json::parse(data.out);
   int64_t standing = 0;
   for (const auto& tensor : root["memory"]["at_peak"]) standing += tensor["bytes"].get<int64_t>();
   EXPECT_EQ(standing, root["memory"]["lower_bound_bytes"].get<int64_t>()) << "what stands there is all of the peak";
+}
+
+TEST_F(Run, ExplainWritesOnePageThatNeedsNothingElse) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  const Outcome outcome = weft({"explain", "r", "--steps", "2", "--html", "r.html"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  const std::string page = read_all(path("r.html"));
+  EXPECT_EQ(page.rfind("<!DOCTYPE html>", 0), 0u);
+  for (const char* text : {"<h1>r</h1>", "<h2>Curves</h2>", "<h2>Time of a step</h2>", "<h2>Memory</h2>",
+                           "class of op</th>", "At the peak", "prefers-color-scheme: dark", "</html>"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  for (const char* text : {"<script", "<link", "src=", "href=\"http", "@import", "<?xml", "Communication"})
+    EXPECT_EQ(page.find(text), std::string::npos) << text;
+  for (size_t at = page.find("url("); at != page.npos; at = page.find("url(", at + 1))
+    EXPECT_EQ(page[at + 4], '#') << "a part of the page itself";
+  size_t pictures = 0;
+  for (size_t at = page.find("<svg"); at != page.npos; at = page.find("<svg", at + 1)) ++pictures;
+  EXPECT_EQ(pictures, 2u) << "curves and memory";
+}
+
+TEST_F(Run, ThePageTakesANameForWhatItIs) {
+  const std::string name = "<script>alert('x')&";  // which a directory may have
+  ASSERT_EQ(weft(tiny_run(name)).code, 0);
+  ASSERT_EQ(weft({"explain", name, "--steps", "1", "--html", "page.html"}).code, 0);
+  const std::string page = read_all(path("page.html"));
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_NE(page.find("<h1>&lt;script&gt;alert(&#39;x&#39;)&amp;</h1>"), std::string::npos);
+}
+
+TEST_F(Run, ThePageIsWholeOrAbsent) {
+  ASSERT_EQ(weft(tiny_run("r")).code, 0);
+  expect_error(weft({"explain", "r", "--html", "page.txt"}), 2, "'page.txt' is no .html file");
+  EXPECT_NE(weft({"explain", "r", "--steps", "1", "--html", "page.html"}, 4096).code, 0) << "a full disk";
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_))
+    EXPECT_EQ(entry.path().string().find("page"), std::string::npos) << entry.path();
 }
 
 TEST_F(Run, ExplainSetsTheTimeBesideItsFloor) {

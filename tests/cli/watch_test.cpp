@@ -12,8 +12,8 @@ TEST_F(Watch, PlotDrawsLossAndAccuracyAsText) {
   ASSERT_EQ(weft(tiny_run("r", {"--epochs", "3"})).code, 0);
   const Outcome outcome = weft({"plot", "r"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out.rfind("loss\n", 0), 0u) << outcome.out;
-  for (const char* text : {"\naccuracy\n", " train_loss\n", " test_accuracy\n", "epoch"})
+  EXPECT_EQ(outcome.out.rfind("r\n\nloss\n", 0), 0u) << outcome.out;
+  for (const char* text : {"\naccuracy\n", " train\n", " test\n", "epoch", " % |"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
 }
 
@@ -42,7 +42,7 @@ TEST_F(Watch, GradientNormIsRecordedAndDrawnWhereAskedFor) {
   ASSERT_EQ(weft(tiny_run("r", {"--epochs", "10", "--set", "metrics.gradient_norm=true"})).code, 0);
   const Outcome outcome = weft({"plot", "r", "--metric", "gradient_norm"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out.rfind("gradient_norm\n", 0), 0u) << outcome.out;
+  EXPECT_EQ(outcome.out.rfind("r\n\ngradient_norm\n", 0), 0u) << outcome.out;
 }
 
 TEST_F(Watch, CompareShowsWhatDiffersAndTheTimeToTheAccuracyOfAll) {

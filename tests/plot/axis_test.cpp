@@ -44,6 +44,18 @@ TEST(Axis, MarksEndWhereValuesDifferByTheLastBit) {
   EXPECT_EQ(marks_of({.low = 0, .high = 1.5, .step = 0.5}), (std::vector<double>{0, 0.5, 1, 1.5}));
 }
 
+TEST(Axis, MarksStandAtWholeEpochs) {
+  const Axis axis = make_axis(0.25, 1, 7, 1);
+  EXPECT_EQ(marks_of(axis), (std::vector<double>{0, 1}));
+  EXPECT_EQ(label_of(axis, 1), "1");
+  EXPECT_EQ(make_axis(0, 300, 7, 1).step, 50);
+}
+
+TEST(Axis, SharesAreLabelledInPercent) {
+  EXPECT_EQ(percent_label_of(make_axis(0.8, 1, 5), 0.85), "85 %");
+  EXPECT_EQ(percent_label_of(make_axis(0.99, 0.995, 6), 0.991), "99.1 %");
+}
+
 TEST(Axis, LabelsHaveTheDecimalsOfTheStep) {
   EXPECT_EQ(label_of(make_axis(0, 1, 6), 0.2), "0.2");
   EXPECT_EQ(label_of(make_axis(0, 1000, 6), 200), "200");

@@ -40,7 +40,8 @@ TEST(OpProfile, ClassesStandInTheOrderOfWhatTheyLose) {
 }
 
 TEST(OpProfile, TheTableOfClassesSaysHowFarEachIsFromItsFloor) {
-  const std::string table = class_table({node("updates", "sgd_update", 0.75, 0.5, 0.5), node("pooling", "x", 0.25, 0)});
+  const std::string table =
+      class_table({node("updates", "sgd_update", 0.75, 0.5, 0.5), node("pooling", "x", 0.25, 0)}).text();
   EXPECT_NE(table.find("75.0 %"), std::string::npos) << table;
   EXPECT_NE(table.find("1.50  memory"), std::string::npos) << table;
   EXPECT_NE(table.find("> 100"), std::string::npos) << "no floor, no ratio" << table;

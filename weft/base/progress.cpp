@@ -64,7 +64,7 @@ void Progress::update(const ProgressReport& report) {
   auto out = std::back_inserter(line);
   if (options_.terminal) fmt::format_to(out, "\r");
   if (options_.verb.empty())
-    fmt::format_to(out, "epoch {}/{}  step {}/{}  {} {}/s  loss {:.4f}", report.epoch, report.epochs, report.step,
+    fmt::format_to(out, "epoch {}/{}  step {}/{}  {} {}/s  batch loss {:.4f}", report.epoch, report.epochs, report.step,
                    report.steps, human_count(rate_), options_.item, report.loss);
   else
     fmt::format_to(out, "{} {}/{} {}  {}/s", options_.verb, report.step, report.steps, options_.item,

@@ -14,10 +14,10 @@ struct ProgressReport {
   int64_t epoch = 0, epochs = 0;  // epoch counts from 1 here, as it is shown
   int64_t step = 0, steps = 0;    // steps done, steps in all
   int64_t items = 0;              // images (or tokens) processed so far
-  double loss = 0;
-  double loss_scale = 0;      // shown where it is not 0
-  int64_t skipped_steps = 0;  // then: shown where there are some
-  double wait_share = 0;      // of the time, in which steps waited for their batch: shown above 1 %
+  double loss = 0;                // of the batch of this step
+  double loss_scale = 0;          // shown where it is not 0
+  int64_t skipped_steps = 0;      // then: shown where there are some
+  double wait_share = 0;          // of the time, in which steps waited for their batch: shown above 1 %
 };
 
 struct ProgressOptions {

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/html.h"
 
 namespace weft {
 
@@ -62,6 +63,22 @@ std::string Table::text() const {
       put_cells([&](size_t at) -> const std::string& { return row[at]; });
   }
   return text;
+}
+
+std::string Table::html() const {
+  const auto row_of = [&](const char* tag, const auto& cell_at) {
+    std::string row = "<tr>";
+    for (size_t at = 0; at < columns_.size(); ++at) {
+      const char* align = columns_[at].align == Align::right ? " class=\"right\"" : "";
+      row += std::string("<") + tag + align + ">" + escape_html(cell_at(at)) + "</" + tag + ">";
+    }
+    return row + "</tr>\n";
+  };
+  std::string html =
+      "<table>\n<thead>\n" + row_of("th", [&](size_t at) { return columns_[at].title; }) + "</thead>\n<tbody>\n";
+  for (const auto& row : rows_)
+    html += row.empty() ? "</tbody>\n<tbody>\n" : row_of("td", [&](size_t at) { return row[at]; });
+  return html + "</tbody>\n</table>\n";
 }
 
 }  // namespace weft

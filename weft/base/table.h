@@ -1,4 +1,4 @@
-// Text tables with aligned columns, for `weft models`, `weft explain` and the end of a run.
+// Tables with aligned columns, as text and as HTML, for `weft models`, `weft explain` and the end of a run.
 #pragma once
 
 #include <string>
@@ -22,6 +22,8 @@ class Table {
   void add_rule() { rows_.push_back({}); }
   /// Titles (left out where all are empty), a rule, rows; two spaces between columns, no spaces at line ends.
   std::string text() const;
+  /// The same as an HTML table; cells of right columns have the class "right".
+  std::string html() const;
 
  private:
   std::vector<Column> columns_;

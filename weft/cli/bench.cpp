@@ -281,6 +281,7 @@ void add_bench(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure the step time of a model on synthetic input");
   command->add_option("MODEL", options->choice.model, "Model, or a recipe for its model, optimiser and batch")
+      ->type_name("MODEL|RECIPE|FILE")
       ->required();
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
@@ -291,15 +292,18 @@ void add_bench(CLI::App& app, Action& action, const Library& library) {
       ->allow_extra_args(false);
   command->add_option("--memory-limit", options->choice.memory_limit,
                       "Such as 1.5GB: activations are computed twice to keep to it; default: none");
-  command->add_option("--offload", options->choice.offload, kOffloadHelp);
+  command->add_option("--offload", options->choice.offload, kOffloadHelp)->type_name("DIR");
   command->add_option("--autotune", options->autotune, std::string(program::kAutotuneHelp) + "; default: off");
   command->add_option("--threads", options->choice.threads, "Default: all cores this process may use");
-  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
+  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--seconds", options->seconds, "How long to measure; default 5")->check(CLI::Range(0.0, 86400.0));
   command->add_option(
       "--bucket", options->bucket,
       "Of gradients that ranks reduce together: such as 25MB, or none; default: as is predicted to be best");
   command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
+      ->type_name("PASS")
       ->allow_extra_args(false);
   command->add_flag("--forward", options->forward, "Inference instead of training");
   command->add_flag("--plan-only", options->plan_only, "Only the counted work of the plan; runs no step");

@@ -36,7 +36,7 @@ void add_cluster(CLI::App& app, Action& action) {
 
   auto file = std::make_shared<std::string>("cluster.toml");
   CLI::App* probe = cluster->add_subcommand("probe", "Measure latency, bandwidth and memory; write cluster.toml");
-  probe->add_option("--output", *file, "The file to write; empty: none")->capture_default_str();
+  probe->add_option("--output", *file, "The file to write; empty: none")->type_name("FILE")->capture_default_str();
   probe->callback([file, &action] {
     action = [file] {
       return launch::between_ranks(
@@ -51,8 +51,10 @@ void add_cluster(CLI::App& app, Action& action) {
       cluster->add_subcommand("bench", "Time a collective from 1 KB on, each algorithm, beside MPI's own");
   bench->add_option("--collective", *collective, "all_reduce, all_gather, reduce_scatter, broadcast or reduce_to_root")
       ->capture_default_str();
-  bench->add_option("--costs", options->costs,
-                    "A cluster.toml by which algorithms are chosen; default: links are measured first");
+  bench
+      ->add_option("--costs", options->costs,
+                   "A cluster.toml by which algorithms are chosen; default: links are measured first")
+      ->type_name("FILE");
   bench->add_option("--largest", *largest, "Bytes of the largest tensor")->capture_default_str();
   bench->add_option("--rounds", options->rounds, "Of which medians are taken")
       ->check(CLI::Range(1, 1000))

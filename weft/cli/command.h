@@ -33,10 +33,16 @@ void add_models(CLI::App& app, Action& action, const Library& library);
 void add_recipes(CLI::App& app, Action& action, const Library& library);
 void add_keys(CLI::App& app, Action& action, const Library& library);
 void add_ops(CLI::App& app, Action& action, const Library& library);
+void add_completion(CLI::App& app, Action& action, const std::string& program);
+/// `app` must outlive the action: its pages are those of all sub-commands.
+void add_man(CLI::App& app, Action& action, const Library& library, const std::string& program);
 void add_cluster(CLI::App& app, Action& action);
 void add_rates(CLI::App& app, Action& action, const Library& library);
 void add_bench(CLI::App& app, Action& action, const Library& library);
 /// For developers: runs the same steps as another program, from the same weights and batches. Not listed in --help.
 void add_check_steps(CLI::App& app, Action& action, const Library& library);
+
+/// "weft" for "build/weft", as shells and manual pages know the program.
+std::string name_of_program(const std::string& path);
 
 }  // namespace weft::cli

@@ -254,7 +254,10 @@ int compare_command(const Library& library, const CompareOptions& options) {
 void add_compare(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand("compare", "Set runs side by side: what differs, and how they ended");
-  command->add_option("RUN", options->runs, "Two or more run directories")->required()->expected(2, 1000);
+  command->add_option("RUN", options->runs, "Two or more run directories")
+      ->type_name("RUN")
+      ->required()
+      ->expected(2, 1000);
   command
       ->add_option("--accuracy", options->accuracy,
                    "Time to this test accuracy, in percent; default: the highest that all have reached")

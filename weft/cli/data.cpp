@@ -223,7 +223,7 @@ int data_command(const Library& library, const DataOptions& options) {
     print_text(d);
   if (!d.damaged.empty()) return 1;
   if (!options.contact_sheet.empty()) {
-    report::write_contact_sheet(options.contact_sheet, *d.train, spec, options.augment);
+    report::write_contact_sheet(options.contact_sheet, *d.train, spec, d.statistics, options.augment);
     if (!options.json) fmt::print("\ncontact sheet: {}\n", options.contact_sheet);
   }
   return 0;
@@ -237,12 +237,15 @@ void add_data(CLI::App& app, Action& action, const Library& library) {
   std::string help = "One of:\n";
   for (const data::DatasetKind& kind : library.data) help += fmt::format("  {}\n      {}\n", kind.form, kind.summary);
   command->footer(help);
-  command->add_option("SPEC", options->spec, "The data, as for `weft train --data`")->required();
-  command->add_option(
-      "--contact-sheet", options->contact_sheet,
-      "PNG to write: a row of images per class; with --augment a row per image, as successive epochs see it");
+  command->add_option("SPEC", options->spec, "The data, as for `weft train --data`")->type_name("SPEC")->required();
+  command
+      ->add_option(
+          "--contact-sheet", options->contact_sheet,
+          "PNG to write: a row of images per class; with --augment a row per image, as successive epochs see it")
+      ->type_name("FILE");
   command->add_flag("--augment", options->augment, "Augment the images of the contact sheet");
   command->add_option("--set", options->set, "Any key of [augment], such as augment.flip=random; repeatable")
+      ->type_name("augment.KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--seed", options->seed, "Of the augmentation")->check(CLI::NonNegativeNumber);
   command->add_option("--threads", options->threads, "Default: all cores this process may use")

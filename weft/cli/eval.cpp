@@ -167,19 +167,25 @@ int eval_command(const Library& library, const EvalOptions& options) {
 void add_eval(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command = app.add_subcommand("eval", "Measure a run's accuracy on its test data or on other data");
-  command->add_option("RUN", options->run, "Run directory; not needed with --weights, --model and --data");
-  command->add_option("--data", options->data, "Default: the test data of the run; without one, needed");
+  command->add_option("RUN", options->run, "Run directory; not needed with --weights, --model and --data")
+      ->type_name("RUN");
+  command->add_option("--data", options->data, "Default: the test data of the run; without one, needed")
+      ->type_name("SPEC");
   command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
-  command->add_option("--weights", options->weights, "Safetensors file with PyTorch's names, instead of a checkpoint");
-  command->add_option("--model", options->model, "Without a run: the model of the weights (see `weft models`)");
+  command->add_option("--weights", options->weights, "Safetensors file with PyTorch's names, instead of a checkpoint")
+      ->type_name("FILE");
+  command->add_option("--model", options->model, "Without a run: the model of the weights (see `weft models`)")
+      ->type_name("MODEL");
   command->add_option("--set", options->set, "Without a run: a key of a recipe, such as model.width=32; repeatable")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--mean", options->mean, "Of each channel, of pixels in 0 to 1; default: as in training");
   command->add_option("--deviation", options->deviation, "Standard deviations likewise");
-  command->add_option(
-      "--confusion", options->confusion,
-      "Write how often each class (of samples or pixels) was taken for each other one to this CSV file");
-  command->add_option("--logits", options->logits, "Write all logits to this safetensors file");
+  command
+      ->add_option("--confusion", options->confusion,
+                   "Write how often each class (of samples or pixels) was taken for each other one to this CSV file")
+      ->type_name("FILE");
+  command->add_option("--logits", options->logits, "Write all logits to this safetensors file")->type_name("FILE");
   command->add_option("--batch", options->batch, "Samples at a time; default: as in training")
       ->check(CLI::Range(1, 65536));
   command

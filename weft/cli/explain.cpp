@@ -17,7 +17,9 @@
 #include "weft/program/autotune.h"
 #include "weft/program/run_data.h"
 #include "weft/report/explain_json.h"
+#include "weft/report/explain_page.h"
 #include "weft/report/explain_text.h"
+#include "weft/report/run_curves.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::cli {
@@ -25,7 +27,7 @@ namespace weft::cli {
 namespace {
 
 struct ExplainOptions {
-  std::string run, precision, svg;
+  std::string run, precision, svg, html;
   std::optional<std::string> memory_limit, offload, autotune;
   int64_t steps = 10, rows = 20, batch = 0, threads = 0;
   std::vector<std::string> without;
@@ -102,28 +104,38 @@ void explain_memory(program::PlannedStep& planned, const ExplainOptions& options
   say(fmt::format("wrote '{}'", options.svg));
 }
 
-void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
-                int ranks) {
-  const run::RunDirectory run = run::RunDirectory::open(options.run);
-  const data::DatasetInfo info = run.read_data().info;
+/// What was measured, of which run.
+std::string headline(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
+                     int ranks) {
+  const data::DatasetInfo info = run::RunDirectory::open(options.run).read_data().info;
   const int64_t samples = ranks * spec.accumulate * spec.batch;
   const double rate = static_cast<double>(samples * info.items_per_sample()) / explained.step_seconds;
-  fmt::print("{}: {} {}batch {}, {}, {}{} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n\n",
-             options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
-             ranks * spec.batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", spec.threads,
-             human_duration(explained.step_seconds), rate, info.item(), options.steps);
-  fmt::print("{}{}{}", report::time_text(explained, static_cast<size_t>(options.rows)), report::memory_text(explained),
-             report::audit_text(run));
+  return fmt::format("{}: {} {}batch {}, {}, {}{} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n",
+                     options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
+                     ranks * spec.batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "",
+                     spec.threads, human_duration(explained.step_seconds), rate, info.item(), options.steps);
+}
+
+void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
+                int ranks) {
+  fmt::print("{}\n{}{}{}", headline(explained, options, spec, ranks),
+             report::time_text(explained, static_cast<size_t>(options.rows)), report::memory_text(explained),
+             report::audit_text(run::RunDirectory::open(options.run)));
+}
+
+/// Of ranks that train apart.
+std::string averaging_text(const report::Explained& explained, const report::Averaging& mean) {
+  const double steps = static_cast<double>(mean.period) * explained.step_seconds;
+  return fmt::format(
+      "Ranks exchange nothing in their steps of {}. After {} of them, at most, they go on with the mean of their "
+      "states, {:.1f} % of the time:\n\n",
+      human_duration(explained.step_seconds), mean.period, 100 * mean.seconds / (steps + mean.seconds));
 }
 
 void print_exchange(const report::Explained& explained, const passes::Ranks& ranks) {
   if (const std::optional<report::Averaging>& mean = explained.averaging) {
-    const double steps = static_cast<double>(mean->period) * explained.step_seconds;
-    fmt::print(
-        "Ranks exchange nothing in their steps of {}. After {} of them, at most, they go on with the mean of their "
-        "states, {:.1f} % of the time:\n\n{}",
-        human_duration(explained.step_seconds), mean->period, 100 * mean->seconds / (steps + mean->seconds),
-        report::collectives_table(mean->collectives, mean->seconds, ranks, "mean"));
+    fmt::print("{}{}", averaging_text(explained, *mean),
+               report::collectives_table(mean->collectives, mean->seconds, ranks, "mean"));
     return;
   }
   fmt::print("{}", report::collectives_table(explained.collectives, explained.step_seconds, ranks));
@@ -134,7 +146,31 @@ void print_exchange(const report::Explained& explained, const passes::Ranks& ran
         explained.batches);
 }
 
+/// The same without a row for each collective.
+std::string exchange_text(const report::Explained& explained, const passes::Ranks& ranks) {
+  if (const std::optional<report::Averaging>& mean = explained.averaging)
+    return averaging_text(explained, *mean) + report::exchange_summary(mean->collectives, mean->seconds, ranks, "mean");
+  return report::exchange_summary(explained.collectives, explained.step_seconds, ranks);
+}
+
+void write_page(const Library& library, const report::Explained& explained, const ExplainOptions& options,
+                const program::PlannedStep& step, int ranks) {
+  const std::vector<report::RunCurves> curves = report::read_curves(library, {options.run});
+  report::ExplainPage page{.run = curves.front().name,
+                           .headline = headline(explained, options, step.spec(), ranks),
+                           .explained = explained,
+                           .rows = static_cast<size_t>(options.rows),
+                           .audit = report::audit_text(run::RunDirectory::open(options.run)),
+                           .exchange = ranks > 1 ? exchange_text(explained, step.ranks()) : ""};
+  if (!curves.front().empty()) page.curves = report::draw_curves(library, curves, {});
+  write_atomically(options.html, report::explain_page(page));
+  say(fmt::format("wrote '{}'", options.html));
+}
+
 int explain_command(const Library& library, const ExplainOptions& options, comm::Communicator* ranks) {
+  const std::string extension = std::filesystem::path(options.html).extension().string();
+  if (!options.html.empty() && extension != ".html" && extension != ".htm")
+    fail(ErrorKind::usage, "'{}' is no .html file; name one", options.html);
   const auto note = launch::note_of(ranks);
   const program::PlannedOnRanks planned =
       program::plan_on_ranks(library, ranks, note, [&] { return choose_step(library, options, ranks, note); });
@@ -148,7 +184,9 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
   comm::on_all_ranks(ranks, "memory of the step", [&] { step.require_memory(note); });
   const report::Explained explained = report::explain_steps(step, options.steps);
   if (!is_first) return 0;
-  if (options.json)
+  if (!options.html.empty())
+    write_page(library, explained, options, step, comm::number_of(ranks));
+  else if (options.json)
     fmt::print("{}\n", report::explained_json(explained).dump(2));
   else if (options.comm)
     print_exchange(explained, step.ranks());
@@ -162,7 +200,7 @@ int explain_command(const Library& library, const ExplainOptions& options, comm:
 void add_explain(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "Show where a run's step spends its time and its memory");
-  command->add_option("RUN", options->run, "Run directory")->required();
+  command->add_option("RUN", options->run, "Run directory")->type_name("RUN")->required();
   command->add_option("--steps", options->steps, "Steps to measure; default 10")->check(CLI::Range(1, 100000));
   command->add_option("--rows", options->rows, "Nodes to list, those furthest above their floor first; default 20")
       ->check(CLI::Range(1, 1000000));
@@ -172,21 +210,38 @@ void add_explain(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--autotune", options->autotune,
                       std::string(program::kAutotuneHelp) + "; off: neither; default: as in training");
   command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
+      ->type_name("PASS")
       ->allow_extra_args(false);
   CLI::Option* passes =
       command->add_flag("--passes", options->passes, "Only what each pass took and did; runs no step");
   CLI::Option* memory = command->add_flag("--memory", options->memory, "Only the memory of its plan; runs no step");
   memory->excludes(passes);
-  command->add_option("--svg", options->svg, "Draw the memory into this file; as --memory, runs no step")
-      ->excludes(passes);
+  CLI::Option* svg =
+      command->add_option("--svg", options->svg, "Draw the memory into this file; as --memory, runs no step")
+          ->type_name("FILE")
+          ->excludes(passes);
   command->add_option("--memory-limit", options->memory_limit, "Such as 1.5GB; default: as in training");
-  command->add_option("--offload", options->offload,
-                      "Directory for the file of activations that the limit leaves no place for; default: as in "
-                      "training");
+  command
+      ->add_option("--offload", options->offload,
+                   "Directory for the file of activations that the limit leaves no place for; default: as in "
+                   "training")
+      ->type_name("DIR");
+  CLI::Option* html =
+      command
+          ->add_option("--html", options->html,
+                       "Write time, memory, curves and, of several ranks, what they exchange into this file: one page "
+                       "that needs no other")
+          ->type_name("FILE")
+          ->excludes(passes)
+          ->excludes(memory)
+          ->excludes(svg);
   command->add_flag("--comm", options->comm, "Only what several ranks exchange: mpirun -n 2 weft explain RUN --comm")
       ->excludes(passes)
-      ->excludes(memory);
-  command->add_flag("--json", options->json, "Print JSON, every node and pass included")->excludes(passes);
+      ->excludes(memory)
+      ->excludes(html);
+  command->add_flag("--json", options->json, "Print JSON, every node and pass included")
+      ->excludes(passes)
+      ->excludes(html);
   command->callback([options, &action, &library] {
     action = [options, &library] {
       return launch::on_launched_ranks(

@@ -60,8 +60,8 @@ int export_command(const Library& library, const ExportOptions& options) {
 void add_export(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand("export", "Write a run's weights for other programs");
-  command->add_option("RUN", options->run, "Run directory")->required();
-  command->add_option("FILE", options->file, "The safetensors file to write")->required();
+  command->add_option("RUN", options->run, "Run directory")->type_name("RUN")->required();
+  command->add_option("FILE", options->file, "The safetensors file to write")->type_name("FILE")->required();
   command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
   command->add_flag("--force", options->force, "Replace the file where it is there already");
   command->callback(

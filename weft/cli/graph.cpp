@@ -151,23 +151,28 @@ int graph_command(const Library& library, const GraphOptions& options) {
 void add_graph(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<GraphOptions>();
   CLI::App* command = app.add_subcommand("graph", "Print the graph of a step, before or after any pass");
-  command->add_option("MODEL_OR_RUN", options->choice.model, "Model (see `weft models`), run directory or graph file");
+  command->add_option("MODEL_OR_RUN", options->choice.model, "Model (see `weft models`), run directory or graph file")
+      ->type_name("MODEL|RUN|FILE");
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
   command->add_option("--batch", options->choice.batch, "Samples per step")->check(CLI::Range(1, 65536));
   command->add_option("--memory-limit", options->choice.memory_limit,
                       "Such as 1.5GB, which the passes recompute and offload keep to; default: none");
-  command->add_option("--offload", options->choice.offload, kOffloadHelp);
+  command->add_option("--offload", options->choice.offload, kOffloadHelp)->type_name("DIR");
   command->add_option("--threads", options->choice.threads, "That the passes count on; default: all cores")
       ->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->choice.precision, "f32, bf16, f16 or auto; default: f32, or the run's");
   command->add_option("--precision-of", options->choice.precision_of, "NAME=f32, of a node or an op; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")->allow_extra_args(false);
+  command->add_option("--set", options->choice.set, "Any key of a recipe; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   CLI::Option* training = command->add_flag("--training", options->training, "Forward, backward and update (default)");
   command->add_flag("--inference", options->inference, "Forward only")->excludes(training);
-  command->add_option("--after", options->after, "Run the passes up to and including this one, or all; default: none");
+  command->add_option("--after", options->after, "Run the passes up to and including this one, or all; default: none")
+      ->type_name("PASS");
   command->add_option("--without", options->without, "Run all passes but this one; repeatable")
+      ->type_name("PASS")
       ->allow_extra_args(false);
   command->add_option("--bind", options->bind, "NAME=NUMBER, of a symbol in a graph file; repeatable")
       ->allow_extra_args(false);

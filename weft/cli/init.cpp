@@ -101,8 +101,10 @@ void add_init(CLI::App& app, Action& action, const Library& library, const std::
   auto options = std::make_shared<InitOptions>();
   CLI::App* command = app.add_subcommand("init", "Write a commented recipe for the data at hand, to start from");
   command->add_option("SPEC", options->data, data::dataset_forms(library.data) + " (`weft data --help` explains them)")
+      ->type_name("SPEC")
       ->required();
-  command->add_option("-o,--output", options->output, "The recipe's file, - for standard output; default: NAME.toml");
+  command->add_option("-o,--output", options->output, "The recipe's file, - for standard output; default: NAME.toml")
+      ->type_name("FILE");
   command->add_option("--threads", options->threads, "For the forecast; default: all cores this process may use")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--force", options->force, "Replace the file where there is one");

@@ -325,9 +325,10 @@ void add_launch(CLI::App& app, Action& action, const Library& library, const std
       ->add_option("--setup", batch.setup,
                    "With --slurm: a shell command before the start, such as 'module load openmpi'; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--script", batch.script, "With --slurm: where the script is written; default: RUN.sbatch");
+  command->add_option("--script", batch.script, "With --slurm: where the script is written; default: RUN.sbatch")
+      ->type_name("FILE");
   command->add_flag("--dry-run", batch.dry_run, "With --slurm: print the script; write and submit nothing");
-  command->add_option("COMMAND", options->words, "After --: train with its options")->required();
+  command->add_option("COMMAND", options->words, "After --: train with its options")->type_name("WORD")->required();
   command->callback([options, program, &action, &library] {
     action = [options, program, &library] { return launch_command(library, *options, program); };
   });

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "weft/base/names.h"
+#include "weft/cli/complete_words.h"
 #include "weft/spec/recipe_keys.h"
 #include "weft/spec/usual_names.h"
 
@@ -64,8 +65,7 @@ std::string_view usual(const Answer (&answers)[size], std::string_view word) {
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!command->get_group().empty()) names.push_back(command->get_name());
+  for (const CLI::App* command : visible_commands(app)) names.push_back(command->get_name());
   return names;
 }
 
@@ -159,7 +159,7 @@ std::string explain_usage(const CLI::App& app, const CLI::ParseError& error, con
     return fmt::format("'{}' is one argument too many", first);
   }
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return about_value(command, error.what());
-  if (const std::string message = error.what(); message.ends_with(": 1 required TEXT missing"))
+  if (const std::string message = error.what(); message.find(": 1 required ") != message.npos)
     return message.substr(0, message.find(':')) + " wants a value";
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !used.empty())
     if (const std::string positionals = positionals_of(command); !positionals.empty())

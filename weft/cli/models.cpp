@@ -110,10 +110,12 @@ int models_command(const Library& library, const ModelsOptions& options) {
 void add_models(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ModelsOptions>();
   CLI::App* command = app.add_subcommand("models", "List the models with their parameters and multiply-adds");
-  command->add_option("NAME", options->name, "Only this one, with its options");
+  command->add_option("NAME", options->name, "Only this one, with its options")->type_name("MODEL");
   command->add_option("--input", options->input, "C,H,W of one image, or T tokens; default: each model's own");
   command->add_option("--classes", options->classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
-  command->add_option("--set", options->set, "model.KEY=VALUE; repeatable")->allow_extra_args(false);
+  command->add_option("--set", options->set, "model.KEY=VALUE; repeatable")
+      ->type_name("model.KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return models_command(library, *options); }; });

@@ -98,7 +98,7 @@ int ops_command(const Library& library, const OpsOptions& options) {
 void add_ops(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<OpsOptions>();
   CLI::App* command = app.add_subcommand("ops", "List the ops, or describe one");
-  command->add_option("NAME", options->name, "Only this one, with attributes and examples");
+  command->add_option("NAME", options->name, "Only this one, with attributes and examples")->type_name("OP");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return ops_command(library, *options); }; });

@@ -107,8 +107,8 @@ int pack_command(const Library& library, const PackCommandOptions& options, cons
 void add_pack(CLI::App& app, Action& action, const Library& library, const std::string& program) {
   auto options = std::make_shared<PackCommandOptions>();
   CLI::App* command = app.add_subcommand("pack", "Write a data set as sharded, checksummed training records");
-  command->add_option("SPEC", options->spec, "The data, as for `weft train --data`")->required();
-  command->add_option("OUT", options->out, "New folder, to be read as packed:OUT")->required();
+  command->add_option("SPEC", options->spec, "The data, as for `weft train --data`")->type_name("SPEC")->required();
+  command->add_option("OUT", options->out, "New folder, to be read as packed:OUT")->type_name("DIR")->required();
   command->add_option("--shard-size", options->shard_size, "Of a file, such as 64MB; default 256MB");
   command
       ->add_option("--size", options->size,

@@ -43,7 +43,7 @@ void add_predict(CLI::App& app, Action& action, const Library& library) {
   CLI::App* command = app.add_subcommand(
       "predict",
       "Name the likeliest classes of images, pixels, rows or lines of text, read, translate or continue text");
-  command->add_option("RUN", options->run, "Run directory")->required();
+  command->add_option("RUN", options->run, "Run directory")->type_name("RUN")->required();
   command
       ->add_option(
           "FILE", options->files,
@@ -51,6 +51,7 @@ void add_predict(CLI::App& app, Action& action, const Library& library) {
           "(FILE.csv or csv:FILE?OPTIONS), "
           "with or without the label; beginnings of texts; files with a text to translate or name on each line "
           "(- for standard input)")
+      ->type_name("FILE")
       ->required();
   command->add_option("--top", options->top, "Classes to show")->check(CLI::Range(1, 1000000));
   command->add_option("--length", options->length, "Characters to write behind a text; default 200")
@@ -58,7 +59,8 @@ void add_predict(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--temperature", options->temperature, "Of their draw, 0: always the likeliest; default 0.8")
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--seed", options->seed, "Of their draw")->check(CLI::NonNegativeNumber);
-  command->add_option("--masks", options->masks, "Folder for masks NAME.png, where each pixel gets a class");
+  command->add_option("--masks", options->masks, "Folder for masks NAME.png, where each pixel gets a class")
+      ->type_name("DIR");
   command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
   command->add_option("--threads", options->threads, "Default: as in training")->check(CLI::Range(0, 1024));
   command->add_option("--precision", options->precision, "f32, bf16, f16 or auto; default: as in training");

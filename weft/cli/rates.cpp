@@ -35,7 +35,7 @@ void add_rates(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<RatesOptions>();
   CLI::App* command =
       app.add_subcommand("rates", "Measure this machine's rates, as a file that cost_profile = FILE reads");
-  command->add_option("--output", options->output, "The file to write; default: none");
+  command->add_option("--output", options->output, "The file to write; default: none")->type_name("FILE");
   command->add_option("--threads", options->threads, "Default: all cores this process may use")
       ->check(CLI::Range(1, 1024));
   command->callback(

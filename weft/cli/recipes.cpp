@@ -50,7 +50,7 @@ int recipes_command(const Library& library, const RecipesOptions& options) {
 void add_recipes(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<RecipesOptions>();
   CLI::App* command = app.add_subcommand("recipes", "List the recipes that come with weft, or print one");
-  command->add_option("NAME", options->name, "Print this recipe");
+  command->add_option("NAME", options->name, "Print this recipe")->type_name("RECIPE");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return recipes_command(library, *options); }; });

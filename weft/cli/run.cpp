@@ -18,6 +18,7 @@
 #include "weft/base/say.h"
 #include "weft/base/version.h"
 #include "weft/cli/command.h"
+#include "weft/cli/complete_words.h"
 #include "weft/cli/mistyped.h"
 #include "weft/launch/launched_ranks.h"
 
@@ -48,6 +49,7 @@ int run(int argc, char** argv, const Library& library) {
   const std::string program = argc > 0 ? argv[0] : "weft";
   CLI::App app("weft trains deep networks on CPU servers.", "weft");
   app.set_version_flag("--version", "weft " + std::string(version()));
+  app.require_subcommand(0, 1);  // behind a command, the name of one is a word like others: `weft man train`
   Action action;
   add_train(app, action, library, program);
   add_launch(app, action, library, program);
@@ -68,7 +70,12 @@ int run(int argc, char** argv, const Library& library) {
   add_recipes(app, action, library);
   add_keys(app, action, library);
   add_ops(app, action, library);
+  add_completion(app, action, program);
+  add_man(app, action, library, program);
   add_check_steps(app, action, library);
+  // The words may be anything: they are not parsed.
+  if (argc > 1 && std::string(argv[1]) == kCompleteWords)
+    return print_candidates(app, library, std::vector<std::string>(argv + 2, argv + argc));
   if (argc < 2) return report("no command given; see `weft --help`", 2);
   try {
     std::vector<std::string> words = with_help_as_option({argv, argv + argc});

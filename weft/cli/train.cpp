@@ -281,12 +281,15 @@ int train_command(const Library& library, const TrainOptions& options, const std
 }
 
 void add_options(CLI::App* command, TrainOptions* options, const Library& library) {
-  command->add_option("RECIPE", options->recipe,
-                      "TOML file, or a name from `weft recipes`; what it leaves out has defaults");
-  command->add_option("--model", options->model, "Model (see `weft models`)");
-  command->add_option("--data", options->data,
-                      data::dataset_forms(library.data) + " (`weft data --help` explains them)");
-  command->add_option("--init", options->init, spec::flag_help("init"));
+  command
+      ->add_option("RECIPE", options->recipe,
+                   "TOML file, or a name from `weft recipes`; what it leaves out has defaults")
+      ->type_name("RECIPE|FILE");
+  command->add_option("--model", options->model, "Model (see `weft models`)")->type_name("MODEL");
+  command
+      ->add_option("--data", options->data, data::dataset_forms(library.data) + " (`weft data --help` explains them)")
+      ->type_name("SPEC");
+  command->add_option("--init", options->init, spec::flag_help("init"))->type_name("FILE");
   command->add_option("--epochs", options->epochs, spec::flag_help("epochs"));
   command->add_option("--max-steps", options->max_steps, spec::flag_help("max_steps"));
   command->add_option("--max-time", options->max_time, spec::flag_help("max_time"));
@@ -294,8 +297,8 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
   command->add_option("--batch", options->batch, spec::flag_help("batch"));
   command->add_option("--virtual-ranks", options->virtual_ranks, spec::flag_help("virtual_ranks"));
   command->add_option("--memory-limit", options->memory_limit, spec::flag_help("memory_limit"));
-  command->add_option("--offload", options->offload, spec::flag_help("offload"));
-  command->add_option("--cluster", options->cluster, spec::flag_help("cluster"));
+  command->add_option("--offload", options->offload, spec::flag_help("offload"))->type_name("DIR");
+  command->add_option("--cluster", options->cluster, spec::flag_help("cluster"))->type_name("FILE");
   command->add_option("--seed", options->seed, spec::flag_help("seed"));
   command->add_option("--threads", options->threads, spec::flag_help("threads"));
   command->add_flag("--copies", options->copies,
@@ -315,13 +318,16 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
   command->add_option("--autotune", options->autotune, std::string(program::kAutotuneHelp) + "; default: off");
   command->add_option("--loss-scaling", options->loss_scaling,
                       "auto (default: dynamic in f16, else none), none, dynamic, or a number: the scale that stays");
-  command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N");
+  command->add_option("--run", options->run, "New run directory; default: runs/MODEL-DATA-N")->type_name("DIR");
   command->add_option("--set", options->set, "Any key of the recipe, such as optimizer.learning_rate=0.2; repeatable")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command->add_option(
-      "--resume", options->resume,
-      "Go on in this run directory from its newest whole checkpoint; with --epochs, --max-steps, --max-time or --set: "
-      "with these changes, also where it is finished");
+  command
+      ->add_option("--resume", options->resume,
+                   "Go on in this run directory from its newest whole checkpoint; with --epochs, --max-steps, "
+                   "--max-time or --set: "
+                   "with these changes, also where it is finished")
+      ->type_name("RUN");
   command->add_flag("--tensorboard", options->tensorboard,
                     "Write event files for `tensorboard --logdir RUN`; a resumed run goes on with them");
   command->add_flag("--dry-run", options->dry_run,

@@ -18,7 +18,7 @@ double nice_number(double range) {
 
 }  // namespace
 
-Axis make_axis(double low, double high, int marks) {
+Axis make_axis(double low, double high, int marks, double least_step) {
   // One value, or none; or several that no label could tell apart.
   const double largest = std::max(std::abs(low), std::abs(high)), least = std::max(1e-300, 1e-9 * largest);
   if (!(high - low > least)) {
@@ -27,7 +27,7 @@ Axis make_axis(double low, double high, int marks) {
     low -= half;
   }
   Axis axis;
-  axis.step = nice_number((high - low) / std::max(1, marks - 1));
+  axis.step = std::max(least_step, nice_number((high - low) / std::max(1, marks - 1)));
   axis.low = std::floor(low / axis.step + 1e-9) * axis.step;
   axis.high = std::ceil(high / axis.step - 1e-9) * axis.step;
   axis.decimals = std::max(0, static_cast<int>(-std::floor(std::log10(axis.step) + 1e-9)));
@@ -46,6 +46,11 @@ std::string label_of(const Axis& axis, double mark) {
   if (std::abs(mark) < axis.step * 1e-6) mark = 0;  // not "-0.0"
   if (axis.decimals > 5 || std::abs(mark) >= 1e7) return fmt::format("{:.3g}", mark);
   return fmt::format("{:.{}f}", mark, axis.decimals);
+}
+
+std::string percent_label_of(const Axis& axis, double mark) {
+  if (std::abs(mark) < axis.step * 1e-6) mark = 0;
+  return fmt::format("{:.{}f} %", 100 * mark, std::max(0, axis.decimals - 2));
 }
 
 std::vector<double> smooth(const std::vector<double>& values, double weight) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "weft/base/html.h"
 #include "weft/plot/figure.h"
 #include "weft/plot/map.h"
 
@@ -19,14 +20,8 @@ constexpr std::array<std::string_view, 6> kGroupColours{"#999999", "#0072b2", "#
 
 std::string_view colour(int group) { return kGroupColours[static_cast<size_t>(group) % kGroupColours.size()]; }
 
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return result;
-}
-
 std::string written(const std::string& text, double x, double y, std::string_view anchor = "start") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escape_html(text));
 }
 
 std::string line(double x, double y, double to_x, double to_y, std::string_view stroke) {
@@ -88,7 +83,7 @@ class PanelWriter {
     std::string svg = fmt::format(
         "<g><title>{}</title><rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" "
         "fill-opacity=\"0.75\" stroke=\"#ffffff\" stroke-width=\"0.4\"/>",
-        escaped(box.hint), left, top, std::max(width, 0.3), std::max(height, 0.2), colour(box.group));
+        escape_html(box.hint), left, top, std::max(width, 0.3), std::max(height, 0.2), colour(box.group));
     const bool fits = height >= kLetterHeight && width >= kLetterWidth * static_cast<double>(box.label.size()) + 4;
     if (fits) svg += written(box.label, left + 3, top + height / 2 + 4);
     return svg + "</g>\n";
@@ -127,7 +122,7 @@ std::string draw_svg(const Map& map) {
   svg += written(map.x_label, (kMapLeft + kWidth - kMapRight) / 2, below - 18, "middle");
   for (size_t index = 0; index < map.lines.size(); ++index)
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-family=\"monospace\" xml:space=\"preserve\">{}</text>\n",
-                       kMapLeft, below + kMapLine * static_cast<double>(index), escaped(map.lines[index]));
+                       kMapLeft, below + kMapLine * static_cast<double>(index), escape_html(map.lines[index]));
   return svg + "</svg>\n";
 }
 

@@ -1,17 +1,21 @@
 #include <fmt/format.h>
 
-#include "weft/plot/bounds.h"
+#include <algorithm>
+#include <cmath>
+
 #include "weft/plot/figure.h"
+#include "weft/plot/view.h"
 
 namespace weft::plot {
 
 namespace {
 
 constexpr std::string_view kMarks = "*o+x#@%&";
+constexpr char kAbove = '^', kBelow = 'v';  // at the edge, of points that lie beyond it
 
-/// Where `value` falls among `cells` cells.
+/// Where `value` falls among `cells` cells; beyond the axis, at its end.
 int cell_of(double value, const Axis& axis, int cells) {
-  const double share = (value - axis.low) / (axis.high - axis.low);
+  const double share = std::clamp((value - axis.low) / (axis.high - axis.low), 0.0, 1.0);
   return std::clamp(static_cast<int>(share * (cells - 1) + 0.5), 0, cells - 1);
 }
 
@@ -31,7 +35,8 @@ class Canvas {
       }
       const int column = cell_of(series.x[index], x, columns_), row = rows_ - 1 - cell_of(series.y[index], y, rows_);
       if (last_column >= 0) line(last_column, last_row, column, row, mark);
-      put(column, row, mark);
+      const double value = series.y[index];
+      put(column, row, value > y.high ? kAbove : value < y.low ? kBelow : mark);
       last_column = column;
       last_row = row;
     }
@@ -52,25 +57,26 @@ class Canvas {
 
 }  // namespace
 
-std::string draw_text(const Panel& panel, int columns, int rows) {
-  const Bounds bounds = bounds_of(panel);
-  if (bounds.empty()) return fmt::format("{}: nothing measured yet\n", panel.title);
-  const Axis x = make_axis(bounds.left, bounds.right, 6), y = make_axis(bounds.bottom, bounds.top, 5);
+std::string draw_text(const Panel& whole, int columns, int rows) {
+  Panel panel = whole;
+  std::erase_if(panel.series, [](const Series& series) { return series.faint; });
+  const View view = view_of(panel, 6, 5);
+  if (view.empty) return fmt::format("{}: nothing measured yet\n", panel.title);
+  const Axis &x = view.x, &y = view.y;
   size_t margin = 0;
-  for (const double mark : marks_of(y)) margin = std::max(margin, label_of(y, mark).size());
+  for (const double mark : marks_of(y)) margin = std::max(margin, y_label(panel, y, mark).size());
   const int width = std::max(10, columns - static_cast<int>(margin) - 2);
   Canvas canvas(width, rows);
   std::string legend;
   size_t next = 0;
   for (const Series& series : panel.series) {
-    if (series.faint) continue;
     const char mark = kMarks[next++ % kMarks.size()];
     canvas.draw(series, x, y, mark);
     legend += fmt::format("  {} {}\n", mark, series.name);
   }
   std::vector<std::string> labels(static_cast<size_t>(rows));
   for (const double mark : marks_of(y))
-    labels[static_cast<size_t>(rows - 1 - cell_of(mark, y, rows))] = label_of(y, mark);
+    labels[static_cast<size_t>(rows - 1 - cell_of(mark, y, rows))] = y_label(panel, y, mark);
   std::string text = panel.title + "\n";
   for (int row = 0; row < rows; ++row) {
     std::string line = fmt::format("{:>{}} |{}", labels[static_cast<size_t>(row)], margin, canvas.row(row));
@@ -81,6 +87,8 @@ std::string draw_text(const Panel& panel, int columns, int rows) {
   const std::string first = label_of(x, x.low), last = label_of(x, x.high);
   const int gap = width - static_cast<int>(first.size() + last.size());
   text += fmt::format("{}{}{:^{}}{}\n", std::string(margin + 2, ' '), first, panel.x_label, std::max(1, gap), last);
+  if (view.above) legend += fmt::format("  {} beyond the axis: up to {}\n", kAbove, value_label(panel, *view.above));
+  if (view.below) legend += fmt::format("  {} beyond the axis: down to {}\n", kBelow, value_label(panel, *view.below));
   return text + legend;
 }
 

@@ -124,8 +124,7 @@ std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Pla
   return collectives;
 }
 
-std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
-                              const passes::Ranks& ranks, std::string_view step) {
+Table collectives_rows(const std::vector<CollectiveProfile>& collectives) {
   const auto milliseconds = [](double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); };
   Table table({{"reduced over the ranks, gathered or sent"},
                {"by"},
@@ -138,13 +137,19 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
                {"computing", Align::right},
                {"predicted", Align::right},
                {"waiting", Align::right}});
-  int64_t bytes = 0, sent = 0, received = 0;
-  double spent = 0;
-  for (const CollectiveProfile& one : collectives) {
+  for (const CollectiveProfile& one : collectives)
     table.add_row({one.tensors, one.algorithm, human_bytes(static_cast<double>(one.bytes)), milliseconds(one.starts_at),
                    milliseconds(one.predicted_seconds), milliseconds(one.took_seconds), milliseconds(one.start_seconds),
                    milliseconds(one.predicted_hidden_seconds), milliseconds(one.hidden_seconds),
                    milliseconds(one.predicted_wait_seconds), milliseconds(one.wait_seconds)});
+  return table;
+}
+
+std::string exchange_summary(const std::vector<CollectiveProfile>& collectives, double step_seconds,
+                             const passes::Ranks& ranks, std::string_view step) {
+  int64_t bytes = 0, sent = 0, received = 0;
+  double spent = 0;
+  for (const CollectiveProfile& one : collectives) {
     (one.kind == kReceive ? received : one.kind == kSend ? sent : bytes) += one.bytes;
     spent += one.start_seconds + one.wait_seconds;
   }
@@ -156,11 +161,16 @@ std::string collectives_table(const std::vector<CollectiveProfile>& collectives,
                                 : fmt::format("computing bounds the {}: the exchange needs {:.0f} % of its time", step,
                                               computing > 0 ? 100 * links / computing : 0);
   return fmt::format(
-      "{}\n{} of {} in each {}; starting them and waiting for them takes {}, {:.1f} % of it\n"
+      "{} of {} in each {}; starting them and waiting for them takes {}, {:.1f} % of it\n"
       "of {} per {} {} are computing; all bytes, one after the other, are predicted to take {}: {}\n",
-      table.text(), count_text(collectives), human_bytes(static_cast<double>(bytes)), step, human_duration(spent),
+      count_text(collectives), human_bytes(static_cast<double>(bytes)), step, human_duration(spent),
       step_seconds > 0 ? 100 * spent / step_seconds : 0, human_duration(step_seconds), step, human_duration(computing),
       human_duration(links), bound);
+}
+
+std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
+                              const passes::Ranks& ranks, std::string_view step) {
+  return collectives_rows(collectives).text() + "\n" + exchange_summary(collectives, step_seconds, ranks, step);
 }
 
 }  // namespace weft::report

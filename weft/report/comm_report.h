@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/table.h"
 #include "weft/graph/collective.h"
 #include "weft/passes/pipeline.h"
 #include "weft/plan/plan.h"
@@ -37,8 +38,15 @@ struct CollectiveProfile {
 std::vector<CollectiveProfile> profile_collectives(const Graph& graph, const Plan& plan, const Profile& profile,
                                                    const passes::Ranks& ranks, const CostModel& costs);
 
-/// A row for each, then lines with the step's total time for them and its bound: computing, or the time of the links
+/// A row for each.
+Table collectives_rows(const std::vector<CollectiveProfile>& collectives);
+
+/// Lines with the step's total time for them and its bound: computing, or the time of the links
 /// for all bytes. `step` is the step's name in the text.
+std::string exchange_summary(const std::vector<CollectiveProfile>& collectives, double step_seconds,
+                             const passes::Ranks& ranks, std::string_view step = "step");
+
+/// The rows and the lines.
 std::string collectives_table(const std::vector<CollectiveProfile>& collectives, double step_seconds,
                               const passes::Ranks& ranks, std::string_view step = "step");
 

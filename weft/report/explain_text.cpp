@@ -20,17 +20,6 @@ namespace {
 constexpr int kTimelineRows = 24;
 constexpr size_t kPeakRows = 12;
 
-/// The table with how much faster each kernel was than the next one, where they were measured.
-std::string nodes_table(std::vector<OpProfile> nodes, const Measured& measured, size_t rows) {
-  for (OpProfile& node : nodes) {
-    const auto found = measured.find(node.name);
-    if (found == measured.end() || found->second.size() < 2) continue;
-    const std::vector<KernelTime>& times = found->second;
-    node.kernel += fmt::format(" ({:.2f} times as fast as {})", times[1].seconds / times[0].seconds, times[1].kernel);
-  }
-  return profile_table(nodes, rows);
-}
-
 bool is_transfer(const Node& node) { return is_store(node) || is_load(node); }
 
 /// ", measured +12 %", of what `counts` counts over what would run without a limit; nothing where no step was run.
@@ -61,19 +50,33 @@ std::string costs_line(const Explained& explained) { return "costs of nodes in t
 
 }  // namespace
 
-std::string time_text(const Explained& explained, size_t rows) {
-  return fmt::format(
-      "{}\nfloors, of what each node computes or moves at these rates, add up to {}: {:.0f} % of the step\n\n"
-      "{}\n{}\nnodes furthest above their floor:\n{}\n",
-      describe(explained.rates), human_duration(explained.floor_seconds),
-      100 * explained.floor_seconds / explained.step_seconds, class_table(sum_by_class(explained.nodes)),
-      profile_table(sum_by_kernel(explained.nodes), explained.nodes.size()),
-      nodes_table(explained.nodes, explained.measured, rows));
+Table nodes_table(const Explained& explained, size_t rows) {
+  std::vector<OpProfile> nodes = explained.nodes;
+  for (OpProfile& node : nodes) {
+    const auto found = explained.measured.find(node.name);
+    if (found == explained.measured.end() || found->second.size() < 2) continue;
+    const std::vector<KernelTime>& times = found->second;
+    node.kernel += fmt::format(" ({:.2f} times as fast as {})", times[1].seconds / times[0].seconds, times[1].kernel);
+  }
+  return profile_table(nodes, rows);
 }
 
-std::string memory_text(const Explained& explained) {
+std::string floor_text(const Explained& explained) {
+  return fmt::format(
+      "{}\nfloors, of what each node computes or moves at these rates, add up to {}: {:.0f} % of the step\n",
+      describe(explained.rates), human_duration(explained.floor_seconds),
+      100 * explained.floor_seconds / explained.step_seconds);
+}
+
+std::string time_text(const Explained& explained, size_t rows) {
+  return fmt::format("{}\n{}\n{}\nnodes furthest above their floor:\n{}\n", floor_text(explained),
+                     class_table(sum_by_class(explained.nodes)).text(),
+                     profile_table(sum_by_kernel(explained.nodes), explained.nodes.size()).text(),
+                     nodes_table(explained, rows).text());
+}
+
+std::string memory_summary(const Explained& explained) {
   const Plan& plan = explained.compiled->plan;
-  const Graph& graph = explained.compiled->graph;
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   std::string text;
   const auto to = std::back_inserter(text);
@@ -96,19 +99,29 @@ std::string memory_text(const Explained& explained) {
                    "predicted +{:.0f} % time{}\n\n",
                    again.offloaded, bytes(again.offloaded_bytes), bytes(plan.file_bytes),
                    100 * again.offload_seconds / again.own_seconds(), measured_extra(explained, is_transfer));
-  fmt::format_to(to, "{}\n\n", costs_line(explained));
-  fmt::format_to(to, "{}\n", draw_timeline(graph, plan, kTimelineRows));
+  fmt::format_to(to, "{}\n", costs_line(explained));
+  return text;
+}
+
+std::string peak_text(const Explained& explained) {
+  const Plan& plan = explained.compiled->plan;
+  const Graph& graph = explained.compiled->graph;
   const PlannedNode& peak = plan.steps[static_cast<size_t>(plan.peak_step)];
-  fmt::format_to(to, "peak: {} while '{}' ({}) runs, step {}; what stands there:\n", bytes(peak.live_bytes),
-                 graph.node_name(peak.node), graph.node(peak.node).op->name, plan.peak_step);
+  std::string text = fmt::format("peak: {} while '{}' ({}) runs, step {}; what stands there:\n",
+                                 human_bytes(static_cast<double>(peak.live_bytes)), graph.node_name(peak.node),
+                                 graph.node(peak.node).op->name, plan.peak_step);
   MemoryBytes sums{};
   for (const LiveTensor& t : explained.at_peak) sums[static_cast<size_t>(t.use)] += t.bytes;
   std::string parts;
   for (size_t use = 0; use < kMemoryUses; ++use)
     if (sums[use] > 0)
-      parts +=
-          fmt::format("{}{} of {}", parts.empty() ? "" : ", ", bytes(sums[use]), name_of(static_cast<MemoryUse>(use)));
-  fmt::format_to(to, "{}\n", parts);
+      parts += fmt::format("{}{} of {}", parts.empty() ? "" : ", ", human_bytes(static_cast<double>(sums[use])),
+                           name_of(static_cast<MemoryUse>(use)));
+  return text + parts + "\n";
+}
+
+Table peak_table(const Explained& explained) {
+  const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   Table table({{"bytes", Align::right}, {"use"}, {"tensor"}, {"type"}, {"made by"}, {"last read by"}, {"steps"}});
   int64_t rest = 0;
   for (size_t index = 0; index < explained.at_peak.size(); ++index) {
@@ -121,7 +134,13 @@ std::string memory_text(const Explained& explained) {
   }
   if (rest > 0)
     table.add_row({bytes(rest), "", fmt::format("{} more", explained.at_peak.size() - kPeakRows), "", "", "", ""});
-  return text + table.text();
+  return table;
+}
+
+std::string memory_text(const Explained& explained) {
+  const CompiledStep& step = *explained.compiled;
+  return fmt::format("{}\n{}\n{}{}", memory_summary(explained), draw_timeline(step.graph, step.plan, kTimelineRows),
+                     peak_text(explained), peak_table(explained).text());
 }
 
 std::string audit_text(const run::RunDirectory& run) {

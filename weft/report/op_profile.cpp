@@ -163,7 +163,7 @@ std::vector<OpProfile> sum_by_class(const std::vector<OpProfile>& nodes) {
   return sorted_values(sums);
 }
 
-std::string profile_table(const std::vector<OpProfile>& entries, size_t rows) {
+Table profile_table(const std::vector<OpProfile>& entries, size_t rows) {
   const double total = total_seconds(entries);
   const bool has_names = !entries.empty() && !entries.front().name.empty();
   Table table({{"time", Align::right},
@@ -186,10 +186,10 @@ std::string profile_table(const std::vector<OpProfile>& entries, size_t rows) {
                    rate(entry.bytes, entry.seconds), entry.op, entry.dtype, entry.kernel,
                    entry.name.empty() ? std::to_string(entry.calls) : entry.name});
   }
-  return table.text();
+  return table;
 }
 
-std::string class_table(const std::vector<OpProfile>& classes) {
+Table class_table(const std::vector<OpProfile>& classes) {
   const double total = total_seconds(classes);
   Table table({{"class of op"},
                {"calls", Align::right},
@@ -212,7 +212,7 @@ std::string class_table(const std::vector<OpProfile>& classes) {
   }
   table.add_rule();
   add_row("all", all);
-  return table.text();
+  return table;
 }
 
 std::string describe(const MachineRates& rates) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/table.h"
 #include "weft/device/machine_rates.h"
 #include "weft/plan/plan.h"
 #include "weft/runtime/executor.h"
@@ -43,9 +44,9 @@ std::vector<OpProfile> sum_by_kernel(const std::vector<OpProfile>& nodes);
 std::vector<OpProfile> sum_by_class(const std::vector<OpProfile>& nodes);
 
 /// A table of at most `rows` entries with shares of the total time and of the floor.
-std::string profile_table(const std::vector<OpProfile>& entries, size_t rows);
+Table profile_table(const std::vector<OpProfile>& entries, size_t rows);
 /// The same of classes, with a last line for all of them.
-std::string class_table(const std::vector<OpProfile>& classes);
+Table class_table(const std::vector<OpProfile>& classes);
 
 /// "2 threads of this machine, measured in 0.4 s: 476 GFLOP/s in f32 (...), ..."
 std::string describe(const MachineRates& rates);

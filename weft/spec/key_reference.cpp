@@ -15,8 +15,8 @@ constexpr const char* kBeginning =
     R"(# Keys of a recipe
 
 `weft keys --markdown` makes this page from the declarations of the keys (`weft/spec/keys`, and what entries of the
-library declare); a test keeps it equal. `weft keys NAME` shows one key or one table, and `weft keys --schema` prints a
-JSON Schema, with which editors complete and check recipes:
+library declare); a test keeps it equal. `weft keys NAME` shows one key or one table, `weft keys '*rate*'` the keys that
+match a pattern, and `weft keys --schema` prints a JSON Schema, with which editors complete and check recipes:
 
 ```
 build/weft keys --schema > recipe.schema.json    # then, as the first line of a recipe: #:schema ./recipe.schema.json
