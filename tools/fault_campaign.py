@@ -363,7 +363,9 @@ def one_fault(scene, fault, number, epochs, reference, options, draw):
         result["code"] = code
         result["ranks_after"] = int(match.group(1)) if (match := re.search(r"start 2 of at most 3, on (\d+) rank", text)) \
             else RANKS
-        passing = fault in PASSING and not again
+        # A cut of the last moment may come when nothing is sent any more.
+        unfelt = fault == "cut" and moment == "end" and code == 0
+        passing = (fault in PASSING or unfelt) and not again
         result["bounded"] = (result["outcome"] != "hung" and result["seconds"] <= options.bound and
                              (not again or again_after <= 2 * options.bound))
         result["named"] = True if passing else is_named(fault, scene, struck, text)

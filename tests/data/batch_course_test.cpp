@@ -33,6 +33,46 @@ TEST(BatchCourse, FindsThePlaceOfEveryBatch) {
     }
 }
 
+/// 100 samples; batches of 16 until 45 % of the second epoch, then of 8.
+BatchCourse within_the_second() {
+  return BatchCourse(100, true, {{.batch = 16}, {.first_epoch = 1, .batch = 8, .first_part = 0.45}});
+}
+
+TEST(BatchCourse, AStageMayEndWithinAnEpochAfterTheNearestNumberOfBatches) {
+  const BatchCourse course = within_the_second();
+  EXPECT_EQ(course.batches_of(0), 6);
+  EXPECT_EQ(course.batches_of(1), 3 + 6) << "48 samples, the nearest to 45; 52 are left for batches of 8";
+  EXPECT_EQ(course.batches_of(2), 12);
+  EXPECT_EQ(course.batches_before(2), 15);
+  EXPECT_EQ(course.piece_of(1, 2).stage, 0u);
+  EXPECT_EQ(course.piece_of(1, 3).stage, 1u);
+  EXPECT_EQ(course.piece_of(1, 3).first_sample, 48);
+}
+
+TEST(BatchCourse, FindsThePlaceOfEveryBatchWithinEpochsToo) {
+  const BatchCourse course = within_the_second();
+  int64_t at = 0;
+  for (int64_t epoch = 0; epoch < 5; ++epoch)
+    for (int64_t batch = 0; batch < course.batches_of(epoch); ++batch, ++at) {
+      EXPECT_EQ(course.place_of(at).epoch, epoch) << at;
+      EXPECT_EQ(course.place_of(at).batch, batch) << at;
+    }
+}
+
+TEST(BatchCourse, SeveralStagesMayChangeInOneEpoch) {
+  const BatchCourse course(
+      100, true, {{.batch = 10}, {.batch = 20, .first_part = 0.3}, {.batch = 5, .first_part = 0.75}, {2, 50}});
+  EXPECT_EQ(course.batches_of(0), 3 + 2 + 6) << "30, 40 and 30 samples";
+  EXPECT_EQ(course.batches_of(1), 20);
+  EXPECT_EQ(course.batches_of(2), 2);
+}
+
+TEST(BatchCourse, WithinAnEpochStagesChangeBetweenSteps) {
+  const BatchCourse course(100, true, {{.batch = 8, .accumulate = 3}, {.batch = 4, .first_part = 0.5}});
+  EXPECT_EQ(course.piece_of(0, 0).batches, 6) << "two steps of 24 samples";
+  EXPECT_EQ(course.batches_of(0), 6 + 13);
+}
+
 TEST(BatchCourse, WithoutAnEndThereIsTheGreatestNumber) {
   const BatchCourse course(100, true, {{0, 16, 0}, {2, 32, 0}});
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();

@@ -70,8 +70,8 @@ void expect_shares_make_whole(const Dataset& dataset, const LoaderOptions& optio
   for (int number = 0; number < batches; ++number) {
     const Batch& wanted = whole.next();
     const BatchCourse course(dataset.size(), options.drop_last, stages_of(options));
-    const Shape sample =
-        scaled_shape(dataset.info().sample_shape, stages_of(options)[course.stage_of(wanted.epoch)].image_height);
+    const Shape sample = scaled_shape(
+        dataset.info().sample_shape, stages_of(options)[course.piece_of(wanted.epoch, wanted.step).stage].image_height);
     const int64_t sample_bytes = byte_size(wanted.samples.dtype(), sample.elements());
     const int64_t target_bytes = options.mix.on() ? byte_size(DType::f32, kClasses) : dataset.info().target_bytes();
     Rows all, together, directly;

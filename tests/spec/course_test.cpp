@@ -88,6 +88,64 @@ TEST(Course, CountsStepsAndSamples) {
   EXPECT_EQ(course.samples_before(27), 2 * 96 + 96 + 96);
 }
 
+/// 100 samples in three epochs, batches of 16 until 45 % of the second, then of 8: 6 steps, 3 and 6, 12.
+RunSpec within_the_second() {
+  RunSpec spec;
+  spec.epochs = 3;
+  spec.batch = 16;
+  spec.batch_schedule = {.boundaries = {1.45}, .batches = {16, 8}};
+  return spec;
+}
+
+TEST(Course, AStageMayBeginWithinAnEpoch) {
+  const Course course(within_the_second(), 100);
+  EXPECT_EQ(course.total_steps(), 6 + 9 + 12);
+  EXPECT_EQ(course.steps_of(1), 9);
+  EXPECT_EQ(course.stage_of(1, 2).batch, 16);
+  EXPECT_EQ(course.stage_of(1, 3).batch, 8);
+  EXPECT_EQ(course.stage_end(1, 0), 3);
+  EXPECT_EQ(course.stage_end(1, 3), 9);
+  EXPECT_EQ(course.samples_before(9), 96 + 48);
+  EXPECT_EQ(course.samples_before(15), 96 + 48 + 48);
+  EXPECT_EQ(course.batches_before_in_epoch(1, 5), 5);
+}
+
+TEST(Course, EveryStepHasItsPlaceWhereStagesChangeWithinEpochs) {
+  const Course course(within_the_second(), 100);
+  int64_t step = 0;
+  for (int64_t epoch = 0; epoch < 3; ++epoch)
+    for (int64_t in_epoch = 0; in_epoch < course.steps_of(epoch); ++in_epoch, ++step)
+      EXPECT_EQ(course.place_of(step), std::pair(epoch, in_epoch)) << step;
+  EXPECT_EQ(step, course.total_steps());
+}
+
+TEST(Course, TheClockAndTheStepsOfEpochsRiseThroughAPartOfOne) {
+  const Course course(within_the_second(), 100);
+  EXPECT_DOUBLE_EQ(course.step_at(1), 6);
+  EXPECT_DOUBLE_EQ(course.step_at(1.48), 9);
+  EXPECT_DOUBLE_EQ(course.step_at(2), 15);
+  EXPECT_DOUBLE_EQ(course.clock(9), 1.48 * 6);
+  for (int64_t step = 1; step < course.total_steps(); ++step) EXPECT_GT(course.clock(step), course.clock(step - 1));
+}
+
+TEST(Course, ARunMayEndInThePartThatAStageBegan) {
+  RunSpec spec = within_the_second();
+  spec.epochs = 1.64;
+  const Course course(spec, 100);
+  EXPECT_EQ(course.total_steps(), 6 + 3 + 2) << "16 samples of the part, in batches of 8";
+}
+
+TEST(Course, WithinAnEpochBatchesThatFillNoStepAreLeftOverAtItsEndOnly) {
+  RunSpec spec;
+  spec.epochs = 2;
+  spec.batch = 8;
+  spec.batch_schedule = {.boundaries = {0.5}, .batches = {8, 4}, .accumulate = {3, 2}};
+  const Course course(spec, 100);
+  EXPECT_EQ(course.steps_of(0), 2 + 6);
+  EXPECT_EQ(course.batches_left_over(0), 1) << "13 batches of 4";
+  EXPECT_EQ(course.batches_before_in_epoch(0, 3), 6 + 2);
+}
+
 TEST(Course, CountsBatchesOfAccumulatedSteps) {
   RunSpec spec = four_epochs();
   spec.batch_schedule = {.boundaries = {2}, .batches = {}, .accumulate = {1, 3}};

@@ -246,8 +246,7 @@ data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spe
                               .mix = {},
                               .statistics = description.statistics};
   if (stages.size() > 1 || stages.front().image_height > 0)
-    for (const spec::Stage& stage : stages)
-      options.stages.push_back({stage.first_epoch, stage.batch, stage.image_height});
+    options.stages = spec::loader_stages(stages);
   const spec::AugmentSpec& augment = spec.augment;
   options.augment.crop_padding = augment.crop_padding;
   options.augment.resized_crop = augment.resized_crop;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace weft::spec {
 
@@ -35,6 +36,7 @@ std::vector<Stage> stages_of(const RunSpec& spec) {
   std::vector<Stage> stages;
   for (const double begin : begins) {
     const Stage stage{.first_epoch = static_cast<int64_t>(begin),
+                      .first_part = begin - std::floor(begin),
                       .batch = value_at(begin, batches.boundaries, batches.batches, spec.batch, spec),
                       .accumulate = value_at(begin, batches.boundaries, batches.accumulate, spec.accumulate, spec),
                       .image_height = value_at(begin, images.boundaries, images.sizes, 0, spec)};
@@ -42,6 +44,17 @@ std::vector<Stage> stages_of(const RunSpec& spec) {
       stages.push_back(stage);
   }
   return stages;
+}
+
+std::vector<data::LoaderStage> loader_stages(const std::vector<Stage>& stages) {
+  std::vector<data::LoaderStage> found;
+  for (const Stage& stage : stages)
+    found.push_back({.first_epoch = stage.first_epoch,
+                     .batch = stage.batch,
+                     .image_height = stage.image_height,
+                     .first_part = stage.first_part,
+                     .accumulate = stage.accumulate});
+  return found;
 }
 
 std::vector<StepShape> shapes_of(const RunSpec& spec) {
@@ -62,31 +75,38 @@ double scaled_rate(const RunSpec& spec, const Stage& stage) {
   return scaling == "linear" ? factor : scaling == "square_root" ? std::sqrt(factor) : 1;
 }
 
-Course::Course(const RunSpec& spec, int64_t samples) {
-  for (const Stage& stage : stages_of(spec)) {
-    Part part{.stage = stage, .steps = 0, .batches = samples / stage.batch};
-    part.steps = part.batches / stage.accumulate;
+Course::Course(const RunSpec& spec, int64_t samples) : samples_(samples) {
+  const std::vector<Stage> stages = stages_of(spec);
+  const data::BatchCourse batches(samples, /*whole_only=*/true, loader_stages(stages));
+  for (const data::BatchCourse::Piece& piece : batches.pieces()) {
+    Part part{.stage = stages[piece.stage], .piece = piece};
+    part.steps = piece.batches / part.stage.accumulate;
     if (!parts_.empty()) {
       const Part& before = parts_.back();
-      const int64_t steps = (stage.first_epoch - before.stage.first_epoch) * before.steps;
+      const int64_t epochs = is_within(before) ? 1 : piece.first_epoch - before.piece.first_epoch;
+      const int64_t steps = epochs * before.steps;
       part.first_step = before.first_step + steps;
       part.first_batch = before.first_batch + steps * before.stage.accumulate;
       part.first_sample = before.first_sample + steps * before.stage.step_samples();
+      if (before.piece.ends_within) part.first_in_epoch = before.first_in_epoch + before.steps;
     }
     parts_.push_back(part);
   }
   const Part& last = parts_.back();
-  total_steps_ = last.first_step + spec::total_steps(spec, last.steps) - last.stage.first_epoch * last.steps;
+  if (spec.epochs >= last.first_epoch())
+    total_steps_ = last.first_step + spec::total_steps(spec, last.steps) - last.piece.first_epoch * last.steps;
+  else  // it ends within an epoch in which stages change
+    total_steps_ = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(step_at(spec.epochs) - 1e-6)));
   if (spec.max_steps > 0) total_steps_ = std::min(total_steps_, spec.max_steps);
 }
 
 Course::Course(int64_t total_steps, int64_t steps_per_epoch)
-    : parts_({{.stage = {}, .steps = steps_per_epoch, .batches = steps_per_epoch}}), total_steps_(total_steps) {}
+    : parts_({{.stage = {}, .piece = {.batches = steps_per_epoch}, .steps = steps_per_epoch}}),
+      total_steps_(total_steps) {}
 
 const Course::Part& Course::find_epoch(double epoch) const {
-  const auto after = std::upper_bound(parts_.begin() + 1, parts_.end(), epoch, [](double at, const Part& part) {
-    return at < static_cast<double>(part.stage.first_epoch);
-  });
+  const auto after = std::upper_bound(parts_.begin() + 1, parts_.end(), epoch,
+                                      [this](double at, const Part& part) { return at < begin_of(part); });
   return *(after - 1);
 }
 
@@ -96,10 +116,34 @@ const Course::Part& Course::find_step(int64_t step) const {
   return *(after - 1);
 }
 
+const Course::Part& Course::find_place(int64_t epoch, int64_t step) const {
+  const auto comes_before = [](const std::pair<int64_t, int64_t>& place, const Part& part) {
+    return place < std::pair(part.piece.first_epoch, part.first_in_epoch);
+  };
+  const auto after = std::upper_bound(parts_.begin() + 1, parts_.end(), std::pair(epoch, step), comes_before);
+  return *(after - 1);
+}
+
 int64_t Course::steps_of(int64_t epoch) const {
-  const Part& part = find_epoch(static_cast<double>(epoch));
-  const int64_t before = part.first_step + (epoch - part.stage.first_epoch) * part.steps;
-  return std::min(part.steps, total_steps_ - before);
+  const Part& first = find_place(epoch, 0);
+  const Part& last = find_place(epoch, std::numeric_limits<int64_t>::max());
+  const int64_t before = first.first_step + (epoch - first.piece.first_epoch) * first.steps;
+  return std::min(last.first_in_epoch + last.steps, total_steps_ - before);
+}
+
+int64_t Course::stage_end(int64_t epoch, int64_t step) const {
+  const Part& part = find_place(epoch, step);
+  return std::min(part.first_in_epoch + part.steps, steps_of(epoch));
+}
+
+int64_t Course::batches_before_in_epoch(int64_t epoch, int64_t step) const {
+  const Part& part = find_place(epoch, step);
+  return part.piece.first_in_epoch + (step - part.first_in_epoch) * part.stage.accumulate;
+}
+
+int64_t Course::batches_left_over(int64_t epoch) const {
+  const Part& last = find_place(epoch, std::numeric_limits<int64_t>::max());
+  return last.piece.batches - last.steps * last.stage.accumulate;
 }
 
 int64_t Course::samples_before(int64_t step) const {
@@ -115,20 +159,32 @@ int64_t Course::batches_before(int64_t step) const {
 std::pair<int64_t, int64_t> Course::place_of(int64_t step) const {
   const Part& part = find_step(step);
   const int64_t in_part = step - part.first_step;
-  return {part.stage.first_epoch + in_part / part.steps, in_part % part.steps};
+  return {part.piece.first_epoch + in_part / part.steps, part.first_in_epoch + in_part % part.steps};
+}
+
+double Course::begin_of(const Part& part) const {
+  return part.first_epoch() + static_cast<double>(part.piece.first_sample) / static_cast<double>(samples_);
 }
 
 double Course::step_at(double epoch) const {
   const Part& part = find_epoch(epoch);
-  return static_cast<double>(part.first_step) +
-         (epoch - static_cast<double>(part.stage.first_epoch)) * static_cast<double>(part.steps);
+  const auto first_step = static_cast<double>(part.first_step);
+  if (!is_within(part)) return first_step + (epoch - part.first_epoch()) * static_cast<double>(part.steps);
+  const double samples = (epoch - begin_of(part)) * static_cast<double>(samples_);
+  return first_step +
+         std::min(samples / static_cast<double>(part.stage.step_samples()), static_cast<double>(part.steps));
 }
 
 double Course::clock(int64_t step) const {
   const Part& part = find_step(step);
   if (&part == &parts_.front()) return static_cast<double>(step);
-  const double epoch = static_cast<double>(part.stage.first_epoch) +
-                       static_cast<double>(step - part.first_step) / static_cast<double>(part.steps);
+  double epoch = begin_of(part);
+  if (is_within(part)) {
+    const auto samples = static_cast<double>((step - part.first_step) * part.stage.step_samples());
+    epoch += samples / static_cast<double>(samples_);
+  } else {
+    epoch += static_cast<double>(step - part.first_step) / static_cast<double>(part.steps);
+  }
   return epoch * static_cast<double>(steps_of_first_epoch());
 }
 

@@ -131,7 +131,7 @@ void check_averaging(const RunSpec& spec) {
          averaging.period);
 }
 
-/// Of a list that changes between epochs: `values` before and after each of the boundaries.
+/// Of a list that changes during the run: `values` before and after each of the boundaries.
 void check_stages(const std::string& section, const std::vector<double>& boundaries, const char* key,
                   const std::vector<double>& values, const RunSpec& spec) {
   if (values.empty()) return;
@@ -142,12 +142,12 @@ void check_stages(const std::string& section, const std::vector<double>& boundar
     if (value != std::floor(value)) fail(ErrorKind::usage, "{}.{}: {} is no whole number", section, key, value);
   double last = -std::numeric_limits<double>::infinity();
   for (const double boundary : boundaries) {
-    if (boundary != std::floor(boundary) || boundary == 0)
-      fail(ErrorKind::usage,
-           "{}.boundaries: {} is no whole number of epochs from 1 on (or from -1 on, from the end); batches change "
-           "between epochs only",
-           section, boundary);
     const double epoch = boundary_epoch(boundary, spec);
+    if (boundary == 0)
+      fail(ErrorKind::usage,
+           "{}.boundaries: 0 is the beginning of the run, where the first value holds; write epochs above 0, such as 1 "
+           "or 0.5, or from the end, such as -1",
+           section);
     if (epoch <= last)
       fail(ErrorKind::usage, "{}.boundaries = [{}] must rise from each to the next{}", section,
            fmt::join(boundaries, ", "),

@@ -55,14 +55,14 @@ class Loop {
         step_times_(in_.ranks),
         round_(in_.ranks) {
     if (averages()) round_.reserve(std::min(in_.spec.averaging.period, course_.total_steps()));
-    has_classes_ = step::has_output(in_.training.compiled(course_.stage_of(0).shape()).graph, "correct");
+    has_classes_ = step::has_output(in_.training.compiled(course_.stage_of(0, 0).shape()).graph, "correct");
     seconds_before_ = at_.train_seconds;
     begin_ = steady_seconds();
   }
 
   FitResult run() {
-    const int64_t batches_done = at_.step_in_epoch * course_.stage_of(at_.epoch).accumulate;
-    in_.training_data.start(at_.epoch, batches_done, spec::begun_epochs(in_.spec));
+    in_.training_data.start(at_.epoch, course_.batches_before_in_epoch(at_.epoch, at_.step_in_epoch),
+                            spec::begun_epochs(in_.spec));
     bool stopped = false;
     while (!stopped && !is_over()) stopped = !run_steps() || !finish_epoch();
     at_.train_seconds = elapsed();
@@ -74,7 +74,17 @@ class Loop {
  private:
   /// The rest of the epoch's steps; false where a stop was requested, after saving.
   bool run_steps() {
-    const spec::Stage& stage = course_.stage_of(at_.epoch);
+    do {
+      if (!run_stage(course_.stage_of(at_.epoch, at_.step_in_epoch))) return false;
+    } while (at_.step_in_epoch < course_.steps_of(at_.epoch) && at_.ended.empty());
+    if (is_last_epoch()) return true;
+    // Batches that do not fill another step are left out.
+    for (int64_t left = course_.batches_left_over(at_.epoch); left > 0; --left) in_.training_data.next();
+    return true;
+  }
+
+  /// The epoch's steps up to the end of this stage.
+  bool run_stage(const spec::Stage& stage) {
     driver_.select(stage.shape());
     const bool has_update = driver_.has(program::Phase::update);
     Executor* const update = has_update ? &driver_.executor(program::Phase::update) : nullptr;
@@ -87,7 +97,7 @@ class Loop {
     const bool sums_in_update = update_graph != nullptr && step::has_output(*update_graph, "loss");
     const step::LossScale loss_scale(in_.state);
     const bool has_norm = driver_.has_output("gradient_norm", driver_.last());
-    const int64_t steps = course_.steps_of(at_.epoch), parts = stage.accumulate;
+    const int64_t steps = course_.stage_end(at_.epoch, at_.step_in_epoch), parts = stage.accumulate;
     const double rate_factor = spec::scaled_rate(in_.spec, stage);
     StepResult result;
     const data::Batch* batch = nullptr;
@@ -130,10 +140,11 @@ class Loop {
       step_times_.add({.step = result.seconds - (rank_wait_seconds() - waited_for_ranks),
                        .input_wait = result.wait_seconds,
                        .whole = result.seconds});
-      const bool ends_epoch = at_.step_in_epoch == steps;  // finish_epoch() saves what is due then
+      const bool ends_stage = at_.step_in_epoch == steps;
+      const bool ends_epoch = ends_stage && steps == course_.steps_of(at_.epoch);  // finish_epoch() saves what is due
       if (averages()) {
         saving_.note_due(at_);
-        is_synchronised = ends_epoch || round_.size() >= period();
+        is_synchronised = ends_stage || round_.size() >= period();
         if (!is_synchronised) continue;
       }
       const bool stop = averages() ? end_round() : consensus_.stops();
@@ -147,9 +158,6 @@ class Loop {
       if (stop) return false;
     }
     driver_.finish();
-    if (is_last_epoch()) return true;
-    // Batches that do not fill another step are left out.
-    for (int64_t left = course_.batches_of(at_.epoch) % parts; left > 0; --left) in_.training_data.next();
     return true;
   }
 

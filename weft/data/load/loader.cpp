@@ -282,7 +282,7 @@ Batch Loader::load_batch(int64_t epoch, int64_t step) const {
   const BatchCourse& course = impl_->make.course();
   check(epoch >= 0 && step >= 0 && step < course.batches_of(epoch), "a batch of an epoch");
   Slot slot;
-  static_cast<UnfinishedBatch&>(slot) = impl_->make.allocate(epoch);
+  static_cast<UnfinishedBatch&>(slot) = impl_->make.allocate(epoch, step);
   BatchMaker::Scratch scratch = impl_->make.make_scratch();
   impl_->make_whole(slot, course.batches_before(epoch) + step, scratch);
   if (slot.failed_row >= 0) throw Error(slot.error_kind, slot.error);

@@ -107,8 +107,12 @@ int64_t BatchMaker::most_rows() const {
 }
 
 int64_t BatchMaker::count_of(int64_t epoch, int64_t step) const {
-  const int64_t size = stage_of(epoch).batch;
-  return std::min(size, dataset_.size() - step * size);
+  return std::min(stage_of(epoch, step).batch, dataset_.size() - samples_before(epoch, step));
+}
+
+int64_t BatchMaker::samples_before(int64_t epoch, int64_t step) const {
+  const BatchCourse::Piece& piece = course_.piece_of(epoch, step);
+  return piece.first_sample + (step - piece.first_in_epoch) * stages_[piece.stage].batch;
 }
 
 /// The row before the first of all is the last one.
@@ -118,7 +122,7 @@ int64_t BatchMaker::position_of(const UnfinishedBatch& unfinished, int64_t row) 
   const int64_t first = rows_of_share(count, options_.share, options_.shares).first;
   const bool is_before = row == batch.count;
   const int64_t at = is_before ? (first == 0 ? count : first) - 1 : first + row;
-  return batch.step * stage_of(batch.epoch).batch + at;
+  return samples_before(batch.epoch, batch.step) + at;
 }
 
 Permutation BatchMaker::order_of(int64_t epoch) const {
@@ -144,9 +148,10 @@ UnfinishedBatch BatchMaker::allocate(int64_t rows, const Shape& sample) const {
   return result;
 }
 
-UnfinishedBatch BatchMaker::allocate(int64_t epoch) const {
-  UnfinishedBatch result = allocate(rows_of(stage_of(epoch)), stage_of(epoch).sample);
-  if (mixes_a_share()) result.before = Tensor(DType::f32, stage_of(epoch).sample);
+UnfinishedBatch BatchMaker::allocate(int64_t epoch, int64_t step) const {
+  const Stage& stage = stage_of(epoch, step);
+  UnfinishedBatch result = allocate(rows_of(stage), stage.sample);
+  if (mixes_a_share()) result.before = Tensor(DType::f32, stage.sample);
   return result;
 }
 
@@ -170,9 +175,10 @@ BatchMaker::Scratch BatchMaker::make_scratch() const {
   return scratch;
 }
 
-void BatchMaker::fill_image(Scratch& scratch, int64_t index, int64_t epoch, std::span<float> target) const {
+void BatchMaker::fill_image(Scratch& scratch, const Stage& stage, int64_t index, int64_t epoch,
+                            std::span<float> target) const {
   const Shape& whole = dataset_.info().sample_shape;
-  const auto& [batch, shape, augment] = stage_of(epoch);
+  const auto& [batch, shape, augment] = stage;
   const AugmentChoice choice = draw_choice(augment, options_.seed, epoch, index);
   const auto as_it_is = [&] {
     dataset_.get({.index = index}, scratch.pixels);
@@ -219,7 +225,7 @@ void BatchMaker::begin(UnfinishedBatch& unfinished, int64_t epoch, int64_t step)
 void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permutation& order, Scratch& scratch) const {
   Batch& batch = unfinished.batch;
   const DatasetInfo& info = dataset_.info();
-  const Stage& stage = stage_of(batch.epoch);
+  const Stage& stage = stage_of(batch);
   const int64_t at = position_of(unfinished, row);
   const bool is_before = row == batch.count;  // the first one of a share
   const SampleKey key{options_.shuffle ? order[at] : at, pass_of(batch.epoch)};
@@ -227,7 +233,8 @@ void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permut
   auto* sample = is_before ? unfinished.before.data_as<uint8_t>()
                            : batch.samples.data_as<uint8_t>() + static_cast<size_t>(row) * sample_bytes;
   if (normalization_)
-    fill_image(scratch, key.index, batch.epoch, {reinterpret_cast<float*>(sample), sample_bytes / sizeof(float)});
+    fill_image(scratch, stage, key.index, batch.epoch,
+               {reinterpret_cast<float*>(sample), sample_bytes / sizeof(float)});
   else
     dataset_.get(key, {sample, sample_bytes});
   if (options_.mix.on()) {
@@ -243,7 +250,7 @@ void BatchMaker::fill_row(UnfinishedBatch& unfinished, int64_t row, const Permut
 
 void BatchMaker::finish(UnfinishedBatch& unfinished) const {
   Batch& batch = unfinished.batch;
-  const Stage& stage = stage_of(batch.epoch);
+  const Stage& stage = stage_of(batch);
   const auto rows = static_cast<size_t>(rows_of(stage)), count = static_cast<size_t>(batch.count);
   const auto sample_elements = static_cast<size_t>(stage.sample.elements());
   if (options_.mix.on()) {
@@ -262,10 +269,11 @@ void BatchMaker::finish(UnfinishedBatch& unfinished) const {
 
 Tensor BatchMaker::sample(int64_t index, int64_t epoch) const {
   const DatasetInfo& info = dataset_.info();
-  Tensor sample(batch_dtype(info), stage_of(epoch).sample);
+  const Stage& stage = stage_of(epoch, 0);
+  Tensor sample(batch_dtype(info), stage.sample);
   Scratch scratch = make_scratch();
   if (normalization_)
-    fill_image(scratch, index, epoch, {sample.data_as<float>(), static_cast<size_t>(sample.elements())});
+    fill_image(scratch, stage, index, epoch, {sample.data_as<float>(), static_cast<size_t>(sample.elements())});
   else
     dataset_.get({index, pass_of(epoch)}, {sample.data_as<uint8_t>(), static_cast<size_t>(sample.bytes())});
   return sample;
@@ -275,7 +283,7 @@ void BatchMaker::will_need(int64_t epoch, int64_t step, int64_t first_row, int64
   if (!dataset_.info().decoded) return;
   const Permutation order = order_of(epoch);
   const auto [first, last] = rows_of_share(count_of(epoch, step), options_.share, options_.shares);
-  const int64_t begin = step * stage_of(epoch).batch + first;
+  const int64_t begin = samples_before(epoch, step) + first;
   for (int64_t row = first_row; row < std::min(last_row, last - first); ++row)
     dataset_.will_need(options_.shuffle ? order[begin + row] : begin + row);
 }

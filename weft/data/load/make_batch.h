@@ -30,8 +30,8 @@ class BatchMaker {
     std::vector<int32_t> labels;  // of pixels that are moved
   };
   Scratch make_scratch() const;
-  /// For the batches of this epoch.
-  UnfinishedBatch allocate(int64_t epoch) const;
+  /// For this batch and those like it.
+  UnfinishedBatch allocate(int64_t epoch, int64_t step) const;
   /// For those of any one.
   UnfinishedBatch allocate_largest() const;
 
@@ -62,17 +62,20 @@ class BatchMaker {
     Shape sample;
     AugmentOptions augment;
   };
-  const Stage& stage_of(int64_t epoch) const { return stages_[course_.stage_of(epoch)]; }
+  const Stage& stage_of(int64_t epoch, int64_t step) const { return stages_[course_.piece_of(epoch, step).stage]; }
+  const Stage& stage_of(const Batch& batch) const { return stage_of(batch.epoch, batch.step); }
   UnfinishedBatch allocate(int64_t rows, const Shape& sample) const;
   /// Of a batch of this stage that is whole.
   int64_t rows_of(const Stage& stage) const;
   /// Those of all shares in this batch.
   int64_t count_of(int64_t epoch, int64_t step) const;
+  /// Samples of the epoch before this batch.
+  int64_t samples_before(int64_t epoch, int64_t step) const;
   /// Where a row of the share stands among the samples of the epoch.
   int64_t position_of(const UnfinishedBatch& unfinished, int64_t row) const;
   bool mixes_a_share() const { return options_.mix.on() && options_.shares > 1; }
   void fill_target(Scratch& scratch, const SampleKey& key, int64_t epoch, std::span<uint8_t> target) const;
-  void fill_image(Scratch& scratch, int64_t index, int64_t epoch, std::span<float> target) const;
+  void fill_image(Scratch& scratch, const Stage& stage, int64_t index, int64_t epoch, std::span<float> target) const;
   uint64_t pass_of(int64_t epoch) const;
 
   const Dataset& dataset_;

@@ -1,4 +1,4 @@
-// [momentum_schedule], [batch_schedule], [image_schedule]: what else may change between epochs.
+// [momentum_schedule], [batch_schedule], [image_schedule]: what else may change during a run.
 #include "weft/spec/recipe_keys.h"
 
 namespace weft::spec {
@@ -29,7 +29,7 @@ std::vector<RecipeKey> stage_keys() {
                {.low = -1e6,
                 .high = 1e6,
                 .unit = "epochs",
-                .help = "whole epochs after which the batch changes; -1: before the last"})
+                .help = "epochs after which the batch changes, such as 2 or 2.5; -1: before the last"})
           .add("batches", &Batches::batches,
                {.low = 1, .high = 65536, .unit = "samples", .help = "before and after each boundary; none: batch"})
           .add("accumulate", &Batches::accumulate,
