@@ -1,8 +1,12 @@
 #include "weft/run/run.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <tuple>
 
 #include "weft/base/cores.h"
@@ -32,6 +36,7 @@
 #include "weft/run/run_directory.h"
 #include "weft/run/run_records.h"
 #include "weft/run/run_summary.h"
+#include "weft/run/weights_file.h"
 #include "weft/spec/recipe.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/train/epoch.h"
@@ -122,7 +127,8 @@ class RunLoop {
         directory_(directory),
         options_(options),
         rss_before_(start_measuring()),
-        resume_point_(resume_point_of(run, checkpoint, options.note)) {
+        resume_point_(resume_point_of(run, checkpoint)) {
+    note_initial_weights();
     if (has_changes) continue_changed();
     if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
     comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
@@ -146,6 +152,7 @@ class RunLoop {
       outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
       if (records_) records_->add_times(outcome.summary);
       outcome.summary.damaged_samples = damaged_samples();
+      note_damaged_samples();
       outcome.summary.rank_step_seconds = result.rank_step_seconds;
     } catch (const Error& error) {
       if (records_) records_->end_line();
@@ -162,6 +169,31 @@ class RunLoop {
   }
 
  private:
+  /// Tells the user what came from a file, and keeps all of it.
+  void note_initial_weights() const {
+    const std::optional<InitialWeights>& weights = resume_point_.initial_weights;
+    if (!weights || directory_ == nullptr) return;
+    for (const std::string& line : weights->describe(options_.list_init))
+      if (options_.note) options_.note(line);
+    write_atomically(directory_->initial_weights(), print_initial_weights(*weights));
+  }
+
+  /// Keeps a line for each sample that was passed over, those found before the run was resumed among them.
+  void note_damaged_samples() const {
+    if (directory_ == nullptr || run_.run_data.damaged_samples() == 0) return;
+    std::error_code code;
+    std::set<std::string> lines;
+    if (fs::exists(directory_->damaged_samples(), code)) {
+      std::istringstream known(read_text(directory_->damaged_samples()));
+      for (std::string line; std::getline(known, line);) lines.insert(line);
+    }
+    std::vector<const data::Dataset*> sets = {run_.run_data.training.get()};
+    for (const data::Dataset* set : run_.run_data.evaluated()) sets.push_back(set);
+    for (const data::Dataset* set : sets)
+      for (const std::string& line : set->describe_damaged()) lines.insert(line);
+    write_atomically(directory_->damaged_samples(), fmt::format("{}\n", fmt::join(lines, "\n")));
+  }
+
   /// The place of the next step is another one in another course, and a run that had ended goes on.
   void continue_changed() {
     Manifest& manifest = resume_point_.manifest;
@@ -331,6 +363,17 @@ struct HeldDirectory {
   const RunDirectory* get() const { return directory ? &*directory : nullptr; }
 };
 
+/// What belongs to the weights that the run starts from, on all ranks as the first one reads it.
+void take_over_weights(const Library& library, spec::RunSpec& spec, const RunOptions& options) {
+  if (spec.init.empty()) return;
+  const std::string text = comm::decided_by_first(options.ranks, "initial weights", [&] {
+    for (const std::string& line : take_over(library, spec, describe_weights(spec.init)))
+      if (options.note) options.note(line);
+    return spec::print_recipe(spec, library);
+  });
+  if (!comm::is_first(options.ranks)) spec::apply_recipe(spec, text, "spec.toml", library);
+}
+
 }  // namespace
 
 RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs::path& path, const RunOptions& given) {
@@ -341,6 +384,9 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::on_all_ranks(ranks, "recipe", [&] {
     if (comm::is_first(ranks)) RunDirectory::require_free(path);
     spec::resolve(resolved, library);
+  });
+  take_over_weights(library, resolved, options);
+  comm::on_all_ranks(ranks, "tuning", [&] {
     if (comm::is_first(ranks))
       tuning = program::tuning_of(library.device, options.autotune, resolved.threads, options.note);
   });
@@ -353,7 +399,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::on_all_ranks(ranks, "run directory", [&] {
     if (comm::is_first(ranks)) program::keep_measured(library.device, *run.device, options.note);
     note_beginning(run, options);
-    run.spec.data = data::with_absolute_paths(library.data, spec.data);
+    run.spec.data = data::with_absolute_paths(library.data, run.spec.data);
     if (!spec::validation_share(spec)) run.spec.validation = program::validation_data_spec(library, run.spec);
     if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
     for (std::string* file : {&run.spec.offload, &run.spec.cluster})

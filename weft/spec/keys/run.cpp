@@ -21,6 +21,9 @@ std::vector<RecipeKey> run_keys() {
       .quiet()
       .add("init", &RunSpec::init,
            {.help = "safetensors file of the weights to start from; empty: the seed draws them"})
+      .add("init_partial", &RunSpec::init_partial,
+           {.help = "init may lack tensors of the model, which then start from the seed, and hold others"})
+      .quiet()
       .add("epochs", &RunSpec::epochs,
            {.low = kAboveZero,
             .high = 1e6,
