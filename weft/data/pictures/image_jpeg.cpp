@@ -94,6 +94,7 @@ Image decode_jpeg(const std::string& path, std::span<const uint8_t> bytes, int64
     fail(ErrorKind::data, "'{}' is a damaged JPEG file ({}); copy it again", path, decoder.errors.message);
   };
   if (!decoder.begin(bytes)) damaged();
+  const int orientation = decoder.orientation();  // the end of decoding frees the segments
   check_dimensions(path, decoder.info.image_width, decoder.info.image_height);
   const int components = decoder.info.num_components;
   if (components != 1 && components != 3 && components != 4)
@@ -109,7 +110,7 @@ Image decode_jpeg(const std::string& path, std::span<const uint8_t> bytes, int64
   decoder.line.resize(static_cast<size_t>(components * image.width));
   if (!decoder.read(image)) damaged();
   if (decoder.errors.truncated) fail(ErrorKind::data, "'{}' is a truncated or damaged JPEG file; copy it again", path);
-  return upright(std::move(image), decoder.orientation());
+  return upright(std::move(image), orientation);
 }
 
 }  // namespace weft::data

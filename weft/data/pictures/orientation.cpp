@@ -51,8 +51,8 @@ Image upright(Image image, int orientation) {
   if (orientation <= 1 || orientation > 8) return image;
   // 5 to 8 have rows and columns exchanged. Of the scene's pixel (y,x) the stored row and column run backwards or not.
   const bool exchanged = orientation >= 5;
-  const bool rows_back = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
-  const bool columns_back = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+  const bool rows_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+  const bool columns_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const int64_t height = exchanged ? image.width : image.height, width = exchanged ? image.height : image.width;
   Image turned{image.channels, height, width, {}};
   turned.pixels.resize(image.pixels.size());
