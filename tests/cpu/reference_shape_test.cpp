@@ -24,9 +24,9 @@ TEST(ReferenceShape, SlicesInSteps) {
   const auto sliced = [&](const ShapeList& starts, const ShapeList& ends, const ShapeList& steps) {
     return call("strided_slice", {rows}, {{"starts", starts}, {"ends", ends}, {"steps", steps}})[0];
   };
-  expect_values(sliced({0, 1}, {2, 5}, {1, 2}), {1, 3, 6, 8});                       // [:, 1::2]
+  expect_values(sliced({0, 1}, {2, 5}, {1, 2}), {1, 3, 6, 8});                      // [:, 1::2]
   expect_values(sliced({0, 4}, {2, -1}, {1, -1}), {4, 3, 2, 1, 0, 9, 8, 7, 6, 5});  // [:, ::-1]
-  expect_values(sliced({1, 3}, {-1, 0}, {-1, -2}), {8, 6, 3, 1});                    // [::-1, 3:0:-2]
+  expect_values(sliced({1, 3}, {-1, 0}, {-1, -2}), {8, 6, 3, 1});                   // [::-1, 3:0:-2]
 }
 
 TEST(ReferenceShape, PutsTheGradientOfASliceInStepsBack) {

@@ -176,7 +176,8 @@ TEST_F(ImageFolderTest, ExactDecodingIsKeptInTheEncoding) {
 TEST_F(ImageFolderTest, ExactDecodingIsThatOfTheWholePicture) {
   Bytes noise;
   uint32_t seed = 1;
-  for (int at = 0; at < 64 * 64; ++at) noise.push_back(static_cast<uint8_t>((seed = seed * 1664525u + 1013904223u) >> 24));
+  for (int at = 0; at < 64 * 64; ++at)
+    noise.push_back(static_cast<uint8_t>((seed = seed * 1664525u + 1013904223u) >> 24));
   const std::vector<uint8_t> jpeg = encode_jpeg({1, 64, 64, noise}, 70);
   for (const char* name : {"a", "b"}) std::filesystem::create_directories(path(name));
   write("a/1.jpg", jpeg);

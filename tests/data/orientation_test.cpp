@@ -16,7 +16,8 @@ int orientation_of(const std::string& segment) {
 
 TEST(Orientation, IsReadInEitherOrderOfBytes) {
   for (int orientation = 1; orientation <= 8; ++orientation)
-    for (const bool little : {true, false}) EXPECT_EQ(orientation_of(cli_tests::exif_segment(orientation, little)), orientation);
+    for (const bool little : {true, false})
+      EXPECT_EQ(orientation_of(cli_tests::exif_segment(orientation, little)), orientation);
 }
 
 TEST(Orientation, OfDamagedOrOtherDataIsUpright) {

@@ -22,9 +22,8 @@ class PredictWeights : public ProgramTest {
     ASSERT_EQ(weft({"export", "a", "a.safetensors"}).code, 0);
     if (kept == std::vector<std::string>{"*"}) return;
     SafetensorsFile file = read_safetensors(path("a.safetensors"));
-    std::erase_if(file.metadata, [&](const auto& entry) {
-      return std::find(kept.begin(), kept.end(), entry.first) == kept.end();
-    });
+    std::erase_if(file.metadata,
+                  [&](const auto& entry) { return std::find(kept.begin(), kept.end(), entry.first) == kept.end(); });
     write_safetensors(path("a.safetensors"), file);
   }
   /// Predictions as JSON.
@@ -75,8 +74,7 @@ TEST_F(PredictWeights, AnotherModelThanTheFileNamesIsNamed) {
   export_run();
   const Outcome outcome = weft({"predict", "--weights", "a.safetensors", "--model", "lenet5", "x.pgm"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_NE(outcome.err.find("says that its weights are of the model 'mlp'; 'lenet5' was asked for"),
-            std::string::npos)
+  EXPECT_NE(outcome.err.find("says that its weights are of the model 'mlp'; 'lenet5' was asked for"), std::string::npos)
       << outcome.err;
 }
 
@@ -97,8 +95,8 @@ TEST_F(PredictWeights, ForeignOnesAreDescribedByFlags) {
   const SafetensorsFile file = read_safetensors(path("a.safetensors"));
   const std::string mean = file.metadata.at("mean"), deviation = file.metadata.at("deviation");
   const std::string of_run = predicted({"a", "x.pgm"});
-  const std::string without_name = predicted({"--weights", "a.safetensors", "--model", "mlp", "--input", "1,8,8",
-                                              "x.pgm"});
+  const std::string without_name =
+      predicted({"--weights", "a.safetensors", "--model", "mlp", "--input", "1,8,8", "x.pgm"});
   const auto classes = [](const std::string& text) { return nlohmann::json::parse(text).at(0).at("classes").size(); };
   EXPECT_EQ(classes(without_name), 4u) << "as many as the last layer has rows";
   EXPECT_EQ(classes(of_run), 4u);
@@ -153,8 +151,9 @@ TEST_F(PredictWeights, TrainingKeepsTheirMeanAndDeviation) {
     return std::pair(data.at("mean").dump(), data.at("deviation").dump());
   };
   write_idx("other", 96, 8, 2);  // of other brightness
-  const std::vector<std::string> on_others = {"train",   "--model", "mlp", "--data", "idx:other-images,other-labels",
-                                              "--epochs", "1",      "--batch", "32",  "--threads", "1", "--quiet"};
+  const std::vector<std::string> on_others = {
+      "train", "--model",   "mlp", "--data", "idx:other-images,other-labels", "--epochs", "1", "--batch",
+      "32",    "--threads", "1",   "--quiet"};
   const auto run = [&](const std::string& name, std::vector<std::string> more) {
     std::vector<std::string> arguments = on_others;
     arguments.insert(arguments.end(), {"--run", name});

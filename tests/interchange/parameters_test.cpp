@@ -120,17 +120,17 @@ TEST_F(Parameters, OfAHeadMayBeMissingAsAWhole) {
   EXPECT_EQ(imported.missing, (std::vector<std::string>{"fc.weight", "fc.bias"}));
   EXPECT_FALSE(imported.has_other_classes);
   write_safetensors(path_, {{{"conv", Tensor(DType::f32, {4})}, {"fc.weight", Tensor(DType::f32, {10, 3})}}, {}});
-  EXPECT_NE(error_of({{"conv", {4}}, {"fc.weight", {10, 3}, true}, {"fc.bias", {10}, true}})
-                .find("has no tensor 'fc.bias'"),
-            std::string::npos)
+  EXPECT_NE(
+      error_of({{"conv", {4}}, {"fc.weight", {10, 3}, true}, {"fc.bias", {10}, true}}).find("has no tensor 'fc.bias'"),
+      std::string::npos)
       << "a head that is there in part is damaged";
 }
 
 TEST_F(Parameters, MayMatchInPartOnRequest) {
-  write_safetensors(path_, {{{"conv", Tensor(DType::f32, {4})},
-                             {"deep", Tensor(DType::f32, {3, 3})},
-                             {"extra", Tensor(DType::f32, {2})}},
-                            {}});
+  write_safetensors(
+      path_,
+      {{{"conv", Tensor(DType::f32, {4})}, {"deep", Tensor(DType::f32, {3, 3})}, {"extra", Tensor(DType::f32, {2})}},
+       {}});
   const ImportedParameters imported =
       import_parameters(path_, {{"conv", {4}}, {"deep", {3, 5}}, {"new", {1}}}, Match::some);
   EXPECT_EQ(imported.tensors.size(), 1u);

@@ -28,13 +28,13 @@ TEST_F(StridedSlice, CountsFromTheEndAndCutsAsNumPy) {
   const auto shape = [&](const Dims& starts, const Dims& ends, const Dims& steps) {
     return graph_.shape(strided_slice(graph_, x_, starts, ends, steps));
   };
-  EXPECT_EQ(shape({0, 0}, {4, 10}, {2, 3}), Shape({2, 4}));         // [::2, ::3]
-  EXPECT_EQ(shape({0, -3}, {4, 100}, {1, 2}), Shape({4, 2}));       // [:, -3:100:2]
-  EXPECT_EQ(shape({0, -1}, {4, -100}, {1, -1}), Shape({4, 10}));    // [:, -1:-100:-1]
-  EXPECT_EQ(shape({100, 7}, {-100, 2}, {-3, -2}), Shape({2, 3}));   // [100:-100:-3, 7:2:-2]
-  EXPECT_EQ(shape({0, 5}, {4, 5}, {1, 2}), Shape({4, 0}));          // [:, 5:5:2]
-  EXPECT_EQ(shape({0, 8}, {4, 3}, {1, 2}), Shape({4, 0}));          // [:, 8:3:2]
-  EXPECT_EQ(shape({0, 2}, {4, 6}, {1, -1}), Shape({4, 0}));         // [:, 2:6:-1]
+  EXPECT_EQ(shape({0, 0}, {4, 10}, {2, 3}), Shape({2, 4}));        // [::2, ::3]
+  EXPECT_EQ(shape({0, -3}, {4, 100}, {1, 2}), Shape({4, 2}));      // [:, -3:100:2]
+  EXPECT_EQ(shape({0, -1}, {4, -100}, {1, -1}), Shape({4, 10}));   // [:, -1:-100:-1]
+  EXPECT_EQ(shape({100, 7}, {-100, 2}, {-3, -2}), Shape({2, 3}));  // [100:-100:-3, 7:2:-2]
+  EXPECT_EQ(shape({0, 5}, {4, 5}, {1, 2}), Shape({4, 0}));         // [:, 5:5:2]
+  EXPECT_EQ(shape({0, 8}, {4, 3}, {1, 2}), Shape({4, 0}));         // [:, 8:3:2]
+  EXPECT_EQ(shape({0, 2}, {4, 6}, {1, -1}), Shape({4, 0}));        // [:, 2:6:-1]
 }
 
 TEST_F(StridedSlice, OfStepsOfOneIsASlice) {

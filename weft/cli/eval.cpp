@@ -78,7 +78,8 @@ run::LoadedRun evaluated_run(const Library& library, const EvalOptions& options)
     if (options.weights.empty())
       fail(ErrorKind::usage, "nothing to evaluate: give a run directory, or --weights FILE with --model and --data");
     if (options.data.empty())
-      fail(ErrorKind::usage, "--weights without a run directory wants --model and --data: what to measure, and on what");
+      fail(ErrorKind::usage,
+           "--weights without a run directory wants --model and --data: what to measure, and on what");
     return infer::run_of_weights(library, {.weights = options.weights,
                                            .model = options.model,
                                            .data = options.data,
@@ -178,7 +179,8 @@ void add_eval(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--data", options->data, "Default: the test data of the run; without one, needed");
   command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
   command->add_option("--weights", options->weights, "Safetensors file with PyTorch's names, instead of a checkpoint");
-  command->add_option("--model", options->model, "Without a run: the model of the weights (see `weft models`); default: as the file says");
+  command->add_option("--model", options->model,
+                      "Without a run: the model of the weights (see `weft models`); default: as the file says");
   command->add_option("--set", options->set, "Without a run: a key of a recipe, such as model.width=32; repeatable")
       ->allow_extra_args(false);
   command->add_option("--mean", options->mean, "Of each channel, of pixels in 0 to 1; default: as in training");

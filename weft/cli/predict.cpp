@@ -54,7 +54,8 @@ int predict_command(const Library& library, const infer::PredictOptions& given) 
   infer::set_statistics(run, options.mean, options.deviation);
   infer::require_statistics(run);
   if (run.data.info.sample_dtype == DType::u8) options.files = infer::expand_files(options.files);
-  if (options.weights.empty() && options.checkpoint == "auto" && spec::has_validation(run.spec)) say(fmt::format("weights of {}", run.checkpoint));
+  if (options.weights.empty() && options.checkpoint == "auto" && spec::has_validation(run.spec))
+    say(fmt::format("weights of {}", run.checkpoint));
   infer::PredictionModel model(library, std::move(run), options.precision);
   const data::DatasetInfo& info = model.data().info;
   if (!options.masks.empty() && info.target_kind() != data::TargetKind::pixel_classes)
@@ -80,13 +81,12 @@ void add_predict(CLI::App& app, Action& action, const Library& library) {
       "predict",
       "Name the likeliest classes of images, pixels, rows or lines of text, read, translate or continue text");
   command->add_option("RUN", options->run, "Run directory; not needed with --weights");
-  command
-      ->add_option(
-          "FILE", options->files,
-          "What the run was trained on: PNG, JPEG, PGM or PPM images, folders of them, patterns in quotes; tables "
-          "(FILE.csv or csv:FILE?OPTIONS), "
-          "with or without the label; beginnings of texts; files with a text to translate or name on each line "
-          "(- for standard input)");
+  command->add_option(
+      "FILE", options->files,
+      "What the run was trained on: PNG, JPEG, PGM or PPM images, folders of them, patterns in quotes; tables "
+      "(FILE.csv or csv:FILE?OPTIONS), "
+      "with or without the label; beginnings of texts; files with a text to translate or name on each line "
+      "(- for standard input)");
   command->add_option("--weights", options->weights,
                       "Safetensors file with PyTorch's names, instead of a checkpoint or of a run");
   command->add_option("--model", options->model,

@@ -97,8 +97,7 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options, boo
   if (options.data) spec::set_field(spec, "data", *options.data, "--data", library);
   if (options.init) spec::set_field(spec, "init", *options.init, "--init", library);
   if (options.init_partial) spec::set_field(spec, "init_partial", true, "--init-partial", library);
-  if (!options.freeze.empty())
-    spec::set_field(spec, "optimizer.freeze", joined(options.freeze), "--freeze", library);
+  if (!options.freeze.empty()) spec::set_field(spec, "optimizer.freeze", joined(options.freeze), "--freeze", library);
   for (const std::string& group : options.groups) add_group(spec, group, library);
   if (options.epochs) spec::set_field(spec, "epochs", *options.epochs, "--epochs", library);
   if (options.max_steps) spec::set_field(spec, "max_steps", *options.max_steps, "--max-steps", library);
@@ -328,9 +327,10 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
                       "Threads that make batches; default auto: as many as the steps need, by measurement");
   command->add_option("--cache-limit", options->cache_limit,
                       "Memory for decoded pictures of each split, such as 2GB; default auto: by what is free");
-  command->add_option("--max-bad-records", options->max_bad_records,
-                      "Damaged records of packed data (default 1%) or pictures of a folder (default none) that are passed over, a "
-                      "number or a share");
+  command->add_option(
+      "--max-bad-records", options->max_bad_records,
+      "Damaged records of packed data (default 1%) or pictures of a folder (default none) that are passed over, a "
+      "number or a share");
   command->add_option("--precision", options->precision, spec::flag_help("precision"));
   command
       ->add_option("--precision-of", options->precision_of,

@@ -14,7 +14,7 @@ namespace weft::infer {
 
 struct PredictOptions {
   std::string run, checkpoint = "auto";
-  std::string weights;  // in place of a checkpoint, or without a run
+  std::string weights;                              // in place of a checkpoint, or without a run
   std::string model, data, input, mean, deviation;  // of such weights (weights.h)
   std::vector<std::string> set;
   std::vector<std::string> files;

@@ -54,8 +54,7 @@ namespace {
 /// How many rows the last layer of the model has in the file.
 int64_t classes_of_head(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                         const run::WeightsFile& file) {
-  const models::Model model =
-      build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
+  const models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
   const std::string head = run::head_layer(model.parameters) + "weight";
   for (const auto& [name, shape] : file.shapes)
     if (name == head || name.ends_with("." + head)) return shape.rank() > 0 ? shape[0] : 0;
@@ -76,9 +75,8 @@ spec::DataDescription described_images(const Library& library, const spec::RunSp
   info.name = choice.weights;
   info.classes = file.classes > 0 ? file.classes : classes_of_head(library, spec, input, file);
   if (input.shape.size() != 3 || info.classes == 0)
-    fail(ErrorKind::usage,
-         "'{}' does not say what '{}' reads; add --data: data like those that it was trained on", choice.weights,
-         spec.model.name);
+    fail(ErrorKind::usage, "'{}' does not say what '{}' reads; add --data: data like those that it was trained on",
+         choice.weights, spec.model.name);
   info.sample_shape = Shape(input.shape);
   if (file.class_names.size() == static_cast<size_t>(info.classes)) info.class_names = file.class_names;
   info.decoded = true;
@@ -123,8 +121,8 @@ run::LoadedRun run_of_weights(const Library& library, const WeightsChoice& choic
   }
   if (choice.data.empty()) run.spec.data = run.data.info.name;
   const data::DatasetInfo& info = run.data.info;
-  const bool fits = info.sample_dtype == DType::u8 &&
-                    static_cast<int64_t>(file.statistics.mean.size()) == info.sample_shape[0];
+  const bool fits =
+      info.sample_dtype == DType::u8 && static_cast<int64_t>(file.statistics.mean.size()) == info.sample_shape[0];
   if (fits) run.data.statistics = file.statistics;
   replace_weights(library, run, choice.weights);
   return run;

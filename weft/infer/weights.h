@@ -15,16 +15,16 @@ namespace weft::infer {
 /// How the user says what the weights belong to.
 struct WeightsChoice {
   std::string weights;
-  std::string model = {};  // empty: as the file says
-  std::string data = {};   // empty: as the file says, or images as the model reads them
-  std::string input = {};  // "3,224,224": such images, where neither the data nor the file say more
+  std::string model = {};             // empty: as the file says
+  std::string data = {};              // empty: as the file says, or images as the model reads them
+  std::string input = {};             // "3,224,224": such images, where neither the data nor the file say more
   std::vector<std::string> set = {};  // KEY=VALUE
   int64_t threads = 0;                // 0: all cores
 };
 
 /// As if a run of that model on that data had ended with these weights. What the file says of itself
-/// (run/weights_file.h) counts where `choice` leaves it open; pictures that only the file or `choice.input` describe are
-/// cut from the middle of a shorter side of 8/7, and decoded exactly. Error(usage) where model or data are missing,
+/// (run/weights_file.h) counts where `choice` leaves it open; pictures that only the file or `choice.input` describe
+/// are cut from the middle of a shorter side of 8/7, and decoded exactly. Error(usage) where model or data are missing,
 /// Error(data) where the file is not of that model.
 run::LoadedRun run_of_weights(const Library& library, const WeightsChoice& choice);
 

@@ -21,8 +21,9 @@ int64_t steps_between(int64_t start, int64_t end, int64_t step) {
 
 std::vector<AttributeSpec> walk_attributes() {
   return {required_attribute("starts", Dims{}, "first index per axis"),
-          required_attribute("ends", Dims{}, "per axis the index that ends the walk and is not part of it; -1 lies "
-                                             "before the first"),
+          required_attribute("ends", Dims{},
+                             "per axis the index that ends the walk and is not part of it; -1 lies "
+                             "before the first"),
           required_attribute("steps", Dims{}, "per axis from one index to the next; negative: backwards")};
 }
 
@@ -71,20 +72,16 @@ OpDef strided_slice_op() {
   };
   op.examples = {
       {"every second of a vector", {f32({7})}, {{"starts", Dims{0}}, {"ends", Dims{7}}, {"steps", Dims{2}}}, {}},
-      {"a rest that is no whole step",
-       {f32({8})},
-       {{"starts", Dims{1}}, {"ends", Dims{8}}, {"steps", Dims{3}}},
-       {}},
+      {"a rest that is no whole step", {f32({8})}, {{"starts", Dims{1}}, {"ends", Dims{8}}, {"steps", Dims{3}}}, {}},
       {"a vector reversed", {f32({5})}, {{"starts", Dims{4}}, {"ends", Dims{-1}}, {"steps", Dims{-1}}}, {}},
-      {"rows and columns",
-       {f32({5, 6})},
-       {{"starts", Dims{0, 5}}, {"ends", Dims{5, 0}}, {"steps", Dims{2, -2}}},
-       {}},
+      {"rows and columns", {f32({5, 6})}, {{"starts", Dims{0, 5}}, {"ends", Dims{5, 0}}, {"steps", Dims{2, -2}}}, {}},
       {"image halved",
        {f32({2, 3, 4, 5})},
        {{"starts", Dims{0, 0, 0, 0}}, {"ends", Dims{2, 3, 4, 5}}, {"steps", Dims{1, 1, 2, 2}}},
        {}},
-      {"a step beyond the end", {f32({4, 3})}, {{"starts", Dims{1, 0}}, {"ends", Dims{4, 3}}, {"steps", Dims{9, 1}}},
+      {"a step beyond the end",
+       {f32({4, 3})},
+       {{"starts", Dims{1, 0}}, {"ends", Dims{4, 3}}, {"steps", Dims{9, 1}}},
        {}},
       {"nothing", {f32({2, 3})}, {{"starts", Dims{0, 1}}, {"ends", Dims{2, 1}}, {"steps", Dims{1, 2}}}, {}},
   };

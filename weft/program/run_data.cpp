@@ -23,7 +23,8 @@ data::ChannelStatistics no_normalisation(int64_t channels) {
   return {std::vector<float>(count, 0.0f), std::vector<float>(count, 1.0f)};
 }
 
-/// What the spec gives instead of the data's own mean and deviation. Error(usage) where it is not one number per channel.
+/// What the spec gives instead of the data's own mean and deviation. Error(usage) where it is not one number per
+/// channel.
 std::optional<data::ChannelStatistics> given_statistics(const spec::AugmentSpec& augment,
                                                         const data::DatasetInfo& info) {
   if (augment.mean.empty() && augment.deviation.empty()) return std::nullopt;

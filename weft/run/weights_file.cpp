@@ -59,8 +59,14 @@ std::vector<std::string> names_of_classes(const WeightsFile& file, const Metadat
 }  // namespace
 
 WeightsFile describe_weights(const std::filesystem::path& path) {
-  WeightsFile file{.path = path, .shapes = {}, .model = {}, .options = {}, .input = {}, .class_names = {},
-                   .statistics = {}, .data = {}};
+  WeightsFile file{.path = path,
+                   .shapes = {},
+                   .model = {},
+                   .options = {},
+                   .input = {},
+                   .class_names = {},
+                   .statistics = {},
+                   .data = {}};
   refuse_torch_files(path);
   SafetensorsHeader header = read_safetensors_header(path);
   const Metadata& metadata = header.metadata;
@@ -98,8 +104,8 @@ Metadata weights_metadata(const spec::RunSpec& spec, const spec::DataDescription
   metadata.emplace("input", fmt::format("{}", fmt::join(info.sample_shape.dims(), ",")));
   metadata.emplace("classes", std::to_string(info.classes));
   if (!info.class_names.empty())
-    metadata.emplace("class_names", nlohmann::json(info.class_names)
-                                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    metadata.emplace("class_names",
+                     nlohmann::json(info.class_names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (!data.statistics.mean.empty()) {
     metadata.emplace("mean", fmt::format("{}", fmt::join(data.statistics.mean, ",")));
     metadata.emplace("deviation", fmt::format("{}", fmt::join(data.statistics.deviation, ",")));

@@ -22,8 +22,8 @@ struct WeightsFile {
   std::vector<int64_t> input;  // (C,H,W)
   int64_t classes = 0;
   std::vector<std::string> class_names;
-  data::ChannelStatistics statistics;          // `mean` and `deviation`, of pixels in [0, 1]
-  std::optional<spec::DataDescription> data;   // what weft trained it on
+  data::ChannelStatistics statistics;         // `mean` and `deviation`, of pixels in [0, 1]
+  std::optional<spec::DataDescription> data;  // what weft trained it on
   bool is_from_weft = false;
   bool decodes_exactly = true;  // its pictures: what weft trained otherwise says so
 };

@@ -174,14 +174,14 @@ struct LossScalingSpec {
 };
 
 struct AugmentSpec {
-  bool normalise = true;         // training and evaluation: subtract the mean, divide by the deviation, per channel
-  std::vector<double> mean = {};       // of each channel, of pixels in [0, 1], to normalise with; empty: the data's own
+  bool normalise = true;          // training and evaluation: subtract the mean, divide by the deviation, per channel
+  std::vector<double> mean = {};  // of each channel, of pixels in [0, 1], to normalise with; empty: the data's own
   std::vector<double> deviation = {};  // likewise
-  int64_t crop_padding = 0;      // training: random crop after padding by so many pixels
-  std::string padding = "zero";  // zero | reflect
-  std::string flip = "none";     // training: none | random | alternating (every other epoch)
-  double resized_crop = 0;       // training, as all below: smallest share of the picture in a crop; 0: off
-  double rotate = 0;             // degrees, either way
+  int64_t crop_padding = 0;            // training: random crop after padding by so many pixels
+  std::string padding = "zero";        // zero | reflect
+  std::string flip = "none";           // training: none | random | alternating (every other epoch)
+  double resized_crop = 0;             // training, as all below: smallest share of the picture in a crop; 0: off
+  double rotate = 0;                   // degrees, either way
   double brightness = 0, contrast = 0, saturation = 0;  // factors from 1 - this to 1 + this
   double hue = 0;                                       // turns of the colour circle, either way
   int64_t cutout = 0;                                   // side in pixels; 0: off

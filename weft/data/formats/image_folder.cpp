@@ -113,13 +113,14 @@ class ImageFolder : public Dataset {
   fs::path folder_;
   std::vector<Picture> pictures_;
   int64_t shorter_side_, shortest_decoded_;
-  std::unique_ptr<DamageLog> damage_;  // null: a damaged picture is an error
+  std::unique_ptr<DamageLog> damage_;   // null: a damaged picture is an error
   std::vector<int64_t> next_of_class_;  // empty: nothing is replaced
   PictureCache cache_;
 };
 
 SpecOptions folder_options(const DataSpec& spec) {
-  return SpecOptions(spec, {"size", "resize", "channels", kDecodeOption, kDamageOption, "split", "seed", "cache", "disk"});
+  return SpecOptions(spec,
+                     {"size", "resize", "channels", kDecodeOption, kDamageOption, "split", "seed", "cache", "disk"});
 }
 
 struct Skipped {
@@ -354,13 +355,14 @@ std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, co
     const auto count = static_cast<int64_t>(listing.pictures.size());
     damage = std::make_unique<DamageLog>(
         count, parse_damage_limit(*limit, count, fmt::format("[images] {}", kDamageOption)),
-        DamageLog::Words{"images", split == Split::train ? "training pictures" : "test pictures",
-                         fmt::format("copy them again, or allow more (`weft data images:{} --verify` names all)",
-                                     spec.argument)});
+        DamageLog::Words{
+            "images", split == Split::train ? "training pictures" : "test pictures",
+            fmt::format("copy them again, or allow more (`weft data images:{} --verify` names all)", spec.argument)});
     if (split != Split::train) leave_damaged_out(listing.pictures, *damage, info.note);
   }
   return std::make_unique<ImageFolder>(std::move(info), directory, std::move(listing.pictures), settings,
-                                       std::move(damage), split == Split::train, cache_bytes, disk_option(options, split));
+                                       std::move(damage), split == Split::train, cache_bytes,
+                                       disk_option(options, split));
 }
 
 }  // namespace weft::data

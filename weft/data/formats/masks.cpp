@@ -98,8 +98,8 @@ class MaskedPictures : public Dataset {
 };
 
 SpecOptions mask_options(const DataSpec& spec) {
-  return SpecOptions(spec, {"height", "width", "channels", kDecodeOption, "classes", "ignore", "split", "seed", "cache",
-                            "disk"});
+  return SpecOptions(
+      spec, {"height", "width", "channels", kDecodeOption, "classes", "ignore", "split", "seed", "cache", "disk"});
 }
 
 bool holds_pairs(const fs::path& folder) {
@@ -180,8 +180,8 @@ Encoding parse_mask_encoding(const std::string& text) {
   try {
     const json root = json::parse(text);
     if (root.value("kind", "") != "masks") fail(ErrorKind::data, "{}", kOther);
-    return {root.at("channels"), root.at("height"), root.at("width"),
-            root.at("classes"),  root.at("ignore"), root.at("names").get<std::vector<std::string>>(),
+    return {root.at("channels"),  root.at("height"), root.at("width"),
+            root.at("classes"),   root.at("ignore"), root.at("names").get<std::vector<std::string>>(),
             decodes_exactly(text)};
   } catch (const json::exception&) {
     fail(ErrorKind::data, "{}", kOther);

@@ -18,8 +18,8 @@ inline int64_t usual_resize(int64_t size) { return (size * 8 + 6) / 7; }
 /// 3 (RGB) or 1 (grey). Error(usage).
 int64_t channels_option(const SpecOptions& options, int64_t fallback);
 
-/// decode=scaled or exact: whether a JPEG may be decoded to a smaller size in one go (image.h), or always pixel by pixel
-/// as other programs do. Kept in an encoding as "decode": "exact".
+/// decode=scaled or exact: whether a JPEG may be decoded to a smaller size in one go (image.h), or always pixel by
+/// pixel as other programs do. Kept in an encoding as "decode": "exact".
 inline constexpr const char* kDecodeOption = "decode";
 bool exact_option(const SpecOptions& options, bool fallback);
 /// What an encoding says of it.

@@ -55,9 +55,8 @@ class TextImages : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
-    const std::shared_ptr<const Image> image = cache_.get(key.index, [&] {
-      return read_line_picture(samples_[static_cast<size_t>(key.index)].picture, info());
-    });
+    const std::shared_ptr<const Image> image = cache_.get(
+        key.index, [&] { return read_line_picture(samples_[static_cast<size_t>(key.index)].picture, info()); });
     std::copy(image->pixels.begin(), image->pixels.end(), destination.begin());
   }
   void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
@@ -81,7 +80,8 @@ class TextImages : public Dataset {
 };
 
 SpecOptions line_options(const DataSpec& spec) {
-  return SpecOptions(spec, {"test", "split", "seed", "height", "width", "length", "channels", kDecodeOption, "cache", "disk"});
+  return SpecOptions(
+      spec, {"test", "split", "seed", "height", "width", "length", "channels", kDecodeOption, "cache", "disk"});
 }
 
 LineListing read_list(const fs::path& path) {
@@ -171,8 +171,12 @@ TextImageEncoding learn(const SpecOptions& options, const LineListing& listing, 
   const int64_t channels = channels_option(options, 1);
   int64_t width = options.integer("width", 0, 0, kMostPixels);
   if (width == 0) width = widest(listing.entries, height);
-  return {TokenTable::learn(texts, TextUnit::character, kBlankToken, {}, "[lines] the texts"), channels, height, width,
-          options.integer("length", std::min(longest, kLongestText), 1, kLongestText), exact_option(options, false)};
+  return {TokenTable::learn(texts, TextUnit::character, kBlankToken, {}, "[lines] the texts"),
+          channels,
+          height,
+          width,
+          options.integer("length", std::min(longest, kLongestText), 1, kLongestText),
+          exact_option(options, false)};
 }
 
 std::vector<Labelled> encode(const LineListing& listing, const TextImageEncoding& encoding, const std::string& path,
@@ -244,7 +248,10 @@ TextImageEncoding TextImageEncoding::from_json(const std::string& text) {
     if (root.value("kind", "") != "lines") fail(ErrorKind::data, "{}", kOther);
     TextImageEncoding encoding{TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kBlankToken.size(),
                                           TextUnit::character, "[lines] what the model was trained on"),
-                               root.at("channels"), root.at("height"), root.at("width"), root.at("length"),
+                               root.at("channels"),
+                               root.at("height"),
+                               root.at("width"),
+                               root.at("length"),
                                decodes_exactly(text)};
     const auto within = [](int64_t value, int64_t most) { return value >= 1 && value <= most; };
     if (!(encoding.channels == 1 || encoding.channels == 3) || !within(encoding.height, kMostPixels) ||

@@ -22,7 +22,8 @@ int64_t resize_of(const DatasetInfo& info) {
 StoredPart encode_picture(const std::string& path, const Encoder& encoder) {
   StoredPart part{Storage::picture, read_bytes(path)};
   if (encoder.size == 0 && encoder.quality == 0) {
-    decode_image(path, part.bytes, shortest_decoded(encoder.exact, encoder.resize));  // what cannot be read is not packed
+    decode_image(path, part.bytes,
+                 shortest_decoded(encoder.exact, encoder.resize));  // what cannot be read is not packed
     return part;
   }
   const Image image = decode_image(path, part.bytes, shortest_decoded(encoder.exact, encoder.size));

@@ -269,9 +269,9 @@ std::unique_ptr<Dataset> open_packed(const PackedManifest& manifest, const DataS
     return make_text_windows(std::move(info), read_tokens(*records, *part), split != Split::test);
   const bool same =
       manifest.info.sample_dtype == DType::u8 &&
-      (!pictures || (info.sample_shape == manifest.info.sample_shape &&
-                     settings.exact == decodes_exactly(manifest.info.encoding) &&
-                     settings.resize == picture_settings(SpecOptions({}, {}), manifest.info.encoding).resize));
+      (!pictures ||
+       (info.sample_shape == manifest.info.sample_shape && settings.exact == decodes_exactly(manifest.info.encoding) &&
+        settings.resize == picture_settings(SpecOptions({}, {}), manifest.info.encoding).resize));
   std::optional<ChannelStatistics> statistics;
   if (same && split != Split::test && !manifest.statistics.mean.empty()) statistics = manifest.statistics;
   if (!pictures)
