@@ -3,8 +3,8 @@
 
 Takes a tar of CLASS/NAME.JPEG with ten classes. Trains resnet18 on the first five. Then trains on 100
 pictures of each of the other five, tested on the rest of them: from scratch, from those weights with a fresh last layer
-(`--init`), and from those weights with all but the last layer frozen (`--freeze`). Same recipe (recipes/photos.toml), same
-epochs, same seeds. Exits 1 where the weights bring less than --points.
+(`--init --init-head fresh`), and from those weights with all but the last layer frozen (`--freeze`). Same recipe (recipes/photos.toml), same
+epochs and seeds, a lower learning rate for what has learned already. Exits 1 where the weights bring less than --points.
 
   python3 benchmarks/transfer.py PHOTOS.tar --out build/transfer            # about six minutes on two cores
   python3 benchmarks/transfer.py PHOTOS.tar --out build/transfer --seeds 3
@@ -28,8 +28,9 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=pathlib.Path, help="tar of CLASS/NAME.JPEG, ten classes")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the pictures and run directories")
-    parser.add_argument("--size", type=int, default=96, help="of the images; default: 96")
-    parser.add_argument("--epochs", type=int, default=20, help="of each training; default: 20")
+    parser.add_argument("--size", type=int, default=64, help="of the images; default: 64")
+    parser.add_argument("--epochs", type=int, default=20, help="of the first training; default: 20")
+    parser.add_argument("--new-epochs", type=int, default=10, help="of each training on the other classes; default: 10")
     parser.add_argument("--seeds", type=int, default=1, help="default: 1")
     parser.add_argument("--points", type=float, default=10, help="of test accuracy that the weights must bring; default: 10")
     parser.add_argument("--weft", default=str(ROOT / "build/weft"))
@@ -57,13 +58,13 @@ def unpack(photos, out):
     (out / "unfinished").rename(out / "new")
 
 
-def train(arguments, run, data, seed, *more):
+def train(arguments, run, data, epochs, seed, *more):
     """The summary of that run."""
     done = summary_of(run)
     if done is not None:
         return done
     command = [arguments.weft, "train", RECIPE, "--data", f"images:{data}?size={arguments.size}", "--epochs",
-               arguments.epochs, "--seed", seed, *more]
+               epochs, "--seed", seed, *more]
     return finish_run(arguments.weft, run, command)
 
 
@@ -87,15 +88,15 @@ def main():
 
     for seed in range(1, arguments.seeds + 1):
         old = out / f"old-seed{seed}"
-        summary = train(arguments, old, f"{out}/old", seed)
+        summary = train(arguments, old, f"{out}/old", arguments.epochs, seed)
         print(f"five other classes: {100 * summary['test_accuracy']:.1f} %, {summary['train_seconds']:.0f} s", flush=True)
-        init = ["--init", weights_of(arguments, old), "--set", "optimizer.learning_rate=0.02"]
+        init = ["--init", weights_of(arguments, old), "--init-head", "fresh", "--set", "optimizer.learning_rate=0.02"]
         freeze = [word for pattern in FROZEN for word in ("--freeze", pattern)]
         data = f"{out}/new"
-        note("from scratch", train(arguments, out / f"scratch-seed{seed}", data, seed))
-        note("`--init`", train(arguments, out / f"init-seed{seed}", data, seed, *init))
+        note("from scratch", train(arguments, out / f"scratch-seed{seed}", data, arguments.new_epochs, seed))
+        note("`--init`", train(arguments, out / f"init-seed{seed}", data, arguments.new_epochs, seed, *init))
         note("`--init`, all but the last layer frozen",
-             train(arguments, out / f"frozen-seed{seed}", data, seed, *init, *freeze))
+             train(arguments, out / f"frozen-seed{seed}", data, arguments.new_epochs, seed, *init, *freeze))
     rows = [[name, str(len(values)), percent(describe(values)) + " %", f"{describe(seconds[name])['mean']:.0f}"]
             for name, values in accuracies.items()]
     print("\n" + markdown([f"{OF_NEW_CLASSES} pictures of each of 5 classes", "runs", "test accuracy", "s/run"], rows))

@@ -86,6 +86,21 @@ TEST_F(InitialWeightsRun, WithoutALastLayerLeaveItFresh) {
   EXPECT_NE(outcome.err.find("what is missing starts from the seed"), std::string::npos) << outcome.err;
 }
 
+TEST_F(InitialWeightsRun, LeaveTheLastLayerFreshOnRequest) {
+  const Outcome outcome = train("b", {"--init-head", "fresh", "--set", "optimizer.learning_rate=1e-30"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("4 tensors taken; 2 left in the file: fc3.weight (4,256), fc3.bias (4); 2 missing: "
+                             "fc3.weight (4,256), fc3.bias (4)"),
+            std::string::npos)
+      << outcome.err;
+  ASSERT_EQ(weft(tiny_run("seed", {"--set", "optimizer.learning_rate=1e-30"})).code, 0);
+  const auto before = read_safetensors(path("a.safetensors")).tensors;
+  const auto b = weights("b"), seed = weights("seed");
+  EXPECT_TRUE(same(b.at("fc2.weight"), before.at("fc2.weight")));
+  EXPECT_FALSE(same(b.at("fc3.weight"), before.at("fc3.weight")));
+  EXPECT_TRUE(same(b.at("fc3.weight"), seed.at("fc3.weight")));
+}
+
 TEST_F(InitialWeightsRun, MayFitInPartOnRequest) {
   change([](SafetensorsFile& file) {
     file.tensors.erase("fc1.weight");

@@ -31,7 +31,8 @@ namespace {
 
 struct TrainOptions {
   std::string recipe, run, resume;
-  std::optional<std::string> model, data, init, precision, loss_scaling, memory_limit, offload, cluster, autotune;
+  std::optional<std::string> model, data, init, init_head, precision, loss_scaling, memory_limit, offload, cluster,
+      autotune;
   std::optional<std::string> workers, cache_limit, max_bad_records, validation, max_time;
   std::vector<std::string> precision_of, freeze, groups;
   std::optional<double> epochs;
@@ -96,6 +97,7 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options, boo
   }
   if (options.data) spec::set_field(spec, "data", *options.data, "--data", library);
   if (options.init) spec::set_field(spec, "init", *options.init, "--init", library);
+  if (options.init_head) spec::set_field(spec, "init_head", *options.init_head, "--init-head", library);
   if (options.init_partial) spec::set_field(spec, "init_partial", true, "--init-partial", library);
   if (!options.freeze.empty()) spec::set_field(spec, "optimizer.freeze", joined(options.freeze), "--freeze", library);
   for (const std::string& group : options.groups) add_group(spec, group, library);
@@ -140,6 +142,7 @@ std::vector<std::string> changes_of_resume(const TrainOptions& options) {
                                                  {"--data", options.data.has_value()},
                                                  {"--validation", options.validation.has_value()},
                                                  {"--init", options.init.has_value()},
+                                                 {"--init-head", options.init_head.has_value()},
                                                  {"--init-partial", options.init_partial},
                                                  {"--freeze", !options.freeze.empty()},
                                                  {"--group", !options.groups.empty()},
@@ -299,6 +302,9 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
   command->add_option("--data", options->data,
                       data::dataset_forms(library.data) + " (`weft data --help` explains them)");
   command->add_option("--init", options->init, spec::flag_help("init"));
+  command->add_option(
+      "--init-head", options->init_head,
+      "auto (default), or fresh: the last layer starts from the seed, though it is for as many classes");
   command->add_flag("--init-partial", options->init_partial,
                     "Take from --init what fits: tensors may be missing there, and others be there");
   command->add_flag("--list-init", options->list_init, "Name every tensor that --init gave or left");

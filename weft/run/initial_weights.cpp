@@ -86,7 +86,7 @@ std::string print_initial_weights(const InitialWeights& weights) {
 
 InitialWeights load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
                             const std::filesystem::path& path, const LoadOptions& options) {
-  const std::string layer = options.head == Head::may_differ ? head_layer(parameters) : "";
+  const std::string layer = options.head == Head::must_fit ? "" : head_layer(parameters);
   std::vector<WantedParameter> wanted;
   std::map<std::string, Shape> shapes;
   for (const models::ParameterSpec& parameter : parameters) {
@@ -99,9 +99,15 @@ InitialWeights load_weights(State& state, const std::vector<models::ParameterSpe
          "'{}' holds {} tensors that the model has not, the first is '{}'; was it saved from another "
          "model, or with other options?{}",
          path.string(), imported.unused.size(), imported.unused.front().name,
-         options.head == Head::may_differ ? kPartialHint : "");
+         options.head == Head::must_fit ? "" : kPartialHint);
   InitialWeights loaded{.file = path.string(), .prefix = imported.prefix, .taken = {}, .left = {}, .missing = {}};
   loaded.has_other_classes = imported.has_other_classes;
+  if (options.head == Head::fresh)
+    for (const WantedParameter& parameter : wanted)
+      if (parameter.is_head && imported.tensors.erase(parameter.name) > 0) {
+        imported.missing.push_back(parameter.name);
+        imported.left.push_back({imported.prefix + parameter.name, parameter.shape});
+      }
   for (const std::string& name : imported.missing) loaded.missing.push_back({name, shapes.at(name)});
   for (const std::vector<NamedShape>* list : {&imported.left, &imported.unused})
     for (const NamedShape& tensor : *list) loaded.left.push_back({tensor.name, tensor.shape});

@@ -17,6 +17,7 @@ std::string head_layer(const std::vector<models::ParameterSpec>& parameters);
 enum class Head {
   must_fit,
   may_differ,  // with another number of classes, the last layer stays as it is in the state
+  fresh,       // it stays as it is in any case
 };
 
 /// What became of the tensors of a file.

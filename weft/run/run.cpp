@@ -1,12 +1,8 @@
 #include "weft/run/run.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 #include <tuple>
 
 #include "weft/base/cores.h"
@@ -128,7 +124,6 @@ class RunLoop {
         options_(options),
         rss_before_(start_measuring()),
         resume_point_(resume_point_of(run, checkpoint)) {
-    note_initial_weights();
     if (has_changes) continue_changed();
     if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
     comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
@@ -152,7 +147,7 @@ class RunLoop {
       outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
       if (records_) records_->add_times(outcome.summary);
       outcome.summary.damaged_samples = damaged_samples();
-      note_damaged_samples();
+      if (records_) records_->list_damaged_samples();
       outcome.summary.rank_step_seconds = result.rank_step_seconds;
     } catch (const Error& error) {
       if (records_) records_->end_line();
@@ -169,31 +164,6 @@ class RunLoop {
   }
 
  private:
-  /// Tells the user what came from a file, and keeps all of it.
-  void note_initial_weights() const {
-    const std::optional<InitialWeights>& weights = resume_point_.initial_weights;
-    if (!weights || directory_ == nullptr) return;
-    for (const std::string& line : weights->describe(options_.list_init))
-      if (options_.note) options_.note(line);
-    write_atomically(directory_->initial_weights(), print_initial_weights(*weights));
-  }
-
-  /// Keeps a line for each sample that was passed over, those found before the run was resumed among them.
-  void note_damaged_samples() const {
-    if (directory_ == nullptr || run_.run_data.damaged_samples() == 0) return;
-    std::error_code code;
-    std::set<std::string> lines;
-    if (fs::exists(directory_->damaged_samples(), code)) {
-      std::istringstream known(read_text(directory_->damaged_samples()));
-      for (std::string line; std::getline(known, line);) lines.insert(line);
-    }
-    std::vector<const data::Dataset*> sets = {run_.run_data.training.get()};
-    for (const data::Dataset* set : run_.run_data.evaluated()) sets.push_back(set);
-    for (const data::Dataset* set : sets)
-      for (const std::string& line : set->describe_damaged()) lines.insert(line);
-    write_atomically(directory_->damaged_samples(), fmt::format("{}\n", fmt::join(lines, "\n")));
-  }
-
   /// The place of the next step is another one in another course, and a run that had ended goes on.
   void continue_changed() {
     Manifest& manifest = resume_point_.manifest;
@@ -261,7 +231,9 @@ class RunLoop {
     };
     validation_data_ = open_evaluated(run_.run_data.validation);
     test_data_ = open_evaluated(run_.run_data.test);
-    if (directory_ != nullptr) records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
+    if (directory_ == nullptr) return;
+    records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
+    records_->on_initial_weights();
   }
 
   /// Of all ranks, each of which reads its share.
@@ -334,6 +306,11 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
                     "of what decides the weights",
                     run.spec.virtual_ranks, run.spec.threads, cores));
   note_files(run, options);
+  if (!run.spec.init.empty())
+    if (const std::string note =
+            note_of_other_classes(run.spec, run.run_data.description.info, describe_weights(run.spec.init));
+        !note.empty())
+      options.note(note);
   if (run.spec.schedule.name == "plateau" && run.spec.schedule.monitor.starts_with("test_"))
     options.note(
         fmt::format("schedule.monitor = '{}' lets the test data decide over the training, so that they no longer "

@@ -149,4 +149,14 @@ std::vector<std::string> take_over(const Library& library, spec::RunSpec& spec, 
   return lines;
 }
 
+std::string note_of_other_classes(const spec::RunSpec& spec, const data::DatasetInfo& info, const WeightsFile& file) {
+  if (spec.init_head != "auto" || file.class_names.size() != info.class_names.size() ||
+      file.class_names == info.class_names)
+    return "";
+  return fmt::format(
+      "'{}' names other classes ('{}', ...) than the data ('{}', ...); --init-head fresh starts their layer "
+      "from the seed",
+      file.path.string(), file.class_names.front(), info.class_names.front());
+}
+
 }  // namespace weft::run

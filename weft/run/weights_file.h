@@ -43,4 +43,8 @@ std::vector<std::string> take_model(spec::RunSpec& spec, const WeightsFile& file
 /// lines for the user.
 std::vector<std::string> take_over(const Library& library, spec::RunSpec& spec, const WeightsFile& file);
 
+/// A line for the user where the data have as many classes as the file, but other ones, and the last layer is taken all
+/// the same; empty elsewhere.
+std::string note_of_other_classes(const spec::RunSpec& spec, const data::DatasetInfo& info, const WeightsFile& file);
+
 }  // namespace weft::run

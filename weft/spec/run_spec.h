@@ -229,10 +229,11 @@ struct RunSpec {
   std::string validation = "0";  // the share of the training data that is set aside for validation, or data of its own
   int64_t validation_seed = 0;   // which samples are set aside
   std::string init;              // safetensors file of the weights to start from; empty: the seed draws them
-  bool init_partial = false;     // the file need not hold all tensors of the model, and may hold others
-  double epochs = 5;             // may end with part of an epoch
-  int64_t max_steps = 0;         // the run ends after so many steps, within an epoch too; 0: after its epochs
-  std::string max_time;          // "90m": the run ends after so much training time; empty: no limit
+  std::string init_head = "auto";  // of its last layer: auto (taken where the classes are as many) | fresh
+  bool init_partial = false;       // the file need not hold all tensors of the model, and may hold others
+  double epochs = 5;               // may end with part of an epoch
+  int64_t max_steps = 0;           // the run ends after so many steps, within an epoch too; 0: after its epochs
+  std::string max_time;            // "90m": the run ends after so much training time; empty: no limit
   int64_t batch = 128;
   int64_t accumulate = 1;               // batches per update of the weights
   int64_t virtual_ranks = 0;            // shards per batch, the same on any number of ranks; 0: one per rank
