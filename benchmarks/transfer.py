@@ -6,7 +6,7 @@ pictures of each of the other five, tested on the rest of them: from scratch, fr
 (`--init --init-head fresh`), and from those weights with all but the last layer frozen (`--freeze`). Same recipe (recipes/photos.toml), same
 epochs and seeds, a lower learning rate for what has learned already. Exits 1 where the weights bring less than --points.
 
-  python3 benchmarks/transfer.py PHOTOS.tar --out build/transfer            # about six minutes on two cores
+  python3 benchmarks/transfer.py PHOTOS.tar --out build/transfer            # seven minutes on two cores
   python3 benchmarks/transfer.py PHOTOS.tar --out build/transfer --seeds 3
 
 Every run is a run directory under --out. What was interrupted goes on where it was, what is finished is not done again.

@@ -26,6 +26,14 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+/// "'photos/a.jpg' is truncated" with a path that means the same from any directory.
+std::string with_absolute_file(const std::string& message) {
+  const size_t end = message.empty() ? 0 : message.find('\'', 1);
+  if (end == 0 || end == message.npos || message.front() != '\'') return message;
+  const fs::path file = message.substr(1, end - 1);
+  return "'" + fs::absolute(file).lexically_normal().string() + message.substr(end);
+}
+
 }  // namespace
 
 RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
@@ -126,7 +134,7 @@ void RunRecords::list_damaged_samples() const {
   std::vector<const data::Dataset*> sets = {run_.run_data.training.get()};
   for (const data::Dataset* set : run_.run_data.evaluated()) sets.push_back(set);
   for (const data::Dataset* set : sets)
-    for (const std::string& line : set->describe_damaged()) lines.insert(line);
+    for (const std::string& line : set->describe_damaged()) lines.insert(with_absolute_file(line));
   write_atomically(directory_.damaged_samples(), fmt::format("{}\n", fmt::join(lines, "\n")));
 }
 
