@@ -42,7 +42,7 @@ TEST_F(Mistyped, AWordForANumber) {
 }
 
 TEST_F(Mistyped, WhatIsMissingIsShownInItsPlace) {
-  expect_error(weft({"predict", "r"}), 2, "FILE is required: `weft predict RUN FILE`");
+  expect_error(weft({"export", "r"}), 2, "FILE is required: `weft export RUN FILE`");
   expect_error(weft({"train", "--resume"}), 2, "--resume wants a value");
 }
 

@@ -68,6 +68,20 @@ TEST(NativeCopies, Slices) {
   }
 }
 
+TEST(NativeCopies, SlicesInSteps) {
+  for (const DType dtype : kOnePerSize) {
+    const Attributes forwards = {
+        {"starts", CopyDims{1, 0, 2}}, {"ends", CopyDims{9, 40, 13}}, {"steps", CopyDims{3, 1, 2}}};
+    expect_same("strided_slice", {{dtype, {9, 40, 13}, {}}}, {dtype, {3, 40, 6}, {}}, forwards);
+    const Attributes backwards = {
+        {"starts", CopyDims{8, 39, 12}}, {"ends", CopyDims{-1, 4, -1}}, {"steps", CopyDims{-2, -7, -1}}};
+    expect_same("strided_slice", {{dtype, {9, 40, 13}, {}}}, {dtype, {5, 5, 13}, {}}, backwards);
+    Attributes gradient = backwards;
+    gradient.set("shape", CopyDims{9, 40, 13});
+    expect_same("strided_slice_backward", {{dtype, {5, 5, 13}, {}}}, {dtype, {9, 40, 13}, {}}, gradient);
+  }
+}
+
 TEST(NativeCopies, Concatenates) {
   for (const DType dtype : kOnePerSize) {
     expect_same("concat", {{dtype, {4, 3, 20}, {}}, {dtype, {4, 1, 20}, {}}, {dtype, {4, 50, 20}, {}}},

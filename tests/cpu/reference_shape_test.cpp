@@ -19,6 +19,25 @@ TEST(ReferenceShape, SlicesBytes) {
   EXPECT_EQ(values_of<uint8_t>(outputs[0]), (std::vector<uint8_t>{3, 4, 6, 7}));
 }
 
+TEST(ReferenceShape, SlicesInSteps) {
+  const Tensor rows = floats({2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  const auto sliced = [&](const ShapeList& starts, const ShapeList& ends, const ShapeList& steps) {
+    return call("strided_slice", {rows}, {{"starts", starts}, {"ends", ends}, {"steps", steps}})[0];
+  };
+  expect_values(sliced({0, 1}, {2, 5}, {1, 2}), {1, 3, 6, 8});                      // [:, 1::2]
+  expect_values(sliced({0, 4}, {2, -1}, {1, -1}), {4, 3, 2, 1, 0, 9, 8, 7, 6, 5});  // [:, ::-1]
+  expect_values(sliced({1, 3}, {-1, 0}, {-1, -2}), {8, 6, 3, 1});                   // [::-1, 3:0:-2]
+}
+
+TEST(ReferenceShape, PutsTheGradientOfASliceInStepsBack) {
+  const auto outputs = call("strided_slice_backward", {floats({1, 2}, {7, 8})},
+                            {{"starts", ShapeList{1, 3}},
+                             {"ends", ShapeList{2, 0}},
+                             {"steps", ShapeList{1, -2}},
+                             {"shape", ShapeList{2, 4}}});
+  expect_values(outputs[0], {0, 0, 0, 0, 0, 8, 0, 7});
+}
+
 TEST(ReferenceShape, ConcatenatesAlongTheInnerAxis) {
   const auto outputs = call("concat", {floats({2, 1}, {1, 2}), floats({2, 2}, {3, 4, 5, 6})}, {{"axis", int64_t{1}}});
   expect_values(outputs[0], {1, 3, 4, 2, 5, 6});

@@ -163,6 +163,87 @@ TEST_F(ImageFolderTest, LoaderDecodesInAnyNumberOfWorkersAlike) {
     }
 }
 
+TEST_F(ImageFolderTest, ExactDecodingIsKeptInTheEncoding) {
+  add_classes(3);
+  const auto usual = open("size=8&split=0"), exact = open("size=8&split=0&decode=exact");
+  EXPECT_EQ(usual->info().encoding.find("decode"), std::string::npos) << "as before there was a choice";
+  EXPECT_NE(exact->info().encoding.find(R"("decode":"exact")"), std::string::npos) << exact->info().encoding;
+  const auto again = open("split=0", Split::train, exact->info().encoding);
+  EXPECT_EQ(again->info().encoding, exact->info().encoding);
+  expect_error([&] { open("decode=fast"); }, ErrorKind::usage, {"decode=fast"});
+}
+
+TEST_F(ImageFolderTest, ExactDecodingIsThatOfTheWholePicture) {
+  Bytes noise;
+  uint32_t seed = 1;
+  for (int at = 0; at < 64 * 64; ++at)
+    noise.push_back(static_cast<uint8_t>((seed = seed * 1664525u + 1013904223u) >> 24));
+  const std::vector<uint8_t> jpeg = encode_jpeg({1, 64, 64, noise}, 70);
+  for (const char* name : {"a", "b"}) std::filesystem::create_directories(path(name));
+  write("a/1.jpg", jpeg);
+  add("b/1.png", 3);
+  const auto exact = open("size=16&resize=16&channels=1&split=0&decode=exact");
+  const auto scaled = open("size=16&resize=16&channels=1&split=0");
+  EXPECT_EQ(exact->picture(0)->pixels, resize_shorter(decode_image("a", jpeg), 16).pixels);
+  EXPECT_NE(scaled->picture(0)->pixels, exact->picture(0)->pixels);
+  EXPECT_EQ(read_sample(path("a/1.jpg"), exact->info()).pixels, pixels(*exact, 0));
+  EXPECT_EQ(read_sample(path("a/1.jpg"), scaled->info()).pixels, pixels(*scaled, 0));
+}
+
+TEST_F(ImageFolderTest, DamagedPicturesArePassedOverUpToALimit) {
+  add_classes(4);
+  write("cat/1.png", {0x89, 'P', 'N', 'G', 0});
+  const auto dataset = open("size=8&split=0&max_bad_records=1");
+  EXPECT_EQ(dataset->size(), 8);
+  EXPECT_EQ(dataset->damaged_samples(), 0) << "nobody has looked";
+  EXPECT_EQ(pixels(*dataset, 1), pixels(*dataset, 2)) << "the next of its class stands for it";
+  EXPECT_EQ(dataset->label(1), 0);
+  EXPECT_EQ(dataset->damaged_samples(), 1);
+  ASSERT_EQ(dataset->describe_damaged().size(), 1u);
+  EXPECT_NE(dataset->describe_damaged()[0].find("cat/1.png"), std::string::npos);
+  EXPECT_EQ(pixels(*dataset, 1), pixels(*dataset, 2)) << "counted once";
+  EXPECT_EQ(dataset->damaged_samples(), 1);
+}
+
+TEST_F(ImageFolderTest, TheLastOfAClassIsReplacedByItsFirst) {
+  add_classes(3);
+  write("cat/2.png", {1, 2, 3});
+  const auto dataset = open("size=8&split=0&max_bad_records=40%");
+  EXPECT_EQ(pixels(*dataset, 2), pixels(*dataset, 0)) << "not by the first dog";
+}
+
+TEST_F(ImageFolderTest, MoreDamagedPicturesThanAllowedAreAnError) {
+  add_classes(4);
+  write("cat/1.png", {1, 2, 3});
+  write("dog/0.png", {});
+  const auto dataset = open("size=8&split=0&max_bad_records=1");
+  pixels(*dataset, 1);
+  expect_error([&] { pixels(*dataset, 4); }, ErrorKind::data,
+               {"[images] 2 of the 8 training pictures are damaged, max_bad_records=1 may be: ", "cat/1.png",
+                "dog/0.png", "copy them again, or allow more"});
+}
+
+TEST_F(ImageFolderTest, AClassWithoutAWholePictureIsAnError) {
+  add_classes(2);
+  for (const char* name : {"cat/0.png", "cat/1.png"}) write(name, {1, 2, 3});
+  const auto dataset = open("size=8&split=0&max_bad_records=3");
+  expect_error([&] { pixels(*dataset, 0); }, ErrorKind::data, {"every picture of the class of 'cat/0.png' is damaged"});
+}
+
+TEST_F(ImageFolderTest, DamagedTestPicturesAreLeftOut) {
+  for (const char* part : {"train", "test"})
+    for (const char* name : {"/cat/0.png", "/cat/1.png", "/dog/0.png"}) add(std::string(part) + name, 7);
+  write("test/cat/0.png", {1, 2, 3});
+  const auto dataset = open("size=8&max_bad_records=1", Split::test);
+  EXPECT_EQ(dataset->size(), 2);
+  EXPECT_EQ(dataset->damaged_samples(), 1);
+  EXPECT_NE(dataset->info().note.find("1 of 3 test pictures are damaged and left out"), std::string::npos)
+      << dataset->info().note;
+  for (int64_t index = 0; index < 2; ++index) EXPECT_EQ(pixels(*dataset, index), Bytes(192, 7));
+  expect_error([&] { open("size=8&max_bad_records=0", Split::test); }, ErrorKind::data,
+               {"1 of the 3 test pictures are damaged"});
+}
+
 TEST_F(ImageFolderTest, DamagedPicturesAreNamed) {
   add_classes(2);
   write("dog/0.png", {0x89, 'P', 'N', 'G', 0, 1});

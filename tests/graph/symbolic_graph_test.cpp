@@ -46,6 +46,9 @@ TEST_F(SymbolicGraphTest, InfersSumsAndProducts) {
   EXPECT_EQ(inferred("concat", {x, x}, {{"axis", plain(int64_t{1})}}), "f32[N,2*T,64]");
   EXPECT_EQ(inferred("pad", {x}, {{"low", list("0,1,0")}, {"high", list("0,T,0")}}), "f32[N,2*T+1,64]");
   EXPECT_EQ(inferred("slice", {x}, {{"starts", list("0,1,0")}, {"ends", list("N,T,64")}}), "f32[N,T-1,64]");
+  EXPECT_EQ(
+      inferred("strided_slice", {x}, {{"starts", list("0,0,63")}, {"ends", list("N,T,-1")}, {"steps", list("1,1,-2")}}),
+      "f32[N,T,32]");
   EXPECT_EQ(inferred("broadcast_to", {bias}, {{"shape", list("N,64")}}), "f32[N,64]");
   EXPECT_EQ(inferred("reduce_mean", {x}, {{"axes", list("-1")}}), "f32[N,T]");
   EXPECT_EQ(inferred("reduce_sum", {x}), "f32[]");

@@ -36,7 +36,9 @@ TEST_F(Parameters, AreMatchedByName) {
   write_safetensors(path_, {{{"fc.weight", Tensor::of({2, 2}, values)}, {"other", Tensor::of({4}, values)}}, {}});
   const ImportedParameters imported = import_parameters(path_, {{"fc.weight", {2, 2}}});
   EXPECT_EQ(imported.tensors.at("fc.weight").data_as<float>()[2], 3);
-  EXPECT_EQ(imported.unused, std::vector<std::string>{"other"});
+  ASSERT_EQ(imported.unused.size(), 1u);
+  EXPECT_EQ(imported.unused[0].name, "other");
+  EXPECT_EQ(imported.unused[0].shape, Shape({4}));
 }
 
 TEST_F(Parameters, OfSixteenBitsBecomeF32) {
@@ -78,7 +80,7 @@ TEST_F(Parameters, UnderAPrefixAreFound) {
     const ImportedParameters imported = import_parameters(path_, {{"conv1.weight", {2}}, {"layer1.conv1.weight", {2}}});
     EXPECT_EQ(imported.prefix, prefix);
     EXPECT_EQ(imported.tensors.at("layer1.conv1.weight").data_as<float>()[1], 2);
-    EXPECT_EQ(imported.unused, std::vector<std::string>{});  // the loss is no part of the model
+    EXPECT_TRUE(imported.unused.empty());  // the loss is no part of the model
   }
 }
 
@@ -94,18 +96,59 @@ TEST_F(Parameters, CountersOfBatchesAreNoParameters) {
   const std::array<float, 1> value{1};
   write_safetensors(path_,
                     {{{"bn.weight", Tensor::of({1}, value)}, {"bn.num_batches_tracked", Tensor(DType::i64, {})}}, {}});
-  EXPECT_EQ(import_parameters(path_, {{"bn.weight", {1}}}).unused, std::vector<std::string>{});
+  EXPECT_TRUE(import_parameters(path_, {{"bn.weight", {1}}}).unused.empty());
 }
 
 TEST_F(Parameters, OfAHeadForOtherClassesAreLeftOut) {
   write_safetensors(path_, {{{"conv", Tensor(DType::f32, {4})}, {"fc", Tensor(DType::f32, {1000, 3})}}, {}});
   const ImportedParameters imported = import_parameters(path_, {{"conv", {4}}, {"fc", {10, 3}, true}});
-  EXPECT_EQ(imported.left_out, std::vector<std::string>{"fc"});
+  EXPECT_TRUE(imported.has_other_classes);
+  EXPECT_EQ(imported.missing, std::vector<std::string>{"fc"});
+  ASSERT_EQ(imported.left.size(), 1u);
+  EXPECT_EQ(imported.left[0].shape, Shape({1000, 3}));
   EXPECT_FALSE(imported.tensors.contains("fc"));
   EXPECT_NE(error_of({{"conv", {4}}, {"fc", {10, 3}}}).find("'fc' is (1000,3), the model wants (10,3)"),
             std::string::npos);
   EXPECT_NE(error_of({{"conv", {4}}, {"fc", {10, 4}, true}}).find("'fc' is (1000,3), the model wants (10,4)"),
             std::string::npos);
+}
+
+TEST_F(Parameters, OfAHeadMayBeMissingAsAWhole) {
+  write_safetensors(path_, {{{"conv", Tensor(DType::f32, {4})}}, {}});
+  const ImportedParameters imported =
+      import_parameters(path_, {{"conv", {4}}, {"fc.weight", {10, 3}, true}, {"fc.bias", {10}, true}});
+  EXPECT_EQ(imported.missing, (std::vector<std::string>{"fc.weight", "fc.bias"}));
+  EXPECT_FALSE(imported.has_other_classes);
+  write_safetensors(path_, {{{"conv", Tensor(DType::f32, {4})}, {"fc.weight", Tensor(DType::f32, {10, 3})}}, {}});
+  EXPECT_NE(
+      error_of({{"conv", {4}}, {"fc.weight", {10, 3}, true}, {"fc.bias", {10}, true}}).find("has no tensor 'fc.bias'"),
+      std::string::npos)
+      << "a head that is there in part is damaged";
+}
+
+TEST_F(Parameters, MayMatchInPartOnRequest) {
+  write_safetensors(
+      path_,
+      {{{"conv", Tensor(DType::f32, {4})}, {"deep", Tensor(DType::f32, {3, 3})}, {"extra", Tensor(DType::f32, {2})}},
+       {}});
+  const ImportedParameters imported =
+      import_parameters(path_, {{"conv", {4}}, {"deep", {3, 5}}, {"new", {1}}}, Match::some);
+  EXPECT_EQ(imported.tensors.size(), 1u);
+  EXPECT_EQ(imported.missing, (std::vector<std::string>{"deep", "new"}));
+  ASSERT_EQ(imported.left.size(), 1u);
+  EXPECT_EQ(imported.left[0].name, "deep");
+  ASSERT_EQ(imported.unused.size(), 1u);
+  EXPECT_EQ(imported.unused[0].name, "extra");
+}
+
+TEST_F(Parameters, OfAnotherModelAltogetherAreRefusedInPartToo) {
+  write_safetensors(path_, {{{"other", Tensor(DType::f32, {4})}}, {}});
+  try {
+    import_parameters(path_, {{"conv", {4}}}, Match::some);
+    FAIL() << "nothing fits";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("has no tensor 'conv'"), std::string::npos);
+  }
 }
 
 TEST_F(Parameters, OfTorchSaveSayHowToConvertThem) {

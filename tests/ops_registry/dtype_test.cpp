@@ -316,7 +316,8 @@ TEST(Cast, MeansTheSameBetweenAllTypes) {
 
 // On f32 the movers have tests by hand: where each element of a result comes from they are asked with numbered ones.
 TEST(Movement, CarriesTheBitsOfEveryType) {
-  for (const std::string name : {"reshape", "transpose", "broadcast_to", "concat", "slice", "pad", "reorder"})
+  for (const std::string name :
+       {"reshape", "transpose", "broadcast_to", "concat", "slice", "strided_slice", "pad", "reorder"})
     for (OpExample example : registry().get(name).examples) {
       SCOPED_TRACE(name + " '" + example.label + "'");
       if (name == "pad") example.attributes.set("value", 0.0);

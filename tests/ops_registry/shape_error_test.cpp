@@ -123,10 +123,13 @@ TEST_P(WrongCall, OtherSizes) {
 
 /// Ops that only move elements, or say themselves which types they convert; of one number, over numbers of any type.
 bool takes_any_dtype(const OpDef& op, size_t operand) {
-  static const std::set<std::string> movers{
-      "reshape",   "transpose", "broadcast_to",   "concat",       "slice",       "pad",  "cast",
-      "reorder",   "renew",     "copy_to_device", "copy_to_host", "store",       "load", "all_gather",
-      "broadcast", "send",      "send_start",     "send_wait",    "receive_wait"};
+  static const std::set<std::string> movers{"reshape",      "transpose",     "broadcast_to",
+                                            "concat",       "slice",         "pad",
+                                            "cast",         "strided_slice", "strided_slice_backward",
+                                            "reorder",      "renew",         "copy_to_device",
+                                            "copy_to_host", "store",         "load",
+                                            "all_gather",   "broadcast",     "send",
+                                            "send_start",   "send_wait",     "receive_wait"};
   static const std::set<std::string> over_numbers{"negate", "absolute", "square", "sign"};
   const bool looks_up = op.name == "take" || op.name == "gather";  // by indices
   return movers.contains(op.name) || over_numbers.contains(op.name) || (looks_up && operand == 0);

@@ -12,8 +12,20 @@
 
 namespace weft::cli_tests {
 
+/// An APP1 segment that says how the camera was held, in either order of bytes.
+inline std::string exif_segment(int orientation, bool little_endian = true) {
+  const std::string value(1, static_cast<char>(orientation));
+  if (little_endian)
+    return std::string("Exif\0\0II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0", 24) + value +
+           std::string("\0\0\0\0\0\0\0", 7);
+  return std::string("Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 25) + value +
+         std::string("\0\0\0\0\0\0", 6);
+}
+
 /// `interleaved`: `channels` bytes per pixel, 1 (grey), 3 (RGB) or 4 (CMYK).
-inline std::string jpeg_of(uint32_t width, uint32_t height, int channels, const uint8_t* interleaved) {
+/// `exif`: an APP1 segment; empty: none.
+inline std::string jpeg_of(uint32_t width, uint32_t height, int channels, const uint8_t* interleaved,
+                           const std::string& exif = "") {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -28,6 +40,9 @@ inline std::string jpeg_of(uint32_t width, uint32_t height, int channels, const 
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 100, TRUE);
   jpeg_start_compress(&info, TRUE);
+  if (!exif.empty())
+    jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(exif.data()),
+                      static_cast<unsigned>(exif.size()));
   for (uint32_t y = 0; y < height; ++y) {
     JSAMPROW row = const_cast<uint8_t*>(interleaved) + y * width * static_cast<uint32_t>(channels);
     jpeg_write_scanlines(&info, &row, 1);

@@ -11,6 +11,7 @@
 #include "weft/program/forecast.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/starting_recipe.h"
+#include "weft/run/weights_file.h"
 
 namespace weft::cli {
 
@@ -60,7 +61,10 @@ std::string describe_disk(const program::Forecast& expected, const spec::RunSpec
 
 }  // namespace
 
-int dry_run(const Library& library, const spec::RunSpec& spec, const std::string& directory) {
+int dry_run(const Library& library, const spec::RunSpec& given, const std::string& directory) {
+  spec::RunSpec spec = given;
+  if (!spec.init.empty())
+    for (const std::string& line : run::take_over(library, spec, run::describe_weights(spec.init))) say(line);
   run::RunDirectory::require_free(directory);
   program::PreparedRun run(library, spec, {}, say);
   const program::Forecast expected = program::forecast(run, kSeconds);

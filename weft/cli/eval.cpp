@@ -77,7 +77,14 @@ run::LoadedRun evaluated_run(const Library& library, const EvalOptions& options)
   if (options.run.empty()) {
     if (options.weights.empty())
       fail(ErrorKind::usage, "nothing to evaluate: give a run directory, or --weights FILE with --model and --data");
-    return infer::run_of_weights(library, {options.weights, options.model, options.data, options.set, options.threads});
+    if (options.data.empty())
+      fail(ErrorKind::usage,
+           "--weights without a run directory wants --model and --data: what to measure, and on what");
+    return infer::run_of_weights(library, {.weights = options.weights,
+                                           .model = options.model,
+                                           .data = options.data,
+                                           .set = options.set,
+                                           .threads = options.threads});
   }
   if (!options.model.empty() || !options.set.empty())
     fail(ErrorKind::usage, "--model and --set go with --weights alone; '{}' says which model it is", options.run);
@@ -106,6 +113,7 @@ std::optional<report::ClassReport> empty_report(const EvalOptions& options, cons
 int eval_command(const Library& library, const EvalOptions& options) {
   run::LoadedRun run = evaluated_run(library, options);
   infer::set_statistics(run, options.mean, options.deviation);
+  infer::require_statistics(run);
   if (options.batch > 0) run.spec.evaluation.batch = options.batch;
   if (!options.tta.empty()) run.spec.evaluation.tta = options.tta;
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
@@ -174,7 +182,9 @@ void add_eval(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
   command->add_option("--weights", options->weights, "Safetensors file with PyTorch's names, instead of a checkpoint")
       ->type_name("FILE");
-  command->add_option("--model", options->model, "Without a run: the model of the weights (see `weft models`)")
+  command
+      ->add_option("--model", options->model,
+                   "Without a run: the model of the weights (see `weft models`); default: as the file says")
       ->type_name("MODEL");
   command->add_option("--set", options->set, "Without a run: a key of a recipe, such as model.width=32; repeatable")
       ->type_name("KEY=VALUE")

@@ -1,15 +1,13 @@
 // weft export: the weights of a run as one safetensors file with PyTorch's names.
-#include <fmt/ranges.h>
-
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/run/loaded_run.h"
+#include "weft/run/weights_file.h"
 #include "weft/tensor/safetensors.h"
 
 namespace weft::cli {
@@ -20,22 +18,6 @@ struct ExportOptions {
   std::string run, file, checkpoint = "auto";
   bool force = false;
 };
-
-/// What a program needs beside the weights to use them.
-void add_metadata(SafetensorsFile& file, const run::LoadedRun& run) {
-  const data::DatasetInfo& info = run.data.info;
-  file.metadata = {{"format", "pt"}, {"model", run.spec.model.name}, {"task", info.task}};
-  for (const auto& [name, value] : run.spec.model.options) file.metadata.emplace("model." + name, value);
-  file.metadata.emplace("input", fmt::format("{}", fmt::join(info.sample_shape.dims(), ",")));
-  file.metadata.emplace("classes", std::to_string(info.classes));
-  if (!info.class_names.empty())
-    file.metadata.emplace(
-        "class_names", nlohmann::json(info.class_names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  if (!run.data.statistics.mean.empty()) {
-    file.metadata.emplace("mean", fmt::format("{}", fmt::join(run.data.statistics.mean, ",")));
-    file.metadata.emplace("deviation", fmt::format("{}", fmt::join(run.data.statistics.deviation, ",")));
-  }
-}
 
 int export_command(const Library& library, const ExportOptions& options) {
   const std::filesystem::path path = options.file;
@@ -48,7 +30,7 @@ int export_command(const Library& library, const ExportOptions& options) {
   const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0, library);
   SafetensorsFile file;
   for (const std::string& name : run.state.names()) file.tensors.emplace(name, run.state.plain(name));
-  add_metadata(file, run);
+  file.metadata = run::weights_metadata(run.spec, run.data);
   write_safetensors(path, file);
   fmt::print("{}: a safetensors file with {} tensors of '{}' from {}, under PyTorch's names\n", options.file,
              file.tensors.size(), run.spec.model.name, run.checkpoint);

@@ -31,12 +31,14 @@ namespace {
 
 struct TrainOptions {
   std::string recipe, run, resume;
-  std::optional<std::string> model, data, init, precision, loss_scaling, memory_limit, offload, cluster, autotune;
+  std::optional<std::string> model, data, init, init_head, precision, loss_scaling, memory_limit, offload, cluster,
+      autotune;
   std::optional<std::string> workers, cache_limit, max_bad_records, validation, max_time;
-  std::vector<std::string> precision_of;
+  std::vector<std::string> precision_of, freeze, groups;
   std::optional<double> epochs;
   std::optional<int64_t> batch, max_steps, virtual_ranks, seed, threads;
   std::vector<std::string> set;
+  bool init_partial = false, list_init = false;
   bool quiet = false, json = false, tensorboard = false, copies = false, dry_run = false;
 };
 
@@ -48,17 +50,6 @@ int64_t parse_workers(const std::string& text) {
   if (code != std::errc() || end != text.data() + text.size() || workers < 1)
     fail(ErrorKind::usage, "--workers '{}': wants a whole number from 1 on, or auto", text);
   return workers;
-}
-
-/// `text` with one option of the data given or replaced.
-std::string with_data_option(const std::string& text, const std::string& name, const std::string& value) {
-  data::DataSpec spec = data::parse_data_spec(text);
-  std::erase_if(spec.options, [&](const auto& option) { return option.first == name; });
-  spec.options.emplace_back(name, value);
-  const std::string changed = data::print_data_spec(spec);
-  if (data::parse_data_spec(changed).options.size() != spec.options.size())
-    fail(ErrorKind::usage, "data '{}' lies in memory and has no option '{}'; leave it away", text, name);
-  return changed;
 }
 
 /// "auto", or a size, in the data's own unit: MB.
@@ -78,6 +69,24 @@ void set_loss_scaling(spec::RunSpec& spec, const std::string& text, const Librar
   if (is_number) spec::set_field(spec, "loss_scaling.scale", scale, "--loss-scaling", library);
 }
 
+/// "PATTERN:KEY=VALUE,KEY=VALUE" as a group of its own, with the keys of optimizer.groups.NAME.
+void add_group(spec::RunSpec& spec, const std::string& text, const Library& library) {
+  const std::string where = fmt::format("--group '{}'", text);
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || text.find('=', colon) == std::string::npos)
+    fail(ErrorKind::usage, "{}: wants PATTERN:KEY=VALUE, such as 'layer4.*:learning_rate_factor=0.1'", where);
+  std::string name;
+  for (int number = 1; name.empty() || spec.optimizer.groups.contains(name); ++number)
+    name = fmt::format("group{}", number);
+  const std::string section = "optimizer.groups." + name + ".";
+  spec::set_field(spec, section + "match", text.substr(0, colon), where, library);
+  for (size_t begin = colon + 1; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    spec::set_from_text(spec, section + text.substr(begin, end - begin), library);
+    begin = end + 1;
+  }
+}
+
 /// `is_alone`: not one of several ranks, whose cores a launcher has shared out.
 spec::RunSpec spec_from(const Library& library, const TrainOptions& options, bool is_alone) {
   spec::RunSpec spec;
@@ -88,6 +97,10 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options, boo
   }
   if (options.data) spec::set_field(spec, "data", *options.data, "--data", library);
   if (options.init) spec::set_field(spec, "init", *options.init, "--init", library);
+  if (options.init_head) spec::set_field(spec, "init_head", *options.init_head, "--init-head", library);
+  if (options.init_partial) spec::set_field(spec, "init_partial", true, "--init-partial", library);
+  if (!options.freeze.empty()) spec::set_field(spec, "optimizer.freeze", joined(options.freeze), "--freeze", library);
+  for (const std::string& group : options.groups) add_group(spec, group, library);
   if (options.epochs) spec::set_field(spec, "epochs", *options.epochs, "--epochs", library);
   if (options.max_steps) spec::set_field(spec, "max_steps", *options.max_steps, "--max-steps", library);
   if (options.max_time) spec::set_field(spec, "max_time", *options.max_time, "--max-time", library);
@@ -100,8 +113,8 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options, boo
   if (options.seed) spec::set_field(spec, "seed", *options.seed, "--seed", library);
   if (options.threads) spec::set_field(spec, "threads", *options.threads, "--threads", library);
   if (options.workers) spec::set_field(spec, "loader.workers", parse_workers(*options.workers), "--workers", library);
-  if (options.cache_limit) spec.data = with_data_option(spec.data, "cache", cache_option_of(*options.cache_limit));
-  if (options.max_bad_records) spec.data = with_data_option(spec.data, "max_bad_records", *options.max_bad_records);
+  if (options.cache_limit) spec.data = data::with_option(spec.data, "cache", cache_option_of(*options.cache_limit));
+  if (options.max_bad_records) spec.data = data::with_option(spec.data, "max_bad_records", *options.max_bad_records);
   if (options.precision) spec::set_field(spec, "precision", *options.precision, "--precision", library);
   if (!options.precision_of.empty())
     spec::set_field(spec, "precision_of", joined(options.precision_of), "--precision-of", library);
@@ -129,6 +142,10 @@ std::vector<std::string> changes_of_resume(const TrainOptions& options) {
                                                  {"--data", options.data.has_value()},
                                                  {"--validation", options.validation.has_value()},
                                                  {"--init", options.init.has_value()},
+                                                 {"--init-head", options.init_head.has_value()},
+                                                 {"--init-partial", options.init_partial},
+                                                 {"--freeze", !options.freeze.empty()},
+                                                 {"--group", !options.groups.empty()},
                                                  {"--memory-limit", options.memory_limit.has_value()},
                                                  {"--offload", options.offload.has_value()},
                                                  {"--cluster", options.cluster.has_value()},
@@ -244,6 +261,7 @@ run::RunOutcome train_or_resume(const Library& library, const TrainOptions& opti
                                     .stop_requested = [&] { return interrupt.requested(); },
                                     .tensorboard = options.tensorboard,
                                     .copies = options.copies,
+                                    .list_init = options.list_init,
                                     .autotune = program::parse_autotune(options.autotune.value_or("off")),
                                     .ranks = ranks};
   if (options.copies && options.resume.empty() && options.run.empty())
@@ -290,6 +308,24 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
       ->add_option("--data", options->data, data::dataset_forms(library.data) + " (`weft data --help` explains them)")
       ->type_name("SPEC");
   command->add_option("--init", options->init, spec::flag_help("init"))->type_name("FILE");
+  command->add_option(
+      "--init-head", options->init_head,
+      "auto (default), or fresh: the last layer starts from the seed, though it is for as many classes");
+  command->add_flag("--init-partial", options->init_partial,
+                    "Take from --init what fits: tensors may be missing there, and others be there");
+  command->add_flag("--list-init", options->list_init, "Name every tensor that --init gave or left");
+  command
+      ->add_option("--freeze", options->freeze,
+                   "Parameters that are not trained, by name: a glob such as 'layer1.*'; their batch norms keep their "
+                   "statistics; repeatable")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--group", options->groups,
+                   "PATTERN:KEY=VALUE,...: keys of optimizer.groups for parameters by name, such as "
+                   "'layer4.*:learning_rate_factor=0.1'; repeatable")
+      ->type_name("PATTERN:KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--epochs", options->epochs, spec::flag_help("epochs"));
   command->add_option("--max-steps", options->max_steps, spec::flag_help("max_steps"));
   command->add_option("--max-time", options->max_time, spec::flag_help("max_time"));
@@ -308,8 +344,10 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
                       "Threads that make batches; default auto: as many as the steps need, by measurement");
   command->add_option("--cache-limit", options->cache_limit,
                       "Memory for decoded pictures of each split, such as 2GB; default auto: by what is free");
-  command->add_option("--max-bad-records", options->max_bad_records,
-                      "Damaged records of packed data that are passed over, a number or a share; default 1%");
+  command->add_option(
+      "--max-bad-records", options->max_bad_records,
+      "Damaged records of packed data (default 1%) or pictures of a folder (default none) that are passed over, a "
+      "number or a share");
   command->add_option("--precision", options->precision, spec::flag_help("precision"));
   command
       ->add_option("--precision-of", options->precision_of,

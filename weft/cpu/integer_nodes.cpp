@@ -21,8 +21,9 @@ bool computes(const std::string& op) {
 bool compares(const std::string& op) { return op == "equal" || op == "greater" || op == "greater_equal"; }
 
 /// Ops that move elements of any type, or cast them, and that have kernels of their own.
-constexpr const char* kMovers[] = {"cast", "constant",  "pad",     "broadcast_to",   "slice",        "concat",
-                                   "take", "transpose", "reorder", "copy_to_device", "copy_to_host", "renew"};
+constexpr const char* kMovers[] = {
+    "cast",   "constant", "pad",       "broadcast_to", "slice",          "strided_slice", "strided_slice_backward",
+    "concat", "take",     "transpose", "reorder",      "copy_to_device", "copy_to_host",  "renew"};
 
 }  // namespace
 

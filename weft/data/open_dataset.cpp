@@ -121,6 +121,8 @@ bool is_one_file(const DataSpec& spec) {
   return std::none_of(spec.options.begin(), spec.options.end(), [](const auto& o) { return o.first == "test"; });
 }
 
+bool always(const DataSpec&) { return true; }
+
 /// Null where there is none of that name.
 const DatasetKind* find_kind(const std::vector<DatasetKind>& kinds, const std::string& name) {
   const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.name == name; });
@@ -171,11 +173,11 @@ const std::vector<DatasetKind>& standard_dataset_kinds() {
        {},
        with_absolute_argument},
       {"images", "images:DIR[?size=128...]", "a folder of JPEG or PNG pictures per class", open_image_folder,
-       image_folder_has_test_split, image_folder_has_whole, with_absolute_files},
+       image_folder_has_test_split, image_folder_has_whole, with_absolute_files, always},
       {"csv", "csv:FILE[?label=COLUMN&test=FILE...]", "a table: numbers and categories, classes or values to predict",
        open_csv, csv_has_test_split, is_one_file, with_absolute_files},
       {"text", "text:FILE[?length=128...]", "a text, of which the next character is predicted", open_text,
-       text_has_test_split, [](const DataSpec&) { return true; }, with_absolute_files},
+       text_has_test_split, always, with_absolute_files},
       {"labelled", "labelled:FILE[?label=2...]", "LABEL<TAB>TEXT on each line: texts in classes", open_labelled,
        labelled_has_test_split, is_one_file, with_absolute_files},
       {"pairs", "pairs:FILE[?test=FILE...]",
@@ -183,9 +185,9 @@ const std::vector<DatasetKind>& standard_dataset_kinds() {
        pairs_have_test_split, is_one_file, with_absolute_files},
       {"lines", "lines:PATH[?test=PATH...]",
        "pictures of lines of text: PICTURE<TAB>TEXT on each line, or a folder of NAME.png with NAME.gt.txt",
-       open_text_images, text_images_have_test_split, is_one_file, with_absolute_files},
+       open_text_images, text_images_have_test_split, is_one_file, with_absolute_files, always},
       {"masks", "masks:DIR[?height=128...]", "DIR/images with a class per pixel in DIR/masks/NAME.png", open_masks,
-       masks_have_test_split, masks_have_whole, with_absolute_files},
+       masks_have_test_split, masks_have_whole, with_absolute_files, always},
       {"packed",
        "packed:DIR[?max_bad_records=1%...]",
        "training records that `weft pack` has written of any of these",
@@ -194,7 +196,8 @@ const std::vector<DatasetKind>& standard_dataset_kinds() {
        },
        packed_has_test_split,
        {},
-       with_absolute_argument}};
+       with_absolute_argument,
+       packed_holds_pictures}};
   return kinds;
 }
 
@@ -223,6 +226,12 @@ bool has_whole(const std::vector<DatasetKind>& kinds, const std::string& text) {
   const DataSpec spec = parse_data_spec(text);
   const DatasetKind* kind = find_kind(kinds, spec.kind);
   return kind != nullptr && kind->has_whole && kind->has_whole(spec);
+}
+
+bool decodes_pictures(const std::vector<DatasetKind>& kinds, const std::string& text) {
+  const DataSpec spec = parse_data_spec(text);
+  const DatasetKind* kind = find_kind(kinds, spec.kind);
+  return kind != nullptr && kind->decodes_pictures && kind->decodes_pictures(spec);
 }
 
 std::string with_absolute_paths(const std::vector<DatasetKind>& kinds, const std::string& text) {

@@ -22,6 +22,8 @@ struct DatasetKind {
   std::function<bool(const DataSpec&)> has_whole = {};
   /// The same data by paths that mean the same from any directory. Empty: the spec names no files.
   std::function<DataSpec(DataSpec)> with_absolute_paths = {};
+  /// Whether samples are decoded from pictures, so that decode=exact can be asked for. Empty: they are not.
+  std::function<bool(const DataSpec&)> decodes_pictures = {};
 };
 
 /// Those that come with weft, each with an own name:
@@ -48,9 +50,11 @@ std::unique_ptr<Dataset> open_dataset(const std::vector<DatasetKind>& kinds, con
 /// Of the kinds that come with weft.
 std::unique_ptr<Dataset> open_dataset(const std::string& spec, Split split, const std::string& encoding = "");
 
-/// What the kind of `spec` says; of an unknown kind, which open_dataset() will refuse, true, false and `spec` itself.
+/// What the kind of `spec` says; of an unknown kind, which open_dataset() will refuse, true, false, false and `spec`
+/// itself.
 bool has_test_split(const std::vector<DatasetKind>& kinds, const std::string& spec);
 bool has_whole(const std::vector<DatasetKind>& kinds, const std::string& spec);
+bool decodes_pictures(const std::vector<DatasetKind>& kinds, const std::string& spec);
 /// "cifar10:DIR" with a DIR that means the same from any directory; likewise the files of the other kinds.
 std::string with_absolute_paths(const std::vector<DatasetKind>& kinds, const std::string& spec);
 

@@ -14,6 +14,9 @@ namespace weft::infer {
 
 struct PredictOptions {
   std::string run, checkpoint = "auto";
+  std::string weights;                              // in place of a checkpoint, or without a run
+  std::string model, data, input, mean, deviation;  // of such weights (weights.h)
+  std::vector<std::string> set;
   std::vector<std::string> files;
   int64_t top = 5;
   int64_t length = 200;      // characters to write behind a text

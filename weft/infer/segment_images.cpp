@@ -65,7 +65,7 @@ int segment_images(PredictionModel& model, const PredictOptions& options) {
     make_directories(options.masks);
   }
   return for_each_file(options, [&](const std::string& file) {
-    const data::Image sample = data::read_fitted(file, info.sample_shape);
+    const data::Image sample = data::read_fitted(file, info);
     data::crop_and_normalise(sample.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
     const data::Image mask = likeliest(model.run(batch), height, width);
     std::vector<int64_t> counts(static_cast<size_t>(info.classes));

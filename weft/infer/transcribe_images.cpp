@@ -16,7 +16,7 @@ int transcribe_images(PredictionModel& model, const PredictOptions& options) {
   data::Batch batch = empty_batch(info);
   const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
   return for_each_file(options, [&](const std::string& file) {
-    const data::Image image = data::fit_line(data::read_image(file, info.sample_shape[1]), info.sample_shape);
+    const data::Image image = data::read_line_picture(file, info);
     data::crop_and_normalise(image.pixels, info.sample_shape, {}, data::identity_choice({}), normalization, pixels);
     const Tensor output = model.run(batch);  // [T,1,classes]
     const int64_t classes = output.shape()[2];

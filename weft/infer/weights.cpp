@@ -6,10 +6,16 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/say.h"
+#include "weft/data/dataset/data_spec.h"
+#include "weft/data/formats/image_folder.h"
+#include "weft/data/formats/picture_options.h"
+#include "weft/data/open_dataset.h"
 #include "weft/ops/ops.h"
 #include "weft/program/driver.h"
 #include "weft/program/run_data.h"
 #include "weft/run/initial_weights.h"
+#include "weft/run/weights_file.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/step.h"
 #include "weft/step/test_time_views.h"
@@ -24,7 +30,8 @@ models::Model inference_model(const Library& library, const run::LoadedRun& run,
                      models::Mode::inference);
 }
 
-std::vector<float> parse_numbers(const std::string& text, const std::string& option, int64_t count, float above) {
+std::vector<float> parse_numbers(const std::string& text, const std::string& option, int64_t count, float above,
+                                 const char* what = "one per channel, such as 0.485,0.456,0.406") {
   std::vector<float> numbers;
   const char* cursor = text.data();
   const char* const end = text.data() + text.size();
@@ -37,33 +44,104 @@ std::vector<float> parse_numbers(const std::string& text, const std::string& opt
     cursor = next + 1;
     if (!more && static_cast<int64_t>(numbers.size()) == count) return numbers;
   }
-  fail(ErrorKind::usage, "{} '{}': wants {} numbers{}, one per channel, such as 0.485,0.456,0.406", option, text, count,
-       above == 0 ? " above 0" : "");
+  fail(ErrorKind::usage, "{} '{}': wants {} numbers{}, {}", option, text, count, above == 0 ? " above 0" : "", what);
+}
+
+}  // namespace
+
+namespace {
+
+/// How many rows the last layer of the model has in the file.
+int64_t classes_of_head(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
+                        const run::WeightsFile& file) {
+  const models::Model model = build_model(library, spec.model.name, input, spec.model.options, models::Mode::inference);
+  const std::string head = run::head_layer(model.parameters) + "weight";
+  for (const auto& [name, shape] : file.shapes)
+    if (name == head || name.ends_with("." + head)) return shape.rank() > 0 ? shape[0] : 0;
+  return 0;
+}
+
+/// Images as the model reads them, from what the file, the user and the model itself say.
+spec::DataDescription described_images(const Library& library, const spec::RunSpec& spec, const WeightsChoice& choice,
+                                       const run::WeightsFile& file) {
+  models::ModelInput input = models::find_model(library.models, spec.model.name).default_input;
+  if (!file.input.empty()) input.shape = file.input;
+  if (!choice.input.empty()) {
+    const std::vector<float> dims = parse_numbers(choice.input, "--input", 3, 0, "such as 3,224,224");
+    input.shape.assign(dims.begin(), dims.end());
+  }
+  spec::DataDescription description;
+  data::DatasetInfo& info = description.info;
+  info.name = choice.weights;
+  info.classes = file.classes > 0 ? file.classes : classes_of_head(library, spec, input, file);
+  if (input.shape.size() != 3 || info.classes == 0)
+    fail(ErrorKind::usage, "'{}' does not say what '{}' reads; add --data: data like those that it was trained on",
+         choice.weights, spec.model.name);
+  info.sample_shape = Shape(input.shape);
+  if (file.class_names.size() == static_cast<size_t>(info.classes)) info.class_names = file.class_names;
+  info.decoded = true;
+  data::PictureSettings settings;
+  settings.size = std::max(input.shape[1], input.shape[2]);
+  settings.resize = data::usual_resize(std::min(input.shape[1], input.shape[2]));
+  settings.channels = input.shape[0];
+  settings.exact = file.decodes_exactly;
+  settings.resize = std::max(settings.resize, settings.size);
+  info.encoding = data::print_encoding(settings, info.class_names);
+  return description;
 }
 
 }  // namespace
 
 run::LoadedRun run_of_weights(const Library& library, const WeightsChoice& choice) {
-  if (choice.model.empty() || choice.data.empty())
-    fail(ErrorKind::usage, "--weights without a run directory wants --model and --data: what the weights belong to");
+  const run::WeightsFile file = run::describe_weights(choice.weights);
   run::LoadedRun run;
-  spec::set_field(run.spec, "model.name", choice.model, "--model", library);
-  spec::set_field(run.spec, "data", choice.data, "--data", library);
+  if (!choice.model.empty()) spec::set_field(run.spec, "model.name", choice.model, "--model", library);
+  if (!choice.data.empty()) spec::set_field(run.spec, "data", choice.data, "--data", library);
   spec::set_field(run.spec, "threads", choice.threads, "--threads", library);
   for (const std::string& assignment : choice.set) spec::set_from_text(run.spec, assignment, library);
+  for (const std::string& line : run::take_model(run.spec, file)) say(line);
+  if (run.spec.model.name.empty())
+    fail(ErrorKind::usage, "'{}' does not say which model it is of; add --model (`weft models` lists them)",
+         choice.weights);
   spec::resolve(run.spec, library);
   spec::choose_automatic_precision(run.spec, *library.device.make({}));
-  spec::RunSpec opened = run.spec;
-  opened.batch = 1;  // nothing is trained: any number of samples will do
-  run.data = program::open_run_data(library, opened).description;
+  if (file.data) {
+    run.data = *file.data;
+  } else if (choice.data.empty()) {
+    run.data = described_images(library, run.spec, choice, file);
+  } else {
+    spec::RunSpec opened = run.spec;
+    opened.batch = 1;  // nothing is trained: any number of samples will do
+    if (file.decodes_exactly && data::decodes_pictures(library.data, opened.data) &&
+        !data::has_option(opened.data, data::kDecodeOption))
+      opened.data = run.spec.data = data::with_option(opened.data, data::kDecodeOption, "exact");
+    run.data = program::open_run_data(library, opened).description;
+    if (file.class_names.size() == static_cast<size_t>(run.data.info.classes))
+      run.data.info.class_names = file.class_names;
+  }
+  if (choice.data.empty()) run.spec.data = run.data.info.name;
+  const data::DatasetInfo& info = run.data.info;
+  const bool fits =
+      info.sample_dtype == DType::u8 && static_cast<int64_t>(file.statistics.mean.size()) == info.sample_shape[0];
+  if (fits) run.data.statistics = file.statistics;
   replace_weights(library, run, choice.weights);
   return run;
+}
+
+void require_statistics(const run::LoadedRun& run) {
+  if (run.data.info.sample_dtype != DType::u8) return;
+  const auto channels = static_cast<size_t>(run.data.info.sample_shape[0]);
+  if (run.data.statistics.mean.size() == channels && run.data.statistics.deviation.size() == channels) return;
+  fail(ErrorKind::usage,
+       "'{}' does not say by which mean and deviation its pixels were normalised; add --mean and --deviation, as in "
+       "its training (of most that come with ImageNet: 0.485,0.456,0.406 and 0.229,0.224,0.225), or --data",
+       run.checkpoint);
 }
 
 void replace_weights(const Library& library, run::LoadedRun& run, const std::string& weights) {
   const models::Model model = inference_model(library, run, 1);
   run.state = State();
-  run::load_weights(run.state, model.parameters, weights, run::Head::must_fit);
+  run::load_weights(run.state, model.parameters, weights);
   run.checkpoint = weights;
 }
 

@@ -152,7 +152,9 @@ ValueId ModelBuilder::batch_norm(ValueId x, const std::string& name, const Batch
   const std::string mean_name = name + ".running_mean", variance_name = name + ".running_var";
   const ValueId mean = running_statistic(mean_name, channels, Initializer::Kind::zeros);
   const ValueId variance = running_statistic(variance_name, channels, Initializer::Kind::ones);
-  if (mode_ == Mode::inference) {
+  const bool is_frozen =
+      input_.is_frozen && (!layer.scale || input_.is_frozen(name + ".weight")) && input_.is_frozen(name + ".bias");
+  if (mode_ == Mode::inference || is_frozen) {
     return ops::batch_norm_inference(graph(), x, scale, shift, mean, variance, layer.epsilon, name);
   }
   const auto result = ops::batch_norm(graph(), x, scale, shift, layer.epsilon, name);

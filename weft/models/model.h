@@ -51,6 +51,9 @@ struct ModelInput {
   int64_t text_length = 0;   // labels of an image of text
   bool has_ignored = false;  // labels of -100 do not count
   std::string task = {};     // what is learned, by the name of its entry (library/task.h); empty: as `target` says
+  /// Of training: whether a parameter stays as it is. A batch normalisation all of whose parameters do keeps its
+  /// statistics too, and normalises by them as in inference. Empty: none does.
+  std::function<bool(const std::string& name)> is_frozen = {};
 };
 
 /// Options by name from the recipe or --set model.KEY=VALUE, such as width, stem, layers.

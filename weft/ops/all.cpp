@@ -12,6 +12,7 @@ OpRegistry make_registry() {
   add_reduce_ops(registry);
   add_pool_ops(registry);
   add_shape_ops(registry);
+  add_strided_slice_ops(registry);
   add_resample_ops(registry);
   add_indexing_ops(registry);
   add_integer_ops(registry);

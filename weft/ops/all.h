@@ -17,6 +17,7 @@ void add_fused_ops(OpRegistry&);
 void add_reduce_ops(OpRegistry&);
 void add_pool_ops(OpRegistry&);
 void add_shape_ops(OpRegistry&);
+void add_strided_slice_ops(OpRegistry&);
 void add_resample_ops(OpRegistry&);
 void add_indexing_ops(OpRegistry&);
 void add_integer_ops(OpRegistry&);

@@ -199,6 +199,7 @@ ValueId adaptive_avg_pool2d(Graph&, ValueId input, const Pair& size, const std::
 //   reshape(x) {shape=[..]} (is_view; one -1 allowed when given, stored resolved)
 //   transpose(x) {permutation=[..]}; broadcast_to(x) {shape=[..]}
 //   concat(x...) {axis}; slice(x) {starts=[..], ends=[..]} one pair per axis
+//   strided_slice(x) {starts, ends, steps}, in strided_slice.cpp
 //   pad(x) {low=[..], high=[..], value=0.0}; cast(x) {dtype="f32"}; reorder(x): the output's layout is the graph's
 //   choice constant() {shape=[..], value=0.0, dtype="f32"}
 ValueId reshape(Graph&, ValueId x, std::vector<int64_t> shape, const std::string& name = "");
@@ -206,6 +207,10 @@ ValueId transpose(Graph&, ValueId x, std::vector<int64_t> permutation, const std
 ValueId broadcast_to(Graph&, ValueId x, const Shape& shape, const std::string& name = "");
 ValueId concat(Graph&, const std::vector<ValueId>& xs, int64_t axis, const std::string& name = "");
 ValueId slice(Graph&, ValueId x, std::vector<int64_t> starts, std::vector<int64_t> ends, const std::string& name = "");
+/// x[start:end:step] of each axis by NumPy's rules: below zero counts from the end, what lies outside is cut off, steps
+/// may be negative. Steps of 1 alone make a slice.
+ValueId strided_slice(Graph&, ValueId x, std::vector<int64_t> starts, std::vector<int64_t> ends,
+                      std::vector<int64_t> steps, const std::string& name = "");
 /// The axis cut into equal parts, or into parts of these sizes: slices.
 std::vector<ValueId> split(Graph&, ValueId x, int64_t parts, int64_t axis, const std::string& name = "");
 std::vector<ValueId> split_sizes(Graph&, ValueId x, const std::vector<int64_t>& sizes, int64_t axis,

@@ -121,6 +121,24 @@ Types infer_slice(const SymbolicContext& context) {
   return {{context.inputs[0].dtype, dims}};
 }
 
+/// Where a step is not 1 the range must be a number: nothing divides an expression and rounds.
+Types infer_strided_slice(const SymbolicContext& context) {
+  const auto [starts, ends] = per_axis(context, "starts", "ends");
+  const Dims steps = context.integers("steps");
+  if (steps.size() != starts.size()) context.fail("steps wants one entry per axis of " + context.describe(0));
+  Dims dims;
+  for (size_t axis = 0; axis < starts.size(); ++axis) {
+    const std::optional<int64_t> step = steps[axis].constant(), range = (ends[axis] - starts[axis]).constant();
+    if (step == 1)
+      dims.push_back(ends[axis] - starts[axis]);
+    else if (!step || !range || *step == 0)
+      context.fail("axis " + std::to_string(axis) + ": a step that is not 1 wants start, end and step as numbers");
+    else
+      dims.emplace_back(*range == 0 ? 0 : (*range - (*step > 0 ? 1 : -1)) / *step + 1);
+  }
+  return {{context.inputs[0].dtype, dims}};
+}
+
 Types infer_pad(const SymbolicContext& context) {
   const auto [low, high] = per_axis(context, "low", "high");
   Dims dims = context.dims(0);
@@ -251,6 +269,7 @@ void add_rules(OpRegistry& registry) {
   registry.set_symbolic_rule("broadcast_to", infer_broadcast_to);
   registry.set_symbolic_rule("concat", infer_concat);
   registry.set_symbolic_rule("slice", infer_slice);
+  registry.set_symbolic_rule("strided_slice", infer_strided_slice);
   registry.set_symbolic_rule("pad", infer_pad);
   registry.set_symbolic_rule("matmul", infer_matmul);
   registry.set_symbolic_rule("argmax", infer_argmax);

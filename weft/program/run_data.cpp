@@ -23,6 +23,25 @@ data::ChannelStatistics no_normalisation(int64_t channels) {
   return {std::vector<float>(count, 0.0f), std::vector<float>(count, 1.0f)};
 }
 
+/// What the spec gives instead of the data's own mean and deviation. Error(usage) where it is not one number per
+/// channel.
+std::optional<data::ChannelStatistics> given_statistics(const spec::AugmentSpec& augment,
+                                                        const data::DatasetInfo& info) {
+  if (augment.mean.empty() && augment.deviation.empty()) return std::nullopt;
+  if (info.sample_dtype != DType::u8)
+    fail(ErrorKind::usage, "augment.mean and augment.deviation are of images, '{}' holds {}; leave them away",
+         info.name, info.item());
+  if (!augment.normalise)
+    fail(ErrorKind::usage, "augment.mean and augment.deviation beside augment.normalise = false; leave one away");
+  const auto channels = static_cast<size_t>(info.sample_shape[0]);
+  for (const auto& [key, values] : {std::pair("mean", &augment.mean), std::pair("deviation", &augment.deviation)})
+    if (values->size() != channels)
+      fail(ErrorKind::usage, "augment.{} holds {} numbers, the images of '{}' have {} channel{}; give one for each",
+           key, values->size(), info.name, channels, channels == 1 ? "" : "s");
+  return data::ChannelStatistics{{augment.mean.begin(), augment.mean.end()},
+                                 {augment.deviation.begin(), augment.deviation.end()}};
+}
+
 /// Error(usage) where an epoch holds no whole step, or the ranks cannot divide it.
 void require_whole_steps(const spec::RunSpec& spec, const data::Dataset& training, int shares) {
   const std::string& name = training.info().name;
@@ -135,7 +154,9 @@ RunData open_run_data(const Library& library, const spec::RunSpec& spec, int sha
          "augment.mixup and augment.cutmix are for images in classes, '{}' holds {} for {}; leave them away", info.name,
          info.item(), info.task);
   run_data.description = {info, {}, run_data.training->size(), data::target_checksum(*run_data.training)};
-  if (info.sample_dtype == DType::u8)
+  if (const std::optional<data::ChannelStatistics> given = given_statistics(spec.augment, info))
+    run_data.description.statistics = *given;
+  else if (info.sample_dtype == DType::u8)
     run_data.description.statistics = spec.augment.normalise
                                           ? data::channel_statistics(*run_data.training, static_cast<int>(spec.threads))
                                           : no_normalisation(info.sample_shape[0]);

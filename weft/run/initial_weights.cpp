@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/interchange/safetensors/parameters.h"
 
 namespace weft::run {
 
-namespace {
-
-/// "fc." of "fc.weight": the layer that the last trained parameter belongs to, which gives the logits.
 std::string head_layer(const std::vector<models::ParameterSpec>& parameters) {
   for (size_t index = parameters.size(); index-- > 0;) {
     const std::string& name = parameters[index].name;
@@ -20,6 +19,8 @@ std::string head_layer(const std::vector<models::ParameterSpec>& parameters) {
   }
   return "";
 }
+
+namespace {
 
 void require_finite(const std::filesystem::path& path, const std::string& name, const Tensor& tensor) {
   if (tensor.dtype() != DType::f32) return;
@@ -33,27 +34,91 @@ void require_finite(const std::filesystem::path& path, const std::string& name, 
          path.string(), name, *bad, bad - values);
 }
 
+constexpr const char* kPartialHint = "; --init-partial takes what fits";
+
+/// "fc.weight (1000,512), fc.bias (1000)"
+std::string names_of(const std::vector<InitialWeights::Tensor>& tensors) {
+  std::string text;
+  for (const InitialWeights::Tensor& tensor : tensors)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", tensor.name, to_string(tensor.shape));
+  return text;
+}
+
+nlohmann::ordered_json to_json(const std::vector<InitialWeights::Tensor>& tensors) {
+  auto list = nlohmann::ordered_json::array();
+  for (const InitialWeights::Tensor& tensor : tensors)
+    list.push_back({{"name", tensor.name}, {"shape", tensor.shape.dims()}});
+  return list;
+}
+
 }  // namespace
 
-std::vector<std::string> load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
-                                      const std::filesystem::path& path, Head head) {
-  const std::string layer = head == Head::may_differ ? head_layer(parameters) : "";
+std::vector<std::string> InitialWeights::describe(bool with_all_names) const {
+  constexpr size_t kFew = 6;
+  std::vector<std::string> lines;
+  const auto part = [&](const std::vector<Tensor>& tensors, const char* what, bool named) {
+    const std::string names = named && !tensors.empty() ? ": " + names_of(tensors) : "";
+    return fmt::format("{} {}{}", tensors.size(), what, names);
+  };
+  lines.push_back(fmt::format("'{}': {}; {}; {}", file, part(taken, "tensors taken", with_all_names),
+                              part(left, "left in the file", with_all_names || left.size() <= kFew),
+                              part(missing, "missing", with_all_names || missing.size() <= kFew)));
+  if (has_other_classes) {
+    std::vector<std::string> names;
+    for (const Tensor& tensor : missing) names.push_back(tensor.name);
+    lines.push_back(names.size() <= kFew ? fmt::format("'{}' is for another number of classes: {} stay as they start",
+                                                       file, fmt::join(names, " and "))
+                                         : fmt::format("'{}' is for another number of classes", file));
+  } else if (!missing.empty()) {
+    lines.push_back("what is missing starts from the seed");
+  }
+  return lines;
+}
+
+std::string print_initial_weights(const InitialWeights& weights) {
+  const nlohmann::ordered_json root = {{"file", weights.file},
+                                       {"prefix", weights.prefix},
+                                       {"taken", to_json(weights.taken)},
+                                       {"left", to_json(weights.left)},
+                                       {"missing", to_json(weights.missing)}};
+  return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+InitialWeights load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,
+                            const std::filesystem::path& path, const LoadOptions& options) {
+  const std::string layer = options.head == Head::must_fit ? "" : head_layer(parameters);
   std::vector<WantedParameter> wanted;
-  for (const models::ParameterSpec& parameter : parameters)
+  std::map<std::string, Shape> shapes;
+  for (const models::ParameterSpec& parameter : parameters) {
     wanted.push_back({parameter.name, parameter.shape, !layer.empty() && parameter.name.starts_with(layer)});
-  ImportedParameters imported = import_parameters(path, wanted);
-  if (!imported.unused.empty())
+    shapes[parameter.name] = parameter.shape;
+  }
+  ImportedParameters imported = import_parameters(path, wanted, options.partial ? Match::some : Match::all);
+  if (!imported.unused.empty() && !options.partial)
     fail(ErrorKind::data,
          "'{}' holds {} tensors that the model has not, the first is '{}'; was it saved from another "
-         "model, or with other options?",
-         path.string(), imported.unused.size(), imported.unused.front());
+         "model, or with other options?{}",
+         path.string(), imported.unused.size(), imported.unused.front().name,
+         options.head == Head::must_fit ? "" : kPartialHint);
+  InitialWeights loaded{.file = path.string(), .prefix = imported.prefix, .taken = {}, .left = {}, .missing = {}};
+  loaded.has_other_classes = imported.has_other_classes;
+  if (options.head == Head::fresh)
+    for (const WantedParameter& parameter : wanted)
+      if (parameter.is_head && imported.tensors.erase(parameter.name) > 0) {
+        imported.missing.push_back(parameter.name);
+        imported.left.push_back({imported.prefix + parameter.name, parameter.shape});
+      }
+  for (const std::string& name : imported.missing) loaded.missing.push_back({name, shapes.at(name)});
+  for (const std::vector<NamedShape>* list : {&imported.left, &imported.unused})
+    for (const NamedShape& tensor : *list) loaded.left.push_back({tensor.name, tensor.shape});
   for (const auto& [name, tensor] : imported.tensors) require_finite(path, name, tensor);
-  for (auto& [name, tensor] : imported.tensors) state.set(name, std::move(tensor));
-  std::vector<std::string> notes;
-  if (!imported.left_out.empty())
-    notes.push_back(fmt::format("'{}' is for another number of classes: {} stay as they start", path.string(),
-                                fmt::join(imported.left_out, " and ")));
-  return notes;
+  for (const models::ParameterSpec& parameter : parameters) {
+    const auto found = imported.tensors.find(parameter.name);
+    if (found == imported.tensors.end()) continue;
+    state.set(parameter.name, std::move(found->second));
+    loaded.taken.push_back({parameter.name, parameter.shape});
+  }
+  return loaded;
 }
 
 }  // namespace weft::run

@@ -23,14 +23,15 @@ bool start_from_images(State& state, const program::PreparedRun& run) {
 }
 
 /// Sets `from_files` where it is not the seed alone that decides.
-void start(State& state, const program::PreparedRun& run, const std::function<void(const std::string&)>& note,
-           bool& from_files) {
+void start(ResumePoint& point, const program::PreparedRun& run, bool& from_files) {
+  State& state = point.state;
   state = step::initial_state(run.step, static_cast<uint64_t>(run.spec.seed));
   if (!run.spec.init.empty()) {
     from_files = true;
     if (!comm::is_first(run.ranks)) return;
-    for (const std::string& line : load_weights(state, run.step.parameters, run.spec.init, Head::may_differ))
-      if (note) note(line);
+    point.initial_weights = load_weights(
+        state, run.step.parameters, run.spec.init,
+        {.head = run.spec.init_head == "fresh" ? Head::fresh : Head::may_differ, .partial = run.spec.init_partial});
   } else {
     from_files = start_from_images(state, run);
   }
@@ -39,12 +40,11 @@ void start(State& state, const program::PreparedRun& run, const std::function<vo
 
 }  // namespace
 
-ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
-                            const std::function<void(const std::string&)>& note) {
+ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint) {
   ResumePoint point;
   bool from_files = true;
   if (checkpoint.empty()) {
-    comm::on_all_ranks(run.ranks, "initial weights", [&] { start(point.state, run, note, from_files); });
+    comm::on_all_ranks(run.ranks, "initial weights", [&] { start(point, run, from_files); });
     point.manifest.spec_hash = spec::spec_hash(run.spec, run.library);
     point.manifest.seed = run.spec.seed;
   } else {

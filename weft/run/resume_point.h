@@ -2,23 +2,24 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
+#include <optional>
 #include <string>
 
 #include "weft/device/state.h"
 #include "weft/program/prepared_run.h"
 #include "weft/run/checkpoint/manifest.h"
+#include "weft/run/initial_weights.h"
 
 namespace weft::run {
 
 struct ResumePoint {
   State state;
   Manifest manifest;
+  std::optional<InitialWeights> initial_weights;  // on the first rank, of a run that starts from a file
 };
 
 /// Reads the checkpoint; an empty path gives the state before the first step. With several ranks, all call it: the
 /// first rank reads the files, and the others receive its state. Each rank draws what the seed decides for itself.
-ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint,
-                            const std::function<void(const std::string&)>& note);
+ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesystem::path& checkpoint);
 
 }  // namespace weft::run

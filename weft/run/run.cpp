@@ -33,6 +33,7 @@
 #include "weft/run/run_directory.h"
 #include "weft/run/run_records.h"
 #include "weft/run/run_summary.h"
+#include "weft/run/weights_file.h"
 #include "weft/spec/recipe.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/train/epoch.h"
@@ -123,7 +124,7 @@ class RunLoop {
         directory_(directory),
         options_(options),
         rss_before_(start_measuring()),
-        resume_point_(resume_point_of(run, checkpoint, options.note)) {
+        resume_point_(resume_point_of(run, checkpoint)) {
     if (has_changes) continue_changed();
     if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
     comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
@@ -147,6 +148,7 @@ class RunLoop {
       outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
       if (records_) records_->add_times(outcome.summary);
       outcome.summary.damaged_samples = damaged_samples();
+      if (records_) records_->list_damaged_samples();
       outcome.summary.rank_step_seconds = result.rank_step_seconds;
     } catch (const Error& error) {
       if (records_) records_->end_line();
@@ -230,7 +232,9 @@ class RunLoop {
     };
     validation_data_ = open_evaluated(run_.run_data.validation);
     test_data_ = open_evaluated(run_.run_data.test);
-    if (directory_ != nullptr) records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
+    if (directory_ == nullptr) return;
+    records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
+    records_->on_initial_weights();
   }
 
   /// Of all ranks, each of which reads its share.
@@ -303,6 +307,11 @@ void note_beginning(program::PreparedRun& run, const RunOptions& options) {
                     "of what decides the weights",
                     run.spec.virtual_ranks, run.spec.threads, cores));
   note_files(run, options);
+  if (!run.spec.init.empty())
+    if (const std::string note =
+            note_of_other_classes(run.spec, run.run_data.description.info, describe_weights(run.spec.init));
+        !note.empty())
+      options.note(note);
   if (run.spec.schedule.name == "plateau" && run.spec.schedule.monitor.starts_with("test_"))
     options.note(
         fmt::format("schedule.monitor = '{}' lets the test data decide over the training, so that they no longer "
@@ -332,6 +341,17 @@ struct HeldDirectory {
   const RunDirectory* get() const { return directory ? &*directory : nullptr; }
 };
 
+/// What belongs to the weights that the run starts from, on all ranks as the first one reads it.
+void take_over_weights(const Library& library, spec::RunSpec& spec, const RunOptions& options) {
+  if (spec.init.empty()) return;
+  const std::string text = comm::decided_by_first(options.ranks, "initial weights", [&] {
+    for (const std::string& line : take_over(library, spec, describe_weights(spec.init)))
+      if (options.note) options.note(line);
+    return spec::print_recipe(spec, library);
+  });
+  if (!comm::is_first(options.ranks)) spec::apply_recipe(spec, text, "spec.toml", library);
+}
+
 }  // namespace
 
 RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs::path& path, const RunOptions& given) {
@@ -343,6 +363,9 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::on_all_ranks(ranks, "recipe", [&] {
     if (keeps) RunDirectory::require_free(path);
     spec::resolve(resolved, library);
+  });
+  take_over_weights(library, resolved, options);
+  comm::on_all_ranks(ranks, "tuning", [&] {
     if (comm::is_first(ranks))
       tuning = program::tuning_of(library.device, options.autotune, resolved.threads, options.note);
   });
@@ -355,7 +378,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::on_all_ranks(ranks, "run directory", [&] {
     if (comm::is_first(ranks)) program::keep_measured(library.device, *run.device, options.note);
     note_beginning(run, options);
-    run.spec.data = data::with_absolute_paths(library.data, spec.data);
+    run.spec.data = data::with_absolute_paths(library.data, run.spec.data);
     if (!spec::validation_share(spec)) run.spec.validation = program::validation_data_spec(library, run.spec);
     if (!spec.init.empty()) run.spec.init = fs::absolute(spec.init).lexically_normal().string();
     for (std::string* file : {&run.spec.offload, &run.spec.cluster})

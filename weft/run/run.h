@@ -21,7 +21,8 @@ struct RunOptions {
   std::function<bool()> stop_requested = {};          // asked after each step and evaluated batch; may be empty
   bool tensorboard = false;                           // write event files; done also where the run directory already
                                                       // has some
-  bool copies = false;  // each host that does not see the first rank's run directory keeps a full copy of its own
+  bool copies = false;     // each host that does not see the first rank's run directory keeps a full copy of its own
+  bool list_init = false;  // name every tensor of RunSpec::init
   program::Autotune autotune = program::Autotune::off;  // of a new run; a resumed run keeps its kernels
   /// With several ranks, all call the same function. They train as one, on equal parts of each batch; only the first
   /// rank writes messages and, unless there are copies, files. Errors before the first step, and a loss that is not

@@ -18,8 +18,9 @@ namespace fs = std::filesystem;
 
 namespace {
 /// All that is written by AtomicFile.
-constexpr std::string_view kWrittenFiles[] = {"spec.toml",    "data.json",         "plan.json",     "graph.weft",
-                                              "cluster.toml", "cost_profile.toml", "metrics.jsonl", "summary.json"};
+constexpr std::string_view kWrittenFiles[] = {
+    "spec.toml",         "data.json",     "plan.json",    "graph.weft",           "cluster.toml",
+    "cost_profile.toml", "metrics.jsonl", "summary.json", "initial_weights.json", "damaged_samples.txt"};
 
 /// What to say of a path that is no run directory: the newest of those below it, if it holds some.
 std::string runs_below(const fs::path& path) {
@@ -116,7 +117,8 @@ void RunDirectory::remove_temporaries() const { weft::remove_temporaries(path_, 
 
 void RunDirectory::remove() const {
   std::error_code ignored;
-  for (const fs::path& file : {spec(), data(), metrics(), plan(), cluster(), cost_profile(), graph()})
+  for (const fs::path& file :
+       {spec(), data(), metrics(), plan(), cluster(), cost_profile(), graph(), initial_weights()})
     fs::remove(file, ignored);
   fs::remove_all(tensorboard(), ignored);
   if (made_) fs::remove(path_, ignored);  // only where it is empty

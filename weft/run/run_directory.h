@@ -4,6 +4,7 @@
 // metrics.jsonl  see metrics_log.h                       graph.weft     the step after all passes
 //   summary.json   written last                        tensorboard/   event files, where asked for
 //   cluster.toml   links, where they were measured     cost_profile.toml   rates, where they are not the default ones
+//   initial_weights.json  of a run from a file        damaged_samples.txt  those that were passed over
 //   changes.jsonl  what a resumed run changed in spec.toml, see run_changes.h
 #pragma once
 
@@ -38,6 +39,10 @@ class RunDirectory {
   std::filesystem::path cluster() const { return path_ / "cluster.toml"; }
   /// Rates that plan the run, where they are not the default ones.
   std::filesystem::path cost_profile() const { return path_ / "cost_profile.toml"; }
+  /// Which tensors of a file the run started from (initial_weights.h).
+  std::filesystem::path initial_weights() const { return path_ / "initial_weights.json"; }
+  /// A line for each sample that could not be read.
+  std::filesystem::path damaged_samples() const { return path_ / "damaged_samples.txt"; }
   std::filesystem::path changes() const { return path_ / "changes.jsonl"; }
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }

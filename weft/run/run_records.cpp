@@ -1,11 +1,16 @@
 #include "weft/run/run_records.h"
 
+#include <fmt/ranges.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <set>
+#include <sstream>
 
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/run/metrics_history.h"
 #include "weft/step/metrics/entries.h"
@@ -21,11 +26,20 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+/// "'photos/a.jpg' is truncated" with a path that means the same from any directory.
+std::string with_absolute_file(const std::string& message) {
+  const size_t end = message.empty() ? 0 : message.find('\'', 1);
+  if (end == 0 || end == message.npos || message.front() != '\'') return message;
+  const fs::path file = message.substr(1, end - 1);
+  return "'" + fs::absolute(file).lexically_normal().string() + message.substr(end);
+}
+
 }  // namespace
 
 RunRecords::RunRecords(const program::PreparedRun& run, const RunDirectory& directory, const RunOptions& options,
                        ResumePoint& resume_point)
     : run_(run),
+      directory_(directory),
       options_(options),
       resume_point_(resume_point),
       metrics_(step::metrics_of(run.library, run.spec.metrics, info().task)),
@@ -100,6 +114,28 @@ void RunRecords::warn_of_damage() {
       training.describe_damaged().front(), run_.spec.data);
   if (progress_) progress_->finish();
   options_.note(line);
+}
+
+void RunRecords::on_initial_weights() const {
+  const std::optional<InitialWeights>& weights = resume_point_.initial_weights;
+  if (!weights) return;
+  for (const std::string& line : weights->describe(options_.list_init))
+    if (options_.note) options_.note(line);
+  write_atomically(directory_.initial_weights(), print_initial_weights(*weights));
+}
+
+void RunRecords::list_damaged_samples() const {
+  if (run_.run_data.damaged_samples() == 0) return;
+  std::set<std::string> lines;
+  if (std::error_code code; fs::exists(directory_.damaged_samples(), code)) {
+    std::istringstream known(read_text(directory_.damaged_samples()));
+    for (std::string line; std::getline(known, line);) lines.insert(line);
+  }
+  std::vector<const data::Dataset*> sets = {run_.run_data.training.get()};
+  for (const data::Dataset* set : run_.run_data.evaluated()) sets.push_back(set);
+  for (const data::Dataset* set : sets)
+    for (const std::string& line : set->describe_damaged()) lines.insert(with_absolute_file(line));
+  write_atomically(directory_.damaged_samples(), fmt::format("{}\n", fmt::join(lines, "\n")));
 }
 
 BestCheckpoint RunRecords::best_so_far() const { return resume_point_.manifest.best.value_or(BestCheckpoint{}); }

@@ -28,6 +28,10 @@ class RunRecords {
   /// Ends the progress line: later output starts on a line of its own.
   void end_line();
   void on_test(const TestMetrics& metrics);
+  /// Tells the user what came from a file of weights, and keeps all of it.
+  void on_initial_weights() const;
+  /// Keeps a line for each sample that was passed over, those found before the run was resumed among them.
+  void list_damaged_samples() const;
   /// When the run was first as good as it ever was, and as the recipe wanted it, from the records.
   void add_times(Summary& summary) const;
   /// "; the last good checkpoint is '...'"
@@ -47,6 +51,7 @@ class RunRecords {
   const data::DatasetInfo& info() const { return run_.run_data.description.info; }
 
   const program::PreparedRun& run_;
+  const RunDirectory& directory_;
   const RunOptions& options_;
   ResumePoint& resume_point_;
   const std::vector<MetricEntry> metrics_;  // of evaluations

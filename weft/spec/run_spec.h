@@ -55,6 +55,7 @@ struct OptimizerSpec {
   bool centered = false;                      // rmsprop
   double trust_coefficient = 0.001;           // lars
   double adamw_learning_rate_factor = 0.015;  // muon: rate of what AdamW updates, over learning_rate
+  std::string freeze = {};                    // "layer1.*, conv1.*": globs of parameters that are not trained
   std::map<std::string, ParameterGroup> groups;
   MomentumScheduleSpec momentum_schedule = {};  // replaces `momentum` where it changes
   OwnKeys own = {};                             // keys of entries that have no member above
@@ -173,12 +174,14 @@ struct LossScalingSpec {
 };
 
 struct AugmentSpec {
-  bool normalise = true;         // training and evaluation: subtract the mean, divide by the deviation, per channel
-  int64_t crop_padding = 0;      // training: random crop after padding by so many pixels
-  std::string padding = "zero";  // zero | reflect
-  std::string flip = "none";     // training: none | random | alternating (every other epoch)
-  double resized_crop = 0;       // training, as all below: smallest share of the picture in a crop; 0: off
-  double rotate = 0;             // degrees, either way
+  bool normalise = true;          // training and evaluation: subtract the mean, divide by the deviation, per channel
+  std::vector<double> mean = {};  // of each channel, of pixels in [0, 1], to normalise with; empty: the data's own
+  std::vector<double> deviation = {};  // likewise
+  int64_t crop_padding = 0;            // training: random crop after padding by so many pixels
+  std::string padding = "zero";        // zero | reflect
+  std::string flip = "none";           // training: none | random | alternating (every other epoch)
+  double resized_crop = 0;             // training, as all below: smallest share of the picture in a crop; 0: off
+  double rotate = 0;                   // degrees, either way
   double brightness = 0, contrast = 0, saturation = 0;  // factors from 1 - this to 1 + this
   double hue = 0;                                       // turns of the colour circle, either way
   int64_t cutout = 0;                                   // side in pixels; 0: off
@@ -226,9 +229,11 @@ struct RunSpec {
   std::string validation = "0";  // the share of the training data that is set aside for validation, or data of its own
   int64_t validation_seed = 0;   // which samples are set aside
   std::string init;              // safetensors file of the weights to start from; empty: the seed draws them
-  double epochs = 5;             // may end with part of an epoch
-  int64_t max_steps = 0;         // the run ends after so many steps, within an epoch too; 0: after its epochs
-  std::string max_time;          // "90m": the run ends after so much training time; empty: no limit
+  std::string init_head = "auto";  // of its last layer: auto (taken where the classes are as many) | fresh
+  bool init_partial = false;       // the file need not hold all tensors of the model, and may hold others
+  double epochs = 5;               // may end with part of an epoch
+  int64_t max_steps = 0;           // the run ends after so many steps, within an epoch too; 0: after its epochs
+  std::string max_time;            // "90m": the run ends after so much training time; empty: no limit
   int64_t batch = 128;
   int64_t accumulate = 1;               // batches per update of the weights
   int64_t virtual_ranks = 0;            // shards per batch, the same on any number of ranks; 0: one per rank

@@ -53,10 +53,13 @@ ValueId row_losses(models::Model& model, const spec::LossSpec& options, const En
   return entry->build({model.graph, model.logits, model.labels, options, training});
 }
 
-std::vector<std::string> statistics_of(const std::vector<models::ParameterSpec>& parameters) {
+/// Those that the step updates: layers that are frozen keep theirs.
+std::vector<std::string> statistics_of(const Graph& graph, const std::vector<models::ParameterSpec>& parameters) {
   std::vector<std::string> names;
   for (const models::ParameterSpec& parameter : parameters)
-    if (!parameter.trainable) names.push_back(parameter.name);
+    if (!parameter.trainable && std::any_of(graph.updates().begin(), graph.updates().end(),
+                                            [&](const StateUpdate& update) { return update.state == parameter.name; }))
+      names.push_back(parameter.name);
   return names;
 }
 
@@ -159,6 +162,8 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
   models::ModelInput batch = input;
   if (mixed) batch.target = DType::f32;
+  if (!spec.optimizer.freeze.empty())
+    batch.is_frozen = [&](const std::string& name) { return is_frozen(spec.optimizer, name); };
   models::Model model = build_model(library, spec.model.name, batch, spec.model.options, models::Mode::training);
   if (!mixed) require_answers(model, spec.model.name, input);
   Graph& graph = model.graph;
@@ -181,10 +186,10 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   for (size_t index = 0; index < trained.size(); ++index) {
     if (options.gradient_outputs) graph.add_output("gradient." + trained[index].name, trained[index].gradient);
   }
+  const std::vector<std::string> statistics = statistics_of(graph, model.parameters);
   if (is_sharded)
-    return build_sharded_step(std::move(graph), spec, std::move(model.parameters), std::move(trained), shard,
-                              options.ranks, library);
-  const std::vector<std::string> statistics = statistics_of(model.parameters);
+    return build_sharded_step(std::move(graph), spec, std::move(model.parameters), std::move(trained), statistics,
+                              shard, options.ranks, library);
   const auto finished = [&] {
     if (ranks == 1) return std::move(graph);
     return compress_early(spec.batch_norm == "synchronised" ? synchronise_batch_norm(graph, ranks)

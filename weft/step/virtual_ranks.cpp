@@ -181,8 +181,8 @@ int place_of(const spec::RunSpec& spec, const comm::Communicator* ranks) {
 }
 
 TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vector<models::ParameterSpec> parameters,
-                                std::vector<TrainedParameter> trained, const ShardResults& results, int ranks,
-                                const Entries& entries) {
+                                std::vector<TrainedParameter> trained, const std::vector<std::string>& averaged,
+                                const ShardResults& results, int ranks, const Entries& entries) {
   std::vector<SlotSpec> slots;
   ShardSums sums(shards_of_rank(spec, ranks), slots);
   for (const TrainedParameter& parameter : trained) sums.add(shard, parameter.name, parameter.gradient);
@@ -191,9 +191,6 @@ TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vec
   if (results.counted.valid()) sums.add(shard, kCounted, results.counted);
   std::vector<Statistic> statistics;
   Graph step = take_statistics_out(shard, sums, statistics);
-  std::vector<std::string> averaged;
-  for (const models::ParameterSpec& parameter : parameters)
-    if (!parameter.trainable) averaged.push_back(parameter.name);
   Graph update =
       build_sharded_update(shard, spec, std::move(trained), statistics, results, averaged, ranks, slots, entries);
   return {std::move(step), std::move(parameters), std::move(slots), std::move(update)};

@@ -43,12 +43,13 @@ struct ShardResults {
   bool scales_correct = false;  // to as many as there would be if all labels counted
 };
 
-/// Builds the step of a shard, which sums, and the update of a batch. The update begins with the sums of all shards and
+/// Builds the step of a shard, which sums, and the update of a batch. `averaged`: running statistics that have an
+/// average where the spec asks for one (ema). The update begins with the sums of all shards and
 /// has the outputs "loss" and "correct" of the whole batch and, with several ranks, kStop. Error(usage) for a model
 /// that updates a state by anything but a running average.
 TrainingStep build_sharded_step(Graph shard, const spec::RunSpec& spec, std::vector<models::ParameterSpec> parameters,
-                                std::vector<TrainedParameter> trained, const ShardResults& results, int ranks,
-                                const Entries& entries);
+                                std::vector<TrainedParameter> trained, const std::vector<std::string>& averaged,
+                                const ShardResults& results, int ranks, const Entries& entries);
 
 /// Makes the slots of partial sums, which checkpoints leave out.
 void start_shard_sums(const TrainingStep& step, State& state);

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/mapped_file.h"
 
 namespace weft {
 
@@ -58,6 +59,18 @@ void require_no_holes(const std::string& path, std::vector<ByteRange> ranges, ui
     fail(ErrorKind::data, "'{}' has {} bytes behind its tensors; copy the file again", path, data_bytes - at);
 }
 
+/// How long the header of a file of `file_bytes` is, from its first bytes.
+uint64_t read_header_bytes(const std::string& path, const void* begin, uint64_t file_bytes) {
+  uint64_t header_bytes = 0;
+  if (file_bytes < sizeof header_bytes)
+    fail(ErrorKind::data, "'{}' is no safetensors file: {} bytes are too few", path, file_bytes);
+  std::memcpy(&header_bytes, begin, sizeof header_bytes);
+  if (header_bytes > kLongestHeader || header_bytes > file_bytes - sizeof header_bytes)
+    fail(ErrorKind::data, "'{}' is no whole safetensors file: its header wants {} bytes, the file has {}", path,
+         header_bytes, file_bytes - sizeof header_bytes);
+  return header_bytes;
+}
+
 /// Error(data) where a name stands twice in the header: readers differ in which of the two they take.
 json parse_header(const std::string& path, const char* begin, const char* end) {
   std::set<std::string> names;
@@ -75,6 +88,26 @@ json parse_header(const std::string& path, const char* begin, const char* end) {
   return header;
 }
 
+Shape read_shape(const std::string& path, const std::string& name, const json& shape) {
+  std::vector<int64_t> dims;
+  for (const json& dim : shape) {
+    if (!dim.is_number_unsigned())
+      fail(ErrorKind::data, "'{}': tensor '{}' has a dimension that is no whole number", path, name);
+    dims.push_back(static_cast<int64_t>(std::min<uint64_t>(dim.get<uint64_t>(), INT64_MAX)));
+  }
+  Shape read(std::move(dims));
+  if (!has_bounded_size(read)) fail(ErrorKind::data, "'{}': tensor '{}' has an absurd shape", path, name);
+  return read;
+}
+
+std::map<std::string, std::string> read_metadata(const std::string& path, const json& entry) {
+  if (!entry.is_object()) fail(ErrorKind::data, "'{}': __metadata__ is no JSON object", path);
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, value] : entry.items())
+    if (value.is_string()) metadata[key] = value.get<std::string>();
+  return metadata;
+}
+
 /// Checks one header entry and copies its bytes; every number in it comes from outside and is distrusted.
 /// Notes in `ranges` which bytes it has.
 Tensor read_entry(const std::string& path, const std::string& name, const json& entry,
@@ -89,13 +122,7 @@ Tensor read_entry(const std::string& path, const std::string& name, const json& 
   const Name* known = std::find_if(std::begin(kNames), std::end(kNames),
                                    [&](const Name& candidate) { return dtype_name == candidate.spelled; });
   if (known == std::end(kNames)) bad("has dtype " + dtype_name + ", which weft does not read");
-  std::vector<int64_t> dims;
-  for (const json& dim : entry["shape"]) {
-    if (!dim.is_number_unsigned()) bad("has a dimension that is no whole number");
-    dims.push_back(static_cast<int64_t>(std::min<uint64_t>(dim.get<uint64_t>(), INT64_MAX)));
-  }
-  const Shape shape(std::move(dims));
-  if (!has_bounded_size(shape)) bad("has an absurd shape");
+  const Shape shape = read_shape(path, name, entry["shape"]);
   for (const json& offset : entry["data_offsets"])
     if (!offset.is_number_unsigned()) bad("has an offset that is no whole number");
   const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
@@ -115,13 +142,7 @@ Tensor read_entry(const std::string& path, const std::string& name, const json& 
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   const std::vector<uint8_t> bytes = read_bytes(path);
   const std::string shown = path.string();
-  uint64_t header_bytes = 0;
-  if (bytes.size() < sizeof header_bytes)
-    fail(ErrorKind::data, "'{}' is no safetensors file: {} bytes are too few", shown, bytes.size());
-  std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
-  if (header_bytes > kLongestHeader || header_bytes > bytes.size() - sizeof header_bytes)
-    fail(ErrorKind::data, "'{}' is no whole safetensors file: its header wants {} bytes, the file has {}", shown,
-         header_bytes, bytes.size() - sizeof header_bytes);
+  const uint64_t header_bytes = read_header_bytes(shown, bytes.data(), bytes.size());
   const char* text = reinterpret_cast<const char*>(bytes.data()) + sizeof header_bytes;
   const json header = parse_header(shown, text, text + header_bytes);
   const uint64_t data_begin = sizeof header_bytes + header_bytes;
@@ -129,15 +150,30 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   SafetensorsFile file;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") {
-      if (!entry.is_object()) fail(ErrorKind::data, "'{}': __metadata__ is no JSON object", shown);
-      for (const auto& [key, value] : entry.items())
-        if (value.is_string()) file.metadata[key] = value.get<std::string>();
+      file.metadata = read_metadata(shown, entry);
     } else {
       file.tensors.emplace(name, read_entry(shown, name, entry, bytes, data_begin, ranges));
     }
   }
   require_no_holes(shown, std::move(ranges), bytes.size() - data_begin);
   return file;
+}
+
+SafetensorsHeader read_safetensors_header(const std::filesystem::path& path) {
+  const MappedFile mapped(path);
+  const std::span<const uint8_t> bytes = mapped.bytes();
+  const std::string shown = path.string();
+  const uint64_t header_bytes = read_header_bytes(shown, bytes.data(), bytes.size());
+  const char* text = reinterpret_cast<const char*>(bytes.data()) + sizeof header_bytes;
+  const json parsed = parse_header(shown, text, text + header_bytes);
+  SafetensorsHeader header;
+  for (const auto& [name, entry] : parsed.items()) {
+    if (name == "__metadata__")
+      header.metadata = read_metadata(shown, entry);
+    else if (entry.is_object() && entry.contains("shape") && entry["shape"].is_array())
+      header.shapes.emplace(name, read_shape(shown, name, entry["shape"]));
+  }
+  return header;
 }
 
 void write_safetensors(AtomicFile& out, const std::vector<SafetensorsEntry>& entries,

@@ -22,6 +22,14 @@ struct SafetensorsFile {
 /// Error(io) for a missing file; Error(data), naming path and place, for anything that is not a whole safetensors file.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
 
+/// What the header alone says: the tensors' shapes, whose bytes are neither read nor checked.
+struct SafetensorsHeader {
+  std::map<std::string, Shape> shapes;
+  std::map<std::string, std::string> metadata;
+};
+/// Errors as of read_safetensors(), where the header shows them.
+SafetensorsHeader read_safetensors_header(const std::filesystem::path& path);
+
 struct SafetensorsEntry {
   std::string name;
   TensorType type;  // plain

@@ -54,6 +54,27 @@ Body prepare_slice(const NodeSignature& node) {
   return gather(node, {node.outputs[0].shape, row_major_strides(shape), base});
 }
 
+/// A view of the elements that a strided slice takes from a tensor of `whole`.
+StridedView walked_view(const Attributes& attributes, const Shape& whole, const Shape& part) {
+  std::vector<int64_t> strides = row_major_strides(whole);
+  const int64_t base = part.elements() == 0 ? 0 : offset_of(whole, attributes.integers("starts"));
+  for (size_t axis = 0; axis < strides.size(); ++axis) strides[axis] *= attributes.integers("steps")[axis];
+  return {part, std::move(strides), base};
+}
+
+Body prepare_strided_slice(const NodeSignature& node) {
+  return gather(node, walked_view(node.attributes, node.inputs[0].shape, node.outputs[0].shape));
+}
+
+Body prepare_strided_slice_backward(const NodeSignature& node) {
+  const TensorType &in = node.inputs[0], &out = node.outputs[0];
+  return [in, out, from = row_major(in.shape),
+          to = walked_view(node.attributes, out.shape, in.shape)](const KernelArguments& call) {
+    std::memset(call.outputs[0], 0, static_cast<size_t>(out.bytes()));
+    copy_elements(in.dtype, call.inputs[0], from, call.outputs[0], to, in.elements());
+  };
+}
+
 Body prepare_concat(const NodeSignature& node) {
   const Shape& whole = node.outputs[0].shape;
   const std::vector<int64_t> strides = row_major_strides(whole);
@@ -159,6 +180,8 @@ void add_shape(KernelTable& table) {
   add_plain(table, "transpose", prepare_transpose, Accepts::any_dtype);
   add_plain(table, "broadcast_to", prepare_broadcast, Accepts::any_dtype);
   add_plain(table, "slice", prepare_slice, Accepts::any_dtype);
+  add_plain(table, "strided_slice", prepare_strided_slice, Accepts::any_dtype);
+  add_plain(table, "strided_slice_backward", prepare_strided_slice_backward, Accepts::any_dtype);
   add_plain(table, "concat", prepare_concat, Accepts::any_dtype);
   add_plain(table, "pad", prepare_pad, Accepts::any_dtype);
   add_plain(table, "cast", prepare_cast, Accepts::any_dtype);

@@ -79,6 +79,21 @@ std::string print_data_spec(const DataSpec& spec) {
   return needs_end ? text + "?" : text;
 }
 
+bool has_option(const std::string& text, const std::string& name) {
+  const DataSpec spec = parse_data_spec(text);
+  return std::any_of(spec.options.begin(), spec.options.end(), [&](const auto& one) { return one.first == name; });
+}
+
+std::string with_option(const std::string& text, const std::string& name, const std::string& value) {
+  DataSpec spec = parse_data_spec(text);
+  std::erase_if(spec.options, [&](const auto& option) { return option.first == name; });
+  spec.options.emplace_back(name, value);
+  const std::string changed = print_data_spec(spec);
+  if (parse_data_spec(changed).options.size() != spec.options.size())
+    fail(ErrorKind::usage, "data '{}' lies in memory and has no option '{}'; leave it away", text, name);
+  return changed;
+}
+
 SpecOptions::SpecOptions(const DataSpec& spec, const std::vector<std::string>& known) : spec_(spec) {
   std::vector<std::string> seen;
   for (const auto& [name, value] : spec.options) {

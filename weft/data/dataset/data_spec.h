@@ -19,6 +19,9 @@ struct DataSpec {
 DataSpec parse_data_spec(const std::string& text);
 /// Reverses it.
 std::string print_data_spec(const DataSpec& spec);
+bool has_option(const std::string& text, const std::string& name);
+/// `text` with one option given or replaced. Error(usage) where its kind has no options.
+std::string with_option(const std::string& text, const std::string& name, const std::string& value);
 
 /// The options of a spec, by name. All messages begin with the kind.
 class SpecOptions {

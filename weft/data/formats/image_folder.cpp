@@ -4,12 +4,17 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/names.h"
+#include "weft/base/parallel.h"
+#include "weft/data/dataset/damage_log.h"
 #include "weft/data/dataset/test_split.h"
 #include "weft/data/formats/picture_options.h"
 #include "weft/data/pictures/image.h"
@@ -31,12 +36,15 @@ struct Picture {
 
 class ImageFolder : public Dataset {
  public:
-  ImageFolder(DatasetInfo info, fs::path folder, std::vector<Picture> pictures, int64_t shorter_side,
-              int64_t cache_bytes, int64_t disk_bytes)
+  ImageFolder(DatasetInfo info, fs::path folder, std::vector<Picture> pictures, const PictureSettings& settings,
+              std::unique_ptr<DamageLog> damage, bool replaces_damaged, int64_t cache_bytes, int64_t disk_bytes)
       : Dataset(std::move(info)),
         folder_(std::move(folder)),
         pictures_(std::move(pictures)),
-        shorter_side_(shorter_side),
+        shorter_side_(settings.resize),
+        shortest_decoded_(shortest_decoded(settings.exact, settings.resize)),
+        damage_(std::move(damage)),
+        next_of_class_(damage_ && replaces_damaged ? next_of_class(pictures_) : std::vector<int64_t>()),
         cache_(static_cast<int64_t>(pictures_.size()), cache_bytes, disk_bytes) {}
 
   int64_t size() const override { return static_cast<int64_t>(pictures_.size()); }
@@ -47,12 +55,21 @@ class ImageFolder : public Dataset {
   void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
     std::memcpy(destination.data(), &pictures_[static_cast<size_t>(key.index)].label, sizeof(int32_t));
   }
+  /// Where damaged ones are passed over, the next of the same class stands for each: the label stays true.
   std::shared_ptr<const Image> picture(int64_t index) const override {
-    return cache_.get(index, [&] {
-      return resize_shorter(
-          with_channels(read_image(pictures_[static_cast<size_t>(index)].path, shorter_side_), info().sample_shape[0]),
-          shorter_side_);
-    });
+    if (next_of_class_.empty()) return read(index);
+    int64_t at = index;
+    do {
+      if (!damage_->has(at)) try {
+          return read(at);
+        } catch (const Error& error) {
+          if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::io) throw;
+          damage_->add(at, error.what());
+        }
+      at = next_of_class_[static_cast<size_t>(at)];
+    } while (at != index);
+    fail(ErrorKind::data, "[images] every picture of the class of '{}' is damaged; copy the pictures again",
+         sample_name(index));
   }
   int64_t cache_bytes_to_come() const override { return cache_.bytes_to_come(decoded_bytes()); }
   int64_t uncached_bytes() const override { return cache_.bytes_left_out(decoded_bytes()); }
@@ -64,20 +81,46 @@ class ImageFolder : public Dataset {
     return pictures_[static_cast<size_t>(index)].path.lexically_relative(folder_).string();
   }
   fs::path picture_file(int64_t index) const override { return pictures_[static_cast<size_t>(index)].path; }
+  int64_t damaged_samples() const override { return damage_ ? damage_->count() : 0; }
+  std::vector<std::string> describe_damaged() const override {
+    return damage_ ? damage_->describe() : std::vector<std::string>();
+  }
 
  private:
+  /// For each picture the number of the next one with its label, from the last on to the first.
+  static std::vector<int64_t> next_of_class(const std::vector<Picture>& pictures) {
+    std::vector<int64_t> next(pictures.size());
+    std::map<int32_t, int64_t> following;
+    for (int pass = 0; pass < 2; ++pass)
+      for (size_t at = pictures.size(); at-- > 0;) {
+        const auto [found, is_last] = following.try_emplace(pictures[at].label, static_cast<int64_t>(at));
+        next[at] = found->second;
+        found->second = static_cast<int64_t>(at);
+      }
+    return next;
+  }
+
+  std::shared_ptr<const Image> read(int64_t index) const {
+    return cache_.get(index, [&] {
+      const Image image = read_image(pictures_[static_cast<size_t>(index)].path, shortest_decoded_);
+      return resize_shorter(with_channels(image, info().sample_shape[0]), shorter_side_);
+    });
+  }
   int64_t decoded_bytes() const {
     return cache_.estimate_bytes([this](int64_t index) { return picture(index); });
   }
 
   fs::path folder_;
   std::vector<Picture> pictures_;
-  int64_t shorter_side_;
+  int64_t shorter_side_, shortest_decoded_;
+  std::unique_ptr<DamageLog> damage_;   // null: a damaged picture is an error
+  std::vector<int64_t> next_of_class_;  // empty: nothing is replaced
   PictureCache cache_;
 };
 
 SpecOptions folder_options(const DataSpec& spec) {
-  return SpecOptions(spec, {"size", "resize", "channels", "split", "seed", "cache", "disk"});
+  return SpecOptions(spec,
+                     {"size", "resize", "channels", kDecodeOption, kDamageOption, "split", "seed", "cache", "disk"});
 }
 
 struct Skipped {
@@ -166,6 +209,31 @@ Listing list_pictures(const fs::path& directory) {
   return listing;
 }
 
+/// Of pictures that are measured each counts once, so that none can stand for another: damaged ones are left out.
+void leave_damaged_out(std::vector<Picture>& pictures, const DamageLog& damage, std::string& note) {
+  std::mutex mutex;
+  std::optional<Error> refused;
+  const auto count = static_cast<int64_t>(pictures.size());
+  parallel_for(static_cast<int>(available_cores()), count, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) try {
+        read_image(pictures[static_cast<size_t>(at)].path, 1);
+      } catch (const Error& error) {
+        try {
+          damage.add(at, error.what());
+        } catch (const Error& too_many) {
+          const std::lock_guard lock(mutex);
+          if (!refused) refused = too_many;
+        }
+      }
+  });
+  if (refused) throw Error(*refused);
+  if (damage.count() == 0) return;
+  note += fmt::format("{}{} of {} test pictures are damaged and left out: {}{}", note.empty() ? "" : "; ",
+                      damage.count(), count, damage.describe().front(), damage.count() > 1 ? "; ..." : "");
+  int64_t at = 0;
+  std::erase_if(pictures, [&](const Picture&) { return damage.has(at++); });
+}
+
 json parse_encoding(const std::string& encoding) {
   if (encoding.empty()) return json();
   json root = json::parse(encoding, nullptr, /*allow_exceptions=*/false);
@@ -189,7 +257,8 @@ Image to_sample(const Image& image, const DatasetInfo& info) {
 
 Image read_sample(const std::filesystem::path& path, const DatasetInfo& info) {
   const json learned = parse_encoding(info.encoding);
-  return to_sample(read_image(path, learned.is_object() ? learned.value("resize", int64_t{0}) : 0), info);
+  const int64_t needed = learned.is_object() ? learned.value("resize", int64_t{0}) : 0;
+  return to_sample(read_image(path, shortest_decoded(decodes_exactly(info.encoding), needed)), info);
 }
 
 PictureSettings picture_settings(const SpecOptions& options, const std::string& encoding) try {
@@ -200,7 +269,8 @@ PictureSettings picture_settings(const SpecOptions& options, const std::string& 
   PictureSettings settings;
   settings.size = options.integer("size", usual("size", kDefaultPictureSize), 1, kMostPictureSide);
   settings.channels = channels_option(options, usual("channels", 3));
-  const int64_t of_size = (settings.size * 8 + 6) / 7;
+  settings.exact = exact_option(options, decodes_exactly(encoding));
+  const int64_t of_size = usual_resize(settings.size);
   const bool as_trained = settings.size == usual("size", 0);  // else what was learned is of another size
   const int64_t resize = as_trained ? usual("resize", of_size) : of_size;
   settings.resize = options.integer("resize", resize, settings.size, kMostPictureSide);
@@ -211,12 +281,13 @@ PictureSettings picture_settings(const SpecOptions& options, const std::string& 
 }
 
 std::string print_encoding(const PictureSettings& settings, const std::vector<std::string>& classes) {
-  return json{{"kind", "images"},
-              {"size", settings.size},
-              {"resize", settings.resize},
-              {"channels", settings.channels},
-              {"classes", classes}}
-      .dump();
+  json encoding{{"kind", "images"},
+                {"size", settings.size},
+                {"resize", settings.resize},
+                {"channels", settings.channels},
+                {"classes", classes}};
+  if (settings.exact) encoding[kDecodeOption] = "exact";
+  return encoding.dump();
 }
 
 std::vector<int32_t> trained_numbers(const std::string& kind, const std::vector<std::string>& classes,
@@ -279,8 +350,19 @@ std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, co
                             listing.skipped.count == 1 ? "is" : "are", listing.skipped.count == 1 ? "" : "s",
                             listing.skipped.example);
   info.encoding = print_encoding(settings, listing.classes);
-  return std::make_unique<ImageFolder>(std::move(info), directory, std::move(listing.pictures), settings.resize,
-                                       cache_bytes, disk_option(options, split));
+  std::unique_ptr<DamageLog> damage;
+  if (const std::optional<std::string> limit = options.find(kDamageOption)) {
+    const auto count = static_cast<int64_t>(listing.pictures.size());
+    damage = std::make_unique<DamageLog>(
+        count, parse_damage_limit(*limit, count, fmt::format("[images] {}", kDamageOption)),
+        DamageLog::Words{
+            "images", split == Split::train ? "training pictures" : "test pictures",
+            fmt::format("copy them again, or allow more (`weft data images:{} --verify` names all)", spec.argument)});
+    if (split != Split::train) leave_damaged_out(listing.pictures, *damage, info.note);
+  }
+  return std::make_unique<ImageFolder>(std::move(info), directory, std::move(listing.pictures), settings,
+                                       std::move(damage), split == Split::train, cache_bytes,
+                                       disk_option(options, split));
 }
 
 }  // namespace weft::data

@@ -35,6 +35,7 @@ struct Pair {
 struct Encoding {
   int64_t channels, height, width, classes, ignore;
   std::vector<std::string> names;
+  bool exact = false;
 };
 
 class MaskedPictures : public Dataset {
@@ -48,7 +49,7 @@ class MaskedPictures : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(pairs_.size()); }
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
-    const auto image = pictures_.get(key.index, [&] { return read_fitted(pair(key).picture, info().sample_shape); });
+    const auto image = pictures_.get(key.index, [&] { return read_fitted(pair(key).picture, info()); });
     std::copy(image->pixels.begin(), image->pixels.end(), destination.begin());
   }
   void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
@@ -97,7 +98,8 @@ class MaskedPictures : public Dataset {
 };
 
 SpecOptions mask_options(const DataSpec& spec) {
-  return SpecOptions(spec, {"height", "width", "channels", "classes", "ignore", "split", "seed", "cache", "disk"});
+  return SpecOptions(
+      spec, {"height", "width", "channels", kDecodeOption, "classes", "ignore", "split", "seed", "cache", "disk"});
 }
 
 bool holds_pairs(const fs::path& folder) {
@@ -178,18 +180,20 @@ Encoding parse_mask_encoding(const std::string& text) {
   try {
     const json root = json::parse(text);
     if (root.value("kind", "") != "masks") fail(ErrorKind::data, "{}", kOther);
-    return {root.at("channels"), root.at("height"), root.at("width"),
-            root.at("classes"),  root.at("ignore"), root.at("names").get<std::vector<std::string>>()};
+    return {root.at("channels"),  root.at("height"), root.at("width"),
+            root.at("classes"),   root.at("ignore"), root.at("names").get<std::vector<std::string>>(),
+            decodes_exactly(text)};
   } catch (const json::exception&) {
     fail(ErrorKind::data, "{}", kOther);
   }
 }
 
 std::string print_encoding(const Encoding& encoding) {
-  return json{{"kind", "masks"},         {"channels", encoding.channels}, {"height", encoding.height},
-              {"width", encoding.width}, {"classes", encoding.classes},   {"ignore", encoding.ignore},
-              {"names", encoding.names}}
-      .dump();
+  json root{{"kind", "masks"},         {"channels", encoding.channels}, {"height", encoding.height},
+            {"width", encoding.width}, {"classes", encoding.classes},   {"ignore", encoding.ignore},
+            {"names", encoding.names}};
+  if (encoding.exact) root[kDecodeOption] = "exact";
+  return root.dump();
 }
 
 /// The classes: as many as the options or names say, or as the masks of both splits show; of those that had to be read,
@@ -214,8 +218,9 @@ void learn_classes(const SpecOptions& options, const std::vector<Pair>& training
 
 }  // namespace
 
-Image read_fitted(const fs::path& path, const Shape& sample_shape) {
-  return fit(read_image(path, std::max(sample_shape[1], sample_shape[2])), sample_shape);
+Image read_fitted(const fs::path& path, const DatasetInfo& info) {
+  const int64_t needed = std::max(info.sample_shape[1], info.sample_shape[2]);
+  return fit(read_image(path, shortest_decoded(decodes_exactly(info.encoding), needed)), info.sample_shape);
 }
 
 bool masks_have_whole(const DataSpec& spec) { return parts_of(spec.argument).train.empty(); }
@@ -231,6 +236,7 @@ std::unique_ptr<Dataset> open_masks(const DataSpec& spec, Split split, const std
   Encoding encoding =
       trained ? parse_mask_encoding(encoding_text) : Encoding{3, kDefaultPictureSize, kDefaultPictureSize, 0, 255, {}};
   encoding.channels = channels_option(options, encoding.channels);
+  encoding.exact = exact_option(options, encoding.exact);
   encoding.height = options.integer("height", encoding.height, 1, kMostPictureSide);
   encoding.width = options.integer("width", encoding.width, 1, kMostPictureSide);
   encoding.ignore = options.integer("ignore", encoding.ignore, 0, 255);

@@ -1,5 +1,7 @@
 #include "weft/data/formats/picture_options.h"
 
+#include <nlohmann/json.hpp>
+
 #include "weft/base/error.h"
 #include "weft/base/memory.h"
 #include "weft/data/pictures/disk_pictures.h"
@@ -13,6 +15,17 @@ int64_t channels_option(const SpecOptions& options, int64_t fallback) {
   const int64_t channels = options.integer("channels", fallback, 1, 3);
   if (channels == 2) fail(ErrorKind::usage, "[{}] channels=2: wants 3 (RGB) or 1 (grey)", options.kind());
   return channels;
+}
+
+bool exact_option(const SpecOptions& options, bool fallback) {
+  return options.choice(kDecodeOption, fallback ? "exact" : "scaled", {"scaled", "exact"}) == "exact";
+}
+
+bool decodes_exactly(const std::string& encoding) {
+  const auto root = nlohmann::json::parse(encoding, nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object()) return false;
+  const auto found = root.find(kDecodeOption);
+  return found != root.end() && *found == "exact";
 }
 
 int64_t cache_option(const SpecOptions& options, Split split) {

@@ -12,8 +12,20 @@ namespace weft::data {
 inline constexpr int64_t kDefaultPictureSize = 128, kMostPictureSide = 4096;
 inline constexpr double kDefaultPictureSplit = 0.2;
 
+/// The shorter side from whose middle samples of this size are usually cut: 256 for 224.
+inline int64_t usual_resize(int64_t size) { return (size * 8 + 6) / 7; }
+
 /// 3 (RGB) or 1 (grey). Error(usage).
 int64_t channels_option(const SpecOptions& options, int64_t fallback);
+
+/// decode=scaled or exact: whether a JPEG may be decoded to a smaller size in one go (image.h), or always pixel by
+/// pixel as other programs do. Kept in an encoding as "decode": "exact".
+inline constexpr const char* kDecodeOption = "decode";
+bool exact_option(const SpecOptions& options, bool fallback);
+/// What an encoding says of it.
+bool decodes_exactly(const std::string& encoding);
+/// The `shortest` of read_image() for pictures of which so much is needed.
+inline int64_t shortest_decoded(bool exactly, int64_t needed) { return exactly ? 0 : needed; }
 
 /// cache=MB of decoded pictures of a split to keep in memory, or "auto": of the memory that is free now half for
 /// training, an eighth for testing. In bytes. Error(usage).

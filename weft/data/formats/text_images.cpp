@@ -55,10 +55,8 @@ class TextImages : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
-    const std::shared_ptr<const Image> image = cache_.get(key.index, [&] {
-      const Shape& shape = info().sample_shape;
-      return fit_line(read_image(samples_[static_cast<size_t>(key.index)].picture, shape[1]), shape);
-    });
+    const std::shared_ptr<const Image> image = cache_.get(
+        key.index, [&] { return read_line_picture(samples_[static_cast<size_t>(key.index)].picture, info()); });
     std::copy(image->pixels.begin(), image->pixels.end(), destination.begin());
   }
   void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
@@ -82,7 +80,8 @@ class TextImages : public Dataset {
 };
 
 SpecOptions line_options(const DataSpec& spec) {
-  return SpecOptions(spec, {"test", "split", "seed", "height", "width", "length", "channels", "cache", "disk"});
+  return SpecOptions(
+      spec, {"test", "split", "seed", "height", "width", "length", "channels", kDecodeOption, "cache", "disk"});
 }
 
 LineListing read_list(const fs::path& path) {
@@ -172,8 +171,12 @@ TextImageEncoding learn(const SpecOptions& options, const LineListing& listing, 
   const int64_t channels = channels_option(options, 1);
   int64_t width = options.integer("width", 0, 0, kMostPixels);
   if (width == 0) width = widest(listing.entries, height);
-  return {TokenTable::learn(texts, TextUnit::character, kBlankToken, {}, "[lines] the texts"), channels, height, width,
-          options.integer("length", std::min(longest, kLongestText), 1, kLongestText)};
+  return {TokenTable::learn(texts, TextUnit::character, kBlankToken, {}, "[lines] the texts"),
+          channels,
+          height,
+          width,
+          options.integer("length", std::min(longest, kLongestText), 1, kLongestText),
+          exact_option(options, false)};
 }
 
 std::vector<Labelled> encode(const LineListing& listing, const TextImageEncoding& encoding, const std::string& path,
@@ -233,6 +236,11 @@ Image fit_line(const Image& image, const Shape& shape) {
   return result;
 }
 
+Image read_line_picture(const fs::path& path, const DatasetInfo& info) {
+  const int64_t shortest = shortest_decoded(decodes_exactly(info.encoding), info.sample_shape[1]);
+  return fit_line(read_image(path, shortest), info.sample_shape);
+}
+
 TextImageEncoding TextImageEncoding::from_json(const std::string& text) {
   constexpr const char* kOther = "[lines] the model was not trained on pictures of text; choose other data";
   try {
@@ -240,7 +248,11 @@ TextImageEncoding TextImageEncoding::from_json(const std::string& text) {
     if (root.value("kind", "") != "lines") fail(ErrorKind::data, "{}", kOther);
     TextImageEncoding encoding{TokenTable(root.at("vocabulary").get<std::vector<std::string>>(), kBlankToken.size(),
                                           TextUnit::character, "[lines] what the model was trained on"),
-                               root.at("channels"), root.at("height"), root.at("width"), root.at("length")};
+                               root.at("channels"),
+                               root.at("height"),
+                               root.at("width"),
+                               root.at("length"),
+                               decodes_exactly(text)};
     const auto within = [](int64_t value, int64_t most) { return value >= 1 && value <= most; };
     if (!(encoding.channels == 1 || encoding.channels == 3) || !within(encoding.height, kMostPixels) ||
         !within(encoding.width, kMostPixels) || !within(encoding.length, kLongestText))
@@ -252,10 +264,11 @@ TextImageEncoding TextImageEncoding::from_json(const std::string& text) {
 }
 
 std::string TextImageEncoding::to_json() const {
-  return json{{"kind", "lines"},      {"vocabulary", table.names()},
-              {"channels", channels}, {"height", height},
-              {"width", width},       {"length", length}}
-      .dump();
+  json root{{"kind", "lines"},      {"vocabulary", table.names()},
+            {"channels", channels}, {"height", height},
+            {"width", width},       {"length", length}};
+  if (exact) root[kDecodeOption] = "exact";
+  return root.dump();
 }
 
 bool text_images_have_test_split(const DataSpec& spec) { return TestSplit(line_options(spec), kLineSplit).exists(); }
@@ -271,6 +284,7 @@ std::unique_ptr<Dataset> open_text_images(const DataSpec& spec, Split split, con
     if (options.text("width", "") != "0") require_trained(options, "width", known->width);  // 0: as they are
     require_trained(options, "length", known->length);
     require_trained(options, "channels", known->channels);
+    known->exact = exact_option(options, known->exact);
   }
   const bool apart = split == Split::test && test.file();
   LineListing listing = read_listing(known && apart ? *test.file() : spec.argument);

@@ -7,12 +7,14 @@
 //   width=N              of a sample; default: that of the widest of 256 pictures, at this height
 //   length=N             most characters of a text; default: of the longest one. Longer ones are left out with a note
 //   channels=1           1 (grey) or 3 (RGB)
+//   decode=scaled        exact: every pixel of a JPEG, as other programs decode it (pictures/image.h)
 //   cache=auto           MB of decoded pictures to keep in memory; 0: decode each time; auto: by free memory
 //   disk=auto            MB of those that find no place there to keep in a temporary file
 // A picture is scaled to the height; its last column fills the width up, and what is wider is squeezed. The vocabulary
 // holds the characters of all texts behind the blank (class 0), which also fills up the targets.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -30,11 +32,15 @@ bool text_images_have_test_split(const DataSpec& spec);
 /// A picture of a line of text as a sample of this shape.
 Image fit_line(const Image& image, const Shape& sample_shape);
 
+/// The same of a file.
+Image read_line_picture(const std::filesystem::path& path, const DatasetInfo& info);
+
 /// What a trained model knows of such pictures: their size and the characters.
 struct TextImageEncoding {
   static constexpr int32_t kBlank = 0;
   TokenTable table;
   int64_t channels, height, width, length;
+  bool exact = false;  // decode=exact
 
   static TextImageEncoding from_json(const std::string& text);
   std::string to_json() const;

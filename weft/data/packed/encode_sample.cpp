@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/data/formats/picture_options.h"
 
 namespace weft::data {
 
@@ -21,10 +22,11 @@ int64_t resize_of(const DatasetInfo& info) {
 StoredPart encode_picture(const std::string& path, const Encoder& encoder) {
   StoredPart part{Storage::picture, read_bytes(path)};
   if (encoder.size == 0 && encoder.quality == 0) {
-    decode_image(path, part.bytes, encoder.resize);  // what cannot be read is not packed
+    decode_image(path, part.bytes,
+                 shortest_decoded(encoder.exact, encoder.resize));  // what cannot be read is not packed
     return part;
   }
-  const Image image = decode_image(path, part.bytes, encoder.size);
+  const Image image = decode_image(path, part.bytes, shortest_decoded(encoder.exact, encoder.size));
   const bool smaller = encoder.size > 0 && std::min(image.height, image.width) > encoder.size;
   const Image reduced = smaller ? resize_shorter(image, encoder.size) : image;
   if (!smaller && encoder.quality == 0) return part;
@@ -50,6 +52,7 @@ Encoder make_encoder(const Dataset& dataset, int64_t size, int64_t quality) {
   if (!dataset.picture_file(0).empty()) {
     encoder.form = PackedForm::pictures;
     encoder.resize = resize_of(dataset.info());
+    encoder.exact = decodes_exactly(dataset.info().encoding);
     if (size > 0 && size < encoder.resize)
       fail(ErrorKind::usage,
            "--size {} is smaller than what samples are cut from ({} pixels); give a larger one, or the data a smaller "

@@ -15,6 +15,7 @@ inline constexpr int64_t kUsualQuality = 90;  // of JPEG; ffcv's default
 struct Encoder {
   PackedForm form = PackedForm::samples;
   int64_t resize = 0;             // pictures: the shorter side that samples are cut from
+  bool exact = false;             // pictures: JPEG is decoded exactly before it is made smaller
   int64_t size = 0, quality = 0;  // as in PackOptions
 };
 Encoder make_encoder(const Dataset& dataset, int64_t size, int64_t quality);

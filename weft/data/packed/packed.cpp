@@ -112,11 +112,12 @@ class PackedPictures : public PackedDataset {
  public:
   PackedPictures(DatasetInfo info, const PackedSplit& split, std::unique_ptr<PackedRecords> records,
                  std::optional<std::vector<int64_t>> numbers, std::vector<int32_t> labels,
-                 std::optional<ChannelStatistics> statistics, int64_t shorter_side, int64_t cache_bytes,
+                 std::optional<ChannelStatistics> statistics, const PictureSettings& settings, int64_t cache_bytes,
                  int64_t disk_bytes)
       : PackedDataset(std::move(info), split, std::move(records), std::move(numbers), std::move(labels),
                       std::move(statistics)),
-        shorter_side_(shorter_side),
+        shorter_side_(settings.resize),
+        shortest_decoded_(shortest_decoded(settings.exact, settings.resize)),
         cache_(PackedDataset::records().size(), cache_bytes, disk_bytes) {}
   void get(const SampleKey& key, std::span<uint8_t> destination) const override {
     const Shape& shape = info().sample_shape;
@@ -128,7 +129,7 @@ class PackedPictures : public PackedDataset {
       image = cache_.get(number, [&] {
         const RecordView record = records().read(number);
         if (record.sample_storage != Storage::picture) fail(ErrorKind::data, "it holds no picture");
-        const Image whole = decode_image(std::string(records().entry(number).name), record.sample, shorter_side_);
+        const Image whole = decode_image(std::string(records().entry(number).name), record.sample, shortest_decoded_);
         return resize_shorter(with_channels(whole, info().sample_shape[0]), shorter_side_);
       });
     });
@@ -146,7 +147,7 @@ class PackedPictures : public PackedDataset {
     return cache_.estimate_bytes([this](int64_t index) { return picture(std::min(index, size() - 1)); });
   }
 
-  int64_t shorter_side_;
+  int64_t shorter_side_, shortest_decoded_;
   PictureCache cache_;
 };
 
@@ -200,7 +201,7 @@ std::vector<int32_t> set_pictures(const PackedManifest& manifest, const DataSpec
 /// Only pictures can be cut anew, and nothing can be encoded anew.
 void require_as_packed(const PackedManifest& manifest, const DataSpec& spec, const SpecOptions& options,
                        const std::string& encoding) {
-  for (const char* name : {"size", "resize", "channels", "cache", "disk"})
+  for (const char* name : {"size", "resize", "channels", kDecodeOption, "cache", "disk"})
     if (options.find(name))
       fail(ErrorKind::usage, "[packed] '{}' holds samples as they are, {}= does nothing; pack '{}' with other options",
            spec.argument, name, manifest.source);
@@ -226,6 +227,10 @@ PackedManifest read_packed_manifest(const fs::path& directory) {
   return parse_packed_manifest(read_text(file), file.string());
 }
 
+bool packed_holds_pictures(const DataSpec& spec) {
+  return read_packed_manifest(spec.argument).form == PackedForm::pictures;
+}
+
 bool packed_has_test_split(const DataSpec& spec) { return read_packed_manifest(spec.argument).find("test") != nullptr; }
 
 std::unique_ptr<Dataset> open_packed(const DataSpec& spec, Split split, const std::string& encoding) {
@@ -234,7 +239,7 @@ std::unique_ptr<Dataset> open_packed(const DataSpec& spec, Split split, const st
 
 std::unique_ptr<Dataset> open_packed(const PackedManifest& manifest, const DataSpec& spec, Split split,
                                      const std::string& encoding) {
-  const SpecOptions options(spec, {"max_bad_records", "size", "resize", "channels", "cache", "disk"});
+  const SpecOptions options(spec, {"max_bad_records", "size", "resize", "channels", kDecodeOption, "cache", "disk"});
   const PackedSplit* const part = manifest.find(split == Split::test ? "test" : "train");
   if (part == nullptr) fail(ErrorKind::usage, "[packed] '{}' has no test data; pack some", spec.argument);
   const bool pictures = manifest.form == PackedForm::pictures;
@@ -264,15 +269,16 @@ std::unique_ptr<Dataset> open_packed(const PackedManifest& manifest, const DataS
     return make_text_windows(std::move(info), read_tokens(*records, *part), split != Split::test);
   const bool same =
       manifest.info.sample_dtype == DType::u8 &&
-      (!pictures || (info.sample_shape == manifest.info.sample_shape &&
-                     settings.resize == picture_settings(SpecOptions({}, {}), manifest.info.encoding).resize));
+      (!pictures ||
+       (info.sample_shape == manifest.info.sample_shape && settings.exact == decodes_exactly(manifest.info.encoding) &&
+        settings.resize == picture_settings(SpecOptions({}, {}), manifest.info.encoding).resize));
   std::optional<ChannelStatistics> statistics;
   if (same && split != Split::test && !manifest.statistics.mean.empty()) statistics = manifest.statistics;
   if (!pictures)
     return std::make_unique<PackedSamples>(std::move(info), *part, std::move(records), std::move(numbers),
                                            std::move(labels), std::move(statistics));
   return std::make_unique<PackedPictures>(std::move(info), *part, std::move(records), std::move(numbers),
-                                          std::move(labels), std::move(statistics), settings.resize,
+                                          std::move(labels), std::move(statistics), settings,
                                           cache_option(options, split), disk_option(options, split));
 }
 

@@ -12,25 +12,15 @@ namespace weft::data {
 
 namespace fs = std::filesystem;
 
-int64_t parse_damage_limit(const std::string& text, int64_t samples, const std::string& where) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const bool share = unit == "%";
-  if (code != std::errc() || !(value >= 0) || (share ? value > 100 : !unit.empty() || value != std::floor(value)))
-    fail(ErrorKind::usage, "{}: '{}' is no number of records; wants a whole number, or a share such as 1%", where,
-         text);
-  const double most = share ? value / 100 * static_cast<double>(samples) : value;
-  return static_cast<int64_t>(std::min(most, static_cast<double>(samples)));
-}
-
 PackedRecords::PackedRecords(const fs::path& directory, const PackedSplit& split, const std::string& limit)
     : directory_(directory),
       split_(split),
       index_file_(directory / split.index_file()),
       index_(index_file_.bytes(), (directory / split.index_file()).string(), split.shards.size()),
-      limit_(parse_damage_limit(limit, split.records, "max_bad_records")),
-      states_(static_cast<size_t>(split.records)) {
+      damage_(split.records, parse_damage_limit(limit, split.records, kDamageOption),
+              {"packed", split.name + " records",
+               fmt::format("copy the shards again (`weft data packed:{} --verify` names all)", directory.string())}),
+      verified_(static_cast<size_t>(split.records)) {
   if (index_.size() != split.records)
     fail(ErrorKind::data, "[packed] '{}' has {} records, the manifest says {}; copy both again",
          (directory / split.index_file()).string(), index_.size(), split.records);
@@ -60,39 +50,18 @@ std::string PackedRecords::describe(int64_t number, const std::string& reason) c
 }
 
 void PackedRecords::note_damaged(int64_t number, const std::string& reason) const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (states_[static_cast<size_t>(number)].exchange(bad) != bad) {
-      damaged_.emplace_back(number, describe(number, reason));
-      ++damaged_count_;
-    }
-  }
-  require_limit();
-}
-
-void PackedRecords::require_limit() const {
-  if (damaged_count_ <= limit_) return;
-  constexpr size_t kShown = 3;
-  std::string shown;
-  const std::vector<std::string> all = describe_damaged();
-  for (size_t at = 0; at < std::min(kShown, all.size()); ++at) shown += (at == 0 ? "" : "; ") + all[at];
-  fail(ErrorKind::data,
-       "[packed] {} of the {} {} records are damaged, max_bad_records={} may be: {}{}; copy the shards again "
-       "(`weft data packed:{} --verify` names all)",
-       damaged_count_.load(), size(), split_.name, limit_, shown, all.size() > kShown ? "; ..." : "",
-       directory_.string());
+  damage_.add(number, describe(number, reason));
 }
 
 bool PackedRecords::is_whole(int64_t number) const {
-  std::atomic<uint8_t>& state = states_[static_cast<size_t>(number)];
-  if (state == unknown) try {
+  std::atomic<bool>& verified = verified_[static_cast<size_t>(number)];
+  if (!verified && !damage_.has(number)) try {
       read_record(bytes_of(index_[number]), static_cast<uint64_t>(number), true);
-      uint8_t expected = unknown;
-      state.compare_exchange_strong(expected, whole);
+      verified = true;
     } catch (const Error& error) {
       note_damaged(number, error.what());
     }
-  return state == whole;
+  return verified && !damage_.has(number);
 }
 
 int64_t PackedRecords::whole_from(int64_t number) const {
@@ -125,20 +94,8 @@ std::vector<int64_t> PackedRecords::verify_all(int threads) const {
   if (refused) throw Error(*refused);
   std::vector<int64_t> numbers;
   for (int64_t number = 0; number < size(); ++number)
-    if (states_[static_cast<size_t>(number)] == whole) numbers.push_back(number);
+    if (is_whole(number)) numbers.push_back(number);
   return numbers;
-}
-
-std::vector<std::string> PackedRecords::describe_damaged() const {
-  std::vector<std::pair<int64_t, std::string>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    all = damaged_;
-  }
-  std::sort(all.begin(), all.end());
-  std::vector<std::string> messages;
-  for (auto& [number, message] : all) messages.push_back(std::move(message));
-  return messages;
 }
 
 }  // namespace weft::data

@@ -5,19 +5,17 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "weft/base/mapped_file.h"
+#include "weft/data/dataset/damage_log.h"
 #include "weft/data/packed/index.h"
 #include "weft/data/packed/manifest.h"
 #include "weft/data/packed/record.h"
 
 namespace weft::data {
 
-/// How many samples may be damaged: "25", or a share of them, "1%". Error(usage), beginning with `where`.
-int64_t parse_damage_limit(const std::string& text, int64_t samples, const std::string& where);
 inline constexpr const char* kDefaultDamageLimit = "1%";
 
 class PackedRecords {
@@ -39,27 +37,22 @@ class PackedRecords {
   /// Verifies all that have not been asked for, and gives the whole ones.
   std::vector<int64_t> verify_all(int threads) const;
 
-  int64_t damaged() const { return damaged_count_; }
+  int64_t damaged() const { return damage_.count(); }
   /// Shard, record, name of the picture and reason of each damaged one, by number.
-  std::vector<std::string> describe_damaged() const;
+  std::vector<std::string> describe_damaged() const { return damage_.describe(); }
 
  private:
-  enum State : uint8_t { unknown, whole, bad };
   std::span<const uint8_t> bytes_of(const IndexEntry& entry) const;
   bool is_whole(int64_t number) const;
   std::string describe(int64_t number, const std::string& reason) const;
-  void require_limit() const;
 
   std::filesystem::path directory_;
   PackedSplit split_;
   MappedFile index_file_;
   PackedIndex index_;
   std::vector<std::optional<MappedFile>> shards_;  // none: missing
-  int64_t limit_;
-  mutable std::vector<std::atomic<uint8_t>> states_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::pair<int64_t, std::string>> damaged_;  // number and message
-  mutable std::atomic<int64_t> damaged_count_{0};
+  DamageLog damage_;
+  mutable std::vector<std::atomic<bool>> verified_;  // and found whole
 };
 
 }  // namespace weft::data

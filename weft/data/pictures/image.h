@@ -17,7 +17,9 @@ struct Image {
 };
 
 /// The kind is told by the content, not by the name. Transparent pixels of a PNG are laid on black, 16 bits become 8,
-/// CMYK becomes RGB. With a `shortest` side a JPEG may be decoded to a smaller size (in eighths) that still has it.
+/// CMYK becomes RGB. A JPEG is turned upright as its EXIF data say. Of a JPEG every pixel is what libjpeg's full
+/// decoding gives (accurate integer DCT, smooth upsampling of colours: Pillow's to the byte); with a `shortest` side it
+/// may be decoded to a smaller size (in eighths) that still has it, which is faster and changes pixels a little.
 /// Error(io) for a missing file, Error(data) for a damaged one, another kind or more than 64 megapixels.
 Image read_image(const std::filesystem::path& path, int64_t shortest = 0);
 

@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/data/pictures/image_decoders.h"
 #include "weft/data/pictures/jpeg_errors.h"
+#include "weft/data/pictures/orientation.h"
 // Behind libjpeg's own header.
 #include <jerror.h>
 
@@ -33,6 +34,7 @@ struct Decoder {
     if (setjmp(errors.back) != 0) return false;
     jpeg_create_decompress(&info);
     jpeg_mem_src(&info, bytes.data(), bytes.size());
+    jpeg_save_markers(&info, JPEG_APP0 + 1, 0xffff);  // EXIF
     jpeg_read_header(&info, TRUE);
     return true;
   }
@@ -68,6 +70,13 @@ struct Decoder {
     return true;
   }
 
+  /// By the first EXIF segment.
+  int orientation() const {
+    for (const jpeg_marker_struct* marker = info.marker_list; marker != nullptr; marker = marker->next)
+      if (const int found = exif_orientation({marker->data, marker->data_length}); found != 1) return found;
+    return 1;
+  }
+
   /// Decodes to the smallest size, in eighths, whose shorter side is at least `shortest`.
   void choose_scale(int64_t shortest) {
     if (shortest <= 0) return;
@@ -85,6 +94,7 @@ Image decode_jpeg(const std::string& path, std::span<const uint8_t> bytes, int64
     fail(ErrorKind::data, "'{}' is a damaged JPEG file ({}); copy it again", path, decoder.errors.message);
   };
   if (!decoder.begin(bytes)) damaged();
+  const int orientation = decoder.orientation();  // the end of decoding frees the segments
   check_dimensions(path, decoder.info.image_width, decoder.info.image_height);
   const int components = decoder.info.num_components;
   if (components != 1 && components != 3 && components != 4)
@@ -100,7 +110,7 @@ Image decode_jpeg(const std::string& path, std::span<const uint8_t> bytes, int64
   decoder.line.resize(static_cast<size_t>(components * image.width));
   if (!decoder.read(image)) damaged();
   if (decoder.errors.truncated) fail(ErrorKind::data, "'{}' is a truncated or damaged JPEG file; copy it again", path);
-  return image;
+  return upright(std::move(image), orientation);
 }
 
 }  // namespace weft::data

@@ -1,5 +1,6 @@
 #include "weft/interchange/safetensors/parameters.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 
@@ -12,17 +13,6 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kBatchCounter = "num_batches_tracked";
-
-/// torch.save writes zip archives, and pickles before PyTorch 1.6: 80 02 8a 0a, the protocol and a long.
-void refuse_torch_files(const std::filesystem::path& path) {
-  std::array<char, 4> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  const std::string_view bytes(start.data(), start.size());
-  if (bytes != std::string_view("PK\x03\x04", 4) && bytes != std::string_view("\x80\x02\x8a\x0a", 4)) return;
-  fail(ErrorKind::data,
-       "'{}' was written by torch.save; convert it with `tools/pytorch_to_safetensors.py {} OUT.safetensors`",
-       path.string(), path.string());
-}
 
 Tensor as_f32(Tensor tensor, const std::string& path, const std::string& name) {
   if (tensor.dtype() == DType::f32) return tensor;
@@ -74,29 +64,53 @@ bool differs_in_first_dimension_only(const Shape& a, const Shape& b) {
 
 }  // namespace
 
-ImportedParameters import_parameters(const std::filesystem::path& path, const std::vector<WantedParameter>& wanted) {
+/// torch.save writes zip archives, and pickles before PyTorch 1.6: 80 02 8a 0a, the protocol and a long.
+void refuse_torch_files(const std::filesystem::path& path) {
+  std::array<char, 4> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  const std::string_view bytes(start.data(), start.size());
+  if (bytes != std::string_view("PK\x03\x04", 4) && bytes != std::string_view("\x80\x02\x8a\x0a", 4)) return;
+  fail(ErrorKind::data,
+       "'{}' was written by torch.save; convert it with `tools/pytorch_to_safetensors.py {} OUT.safetensors`",
+       path.string(), path.string());
+}
+
+ImportedParameters import_parameters(const std::filesystem::path& path, const std::vector<WantedParameter>& wanted,
+                                     Match match) {
   refuse_torch_files(path);
   SafetensorsFile file = read_safetensors(path);
   const std::string shown = path.string();
   ImportedParameters imported;
   if (!wanted.empty()) imported.prefix = find_prefix(file, wanted);
+  const bool has_head = std::any_of(wanted.begin(), wanted.end(), [&](const WantedParameter& parameter) {
+    return parameter.is_head && file.tensors.contains(imported.prefix + parameter.name);
+  });
   for (const WantedParameter& parameter : wanted) {
     const std::string name = imported.prefix + parameter.name;
     const auto found = file.tensors.find(name);
-    if (found == file.tensors.end()) fail_absent(file, shown, name);
-    const Shape& shape = found->second.shape();
-    if (parameter.is_head && differs_in_first_dimension_only(shape, parameter.shape)) {
-      imported.left_out.push_back(parameter.name);
-    } else if (shape != parameter.shape) {
-      fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}; was it saved from another model?", shown, name,
-           to_string(shape), to_string(parameter.shape));
-    } else {
+    if (found == file.tensors.end()) {
+      if (match == Match::all && (!parameter.is_head || has_head)) fail_absent(file, shown, name);
+      imported.missing.push_back(parameter.name);
+      continue;
+    }
+    const Shape shape = found->second.shape();
+    if (shape == parameter.shape) {
       imported.tensors[parameter.name] = as_f32(std::move(found->second), shown, name);
+    } else {
+      const bool other_classes = parameter.is_head && differs_in_first_dimension_only(shape, parameter.shape);
+      if (!other_classes && match == Match::all)
+        fail(ErrorKind::data, "'{}': '{}' is {}, the model wants {}; was it saved from another model?", shown, name,
+             to_string(shape), to_string(parameter.shape));
+      imported.has_other_classes = imported.has_other_classes || other_classes;
+      imported.missing.push_back(parameter.name);
+      imported.left.push_back({name, shape});
     }
     file.tensors.erase(found);
   }
+  if (imported.tensors.empty() && !wanted.empty()) fail_absent(file, shown, imported.prefix + wanted.front().name);
   for (const auto& [name, tensor] : file.tensors)
-    if (name.starts_with(imported.prefix) && !name.ends_with(kBatchCounter)) imported.unused.push_back(name);
+    if (!name.ends_with(kBatchCounter) && (match == Match::some || name.starts_with(imported.prefix)))
+      imported.unused.push_back({name, tensor.shape()});
   return imported;
 }
 

@@ -61,7 +61,8 @@ class Folder {
     }
     const std::string& op = node.op->name;
     const double first = *constant_of(node, 0);
-    if (op == "reshape" || op == "transpose" || op == "broadcast_to" || op == "slice" || op == "reduce_max")
+    if (op == "reshape" || op == "transpose" || op == "broadcast_to" || op == "slice" || op == "strided_slice" ||
+        op == "reduce_max")
       return first;
     if (!all_f32) return std::nullopt;
     ops::ScalarInstruction instruction{};

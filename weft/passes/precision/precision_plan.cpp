@@ -68,7 +68,7 @@ class Planner {
     const bool batch = any(depends_on_batch_), update = node.op->is_update || any(depends_on_update_);
     // Numbers that T holds as well as f32: cheap to cast, they say nothing about what they are used with.
     const std::string& op = node.op->name;
-    const bool moves = is_one_of(op, std::array{"reshape", "transpose", "broadcast_to", "slice"});
+    const bool moves = is_one_of(op, std::array{"reshape", "transpose", "broadcast_to", "slice", "strided_slice"});
     const bool exact = is_one_of(op, std::array{"constant", "equal", "greater", "greater_equal", "one_hot"}) ||
                        (moves && is_exact_[index_of(node.inputs[0])]);
     for (const ValueId output : node.outputs) {

@@ -7,6 +7,12 @@ std::vector<RecipeKey> augment_keys(const Entries& entries) {
   using Part = AugmentSpec;
   return KeySection<Part>("augment", [](RunSpec& spec) -> Part& { return spec.augment; })
       .add("normalise", &Part::normalise, {.help = "by the mean and deviation of each channel"})
+      .add("mean", &Part::mean,
+           {.low = -1e6, .high = 1e6, .help = "of each channel, of pixels in 0 to 1; empty: that of the training data"})
+      .quiet()
+      .add("deviation", &Part::deviation,
+           {.low = kAboveZero, .high = 1e6, .help = "standard deviations, beside augment.mean"})
+      .quiet()
       .add("crop_padding", &Part::crop_padding,
            {.low = 0, .high = 1024, .unit = "pixels", .help = "pixels; 0: no random crop"})
       .add("padding", &Part::padding, {.choices = {"zero", "reflect"}, .help = "zero or reflect"})

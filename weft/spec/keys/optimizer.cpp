@@ -14,6 +14,10 @@ std::vector<RecipeKey> optimizer_keys(const Entries& entries) {
            {.low = kAboveZero, .high = 1e6, .help = "the peak, which the schedule scales", .automatic = 0.0})
       .add("weight_decay", &Part::weight_decay,
            {.low = 0, .high = 1e3, .help = "not applied to bias and norm", .automatic = -1.0})
+      .add("freeze", &Part::freeze,
+           {.help = "parameters that are not trained, by name: 'conv1.*, layer1.*'; their batch norms keep their "
+                    "statistics"})
+      .quiet()
       .add_declared(declared_keys(entries.optimizers),
                     {{"momentum", &Part::momentum},
                      {"nesterov", &Part::nesterov},

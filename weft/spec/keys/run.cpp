@@ -21,6 +21,13 @@ std::vector<RecipeKey> run_keys() {
       .quiet()
       .add("init", &RunSpec::init,
            {.help = "safetensors file of the weights to start from; empty: the seed draws them"})
+      .add("init_head", &RunSpec::init_head,
+           {.choices = {"auto", "fresh"},
+            .help = "last layer of init: taken where it is for as many classes, or fresh: from the seed"})
+      .quiet()
+      .add("init_partial", &RunSpec::init_partial,
+           {.help = "init may lack tensors of the model, which then start from the seed, and hold others"})
+      .quiet()
       .add("epochs", &RunSpec::epochs,
            {.low = kAboveZero,
             .high = 1e6,

@@ -1,6 +1,7 @@
 // Groups of parameters: which rate and which decay each parameter gets.
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "weft/base/error.h"
@@ -14,20 +15,23 @@ namespace {
 
 constexpr std::string_view kRegex = "regex:";
 
-bool matches(const std::string& group, const std::string& pattern, const std::string& name) {
+/// `key` is that of the pattern.
+bool matches(const std::string& key, const std::string& pattern, const std::string& name) {
   if (!pattern.starts_with(kRegex)) return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
   try {
     return std::regex_match(name, std::regex(pattern.substr(kRegex.size())));
   } catch (const std::regex_error&) {
-    fail(ErrorKind::usage, "optimizer.groups.{}.match = '{}' is no regular expression (ECMAScript)", group, pattern);
+    fail(ErrorKind::usage, "{} = '{}' is no regular expression (ECMAScript)", key, pattern);
   }
 }
+
+std::string match_key(const std::string& group) { return fmt::format("optimizer.groups.{}.match", group); }
 
 /// The name of the only group that matches, "" where none does.
 std::string group_of(const std::string& parameter, const std::map<std::string, spec::ParameterGroup>& groups) {
   std::string found;
   for (const auto& [name, group] : groups) {
-    if (!matches(name, group.match, parameter)) continue;
+    if (!matches(match_key(name), group.match, parameter)) continue;
     if (!found.empty())
       fail(ErrorKind::usage, "parameter '{}' belongs to optimizer.groups.{} and optimizer.groups.{}; narrow one match",
            parameter, found, name);
@@ -36,30 +40,50 @@ std::string group_of(const std::string& parameter, const std::map<std::string, s
   return found;
 }
 
-void require_members(const std::vector<TrainedParameter>& parameters,
-                     const std::map<std::string, spec::ParameterGroup>& groups) {
-  for (const auto& [name, group] : groups) {
-    bool any = false;
-    std::vector<std::string> known;
-    for (const TrainedParameter& parameter : parameters) {
-      any = any || matches(name, group.match, parameter.name);
-      known.push_back(parameter.name);
-    }
-    if (!any)
-      fail(ErrorKind::usage, "optimizer.groups.{}.match = '{}' matches no parameter{}", name, group.match,
-           suggestion(group.match, known));
+void require_match(const std::string& key, const std::string& pattern,
+                   const std::vector<TrainedParameter>& parameters) {
+  std::vector<std::string> known;
+  for (const TrainedParameter& parameter : parameters) {
+    if (matches(key, pattern, parameter.name)) return;
+    known.push_back(parameter.name);
   }
+  fail(ErrorKind::usage, "{} = '{}' matches no parameter{}", key, pattern, suggestion(pattern, known));
+}
+
+constexpr const char* kFreeze = "optimizer.freeze";
+
+/// The patterns of optimizer.freeze, which commas divide.
+std::vector<std::string> freeze_patterns(const spec::OptimizerSpec& spec) {
+  std::vector<std::string> patterns;
+  for (size_t begin = 0; begin < spec.freeze.size();) {
+    const size_t end = std::min(spec.freeze.find(',', begin), spec.freeze.size());
+    const std::string part = spec.freeze.substr(begin, end - begin);
+    const size_t first = part.find_first_not_of(' ');
+    if (first != part.npos) patterns.push_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
+    begin = end + 1;
+  }
+  return patterns;
 }
 
 }  // namespace
 
+bool is_frozen(const spec::OptimizerSpec& spec, const std::string& parameter) {
+  const std::vector<std::string> patterns = freeze_patterns(spec);
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches(kFreeze, pattern, parameter); });
+}
+
 std::vector<TrainedParameter> without_frozen(const spec::OptimizerSpec& spec,
                                              std::vector<TrainedParameter> parameters) {
-  require_members(parameters, spec.groups);
+  for (const auto& [name, group] : spec.groups) require_match(match_key(name), group.match, parameters);
+  for (const std::string& pattern : freeze_patterns(spec)) require_match(kFreeze, pattern, parameters);
   std::erase_if(parameters, [&](const TrainedParameter& parameter) {
+    if (is_frozen(spec, parameter.name)) return true;
     const std::string group = group_of(parameter.name, spec.groups);
     return !group.empty() && spec.groups.at(group).learning_rate_factor == 0;
   });
+  if (parameters.empty() && !spec.freeze.empty())
+    fail(ErrorKind::usage, "{} = '{}' leaves no parameter to train; narrow it", kFreeze, spec.freeze);
   return parameters;
 }
 

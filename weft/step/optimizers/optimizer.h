@@ -30,8 +30,11 @@ struct SlotSpec {
 /// Sets slots to what they begin with.
 void start_slots(const std::vector<SlotSpec>& slots, State& state);
 
-/// The parameters that the optimiser updates: all but those of groups with learning_rate_factor = 0. Error(usage) for a
-/// group that matches nothing or a parameter of another group.
+/// Whether optimizer.freeze names the parameter.
+bool is_frozen(const spec::OptimizerSpec& spec, const std::string& parameter);
+
+/// The parameters that the optimiser updates: all but those that are frozen and those of groups with
+/// learning_rate_factor = 0. Error(usage) for a pattern that matches nothing, or a parameter of two groups.
 std::vector<TrainedParameter> without_frozen(const spec::OptimizerSpec& spec, std::vector<TrainedParameter> parameters);
 
 inline constexpr const char* kSlotPrefix = "optimizer/";

@@ -1,4 +1,4 @@
-// constant, broadcast_to, slice, concat and pad, for every dtype.
+// constant, broadcast_to, slice, strided_slice and its gradient, concat and pad, for every dtype.
 #include "weft/cpu/native/movement/copies.h"
 
 #include <algorithm>
@@ -98,6 +98,32 @@ std::unique_ptr<Kernel> make_slice(const NodeSignature& node, const KernelOption
   return make_copies(node, options, {{StridedCopy(dimensions, unpacked_size(node.outputs[0].dtype), base, 0, isa), 0}});
 }
 
+/// The elements that a strided slice takes from a tensor of `whole`: strides, and where the walk begins.
+std::pair<std::vector<int64_t>, int64_t> walk_of(const Attributes& attributes, const Shape& whole) {
+  std::vector<int64_t> strides = row_major_strides(whole);
+  const int64_t base = offset_of(attributes.integers("starts"), strides);
+  for (size_t axis = 0; axis < strides.size(); ++axis) strides[axis] *= attributes.integers("steps")[axis];
+  return {std::move(strides), base};
+}
+
+std::unique_ptr<Kernel> make_strided_slice(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const Shape& out = node.outputs[0].shape;
+  const auto [strides, base] = walk_of(node.attributes, node.inputs[0].shape);
+  const auto dimensions = copy_dimensions(out, strides, row_major_strides(out));
+  return make_copies(node, options, {{StridedCopy(dimensions, unpacked_size(node.outputs[0].dtype), base, 0, isa), 0}});
+}
+
+std::unique_ptr<Kernel> make_strided_slice_backward(const NodeSignature& node, const KernelOptions& options, Isa isa) {
+  const Shape &in = node.inputs[0].shape, &out = node.outputs[0].shape;
+  const int64_t size = unpacked_size(node.outputs[0].dtype);
+  const std::vector<int64_t> own = row_major_strides(out);
+  const auto [strides, base] = walk_of(node.attributes, out);
+  CopyParts fills{fill_part(out, std::vector<int64_t>(own.size(), 0), own, size, isa)};
+  StridedCopy copy(copy_dimensions(in, row_major_strides(in), strides), size, 0, base, isa);
+  return std::make_unique<Copies>(node, options.threads, std::move(fills), CopyParts{{std::move(copy), 0}},
+                                  element_of(node.outputs[0].dtype, 0));
+}
+
 std::unique_ptr<Kernel> make_concat(const NodeSignature& node, const KernelOptions& options, Isa isa) {
   const TensorType& out = node.outputs[0];
   const std::vector<int64_t> strides = row_major_strides(out.shape);
@@ -169,6 +195,8 @@ void add_copies(KernelTable& table, Isa isa) {
   add("constant", make_constant);
   add("broadcast_to", make_broadcast);
   add("slice", make_slice);
+  add("strided_slice", make_strided_slice);
+  add("strided_slice_backward", make_strided_slice_backward);
   add("concat", make_concat);
   add("pad", make_pad);
 }
