@@ -3,41 +3,30 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/seal.h"
-#include "weft/comm/exchange.h"
 #include "weft/comm/host_share.h"
 #include "weft/comm/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/data/open_dataset.h"
 #include "weft/graph/text.h"
 #include "weft/plan/plan_json.h"
-#include "weft/program/arena_limit.h"
 #include "weft/program/autotune.h"
 #include "weft/program/chosen_kernels.h"
 #include "weft/program/decisions.h"
 #include "weft/program/prepared_run.h"
-#include "weft/program/process_memory.h"
-#include "weft/program/same_run.h"
-#include "weft/program/shared_state.h"
+#include "weft/run/beginning_notes.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/copies.h"
-#include "weft/run/long_texts.h"
-#include "weft/run/resume_point.h"
 #include "weft/run/run_changes.h"
 #include "weft/run/run_directory.h"
-#include "weft/run/run_records.h"
-#include "weft/run/run_summary.h"
+#include "weft/run/run_loop.h"
 #include "weft/run/weights_file.h"
 #include "weft/spec/recipe.h"
-#include "weft/step/metrics/entries.h"
-#include "weft/train/epoch.h"
-#include "weft/train/fit.h"
 
 namespace weft::run {
 
@@ -115,173 +104,6 @@ void require_same_data(const RunDirectory& directory, const program::PreparedRun
        run.spec.data, directory.path().string(), difference);
 }
 
-/// Of several ranks each has its loaders; those that keep the run's directory have it too.
-class RunLoop {
- public:
-  RunLoop(program::PreparedRun& run, const RunDirectory* directory, const RunOptions& options,
-          const fs::path& checkpoint, bool has_changes = false)
-      : run_(run),
-        directory_(directory),
-        options_(options),
-        rss_before_(start_measuring()),
-        resume_point_(resume_point_of(run, checkpoint)) {
-    if (has_changes) continue_changed();
-    if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
-    comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
-    reserve_arena();
-    run.make_executors();  // allocates: what does not fit fails here
-  }
-
-  RunOutcome train() {
-    const train::FitInputs inputs{
-        run_.spec,       run_.training,         run_.evaluation, resume_point_.state,
-        *training_data_, test_data_.get(),      run_.ranks,      run_.runtime.collectives().get(),
-        run_.library,    validation_data_.get()};
-    RunOutcome outcome;
-    try {
-      train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
-      hooks.stop_requested = options_.stop_requested;
-      const train::FitResult result = train::fit(inputs, resume_point_.manifest.position, hooks);
-      outcome.finished = result.finished;
-      outcome.steps_done = result.position.step;
-      if (outcome.finished && validation_data_ && test_data_) outcome.finished = measure_test_data(inputs, hooks);
-      outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
-      if (records_) records_->add_times(outcome.summary);
-      outcome.summary.damaged_samples = damaged_samples();
-      if (records_) records_->list_damaged_samples();
-      outcome.summary.rank_step_seconds = result.rank_step_seconds;
-    } catch (const Error& error) {
-      if (records_) records_->end_line();
-      if (error.kind() != ErrorKind::numeric || !records_) throw;
-      const std::string message = error.what() + records_->last_good();
-      if (dynamic_cast<const comm::SharedError*>(&error) != nullptr) throw comm::SharedError(error.kind(), message);
-      throw Error(error.kind(), message);
-    }
-    if (!records_) return outcome;
-    records_->end_line();
-    if (outcome.finished) write_atomically(directory_->summary(), print_summary(outcome.summary));
-    outcome.directory = directory_->path();
-    return outcome;
-  }
-
- private:
-  /// The place of the next step is another one in another course, and a run that had ended goes on.
-  void continue_changed() {
-    Manifest& manifest = resume_point_.manifest;
-    manifest.spec_hash = spec::spec_hash(run_.spec, run_.library);
-    step::Position& position = manifest.position;
-    std::tie(position.epoch, position.step_in_epoch) = run_.course.place_of(position.step);
-    position.ended = "";
-  }
-
-  static int64_t start_measuring() {
-    program::reset_peak_resident_bytes();
-    return program::resident_bytes();
-  }
-
-  /// Once, with the weights that the validation part chose. False where a stop was requested during it: a resumed run
-  /// does it again.
-  bool measure_test_data(const train::FitInputs& inputs, const train::Hooks& hooks) {
-    const int64_t last_step = resume_point_.manifest.position.step;
-    const std::string told = comm::decided_by_first(run_.ranks, "best checkpoint", [&] {
-      return std::to_string(resume_point_.manifest.best.value_or(BestCheckpoint{.step = last_step}).step);
-    });
-    const int64_t best_step = std::stoll(told);
-    State best;
-    if (best_step != last_step) {
-      comm::on_all_ranks(run_.ranks, "best checkpoint", [&] {
-        if (!comm::is_first(run_.ranks)) {
-          best = step::initial_state(run_.step, static_cast<uint64_t>(run_.spec.seed));
-          return;
-        }
-        const CheckpointStore store(directory_->checkpoints(), run_.spec.checkpoint.keep);
-        best = store.read_best(/*with_optimizer=*/true).state;
-      });
-      program::take_first_state(run_.ranks, best);
-    }
-    const auto metrics = step::metrics_of(run_.library, run_.spec.metrics, run_.run_data.description.info.task);
-    const train::Evaluation measured =
-        train::evaluate_epoch(inputs, best_step == last_step ? resume_point_.state : best, *test_data_, hooks, metrics);
-    if (!measured.finished) return false;
-    step::EpochMetrics& last =
-        resume_point_.manifest.last_epoch.emplace(resume_point_.manifest.last_epoch.value_or(step::EpochMetrics{}));
-    last.test_loss = measured.loss;
-    last.test_metrics = measured.metrics;
-    if (records_)
-      records_->on_test(
-          {.step = last_step, .checkpoint_step = best_step, .loss = measured.loss, .metrics = measured.metrics});
-    return true;
-  }
-
-  /// As much on all ranks, whose evaluations may differ by a sample.
-  void reserve_arena() {
-    if (run_.ranks == nullptr) return;
-    auto most = static_cast<double>(run_.arena->bytes());
-    comm::all_reduce_max(*run_.ranks, {&most, 1}, "memory of the steps");
-    run_.arena->reserve(static_cast<int64_t>(most));
-  }
-
-  void open() {
-    const spec::DataDescription& description = run_.run_data.description;
-    training_data_ = std::make_unique<data::Loader>(
-        *run_.run_data.training, program::training_loader_options(run_.spec, description, run_.share, run_.library));
-    const auto open_evaluated = [&](const std::unique_ptr<data::Dataset>& dataset) {
-      return dataset ? std::make_unique<data::Loader>(
-                           *dataset, program::evaluation_loader_options(run_.spec, description, run_.share))
-                     : nullptr;
-    };
-    validation_data_ = open_evaluated(run_.run_data.validation);
-    test_data_ = open_evaluated(run_.run_data.test);
-    if (directory_ == nullptr) return;
-    records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
-    records_->on_initial_weights();
-  }
-
-  /// Of all ranks, each of which reads its share.
-  int64_t damaged_samples() const {
-    auto found = static_cast<double>(run_.run_data.damaged_samples());
-    if (run_.ranks != nullptr) comm::all_reduce_sum(*run_.ranks, {&found, 1}, "damaged samples");
-    return static_cast<int64_t>(found);
-  }
-
-  program::PreparedRun& run_;
-  const RunDirectory* directory_;
-  const RunOptions& options_;
-  int64_t rss_before_;
-  ResumePoint resume_point_;
-  std::unique_ptr<data::Loader> training_data_, validation_data_, test_data_;
-  std::unique_ptr<RunRecords> records_;
-};
-
-/// Whether it is asked for, of classes, and the model brings a loss of its own.
-bool ignores_label_smoothing(const program::PreparedRun& run) {
-  const auto& nodes = run.step.graph.nodes();
-  const bool smooths = spec::mixes(run.spec.augment) || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
-                         return node.op->name == "cross_entropy";
-                       });
-  const data::TargetKind targets = run.run_data.description.info.target_kind();
-  return run.spec.loss.label_smoothing > 0 && targets != data::TargetKind::values && !smooths;
-}
-
-/// What there is to say about the data's files.
-void note_files(const program::PreparedRun& run, const RunOptions& options) {
-  if (!options.note) return;
-  if (const std::string note = note_of_long_texts(run.step.graph, *run.run_data.training); !note.empty())
-    options.note(note);
-  std::vector<std::string> told = {run.run_data.training->info().note};
-  for (const data::Dataset* evaluated : run.run_data.evaluated()) told.push_back(evaluated->info().note);
-  for (size_t at = 0; at < told.size(); ++at)
-    if (!told[at].empty() && std::find(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(at), told[at]) ==
-                                 told.begin() + static_cast<std::ptrdiff_t>(at))
-      options.note(told[at]);
-  for (const std::string& line : program::describe_missing_classes(run.run_data)) options.note(line);
-  if (const int64_t uncached = run.run_data.training->uncached_bytes(); uncached > 0)
-    options.note(fmt::format(
-        "of the decoded pictures {} find no place in memory and are decoded in every epoch; pictures that `weft pack "
-        "--size` has made smaller take less time",
-        human_bytes(static_cast<double>(uncached))));
-}
-
 /// Where there is something to write: nowhere on ranks but the first.
 RunOptions options_of_rank(const RunOptions& options) {
   RunOptions own = options;
@@ -290,43 +112,6 @@ RunOptions options_of_rank(const RunOptions& options) {
   own.note = {};
   own.tensorboard = false;
   return own;
-}
-
-/// All that there is to say of a new run before it begins.
-void note_beginning(program::PreparedRun& run, const RunOptions& options) {
-  if (!options.note) return;
-  if (run.precision_times) options.note(program::describe(*run.precision_times));
-  if (run.spec.precision == "f16" && !run.device->computes_fast(DType::f16))
-    options.note(
-        "precision f16: on this CPU kernels compute in f32 and store f16, for less memory with large batches; bf16 and "
-        "f32 "
-        "are faster");
-  if (const int64_t cores = available_cores(); run.spec.virtual_ranks > 0 && run.spec.threads < cores)
-    options.note(
-        fmt::format("virtual_ranks = {}: each rank computes with {} of {} cores; --threads N takes more, and is part "
-                    "of what decides the weights",
-                    run.spec.virtual_ranks, run.spec.threads, cores));
-  note_files(run, options);
-  if (!run.spec.init.empty())
-    if (const std::string note =
-            note_of_other_classes(run.spec, run.run_data.description.info, describe_weights(run.spec.init));
-        !note.empty())
-      options.note(note);
-  if (run.spec.schedule.name == "plateau" && run.spec.schedule.monitor.starts_with("test_"))
-    options.note(
-        fmt::format("schedule.monitor = '{}' lets the test data decide over the training, so that they no longer "
-                    "tell how well it does on new data; set validation=0.1 and schedule.monitor=validation_{}",
-                    run.spec.schedule.monitor, run.spec.schedule.monitor.substr(5)));
-  for (const std::string& key :
-       spec::keys_without_effect(run.spec, run.run_data.description.info.target_kind(), run.library))
-    options.note(key + " has no effect");
-  const std::string twice = program::describe_recompute(run.training.compiled(run.largest()), run.spec);
-  if (!twice.empty()) options.note(twice);
-  const std::string offloaded = program::describe_offload(run.training.compiled(run.largest()), run.spec);
-  if (!offloaded.empty()) options.note(offloaded);
-  if (ignores_label_smoothing(run))
-    options.note(fmt::format("loss.label_smoothing = {} with '{}', which has a loss of its own, has no effect",
-                             run.spec.loss.label_smoothing, run.spec.model.name));
 }
 
 /// The run's directory with the lock on it, on the ranks that keep it.

@@ -132,9 +132,11 @@ void choose_table(Chooser& choose, const Facts& facts) {
           ? "Small, as the table is: more would learn the rows by heart."
           : "Widths of the layers. Wider where classes blend into each other smoothly, as with pixels or sensors; "
             "narrower where training is much better than testing.");
-  set_adamw(choose, 0.002, 0.01, "Against learning rows by heart; up to 0.1 for noisy tables.");
-  if (can_validate(facts))
+  set_adamw(choose, 0.002, 0.1, "Against learning rows by heart; 0.01 for tables without noise.");
+  if (can_validate(facts)) {
+    choose.set("ema.decay", 0.99, "The average of the weights over some hundred updates is steadier than the last ones.");
     set_early_stopping(choose, values);
+  }
   else
     choose.set("schedule.name", std::string("cosine"), "Down to zero at the end: the last epochs settle.");
   if (!values) set_label_smoothing(choose, facts);

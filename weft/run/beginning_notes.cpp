@@ -1,0 +1,86 @@
+#include "weft/run/beginning_notes.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "weft/base/cores.h"
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/program/arena_limit.h"
+#include "weft/run/long_texts.h"
+#include "weft/run/weights_file.h"
+#include "weft/spec/run_spec.h"
+
+namespace weft::run {
+
+namespace {
+
+/// Whether it is asked for, of classes, and the model brings a loss of its own.
+bool ignores_label_smoothing(const program::PreparedRun& run) {
+  const auto& nodes = run.step.graph.nodes();
+  const bool smooths = spec::mixes(run.spec.augment) || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+                         return node.op->name == "cross_entropy";
+                       });
+  const data::TargetKind targets = run.run_data.description.info.target_kind();
+  return run.spec.loss.label_smoothing > 0 && targets != data::TargetKind::values && !smooths;
+}
+
+/// What there is to say about the data's files.
+void note_files(const program::PreparedRun& run, const RunOptions& options) {
+  if (!options.note) return;
+  if (const std::string note = note_of_long_texts(run.step.graph, *run.run_data.training); !note.empty())
+    options.note(note);
+  std::vector<std::string> told = {run.run_data.training->info().note};
+  for (const data::Dataset* evaluated : run.run_data.evaluated()) told.push_back(evaluated->info().note);
+  for (size_t at = 0; at < told.size(); ++at)
+    if (!told[at].empty() && std::find(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(at), told[at]) ==
+                                 told.begin() + static_cast<std::ptrdiff_t>(at))
+      options.note(told[at]);
+  for (const std::string& line : program::describe_missing_classes(run.run_data)) options.note(line);
+  if (const int64_t uncached = run.run_data.training->uncached_bytes(); uncached > 0)
+    options.note(fmt::format(
+        "of the decoded pictures {} find no place in memory and are decoded in every epoch; pictures that `weft pack "
+        "--size` has made smaller take less time",
+        human_bytes(static_cast<double>(uncached))));
+}
+
+}  // namespace
+
+void note_beginning(program::PreparedRun& run, const RunOptions& options) {
+  if (!options.note) return;
+  if (run.precision_times) options.note(program::describe(*run.precision_times));
+  if (run.spec.precision == "f16" && !run.device->computes_fast(DType::f16))
+    options.note(
+        "precision f16: on this CPU kernels compute in f32 and store f16, for less memory with large batches; bf16 and "
+        "f32 "
+        "are faster");
+  if (const int64_t cores = available_cores(); run.spec.virtual_ranks > 0 && run.spec.threads < cores)
+    options.note(
+        fmt::format("virtual_ranks = {}: each rank computes with {} of {} cores; --threads N takes more, and is part "
+                    "of what decides the weights",
+                    run.spec.virtual_ranks, run.spec.threads, cores));
+  note_files(run, options);
+  if (!run.spec.init.empty())
+    if (const std::string note =
+            note_of_other_classes(run.spec, run.run_data.description.info, describe_weights(run.spec.init));
+        !note.empty())
+      options.note(note);
+  if (run.spec.schedule.name == "plateau" && run.spec.schedule.monitor.starts_with("test_"))
+    options.note(
+        fmt::format("schedule.monitor = '{}' lets the test data decide over the training, so that they no longer "
+                    "tell how well it does on new data; set validation=0.1 and schedule.monitor=validation_{}",
+                    run.spec.schedule.monitor, run.spec.schedule.monitor.substr(5)));
+  for (const std::string& key :
+       spec::keys_without_effect(run.spec, run.run_data.description.info.target_kind(), run.library))
+    options.note(key + " has no effect");
+  const std::string twice = program::describe_recompute(run.training.compiled(run.largest()), run.spec);
+  if (!twice.empty()) options.note(twice);
+  const std::string offloaded = program::describe_offload(run.training.compiled(run.largest()), run.spec);
+  if (!offloaded.empty()) options.note(offloaded);
+  if (ignores_label_smoothing(run))
+    options.note(fmt::format("loss.label_smoothing = {} with '{}', which has a loss of its own, has no effect",
+                             run.spec.loss.label_smoothing, run.spec.model.name));
+}
+
+}  // namespace weft::run

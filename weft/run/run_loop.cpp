@@ -1,0 +1,153 @@
+#include "weft/run/run_loop.h"
+
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/comm/exchange.h"
+#include "weft/comm/on_all_ranks.h"
+#include "weft/program/process_memory.h"
+#include "weft/program/same_run.h"
+#include "weft/program/shared_state.h"
+#include "weft/run/checkpoint/store.h"
+#include "weft/run/run_summary.h"
+#include "weft/spec/recipe.h"
+#include "weft/step/metrics/entries.h"
+#include "weft/train/epoch.h"
+
+namespace weft::run {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+int64_t start_measuring() {
+  program::reset_peak_resident_bytes();
+  return program::resident_bytes();
+}
+
+}  // namespace
+
+RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const RunOptions& options,
+                 const fs::path& checkpoint, bool has_changes)
+    : run_(run),
+      directory_(directory),
+      options_(options),
+      rss_before_(start_measuring()),
+      resume_point_(resume_point_of(run, checkpoint)) {
+  if (has_changes) continue_changed();
+  if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
+  comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
+  reserve_arena();
+  run.make_executors();  // allocates: what does not fit fails here
+}
+
+RunOutcome RunLoop::train() {
+  const train::FitInputs inputs{
+      run_.spec,       run_.training,         run_.evaluation, resume_point_.state,
+      *training_data_, test_data_.get(),      run_.ranks,      run_.runtime.collectives().get(),
+      run_.library,    validation_data_.get()};
+  RunOutcome outcome;
+  try {
+    train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
+    hooks.stop_requested = options_.stop_requested;
+    const train::FitResult result = train::fit(inputs, resume_point_.manifest.position, hooks);
+    outcome.finished = result.finished;
+    outcome.steps_done = result.position.step;
+    if (outcome.finished && validation_data_ && test_data_) outcome.finished = measure_test_data(inputs, hooks);
+    outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
+    if (records_) records_->add_times(outcome.summary);
+    outcome.summary.damaged_samples = damaged_samples();
+    if (records_) records_->list_damaged_samples();
+    outcome.summary.rank_step_seconds = result.rank_step_seconds;
+  } catch (const Error& error) {
+    if (records_) records_->end_line();
+    if (error.kind() != ErrorKind::numeric || !records_) throw;
+    const std::string message = error.what() + records_->last_good();
+    if (dynamic_cast<const comm::SharedError*>(&error) != nullptr) throw comm::SharedError(error.kind(), message);
+    throw Error(error.kind(), message);
+  }
+  if (!records_) return outcome;
+  records_->end_line();
+  if (outcome.finished) write_atomically(directory_->summary(), print_summary(outcome.summary));
+  outcome.directory = directory_->path();
+  return outcome;
+}
+
+/// The place of the next step is another one in another course, and a run that had ended goes on.
+void RunLoop::continue_changed() {
+  Manifest& manifest = resume_point_.manifest;
+  manifest.spec_hash = spec::spec_hash(run_.spec, run_.library);
+  step::Position& position = manifest.position;
+  std::tie(position.epoch, position.step_in_epoch) = run_.course.place_of(position.step);
+  position.ended = "";
+}
+
+/// Once, with the weights that the validation part chose. False where a stop was requested during it: a resumed run
+/// does it again.
+bool RunLoop::measure_test_data(const train::FitInputs& inputs, const train::Hooks& hooks) {
+  const int64_t last_step = resume_point_.manifest.position.step;
+  const std::string told = comm::decided_by_first(run_.ranks, "best checkpoint", [&] {
+    return std::to_string(resume_point_.manifest.best.value_or(BestCheckpoint{.step = last_step}).step);
+  });
+  const int64_t best_step = std::stoll(told);
+  State best;
+  if (best_step != last_step) {
+    comm::on_all_ranks(run_.ranks, "best checkpoint", [&] {
+      if (!comm::is_first(run_.ranks)) {
+        best = step::initial_state(run_.step, static_cast<uint64_t>(run_.spec.seed));
+        return;
+      }
+      const CheckpointStore store(directory_->checkpoints(), run_.spec.checkpoint.keep);
+      best = store.read_best(/*with_optimizer=*/true).state;
+    });
+    program::take_first_state(run_.ranks, best);
+  }
+  const auto metrics = step::metrics_of(run_.library, run_.spec.metrics, run_.run_data.description.info.task);
+  const train::Evaluation measured =
+      train::evaluate_epoch(inputs, best_step == last_step ? resume_point_.state : best, *test_data_, hooks, metrics);
+  if (!measured.finished) return false;
+  step::EpochMetrics& last =
+      resume_point_.manifest.last_epoch.emplace(resume_point_.manifest.last_epoch.value_or(step::EpochMetrics{}));
+  last.test_loss = measured.loss;
+  last.test_metrics = measured.metrics;
+  if (records_)
+    records_->on_test(
+        {.step = last_step, .checkpoint_step = best_step, .loss = measured.loss, .metrics = measured.metrics});
+  return true;
+}
+
+/// As much on all ranks, whose evaluations may differ by a sample.
+void RunLoop::reserve_arena() {
+  if (run_.ranks == nullptr) return;
+  auto most = static_cast<double>(run_.arena->bytes());
+  comm::all_reduce_max(*run_.ranks, {&most, 1}, "memory of the steps");
+  run_.arena->reserve(static_cast<int64_t>(most));
+}
+
+void RunLoop::open() {
+  const spec::DataDescription& description = run_.run_data.description;
+  training_data_ = std::make_unique<data::Loader>(
+      *run_.run_data.training, program::training_loader_options(run_.spec, description, run_.share, run_.library));
+  const auto open_evaluated = [&](const std::unique_ptr<data::Dataset>& dataset) {
+    return dataset ? std::make_unique<data::Loader>(
+                         *dataset, program::evaluation_loader_options(run_.spec, description, run_.share))
+                   : nullptr;
+  };
+  validation_data_ = open_evaluated(run_.run_data.validation);
+  test_data_ = open_evaluated(run_.run_data.test);
+  if (directory_ == nullptr) return;
+  records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
+  records_->on_initial_weights();
+}
+
+/// Of all ranks, each of which reads its share.
+int64_t RunLoop::damaged_samples() const {
+  auto found = static_cast<double>(run_.run_data.damaged_samples());
+  if (run_.ranks != nullptr) comm::all_reduce_sum(*run_.ranks, {&found, 1}, "damaged samples");
+  return static_cast<int64_t>(found);
+}
+
+}  // namespace weft::run
