@@ -266,25 +266,48 @@ TEST_F(Launch, HostsThatCannotBeReachedAreNamed) {
 
 class LaunchWithOwnDisks : public Launch {
  protected:
-  /// Hosts that do not see this one's disk. The first mpirun is killed; later ones end well. `agent` is told what hosts
-  /// hold from the second call of mpirun on.
-  Outcome launch_on(const std::string& hosts, const std::string& agent) {
+  /// Hosts that do not see this one's disk. The first mpirun is killed; later ones end well. `reachable`: which hosts
+  /// answer from then on. What a host holds lies in HOST.toml and HOST.names; a host without is asked in vain.
+  Outcome launch_on(const std::string& hosts, const std::string& reachable, int ranks = 2,
+                    const std::vector<std::string>& more = {}) {
     fs::create_directories(path("bin"));
     write_all(path("bin/mpirun"),
               "#!/bin/bash\necho \"$@\" >> calls\n[[ $(wc -l < calls) == 1 ]] && kill -9 $$\nexit 0\n");
-    write_all(path("bin/agent"), "#!/bin/bash\n[[ $2 == test ]] && exit 1\n[[ -f calls ]] || exit 0\n" + agent);
+    write_all(path("bin/agent"),
+              "#!/bin/bash\n[[ $2 == \"'test'\" || $2 == test ]] && exit 1\n[[ -f calls ]] || exit 0\n"
+              "[[ ' " +
+                  reachable +
+                  " ' == *\" $1 \"* ]] || { echo 'no route' >&2; exit 255; }\n"
+                  "[[ $* == *weft-recipe* ]] || exit 0\n[[ -f $1.silent ]] && exit 0\n"
+                  "echo '*** Welcome to the cluster ***' >&2\necho weft-recipe; cat $1.toml 2>/dev/null\n"
+                  "echo weft-names; cat $1.names 2>/dev/null; echo weft-end\n");
     for (const char* program : {"bin/mpirun", "bin/agent"}) fs::permissions(path(program), fs::perms::owner_all);
-    return Process({"launch", "-n", "2", "--hosts", hosts, "--restarts", "1", "--", "train", "--model", "mlp", "--data",
-                    data(), "--batch", "32", "--run", "runs/r"},
-                   directory_, -1,
+    std::vector<std::string> words = {"launch",  "-n",      std::to_string(ranks),
+                                      "--hosts", hosts,     "--restarts",
+                                      "1",       "--",      "train",
+                                      "--model", "mlp",     "--data",
+                                      data(),    "--batch", "32",
+                                      "--run",   "runs/r"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Process(words, directory_, -1,
                    {"PATH=" + path("bin").string() + ":/usr/bin:/bin",
                     "OMPI_MCA_plm_rsh_agent=" + path("bin/agent").string()})
         .wait();
   }
+  void holds(const std::string& host, int step, const std::string& more = "") const {
+    write_all(path(host + ".toml"), "data = \"x\"\nbatch = 32\n" + more + "[model]\nname = \"mlp\"\n");
+    write_all(path(host + ".names"), "best\nstep-00000007\nstep-" + std::string(8 - std::to_string(step).size(), '0') +
+                                         std::to_string(step) + "\n");
+  }
+  /// Words of the start after the loss; empty where there was none.
+  std::string second_call() const {
+    const std::string calls = read_all(path("calls"));
+    return calls.substr(calls.find('\n') + 1);
+  }
 };
 
 TEST_F(LaunchWithOwnDisks, EachKeepsACopyAndNothingOfTheQuestionIsLeft) {
-  const Outcome outcome = launch_on("a,b", "exit 1\n");
+  const Outcome outcome = launch_on("a,b", "");
   EXPECT_NE(
       outcome.err.find("hosts 'a', 'b' do not see the folder of 'runs/r' on this host: each host with ranks keeps a "
                        "full copy"),
@@ -295,34 +318,65 @@ TEST_F(LaunchWithOwnDisks, EachKeepsACopyAndNothingOfTheQuestionIsLeft) {
 }
 
 TEST_F(LaunchWithOwnDisks, ARestartGoesOnWithTheHostThatHasTheNewestCheckpointFirst) {
-  const Outcome outcome = launch_on(
-      "a,b,c",
-      "[[ $2 == cat && $1 != c ]] && printf 'data = \"x\"\\nbatch = 32\\n[model]\\nname = \"mlp\"\\n' && exit 0\n"
-      "[[ $2 == ls && $1 == a ]] && echo step-00000100 && exit 0\n"
-      "[[ $2 == ls && $1 == b ]] && printf 'best\\nstep-00000100\\nstep-00000150\\n' && exit 0\n"
-      "[[ $2 == true ]] && exit 0\nexit 1\n");
+  holds("a", 100);
+  holds("b", 150);
+  const Outcome outcome = launch_on("a,b,c", "a b c");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::string calls = read_all(path("calls")), second = calls.substr(calls.find('\n') + 1);
-  EXPECT_NE(second.find("b:1,a:1"), std::string::npos) << second;
-  EXPECT_NE(second.find("train --resume runs/r --copies"), std::string::npos) << second;
+  EXPECT_NE(outcome.err.find("the run goes on from step 150, as it stands on host 'b'"), std::string::npos)
+      << outcome.err;
+  EXPECT_NE(second_call().find("b:1,a:1"), std::string::npos) << second_call();
+  EXPECT_NE(second_call().find("train --resume runs/r --copies"), std::string::npos) << second_call();
 }
 
-TEST_F(LaunchWithOwnDisks, WhereAllHostsThatHadTheRunAreGoneNothingIsBegunAnew) {
-  const Outcome outcome = launch_on("a,b,c", "[[ $1 == c && $2 == true ]] && exit 0\nexit 255\n");
-  EXPECT_NE(outcome.code, 0);
-  EXPECT_NE(outcome.err.find("no host that is left has the run directory 'runs/r'; nothing is begun anew"),
-            std::string::npos)
+TEST_F(LaunchWithOwnDisks, AHostWithAnotherRunUnderThePathIsLeftOut) {
+  holds("a", 100);
+  holds("c", 9999, "seed = 3\n");
+  const Outcome outcome = launch_on("a:1,b:1,c:2", "a c");
+  EXPECT_NE(outcome.err.find("host 'c' holds another run under the same path and is left out"), std::string::npos)
       << outcome.err;
-  const std::string calls = read_all(path("calls"));
-  EXPECT_EQ(std::count(calls.begin(), calls.end(), '\n'), 1) << calls;
+  EXPECT_EQ(second_call().find("c:"), std::string::npos) << second_call();
+  EXPECT_NE(second_call().find("a:1"), std::string::npos) << second_call();
+}
+
+TEST_F(LaunchWithOwnDisks, HostsThatHadRanksAndHoldDifferentRunsAreRefused) {
+  holds("a", 100);
+  holds("b", 100, "seed = 3\n");
+  const Outcome outcome = launch_on("a,b", "a b");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("hold different runs under 'runs/r'"), std::string::npos) << outcome.err;
+  EXPECT_EQ(second_call(), "");
+}
+
+TEST_F(LaunchWithOwnDisks, WhatAHostWithoutRanksHasIsNotTakenForTheNewest) {
+  holds("c", 50);
+  const Outcome outcome = launch_on("a,b,c", "c");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("no host that is left had ranks of 'runs/r'"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("nothing is begun anew"), std::string::npos) << outcome.err;
+  EXPECT_EQ(second_call(), "");
+}
+
+TEST_F(LaunchWithOwnDisks, WithVirtualRanksTheHostThatHasTheRunHasRanks) {
+  holds("a", 100, "virtual_ranks = 4\n");
+  const Outcome outcome = launch_on("a:2,b:2,c:4", "a c", 4, {"--virtual-ranks", "4"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(second_call().find("a:"), std::string::npos) << second_call();
+}
+
+TEST_F(LaunchWithOwnDisks, AHostThatDoesNotSayWhatItHasIsNoWitness) {
+  holds("a", 100);
+  for (const char* host : {"a.silent", "b.silent"}) write_all(path(host), "");
+  const Outcome outcome = launch_on("a,b", "a b");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("nothing is begun anew"), std::string::npos) << outcome.err;
+  EXPECT_EQ(second_call(), "");
 }
 
 TEST_F(LaunchWithOwnDisks, WhatHadNotComeToWriteAnythingBeginsAgain) {
-  const Outcome outcome = launch_on("a,b", "[[ $2 == true ]] && exit 0\nexit 1\n");
+  const Outcome outcome = launch_on("a,b", "a b");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::string calls = read_all(path("calls"));
-  EXPECT_EQ(calls.find("--resume"), std::string::npos) << calls;
-  EXPECT_EQ(std::count(calls.begin(), calls.end(), '\n'), 2) << calls;
+  EXPECT_EQ(second_call().find("--resume"), std::string::npos) << second_call();
+  EXPECT_NE(second_call(), "");
 }
 
 TEST_F(Launch, ARankLostBeforeTheRunHasItsSpecLeavesAsManyAsDivideTheBatch) {

@@ -6,6 +6,8 @@
 
 #include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
+#include "weft/comm/measure.h"
+#include "weft/run/run_directory.h"
 
 namespace weft::run {
 namespace {
@@ -14,6 +16,10 @@ namespace fs = std::filesystem;
 
 class Copies : public RanksTest {
  protected:
+  Copies() {
+    comm::LocalGroup group(hosts_);
+    write_atomically(path("links.toml"), comm::cluster_text(group.communicator(0), {}));
+  }
   const Hosts hosts_ = {"a", "b"};
   const Library library_ = drawn_library(drawn_images(), 320, 70);
 
@@ -21,6 +27,8 @@ class Copies : public RanksTest {
     spec::RunSpec spec = drawn_spec("lenet5", 3, 64, 0.01);  // 5 steps an epoch
     spec.seed = seed;
     spec.checkpoint.every_steps = 2;
+    // Links that are measured anew may give another plan, which rounds otherwise.
+    spec.cluster = path("links.toml");
     return spec;
   }
   static std::string run_on_disk(int rank) { return "disk-" + std::to_string(rank) + "/run"; }
@@ -32,13 +40,16 @@ class Copies : public RanksTest {
       return start_run(library_, spec, path(run_on_disk(options.ranks->rank())), options);
     });
   }
-  RunOutcome resume(int steps = 1000) const {
+  RunOutcome resume(int steps = 1000, const std::vector<std::string>& changes = {}) const {
+    said_.clear();
     return on_ranks(hosts_, [&](const RunOptions& given) {
       RunOptions options = stopped_after(given, steps);
       options.copies = true;
-      return resume_run(library_, path(run_on_disk(options.ranks->rank())), 0, options);
+      if (options.ranks->rank() == 0) options.note = [&](const std::string& line) { said_ += line + "\n"; };
+      return resume_run(library_, path(run_on_disk(options.ranks->rank())), 0, options, changes);
     });
   }
+  mutable std::string said_;  // by the first rank, when the run went on
   void expect_that_all_are(const std::string& wanted) const {
     for (int rank = 0; rank < 2; ++rank) expect_same_bits(run_on_disk(rank), wanted);
   }
@@ -108,6 +119,62 @@ TEST_F(Copies, ADamagedCheckpointIsTakenFromTheOtherHost) {
   fs::resize_file(checkpoint, fs::file_size(checkpoint) - 1);
   EXPECT_TRUE(resume().finished);
   expect_that_all_are("wanted");
+}
+
+TEST_F(Copies, WhatIsLeftOutAndWhoGetsWhatIsSaid) {
+  EXPECT_FALSE(start(spec(), 7).finished);
+  const fs::path checkpoint = newest(run_on_disk(0)).path / "model.safetensors";
+  fs::resize_file(checkpoint, fs::file_size(checkpoint) - 1);
+  EXPECT_FALSE(resume(1).finished);
+  EXPECT_NE(said_.find("on host 'a' a checkpoint is left out: "), std::string::npos) << said_;
+  EXPECT_NE(said_.find("the checkpoint of step 7 goes from host 'b' to 'a'"), std::string::npos) << said_;
+}
+
+TEST_F(Copies, CopiesThatAreAlikeAreNotSentAgain) {
+  EXPECT_FALSE(start(spec(), 7).finished);
+  EXPECT_FALSE(resume(1).finished);
+  EXPECT_EQ(said_.find(" goes from host "), std::string::npos) << said_;
+}
+
+TEST_F(Copies, ADamagedBestCheckpointDoesNotReplaceAWholeOne) {
+  spec::RunSpec validated = spec();
+  validated.validation = "0.2";
+  validated.evaluation.every_steps = 2;
+  EXPECT_FALSE(start(validated, 9).finished);
+  for (int rank = 0; rank < 2; ++rank) {  // the best one is an older one
+    const fs::path checkpoints = path(run_on_disk(rank)) + "/checkpoints";
+    ASSERT_TRUE(fs::exists(checkpoints / "best"));
+  }
+  const fs::path best = fs::canonical(path(run_on_disk(0)) + "/checkpoints/best") / "model.safetensors";
+  const auto whole = fs::file_size(best);
+  fs::resize_file(best, whole - 1);
+  EXPECT_FALSE(resume(1).finished);
+  const fs::path other = path(run_on_disk(1)) + "/checkpoints/" + best.parent_path().filename().string();
+  EXPECT_EQ(fs::file_size(other / "model.safetensors"), whole);
+}
+
+TEST_F(Copies, AChangeOfTheRecipeStandsInAll) {
+  EXPECT_FALSE(start(spec(), 7).finished);
+  EXPECT_TRUE(resume(1000, {"epochs=4"}).finished);
+  const std::string changes = read_text(path(run_on_disk(0)) + "/changes.jsonl");
+  EXPECT_NE(changes.find("epochs"), std::string::npos);
+  EXPECT_EQ(read_text(path(run_on_disk(1)) + "/changes.jsonl"), changes);
+}
+
+TEST_F(Copies, AUsersOwnFilesStayWhereTheyAre) {
+  EXPECT_FALSE(start(spec(), 7).finished);
+  write_atomically(path(run_on_disk(0)) + "/caf\xe9.txt", "mine");
+  EXPECT_FALSE(resume(1).finished);
+  EXPECT_FALSE(fs::exists(path(run_on_disk(1)) + "/caf\xe9.txt"));
+}
+
+TEST_F(Copies, NothingChangesWhereAnotherProcessTrains) {
+  EXPECT_FALSE(start(spec(), 7).finished);
+  const std::string before = read_text(path(run_on_disk(1)) + "/metrics.jsonl");
+  write_atomically(path(run_on_disk(0)) + "/metrics.jsonl", before + "\n");
+  const auto lock = RunDirectory::lock_at(path(run_on_disk(1)));
+  expect_error([&] { resume(); }, ErrorKind::usage, {"another weft trains in"});
+  EXPECT_EQ(read_text(path(run_on_disk(1)) + "/metrics.jsonl"), before);
 }
 
 TEST_F(Copies, WhereNoHostHasTheRunNothingBegins) {

@@ -67,6 +67,19 @@ class RunOnRanks : public RanksTest {
   }
 };
 
+TEST_F(RunOnRanks, TheTestDataAreMeasuredWhicheverCheckpointIsTheBest) {
+  const Library library = library_of(drawn_images());
+  for (const double epochs : {1.0, 3.0}) {  // after one epoch the last checkpoint is the best
+    spec::RunSpec validated = spec("mlp", epochs);
+    validated.validation = "0.2";
+    const std::string name = fmt::format("validated-{:g}", epochs);
+    const RunOutcome outcome = train(library, validated, one_host(2), name);
+    EXPECT_TRUE(outcome.finished);
+    EXPECT_TRUE(std::filesystem::exists(path(name + "/summary.json")));
+    EXPECT_TRUE(outcome.summary.test_loss);
+  }
+}
+
 TEST_F(RunOnRanks, TheLossCurveIsThatOfOneProcess) {
   const Library library = library_of(drawn_images());
   for (const int count : {1, 2, 4}) train(library, spec("lenet5", 10), one_host(count), std::to_string(count));

@@ -128,6 +128,29 @@ TEST(Course, TheClockAndTheStepsOfEpochsRiseThroughAPartOfOne) {
   for (int64_t step = 1; step < course.total_steps(); ++step) EXPECT_GT(course.clock(step), course.clock(step - 1));
 }
 
+TEST(Course, TheClockCountsEpochsWhereTheFirstOneChanges) {
+  RunSpec spec;
+  spec.epochs = 2;
+  spec.batch = 10;
+  spec.batch_schedule = {.boundaries = {0.5}, .batches = {10, 5}};
+  const Course course(spec, 100);
+  EXPECT_EQ(course.steps_of_first_epoch(), 5 + 10);
+  EXPECT_DOUBLE_EQ(course.clock(5), 0.5 * 15);
+  EXPECT_DOUBLE_EQ(course.clock(15), 15);
+  EXPECT_DOUBLE_EQ(course.clock(25), 1.5 * 15);
+}
+
+TEST(Course, AStageMayBeTooShortForAStep) {
+  RunSpec spec;
+  spec.epochs = 2;
+  spec.batch = 10;
+  spec.batch_schedule = {.boundaries = {0.95, 1}, .batches = {10, 50, 10}};
+  const std::vector<Stage> stages = stages_of(spec);
+  const Course course(spec, 100);
+  EXPECT_EQ(course.steps_of_stage(stages[1]), 0);
+  EXPECT_EQ(course.steps_of_stage(stages[2]), 10);
+}
+
 TEST(Course, ARunMayEndInThePartThatAStageBegan) {
   RunSpec spec = within_the_second();
   spec.epochs = 1.64;

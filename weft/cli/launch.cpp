@@ -196,7 +196,8 @@ void add_copies(std::vector<std::string>& words, const std::vector<launch::HostS
 struct NextStart {
   launch::RankNeeds needs;
   std::vector<std::string> words;
-  bool can_go_on = true;  // false: the run was begun, and all hosts that have it are gone
+  std::vector<std::string> holders = {};  // hosts of which one must have ranks; none: any may
+  std::string refusal = {};               // why there is none
 };
 
 /// Of a run directory that all hosts share.
@@ -207,24 +208,50 @@ NextStart next_start(const Library& library, const std::vector<std::string>& wor
   return {.needs = needs_of(run::RunDirectory::open(run).read_spec(library)), .words = resuming_words(words, run)};
 }
 
-/// Of copies: puts the hosts with the newest ones first in `hosts`. Where none of `before`, which had ranks, is left,
-/// no host can tell whether the run had begun.
+/// Of copies on the hosts that are left, which it puts in their order. `before` had ranks.
 NextStart next_start_of_copies(const Library& library, const std::vector<std::string>& words, const std::string& run,
                                std::vector<launch::HostSlots>& hosts, const std::vector<launch::HostSlots>& before) {
-  const std::vector<launch::HeldRun> held = launch::find_run(hosts, absolute_path(run));
-  hosts = launch::with_newest_first(std::move(hosts), held);
-  const auto holder = std::find_if(held.begin(), held.end(),
-                                   [&](const launch::HeldRun& one) { return one.host == hosts.front().name; });
-  if (hosts.empty() || holder == held.end() || holder->recipe.empty()) {
-    const bool has_witness = std::any_of(hosts.begin(), hosts.end(), [&](const launch::HostSlots& host) {
-      return std::any_of(before.begin(), before.end(), [&](const auto& one) { return one.name == host.name; });
-    });
-    return {.needs = needs_of(library, words), .words = words, .can_go_on = has_witness};
-  }
+  using Next = launch::CopiesLeft::Next;
+  launch::CopiesLeft left = launch::judge_copies(hosts, launch::find_run(hosts, absolute_path(run)), before);
+  const std::string by_hand = fmt::format("`weft launch ... -- train --resume {} {}`", quoted_for_shell(run), kCopies);
+  if (left.next == Next::no_trace)
+    return {.refusal =
+                fmt::format("no host that is left had ranks of '{}', so none is sure to have its newest checkpoint; "
+                            "nothing is begun anew: bring a host back that had ranks, or go on with what others "
+                            "have, by {}",
+                            run, by_hand)};
+  if (left.next == Next::two_runs)
+    return {.refusal =
+                fmt::format("the hosts that had ranks hold different runs under '{}'; move those away that are not "
+                            "to go on, then {}",
+                            run, by_hand)};
+  for (const std::string& line : left.left_out) say(line);
+  hosts = std::move(left.hosts);
+  if (left.next == Next::begin) return {.needs = needs_of(library, words), .words = words};
+  say(fmt::format("the run goes on from {} on host{} '{}'",
+                  left.newest < 0 ? "its beginning, as it stands" : fmt::format("step {}, as it stands", left.newest),
+                  left.holders.size() == 1 ? "" : "s", fmt::join(left.holders, "', '")));
   spec::RunSpec spec;
-  spec::apply_recipe(spec, holder->recipe, fmt::format("spec.toml on host '{}'", holder->host), library);
+  spec::apply_recipe(spec, left.recipe, fmt::format("spec.toml on host '{}'", left.holders.front()), library);
   spec::resolve(spec, library);
-  return {.needs = needs_of(spec), .words = resuming_words(words, run)};
+  return {.needs = needs_of(spec), .words = resuming_words(words, run), .holders = left.holders};
+}
+
+/// A Slurm job that went back into the queue starts on hosts that it did not choose: a run that any of them has goes
+/// on.
+void resume_requeued(std::vector<std::string>& words, const std::vector<launch::HostSlots>& hosts,
+                     const std::string& run) {
+  const char* const restarts = std::getenv("SLURM_RESTART_COUNT");
+  if (restarts == nullptr || std::atoi(restarts) == 0 || !value_of(words, "--resume").empty()) return;
+  for (const launch::HeldRun& held : launch::find_run(hosts, absolute_path(run))) {
+    if (!held.has_answered)
+      fail(ErrorKind::io,
+           "host '{}' does not say whether it has the run '{}' that this job began; nothing is begun anew", held.host,
+           run);
+    if (held.recipe.empty()) continue;
+    words = resuming_words(words, run);
+    return;
+  }
 }
 
 int launch_here(const Library& library, const LaunchOptions& options, const std::string& program) {
@@ -234,6 +261,7 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
   Room room = room_of(options);
   std::vector<std::string> words = options.words;
   if (options.restarts > 0) add_copies(words, room.hosts, run);
+  if (!run.empty()) resume_requeued(words, room.hosts, run);
   const std::vector<std::string> first_words = words;
   const bool has_copies = std::find(words.begin(), words.end(), kCopies) != words.end();
   launch::PlacedRanks placed{options.ranks, launch::place_ranks(room.hosts, options.ranks)};
@@ -251,15 +279,12 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
     room.take_away(end, job.hosts);
     const NextStart next = has_copies ? next_start_of_copies(library, first_words, run, room.hosts, job.hosts)
                                       : next_start(library, first_words, run);
-    if (!next.can_go_on) {
-      say(fmt::format(
-          "{}; no host that is left has the run directory '{}'; nothing is begun anew: bring a host back that "
-          "has it, and go on with `weft launch ... -- train --resume {} {}`",
-          describe(end), run, quoted_for_shell(run), kCopies));
+    if (!next.refusal.empty()) {
+      say(describe(end) + "; " + next.refusal);
       return end.code;
     }
     words = next.words;
-    placed = launch::usable_ranks(room.hosts, std::min(placed.count, room.slots), next.needs);
+    placed = launch::usable_ranks(room.hosts, std::min(placed.count, room.slots), next.needs, next.holders);
     if (placed.count == 0) {
       say(describe(end) + "; nothing is left to go on with");
       return end.code;

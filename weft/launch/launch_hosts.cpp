@@ -75,15 +75,30 @@ std::string last_line(const std::string& text) {
                      end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
+/// True where none is named.
+bool has_one_of(const std::vector<HostSlots>& placed, const std::vector<std::string>& among) {
+  return among.empty() || std::any_of(placed.begin(), placed.end(), [&](const HostSlots& host) {
+           return std::count(among.begin(), among.end(), host.name) > 0;
+         });
+}
+
 /// The first hosts that can take their share where as few as possible share the ranks alike; none where none can.
-std::vector<HostSlots> place_evenly(const std::vector<HostSlots>& hosts, int ranks) {
+std::vector<HostSlots> place_evenly(const std::vector<HostSlots>& hosts, int ranks,
+                                    const std::vector<std::string>& among) {
   for (int sharing = 1; sharing <= static_cast<int>(hosts.size()); ++sharing) {
     if (ranks % sharing != 0) continue;
     const int each = ranks / sharing;
     std::vector<HostSlots> placed;
     for (const HostSlots& host : hosts)
       if (host.slots >= each && static_cast<int>(placed.size()) < sharing) placed.push_back({host.name, each});
-    if (static_cast<int>(placed.size()) == sharing) return placed;
+    // One that is wanted takes the place of the last one that is not.
+    if (!has_one_of(placed, among))
+      for (const HostSlots& host : hosts)
+        if (host.slots >= each && !placed.empty() && std::count(among.begin(), among.end(), host.name) > 0) {
+          placed.back() = {host.name, each};
+          break;
+        }
+    if (static_cast<int>(placed.size()) == sharing && has_one_of(placed, among)) return placed;
   }
   return {};
 }
@@ -159,15 +174,16 @@ std::vector<HostSlots> place_ranks(const std::vector<HostSlots>& hosts, int rank
   return placed;
 }
 
-PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs) {
+PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs,
+                         const std::vector<std::string>& among) {
   const auto divides = [&](int count) {
     return std::all_of(needs.divided.begin(), needs.divided.end(), [&](int64_t number) { return number % count == 0; });
   };
   for (int count = hosts.empty() ? most : std::min(most, count_slots(hosts)); count > 0; --count) {
     if (!divides(count)) continue;
     if (hosts.empty()) return {.count = count};
-    PlacedRanks placed{count, needs.as_many_on_each ? place_evenly(hosts, count) : place_ranks(hosts, count)};
-    if (!placed.hosts.empty()) return placed;
+    PlacedRanks placed{count, needs.as_many_on_each ? place_evenly(hosts, count, among) : place_ranks(hosts, count)};
+    if (!placed.hosts.empty() && has_one_of(placed.hosts, among)) return placed;
   }
   return {};
 }
@@ -260,37 +276,95 @@ std::vector<std::string> hosts_that_miss(const std::vector<HostSlots>& hosts, co
   return missing;
 }
 
+namespace {
+
+constexpr std::string_view kRecipeMark = "weft-recipe\n", kNamesMark = "weft-names\n", kEndMark = "weft-end\n";
+
+/// Of what the command below printed, with whatever a login prints around it.
+void read_answer(const std::string& said, HeldRun& held) {
+  const size_t recipe = said.find(kRecipeMark), names = said.rfind(kNamesMark), end = said.rfind(kEndMark);
+  if (recipe == said.npos || names == said.npos || end == said.npos || names < recipe || end < names) return;
+  held.has_answered = true;
+  held.recipe = said.substr(recipe + kRecipeMark.size(), names - recipe - kRecipeMark.size());
+  held.newest = newest_step_in(said.substr(names + kNamesMark.size(), end - names - kNamesMark.size()));
+}
+
+HeldRun look_here(const std::string& host, const std::filesystem::path& run) {
+  HeldRun held{.host = host, .has_answered = true};
+  std::error_code code;
+  if (std::filesystem::exists(run / "spec.toml", code)) held.recipe = read_text(run / "spec.toml");
+  std::string names;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "checkpoints", code))
+    names += entry.path().filename().string() + "\n";
+  held.newest = newest_step_in(names);
+  return held;
+}
+
+bool has_name(const std::vector<HostSlots>& hosts, const std::string& name) {
+  return std::any_of(hosts.begin(), hosts.end(), [&](const HostSlots& host) { return host.name == name; });
+}
+
+}  // namespace
+
 std::vector<HeldRun> find_run(const std::vector<HostSlots>& hosts, const std::filesystem::path& run) {
-  const std::filesystem::path recipe = run / "spec.toml", checkpoints = run / "checkpoints";
-  const std::vector<Answer> recipes = answers_of(hosts, {"cat", recipe.string()});
-  const std::vector<Answer> names = answers_of(hosts, {"ls", checkpoints.string()});
+  const std::string command = fmt::format(
+      "echo; echo weft-recipe; cat {} 2>/dev/null; echo weft-names; ls {} 2>/dev/null; "
+      "echo weft-end",
+      quoted_for_shell((run / "spec.toml").string()), quoted_for_shell((run / "checkpoints").string()));
+  const std::vector<Answer> answers = answers_of(hosts, {"sh", "-c", command});
   std::vector<HeldRun> held;
   for (size_t host = 0; host < hosts.size(); ++host) {
-    held.push_back({.host = hosts[host].name});
-    std::error_code code;
     if (is_this_host(hosts[host].name)) {
-      if (std::filesystem::exists(recipe, code)) held.back().recipe = read_text(recipe);
-      std::string found;
-      for (const auto& entry : std::filesystem::directory_iterator(checkpoints, code))
-        found += entry.path().filename().string() + "\n";
-      held.back().newest = newest_step_in(found);
+      held.push_back(look_here(hosts[host].name, run));
       continue;
     }
-    if (recipes[host].failure.empty()) held.back().recipe = recipes[host].said;
-    if (names[host].failure.empty()) held.back().newest = newest_step_in(names[host].said);
+    held.push_back({.host = hosts[host].name});
+    read_answer(answers[host].said, held.back());
   }
   return held;
 }
 
-std::vector<HostSlots> with_newest_first(std::vector<HostSlots> hosts, const std::vector<HeldRun>& held) {
-  const auto newest = [&](const HostSlots& host) {
-    for (const HeldRun& one : held)
-      if (one.host == host.name) return one.recipe.empty() ? int64_t{-2} : one.newest;
-    return int64_t{-2};
+CopiesLeft judge_copies(const std::vector<HostSlots>& hosts, const std::vector<HeldRun>& held,
+                        const std::vector<HostSlots>& before) {
+  CopiesLeft left;
+  bool has_witness = false;
+  for (const HeldRun& one : held) {
+    if (!one.has_answered || !has_name(before, one.host)) continue;
+    has_witness = true;
+    if (one.recipe.empty()) continue;
+    if (!left.recipe.empty() && one.recipe != left.recipe) {
+      left.next = CopiesLeft::Next::two_runs;
+      return left;
+    }
+    left.recipe = one.recipe;
+    left.newest = std::max(left.newest, one.newest);
+  }
+  if (!has_witness) return left;
+  left.next = left.recipe.empty() ? CopiesLeft::Next::begin : CopiesLeft::Next::go_on;
+  const auto of = [&](const std::string& name) {
+    return std::find_if(held.begin(), held.end(), [&](const HeldRun& one) { return one.host == name; });
   };
-  std::stable_sort(hosts.begin(), hosts.end(),
-                   [&](const HostSlots& a, const HostSlots& b) { return newest(a) > newest(b); });
-  return hosts;
+  for (const HostSlots& host : hosts) {
+    const auto one = of(host.name);
+    if (one == held.end() || !one->has_answered)
+      left.left_out.push_back(fmt::format("host '{}' does not say what it has of the run and is left out", host.name));
+    else if (!one->recipe.empty() && one->recipe != left.recipe)
+      left.left_out.push_back(
+          fmt::format("host '{}' holds another run under the same path and is left out", host.name));
+    else
+      left.hosts.push_back(host);
+  }
+  if (left.next == CopiesLeft::Next::begin) return left;
+  std::stable_sort(left.hosts.begin(), left.hosts.end(), [&](const HostSlots& a, const HostSlots& b) {
+    const auto newest = [&](const HostSlots& host) {
+      return of(host.name)->recipe.empty() ? int64_t{-2} : of(host.name)->newest;
+    };
+    return newest(a) > newest(b);
+  });
+  left.newest = std::max(left.newest, of(left.hosts.front().name)->newest);
+  for (const HostSlots& host : left.hosts)
+    if (!of(host.name)->recipe.empty() && of(host.name)->newest == left.newest) left.holders.push_back(host.name);
+  return left;
 }
 
 }  // namespace weft::launch

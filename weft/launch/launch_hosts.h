@@ -38,8 +38,9 @@ struct PlacedRanks {
 };
 
 /// The most ranks that the run can go on with, up to so many, on the fewest hosts, in order. Without hosts this one
-/// takes any number. None where there is no room.
-PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs);
+/// takes any number. None where there is no room. One of the hosts `among` has ranks then, where some are named.
+PlacedRanks usable_ranks(const std::vector<HostSlots>& hosts, int most, const RankNeeds& needs,
+                         const std::vector<std::string>& among = {});
 /// The name of the host that the rank is on; empty where nobody has placed it.
 std::string host_of_rank(const std::vector<HostSlots>& placed, int rank);
 /// Whether a rank that was placed so runs on this host, as far as names tell.
@@ -58,16 +59,35 @@ std::vector<std::string> find_unreachable(const std::vector<HostSlots>& hosts);
 /// asked.
 std::vector<std::string> hosts_that_miss(const std::vector<HostSlots>& hosts, const std::filesystem::path& file);
 
-/// What hosts hold of a run whose directory lies on their own disks.
+/// What a host holds of a run whose directory lies on its own disk.
 struct HeldRun {
   std::string host;
-  std::string recipe = {};  // its spec.toml; empty: this host has none
-  int64_t newest = -1;      // steps of the newest checkpoint, whole or not; -1: none
+  bool has_answered = false;  // false: nobody knows
+  std::string recipe = {};    // its spec.toml; empty: this host has none
+  int64_t newest = -1;        // steps of the newest checkpoint, whole or not; -1: none
 };
 
-/// By host, in order; what a host that does not answer holds counts as nothing. `run` is an absolute path.
+/// By host, in order. `run` is an absolute path.
 std::vector<HeldRun> find_run(const std::vector<HostSlots>& hosts, const std::filesystem::path& run);
-/// Those with newer checkpoints first, else in their order.
-std::vector<HostSlots> with_newest_first(std::vector<HostSlots> hosts, const std::vector<HeldRun>& held);
+
+/// How a run goes on from copies when hosts were lost.
+struct CopiesLeft {
+  enum class Next {
+    go_on,     // from `newest`
+    begin,     // hosts that had ranks are left, and none of them had come to write anything
+    no_trace,  // no host that had ranks is left: what others hold may be older, or another run
+    two_runs,  // hosts that had ranks hold different recipes
+  };
+  Next next = Next::no_trace;
+  std::string recipe = {};                 // the run's spec.toml
+  int64_t newest = -1;                     // steps of the newest checkpoint
+  std::vector<std::string> holders = {};   // hosts that have it
+  std::vector<HostSlots> hosts = {};       // that may take ranks, those with newer checkpoints first
+  std::vector<std::string> left_out = {};  // why others may not, a line each
+};
+
+/// `hosts` can be reached, `before` had ranks at the last start.
+CopiesLeft judge_copies(const std::vector<HostSlots>& hosts, const std::vector<HeldRun>& held,
+                        const std::vector<HostSlots>& before);
 
 }  // namespace weft::launch

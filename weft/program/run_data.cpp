@@ -59,6 +59,13 @@ void require_whole_steps(const spec::RunSpec& spec, const data::Dataset& trainin
            "accumulate = {} batches of {} are more than the training data '{}' of {} samples; lower it",
            stage.accumulate, stage.batch, name, training.size());
   }
+  const spec::Course course(spec, training.size());
+  for (const spec::Stage& stage : spec::stages_of(spec))
+    if (course.steps_of_stage(stage) == 0)
+      fail(ErrorKind::usage,
+           "batch_schedule, image_schedule: from epoch {:g} to the next change no step of {} samples fits into the {} "
+           "samples of '{}'; leave that change away, or put the boundaries further apart",
+           stage.begin(), stage.step_samples(), training.size(), name);
 }
 
 std::unique_ptr<data::Dataset> open_validation_data(const Library& library, const spec::RunSpec& spec,
@@ -266,8 +273,7 @@ data::LoaderOptions training_loader_options(const spec::RunSpec& spec, const spe
                               .augment = {},
                               .mix = {},
                               .statistics = description.statistics};
-  if (stages.size() > 1 || stages.front().image_height > 0)
-    options.stages = spec::loader_stages(stages);
+  if (stages.size() > 1 || stages.front().image_height > 0) options.stages = spec::loader_stages(stages);
   const spec::AugmentSpec& augment = spec.augment;
   options.augment.crop_padding = augment.crop_padding;
   options.augment.resized_crop = augment.resized_crop;

@@ -1,15 +1,13 @@
 #include "weft/run/copies.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -17,6 +15,7 @@
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/run/checkpoint/store.h"
+#include "weft/run/held_copy.h"
 #include "weft/run/run_directory.h"
 
 namespace weft::run {
@@ -32,159 +31,168 @@ bool leads_host(const comm::Communicator& ranks, int rank) {
   return ranks.members()[static_cast<size_t>(rank)].local_rank == 0;
 }
 
-/// What a keeper has.
-struct Holding {
-  // Steps of the newest whole checkpoint; kBegun without one, kNothing without a run directory.
-  int64_t step = kNothing;
-  std::string problem = {};                      // why no checkpoint is whole, where there are some
-  std::map<std::string, FileRecord> files = {};  // by their path in the directory
-  static constexpr int64_t kNothing = -2, kBegun = -1;
+std::string host_of(const comm::Communicator& ranks, int rank) {
+  return ranks.members()[static_cast<size_t>(rank)].host;
+}
+
+/// Removes a file that asked a question, however that ends.
+class Probe {
+ public:
+  explicit Probe(fs::path path) : path_(std::move(path)) {
+    write_atomically(path_, "weft asks which ranks see this file\n");
+  }
+  ~Probe() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+ private:
+  fs::path path_;
 };
 
-FileRecord record_of(const fs::path& path) {
-  const std::vector<uint8_t> bytes = read_bytes(path);
-  return {.bytes = bytes.size(), .checksum = crc32_of(bytes.data(), bytes.size())};
-}
-
-void add_files(Holding& holding, const fs::path& directory, const fs::path& folder) {
-  std::error_code code;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory / folder, code)) {
-    const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file(code) || name.find(".tmp-") != name.npos) continue;
-    holding.files[(folder / name).string()] = record_of(entry.path());
+/// The lock on a run directory that may not be there yet; one that was made and got no run goes again.
+class LockedPlace {
+ public:
+  explicit LockedPlace(fs::path path) : path_(std::move(path)) {
+    std::error_code code;
+    made_ = !fs::exists(path_, code);
+    make_directories(path_);
+    lock_ = RunDirectory::lock_at(path_);
   }
-}
-
-Holding look(const fs::path& path) {
-  Holding holding;
-  std::error_code code;
-  if (!fs::exists(path / "spec.toml", code)) return holding;
-  holding.step = Holding::kBegun;
-  const RunDirectory directory = RunDirectory::open(path);
-  const CheckpointStore store(directory.checkpoints(), /*keep=*/1);
-  store.put_back();
-  add_files(holding, path, "");
-  add_files(holding, path, fs::relative(directory.tensorboard(), path));
-  try {
-    const std::optional<Checkpoint> newest = store.read_newest([](const std::string&) {});
-    if (!newest) return holding;
-    holding.step = newest->manifest.position.step;
-    const fs::path checkpoints = fs::relative(directory.checkpoints(), path);
-    add_files(holding, path, checkpoints / newest->path.filename());
-    const fs::path best = fs::read_symlink(directory.checkpoints() / "best", code);
-    if (!code && best.filename() != newest->path.filename()) add_files(holding, path, checkpoints / best.filename());
-  } catch (const Error& error) {
-    holding.problem = error.what();
+  ~LockedPlace() {
+    std::error_code code;
+    if (made_ && !fs::exists(path_ / "spec.toml", code)) fs::remove(path_, code);  // only where it is empty
   }
-  return holding;
-}
+  LockedPlace(const LockedPlace&) = delete;
+  LockedPlace& operator=(const LockedPlace&) = delete;
+  std::shared_ptr<void> lock() const { return lock_; }
 
-std::string print(const Holding& holding) {
-  nlohmann::json files = nlohmann::json::object();
-  for (const auto& [name, record] : holding.files) files[name] = {record.bytes, record.checksum};
-  return nlohmann::json{{"step", holding.step}, {"problem", holding.problem}, {"files", files}}.dump();
-}
+ private:
+  fs::path path_;
+  bool made_ = false;
+  std::shared_ptr<void> lock_;
+};
 
-Holding parse(const std::string& text) {
-  const nlohmann::json root = nlohmann::json::parse(text);
-  Holding holding{.step = root.at("step").get<int64_t>(), .problem = root.at("problem").get<std::string>()};
-  for (const auto& [name, record] : root.at("files").items())
-    holding.files[name] = {.bytes = record.at(0).get<uint64_t>(), .checksum = record.at(1).get<uint32_t>()};
-  return holding;
-}
-
-/// A recipe that differs is that of another run, which a host keeps under the same path.
-void require_one_run(const std::vector<Holding>& holdings, const comm::Communicator& ranks, const fs::path& directory) {
-  const auto recipe = [](const Holding& holding) { return holding.files.at("spec.toml").checksum; };
-  std::optional<size_t> first;
-  for (size_t rank = 0; rank < holdings.size(); ++rank) {
-    if (holdings[rank].step == Holding::kNothing) continue;
-    if (!first) first = rank;
-    if (recipe(holdings[rank]) != recipe(holdings[*first]))
+/// The rank whose directory decides: the first with the newest checkpoint.
+int source_of(const std::vector<NewestCheckpoint>& found, const comm::Communicator& ranks, const fs::path& directory) {
+  std::optional<int> source;
+  for (int rank = 0; rank < static_cast<int>(found.size()); ++rank) {
+    const NewestCheckpoint& one = found[static_cast<size_t>(rank)];
+    if (!one.has_run) continue;
+    if (!source) {
+      source = rank;
+      continue;
+    }
+    const NewestCheckpoint& newest = found[static_cast<size_t>(*source)];
+    if (one.recipe != newest.recipe)
       fail(
           ErrorKind::usage,
           "'{}' has another spec.toml on host '{}' than on host '{}': they are two runs; move the one away that is not "
           "to go on",
-          directory.string(), ranks.members()[rank].host, ranks.members()[*first].host);
+          directory.string(), host_of(ranks, rank), host_of(ranks, *source));
+    if (one.step > newest.step) source = rank;
   }
+  if (!source) fail(ErrorKind::usage, "there is no run directory '{}' on any host; check the path", directory.string());
+  if (found[static_cast<size_t>(*source)].step < 0)
+    for (size_t rank = 0; rank < found.size(); ++rank)
+      if (!found[rank].damaged.empty())
+        fail(ErrorKind::data,
+             "no checkpoint in '{}' is whole on any host (on host '{}': {}); start again in a new run "
+             "directory",
+             directory.string(), ranks.members()[rank].host, found[rank].damaged.front());
+  return *source;
 }
 
-/// The rank whose directory all take: the first with the newest checkpoint.
-int source_of(const std::vector<Holding>& holdings, const fs::path& directory) {
-  const auto newest = std::max_element(holdings.begin(), holdings.end(),
-                                       [](const Holding& a, const Holding& b) { return a.step < b.step; });
-  if (newest->step == Holding::kNothing)
-    fail(ErrorKind::usage, "there is no run directory '{}' on any host; check the path", directory.string());
-  if (newest->step == Holding::kBegun)
-    for (const Holding& holding : holdings)
-      if (!holding.problem.empty()) throw Error(ErrorKind::data, holding.problem);
-  return static_cast<int>(newest - holdings.begin());
+/// What each rank tells all others.
+std::vector<FileRecords> tell_files(comm::Communicator& ranks, const FileRecords& mine) {
+  std::vector<FileRecords> all;
+  for (const std::string& told : comm::all_gather(ranks, print(mine), kWhat)) all.push_back(parse_files(told));
+  return all;
 }
 
-/// The files of `source` that `own` lacks or has otherwise. Of a checkpoint all or none: it appears whole.
-std::set<std::string> missing_in(const Holding& own, const Holding& source) {
-  std::set<std::string> missing;
-  for (const auto& [name, record] : source.files) {
-    const auto found = own.files.find(name);
-    const bool is_same =
-        found != own.files.end() && found->second.bytes == record.bytes && found->second.checksum == record.checksum;
-    if (!is_same) missing.insert(name);
-  }
-  std::set<std::string> whole = missing;
-  for (const std::string& name : missing) {
-    const std::string folder = fs::path(name).parent_path().string();
-    if (!folder.starts_with("checkpoints")) continue;
-    for (const auto& [other, record] : source.files)
-      if (fs::path(other).parent_path() == folder) whole.insert(other);
-  }
-  return whole;
-}
-
-/// The source's file, in pieces, to all ranks; those that want it write it. A checkpoint's files go to a folder of
-/// their own first.
-void send_file(comm::Communicator& ranks, int source, const fs::path& from, uint64_t bytes,
+/// The source's file, in pieces, to all ranks; those that name a place write it.
+void send_file(comm::Communicator& ranks, int source, const fs::path& from, const FileRecord& record,
                const std::optional<fs::path>& to) {
-  std::vector<uint8_t> content;
+  const bool sends = ranks.rank() == source;
+  std::vector<uint8_t> content(std::min<uint64_t>(record.bytes, kPieceBytes));
   std::optional<AtomicFile> file;
   comm::on_all_ranks(&ranks, kWhat, [&] {
-    if (ranks.rank() == source) content = read_bytes(from);
+    if (sends) content = read_bytes(from);
+    if (sends && content.size() != record.bytes)
+      fail(ErrorKind::io, "'{}' changes while it is copied; another process writes there", from.string());
     if (!to) return;
     make_directories(to->parent_path());
     file.emplace(*to);
   });
-  content.resize(ranks.rank() == source ? bytes : std::min<uint64_t>(bytes, kPieceBytes));
-  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
-    const size_t size = std::min<uint64_t>(kPieceBytes, bytes - at);
-    uint8_t* piece = content.data() + (ranks.rank() == source ? at : 0);
+  for (uint64_t at = 0; at < record.bytes; at += kPieceBytes) {
+    const size_t size = std::min<uint64_t>(kPieceBytes, record.bytes - at);
+    uint8_t* const piece = content.data() + (sends ? at : 0);
     comm::broadcast(ranks, source, std::as_writable_bytes(std::span(piece, size)), kWhat);
     comm::on_all_ranks(&ranks, kWhat, [&] {
       if (file) file->write(piece, size);
     });
   }
   comm::on_all_ranks(&ranks, kWhat, [&] {
-    if (file) file->commit();
+    if (!file) return;
+    if (file->checksum() != record.checksum)
+      fail(ErrorKind::io, "the copy of '{}' has another checksum than the original; try again", to->string());
+    file->commit();
   });
 }
 
-/// Where a file that is on its way lies until its checkpoint is whole; other files go to their place at once.
-fs::path place_of(const fs::path& directory, const std::string& name) {
-  const fs::path path(name), folder = path.parent_path();
-  if (folder.parent_path() != "checkpoints") return directory / path;
-  return directory / "checkpoints" / CheckpointStore::unfinished_name(folder.filename().string()) / path.filename();
+/// The checkpoint on all keepers that have it not whole, or with other tensors than its source. The hosts that got it.
+std::set<std::string> copy_checkpoint(comm::Communicator& ranks, const fs::path& directory, bool keeps, int64_t step,
+                                      int preferred) {
+  FileRecords mine;
+  comm::on_all_ranks(&ranks, kWhat, [&] {
+    if (keeps) mine = checkpoint_files(directory, step);
+  });
+  const std::vector<FileRecords> all = tell_files(ranks, mine);
+  int source = preferred;
+  if (all[static_cast<size_t>(source)].empty())
+    source = static_cast<int>(std::find_if(all.begin(), all.end(), [](const auto& one) { return !one.empty(); }) -
+                              all.begin());
+  if (source == ranks.size()) return {};  // whole nowhere: what reads it will say so
+  const FileRecords& files = all[static_cast<size_t>(source)];
+  const bool lacks = keeps && !same_tensors(mine, files);
+  std::set<std::string> receivers;
+  const std::vector<std::string> told = comm::all_gather(ranks, lacks ? "lacks" : "", kWhat);
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    if (!told[static_cast<size_t>(rank)].empty()) receivers.insert(host_of(ranks, rank));
+  if (receivers.empty()) return receivers;
+  const std::string name = CheckpointStore::directory_name(step);
+  const fs::path checkpoints = directory / "checkpoints";
+  const fs::path unfinished = checkpoints / CheckpointStore::unfinished_name(name);
+  for (const auto& [file, record] : files)
+    send_file(ranks, source, checkpoints / name / file, record,
+              lacks ? std::optional(unfinished / file) : std::nullopt);
+  comm::on_all_ranks(&ranks, kWhat, [&] {
+    if (lacks) CheckpointStore::make_whole(unfinished, checkpoints / name);
+  });
+  return receivers;
 }
 
-void make_whole(const fs::path& directory, const std::set<std::string>& received) {
-  std::set<std::string> checkpoints;
-  for (const std::string& name : received)
-    if (const fs::path folder = fs::path(name).parent_path(); folder.parent_path() == "checkpoints")
-      checkpoints.insert(folder.filename().string());
-  for (const std::string& name : checkpoints) {
-    std::error_code code;
-    const fs::path target = directory / "checkpoints" / name;
-    fs::remove_all(target, code);
-    fs::rename(directory / "checkpoints" / CheckpointStore::unfinished_name(name), target, code);
-    if (code) fail(ErrorKind::io, "cannot rename the copy of '{}': {}", target.string(), code.message());
-    sync_directory(directory / "checkpoints");
+/// The other files of the source, where a keeper has them otherwise or not.
+void copy_other_files(comm::Communicator& ranks, const fs::path& directory, bool keeps, int source) {
+  FileRecords mine;
+  comm::on_all_ranks(&ranks, kWhat, [&] {
+    if (keeps) mine = other_files(directory);
+  });
+  const std::vector<FileRecords> all = tell_files(ranks, mine);
+  const auto lacks = [](const FileRecords& own, const std::string& name, const FileRecord& record) {
+    const auto found = own.find(name);
+    return found == own.end() || found->second.bytes != record.bytes || found->second.checksum != record.checksum;
+  };
+  const std::vector<std::string> told = comm::all_gather(ranks, keeps ? "keeps" : "", kWhat);
+  for (const auto& [name, record] : all[static_cast<size_t>(source)]) {
+    bool wanted = false;
+    for (size_t rank = 0; rank < all.size(); ++rank)
+      wanted = wanted || (!told[rank].empty() && lacks(all[rank], name, record));
+    if (!wanted) continue;
+    send_file(ranks, source, directory / name, record,
+              keeps && lacks(mine, name, record) ? std::optional(directory / name) : std::nullopt);
   }
 }
 
@@ -197,48 +205,58 @@ bool keeps_directory(comm::Communicator* ranks, const fs::path& directory, bool 
   const std::string mark = comm::decided_by_first(ranks, kWhat, [] {
     return fmt::format("{}-{}", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
   });
-  const auto probe = [&](int rank) { return folder / fmt::format(".weft-probe-{}-{}", mark, rank); };
+  const auto probe_of = [&](int rank) { return folder / fmt::format(".weft-probe-{}-{}", mark, rank); };
+  std::optional<Probe> probe;
   comm::on_all_ranks(ranks, kWhat, [&] {
     if (!leads) return;
     make_directories(folder);
-    write_atomically(probe(ranks->rank()), "weft asks which ranks see this file\n");
+    probe.emplace(probe_of(ranks->rank()));
   });
   bool keeps = leads;
   std::error_code ignored;
   for (int rank = 0; rank < ranks->rank(); ++rank)
-    if (leads && leads_host(*ranks, rank) && fs::exists(probe(rank), ignored)) keeps = false;
+    if (leads && leads_host(*ranks, rank) && fs::exists(probe_of(rank), ignored)) keeps = false;
   comm::barrier(*ranks, kWhat);
-  if (leads) fs::remove(probe(ranks->rank()), ignored);
   return keeps;
 }
 
-void copy_newest(comm::Communicator& ranks, const fs::path& directory, bool keeps) {
-  Holding own;
-  comm::on_all_ranks(&ranks, kWhat, [&] {
-    if (keeps) own = look(directory);
-  });
-  std::vector<Holding> holdings;
-  for (const std::string& told : comm::all_gather(ranks, print(own), kWhat)) holdings.push_back(parse(told));
-  int source = 0;
-  comm::on_all_ranks(&ranks, kWhat, [&] {
-    require_one_run(holdings, ranks, directory);
-    source = source_of(holdings, directory);
-  });
-  const Holding& newest = holdings[static_cast<size_t>(source)];
-  const std::set<std::string> mine = keeps ? missing_in(own, newest) : std::set<std::string>();
-  std::set<std::string> wanted;
-  for (const std::string& told : comm::all_gather(ranks, nlohmann::json(mine).dump(), kWhat))
-    for (const auto& name : nlohmann::json::parse(told)) wanted.insert(name.get<std::string>());
-  for (const std::string& name : wanted) {
-    std::optional<fs::path> to;
-    if (mine.count(name) != 0) to = place_of(directory, name);
-    send_file(ranks, source, directory / name, newest.files.at(name).bytes, to);
-  }
+std::shared_ptr<void> copy_newest(comm::Communicator& ranks, const fs::path& directory, bool keeps,
+                                  const std::function<void(const std::string&)>& note) {
+  std::optional<LockedPlace> place;
+  NewestCheckpoint own;
   comm::on_all_ranks(&ranks, kWhat, [&] {
     if (!keeps) return;
-    make_whole(directory, mine);
-    // A newer checkpoint is damaged here, or was made by ranks that are gone: none of it counts.
-    if (newest.step >= 0) CheckpointStore(directory / "checkpoints", /*keep=*/1).set_damaged_aside(newest.step);
+    place.emplace(directory);
+    own = find_newest(directory);
+  });
+  std::vector<NewestCheckpoint> found;
+  for (const std::string& told : comm::all_gather(ranks, print(own), kWhat)) found.push_back(parse_newest(told));
+  int source = 0;
+  comm::on_all_ranks(&ranks, kWhat, [&] { source = source_of(found, ranks, directory); });
+  const NewestCheckpoint& newest = found[static_cast<size_t>(source)];
+  if (note)
+    for (int rank = 0; rank < ranks.size(); ++rank)
+      for (const std::string& line : found[static_cast<size_t>(rank)].damaged)
+        note(fmt::format("on host '{}' a checkpoint is left out: {}", host_of(ranks, rank), line));
+  copy_other_files(ranks, directory, keeps, source);
+  if (newest.step < 0) return place ? place->lock() : nullptr;
+  std::set<std::string> receivers = copy_checkpoint(ranks, directory, keeps, newest.step, source);
+  if (newest.best && *newest.best != newest.step) copy_checkpoint(ranks, directory, keeps, *newest.best, source);
+  if (note && !receivers.empty())
+    note(fmt::format("the checkpoint of step {} goes from host '{}' to '{}'", newest.step, host_of(ranks, source),
+                     fmt::join(receivers, "', '")));
+  comm::on_all_ranks(&ranks, kWhat, [&] {
+    if (keeps) CheckpointStore(directory / "checkpoints", /*keep=*/1).set_damaged_aside(newest.step);
+  });
+  return place ? place->lock() : nullptr;
+}
+
+void copy_first_file(comm::Communicator& ranks, const fs::path& file, bool keeps) {
+  std::error_code code;
+  const std::string told = comm::decided_by_first(
+      &ranks, kWhat, [&] { return fs::exists(file, code) ? "+" + read_text(file) : std::string(); });
+  comm::on_all_ranks(&ranks, kWhat, [&] {
+    if (keeps && ranks.rank() > 0 && !told.empty()) write_atomically(file, told.substr(1));
   });
 }
 

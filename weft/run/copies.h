@@ -3,6 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
 
 #include "weft/comm/communicator.h"
 
@@ -13,9 +16,15 @@ namespace weft::run {
 /// alone. Error(io) where a host cannot write beside the directory.
 bool keeps_directory(comm::Communicator* ranks, const std::filesystem::path& directory, bool copies);
 
-/// Gives every keeper what the directory with the newest whole checkpoint holds: its files, its newest and its best
-/// checkpoint. All ranks call it before any of them opens the directory. Error(usage) where no keeper has a run
-/// directory, Error(data) where there are checkpoints and none is whole.
-void copy_newest(comm::Communicator& ranks, const std::filesystem::path& directory, bool keeps);
+/// Gives every keeper the newest checkpoint that is whole on any of them, the best one, and the other files of the host
+/// that has the newest. All ranks call it before any of them opens the directory. Returns the lock on this keeper's
+/// directory, under which it was read and changed; null elsewhere. `note` hears what is damaged, and who gets what.
+/// Error(usage) where no keeper has a run, they have different ones, or another process trains there; Error(data) where
+/// there are checkpoints and none is whole.
+std::shared_ptr<void> copy_newest(comm::Communicator& ranks, const std::filesystem::path& directory, bool keeps,
+                                  const std::function<void(const std::string&)>& note);
+
+/// The first rank's file on all keepers, where it has one; after a change of which only that rank knows.
+void copy_first_file(comm::Communicator& ranks, const std::filesystem::path& file, bool keeps);
 
 }  // namespace weft::run

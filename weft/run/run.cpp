@@ -104,13 +104,12 @@ void require_same_data(const RunDirectory& directory, const program::PreparedRun
        run.spec.data, directory.path().string(), difference);
 }
 
-/// Where there is something to write: nowhere on ranks but the first.
+/// Only the first rank speaks.
 RunOptions options_of_rank(const RunOptions& options) {
   RunOptions own = options;
   if (comm::is_first(options.ranks)) return own;
   own.progress = nullptr;
   own.note = {};
-  own.tensorboard = false;
   return own;
 }
 
@@ -120,7 +119,7 @@ struct HeldDirectory {
   std::shared_ptr<void> lock;
   void take(const RunDirectory& taken) {
     directory = taken;
-    lock = taken.lock();
+    if (!lock) lock = taken.lock();
     taken.remove_temporaries();
   }
   const RunDirectory* get() const { return directory ? &*directory : nullptr; }
@@ -244,9 +243,12 @@ Resumption resumption_of(const Library& library, const RunDirectory& directory, 
 
 /// What the others must know of it.
 std::string print(const Resumption& resumption, const Entries& entries) {
+  nlohmann::json changes = nlohmann::json::array();
+  for (const KeyChange& change : resumption.changes) changes.push_back({change.key, change.from, change.to});
   return nlohmann::json{{"spec", spec::print_recipe(resumption.spec, entries)},
                         {"old_hash", resumption.old_hash},
-                        {"has_changes", !resumption.changes.empty()},
+                        {"step", resumption.step},
+                        {"changes", changes},
                         {"checkpoint", resumption.checkpoint.string()},
                         {"cluster", resumption.cluster},
                         {"cost_profile", resumption.cost_profile},
@@ -260,7 +262,10 @@ Resumption parse_resumption(const std::string& text, const Entries& entries) {
   spec::apply_recipe(resumption.spec, root.at("spec").get<std::string>(), "spec.toml", entries);
   resumption.checkpoint = root.at("checkpoint").get<std::string>();
   resumption.old_hash = root.at("old_hash").get<std::string>();
-  if (root.at("has_changes").get<bool>()) resumption.changes.emplace_back();
+  resumption.step = root.at("step").get<int64_t>();
+  for (const auto& change : root.at("changes"))
+    resumption.changes.push_back(
+        {change.at(0).get<std::string>(), change.at(1).get<std::string>(), change.at(2).get<std::string>()});
   resumption.cluster = root.at("cluster").get<std::string>();
   resumption.cost_profile = root.at("cost_profile").get<std::string>();
   if (root.at("finished").get<bool>()) resumption.outcome.emplace().finished = true;
@@ -296,7 +301,7 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   HeldDirectory held;
   Resumption resumption;
   const bool keeps = keeps_directory(ranks, path, options.copies);
-  if (ranks != nullptr && options.copies) copy_newest(*ranks, path, keeps);
+  if (ranks != nullptr && options.copies) held.lock = copy_newest(*ranks, path, keeps, options.note);
   const std::string told = comm::decided_by_first(ranks, "run directory", [&] {
     held.take(RunDirectory::open(path));
     resumption = resumption_of(library, *held.directory, threads, changes, options);

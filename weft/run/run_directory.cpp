@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/graph/constant_text.h"
 #include "weft/program/cost_profile.h"
 #include "weft/spec/recipe.h"
 
@@ -103,13 +104,27 @@ spec::DataDescription RunDirectory::read_data() const {
   return spec::parse_data_description(read_text(data()), data().string());
 }
 
-std::shared_ptr<void> RunDirectory::lock() const {
-  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail(ErrorKind::io, "cannot open '{}'; check its permissions", path_.string());
+std::shared_ptr<void> RunDirectory::lock() const { return lock_at(path_); }
+
+std::vector<fs::path> RunDirectory::files() const {
+  std::vector<fs::path> found;
+  std::error_code code;
+  for (const std::string_view name : kWrittenFiles)
+    if (fs::exists(path_ / name, code)) found.push_back(path_ / name);
+  for (const fs::path& file : {changes(), constants_path(graph())})
+    if (fs::exists(file, code)) found.push_back(file);
+  for (const auto& entry : fs::directory_iterator(tensorboard(), code))
+    if (entry.is_regular_file(code)) found.push_back(entry.path());
+  return found;
+}
+
+std::shared_ptr<void> RunDirectory::lock_at(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail(ErrorKind::io, "cannot open '{}'; check its permissions", path.string());
   std::shared_ptr<void> held(nullptr, [descriptor](void*) { close(descriptor); });
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
     fail(ErrorKind::usage, "another weft trains in '{}'; wait for it, or choose another --run directory",
-         path_.string());
+         path.string());
   return held;
 }
 

@@ -55,6 +55,10 @@ class RunDirectory {
   /// Locks the directory, in which only one process may train, until the result dies. Error(usage) where another
   /// process holds the lock.
   std::shared_ptr<void> lock() const;
+  /// The same for a directory that need not hold a run.
+  static std::shared_ptr<void> lock_at(const std::filesystem::path& path);
+  /// What weft has written there, without the checkpoints: of the files above and event files those that are there.
+  std::vector<std::filesystem::path> files() const;
   /// Removes files that a killed process left half-written. Only the holder of the lock may call it.
   void remove_temporaries() const;
   /// Undoes create(), as long as the directory holds only the description of the run.

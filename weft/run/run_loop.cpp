@@ -12,6 +12,7 @@
 #include "weft/program/same_run.h"
 #include "weft/program/shared_state.h"
 #include "weft/run/checkpoint/store.h"
+#include "weft/run/copies.h"
 #include "weft/run/run_summary.h"
 #include "weft/spec/recipe.h"
 #include "weft/step/metrics/entries.h"
@@ -40,6 +41,7 @@ RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const
   if (has_changes) continue_changed();
   if (run.ranks != nullptr) program::require_same(run.ranks, program::traits_of(run, resume_point_.state));
   comm::on_all_ranks(run.ranks, "loaders of the data", [&] { open(); });
+  share_initial_weights();
   reserve_arena();
   run.make_executors();  // allocates: what does not fit fails here
 }
@@ -56,7 +58,8 @@ RunOutcome RunLoop::train() {
     const train::FitResult result = train::fit(inputs, resume_point_.manifest.position, hooks);
     outcome.finished = result.finished;
     outcome.steps_done = result.position.step;
-    if (outcome.finished && validation_data_ && test_data_) outcome.finished = measure_test_data(inputs, hooks);
+    if (outcome.finished && validation_data_ && test_data_)
+      outcome.finished = measure_test_data(inputs, hooks, result.position.step);
     outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
     if (records_) records_->add_times(outcome.summary);
     outcome.summary.damaged_samples = damaged_samples();
@@ -87,8 +90,7 @@ void RunLoop::continue_changed() {
 
 /// Once, with the weights that the validation part chose. False where a stop was requested during it: a resumed run
 /// does it again.
-bool RunLoop::measure_test_data(const train::FitInputs& inputs, const train::Hooks& hooks) {
-  const int64_t last_step = resume_point_.manifest.position.step;
+bool RunLoop::measure_test_data(const train::FitInputs& inputs, const train::Hooks& hooks, int64_t last_step) {
   const std::string told = comm::decided_by_first(run_.ranks, "best checkpoint", [&] {
     return std::to_string(resume_point_.manifest.best.value_or(BestCheckpoint{.step = last_step}).step);
   });
@@ -117,6 +119,13 @@ bool RunLoop::measure_test_data(const train::FitInputs& inputs, const train::Hoo
     records_->on_test(
         {.step = last_step, .checkpoint_step = best_step, .loss = measured.loss, .metrics = measured.metrics});
   return true;
+}
+
+/// Only the first rank has read the file that they came from.
+void RunLoop::share_initial_weights() {
+  if (run_.ranks == nullptr || !options_.copies || run_.spec.init.empty()) return;
+  const fs::path file = directory_ == nullptr ? fs::path() : directory_->initial_weights();
+  copy_first_file(*run_.ranks, file, directory_ != nullptr);
 }
 
 /// As much on all ranks, whose evaluations may differ by a sample.

@@ -27,7 +27,8 @@ class RunLoop {
 
  private:
   void continue_changed();
-  bool measure_test_data(const train::FitInputs& inputs, const train::Hooks& hooks);
+  bool measure_test_data(const train::FitInputs& inputs, const train::Hooks& hooks, int64_t last_step);
+  void share_initial_weights();
   void reserve_arena();
   void open();
   int64_t damaged_samples() const;

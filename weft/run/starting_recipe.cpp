@@ -134,10 +134,10 @@ void choose_table(Chooser& choose, const Facts& facts) {
             "narrower where training is much better than testing.");
   set_adamw(choose, 0.002, 0.1, "Against learning rows by heart; 0.01 for tables without noise.");
   if (can_validate(facts)) {
-    choose.set("ema.decay", 0.99, "The average of the weights over some hundred updates is steadier than the last ones.");
+    choose.set("ema.decay", 0.99,
+               "The average of the weights over some hundred updates is steadier than the last ones.");
     set_early_stopping(choose, values);
-  }
-  else
+  } else
     choose.set("schedule.name", std::string("cosine"), "Down to zero at the end: the last epochs settle.");
   if (!values) set_label_smoothing(choose, facts);
 }

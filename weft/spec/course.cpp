@@ -131,6 +131,18 @@ int64_t Course::steps_of(int64_t epoch) const {
   return std::min(last.first_in_epoch + last.steps, total_steps_ - before);
 }
 
+int64_t Course::steps_of_first_epoch() const {
+  const Part& last = find_place(0, std::numeric_limits<int64_t>::max());
+  return last.first_in_epoch + last.steps;
+}
+
+int64_t Course::steps_of_stage(const Stage& stage) const {
+  int64_t steps = 0;
+  for (const Part& part : parts_)
+    if (part.stage.begin() == stage.begin()) steps += part.steps;
+  return steps;
+}
+
 int64_t Course::stage_end(int64_t epoch, int64_t step) const {
   const Part& part = find_place(epoch, step);
   return std::min(part.first_in_epoch + part.steps, steps_of(epoch));
@@ -177,7 +189,7 @@ double Course::step_at(double epoch) const {
 
 double Course::clock(int64_t step) const {
   const Part& part = find_step(step);
-  if (&part == &parts_.front()) return static_cast<double>(step);
+  if (&part == &parts_.front() && !is_within(part)) return static_cast<double>(step);
   double epoch = begin_of(part);
   if (is_within(part)) {
     const auto samples = static_cast<double>((step - part.first_step) * part.stage.step_samples());

@@ -74,7 +74,9 @@ class Course {
   /// For schedules that count epochs: the epochs done before this step times steps_of_first_epoch(). Equal to `step`
   /// where all epochs are alike.
   double clock(int64_t step) const;
-  int64_t steps_of_first_epoch() const { return parts_.front().steps; }
+  int64_t steps_of_first_epoch() const;
+  /// Steps of one of its epochs and of the parts of epochs that it has; 0: it changes nothing.
+  int64_t steps_of_stage(const Stage& stage) const;
 
  private:
   /// A piece of the loader's course, in steps.

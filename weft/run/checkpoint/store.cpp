@@ -135,8 +135,6 @@ FileRecord write_tensors(const fs::path& path, const State& state, bool slots, i
   return {file.bytes(), file.checksum()};
 }
 
-std::string directory_name(int64_t step) { return fmt::format("{}{:08}", kStepPrefix, step); }
-
 /// -1 where the name is not that of a checkpoint.
 int64_t step_of(const fs::path& directory) {
   const std::string name = directory.filename().string();
@@ -195,6 +193,24 @@ fs::path CheckpointStore::write(const State& state, Manifest manifest) {
   if (manifest.best && manifest.best->step == step) point_link(directory_ / "best", name);
   remove_old(step);
   return directory_ / name;
+}
+
+Manifest check_checkpoint(const fs::path& directory) {
+  const fs::path manifest_path = directory / kManifestFile;
+  Manifest manifest = parse_manifest(read_text(manifest_path), manifest_path.string());
+  for (const char* name : {kModelFile, kOptimizerFile}) {
+    const auto record = manifest.files.find(name);
+    if (record == manifest.files.end())
+      fail(ErrorKind::data, "'{}' is damaged: it does not list '{}'", manifest_path.string(), name);
+    check_file(directory / name, record->second);
+  }
+  return manifest;
+}
+
+std::string CheckpointStore::directory_name(int64_t step) { return fmt::format("{}{:08}", kStepPrefix, step); }
+
+void CheckpointStore::make_whole(const fs::path& unfinished, const fs::path& checkpoint) {
+  UnfinishedDirectory(unfinished).rename_to(checkpoint);
 }
 
 std::string CheckpointStore::unfinished_name(const std::string& name) {

@@ -27,6 +27,10 @@ struct Checkpoint {
 /// With `with_optimizer` = false it omits the optimiser's slots.
 Checkpoint read_checkpoint(const std::filesystem::path& directory, bool with_optimizer = true);
 
+/// The manifest of a checkpoint whose files have the sizes and checksums that it says. Error(data) or Error(io) says
+/// what is damaged. The tensors are not read.
+Manifest check_checkpoint(const std::filesystem::path& directory);
+
 class CheckpointStore {
  public:
   /// Creates nothing before the first write.
@@ -46,6 +50,11 @@ class CheckpointStore {
 
   /// Of a checkpoint's directory while it is not whole; tidy() removes what is left of such.
   static std::string unfinished_name(const std::string& name);
+  /// Gives a directory with such a name, in which all files lie, its own one. One that is there already is there until
+  /// the new one is whole.
+  static void make_whole(const std::filesystem::path& unfinished, const std::filesystem::path& checkpoint);
+  /// Of the checkpoint of that step.
+  static std::string directory_name(int64_t step);
   /// Newest first.
   std::vector<std::filesystem::path> list() const;
   /// Renames each checkpoint after `step` to damaged-STEP; a run that continued from `step` found them damaged. Nothing
