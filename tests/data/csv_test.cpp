@@ -377,7 +377,8 @@ TEST_F(CsvTest, SeveralLabelsAreForNumbers) {
 
 TEST_F(CsvTest, ARowWithoutOneOfSeveralLabelsIsUnlabelled) {
   write_text("t.csv", "x,a,b\n1,5,10\n3,?,30\n5,9,20\n7,1,\n");
-  expect_open_error("label=a,b&task=regression&split=0", ErrorKind::data, {"t.csv':3:3", "column 'a'"});
+  expect_open_error("label=a,b&task=regression&split=0", ErrorKind::data,
+                    {"t.csv':3:3", "the label, column 'a', is missing", "unlabelled=drop"});
   EXPECT_EQ(open("label=a,b&task=regression&split=0&unlabelled=drop")->size(), 2);
 }
 

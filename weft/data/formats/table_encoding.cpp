@@ -25,6 +25,10 @@ constexpr int64_t kFewRows = 20;
 /// Deviations from the mean. What is further away has squares that no sum of f32 holds, and stands there by mistake.
 constexpr double kFurthest = 1e12;
 
+/// Where it stands, and the column.
+constexpr const char* kNoLabel =
+    "[csv] {}: the label, {}, is missing; fill it in, or leave such rows out with unlabelled=drop";
+
 std::string in_words(const TableColumn& column) { return fmt::format("column '{}'", column.name); }
 
 bool mostly_distinct(std::vector<double> numbers) {
@@ -142,10 +146,7 @@ void TableEncoding::learn_classes(const CsvFile& file, std::span<const int64_t> 
   std::map<std::string, int64_t, std::less<>> counts;
   for (const int64_t row : rows) {
     const std::string_view text = file.cell(row, at);
-    if (is_missing(text))
-      fail(ErrorKind::data,
-           "[csv] {}: the label, {}, is missing; fill it in, or leave such rows out with unlabelled=drop",
-           file.where(row, at), in_words(column));
+    if (is_missing(text)) fail(ErrorKind::data, kNoLabel, file.where(row, at), in_words(column));
     const auto found = counts.find(text);
     if (found != counts.end())
       ++found->second;
@@ -290,6 +291,8 @@ std::vector<int64_t> TableEncoding::match(const CsvFile& file) const {
 double TableEncoding::read_number(const CsvFile& file, int64_t row, int64_t position, const TableColumn& column) const {
   double number = 0;
   const std::string_view text = file.cell(row, position);
+  if (is_missing(text) && column.kind == Kind::label)
+    fail(ErrorKind::data, kNoLabel, file.where(row, position), in_words(column));
   if (is_missing(text) || !parse_number(text, separator_ != ',', number))
     fail(ErrorKind::data, "[csv] {}: '{}' is no number, as {} wants; correct it, or remove the row",
          file.where(row, position), text, in_words(column));
