@@ -44,5 +44,35 @@ TEST_F(Bench, ARecipeBringsItsModelItsOptimiserAndItsBatch) {
   expect_error(weft({"bench", "absent.toml"}), 1, "absent.toml");
 }
 
+TEST_F(Bench, ARecipesOwnDataSayWhatItsModelReads) {
+  write_all(path("table.csv"), "a,b,c,label\n1,2,3,x\n4,5,6,y\n7,8,1,x\n2,2,2,y\n1,5,3,z\n4,3,6,z\n");
+  const std::string table = path("table.csv").string();
+  write_all(path("own.toml"),
+            "data = \"csv:" + table + "?label=label&test=" + table + "\"\nbatch = 4\n[model]\nname = \"mlp\"\n");
+  const auto plan = bench({"own.toml", "--plan-only"});
+  EXPECT_EQ(plan["input"], nlohmann::json({3}));
+  EXPECT_EQ(plan["classes"], 3);
+  EXPECT_NE(plan["input_from"].get<std::string>().find("table.csv"), std::string::npos);
+  const auto told = bench({"own.toml", "--plan-only", "--input", "9", "--classes", "2"});
+  EXPECT_EQ(told["input"], nlohmann::json({9}));
+  EXPECT_EQ(told["input_from"], "--input");
+  EXPECT_NE(weft({"bench", "own.toml", "--seconds", "0"}).out.find("input (3) and 3 classes: from the data 'csv:"),
+            std::string::npos);
+  EXPECT_EQ(bench({"mlp", "--plan-only"})["input_from"], "the model's default");
+  const Outcome graph = weft({"graph", "own.toml", "--inference"});
+  EXPECT_EQ(graph.code, 0) << graph.err;
+  EXPECT_NE(graph.out.find("[4,3]"), std::string::npos) << graph.out;
+}
+
+TEST_F(Bench, DataThatAreNotThereAreSaidAndTheirNameIsRead) {
+  write_all(path("own.toml"), "data = \"images:absent?size=48\"\n[model]\nname = \"resnet18\"\n");
+  const Outcome plan = weft({"bench", "own.toml", "--plan-only", "--json"});
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  EXPECT_EQ(nlohmann::json::parse(plan.out)["input"], nlohmann::json({3, 48, 48}));
+  EXPECT_NE(plan.err.find("the recipe's data cannot be read here ("), std::string::npos) << plan.err;
+  EXPECT_NE(plan.err.find("assumed an input of (3,48,48)"), std::string::npos) << plan.err;
+  EXPECT_NE(plan.err.find("give --input and --classes, or put the data there"), std::string::npos) << plan.err;
+}
+
 }  // namespace
 }  // namespace weft::cli_tests

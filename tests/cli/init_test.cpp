@@ -40,8 +40,9 @@ class Init : public ProgramTest {
 TEST_F(Init, OfImagesTheRecipeTrains) {
   const Outcome outcome = weft({"init", data(), "-o", "images.toml", "--threads", "1"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* part : {"images.toml: resnet9 on 320 images (1,8,8) of 4 classes for training, 72 for testing",
-                           " on 1 threads", "train images.toml\n"})
+  for (const char* part :
+       {"images.toml: resnet9 on 288 images (1,8,8) of 4 classes for training, 32 for validation, 72 for testing",
+        " on 1 threads", "train images.toml\n"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
   expect_line("images.toml", "data = \"" + data() + "\"");
   expect_line("images.toml", "name = \"resnet9\"");

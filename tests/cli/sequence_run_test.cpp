@@ -122,7 +122,8 @@ TEST_F(PairRun, OtherModelsDoNotFit) {
 }
 
 TEST_F(PairRun, InitWritesARecipe) {
-  const std::string summary = train_first_recipe("pairs:p.tsv?split=0.25", "192 pairs (9) for training, 64", "2");
+  const std::string summary =
+      train_first_recipe("pairs:p.tsv?split=0.25", "173 pairs (9) for training, 19 for validation, 64", "2");
   EXPECT_EQ(json::parse(summary)["model"], "seq2seq_attention");
 }
 

@@ -1,4 +1,6 @@
 // Tables and texts from the command line: train, evaluate, predict, and the same encoding throughout.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -110,6 +112,33 @@ TEST_F(TableRun, PredictsValuesInTheirOwnUnit) {
   for (std::string record; std::getline(metrics, record);) last = record;
   EXPECT_TRUE(json::parse(last).contains("test_rmse")) << last;
   EXPECT_FALSE(json::parse(last).contains("train_accuracy")) << last;
+}
+
+TEST_F(TableRun, SeveralValuesArePredictedTogetherAndNamed) {
+  std::string text = "x,y,price,rate\n";
+  for (int row = 0; row < 200; ++row) {
+    const double x = row % 20, y = row % 7;
+    text += fmt::format("{},{},{},{}\n", x, y, 1000 + 10 * x, 0.001 * y);
+  }
+  write_all(path("t.csv"), text);
+  ASSERT_EQ(train("csv:t.csv?label=rate,price&task=regression", "r").code, 0);
+  const json evaluation = json::parse(weft({"eval", "r", "--json"}).out);
+  ASSERT_EQ(evaluation["values"].size(), 2u);
+  const json &rate = evaluation["values"][0], &price = evaluation["values"][1];
+  EXPECT_EQ(rate["name"], "rate");
+  EXPECT_EQ(price["name"], "price");
+  const double rate_error = rate["rmse"], price_error = price["rmse"];
+  EXPECT_LT(rate_error, 0.01) << "in its own unit";
+  EXPECT_NEAR(evaluation["rmse"], std::sqrt((rate_error * rate_error + price_error * price_error) / 2), 1e-6);
+  EXPECT_NEAR(evaluation["mae"], (rate["mae"].get<double>() + price["mae"].get<double>()) / 2, 1e-6);
+  EXPECT_LE(price["mae"].get<double>(), price_error);
+  EXPECT_NE(weft({"eval", "r"}).out.find("\nprice "), std::string::npos);
+
+  write_all(path("rows.csv"), "y,x\n3,10\n5,2\n");
+  const json rows = json::parse(weft({"predict", "r", "rows.csv", "--json"}).out)[0]["rows"];
+  EXPECT_NEAR(rows[0]["values"]["price"].get<double>(), 1100, 5 * price_error + 20);
+  EXPECT_NE(weft({"predict", "r", "rows.csv"}).out.find("row 1: rate = "), std::string::npos);
+  EXPECT_EQ(weft({"predict", "r", "rows.csv", "--format", "csv"}).out.rfind("file,row,rate,price\nrows.csv,1,", 0), 0u);
 }
 
 TEST_F(TableRun, PredictionsKeepTheDigitsOfLargeValues) {

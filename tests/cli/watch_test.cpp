@@ -61,6 +61,34 @@ TEST_F(Watch, CompareShowsWhatDiffersAndTheTimeToTheAccuracyOfAll) {
   EXPECT_EQ(table.find("optimizer.nesterov"), std::string::npos) << table;
 }
 
+TEST_F(Watch, CompareShowsTheEpochsOfARunThatWasKilled) {
+  ASSERT_EQ(weft(tiny_run("whole", {"--epochs", "2", "--validation", "0.2"})).code, 0);
+  ASSERT_EQ(weft(tiny_run("killed", {"--epochs", "3", "--validation", "0.2"})).code, 0);
+  // As a signal would have left it in its third epoch.
+  fs::remove(path("killed/summary.json"));
+  std::istringstream records(read_all(path("killed/metrics.jsonl")));
+  std::string kept;
+  for (std::string line; std::getline(records, line) && line.find("\"epoch\":3") == line.npos;) kept += line + "\n";
+  write_all(path("killed/metrics.jsonl"), kept + "{\"kind\":\"ep");
+  const auto runs = nlohmann::json::parse(weft({"compare", "whole", "killed", "--json"}).out);
+  EXPECT_TRUE(runs[1]["summary"].is_null());
+  EXPECT_EQ(runs[1]["last_epoch"]["epoch"], 2);
+  const auto last = nlohmann::json::parse(kept.substr(kept.rfind("{\"kind\":\"epoch\"")));
+  EXPECT_EQ(runs[1]["last_epoch"]["validation_loss"], last["validation_loss"]);
+  EXPECT_EQ(runs[1]["last_epoch"]["train_loss"], last["train_loss"]);
+  const std::string table = weft({"compare", "whole", "killed"}).out;
+  EXPECT_NE(table.find("2 of 3 epochs"), std::string::npos) << table;
+  std::istringstream rows(table);
+  int checked = 0;
+  for (std::string row; std::getline(rows, row);)
+    for (const char* title : {"validation loss", "train loss", "train time", "speed", "best accuracy"})
+      if (row.starts_with(title)) {
+        EXPECT_FALSE(row.ends_with("-")) << row;
+        ++checked;
+      }
+  EXPECT_EQ(checked, 5) << table;
+}
+
 TEST_F(Watch, CompareWantsTwoRuns) { EXPECT_EQ(weft({"compare", "a"}).code, 2); }
 
 TEST_F(Watch, TensorboardFilesGoOnWhereARunIsResumed) {

@@ -147,7 +147,7 @@ TEST_F(CsvTest, SmallNumbersAreNotTakenForConstant) {
 
 TEST_F(CsvTest, NumbersWithoutAMeanAreNamed) {
   write_text("t.csv", "x,class\n1.7976931348623157e308,a\n1.7976931348623157e308,b\n2,a\n");
-  expect_open_error("split=0", ErrorKind::data, {"t.csv'", "1.8e+308 in column 'x'", "ignore=x"});
+  expect_open_error("split=0", ErrorKind::data, {"t.csv'", "1.7976931348623157e308 in column 'x'", "ignore=x"});
 }
 
 TEST_F(CsvTest, ColumnsOfSingleTextsAreSaid) {
@@ -336,6 +336,103 @@ TEST_F(CsvTest, ATitleAboveTheTestRowsIsToldByItsOption) {
   const std::string test = "test=" + path("test.csv");
   expect_error([&] { open(test, Split::test); }, ErrorKind::data, {"test.csv':2:4", "leave it out with test_skip=1"});
   EXPECT_EQ(open(test + "&test_skip=1", Split::test)->size(), 2);
+}
+
+TEST_F(CsvTest, SeveralLabelsOfARegressionAreAVectorInTheOrderOfTheirNames) {
+  write_text("t.csv", "a,x,b\n1,5,10\n3,7,30\n5,9,20\n");
+  const auto dataset = open("label=b,a&task=regression&split=0");
+  EXPECT_EQ(dataset->info().sample_shape, Shape({1}));
+  EXPECT_EQ(dataset->info().target_shape, Shape({2}));
+  EXPECT_EQ(dataset->info().classes, 2);
+  EXPECT_EQ(dataset->info().class_names, (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(dataset->info().targets.mean, (std::vector<double>{20, 3}));
+  float values[2];
+  dataset->get_target({.index = 1}, {reinterpret_cast<uint8_t*>(values), sizeof values});
+  EXPECT_FLOAT_EQ(values[0], static_cast<float>(10 / std::sqrt(200.0 / 3)));
+  EXPECT_FLOAT_EQ(values[1], 0);
+  // As the run keeps it: other rows have their values in the same order.
+  const auto again = open("label=b,a&task=regression", Split::all, dataset->info().encoding);
+  EXPECT_EQ(again->info().class_names, dataset->info().class_names);
+  again->get_target({.index = 1}, {reinterpret_cast<uint8_t*>(values), sizeof values});
+  EXPECT_FLOAT_EQ(values[0], static_cast<float>(10 / std::sqrt(200.0 / 3)));
+  // Without a header by number; features need none of the labels.
+  write_text("t.csv", "1,5,10\n3,7,30\n5,9,20\n");
+  const std::string encoding = open("label=3,1&task=regression&split=0&header=no")->info().encoding;
+  write_text("rows.csv", "5\n9\n");
+  EXPECT_EQ(open_csv_features(parse_data_spec(spec("", "rows.csv")), encoding)->size(), 2);
+}
+
+TEST_F(CsvTest, AColumnWhoseNameHoldsACommaIsOneLabel) {
+  write_text("t.csv", "x,\"a,b\"\n1,2\n2,4\n3,7\n");
+  EXPECT_EQ(open("label=a,b&task=regression&split=0")->info().class_names, std::vector<std::string>{"a,b"});
+}
+
+TEST_F(CsvTest, SeveralLabelsAreForNumbers) {
+  write_text("t.csv", "x,a,b\n1,p,q\n2,q,q\n3,p,p\n");
+  expect_open_error("label=a,b&split=0", ErrorKind::usage,
+                    {"label=a,b names 2 columns", "add task=regression", "leave the others out with ignore="});
+  expect_open_error("label=a,c&task=regression", ErrorKind::usage, {"no column 'c' (label)"});
+  expect_open_error("label=a,a&task=regression", ErrorKind::usage, {"names column 'a' twice"});
+}
+
+TEST_F(CsvTest, ARowWithoutOneOfSeveralLabelsIsUnlabelled) {
+  write_text("t.csv", "x,a,b\n1,5,10\n3,?,30\n5,9,20\n7,1,\n");
+  expect_open_error("label=a,b&task=regression&split=0", ErrorKind::data,
+                    {"t.csv':3:3", "the label, column 'a', is missing", "unlabelled=drop"});
+  EXPECT_EQ(open("label=a,b&task=regression&split=0&unlabelled=drop")->size(), 2);
+}
+
+TEST_F(CsvTest, ValuesTooLargeToReckonWithAreNamedWhereTheyStand) {
+  write_text("t.csv", "x,y\n1,5\n2,6\n3,8\n4,9\n");
+  const std::string encoding = open("task=regression&split=0")->info().encoding;
+  const auto expect_named = [&](const std::string& rows, const std::vector<std::string>& parts) {
+    write_text("test.csv", rows);
+    expect_error([&] { open("task=regression&test=" + path("test.csv"), Split::test); }, ErrorKind::data, parts);
+  };
+  expect_named("x,y\n1,5\n2,1e39\n", {"test.csv':3:3", "1e39 in column 'y' is too large to reckon with",
+                                      "mean 7 and deviation 1.581", "correct it"});
+  expect_named("x,y\n1e39,5\n2,6\n", {"test.csv':2:1", "1e39 in column 'x'"});
+  expect_named("x,y\n1,-1e20\n", {"test.csv':2:3", "-1e20"});
+  expect_named("x,y\n1,inf\n", {"test.csv':2:3", "'inf' is no number"});
+  expect_named("x,y\n1,1e999\n", {"test.csv':2:3", "'1e999' is no number"});
+  write_text("rows.csv", "x\n3\n1e39\n");
+  expect_error([&] { open_csv_features(parse_data_spec(spec("", "rows.csv")), encoding); }, ErrorKind::data,
+               {"rows.csv':3:1", "column 'x'"});
+  write_text("t.csv", "x,y\n1,5\n2,6\n3,1e300\n4,9\n");
+  expect_open_error("task=regression&split=0", ErrorKind::data,
+                    {"t.csv':4:3", "1e300", "column 'y' have no mean and deviation"});
+}
+
+TEST_F(CsvTest, ARunWithoutNamesReadsAFileThatHasThem) {
+  write_text("t.csv", "1,5,a\n2,6,b\n3,8,a\n4,9,b\n");
+  const std::string encoding = open("split=0")->info().encoding;
+  write_text("rows.csv", "width,height\n3,5\n4,6\n");
+  const auto rows = open_csv_features(parse_data_spec(spec("", "rows.csv")), encoding);
+  EXPECT_EQ(rows->size(), 2);
+  EXPECT_NE(rows->info().note.find("rows.csv': its first row names the columns; the model was trained on a table "
+                                   "without names, so that they are taken in their order"),
+            std::string::npos)
+      << rows->info().note;
+  write_text("rows.csv", "3,5\n4,6\n7,7\n");
+  const auto plain = open_csv_features(parse_data_spec(spec("", "rows.csv")), encoding);
+  EXPECT_EQ(plain->size(), 3);
+  EXPECT_EQ(plain->info().note, "");
+  // A mistake in the first row is no header: the second one has to be better, and all numbers of the first texts.
+  write_text("rows.csv", "3,five\n4,6\n");
+  expect_error([&] { open_csv_features(parse_data_spec(spec("", "rows.csv")), encoding); }, ErrorKind::data,
+               {"rows.csv':1:3", "'five' is no number"});
+}
+
+TEST_F(CsvTest, ARunWithNamesReadsAFileWithoutThemByPosition) {
+  write_text("t.csv", "width,height,kind\n1,5,a\n2,6,b\n3,8,a\n4,9,b\n");
+  const auto trained = open("split=0");
+  write_text("rows.csv", "1,5\n2,6\n");
+  const auto rows = open_csv_features(parse_data_spec(spec("", "rows.csv")), trained->info().encoding);
+  EXPECT_EQ(row_of(*rows, 1), row_of(*trained, 1));
+  EXPECT_NE(rows->info().note.find("has no row with the names of its columns; they are taken in the order of the "
+                                   "training data"),
+            std::string::npos)
+      << rows->info().note;
 }
 
 }  // namespace

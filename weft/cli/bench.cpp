@@ -10,6 +10,7 @@
 #include "weft/base/format.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/cli/recipe_input.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/graph/accumulation.h"
 #include "weft/graph/collective.h"
@@ -107,9 +108,10 @@ struct Benched {
   const models::ModelInput& input;
   const CompiledStep& compiled;
   DeviceIdentity identity;
-  std::string costs;    // where the figures are from by which it was planned
-  int64_t batch = 1;    // of all ranks
-  int64_t batches = 1;  // per step
+  std::string costs;              // where the figures are from by which it was planned
+  std::string input_source = {};  // likewise of the shape
+  int64_t batch = 1;              // of all ranks
+  int64_t batches = 1;            // per step
   int ranks = 1;
   bool forward = false;
   CountedWork work = {};
@@ -131,6 +133,8 @@ struct Benched {
                         {"nodes_after", pass.nodes_after}});
     return {{"model", spec.model.name},
             {"input", input.shape},
+            {"input_from", input_source},
+            {"classes", input.classes},
             {"batch", batch},
             {"batches_per_step", batches},
             {"precision", spec.precision},
@@ -154,6 +158,11 @@ struct Benched {
   }
 };
 
+void print_input(const Benched& benched) {
+  fmt::print("input {} and {} classes: from {}\n", to_string(Shape(benched.input.shape)), benched.input.classes,
+             benched.input_source);
+}
+
 void print_recompute(const Benched& benched) {
   const std::string twice = program::describe_recompute(benched.compiled, benched.spec);
   if (!twice.empty()) fmt::print("{}\n", twice);
@@ -167,25 +176,28 @@ int print_plan(const Benched& benched, bool json) {
     return 0;
   }
   fmt::print("{}: planned in {}\n", benched.title(), human_duration(benched.compiled.compile_seconds));
+  print_input(benched);
   print_recompute(benched);
   fmt::print("costs of nodes in this plan: {}\n", benched.costs);
   fmt::print("{}", report::work_table(benched.work));
   return 0;
 }
 
+/// `input_source` becomes where the shape is from.
 program::StepChoice choose_step(const Library& library, const BenchOptions& options, comm::Communicator* communicator,
-                                const program::Note& note) {
+                                const program::Note& note, std::string& input_source) {
   const int ranks = comm::number_of(communicator);
   spec::RunSpec spec = spec_of(library, options.choice, 16);
-  ModelChoice of_model = options.choice;
-  of_model.model = spec.model.name;
   step::place_of(spec, communicator);  // what cannot be is said first
+  RecipeInput found = input_of_recipe(library, options.choice, spec);
+  if (!found.note.empty() && note) note(found.note);
+  input_source = found.source;
   const int64_t shards = step::shards_of_rank(spec, ranks);
-  spec.batch = launch::batch_of_rank(spec.batch / shards, ranks, "--batch");
+  spec.batch = found.input.batch = launch::batch_of_rank(spec.batch / shards, ranks, "--batch");
   const program::Autotune autotune = program::parse_autotune(options.autotune);
   return {
       .spec = spec,
-      .input = input_of(library, of_model, spec.batch),
+      .input = std::move(found.input),
       .batches = options.forward ? 1 : std::max(shards, spec.accumulate),
       .forward = options.forward,
       .without = options.without,
@@ -234,9 +246,11 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
   const auto note = launch::note_of(communicator);
   const int64_t resident_before = program::resident_bytes();
   program::reset_peak_resident_bytes();
+  std::string input_source;
   const program::PlannedOnRanks planned = program::plan_on_ranks(
-      library, communicator, note, [&] { return choose_step(library, options, communicator, note); });
-  const Benched benched = work_of(*planned.step, comm::number_of(communicator));
+      library, communicator, note, [&] { return choose_step(library, options, communicator, note, input_source); });
+  Benched benched = work_of(*planned.step, comm::number_of(communicator));
+  benched.input_source = input_source;
   if (options.plan_only) return is_first ? print_plan(benched, options.json) : 0;
   comm::on_all_ranks(communicator, "memory of the step", [&] { planned.step->require_memory(note); });
   program::RunningStep step(*planned.step);
@@ -271,6 +285,7 @@ int bench_command(const Library& library, const BenchOptions& options, comm::Com
   constexpr double kStalled = 1.5;
   if (whole > kStalled * step_seconds * static_cast<double>(times.size()))
     fmt::print("some steps took much longer than the median: other processes use the same cores\n");
+  print_input(benched);
   print_recompute(benched);
   return 0;
 }
@@ -283,7 +298,8 @@ void add_bench(CLI::App& app, Action& action, const Library& library) {
   command->add_option("MODEL", options->choice.model, "Model, or a recipe for its model, optimiser and batch")
       ->type_name("MODEL|RECIPE|FILE")
       ->required();
-  command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
+  command->add_option("--input", options->choice.input,
+                      "C,H,W of one image, or T tokens; default: of the recipe's data, or the model's own");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
   command->add_option("--batch", options->choice.batch, "Samples per step; default 16, or the recipe's")
       ->check(CLI::Range(1, 65536));

@@ -115,6 +115,31 @@ std::optional<double> last_of(const ComparedRun& run, const std::string& metric)
   return last == values.rend() ? std::nullopt : std::optional(*last);
 }
 
+/// What epochs measured on the validation and the test part beside accuracies and the test loss, which have rows of
+/// their own: "validation_loss", "test_rmse".
+std::set<std::string> other_metrics(const std::vector<ComparedRun>& runs) {
+  std::set<std::string> names;
+  for (const ComparedRun& run : runs) {
+    if (run.summary)
+      for (const MetricValue& metric : run.summary->test_metrics)
+        if (metric.value && metric.name != "accuracy") names.insert("test_" + metric.name);
+    for (const auto& [name, curve] : run.history.by_epoch) {
+      const bool is_measured = name.starts_with("validation_") || name.starts_with("test_");
+      if (is_measured && !name.ends_with("_accuracy") && name != "test_loss" && last_of(run, name)) names.insert(name);
+    }
+  }
+  return names;
+}
+
+/// "36910 rows/s" of the last epoch, which knows what it counts: "rows_per_second".
+std::string recorded_speed(const ComparedRun& run) {
+  constexpr std::string_view kEnd = "_per_second";
+  for (const auto& [name, curve] : run.history.by_epoch)
+    if (const std::optional<double> rate = name.ends_with(kEnd) ? last_of(run, name) : std::nullopt)
+      return fmt::format("{:.0f} {}/s", *rate, name.substr(0, name.size() - kEnd.size()));
+  return "-";
+}
+
 /// The highest accuracy, in whole tenths of a percent, that every run has reached; nullopt where one has none.
 std::optional<double> common_accuracy(const std::vector<ComparedRun>& runs) {
   double lowest = 1;
@@ -146,6 +171,9 @@ void print_json(const std::vector<ComparedRun>& runs,
     for (const auto& [key, values] : different) keys[key] = values[index];
     ordered_json row = {{"run", runs[index].path}, {"differences", keys}, {"summary", nullptr}};
     if (runs[index].summary) row["summary"] = ordered_json::parse(run::print_summary(*runs[index].summary));
+    row["last_epoch"] = nullptr;
+    for (const auto& [name, curve] : runs[index].history.by_epoch)
+      if (const std::optional<double> value = last_of(runs[index], name)) row["last_epoch"][name] = *value;
     const std::optional<double> seconds = accuracy ? seconds_to(runs[index], *accuracy) : std::nullopt;
     row["accuracy"] = accuracy ? ordered_json(*accuracy) : ordered_json();
     row["seconds_to_accuracy"] = seconds ? ordered_json(*seconds) : ordered_json();
@@ -215,6 +243,17 @@ void print_table(const std::vector<ComparedRun>& runs,
   table.add("test loss", [&](const ComparedRun& run) {
     return number(recorded(run, run.summary ? run.summary->test_loss : std::nullopt, "test_loss"));
   });
+  for (const std::string& metric : other_metrics(runs)) {
+    std::string title = metric;
+    std::replace(title.begin(), title.end(), '_', ' ');
+    table.add(title, [&](const ComparedRun& run) {
+      const bool is_of_test = metric.starts_with("test_");
+      const std::optional<double> of_summary =
+          run.summary && is_of_test ? run.summary->test_metric(metric.substr(5)) : std::nullopt;
+      const std::optional<double> value = of_summary ? of_summary : last_of(run, metric);
+      return value ? fmt::format("{:.4g}", *value) : "-";
+    });
+  }
   table.add("train loss", [&](const ComparedRun& run) {
     return number(recorded(run, run.summary ? run.summary->train_loss : std::nullopt, "train_loss"));
   });
@@ -228,7 +267,10 @@ void print_table(const std::vector<ComparedRun>& runs,
       const std::optional<double> seconds = seconds_to(run, *accuracy);
       return seconds ? human_duration(*seconds) : "-";
     });
-  table.add_result("speed", [](const Summary& s) { return fmt::format("{:.0f} {}/s", s.items_per_second, s.item); });
+  table.add("speed", [](const ComparedRun& run) {
+    if (!run.summary) return recorded_speed(run);
+    return fmt::format("{:.0f} {}/s", run.summary->items_per_second, run.summary->item);
+  });
   table.add_result("memory planned",
                    [](const Summary& s) { return human_bytes(static_cast<double>(s.planned_total_bytes)); });
   table.add_result("memory measured",

@@ -150,8 +150,12 @@ void print_text(const Description& d) {
   table.add_row({"a sample",
                  fmt::format("{} of {} ({})", to_string(info.sample_shape), info.item(), name_of(info.sample_dtype))});
   if (info.target_kind() == data::TargetKind::values && !info.targets.mean.empty())
-    table.add_row({"a target", fmt::format("{}: mean {}, deviation {}", data::class_name(info.class_names, 0),
-                                           joined_numbers(info.targets.mean), joined_numbers(info.targets.deviation))});
+    for (size_t at = 0; at < info.targets.mean.size(); ++at) {
+      const std::string_view title = at > 0 ? "" : info.classes > 1 ? "targets" : "a target";
+      table.add_row({std::string(title), fmt::format("{}: mean {:.4g}, deviation {:.4g}",
+                                                     data::class_name(info.class_names, static_cast<int64_t>(at)),
+                                                     info.targets.mean[at], info.targets.deviation[at])});
+    }
   else if (info.target_kind() == data::TargetKind::values)
     table.add_row({"a target", fmt::format("{} values", info.classes)});
   if (info.target_kind() == data::TargetKind::next_tokens)

@@ -33,12 +33,6 @@ std::string early_ends(const spec::RunSpec& spec) {
   return ends;
 }
 
-std::string describe_data(const program::RunData& data) {
-  std::string text = run::describe_data(*data.training, data.test.get());
-  if (data.validation) text += fmt::format(", {} for validation", data.validation->size());
-  return text;
-}
-
 std::filesystem::path nearest_folder(std::filesystem::path path) {
   std::error_code code;
   path = std::filesystem::absolute(path.empty() ? "runs" : path, code);
@@ -69,7 +63,7 @@ int dry_run(const Library& library, const spec::RunSpec& given, const std::strin
   program::PreparedRun run(library, spec, {}, say);
   const program::Forecast expected = program::forecast(run, kSeconds);
   Table table({{"", Align::left}, {"", Align::left}});
-  table.add_row({"data", fmt::format("{}: {}", run.run_data.description.info.name, describe_data(run.run_data))});
+  table.add_row({"data", fmt::format("{}: {}", run.run_data.description.info.name, run::describe_data(run.run_data))});
   table.add_row({"model", fmt::format("{}, {} parameters, {}", run.spec.model.name,
                                       human_count(static_cast<double>(step::parameter_count(run.step.parameters))),
                                       run.spec.precision)});

@@ -8,8 +8,10 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/say.h"
+#include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/data/dataset/class_names.h"
 #include "weft/infer/weights.h"
 #include "weft/program/process_memory.h"
 #include "weft/program/run_data.h"
@@ -66,10 +68,43 @@ void print_json(const EvalOptions& options, const run::LoadedRun& run, const pro
                                  {"tta", run.spec.evaluation.tta},
                                  {"samples", result.samples}};
   for (const auto& [name, value] : result.metrics) root[name] = number(value);
+  for (size_t at = 0; at < result.of_values.size(); ++at) {
+    nlohmann::ordered_json one = {{"name", data::class_name(run.data.info.class_names, static_cast<int64_t>(at))}};
+    for (const auto& [name, value] : result.of_values[at]) one[name] = number(value);
+    root["values"].push_back(std::move(one));
+  }
   root["loss"] = result.loss;
   root["seconds"] = result.seconds;
   if (classes) classes->add_to(root);
   fmt::print("{}\n", root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+/// A line for each of several values, by the name of its column.
+std::string table_of_values(const data::DatasetInfo& info, const std::vector<MetricEntry>& metrics,
+                            const std::vector<MetricValues>& of_values) {
+  std::vector<Column> columns = {{"value"}};
+  std::vector<const MetricEntry*> shown_metrics;
+  for (const MetricEntry& metric : metrics) {
+    const auto is_it = [&](const MetricValue& value) { return value.name == metric.name; };
+    if (std::none_of(of_values.front().begin(), of_values.front().end(), is_it)) continue;
+    columns.push_back({metric.label, Align::right});
+    shown_metrics.push_back(&metric);
+  }
+  Table table(columns);
+  for (size_t at = 0; at < of_values.size(); ++at) {
+    std::vector<std::string> row = {data::class_name(info.class_names, static_cast<int64_t>(at))};
+    for (const MetricEntry* metric : shown_metrics) {
+      const std::optional<double> value = find_metric(of_values[at], metric->name);
+      row.push_back(value ? fmt::format("{:.5g}", *value) : "-");
+    }
+    table.add_row(std::move(row));
+  }
+  return table.text();
+}
+
+/// Of real values also how far off they are in the mean, which training does not measure.
+void measure_distances(spec::RunSpec& spec, const data::DatasetInfo& info) {
+  if (info.target_kind() == data::TargetKind::values) spec.metrics.names += " mae";
 }
 
 /// A run directory, a file of weights, or the first with the weights of the second.
@@ -116,6 +151,7 @@ int eval_command(const Library& library, const EvalOptions& options) {
   infer::require_statistics(run);
   if (options.batch > 0) run.spec.evaluation.batch = options.batch;
   if (!options.tta.empty()) run.spec.evaluation.tta = options.tta;
+  measure_distances(run.spec, run.data.info);
   const std::string data_spec = options.data.empty() ? run.spec.data : options.data;
   const program::EvaluationData measured = program::open_evaluation_data(library, data_spec, run.spec, run.data);
   const auto& dataset = measured.dataset;
@@ -166,6 +202,7 @@ int eval_command(const Library& library, const EvalOptions& options) {
                measured.spec + views_in_words(run.spec.evaluation.tta),
                in_words(task_entry(library, info.task), metrics, result), human_duration(result.seconds));
     if (classes) fmt::print("\n{}", classes->text());
+    if (!result.of_values.empty()) fmt::print("\n{}", table_of_values(run.data.info, metrics, result.of_values));
   }
   return 0;
 }

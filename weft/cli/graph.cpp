@@ -11,9 +11,11 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/cli/recipe_input.h"
 #include "weft/compile/compile.h"
 #include "weft/compile/memoized_backend.h"
 #include "weft/graph/symbolic_text.h"
@@ -94,8 +96,10 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
     if (!choice.input.empty()) input.shape = parse_dimensions(choice.input, "--input");
     if (choice.classes != 0) input.classes = choice.classes;
   } else {
-    spec = spec_of_model(library, choice, 128);
-    input = input_of(library, choice, spec.batch);
+    spec = spec_of(library, choice, 128);
+    RecipeInput found = input_of_recipe(library, choice, spec);
+    if (!found.note.empty()) say(found.note);
+    input = std::move(found.input);
   }
   spec::choose_automatic_precision(spec, *library.device.make({}));
   return options.inference ? step::build_prediction_step(library, spec, input)
@@ -127,9 +131,10 @@ Graph run_passes(const Library& library, const GraphOptions& options, const spec
 int graph_command(const Library& library, const GraphOptions& options) {
   if (options.list_passes) return list_passes();
   if (options.choice.model.empty())
-    fail(ErrorKind::usage, "weft graph wants a model (see `weft models`), a run directory or a graph file");
+    fail(ErrorKind::usage, "weft graph wants a model (see `weft models`), a recipe, a run directory or a graph file");
   std::error_code code;
-  const bool is_file = std::filesystem::is_regular_file(options.choice.model, code);
+  const bool is_file =
+      !options.choice.model.ends_with(".toml") && std::filesystem::is_regular_file(options.choice.model, code);
   spec::RunSpec spec;
   if (is_file) spec = spec_of_model(library, options.choice, 1);
   if (!is_file && !options.bind.empty())
@@ -151,8 +156,10 @@ int graph_command(const Library& library, const GraphOptions& options) {
 void add_graph(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<GraphOptions>();
   CLI::App* command = app.add_subcommand("graph", "Print the graph of a step, before or after any pass");
-  command->add_option("MODEL_OR_RUN", options->choice.model, "Model (see `weft models`), run directory or graph file")
-      ->type_name("MODEL|RUN|FILE");
+  command
+      ->add_option("MODEL_OR_RUN", options->choice.model,
+                   "Model (see `weft models`), recipe, run directory or graph file")
+      ->type_name("MODEL|RECIPE|RUN|FILE");
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));
   command->add_option("--batch", options->choice.batch, "Samples per step")->check(CLI::Range(1, 65536));

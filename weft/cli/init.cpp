@@ -78,7 +78,7 @@ int init_command(const Library& library, const InitOptions& options, const std::
   const std::string takes = fmt::format("{}{} and {} on {} threads", resolved.stop.patience > 0 ? "at most " : "",
                                         program::in_words(expected.run),
                                         human_bytes(static_cast<double>(run.planned_total_bytes)), resolved.threads);
-  const std::string holds = run::describe_data(*opened.training, opened.test.get());
+  const std::string holds = run::describe_data(run.run_data);
   const std::string heading = fmt::format(
       "A recipe to start from, made by `weft init` for '{}': {}.\n"
       "`weft train` with this file takes {}; change what you like. What it leaves out has defaults: `spec.toml` of the "

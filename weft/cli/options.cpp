@@ -69,12 +69,15 @@ spec::RunSpec spec_of_model(const Library& library, const ModelChoice& choice, i
   return with_choice(library, std::move(spec), choice);
 }
 
+bool names_recipe(const Library& library, const std::string& name) {
+  const auto is_named = [&](const models::ModelEntry& entry) { return entry.name == name; };
+  if (std::any_of(library.models.begin(), library.models.end(), is_named)) return false;
+  return spec::find_built_in_recipe(name) != nullptr || name.ends_with(".toml");
+}
+
 spec::RunSpec spec_of(const Library& library, const ModelChoice& choice, int64_t default_batch) {
-  const auto is_named = [&](const models::ModelEntry& entry) { return entry.name == choice.model; };
-  const bool is_model = std::any_of(library.models.begin(), library.models.end(), is_named);
-  const bool is_recipe = spec::find_built_in_recipe(choice.model) != nullptr || choice.model.ends_with(".toml");
   spec::RunSpec spec;
-  if (is_model || !is_recipe) {
+  if (!names_recipe(library, choice.model)) {
     spec = spec_of_model(library, choice, default_batch);
   } else {
     apply_recipe(library, spec, choice.model);

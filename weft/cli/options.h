@@ -41,6 +41,8 @@ struct ModelChoice {
 
 /// The resolved spec, with a precision left to the machine still open. Error(usage) as for a recipe.
 spec::RunSpec spec_of_model(const Library& library, const ModelChoice& choice, int64_t default_batch);
+/// A recipe that comes with weft, or a file of that kind, and no model of the library.
+bool names_recipe(const Library& library, const std::string& name);
 /// The same with that precision chosen. A recipe may be named instead of a model of the library.
 spec::RunSpec spec_of(const Library& library, const ModelChoice& choice, int64_t default_batch);
 /// Error(usage) for an unknown model, with the nearest name.

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
@@ -44,12 +44,10 @@ struct TrainOptions {
 
 /// "auto" or a number.
 int64_t parse_workers(const std::string& text) {
-  int64_t workers = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), workers);
   if (text == "auto") return 0;
-  if (code != std::errc() || end != text.data() + text.size() || workers < 1)
-    fail(ErrorKind::usage, "--workers '{}': wants a whole number from 1 on, or auto", text);
-  return workers;
+  const std::optional<int64_t> workers = parse_number<int64_t>(text);
+  if (!workers || *workers < 1) fail(ErrorKind::usage, "--workers '{}': wants a whole number from 1 on, or auto", text);
+  return *workers;
 }
 
 /// "auto", or a size, in the data's own unit: MB.
@@ -62,11 +60,9 @@ std::string cache_option_of(const std::string& text) {
 
 /// "auto", "none", "dynamic", or a number: the scale, which then stays.
 void set_loss_scaling(spec::RunSpec& spec, const std::string& text, const Library& library) {
-  double scale = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), scale);
-  const bool is_number = code == std::errc() && end == text.data() + text.size();
-  spec::set_field(spec, "loss_scaling.mode", is_number ? "fixed" : text, "--loss-scaling", library);
-  if (is_number) spec::set_field(spec, "loss_scaling.scale", scale, "--loss-scaling", library);
+  const std::optional<double> scale = parse_number<double>(text);
+  spec::set_field(spec, "loss_scaling.mode", scale ? "fixed" : text, "--loss-scaling", library);
+  if (scale) spec::set_field(spec, "loss_scaling.scale", *scale, "--loss-scaling", library);
 }
 
 /// "PATTERN:KEY=VALUE,KEY=VALUE" as a group of its own, with the keys of optimizer.groups.NAME.

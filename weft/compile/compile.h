@@ -32,7 +32,8 @@ struct RecomputeReport {
   double all_seconds = 0;        // predicted, of the step, these and the file's included
   int64_t offloaded = 0;         // values that go to the file
   int64_t offloaded_bytes = 0;   // of all of them: written and read once in each step
-  double offload_seconds = 0;    // predicted, of writing and reading them
+  double offload_seconds = 0;    // predicted, of copying them and waiting for the disk (device/offload_timeline.h)
+  double offload_waiting_seconds = 0;  // predicted, of that waiting alone
   double own_seconds() const { return all_seconds - seconds - offload_seconds; }
 };
 

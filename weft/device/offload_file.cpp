@@ -19,7 +19,6 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kPieceBytes = 8 << 20;  // written before the disk is told to begin
 constexpr int64_t kReadBytes = 1 << 19;   // at least, by each thread
 constexpr int kEndOfFile = -1;
 
@@ -69,8 +68,8 @@ bool OffloadFile::is_in_memory() const {
 }
 
 void OffloadFile::write(int64_t offset, const std::byte* data, int64_t bytes) {
-  for (int64_t begin = 0; begin < bytes; begin += kPieceBytes) {
-    const int64_t piece = std::min(kPieceBytes, bytes - begin), rest = piece % kFileBlockBytes;
+  for (int64_t begin = 0; begin < bytes; begin += kOffloadPieceBytes) {
+    const int64_t piece = std::min(kOffloadPieceBytes, bytes - begin), rest = piece % kFileBlockBytes;
     put(offset + begin, data + begin, piece - rest);
     if (rest > 0) {  // a part of a page that is not in the cache would have to be read first
       std::memcpy(last_block_.data(), data + begin + piece - rest, static_cast<size_t>(rest));

@@ -16,6 +16,8 @@ namespace weft {
 /// Bytes on their way to the disk, or asked for ahead: what the cache holds of the file at most, besides a value that
 /// is larger.
 inline constexpr int64_t kOffloadWindowBytes = 64 << 20;
+/// Written before the disk is told to begin.
+inline constexpr int64_t kOffloadPieceBytes = 8 << 20;
 
 class OffloadFile {
  public:

@@ -88,7 +88,10 @@ namespace {
 
 /// Values in their own unit, and as text with the digits that a float of standardised values can tell apart.
 struct PredictedValues {
-  PredictedValues(const float* p, size_t count, const data::TargetStatistics& statistics) {
+  PredictedValues(const float* p, const data::DatasetInfo& info) {
+    const data::TargetStatistics& statistics = info.targets;
+    const auto count = static_cast<size_t>(info.classes);
+    const bool is_named = count > 1 && info.class_names.size() == count;
     for (size_t at = 0; at < count; ++at) {
       const bool standardised = at < statistics.deviation.size();
       const double deviation = standardised ? statistics.deviation[at] : 1;
@@ -96,10 +99,16 @@ struct PredictedValues {
       const double steps = std::abs(value) / (deviation * static_cast<double>(std::numeric_limits<float>::epsilon()));
       const int digits = std::clamp(static_cast<int>(std::log10(std::max(steps, 1.0))), 6, 17);
       values.push_back(value);
-      text += fmt::format("{}{:.{}g}", text.empty() ? "" : ", ", value, digits);
+      text += fmt::format("{}{}{:.{}g}", text.empty() ? "" : ", ", is_named ? info.class_names[at] + " = " : "", value,
+                          digits);
+      if (is_named) named[info.class_names[at]] = value;
     }
   }
+  /// A list or, where each of several has a name, an object.
+  ordered_json json() const { return named.is_null() ? ordered_json(values) : named; }
+
   std::vector<double> values;
+  ordered_json named;  // null: they have no names
   std::string text;
 };
 
@@ -109,7 +118,6 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const data::Normalization normalization(model.data().statistics, info.sample_shape[0]);
   data::Batch batch = empty_batch(info);
-  const data::TargetStatistics& statistics = info.targets;
   const std::span<float> pixels(batch.samples.data_as<float>(), static_cast<size_t>(batch.samples.elements()));
   return for_each_file(options, [&](const std::string& file) {
     const data::Image image = data::read_sample(file_named(file), info);
@@ -117,9 +125,9 @@ int predict_images(PredictionModel& model, const PredictOptions& options) {
     const Tensor output = model.run(batch);
     const float* p = output.data_as<float>();
     if (info.target_kind() == data::TargetKind::values) {
-      const PredictedValues predicted(p, static_cast<size_t>(info.classes), statistics);
+      const PredictedValues predicted(p, info);
       if (!options.json()) fmt::print("{}: {}\n", file, predicted.text);
-      return ordered_json{{"file", file}, {"values", predicted.values}};
+      return ordered_json{{"file", file}, {"values", predicted.json()}};
     }
     auto classes = ordered_json::array();
     Table table({{"", Align::left}, {"", Align::right}});
@@ -174,9 +182,9 @@ std::unique_ptr<data::Dataset> open_rows(const PredictionModel& model, const std
 int predict_rows(PredictionModel& model, const PredictOptions& options) {
   const data::DatasetInfo& info = model.data().info;
   const bool values = info.target_kind() == data::TargetKind::values;
-  const data::TargetStatistics& statistics = info.targets;
   return for_each_file(options, [&](const std::string& file) {
     const auto dataset = open_rows(model, file);
+    if (!dataset->info().note.empty()) say(dataset->info().note);
     data::Loader loader(*dataset, program::evaluation_loader_options(model.spec(), model.data()));
     auto rows = ordered_json::array();
     if (!options.json()) fmt::print("{}\n", file);
@@ -188,13 +196,13 @@ int predict_rows(PredictionModel& model, const PredictOptions& options) {
       for (int64_t at = 0; at < batch.count; ++at, ++row) {
         const float* p = output.data_as<float>() + at * width;
         if (values) {
-          const PredictedValues predicted(p, static_cast<size_t>(info.classes), statistics);
+          const PredictedValues predicted(p, info);
           if (!options.json())
             fmt::print("  row {}: {}\n", row, predicted.text);
           else if (predicted.values.size() == 1)
             rows.push_back({{"row", row}, {"value", predicted.values.front()}});
           else
-            rows.push_back({{"row", row}, {"values", predicted.values}});
+            rows.push_back({{"row", row}, {"values", predicted.json()}});
           continue;
         }
         auto classes = ordered_json::array();

@@ -21,7 +21,7 @@ std::string csv_field(const ordered_json& value) {
   return quoted + "\"";
 }
 
-/// Column and value. Of classes the likeliest; of several values each.
+/// Column and value. Of classes the likeliest; of several values each, by its name where it has one.
 std::vector<std::pair<std::string, ordered_json>> cells_of(const ordered_json& prediction) {
   std::vector<std::pair<std::string, ordered_json>> cells;
   for (const auto& [name, value] : prediction.items()) {
@@ -29,6 +29,8 @@ std::vector<std::pair<std::string, ordered_json>> cells_of(const ordered_json& p
       if (value.empty()) continue;
       for (const auto& [of_class, member] : value.front().items())
         cells.emplace_back(of_class == "name" ? "prediction" : of_class, member);
+    } else if (value.is_object()) {
+      for (const auto& [of_value, member] : value.items()) cells.emplace_back(of_value, member);
     } else if (value.is_array()) {
       for (size_t at = 0; at < value.size(); ++at) cells.emplace_back(fmt::format("{}_{}", name, at + 1), value[at]);
     } else {

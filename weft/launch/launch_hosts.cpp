@@ -14,6 +14,7 @@
 #include "weft/base/files.h"
 #include "weft/base/format.h"
 #include "weft/base/host_name.h"
+#include "weft/base/parse_number.h"
 #include "weft/launch/child_process.h"
 
 namespace weft::launch {
@@ -24,9 +25,7 @@ constexpr std::chrono::seconds kAnswerTime{10};
 
 /// From 1 on; 0 for anything else.
 int parse_count(std::string_view text) {
-  int count = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
-  return code == std::errc() && end == text.data() + text.size() && count > 0 ? count : 0;
+  return std::max(0, parse_number<int>(text).value_or(0));
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {

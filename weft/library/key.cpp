@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 
 namespace weft {
 
@@ -30,19 +30,15 @@ void require_choice(const Key& key, const std::string& value, const std::string&
          fmt::join(choices, ", "));
 }
 
-template <typename Number>
-bool parse_number(const std::string& text, Number& number) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc() && end == text.data() + text.size();
-}
-
 /// "[1, 0.1]" or "1,0.1"
 bool parse_list(std::string text, std::vector<double>& list) {
   std::erase(text, ' ');
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    if (!parse_number(text.substr(begin, end - begin), list.emplace_back())) return false;
+    const std::optional<double> number = parse_number<double>(std::string_view(text).substr(begin, end - begin));
+    if (!number) return false;
+    list.push_back(*number);
     begin = end + 1;
   }
   return true;
@@ -82,12 +78,12 @@ KeyValue checked_value(const Key& key, const KeyValue& value, const std::string&
 }
 
 KeyValue read_value(const Key& key, const std::string& text) {
-  int64_t whole = 0;
-  double real = 0;
   std::vector<double> list;
   if (std::holds_alternative<bool>(key.value) && (text == "true" || text == "false")) return text == "true";
-  if (std::holds_alternative<int64_t>(key.value) && parse_number(text, whole)) return whole;
-  if (std::holds_alternative<double>(key.value) && parse_number(text, real)) return real;
+  if (std::holds_alternative<int64_t>(key.value))
+    if (const std::optional<int64_t> whole = parse_number<int64_t>(text)) return *whole;
+  if (std::holds_alternative<double>(key.value))
+    if (const std::optional<double> real = parse_number<double>(text)) return *real;
   if (std::holds_alternative<std::vector<double>>(key.value) && parse_list(text, list)) return list;
   return text;
 }

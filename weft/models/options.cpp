@@ -1,23 +1,14 @@
 #include "weft/models/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 
 namespace weft::models {
 namespace {
-
-/// The whole text as a number, or nothing.
-template <typename Number>
-std::optional<Number> parse(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 }  // namespace
 
@@ -35,7 +26,7 @@ void OptionReader::reject(const std::string& name, const std::string& wanted) co
 int64_t OptionReader::integer(const std::string& name, int64_t fallback, int64_t smallest, int64_t largest) const {
   const std::string* text = find(name);
   if (text == nullptr) return fallback;
-  const auto number = parse<int64_t>(*text);
+  const auto number = parse_number<int64_t>(*text);
   if (!number || *number < smallest || *number > largest) {
     reject(name, fmt::format("a whole number from {} to {}", smallest, largest));
   }
@@ -52,7 +43,7 @@ int64_t OptionReader::integer_by_data(const std::string& name, int64_t by_data, 
 double OptionReader::number(const std::string& name, double fallback, double smallest, double largest) const {
   const std::string* text = find(name);
   if (text == nullptr) return fallback;
-  const auto number = parse<double>(*text);
+  const auto number = parse_number<double>(*text);
   if (!number || !(*number >= smallest && *number <= largest)) {
     reject(name, fmt::format("a number from {} to {}", smallest, largest));
   }
@@ -66,7 +57,7 @@ std::vector<int64_t> OptionReader::integers(const std::string& name, std::vector
   std::vector<int64_t> numbers;
   for (size_t begin = 0; begin <= text->size();) {
     const size_t end = std::min(text->find(',', begin), text->size());
-    const auto number = parse<int64_t>(std::string_view(*text).substr(begin, end - begin));
+    const auto number = parse_number<int64_t>(std::string_view(*text).substr(begin, end - begin));
     if (!number || *number < smallest || *number > largest) {
       reject(name, fmt::format("whole numbers from {} to {}, separated by commas", smallest, largest));
     }
@@ -79,7 +70,7 @@ std::vector<int64_t> OptionReader::integers(const std::string& name, std::vector
 double OptionReader::probability(const std::string& name, double fallback) const {
   const std::string* text = find(name);
   if (text == nullptr) return fallback;
-  const auto number = parse<double>(*text);
+  const auto number = parse_number<double>(*text);
   if (!number || !(*number >= 0 && *number < 1)) reject(name, "a number from 0 to below 1");
   return *number;
 }

@@ -88,11 +88,15 @@ std::string describe_recompute(const CompiledStep& compiled, const spec::RunSpec
 std::string describe_offload(const CompiledStep& compiled, const spec::RunSpec& spec) {
   const RecomputeReport& report = compiled.recompute;
   if (report.offloaded == 0) return "";
+  const std::string waiting =
+      report.offload_waiting_seconds > 0.005 * report.all_seconds
+          ? fmt::format(", {} of it waiting for the disk", human_duration(report.offload_waiting_seconds))
+          : ", while the disk works beside the step";
   return fmt::format(
-      "{} activations, {}, are written to a file in '{}' in each step and read back: about +{:.0f} % time, where the "
-      "disk moves {} per second",
-      report.offloaded, bytes(report.offloaded_bytes), spec.offload,
-      100 * report.offload_seconds / std::max(report.own_seconds(), 1e-9), spec.offload_rate);
+      "{} activations, {}, are written to a file in '{}' in each step and read back: about {}, +{:.0f} % time{}, where "
+      "the disk moves {} per second",
+      report.offloaded, bytes(report.offloaded_bytes), spec.offload, human_duration(report.offload_seconds),
+      100 * report.offload_seconds / std::max(report.own_seconds(), 1e-9), waiting, spec.offload_rate);
 }
 
 void open_offload_file(Arena& arena, const StepCache& steps, const spec::RunSpec& spec,

@@ -1,6 +1,7 @@
 #include "weft/run/starting_recipe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -102,10 +103,13 @@ void set_adamw(Chooser& choose, double rate, double decay, const std::string& mo
 
 void choose_table(Chooser& choose, const Facts& facts) {
   const bool values = facts.info.target_kind() == data::TargetKind::values;
-  const std::string& label = facts.info.class_names.empty() ? facts.data : facts.info.class_names.front();
+  const std::vector<std::string>& labels = facts.info.class_names;
   std::string about =
-      values ? fmt::format("Predicts the number in the column '{}'. ", label)
-             : fmt::format("Predicts one of {} classes, by default those of the last column. ", facts.info.classes);
+      values
+          ? labels.size() > 1
+                ? fmt::format("Predicts the numbers in the columns '{}' together. ", fmt::join(labels, "', '"))
+                : fmt::format("Predicts the number in the column '{}'. ", labels.empty() ? facts.data : labels.front())
+          : fmt::format("Predicts one of {} classes, by default those of the last column. ", facts.info.classes);
   about +=
       "label=COLUMN behind a '?' chooses another column, ignore=COLUMN leaves columns out that give the answer "
       "away or say nothing, such as row numbers.";
@@ -356,7 +360,8 @@ StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& 
   return choose.take();
 }
 
-std::string describe_data(const data::Dataset& training, const data::Dataset* test) {
+std::string describe_data(const program::RunData& data) {
+  const data::Dataset& training = *data.training;
   const data::DatasetInfo& info = training.info();
   const std::string_view what = info.target_kind() == data::TargetKind::next_tokens     ? "windows"
                                 : info.target_kind() == data::TargetKind::sequence      ? "pairs"
@@ -369,7 +374,9 @@ std::string describe_data(const data::Dataset& training, const data::Dataset* te
     text += fmt::format(" of {} classes", info.classes);
   if (info.target_kind() == data::TargetKind::values) text += " with values";
   text += " for training";
-  return test == nullptr ? text : text + fmt::format(", {} for testing", test->size());
+  if (data.validation) text += fmt::format(", {} for validation", data.validation->size());
+  if (data.test) text += fmt::format(", {} for testing", data.test->size());
+  return text;
 }
 
 }  // namespace weft::run

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/data/dataset/dataset.h"
+#include "weft/program/run_data.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/run_spec.h"
 
@@ -20,7 +21,7 @@ struct StartingRecipe {
 /// where there are no test data. Error(usage) for data that no rule covers.
 StartingRecipe choose_recipe(const std::string& data_spec, const data::Dataset& training, const data::Dataset* test);
 
-/// "60000 images (1,28,28) of 10 classes for training, 10000 for testing"
-std::string describe_data(const data::Dataset& training, const data::Dataset* test);
+/// "54000 images (1,28,28) of 10 classes for training, 6000 for validation, 10000 for testing"
+std::string describe_data(const program::RunData& data);
 
 }  // namespace weft::run

@@ -2,6 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/offloaded.h"
+#include "weft/plan/read_ahead.h"
 
 namespace weft {
 
@@ -48,38 +49,17 @@ std::vector<std::unique_ptr<Kernel>> make_transfers(const Graph& graph, const Pl
   std::vector<std::unique_ptr<Kernel>> kernels(plan.steps.size());
   if (plan.file_bytes == 0) return kernels;
   check(file != nullptr && file->bytes() >= plan.file_bytes, "a plan keeps values in a file that there is not");
-  std::vector<size_t> loads;                             // steps
-  std::vector<size_t> stored_at(graph.values().size());  // step
-  const auto stored = [&](size_t step) {
-    const Node& node = graph.node(plan.steps[step].node);
-    return static_cast<size_t>((is_store(node) ? node.outputs : node.inputs)[0].index);
-  };
   const auto slot = [&](size_t step) {
-    const Placement& placement = plan.placements[stored(step)];
+    const Placement& placement = plan.placements[static_cast<size_t>(stored_value(graph, plan.steps[step]).index)];
     return Slot{placement.offset, placement.bytes};
   };
+  const std::vector<std::vector<size_t>> ahead_of = find_read_ahead(graph, plan);
   for (size_t step = 0; step < plan.steps.size(); ++step) {
     const Node& node = graph.node(plan.steps[step].node);
-    if (is_load(node)) loads.push_back(step);
-    if (!is_store(node)) continue;
-    stored_at[stored(step)] = step;
-    kernels[step] = std::make_unique<Store>(file, slot(step));
-  }
-  size_t asked = 0;         // loads before this one have been read or asked for
-  int64_t ahead_bytes = 0;  // asked for, not yet read
-  for (size_t index = 0; index < loads.size(); ++index) {
-    const size_t step = loads[index];
-    if (index < asked)
-      ahead_bytes -= slot(step).bytes;
-    else
-      asked = index + 1;
+    if (is_store(node)) kernels[step] = std::make_unique<Store>(file, slot(step));
+    if (!is_load(node)) continue;
     std::vector<Slot> ahead;
-    for (; asked < loads.size() && stored_at[stored(loads[asked])] < step; ++asked) {
-      const Slot next = slot(loads[asked]);
-      if (ahead_bytes > 0 && ahead_bytes + next.bytes > kOffloadWindowBytes) break;
-      ahead.push_back(next);
-      ahead_bytes += next.bytes;
-    }
+    for (const size_t later : ahead_of[step]) ahead.push_back(slot(later));
     kernels[step] = std::make_unique<Load>(file, slot(step), std::move(ahead), plan.threads);
   }
   return kernels;

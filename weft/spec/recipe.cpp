@@ -1,11 +1,11 @@
 #include "weft/spec/recipe.h"
 
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/rng.h"
 #include "weft/base/toml.h"
 #include "weft/data/texts/utf8.h"
@@ -151,11 +151,9 @@ namespace {
 /// Without quotes where a text is a number, and the key takes one.
 std::string literal(const Key& key, const KeyValue& value) {
   const auto* text = std::get_if<std::string>(&value);
-  double number = 0;
-  if (key.takes_number && text != nullptr) {
-    const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), number);
-    if (code == std::errc() && end == text->data() + text->size() && std::isfinite(number)) return real_text(number);
-  }
+  if (key.takes_number && text != nullptr)
+    if (const std::optional<double> number = parse_number<double>(*text); number && std::isfinite(*number))
+      return real_text(*number);
   return spec::literal(value);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -12,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/names.h"
+#include "weft/base/parse_number.h"
 #include "weft/spec/course.h"
 #include "weft/spec/recipe.h"
 #include "weft/spec/recipe_keys.h"
@@ -198,9 +198,7 @@ void resolve_monitors(RunSpec& spec, const Entries& entries) {
   if (stop.patience == 0 && stop.target.empty()) return;
   if (stop.monitor == "auto") stop.monitor = "validation_loss";
   check_monitor("stop.monitor", stop.monitor, spec, entries);
-  double target = 0;
-  const auto [end, code] = std::from_chars(stop.target.data(), stop.target.data() + stop.target.size(), target);
-  if (!stop.target.empty() && (code != std::errc() || end != stop.target.data() + stop.target.size()))
+  if (!stop.target.empty() && !parse_number<double>(stop.target))
     fail(ErrorKind::usage, "stop.target = '{}' is no number; give the value of {} at which the run ends, such as 0.95",
          stop.target, stop.monitor);
 }
@@ -221,12 +219,7 @@ void check_validation(const RunSpec& spec) {
 }  // namespace
 
 std::optional<double> validation_share(const RunSpec& spec) {
-  const std::string& text = spec.validation;
-  double share = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), share);
-  if (text.empty()) return 0;
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return share;
+  return spec.validation.empty() ? 0 : parse_number<double>(spec.validation);
 }
 
 bool has_validation(const RunSpec& spec) { return validation_share(spec).value_or(1) > 0; }

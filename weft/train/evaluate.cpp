@@ -164,6 +164,26 @@ class Shards {
   data::Batch rows_;
 };
 
+/// Metrics of several values keep as many sums for each, one value after the other (weft/step/metrics).
+MetricValues metrics_of_value(int64_t at, const std::vector<Sums::OfMetric>& measured,
+                              const std::vector<MetricEntry>& metrics, const MetricTotals& totals) {
+  const auto index = static_cast<size_t>(at), values = static_cast<size_t>(totals.info.classes);
+  data::DatasetInfo info = totals.info;
+  info.classes = 1;
+  info.target_shape = Shape{1};
+  if (!info.targets.deviation.empty()) info.targets = {{info.targets.mean[index]}, {info.targets.deviation[index]}};
+  const MetricTotals of_one{totals.samples, totals.samples, totals.loss, info, totals.options};
+  MetricValues found;
+  for (size_t metric = 0; metric < metrics.size(); ++metric) {
+    const std::span<const double> sums = measured[metric].sums;
+    if (measured[metric].measured == 0 || !metrics[metric].sums || !metrics[metric].value) continue;
+    const auto own = static_cast<size_t>(metrics[metric].sum_count(info));
+    if (own * values != sums.size()) continue;
+    found.push_back({metrics[metric].name, metrics[metric].value(sums.subspan(index * own, own), of_one)});
+  }
+  return found;
+}
+
 }  // namespace
 
 Evaluation evaluate(program::Program& program, State& state, data::Loader& loader, const EvaluateOptions& options) {
@@ -198,6 +218,9 @@ Evaluation evaluate(program::Program& program, State& state, data::Loader& loade
     if (measured.measured == 0) continue;
     result.metrics.back().value = metric.value ? metric.value(measured.sums, totals) : measured.sums[0] / predictions;
   }
+  if (info.target_kind() == data::TargetKind::values && info.classes > 1)
+    for (int64_t at = 0; at < info.classes; ++at)
+      result.of_values.push_back(metrics_of_value(at, sums.of_metrics, options.metrics, totals));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

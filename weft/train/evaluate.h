@@ -20,6 +20,8 @@ namespace weft::train {
 struct Evaluation {
   double loss = 0;         // mean over the samples; over tokens or pixels where each has a target that counts
   MetricValues metrics{};  // of EvaluateOptions::metrics, in their order
+  /// Where a sample has several values: the same of each alone, of those metrics that add up by values.
+  std::vector<MetricValues> of_values{};
   int64_t samples = 0;
   double seconds = 0;
   bool finished = true;  // false: evaluation was stopped on request, and the other members mean nothing

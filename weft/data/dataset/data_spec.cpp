@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/base/parse_number.h"
 
 namespace weft::data {
 
@@ -37,8 +37,9 @@ std::string escape(const std::string& text) {
 
 template <typename Number>
 bool parse_whole(const std::string& text, Number& number) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc() && end == text.data() + text.size();
+  const std::optional<Number> parsed = weft::parse_number<Number>(text);
+  if (parsed) number = *parsed;
+  return parsed.has_value();
 }
 
 }  // namespace

@@ -26,22 +26,25 @@ class TableDataset : public Dataset {
                bool with_targets)
       : Dataset(std::move(info)), encoding_(std::move(encoding)), size_(static_cast<int64_t>(rows.size())) {
     const std::vector<int64_t> positions = encoding_.match(file);
-    const auto label = std::find_if(encoding_.columns().begin(), encoding_.columns().end(),
-                                    [](const TableColumn& c) { return c.kind == TableColumn::Kind::label; });
-    const int64_t label_position = positions[static_cast<size_t>(label - encoding_.columns().begin())];
-    if (with_targets && label_position < 0)
-      fail(ErrorKind::data, "[csv] '{}' has no label: column '{}' is missing; `weft predict` needs none", file.path(),
-           label->name);
+    const std::vector<int64_t>& labels = encoding_.labels();
+    for (const int64_t label : labels)
+      if (with_targets && positions[static_cast<size_t>(label)] < 0)
+        fail(ErrorKind::data, "[csv] '{}' has no label: column '{}' is missing; `weft predict` needs none", file.path(),
+             encoding_.column(label).name);
     cells_.resize(rows.size() * static_cast<size_t>(encoding_.cells()));
-    targets_.resize(rows.size());
+    targets_.resize(rows.size() * labels.size());
     float* cells = cells_.data();
     for (size_t at = 0; at < rows.size(); ++at, cells += encoding_.cells()) {
       encoding_.read(file, rows[at], positions, cells);
       if (!with_targets) continue;
-      if (encoding_.task() == "regression")
-        targets_[at].value = encoding_.read_value(file, rows[at], label_position);
-      else
-        targets_[at].index = encoding_.read_class(file, rows[at], label_position);
+      for (size_t label = 0; label < labels.size(); ++label) {
+        const int64_t position = positions[static_cast<size_t>(labels[label])];
+        Target& target = targets_[at * labels.size() + label];
+        if (encoding_.task() == "regression")
+          target.value = encoding_.read_value(file, rows[at], position, label);
+        else
+          target.index = encoding_.read_class(file, rows[at], position);
+      }
     }
   }
 
@@ -50,7 +53,8 @@ class TableDataset : public Dataset {
     encoding_.expand(cells_.data() + key.index * encoding_.cells(), reinterpret_cast<float*>(destination.data()));
   }
   void get_target(const SampleKey& key, std::span<uint8_t> destination) const override {
-    std::memcpy(destination.data(), &targets_[static_cast<size_t>(key.index)], sizeof(Target));
+    const size_t count = encoding_.labels().size();
+    std::memcpy(destination.data(), &targets_[static_cast<size_t>(key.index) * count], count * sizeof(Target));
   }
 
  private:
@@ -61,7 +65,7 @@ class TableDataset : public Dataset {
   TableEncoding encoding_;
   int64_t size_;
   std::vector<float> cells_;
-  std::vector<Target> targets_;
+  std::vector<Target> targets_;  // a row's beside each other
 };
 
 SpecOptions options_of(const DataSpec& spec) {
@@ -78,25 +82,22 @@ char separator_of(const SpecOptions& options) {
   return found != named.end() ? found->second : given[0];
 }
 
-/// Words that mean "not known" nearly everywhere, and might be a category: what is taken for that is said.
-constexpr const char* kGuessedMissing[] = {"NULL", "None", "n/a", "#N/A", "<NA>", "-"};
-
 TableOptions table_options(const SpecOptions& options) {
   TableOptions table;
   table.label = options.text("label", "");
   table.task = options.choice("task", "classification", {"classification", "regression"});
-  table.missing = options.list("missing").value_or(std::vector<std::string>{"?", "NA", "N/A", "nan", "NaN", "null"});
-  if (!options.find("missing"))
-    table.missing.insert(table.missing.end(), std::begin(kGuessedMissing), std::end(kGuessedMissing));
+  std::vector<std::string> usual(std::begin(kMissingWords), std::end(kMissingWords));
+  usual.insert(usual.end(), std::begin(kGuessedMissingWords), std::end(kGuessedMissingWords));
+  table.missing = options.list("missing").value_or(std::move(usual));
   table.categories = options.list("categories").value_or(std::vector<std::string>());
   table.drops_unlabelled = options.choice("unlabelled", "error", {"error", "drop"}) == "drop";
   table.ignored = options.list("ignore").value_or(std::vector<std::string>());
   return table;
 }
 
-/// A number, as a column without a name goes by.
-bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("-0123456789") == std::string::npos;
+/// Numbers, as columns without a name go by.
+bool are_numbers(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("-,0123456789") == std::string::npos;
 }
 
 /// `apart`: of the file with the test rows.
@@ -110,7 +111,7 @@ CsvOptions csv_options(const SpecOptions& options, const TableEncoding* trained,
   // Known columns decide about the header, not the look of its first row.
   if (trained != nullptr && csv.header == Header::automatic) csv.header = Header::no;
   if (trained != nullptr && csv.separator == 0) csv.separator = trained->separator();
-  if (const std::string label = options.text("label", ""); !is_number(label)) csv.wanted_name = label;
+  if (const std::string label = options.text("label", ""); !are_numbers(label)) csv.wanted_name = label;
   return csv;
 }
 
@@ -120,27 +121,41 @@ std::string name_in(const CsvFile& file, int64_t column) {
   return cell.empty() ? unnamed_column(column) : std::string(cell);
 }
 
-/// The first row of a file that is read for a trained model is its header where it names the model's columns.
-void find_header(CsvFile& file, const SpecOptions& options, const TableEncoding& trained) {
-  if (options.text("header", "auto") != "auto" || !trained.has_header()) return;
+/// The first row of a file that is read for a trained model is its header where it names the model's columns or, of a
+/// model trained without names, where texts stand over columns of numbers. Returns a line for the user where one of
+/// both has no names, so that columns go by position; else empty.
+std::string find_header(CsvFile& file, const SpecOptions& options, const TableEncoding& trained) {
+  const bool is_automatic = options.text("header", "auto") == "auto";
+  if (!trained.has_header()) {
+    if (is_automatic && trained.begins_with_names(file)) file.set_header(true);
+    if (file.header().empty()) return "";
+    return fmt::format(
+        "'{}': its first row names the columns; the model was trained on a table without names, so that they are taken "
+        "in their order",
+        file.path());
+  }
   int64_t named = 0;
   for (int64_t column = 0; column < file.columns(); ++column)
     named += std::any_of(trained.columns().begin(), trained.columns().end(),
                          [&](const TableColumn& known) { return known.name == name_in(file, column); });
-  if (2 * named > file.columns()) file.set_header(true);
+  if (is_automatic && 2 * named > file.columns()) file.set_header(true);
+  if (!file.header().empty()) return "";
+  return fmt::format("'{}' has no row with the names of its columns; they are taken in the order of the training data",
+                     file.path());
 }
 
 std::vector<int64_t> rows_of(const CsvFile& file, const TestSplit& test, Split split, const TableOptions& table) {
   std::vector<int64_t> rows(static_cast<size_t>(file.rows()));
   std::iota(rows.begin(), rows.end(), 0);
   if (table.drops_unlabelled) {
-    const std::optional<int64_t> label =
-        table.label.empty() ? std::optional(file.columns() - 1) : find_column(file, table.label);
+    const std::vector<int64_t> labels = find_labels(file, table.label);
     const auto is_unlabelled = [&](int64_t row) {
-      const std::string_view text = file.cell(row, *label);
-      return text.empty() || std::find(table.missing.begin(), table.missing.end(), text) != table.missing.end();
+      return std::any_of(labels.begin(), labels.end(), [&](int64_t label) {
+        const std::string_view text = file.cell(row, label);
+        return text.empty() || std::find(table.missing.begin(), table.missing.end(), text) != table.missing.end();
+      });
     };
-    if (label) std::erase_if(rows, is_unlabelled);
+    std::erase_if(rows, is_unlabelled);
   }
   if (!test.divides(split)) return rows;
   std::vector<int32_t> strata(rows.size(), 0);
@@ -197,7 +212,8 @@ std::string note_of_guessed_missing(const CsvFile& file, std::span<const int64_t
   for (const int64_t row : rows)
     for (int64_t column = 0; column < file.columns(); ++column) {
       const std::string_view text = file.cell(row, column);
-      if (std::find(std::begin(kGuessedMissing), std::end(kGuessedMissing), text) != std::end(kGuessedMissing))
+      if (std::find(std::begin(kGuessedMissingWords), std::end(kGuessedMissingWords), text) !=
+          std::end(kGuessedMissingWords))
         ++counts[text];
     }
   std::string words;
@@ -216,12 +232,15 @@ DatasetInfo info_of(const TableEncoding& encoding, const std::string& path) {
   info.sample_dtype = DType::f32;
   info.encoding = encoding.to_json();
   if (encoding.task() == "regression") {
-    const TableColumn& label = encoding.label();
-    info.classes = 1;
-    info.class_names = {label.name};
+    info.classes = static_cast<int64_t>(encoding.labels().size());
     info.target_dtype = DType::f32;
-    info.target_shape = Shape{1};
-    info.targets = {{label.mean}, {label.deviation}};
+    info.target_shape = Shape{info.classes};
+    for (const int64_t at : encoding.labels()) {
+      const TableColumn& label = encoding.column(at);
+      info.class_names.push_back(label.name);
+      info.targets.mean.push_back(label.mean);
+      info.targets.deviation.push_back(label.deviation);
+    }
   } else {
     info.classes = static_cast<int64_t>(encoding.classes().size());
     info.class_names = encoding.classes();
@@ -251,11 +270,12 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::
   // The rows that weft sets aside are rows of the file that the encoding was learned from, header and all.
   const bool same_file = !known || !(apart || split == Split::all);
   CsvFile file(path, csv_options(options, same_file ? nullptr : &*known, apart));
-  if (!same_file) find_header(file, options, *known);
+  const std::string by_position = same_file ? "" : find_header(file, options, *known);
   const std::vector<int64_t> rows = rows_of(file, test, split, table);
   const bool learns = !known;
   if (learns) known = TableEncoding::learn(file, rows, table);
   DatasetInfo info = info_of(*known, spec.argument);
+  info.note = by_position;
   if (learns && reads_an_index(file, *known))
     info.note = fmt::format(
         "the first column of '{}' has no name, as the row numbers that pandas writes; ignore=1 leaves it out", path);
@@ -275,10 +295,11 @@ std::unique_ptr<Dataset> open_csv_features(const DataSpec& spec, const std::stri
   const SpecOptions options = options_of(spec);
   TableEncoding known = TableEncoding::from_json(encoding);
   CsvFile file(spec.argument, csv_options(options, &known, /*apart=*/false));
-  find_header(file, options, known);
+  const std::string by_position = find_header(file, options, known);
   std::vector<int64_t> rows(static_cast<size_t>(file.rows()));
   std::iota(rows.begin(), rows.end(), 0);
   DatasetInfo info = info_of(known, spec.argument);
+  info.note = by_position;
   return std::make_unique<TableDataset>(std::move(info), std::move(known), file, rows, false);
 }
 

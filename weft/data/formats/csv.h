@@ -1,6 +1,7 @@
 // csv:FILE: a table, one sample per row. Options, after a '?' and divided by '&':
 //   label=NAME|N         the column to predict, by name or by number from 1 on (-1: the last); default: the last
 //   task=regression      predict the label's number; default: its class
+//   label=A,B            with task=regression: several columns, whose numbers are predicted together
 //   test=FILE            the test rows; default: a part of FILE, the same share of every class
 //   split=0.2, seed=0    how large a part, and which
 //   header=auto|yes|no   separator=auto|,|;|tab|pipe   skip=N lines before the table
@@ -18,7 +19,7 @@
 
 namespace weft::data {
 
-/// Samples are f32 (F); targets i32 () or f32 (1). `encoding` as in open_dataset().
+/// Samples are f32 (F); targets i32 () or f32 (K). `encoding` as in open_dataset().
 std::unique_ptr<Dataset> open_csv(const DataSpec& spec, Split split, const std::string& encoding);
 bool csv_has_test_split(const DataSpec& spec);
 

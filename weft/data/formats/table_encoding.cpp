@@ -1,13 +1,13 @@
 #include "weft/data/formats/table_encoding.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/base/parse_number.h"
 #include "weft/data/dataset/class_names.h"
 
 namespace weft::data {
@@ -22,6 +22,12 @@ constexpr int64_t kMostNumbers = 1000000;  // per row
 /// with the smaller share where most of its numbers stand there once, as no names of categories would.
 constexpr double kMostlyNumbers = 0.9, kMoreNumbers = 0.5;
 constexpr int64_t kFewRows = 20;
+/// Deviations from the mean. What is further away has squares that no sum of f32 holds, and stands there by mistake.
+constexpr double kFurthest = 1e12;
+
+/// Where it stands, and the column.
+constexpr const char* kNoLabel =
+    "[csv] {}: the label, {}, is missing; fill it in, or leave such rows out with unlabelled=drop";
 
 std::string in_words(const TableColumn& column) { return fmt::format("column '{}'", column.name); }
 
@@ -41,10 +47,9 @@ int64_t TableColumn::width() const {
 std::optional<int64_t> find_column(const CsvFile& file, const std::string& name) {
   const auto found = std::find(file.header().begin(), file.header().end(), name);
   if (found != file.header().end()) return found - file.header().begin();
-  int64_t number = 0;
-  const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (code != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  if (number < 0) number += file.columns() + 1;
+  const std::optional<int64_t> given = weft::parse_number<int64_t>(name);
+  if (!given) return std::nullopt;
+  const int64_t number = *given < 0 ? *given + file.columns() + 1 : *given;
   if (number < 1 || number > file.columns()) return std::nullopt;
   return number - 1;
 }
@@ -63,6 +68,22 @@ int64_t require_column(const CsvFile& file, const std::string& name, const char*
 
 }  // namespace
 
+std::vector<int64_t> find_labels(const CsvFile& file, const std::string& label) {
+  if (label.empty()) return {file.columns() - 1};
+  if (label.find(',') == label.npos || find_column(file, label)) return {require_column(file, label, "label")};
+  std::vector<int64_t> labels;
+  for (size_t begin = 0; begin <= label.size();) {
+    const size_t end = std::min(label.find(',', begin), label.size());
+    const std::string name = label.substr(begin, end - begin);
+    begin = end + 1;
+    const int64_t at = require_column(file, name, "label");
+    if (std::find(labels.begin(), labels.end(), at) != labels.end())
+      fail(ErrorKind::usage, "[csv] label={} names column '{}' twice; name each once", label, name);
+    labels.push_back(at);
+  }
+  return labels;
+}
+
 bool TableEncoding::is_missing(std::string_view text) const {
   return text.empty() || std::find(missing_.begin(), missing_.end(), text) != missing_.end();
 }
@@ -79,15 +100,21 @@ TableEncoding TableEncoding::learn(const CsvFile& file, std::span<const int64_t>
          "[csv] '{}' has one column; a table to learn from has a label and something else: name the "
          "separator with separator=...",
          file.path());
-  encoding.label_ = options.label.empty() ? columns - 1 : require_column(file, options.label, "label");
+  encoding.labels_ = find_labels(file, options.label);
+  if (encoding.labels_.size() > 1 && encoding.task_ != "regression")
+    fail(ErrorKind::usage,
+         "[csv] label={} names {} columns, and a class is told from one; add task=regression to predict their numbers "
+         "together, or give one label and leave the others out with ignore=",
+         options.label, encoding.labels_.size());
   for (int64_t at = 0; at < columns; ++at) {
     TableColumn& column = encoding.columns_.emplace_back();
     column.name = encoding.has_header_ ? file.header()[static_cast<size_t>(at)] : std::to_string(at + 1);
   }
-  encoding.columns_[static_cast<size_t>(encoding.label_)].kind = Kind::label;
+  for (const int64_t at : encoding.labels_) encoding.columns_[static_cast<size_t>(at)].kind = Kind::label;
   for (const std::string& name : options.ignored) {
     const int64_t at = require_column(file, name, "ignore");
-    if (at == encoding.label_) fail(ErrorKind::usage, "[csv] column '{}' is the label, it cannot be ignored", name);
+    if (encoding.column(at).kind == Kind::label)
+      fail(ErrorKind::usage, "[csv] column '{}' is the label, it cannot be ignored", name);
     encoding.columns_[static_cast<size_t>(at)].kind = Kind::ignored;
   }
   std::vector<bool> forced(static_cast<size_t>(columns));
@@ -105,21 +132,21 @@ TableEncoding TableEncoding::learn(const CsvFile& file, std::span<const int64_t>
 }
 
 void TableEncoding::learn_label(const CsvFile& file, std::span<const int64_t> rows) {
-  const TableColumn& column = label();
-  const bool decimal_comma = separator_ != ',';
-  if (task_ == "regression") {
+  if (task_ != "regression") return learn_classes(file, rows, labels_.front());
+  for (const int64_t at : labels_) {
     std::vector<double> values;
-    for (const int64_t row : rows) values.push_back(read_number(file, row, label_, column));
-    learn_numbers(columns_[static_cast<size_t>(label_)], values, file.path());
-    return;
+    for (const int64_t row : rows) values.push_back(read_number(file, row, at, column(at)));
+    learn_numbers(file, rows, at, values);
   }
+}
+
+void TableEncoding::learn_classes(const CsvFile& file, std::span<const int64_t> rows, int64_t at) {
+  const TableColumn& column = columns_[static_cast<size_t>(at)];
+  const bool decimal_comma = separator_ != ',';
   std::map<std::string, int64_t, std::less<>> counts;
   for (const int64_t row : rows) {
-    const std::string_view text = file.cell(row, label_);
-    if (is_missing(text))
-      fail(ErrorKind::data,
-           "[csv] {}: the label, {}, is missing; fill it in, or leave such rows out with unlabelled=drop",
-           file.where(row, label_), in_words(column));
+    const std::string_view text = file.cell(row, at);
+    if (is_missing(text)) fail(ErrorKind::data, kNoLabel, file.where(row, at), in_words(column));
     const auto found = counts.find(text);
     if (found != counts.end())
       ++found->second;
@@ -152,6 +179,7 @@ void TableEncoding::learn_column(const CsvFile& file, std::span<const int64_t> r
   TableColumn& column = columns_[static_cast<size_t>(at)];
   if (column.kind == Kind::label || column.kind == Kind::ignored) return;
   std::vector<double> numbers;
+  std::vector<int64_t> rows_of_numbers;
   int64_t texts = 0, first_text = -1;
   for (const int64_t row : rows) {
     const std::string_view text = file.cell(row, at);
@@ -159,6 +187,7 @@ void TableEncoding::learn_column(const CsvFile& file, std::span<const int64_t> r
     if (is_missing(text)) continue;
     if (parse_number(text, separator_ != ',', number)) {
       numbers.push_back(number);
+      rows_of_numbers.push_back(row);
     } else if (texts++ == 0) {
       first_text = row;
     }
@@ -166,7 +195,7 @@ void TableEncoding::learn_column(const CsvFile& file, std::span<const int64_t> r
   if (force_categories || (texts > 0 && numbers.empty())) return learn_categories(column, file, rows, at);
   if (texts == 0) {
     column.can_miss = numbers.size() < rows.size();
-    learn_numbers(column, numbers, file.path());
+    learn_numbers(file, rows_of_numbers, at, numbers);
     return;
   }
   const auto count = static_cast<double>(numbers.size());
@@ -180,11 +209,15 @@ void TableEncoding::learn_column(const CsvFile& file, std::span<const int64_t> r
   learn_categories(column, file, rows, at);
 }
 
-void TableEncoding::learn_numbers(TableColumn& column, std::span<const double> values, const std::string& path) {
+void TableEncoding::learn_numbers(const CsvFile& file, std::span<const int64_t> rows, int64_t at,
+                                  std::span<const double> values) {
+  TableColumn& column = columns_[static_cast<size_t>(at)];
   double sum = 0, squares = 0, largest = 0;
-  for (const double value : values) {
-    sum += value;
-    largest = std::max(largest, std::abs(value));
+  size_t largest_at = 0;
+  for (size_t index = 0; index < values.size(); ++index) {
+    sum += values[index];
+    if (std::abs(values[index]) > largest) largest_at = index;
+    largest = std::max(largest, std::abs(values[index]));
   }
   const auto count = static_cast<double>(std::max<size_t>(1, values.size()));
   column.mean = sum / count;
@@ -193,9 +226,9 @@ void TableEncoding::learn_numbers(TableColumn& column, std::span<const double> v
   // A constant column becomes zeros; what rounding leaves of its spread must not be blown up.
   if (!std::isfinite(column.mean) || !std::isfinite(column.deviation))
     fail(ErrorKind::data,
-         "[csv] '{}': numbers as large as {:.3g} in {} have no mean and deviation; correct them, name them with "
+         "[csv] {}: numbers as large as {} in {} have no mean and deviation; correct them, name them with "
          "missing=, or leave the column out with ignore={}",
-         path, largest, in_words(column), column.name);
+         file.where(rows[largest_at], at), file.cell(rows[largest_at], at), in_words(column), column.name);
   if (!(column.deviation > 1e-12 * largest)) column.deviation = 1;
 }
 
@@ -245,23 +278,53 @@ std::vector<int64_t> TableEncoding::match(const CsvFile& file) const {
     }
     return positions;
   }
-  if (file.columns() != wanted && file.columns() != wanted - 1)
-    fail(ErrorKind::data,
-         "[csv] '{}' has {} columns, the training data have {}, the label included; give the same ones", file.path(),
-         file.columns(), wanted);
+  const auto labels = static_cast<int64_t>(labels_.size());
+  if (file.columns() != wanted && file.columns() != wanted - labels)
+    fail(ErrorKind::data, "[csv] '{}' has {} columns, the training data have {}, the {} included; give the same ones",
+         file.path(), file.columns(), wanted, labels > 1 ? fmt::format("{} labels", labels) : "label");
   int64_t position = 0;
   for (int64_t at = 0; at < wanted; ++at)
-    if (at != label_ || file.columns() == wanted) positions[static_cast<size_t>(at)] = position++;
+    if (column(at).kind != Kind::label || file.columns() == wanted) positions[static_cast<size_t>(at)] = position++;
   return positions;
 }
 
 double TableEncoding::read_number(const CsvFile& file, int64_t row, int64_t position, const TableColumn& column) const {
   double number = 0;
   const std::string_view text = file.cell(row, position);
+  if (is_missing(text) && column.kind == Kind::label)
+    fail(ErrorKind::data, kNoLabel, file.where(row, position), in_words(column));
   if (is_missing(text) || !parse_number(text, separator_ != ',', number))
     fail(ErrorKind::data, "[csv] {}: '{}' is no number, as {} wants; correct it, or remove the row",
          file.where(row, position), text, in_words(column));
   return number;
+}
+
+float TableEncoding::read_standardised(const CsvFile& file, int64_t row, int64_t position,
+                                       const TableColumn& column) const {
+  const double value = (read_number(file, row, position, column) - column.mean) / column.deviation;
+  if (!(std::abs(value) <= kFurthest))
+    fail(ErrorKind::data,
+         "[csv] {}: {} in {} is too large to reckon with: the training rows have mean {:.4g} and deviation {:.4g}; "
+         "correct it, name it with missing=, or remove the row",
+         file.where(row, position), file.cell(row, position), in_words(column), column.mean, column.deviation);
+  return static_cast<float>(value);
+}
+
+bool TableEncoding::begins_with_names(const CsvFile& file) const {
+  if (file.rows() < 2) return false;
+  const std::vector<int64_t> positions = match(file);
+  const auto is_value = [&](int64_t row, size_t at) {
+    const std::string_view text = file.cell(row, positions[at]);
+    double number = 0;
+    return is_missing(text) || parse_number(text, separator_ != ',', number);
+  };
+  bool has_name = false;
+  for (size_t at = 0; at < columns_.size(); ++at) {
+    if (columns_[at].kind != Kind::number || positions[at] < 0) continue;
+    if (is_value(0, at)) return false;
+    has_name = has_name || is_value(1, at);
+  }
+  return has_name;
 }
 
 void TableEncoding::read(const CsvFile& file, int64_t row, std::span<const int64_t> positions, float* cells) const {
@@ -278,7 +341,7 @@ void TableEncoding::read(const CsvFile& file, int64_t row, std::span<const int64
     } else if (is_missing(text)) {
       *cells++ = std::numeric_limits<float>::quiet_NaN();
     } else {
-      *cells++ = static_cast<float>((read_number(file, row, positions[at], column) - column.mean) / column.deviation);
+      *cells++ = read_standardised(file, row, positions[at], column);
     }
   }
 }
@@ -310,8 +373,8 @@ int32_t TableEncoding::read_class(const CsvFile& file, int64_t row, int64_t posi
        file.cell(row, position), suggestion(text, classes_));
 }
 
-float TableEncoding::read_value(const CsvFile& file, int64_t row, int64_t position) const {
-  return static_cast<float>((read_number(file, row, position, label()) - label().mean) / label().deviation);
+float TableEncoding::read_value(const CsvFile& file, int64_t row, int64_t position, size_t label) const {
+  return read_standardised(file, row, position, column(labels_[label]));
 }
 
 }  // namespace weft::data

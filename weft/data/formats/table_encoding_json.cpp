@@ -1,4 +1,5 @@
 // The text form of a TableEncoding, as it stands in a run's data.json.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
@@ -36,9 +37,10 @@ std::string TableEncoding::to_json() const {
     if (column.kind == Kind::category) entry["categories"] = column.categories;
     columns.push_back(std::move(entry));
   }
-  const json root = {{"kind", "table"},     {"task", task_},       {"header", has_header_},
-                     {"missing", missing_}, {"classes", classes_}, {"separator", std::string(1, separator_)},
-                     {"columns", columns}};
+  json root = {{"kind", "table"},     {"task", task_},       {"header", has_header_},
+               {"missing", missing_}, {"classes", classes_}, {"separator", std::string(1, separator_)},
+               {"columns", columns}};
+  if (labels_.size() > 1) root["labels"] = labels_;  // in the order of the values
   return root.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -53,7 +55,6 @@ TableEncoding TableEncoding::from_json(const std::string& text) {
     encoding.missing_ = root.at("missing").get<std::vector<std::string>>();
     encoding.classes_ = root.at("classes").get<std::vector<std::string>>();
     encoding.separator_ = root.at("separator").get<std::string>().at(0);
-    encoding.label_ = -1;
     for (const json& entry : root.at("columns")) {
       TableColumn& column = encoding.columns_.emplace_back();
       column.name = entry.at("name");
@@ -62,9 +63,15 @@ TableEncoding TableEncoding::from_json(const std::string& text) {
       column.deviation = entry.value("deviation", 1.0);
       column.can_miss = entry.value("can_miss", false);
       column.categories = entry.value("categories", std::vector<std::string>());
-      if (column.kind == Kind::label) encoding.label_ = static_cast<int64_t>(encoding.columns_.size()) - 1;
+      if (column.kind == Kind::label) encoding.labels_.push_back(static_cast<int64_t>(encoding.columns_.size()) - 1);
     }
-    if (encoding.label_ < 0) fail(ErrorKind::data, "[csv] the run's encoding of the table names no label");
+    if (root.contains("labels")) {
+      auto labels = root["labels"].get<std::vector<int64_t>>();
+      if (!std::is_permutation(labels.begin(), labels.end(), encoding.labels_.begin(), encoding.labels_.end()))
+        fail(ErrorKind::data, "[csv] the run's encoding of the table is damaged");
+      encoding.labels_ = std::move(labels);
+    }
+    if (encoding.labels_.empty()) fail(ErrorKind::data, "[csv] the run's encoding of the table names no label");
     return encoding;
   } catch (const json::exception&) {
     fail(ErrorKind::data, "[csv] the model was not trained on a table, or its data.json is damaged");

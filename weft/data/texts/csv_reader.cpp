@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <system_error>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/parse_number.h"
 #include "weft/data/texts/utf8.h"
 
 namespace weft::data {
@@ -60,8 +60,10 @@ bool parse_number(std::string_view text, bool decimal_comma, double& number) {
     std::replace_copy(text.begin(), text.end(), copy.begin(), ',', '.');
     text = {copy.data(), text.size()};
   }
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+  const std::optional<double> parsed = weft::parse_number<double>(text);
+  if (!parsed || !std::isfinite(*parsed)) return false;
+  number = *parsed;
+  return true;
 }
 
 CsvFile::CsvFile(const std::filesystem::path& path, const CsvOptions& options)
@@ -225,8 +227,9 @@ bool CsvFile::looks_like_header() const {
   const int64_t last = std::min(rows(), kSniffedRows);
   const bool decimal_comma = separator_ != ',';
   const auto is_missing = [](std::string_view text) {
-    constexpr std::string_view kWords[] = {"", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL", "None", "-"};
-    return std::find(std::begin(kWords), std::end(kWords), text) != std::end(kWords);
+    const auto is_text = [&](std::string_view word) { return word == text; };
+    return text.empty() || std::any_of(std::begin(kMissingWords), std::end(kMissingWords), is_text) ||
+           std::any_of(std::begin(kGuessedMissingWords), std::end(kGuessedMissingWords), is_text);
   };
   bool all_new = true, any_number = false;
   int64_t names_over_numbers = 0, numbers_over_numbers = 0;

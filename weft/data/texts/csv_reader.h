@@ -65,6 +65,11 @@ class CsvFile {
   char separator_ = ',';
 };
 
+/// Words that mean "not known" where nothing names others, beside the empty text; and such as might be a category, so
+/// that a line says what was taken for that.
+inline constexpr std::string_view kMissingWords[] = {"?", "NA", "N/A", "nan", "NaN", "null"};
+inline constexpr std::string_view kGuessedMissingWords[] = {"NULL", "None", "n/a", "#N/A", "<NA>", "-"};
+
 /// "unnamed 1": `column` from 0 on.
 std::string unnamed_column(int64_t column);
 

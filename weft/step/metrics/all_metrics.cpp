@@ -9,7 +9,8 @@
 namespace weft::step {
 
 std::vector<MetricEntry> all_metrics() {
-  return {accuracy_entry(), token_accuracy_entry(), mean_iou_entry(), rmse_entry(), r2_entry(), perplexity_entry()};
+  return {accuracy_entry(), token_accuracy_entry(), mean_iou_entry(), rmse_entry(), r2_entry(),
+          mae_entry(),      perplexity_entry()};
 }
 
 namespace {

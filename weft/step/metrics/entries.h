@@ -17,6 +17,7 @@ MetricEntry token_accuracy_entry();
 MetricEntry mean_iou_entry();
 MetricEntry rmse_entry();
 MetricEntry r2_entry();
+MetricEntry mae_entry();
 MetricEntry perplexity_entry();
 
 /// Those that evaluations measure: of the task, then those that `metrics.names` adds. Error(usage) for names that there
