@@ -127,7 +127,7 @@ TEST_F(Copies, WhatIsLeftOutAndWhoGetsWhatIsSaid) {
   fs::resize_file(checkpoint, fs::file_size(checkpoint) - 1);
   EXPECT_FALSE(resume(1).finished);
   EXPECT_NE(said_.find("on host 'a' a checkpoint is left out: "), std::string::npos) << said_;
-  EXPECT_NE(said_.find("the checkpoint of step 7 goes from host 'b' to 'a'"), std::string::npos) << said_;
+  EXPECT_NE(said_.find("the checkpoint of step 8 goes from host 'b' to 'a'"), std::string::npos) << said_;
 }
 
 TEST_F(Copies, CopiesThatAreAlikeAreNotSentAgain) {
@@ -136,21 +136,21 @@ TEST_F(Copies, CopiesThatAreAlikeAreNotSentAgain) {
   EXPECT_EQ(said_.find(" goes from host "), std::string::npos) << said_;
 }
 
-TEST_F(Copies, ADamagedBestCheckpointDoesNotReplaceAWholeOne) {
+TEST_F(Copies, ADamagedBestCheckpointIsTakenFromTheOtherHost) {
   spec::RunSpec validated = spec();
   validated.validation = "0.2";
-  validated.evaluation.every_steps = 2;
-  EXPECT_FALSE(start(validated, 9).finished);
-  for (int rank = 0; rank < 2; ++rank) {  // the best one is an older one
-    const fs::path checkpoints = path(run_on_disk(rank)) + "/checkpoints";
-    ASSERT_TRUE(fs::exists(checkpoints / "best"));
-  }
-  const fs::path best = fs::canonical(path(run_on_disk(0)) + "/checkpoints/best") / "model.safetensors";
-  const auto whole = fs::file_size(best);
-  fs::resize_file(best, whole - 1);
-  EXPECT_FALSE(resume(1).finished);
-  const fs::path other = path(run_on_disk(1)) + "/checkpoints/" + best.parent_path().filename().string();
-  EXPECT_EQ(fs::file_size(other / "model.safetensors"), whole);
+  validated.evaluation.every_steps = 3;  // of the checkpoints only that of step 6 is measured within the epochs
+  validated.evaluation.every_epochs = 0;
+  EXPECT_FALSE(start(validated, 8).finished);
+  const auto best_of = [&](int rank) { return fs::canonical(path(run_on_disk(rank)) + "/checkpoints/best"); };
+  ASSERT_EQ(best_of(0).filename(), "step-00000006");
+  ASSERT_NE(newest(run_on_disk(0)).path.filename(), "step-00000006");
+  const auto whole = fs::file_size(best_of(1) / "model.safetensors");
+  fs::resize_file(best_of(0) / "model.safetensors", whole - 1);
+  comm::run_ranks(hosts_, [&](comm::Communicator& ranks) {
+    copy_newest(ranks, path(run_on_disk(ranks.rank())), /*keeps=*/true, {});
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(fs::file_size(best_of(rank) / "model.safetensors"), whole) << rank;
 }
 
 TEST_F(Copies, AChangeOfTheRecipeStandsInAll) {

@@ -215,16 +215,20 @@ NextStart next_start_of_copies(const Library& library, const std::vector<std::st
   launch::CopiesLeft left = launch::judge_copies(hosts, launch::find_run(hosts, absolute_path(run)), before);
   const std::string by_hand = fmt::format("`weft launch ... -- train --resume {} {}`", quoted_for_shell(run), kCopies);
   if (left.next == Next::no_trace)
-    return {.refusal =
-                fmt::format("no host that is left had ranks of '{}', so none is sure to have its newest checkpoint; "
-                            "nothing is begun anew: bring a host back that had ranks, or go on with what others "
-                            "have, by {}",
-                            run, by_hand)};
+    return {
+        .needs = {},
+        .words = {},
+        .refusal = fmt::format("no host that is left had ranks of '{}', so none is sure to have its newest checkpoint; "
+                               "nothing is begun anew: bring a host back that had ranks, or go on with what others "
+                               "have, by {}",
+                               run, by_hand)};
   if (left.next == Next::two_runs)
-    return {.refusal =
-                fmt::format("the hosts that had ranks hold different runs under '{}'; move those away that are not "
-                            "to go on, then {}",
-                            run, by_hand)};
+    return {
+        .needs = {},
+        .words = {},
+        .refusal = fmt::format("the hosts that had ranks hold different runs under '{}'; move those away that are not "
+                               "to go on, then {}",
+                               run, by_hand)};
   for (const std::string& line : left.left_out) say(line);
   hosts = std::move(left.hosts);
   if (left.next == Next::begin) return {.needs = needs_of(library, words), .words = words};

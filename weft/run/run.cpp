@@ -119,7 +119,7 @@ struct HeldDirectory {
   std::shared_ptr<void> lock;
   void take(const RunDirectory& taken) {
     directory = taken;
-    if (!lock) lock = taken.lock();
+    if (lock.use_count() == 0) lock = taken.lock();  // the lock points to nothing, and is held all the same
     taken.remove_temporaries();
   }
   const RunDirectory* get() const { return directory ? &*directory : nullptr; }
