@@ -82,7 +82,11 @@ void add_group(spec::RunSpec& spec, const std::string& text, const Library& libr
   spec::set_field(spec, section + "match", text.substr(0, colon), where, library);
   for (size_t begin = colon + 1; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    spec::set_from_text(spec, section + text.substr(begin, end - begin), library);
+    const std::string assignment = text.substr(begin, end - begin);
+    if (assignment.starts_with("match="))
+      fail(ErrorKind::usage, "{}: '{}' contradicts the pattern, which stands before the colon; give one of them", where,
+           assignment);
+    spec::set_from_text(spec, section + assignment, library);
     begin = end + 1;
   }
 }
@@ -282,7 +286,7 @@ int train_command(const Library& library, const TrainOptions& options, const std
     if (ranks != nullptr || !options.resume.empty())
       fail(ErrorKind::usage, "--dry-run is for a new run on one process; leave {} away",
            ranks != nullptr ? "the launcher" : "--resume");
-    return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run);
+    return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run, options.list_init);
   }
   const run::RunOutcome outcome = train_or_resume(library, options, ranks);
   if (!comm::is_first(ranks)) return outcome.finished ? 0 : train::kInterruptedExitCode;
