@@ -1,4 +1,7 @@
 // What shells complete with the scripts of `weft completion`.
+#include <poll.h>
+#include <pty.h>
+
 #include <regex>
 #include <set>
 
@@ -38,6 +41,7 @@ constexpr const char* kZshHarness = R"(
 PATH=$1:h:$PATH
 path=(${1:h} $path)
 compdef() { : }
+compset() { false }
 source =(weft completion zsh)
 compadd() { local array=${@[-1]}; print -rl -- ${(P)array} }
 words=(${(z)2})
@@ -76,6 +80,70 @@ class Completion : public ProgramTest {
     return lines_of(run_shell({"bash", "--norc", "-c", kBashHarness, "bash", WEFT_PROGRAM, line}));
   }
   using Words = std::set<std::string>;
+
+  /// What `weft` is called with once somebody has typed `keys` into a shell that completes, and Enter. HOME is home/.
+  /// Typed for real, into a terminal: what a shell makes of an answer is nothing that a script can ask it.
+  std::vector<std::string> typed(const std::string& shell, const std::string& keys) {
+    fs::create_directories(path("bin"));
+    write_all(path("bin/weft"),
+              "#!/bin/sh\n"
+              "case $1 in completion | complete-words) exec '" WEFT_PROGRAM
+              "' \"$@\" ;; esac\n"
+              "printf '%s\\n' \"$@\" > \"$ARGUMENTS.new\" && mv \"$ARGUMENTS.new\" \"$ARGUMENTS\"\n");
+    fs::permissions(path("bin/weft"), fs::perms::owner_all);
+    fs::remove(path("arguments"));
+    int terminal = -1;
+    const std::string directory = directory_.string();
+    const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (pid == 0) {
+      setenv("PATH", (directory + "/bin:" + getenv("PATH")).c_str(), 1);
+      setenv("HOME", (directory + "/home").c_str(), 1);
+      setenv("ARGUMENTS", (directory + "/arguments").c_str(), 1);
+      setenv("INPUTRC", "/dev/null", 1);
+      setenv("TERM", "dumb", 1);
+      if (chdir(directory.c_str()) != 0) _exit(126);
+      if (shell == "zsh") execlp("zsh", "zsh", "-f", "-i", nullptr);
+      execlp("bash", "bash", "--norc", "--noprofile", "-i", nullptr);
+      _exit(127);
+    }
+    std::string shown;
+    const auto type = [&](const std::string& text) {
+      EXPECT_EQ(write(terminal, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    };
+    const auto wait_for = [&](const auto& condition) {
+      for (int tries = 0; tries < 400 && !condition(); ++tries) {
+        pollfd waiting{terminal, POLLIN, 0};
+        if (poll(&waiting, 1, 50) <= 0) continue;
+        char buffer[4096];
+        const ssize_t bytes = read(terminal, buffer, sizeof buffer);
+        if (bytes <= 0) break;
+        shown.append(buffer, static_cast<size_t>(bytes));
+      }
+      EXPECT_TRUE(condition()) << shown;
+    };
+    type(shell == "zsh" ? "autoload -Uz compinit; compinit -u -D; . =(weft completion zsh); echo rea''dy\r"
+                        : "source <(weft completion bash); echo rea''dy\r");
+    wait_for([&] { return shown.find("ready") != std::string::npos; });
+    type(keys);
+    type("\r");
+    wait_for([&] { return fs::exists(path("arguments")); });
+    kill(pid, SIGKILL);
+    close(terminal);
+    waitpid(pid, nullptr, 0);
+    std::vector<std::string> arguments;
+    std::istringstream lines(read_all(path("arguments")));
+    for (std::string line; std::getline(lines, line);) arguments.push_back(line);
+    return arguments;
+  }
+  /// Names that a shell would take for something else, each of which begins with a letter of its own.
+  void make_odd_runs(const fs::path& folder) {
+    for (const char* name : kOddNames) {
+      fs::create_directories(folder / name);
+      write_all(folder / name / "spec.toml", "");
+    }
+  }
+  static constexpr const char* kOddNames[] = {"a$(touch EXECUTED)", "b`touch EXECUTED`", "c it's",  "d \"so\" \\n",
+                                              "e;touch EXECUTED",   "f*?[x]{1,2}",       "g!!#~ h", "i:j=k@l"};
 };
 
 TEST_F(Completion, BashCompletesCommands) {
@@ -131,6 +199,56 @@ TEST_F(Completion, BashCompletesRunsWhereARunIsWanted) {
   EXPECT_EQ(bash("weft eval runs/a\\ "), Words{"runs/a\\ run"});
   EXPECT_EQ(bash("weft predict runs/a\\ run ro"), Words{"rows.csv"});
   EXPECT_EQ(bash("weft plot runs/other runs/a"), Words{"runs/a\\ run"}) << "one of several";
+}
+
+TEST_F(Completion, BashWritesOddNamesSoThatTheyAreOneWordAndNothingIsExecuted) {
+  make_odd_runs(path("runs"));
+  for (const char* const opened : {"", "\"", "'"})
+    for (const std::string name : kOddNames)
+      EXPECT_EQ(typed("bash", "weft eval " + std::string(opened) + "runs/" + name[0] + "\t"),
+                (std::vector<std::string>{"eval", "runs/" + name}))
+          << opened;
+  EXPECT_FALSE(fs::exists(path("EXECUTED")));
+}
+
+TEST_F(Completion, BashWritesOddNamesOfTheHome) {
+  make_odd_runs(path("home/runs"));
+  for (const std::string name : kOddNames)
+    EXPECT_EQ(typed("bash", std::string("weft eval ~/ru\t") + name[0] + "\t"),
+              (std::vector<std::string>{"eval", path("home/runs").string() + "/" + name}));
+  EXPECT_FALSE(fs::exists(path("EXECUTED")));
+}
+
+TEST_F(Completion, BashGoesOnInsideOfOddNames) {
+  make_odd_runs(path("runs"));
+  const std::vector<std::string> expected{"eval", "runs/d \"so\" \\n"};
+  EXPECT_EQ(typed("bash", R"(weft eval runs/d\ \"s)"
+                          "\t"),
+            expected);
+  EXPECT_EQ(typed("bash", R"(weft eval "runs/d \"s)"
+                          "\t"),
+            expected);
+  EXPECT_EQ(typed("bash", R"(weft eval 'runs/d "s)"
+                          "\t"),
+            expected);
+  EXPECT_EQ(typed("bash", R"(weft eval runs/"d \""s)"
+                          "\t"),
+            expected);
+  EXPECT_EQ(typed("bash", "weft eval runs/i:j\t"), (std::vector<std::string>{"eval", "runs/i:j=k@l"}));
+  EXPECT_EQ(typed("bash", "weft eval \"runs/i:j\t"), (std::vector<std::string>{"eval", "runs/i:j=k@l"}));
+}
+
+TEST_F(Completion, ZshWritesOddNamesSoThatTheyAreOneWordAndNothingIsExecuted) {
+  if (!has_program("zsh")) GTEST_SKIP() << "zsh is not installed";
+  make_odd_runs(path("home/runs"));
+  make_odd_runs(path("runs"));
+  for (const std::string name : kOddNames) {
+    EXPECT_EQ(typed("zsh", std::string("weft eval ~/ru\t") + name[0] + "\t"),
+              (std::vector<std::string>{"eval", path("home/runs").string() + "/" + name}));
+    EXPECT_EQ(typed("zsh", std::string("weft eval 'runs/") + name[0] + "\t"),
+              (std::vector<std::string>{"eval", "runs/" + name}));
+  }
+  EXPECT_FALSE(fs::exists(path("EXECUTED")));
 }
 
 TEST_F(Completion, BashCompletesWhatIsLaunched) {

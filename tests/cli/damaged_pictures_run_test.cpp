@@ -46,7 +46,11 @@ TEST_F(DamagedPictures, AreCountedSaidOnceAndListed) {
   const Outcome outcome = train("r", {"--epochs", "3", "--max-bad-records", "2"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("is truncated"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("others are read in the place of such"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("; the next picture of the same class takes the place of each damaged one ("),
+            std::string::npos)
+      << outcome.err;
+  const std::string spec = "'images:" + path("pictures?size=8&resize=8&channels=1&max_bad_records=2").string() + "'";
+  EXPECT_NE(outcome.err.find("`weft data " + spec + " --verify` names them"), std::string::npos) << outcome.err;
   EXPECT_EQ(json::parse(read_all(path("r/summary.json")))["damaged_samples"], 3);
   const std::string listed = read_all(path("r/damaged_samples.txt"));
   EXPECT_EQ(std::count(listed.begin(), listed.end(), '\n'), 3) << listed;
@@ -60,6 +64,15 @@ TEST_F(DamagedPictures, MoreThanAllowedEndTheRunWithAClearError) {
   EXPECT_NE(outcome.err.find("[images] 2 of the 40 training pictures are damaged, max_bad_records=1 may be: "),
             std::string::npos)
       << outcome.err;
+}
+
+TEST_F(DamagedPictures, TestDataOfNothingElseEndTheRunBeforeItBegins) {
+  for (const char* kind : {"dark", "light"})
+    for (int at = 0; at < 20; ++at)
+      write_all(path("pictures/test") / kind / (std::to_string(at) + ".pgm"), "P5 8 8 255\ncut off");
+  expect_error(train("r", {"--epochs", "1", "--max-bad-records", "100%"}), 1,
+               "[images] all 40 test pictures of 'pictures/test' are damaged, and none is left to measure (");
+  EXPECT_FALSE(fs::exists(path("r")));
 }
 
 TEST_F(DamagedPictures, AResumedRunHasTheSameBits) {

@@ -37,6 +37,17 @@ TEST_F(Mistyped, TheFileOfAnExportComesLast) {
   expect_error(weft({"plot", "r", "--out", "f.png"}), 2, "did you mean '--output'?");
 }
 
+TEST_F(Mistyped, OptionsOfACommandWithinACommand) {
+  expect_error(weft({"cluster", "probe", "--outputt", "x"}), 2,
+               "unknown option '--outputt'; did you mean '--output'?; see `weft cluster probe --help`");
+  expect_error(weft({"cluster", "bench", "--out", "x"}), 2, "see `weft cluster bench --help`");
+}
+
+TEST_F(Mistyped, CommandsWithinACommand) {
+  expect_error(weft({"cluster", "prob"}), 2,
+               "unknown command 'prob'; did you mean 'probe'?; see `weft cluster --help`");
+}
+
 TEST_F(Mistyped, AWordForANumber) {
   expect_error(weft({"train", "--epochs", "two"}), 2, "--epochs wants a number, got 'two'");
 }

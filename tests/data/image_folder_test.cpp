@@ -1,6 +1,8 @@
 // Folders of pictures: which files count, how they become samples, and what is said about folders that will not do.
 #include "weft/data/formats/image_folder.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <set>
 #include <thread>
@@ -199,8 +201,8 @@ TEST_F(ImageFolderTest, DamagedPicturesArePassedOverUpToALimit) {
   EXPECT_EQ(pixels(*dataset, 1), pixels(*dataset, 2)) << "the next of its class stands for it";
   EXPECT_EQ(dataset->label(1), 0);
   EXPECT_EQ(dataset->damaged_samples(), 1);
-  ASSERT_EQ(dataset->describe_damaged().size(), 1u);
-  EXPECT_NE(dataset->describe_damaged()[0].find("cat/1.png"), std::string::npos);
+  ASSERT_EQ(dataset->list_damaged().size(), 1u);
+  EXPECT_NE(dataset->list_damaged()[0].message.find("cat/1.png"), std::string::npos);
   EXPECT_EQ(pixels(*dataset, 1), pixels(*dataset, 2)) << "counted once";
   EXPECT_EQ(dataset->damaged_samples(), 1);
 }
@@ -230,6 +232,35 @@ TEST_F(ImageFolderTest, AClassWithoutAWholePictureIsAnError) {
   expect_error([&] { pixels(*dataset, 0); }, ErrorKind::data, {"every picture of the class of 'cat/0.png' is damaged"});
 }
 
+TEST_F(ImageFolderTest, AMissingPictureIsADamagedOne) {
+  add_classes(3);
+  const auto dataset = open("size=8&split=0&max_bad_records=1");
+  std::filesystem::remove(path("cat/1.png"));
+  EXPECT_EQ(pixels(*dataset, 1), pixels(*dataset, 2));
+  EXPECT_EQ(dataset->damaged_samples(), 1);
+}
+
+TEST_F(ImageFolderTest, WhatMayBeOverAtTheNextTryIsNoDamage) {
+  add_classes(3);
+  const auto dataset = open("size=8&split=0&max_bad_records=6");
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{0, files.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);  // no further file can be opened
+  expect_error([&] { pixels(*dataset, 1); }, ErrorKind::io, {"cat/1.png"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_EQ(dataset->damaged_samples(), 0);
+  EXPECT_EQ(pixels(*dataset, 1), Bytes(192, 1)) << "itself";
+}
+
+TEST_F(ImageFolderTest, APictureThatCannotBeOpenedIsNotLeftOutOfTestData) {
+  for (const char* part : {"train", "test"})
+    for (const char* name : {"/cat/0.png", "/cat/1.png", "/dog/0.png"}) add(std::string(part) + name, 7);
+  std::filesystem::remove(path("test/cat/0.png"));
+  std::filesystem::create_symlink("0.png", path("test/cat/0.png"));  // leads round and round
+  expect_error([&] { open("size=8&max_bad_records=3", Split::test); }, ErrorKind::io, {"test/cat/0.png"});
+}
+
 TEST_F(ImageFolderTest, DamagedTestPicturesAreLeftOut) {
   for (const char* part : {"train", "test"})
     for (const char* name : {"/cat/0.png", "/cat/1.png", "/dog/0.png"}) add(std::string(part) + name, 7);
@@ -242,6 +273,14 @@ TEST_F(ImageFolderTest, DamagedTestPicturesAreLeftOut) {
   for (int64_t index = 0; index < 2; ++index) EXPECT_EQ(pixels(*dataset, index), Bytes(192, 7));
   expect_error([&] { open("size=8&max_bad_records=0", Split::test); }, ErrorKind::data,
                {"1 of the 3 test pictures are damaged"});
+}
+
+TEST_F(ImageFolderTest, TestDataOfNothingButDamageAreRefused) {
+  for (const char* part : {"train", "test"})
+    for (const char* name : {"/cat/0.png", "/dog/0.png"}) add(std::string(part) + name, 7);
+  for (const char* name : {"test/cat/0.png", "test/dog/0.png"}) write(name, {1, 2, 3});
+  expect_error([&] { open("size=8&max_bad_records=100%", Split::test); }, ErrorKind::data,
+               {"[images] all 2 test pictures of '" + path("test") + "' are damaged", "cat/0.png", "copy them again"});
 }
 
 TEST_F(ImageFolderTest, DamagedPicturesAreNamed) {

@@ -244,7 +244,7 @@ TEST_F(PackedTest, ABitFlipIsNamedAndItsNeighbourReadInItsPlace) {
   EXPECT_EQ(target_of(*packed, {7, 0}), target_of(*whole, {8, 0}));
   EXPECT_EQ(sample_of(*packed, {6, 0}), sample_of(*whole, {6, 0}));
   ASSERT_EQ(packed->damaged_samples(), 1);
-  const std::string message = packed->describe_damaged().front();
+  const std::string message = packed->list_damaged().front().message;
   for (const std::string& part : {path("out/train-00000.shard"), std::string("record 7"), std::string(entry.name),
                                   std::string("checksum differs")})
     EXPECT_NE(message.find(part), std::string::npos) << message;
@@ -304,9 +304,9 @@ TEST_F(PackedTest, ACutOffOrMissingShardCostsItsRecordsOnly) {
   }
   EXPECT_GT(lost, 2);
   EXPECT_EQ(packed->damaged_samples(), lost);
-  const std::vector<std::string> messages = packed->describe_damaged();
-  EXPECT_NE(messages.front().find("cut off at 2500 of"), std::string::npos) << messages.front();
-  EXPECT_NE(messages.back().find("its shard is missing"), std::string::npos) << messages.back();
+  const std::vector<DamagedSample> found = packed->list_damaged();
+  EXPECT_NE(found.front().message.find("cut off at 2500 of"), std::string::npos) << found.front().message;
+  EXPECT_NE(found.back().message.find("its shard is missing"), std::string::npos) << found.back().message;
 }
 
 TEST_F(PackedTest, ADamagedIndexOrManifestIsRefused) {

@@ -83,7 +83,8 @@ TEST_F(InitialWeightsRun, WithoutALastLayerLeaveItFresh) {
   const Outcome outcome = train("b", {});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("2 missing: fc3.weight (4,256), fc3.bias (4)"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("what is missing starts from the seed"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("the missing tensors start from random values by the seed"), std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(InitialWeightsRun, LeaveTheLastLayerFreshOnRequest) {
@@ -115,6 +116,18 @@ TEST_F(InitialWeightsRun, MayFitInPartOnRequest) {
   EXPECT_NE(outcome.err.find("5 tensors taken; 1 left in the file: extra (3); 1 missing: fc1.weight (512,64)"),
             std::string::npos)
       << outcome.err;
+}
+
+TEST_F(InitialWeightsRun, AreMatchedInADryRunToo) {
+  const Outcome fits = train("b", {"--dry-run"});
+  EXPECT_EQ(fits.code, 0) << fits.err;
+  EXPECT_NE(fits.err.find("a.safetensors': 6 tensors taken; 0 left in the file; 0 missing\n"), std::string::npos)
+      << fits.err;
+  change([](SafetensorsFile& file) { file.tensors.erase("fc1.weight"); });
+  const Outcome refused = train("b", {"--dry-run"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("has no tensor 'fc1.weight'"), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(path("b")));
 }
 
 TEST_F(InitialWeightsRun, AreSaidOnceNotAgainByAResumedRun) {
@@ -150,6 +163,8 @@ TEST_F(InitialWeightsRun, MistakesInGroupsAreNamed) {
   const auto error = [&](const std::string& group) { return train("b", {"--group", group}).err; };
   EXPECT_NE(error("fc2.*").find("--group 'fc2.*': wants PATTERN:KEY=VALUE"), std::string::npos);
   EXPECT_NE(error("fc2.*:rate=1").find("rate"), std::string::npos);
+  EXPECT_NE(error("fc1.*:learning_rate_factor=0.1,match=fc2.*").find("'match=fc2.*' contradicts the pattern"),
+            std::string::npos);
   EXPECT_NE(error("fc9.*:learning_rate_factor=1").find("match = 'fc9.*' matches no parameter"), std::string::npos);
   EXPECT_FALSE(fs::exists(path("b")));
 }

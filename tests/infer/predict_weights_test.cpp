@@ -139,6 +139,26 @@ TEST_F(PredictWeights, MetadataThatCannotBeAreNamed) {
                "'a.safetensors': its metadata say mean = 'grey', which is no list of numbers");
 }
 
+TEST_F(PredictWeights, AnInputIsOfWholeNumbers) {
+  export_run({}, {"mean", "deviation"});
+  for (const char* input : {"1.9,8.5,8.5", "1,8", "1,0,8"})
+    expect_error(weft({"predict", "--weights", "a.safetensors", "--model", "mlp", "--input", input, "x.pgm"}), 2,
+                 "--input '" + std::string(input) + "': wants 3 whole numbers above 0, such as 3,224,224");
+}
+
+TEST_F(PredictWeights, DamagedMetadataOfTheDataNameTheExport) {
+  export_run();
+  SafetensorsFile file = read_safetensors(path("a.safetensors"));
+  const std::string whole = file.metadata["data"];
+  for (const std::string& damaged : {std::string("{"), std::string("{}"), whole + "x"}) {
+    file.metadata["data"] = damaged;
+    write_safetensors(path("a.safetensors"), file);
+    expect_error(weft({"predict", "--weights", "a.safetensors", "x.pgm"}), 1,
+                 "'a.safetensors': its metadata 'data', which describe what it was trained on, are damaged; write the "
+                 "file anew: `weft export RUN a.safetensors`");
+  }
+}
+
 TEST_F(PredictWeights, NothingToPredict) {
   expect_error(weft({"predict", "--weights", "a.safetensors"}), 2, "nothing to predict: name files, or data by --data");
   expect_error(weft({"predict"}), 2, "nothing to predict with: give a run directory, or --weights FILE");
@@ -169,6 +189,39 @@ TEST_F(PredictWeights, TrainingKeepsTheirMeanAndDeviation) {
   EXPECT_EQ(statistics("kept"), statistics("a"));
   run("given", {"--init", "a.safetensors", "--set", "augment.mean=0.5", "--set", "augment.deviation=0.25"});
   EXPECT_EQ(statistics("given"), std::pair(std::string("[0.5]"), std::string("[0.25]")));
+}
+
+TEST_F(PredictWeights, TrainingOnOtherChannelsHasMeanAndDeviationOfItsOwn) {
+  export_run();
+  for (const char* kind : {"dark", "light"}) {
+    fs::create_directories(path("pictures") / kind);
+    for (int at = 0; at < 10; ++at)
+      write_all(path("pictures") / kind / (std::to_string(at) + ".pgm"),
+                pgm(8, 8, noise(static_cast<uint32_t>(at + (kind[0] == 'd' ? 1 : 50)), 64)));
+  }
+  const Outcome outcome =
+      weft({"train", "--model", "mlp", "--data", "images:pictures?size=8", "--init", "a.safetensors", "--init-partial",
+            "--run", "b", "--epochs", "1", "--batch", "8", "--threads", "1", "--quiet"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(
+      outcome.err.find("'a.safetensors' names mean and deviation of 1 channel; the images of 'pictures' have 3 and "
+                       "are normalised by their own"),
+      std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(read_all(path("b/data.json"))).at("mean").size(), 3u);
+}
+
+TEST_F(PredictWeights, TrainingOnATableDoesWithoutMeanAndDeviation) {
+  export_run();
+  std::string table = "a,b,label\n";
+  for (int row = 0; row < 64; ++row)
+    table += std::to_string(row % 7) + "," + std::to_string(row % 5) + "," + (row % 7 > 3 ? "high\n" : "low\n");
+  write_all(path("t.csv"), table);
+  const Outcome outcome =
+      weft({"train", "--model", "mlp", "--data", "csv:t.csv?label=label", "--init", "a.safetensors", "--init-partial",
+            "--run", "b", "--batch", "16", "--threads", "1", "--quiet", "--epochs", "1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("'a.safetensors' names mean and deviation of pixels; "), std::string::npos) << outcome.err;
 }
 
 TEST_F(PredictWeights, MeansOfTheWrongNumberOfChannelsInTraining) {

@@ -84,6 +84,19 @@ TEST_F(Parameters, UnderAPrefixAreFound) {
   }
 }
 
+TEST_F(Parameters, UnderAPrefixAreFoundWithoutTheFirstOfThem) {
+  const std::array<float, 2> values{1, 2};
+  write_safetensors(path_,
+                    {{{"module.fc1.bias", Tensor::of({2}, values)}, {"module.fc2.bias", Tensor::of({2}, values)}}, {}});
+  const ImportedParameters imported =
+      import_parameters(path_, {{"fc1.weight", {2, 2}}, {"fc1.bias", {2}}, {"fc2.bias", {2}}}, Match::some);
+  EXPECT_EQ(imported.prefix, "module.");
+  EXPECT_EQ(imported.tensors.size(), 2u);
+  EXPECT_EQ(imported.missing, std::vector<std::string>{"fc1.weight"});
+  EXPECT_NE(error_of({{"fc1.weight", {2, 2}}, {"fc1.bias", {2}}}).find("has no tensor 'module.fc1.weight'"),
+            std::string::npos);
+}
+
 TEST_F(Parameters, OfALayerOfTheSameNameAreNotTakenForAPrefix) {
   const std::array<float, 1> value{1};
   write_safetensors(path_,

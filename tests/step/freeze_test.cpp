@@ -44,6 +44,14 @@ TEST_F(Freeze, LeavesNoGradientNoSlotAndNoUpdate) {
   EXPECT_EQ(step.parameters.size(), whole.parameters.size()) << "the state is the same";
 }
 
+TEST_F(Freeze, CommasInBracketsBelongToAPattern) {
+  const TrainingStep step = step_with("regex:layer[1,2]\\..*, regex:(conv|bn){1,1}1\\..*");
+  for (const char* frozen : {"conv1.weight", "bn1.weight", "layer1.0.conv1.weight", "layer2.1.conv2.weight"})
+    EXPECT_FALSE(updates(step, frozen)) << frozen;
+  for (const char* trained : {"layer3.0.conv1.weight", "layer4.1.bn2.weight", "fc.weight"})
+    EXPECT_TRUE(updates(step, trained)) << trained;
+}
+
 TEST_F(Freeze, OfABatchNormKeepsItsStatistics) {
   const TrainingStep step = step_with("bn1.*");
   EXPECT_FALSE(updates(step, "bn1.running_mean"));

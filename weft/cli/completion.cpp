@@ -11,12 +11,14 @@ namespace weft::cli {
 
 namespace {
 
-/// Bash cuts words at ":" and "=", too: they are joined again, and what it has cut off is taken off the answers.
+/// Bash cuts words at ":", "=" and quotes: they are joined again and read as the shell reads them, and what readline
+/// does not replace (`cut`) is taken off the answers. An answer is the name of a file that anybody may have made: it is
+/// written so that in the place where it comes to stand, inside of quotes or not, the shell reads it as it is.
 constexpr const char* kBashScript =
     R"(# Completion of @PROGRAM@ for bash, made by `@PROGRAM@ completion bash`. To use it in this shell:
 #   source <(@PROGRAM@ completion bash)
 @FUNCTION@() {
-  local rest=${COMP_LINE:0:COMP_POINT} piece index answer word quote=
+  local rest=${COMP_LINE:0:COMP_POINT} piece index at one quote plain before cut answer
   local -a words=()
   for ((index = 0; index <= COMP_CWORD; ++index)); do
     piece=${COMP_WORDS[index]}
@@ -26,22 +28,50 @@ constexpr const char* kBashScript =
     words[${#words[@]}-1]+=$piece
     rest=${rest#"$piece"}
   done
-  word=${words[${#words[@]}-1]}
-  for ((index = 1; index < ${#words[@]}; ++index)); do
-    case ${words[index]} in
-      [\"\']*) piece=${words[index]:1} && words[index]=${piece%[\"\']} ;;
-      *) words[index]=${words[index]//\\/} ;;
-    esac
+  for ((index = 0; index < ${#words[@]}; ++index)); do
+    piece=${words[index]} quote='' plain='' cut=''
+    for ((at = 0; at < ${#piece}; ++at)); do
+      one=${piece:at:1}
+      if [[ -n $quote && $one == "$quote" ]]; then
+        quote='' cut=$before
+      elif [[ $quote == "'" ]]; then
+        plain+=$one
+      elif [[ $one == '\' && ( -z $quote || ${piece:at+1:1} == [\$\`\"\\] ) ]]; then
+        ((++at))
+        plain+=${piece:at:1}
+      elif [[ -n $quote ]]; then
+        plain+=$one
+      elif [[ $one == [\"\'] ]]; then
+        quote=$one before=$cut cut=$plain
+      else
+        plain+=$one
+        if [[ $COMP_WORDBREAKS == *"$one"* ]]; then cut=$plain; fi
+      fi
+    done
+    words[index]=$plain
   done
-  if [[ $word == [\"\']* ]]; then quote=1; fi
-  local cut=${words[${#words[@]}-1]}
-  cut=${cut%"${cut##*[$COMP_WORDBREAKS]}"}
-  cut=${cut%"${cut##*[:=]}"}
   COMPREPLY=()
   while IFS= read -r answer; do
     answer=${answer%%$'\t'*}
     answer=${answer#"$cut"}
-    if [[ -z $quote && $answer != '~'* ]]; then printf -v answer %q "$answer"; fi
+    piece=''
+    if [[ $quote == "'" ]]; then
+      answer=${answer//\'/"'\\''"}
+    elif [[ $quote == '"' ]]; then
+      for ((at = 0; at < ${#answer}; ++at)); do
+        one=${answer:at:1}
+        case $one in
+          [\$\`\"\\]) piece+=\\$one ;;
+          !) piece+=\"\'!\'\" ;;
+          *) piece+=$one ;;
+        esac
+      done
+      answer=$piece
+    elif [[ -n $answer ]]; then
+      if [[ $answer == '~/'* ]]; then piece='~/' answer=${answer:2}; fi
+      if [[ -n $answer ]]; then printf -v answer %q "$answer"; fi
+      answer=$piece$answer
+    fi
     COMPREPLY+=("$answer")
   done < <("${words[0]/#\~/$HOME}" @COMPLETE@ "${words[@]:1}" 2>/dev/null)
   if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/:] ]]; then compopt -o nospace 2>/dev/null; fi
@@ -54,18 +84,21 @@ constexpr const char* kZshScript = R"(#compdef @PROGRAM@
 # Completion of @PROGRAM@ for zsh, made by `@PROGRAM@ completion zsh`: put it as _@PROGRAM@ into a folder of $fpath, or
 #   source <(@PROGRAM@ completion zsh)
 @FUNCTION@() {
-  local answer word shown
+  local answer word shown home begun_word=${(Q)PREFIX}
   local -a whole whole_shown begun begun_shown
+  # What compadd adds it quotes; "~/" means the home only where it is not quoted.
+  if compset -P '\~/'; then home='~/'; fi
   while IFS= read -r answer; do
     word=${answer%%$'\t'*}
     shown=$word
+    word=${word#"$home"}
     if [[ $answer == *$'\t'* ]]; then shown="$word  -- ${answer#*$'\t'}"; fi
     if [[ $word == *[=/:] ]]; then
       begun+=("$word") begun_shown+=("$shown")
     else
       whole+=("$word") whole_shown+=("$shown")
     fi
-  done < <(${(Q)~words[1]} @COMPLETE@ "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
+  done < <(${(Q)~words[1]} @COMPLETE@ "${(@Q)words[2,CURRENT-1]}" "$begun_word" 2>/dev/null)
   (( $#whole )) && compadd -l -d whole_shown -a whole
   (( $#begun )) && compadd -l -S '' -d begun_shown -a begun
   (( $#whole + $#begun ))

@@ -214,7 +214,7 @@ int data_command(const Library& library, const DataOptions& options) {
     if (part == nullptr) continue;
     if (options.verify || !is_packed(options.spec))
       for (std::string& message : data::unreadable_samples(*part, threads)) d.damaged.push_back(std::move(message));
-    for (std::string& message : part->describe_damaged()) d.damaged.push_back(std::move(message));
+    for (data::DamagedSample& sample : part->list_damaged()) d.damaged.push_back(std::move(sample.message));
   }
   d.counts = count_classes(d);
   if (info.sample_dtype == DType::u8 && d.damaged.empty()) d.statistics = data::channel_statistics(*d.train, threads);

@@ -9,6 +9,7 @@
 #include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/program/forecast.h"
+#include "weft/run/initial_weights.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/starting_recipe.h"
 #include "weft/run/weights_file.h"
@@ -55,12 +56,18 @@ std::string describe_disk(const program::Forecast& expected, const spec::RunSpec
 
 }  // namespace
 
-int dry_run(const Library& library, const spec::RunSpec& given, const std::string& directory) {
+int dry_run(const Library& library, const spec::RunSpec& given, const std::string& directory, bool list_init) {
   spec::RunSpec spec = given;
   if (!spec.init.empty())
     for (const std::string& line : run::take_over(library, spec, run::describe_weights(spec.init))) say(line);
   run::RunDirectory::require_free(directory);
   program::PreparedRun run(library, spec, {}, say);
+  if (!spec.init.empty()) {
+    State state;  // of nobody: whether they fit is what counts
+    const run::InitialWeights weights =
+        run::load_weights(state, run.step.parameters, spec.init, run::load_options_of(run.spec));
+    for (const std::string& line : weights.describe(list_init)) say(line);
+  }
   const program::Forecast expected = program::forecast(run, kSeconds);
   Table table({{"", Align::left}, {"", Align::left}});
   table.add_row({"data", fmt::format("{}: {}", run.run_data.description.info.name, run::describe_data(run.run_data))});

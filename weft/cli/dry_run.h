@@ -9,7 +9,7 @@
 namespace weft::cli {
 
 /// Opens the data, plans, and runs some steps on random batches; writes nothing. `directory` is the run's, empty for
-/// the next free one. The exit code.
-int dry_run(const Library& library, const spec::RunSpec& spec, const std::string& directory);
+/// the next free one; `list_init`: names every tensor of initial weights. The exit code.
+int dry_run(const Library& library, const spec::RunSpec& spec, const std::string& directory, bool list_init);
 
 }  // namespace weft::cli

@@ -112,7 +112,7 @@ std::string about_option(const CLI::App& command, const std::string& typed, cons
   if ((word == "out" || word == "o" || word == "output")) {
     if (knows(known, "--output")) return "; did you mean '--output'?";
     if (command.get_name() == "export" || command.get_name() == "pack")
-      return fmt::format("; the file comes last: `weft {}{}`", command.get_name(), positionals_of(command));
+      return fmt::format("; the file comes last: `{}{}`", words_of(command), positionals_of(command));
   }
   if (const std::string_view answer = usual(kUsualOptions, word); !answer.empty()) return fmt::format("; {}", answer);
   if (knows(known, "--set")) {
@@ -128,9 +128,11 @@ std::string about_option(const CLI::App& command, const std::string& typed, cons
   return suggestion(typed.substr(0, typed.find('=')), known);
 }
 
-std::string about_command(const CLI::App& app, const std::string& typed) {
-  if (const std::string_view answer = usual(kUsualCommands, typed); !answer.empty()) return fmt::format("; {}", answer);
-  return suggestion(typed, command_names(app));
+/// `command` has sub-commands.
+std::string about_command(const CLI::App& command, const std::string& typed) {
+  if (const std::string_view answer = usual(kUsualCommands, typed); command.get_parent() == nullptr && !answer.empty())
+    return fmt::format("; {}", answer);
+  return suggestion(typed, command_names(command));
 }
 
 /// CLI11's "Could not convert: --epochs = two", by what the option takes.
@@ -147,23 +149,35 @@ std::string about_value(const CLI::App& command, const std::string& message) {
 
 }  // namespace
 
-std::string explain_usage(const CLI::App& app, const CLI::ParseError& error, const Library& library) {
+const CLI::App& command_of(const CLI::App& app) {
   const std::vector<CLI::App*> used = app.get_subcommands();
-  const CLI::App& command = used.empty() ? app : *used.front();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::vector<std::string> extra = app.remaining(/*recurse=*/true);
+  return used.empty() ? app : command_of(*used.front());
+}
+
+std::string words_of(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  return (parent == nullptr ? "" : words_of(*parent) + " ") + command.get_name();
+}
+
+std::string explain_usage(const CLI::App& app, const CLI::ParseError& error, const Library& library) {
+  const CLI::App& command = command_of(app);
+  const std::vector<std::string> extra = app.remaining(/*recurse=*/true);
+  const bool wants_command =
+      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !visible_commands(command).empty();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr || (wants_command && !extra.empty())) {
     const std::string first = extra.empty() ? "" : extra.front();
     if (first.starts_with("-"))
       return fmt::format("unknown option '{}'{}", first, about_option(command, first, library));
-    if (used.empty()) return fmt::format("unknown command '{}'{}", first, about_command(app, first));
+    if (!visible_commands(command).empty())
+      return fmt::format("unknown command '{}'{}", first, about_command(command, first));
     return fmt::format("'{}' is one argument too many", first);
   }
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return about_value(command, error.what());
   if (const std::string message = error.what(); message.find(": 1 required ") != message.npos)
     return message.substr(0, message.find(':')) + " wants a value";
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !used.empty())
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
     if (const std::string positionals = positionals_of(command); !positionals.empty())
-      return fmt::format("{}: `weft {}{}`", error.what(), command.get_name(), positionals);
+      return fmt::format("{}: `{}{}`", error.what(), words_of(command), positionals);
   return error.what();
 }
 

@@ -14,6 +14,11 @@ class ParseError;
 
 namespace weft::cli {
 
+/// The command that was asked for, down to the last sub-command; `app` itself where none was.
+const CLI::App& command_of(const CLI::App& app);
+/// "weft cluster probe"
+std::string words_of(const CLI::App& command);
+
 /// One line without the program's name: what is wrong with the words that `app` could not parse, and what to type.
 std::string explain_usage(const CLI::App& app, const CLI::ParseError& error, const Library& library);
 

@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "weft/base/error.h"
+#include "weft/base/number_list.h"
 #include "weft/spec/built_in_recipes.h"
 #include "weft/spec/compile_options.h"
 #include "weft/spec/recipe.h"
@@ -13,19 +13,10 @@
 namespace weft::cli {
 
 std::vector<int64_t> parse_dimensions(const std::string& text, const std::string& option) {
-  std::vector<int64_t> dims;
-  const char* cursor = text.data();
-  const char* const end = text.data() + text.size();
-  for (;;) {
-    int64_t value = 0;
-    const auto [next, code] = std::from_chars(cursor, end, value);
-    const bool whole = code == std::errc() && (next == end || *next == ',');
-    if (!whole || value < 1 || value > 1'000'000)
-      fail(ErrorKind::usage, "{} '{}': wants whole numbers from 1 to 1000000, such as 3,224,224", option, text);
-    dims.push_back(value);
-    if (next == end) return dims;
-    cursor = next + 1;
-  }
+  const std::optional<std::vector<int64_t>> dims = parse_number_list<int64_t>(text);
+  if (dims && std::all_of(dims->begin(), dims->end(), [](int64_t dim) { return dim >= 1 && dim <= 1'000'000; }))
+    return *dims;
+  fail(ErrorKind::usage, "{} '{}': wants whole numbers from 1 to 1000000, such as 3,224,224", option, text);
 }
 
 std::string joined(const std::vector<std::string>& precision_of) {

@@ -34,9 +34,7 @@ int report(const std::string& message, int code) {
 
 int report_usage(const CLI::App& app, const CLI::ParseError& error, const Library& library) {
   if (!launch::speaks_for_launched_ranks()) return 2;  // all ranks have the same words
-  const std::vector<CLI::App*> used = app.get_subcommands();
-  const std::string help = used.empty() ? "weft --help" : "weft " + used.front()->get_name() + " --help";
-  return report(fmt::format("{}; see `{}`", explain_usage(app, error, library), help), 2);
+  return report(fmt::format("{}; see `{} --help`", explain_usage(app, error, library), words_of(command_of(app))), 2);
 }
 
 }  // namespace

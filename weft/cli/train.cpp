@@ -12,7 +12,6 @@
 #include "weft/base/format.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/say.h"
-#include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/dry_run.h"
 #include "weft/cli/options.h"
@@ -20,6 +19,7 @@
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/open_dataset.h"
 #include "weft/launch/launched_ranks.h"
+#include "weft/report/result_table.h"
 #include "weft/run/run.h"
 #include "weft/run/run_changes.h"
 #include "weft/spec/key_reference.h"
@@ -78,7 +78,11 @@ void add_group(spec::RunSpec& spec, const std::string& text, const Library& libr
   spec::set_field(spec, section + "match", text.substr(0, colon), where, library);
   for (size_t begin = colon + 1; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    spec::set_from_text(spec, section + text.substr(begin, end - begin), library);
+    const std::string assignment = text.substr(begin, end - begin);
+    if (assignment.starts_with("match="))
+      fail(ErrorKind::usage, "{}: '{}' contradicts the pattern, which stands before the colon; give one of them", where,
+           assignment);
+    spec::set_from_text(spec, section + assignment, library);
     begin = end + 1;
   }
 }
@@ -167,87 +171,17 @@ std::vector<std::string> changes_of_resume(const TrainOptions& options) {
   return changes;
 }
 
-/// "98.42 %" of "validation_accuracy", "0.0521 nats" of "test_loss".
-std::string shown_metric(const Library& library, const TaskEntry& task, const std::string& metric,
-                         const std::optional<double>& value) {
-  const std::string name = metric.substr(metric.find('_') + 1);
-  if (const MetricEntry* entry = find_entry(library.metrics, name)) return shown(*entry, value);
-  const std::string unit = task.loss_unit.empty() ? "" : " " + task.loss_unit;
-  return (value ? fmt::format("{:.4f}", *value) : "-") + unit;
-}
-
-/// What the task is judged by.
-void add_results(Table& table, const run::Summary& s, const Library& library, const TaskEntry& task) {
-  const auto add_part = [&](const std::string& part, const MetricValues& metrics, const std::optional<double>& loss) {
-    const auto best = [&](const std::string& metric) {
-      return s.best.name == metric ? fmt::format(" (best {})", shown_metric(library, task, metric, s.best.value)) : "";
-    };
-    const auto add = [&](const std::string& label, const std::string& name, const std::optional<double>& value) {
-      const std::string metric = part + "_" + name;
-      table.add_row({part + " " + label, shown_metric(library, task, metric, value) + best(metric)});
-    };
-    for (const auto& [name, value] : metrics)
-      if (const MetricEntry* metric = find_entry(library.metrics, name)) add(metric->label, name, value);
-    add("loss", "loss", loss);
-  };
-  if (!s.validation_metrics.empty()) add_part("validation", s.validation_metrics, s.validation_loss);
-  add_part("test", s.test_metrics, s.test_loss);
-}
-
-/// "validation_accuracy" as "validation accuracy".
-std::string in_words(std::string metric) {
-  std::replace(metric.begin(), metric.end(), '_', ' ');
-  return metric;
-}
-
-/// When the run was as good as it became, and why it ended.
-void add_times(Table& table, const run::Summary& s, const Library& library, const TaskEntry& task) {
-  const auto add = [&](const char* title, const std::optional<run::Reached>& reached) {
-    if (!reached) return;
-    table.add_row({title, fmt::format("{} {} after {}, {} steps", in_words(reached->metric),
-                                      shown_metric(library, task, reached->metric, reached->value),
-                                      human_duration(reached->seconds), reached->step)});
-  };
-  add("best", s.time_to_best);
-  add("target", s.time_to_target);
-  if (s.ended.empty()) return;
-  const std::string why = s.ended == "stop.patience" ? "no improvement for stop.patience evaluations"
-                          : s.ended == "stop.target" ? "stop.target is reached"
-                                                     : s.ended + " is reached";
-  table.add_row({"ended", fmt::format("{}: after {} of {} epochs", why, s.epochs_done, s.epochs)});
-}
-
 void print_result(const run::RunOutcome& outcome, const Library& library, const std::string& program) {
   const run::Summary& s = outcome.summary;
-  const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
-  Table table({{"", Align::left}, {"", Align::left}});
-  table.add_row({"model", fmt::format("{}, {} parameters", s.model, human_count(static_cast<double>(s.parameters)))});
-  const std::string batches =
-      s.batches.empty() ? std::to_string(s.batch) : fmt::format("{}", fmt::join(s.batches, ", then "));
-  table.add_row({"data", fmt::format("{}, {} epochs of batch {}", s.data, s.epochs, batches)});
-  if (!s.image_heights.empty())
-    table.add_row({"images", fmt::format("of height {}", fmt::join(s.image_heights, ", then "))});
   const TaskEntry& task = task_entry(library, s.task);
-  add_results(table, s, library, task);
-  add_times(table, s, library, task);
-  const std::string ranks = s.ranks > 1 ? fmt::format("{} ranks of ", s.ranks) : "";
-  table.add_row({"time", fmt::format("{} on {}{} threads", human_duration(s.train_seconds), ranks, s.threads)});
-  if (s.input_wait_seconds > 0.01 * s.step_seconds)
-    table.add_row({"waited", fmt::format("{} for data ({:.1f} % of the steps)", human_duration(s.input_wait_seconds),
-                                         100 * s.input_wait_seconds / s.step_seconds)});
-  if (s.loss_scale)
-    table.add_row({"loss scale", fmt::format("{:g}, {} of {} steps skipped", *s.loss_scale, s.skipped_steps, s.steps)});
-  if (s.damaged_samples > 0) table.add_row({"damaged", fmt::format("{} samples, passed over", s.damaged_samples)});
-  table.add_row({"speed", fmt::format("{:.0f} {}/s", s.items_per_second, s.item)});
-  table.add_row(
-      {"memory", fmt::format("{} planned, {} measured", bytes(s.planned_total_bytes), bytes(s.rss_growth_bytes))});
   const std::string run = quoted_for_shell(outcome.directory.string());
   const std::string file = !task.predicted_file.empty() ? task.predicted_file
                            : s.item == "images"         ? "IMAGE.png"
                            : s.item == "rows"           ? "ROWS.csv"
                                                         : "LINES.txt";
   fmt::print("{0}\nrun directory: {4}\nnext, try:\n  {2} eval {1}\n  {2} explain {1}\n  {2} predict {1} {3}\n",
-             table.text(), run, quoted_for_shell(program), file, printable(outcome.directory.string()));
+             report::result_table(s, library).text(), run, quoted_for_shell(program), file,
+             printable(outcome.directory.string()));
 }
 
 run::RunOutcome train_or_resume(const Library& library, const TrainOptions& options, comm::Communicator* ranks) {
@@ -278,7 +212,7 @@ int train_command(const Library& library, const TrainOptions& options, const std
     if (ranks != nullptr || !options.resume.empty())
       fail(ErrorKind::usage, "--dry-run is for a new run on one process; leave {} away",
            ranks != nullptr ? "the launcher" : "--resume");
-    return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run);
+    return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run, options.list_init);
   }
   const run::RunOutcome outcome = train_or_resume(library, options, ranks);
   if (!comm::is_first(ranks)) return outcome.finished ? 0 : train::kInterruptedExitCode;

@@ -36,9 +36,10 @@ class PartOfDataset : public Dataset {
   std::filesystem::path picture_file(int64_t index) const override { return whole_->picture_file(at(index)); }
   std::optional<ChannelStatistics> known_statistics() const override { return whole_->known_statistics(); }
   int64_t damaged_samples() const override { return keeps_account_ ? whole_->damaged_samples() : 0; }
-  std::vector<std::string> describe_damaged() const override {
-    return keeps_account_ ? whole_->describe_damaged() : std::vector<std::string>();
+  std::vector<DamagedSample> list_damaged() const override {
+    return keeps_account_ ? whole_->list_damaged() : std::vector<DamagedSample>();
   }
+  std::string_view stand_in() const override { return whole_->stand_in(); }
 
  private:
   int64_t at(int64_t index) const { return indices_[static_cast<size_t>(index)]; }

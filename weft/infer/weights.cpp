@@ -1,11 +1,11 @@
 #include "weft/infer/weights.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/number_list.h"
 #include "weft/base/say.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/formats/image_folder.h"
@@ -30,26 +30,23 @@ models::Model inference_model(const Library& library, const run::LoadedRun& run,
                      models::Mode::inference);
 }
 
-std::vector<float> parse_numbers(const std::string& text, const std::string& option, int64_t count, float above,
-                                 const char* what = "one per channel, such as 0.485,0.456,0.406") {
-  std::vector<float> numbers;
-  const char* cursor = text.data();
-  const char* const end = text.data() + text.size();
-  for (bool more = true; more;) {
-    float value = 0;
-    const auto [next, code] = std::from_chars(cursor, end, value);
-    if (code != std::errc() || (next != end && *next != ',') || !(value > above) || !(value < 1e6f)) break;
-    numbers.push_back(value);
-    more = next != end;
-    cursor = next + 1;
-    if (!more && static_cast<int64_t>(numbers.size()) == count) return numbers;
-  }
-  fail(ErrorKind::usage, "{} '{}': wants {} numbers{}, {}", option, text, count, above == 0 ? " above 0" : "", what);
+std::vector<float> parse_statistics(const std::string& text, const std::string& option, int64_t channels, float above) {
+  const std::optional<std::vector<float>> numbers = parse_number_list<float>(text);
+  if (numbers && static_cast<int64_t>(numbers->size()) == channels &&
+      std::all_of(numbers->begin(), numbers->end(), [&](float value) { return value > above && value < 1e6f; }))
+    return *numbers;
+  fail(ErrorKind::usage, "{} '{}': wants {} numbers{}, one per channel, such as 0.485,0.456,0.406", option, text,
+       channels, above == 0 ? " above 0" : "");
 }
 
-}  // namespace
-
-namespace {
+/// (C,H,W)
+std::vector<int64_t> parse_input(const std::string& text) {
+  const std::optional<std::vector<int64_t>> dims = parse_number_list<int64_t>(text);
+  if (dims && dims->size() == 3 &&
+      std::all_of(dims->begin(), dims->end(), [](int64_t dim) { return dim > 0 && dim < 1'000'000; }))
+    return *dims;
+  fail(ErrorKind::usage, "--input '{}': wants 3 whole numbers above 0, such as 3,224,224", text);
+}
 
 /// How many rows the last layer of the model has in the file.
 int64_t classes_of_head(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
@@ -66,10 +63,7 @@ spec::DataDescription described_images(const Library& library, const spec::RunSp
                                        const run::WeightsFile& file) {
   models::ModelInput input = models::find_model(library.models, spec.model.name).default_input;
   if (!file.input.empty()) input.shape = file.input;
-  if (!choice.input.empty()) {
-    const std::vector<float> dims = parse_numbers(choice.input, "--input", 3, 0, "such as 3,224,224");
-    input.shape.assign(dims.begin(), dims.end());
-  }
+  if (!choice.input.empty()) input.shape = parse_input(choice.input);
   spec::DataDescription description;
   data::DatasetInfo& info = description.info;
   info.name = choice.weights;
@@ -152,8 +146,8 @@ void set_statistics(run::LoadedRun& run, const std::string& mean, const std::str
     fail(ErrorKind::usage, "--mean and --deviation are of images, '{}' holds {}; leave them away", info.name,
          info.item());
   const int64_t channels = info.sample_shape[0];
-  if (!mean.empty()) run.data.statistics.mean = parse_numbers(mean, "--mean", channels, -1e6f);
-  if (!deviation.empty()) run.data.statistics.deviation = parse_numbers(deviation, "--deviation", channels, 0);
+  if (!mean.empty()) run.data.statistics.mean = parse_statistics(mean, "--mean", channels, -1e6f);
+  if (!deviation.empty()) run.data.statistics.deviation = parse_statistics(deviation, "--deviation", channels, 0);
 }
 
 void write_logits(const Library& library, run::LoadedRun& run, const data::Dataset& dataset,

@@ -70,7 +70,7 @@ std::vector<std::string> InitialWeights::describe(bool with_all_names) const {
                                                        file, fmt::join(names, " and "))
                                          : fmt::format("'{}' is for another number of classes", file));
   } else if (!missing.empty()) {
-    lines.push_back("what is missing starts from the seed");
+    lines.push_back("the missing tensors start from random values by the seed");
   }
   return lines;
 }
@@ -82,6 +82,10 @@ std::string print_initial_weights(const InitialWeights& weights) {
                                        {"left", to_json(weights.left)},
                                        {"missing", to_json(weights.missing)}};
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+LoadOptions load_options_of(const spec::RunSpec& spec) {
+  return {.head = spec.init_head == "fresh" ? Head::fresh : Head::may_differ, .partial = spec.init_partial};
 }
 
 InitialWeights load_weights(State& state, const std::vector<models::ParameterSpec>& parameters,

@@ -8,6 +8,7 @@
 
 #include "weft/device/state.h"
 #include "weft/models/model.h"
+#include "weft/spec/run_spec.h"
 
 namespace weft::run {
 
@@ -41,6 +42,9 @@ struct LoadOptions {
   Head head = Head::must_fit;
   bool partial = false;  // tensors may be missing, and others be there
 };
+
+/// What the recipe says: init_head, init_partial.
+LoadOptions load_options_of(const spec::RunSpec& spec);
 
 /// Replaces the parameters and running statistics in `state` by those of a safetensors file with PyTorch's names.
 /// Error(data) where the file lacks a tensor, has one too many, or has one of another shape, unless `options` allow it;

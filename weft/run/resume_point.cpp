@@ -29,9 +29,7 @@ void start(ResumePoint& point, const program::PreparedRun& run, bool& from_files
   if (!run.spec.init.empty()) {
     from_files = true;
     if (!comm::is_first(run.ranks)) return;
-    point.initial_weights = load_weights(
-        state, run.step.parameters, run.spec.init,
-        {.head = run.spec.init_head == "fresh" ? Head::fresh : Head::may_differ, .partial = run.spec.init_partial});
+    point.initial_weights = load_weights(state, run.step.parameters, run.spec.init, load_options_of(run.spec));
   } else {
     from_files = start_from_images(state, run);
   }

@@ -109,9 +109,8 @@ void RunRecords::warn_of_damage() {
   if (warned_ || training.damaged_samples() == 0 || !options_.note) return;
   warned_ = true;
   const std::string line = fmt::format(
-      "{}; others are read in the place of such (summary.json counts them, `weft data {} --verify` names "
-      "them)",
-      training.describe_damaged().front(), run_.spec.data);
+      "{}; {} takes the place of each damaged one (summary.json counts them, `weft data {} --verify` names them)",
+      training.list_damaged().front().message, training.stand_in(), quoted_for_shell(run_.spec.data));
   if (progress_) progress_->finish();
   options_.note(line);
 }
@@ -124,17 +123,14 @@ void RunRecords::on_initial_weights() const {
   write_atomically(directory_.initial_weights(), print_initial_weights(*weights));
 }
 
-void RunRecords::list_damaged_samples() const {
-  if (run_.run_data.damaged_samples() == 0) return;
+void RunRecords::list_damaged_samples(const std::vector<std::string>& found) const {
+  if (found.empty()) return;
   std::set<std::string> lines;
   if (std::error_code code; fs::exists(directory_.damaged_samples(), code)) {
     std::istringstream known(read_text(directory_.damaged_samples()));
     for (std::string line; std::getline(known, line);) lines.insert(line);
   }
-  std::vector<const data::Dataset*> sets = {run_.run_data.training.get()};
-  for (const data::Dataset* set : run_.run_data.evaluated()) sets.push_back(set);
-  for (const data::Dataset* set : sets)
-    for (const std::string& line : set->describe_damaged()) lines.insert(with_absolute_file(line));
+  for (const std::string& line : found) lines.insert(with_absolute_file(line));
   write_atomically(directory_.damaged_samples(), fmt::format("{}\n", fmt::join(lines, "\n")));
 }
 

@@ -3,10 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/base/number_list.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/formats/picture_options.h"
 #include "weft/data/open_dataset.h"
@@ -29,21 +30,21 @@ constexpr std::string_view kModelOption = "model.";
 
 template <typename Number>
 std::vector<Number> numbers_of(const WeightsFile& file, const Metadata& metadata, const std::string& key) {
-  std::vector<Number> numbers;
   const auto found = metadata.find(key);
-  if (found == metadata.end() || found->second.empty()) return numbers;
-  const char* cursor = found->second.data();
-  const char* const end = cursor + found->second.size();
-  for (;;) {
-    Number number = 0;
-    while (cursor != end && *cursor == ' ') ++cursor;
-    const auto [next, code] = std::from_chars(cursor, end, number);
-    if (code != std::errc() || (next != end && *next != ','))
-      refuse_metadata(file, key, found->second, "list of numbers such as 3,224,224");
-    numbers.push_back(number);
-    if (next == end) return numbers;
-    cursor = next + 1;
-  }
+  if (found == metadata.end() || found->second.empty()) return {};
+  const std::optional<std::vector<Number>> numbers = parse_number_list<Number>(found->second);
+  if (!numbers) refuse_metadata(file, key, found->second, "list of numbers such as 3,224,224");
+  return *numbers;
+}
+
+/// As in a run's data.json.
+spec::DataDescription trained_data(const std::filesystem::path& path, const std::string& text) try {
+  return spec::parse_data_description(text, path.string());
+} catch (const Error&) {
+  fail(ErrorKind::data,
+       "'{}': its metadata 'data', which describe what it was trained on, are damaged; write the file anew: "
+       "`weft export RUN {}`",
+       path.string(), quoted_for_shell(path.string()));
 }
 
 /// A JSON list, as `weft export` writes it.
@@ -54,6 +55,25 @@ std::vector<std::string> names_of_classes(const WeightsFile& file, const Metadat
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), [](const auto& name) { return name.is_string(); }))
     refuse_metadata(file, "class_names", found->second, "JSON list of texts");
   return list.get<std::vector<std::string>>();
+}
+
+/// Mean and deviation, where the data have what they are of. A line for the user.
+std::string take_statistics(const Library& library, spec::AugmentSpec& augment, const std::string& data_spec,
+                            const WeightsFile& file) {
+  const data::ChannelStatistics& known = file.statistics;
+  const std::unique_ptr<data::Dataset> data = data::open_dataset(library.data, data_spec, data::Split::train);
+  const data::DatasetInfo& info = data->info();
+  if (info.sample_dtype != DType::u8)
+    return fmt::format("'{}' names mean and deviation of pixels; '{}' holds {} and does without them",
+                       file.path.string(), info.name, info.item());
+  if (const auto channels = static_cast<size_t>(info.sample_shape[0]); known.mean.size() != channels)
+    return fmt::format(
+        "'{}' names mean and deviation of {} channel{}; the images of '{}' have {} and are normalised by their own",
+        file.path.string(), known.mean.size(), known.mean.size() == 1 ? "" : "s", info.name, channels);
+  augment.mean.assign(known.mean.begin(), known.mean.end());
+  augment.deviation.assign(known.deviation.begin(), known.deviation.end());
+  return fmt::format("pixels are normalised as for '{}': mean {}, deviation {}", file.path.string(),
+                     fmt::join(known.mean, ","), fmt::join(known.deviation, ","));
 }
 
 }  // namespace
@@ -92,7 +112,7 @@ WeightsFile describe_weights(const std::filesystem::path& path) {
     refuse_metadata(file, "mean and deviation", text("mean") + "; " + text("deviation"),
                     "pair of as many numbers each, deviations above 0");
   file.is_from_weft = metadata.contains("task");
-  if (metadata.contains("data")) file.data = spec::parse_data_description(text("data"), path.string());
+  if (metadata.contains("data")) file.data = trained_data(path, text("data"));
   file.decodes_exactly = !file.is_from_weft || (file.data && data::decodes_exactly(file.data->info.encoding));
   return file;
 }
@@ -134,13 +154,9 @@ std::vector<std::string> take_model(spec::RunSpec& spec, const WeightsFile& file
 
 std::vector<std::string> take_over(const Library& library, spec::RunSpec& spec, const WeightsFile& file) {
   std::vector<std::string> lines = take_model(spec, file);
-  const data::ChannelStatistics& known = file.statistics;
-  if (!known.mean.empty() && spec.augment.mean.empty() && spec.augment.deviation.empty() && spec.augment.normalise) {
-    spec.augment.mean.assign(known.mean.begin(), known.mean.end());
-    spec.augment.deviation.assign(known.deviation.begin(), known.deviation.end());
-    lines.push_back(fmt::format("pixels are normalised as for '{}': mean {}, deviation {}", file.path.string(),
-                                fmt::join(known.mean, ","), fmt::join(known.deviation, ",")));
-  }
+  const spec::AugmentSpec& augment = spec.augment;
+  if (!file.statistics.mean.empty() && augment.mean.empty() && augment.deviation.empty() && augment.normalise)
+    lines.push_back(take_statistics(library, spec.augment, spec.data, file));
   if (file.decodes_exactly && !data::has_option(spec.data, data::kDecodeOption) &&
       data::decodes_pictures(library.data, spec.data)) {
     spec.data = data::with_option(spec.data, data::kDecodeOption, "exact");

@@ -39,8 +39,8 @@ std::map<std::string, std::string> weights_metadata(const spec::RunSpec& spec, c
 std::vector<std::string> take_model(spec::RunSpec& spec, const WeightsFile& file);
 
 /// Gives a run that starts from these weights what belongs to them and the spec leaves open: the model's options, mean
-/// and deviation (augment.mean), and exact decoding of pictures where they were trained with it or elsewhere. Returns
-/// lines for the user.
+/// and deviation (augment.mean) where the data have as many channels, and exact decoding of pictures where they were
+/// trained with it or elsewhere. Returns lines for the user. Throws as open_dataset().
 std::vector<std::string> take_over(const Library& library, spec::RunSpec& spec, const WeightsFile& file);
 
 /// A line for the user where the data have as many classes as the file, but other ones, and the last layer is taken all

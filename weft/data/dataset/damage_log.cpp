@@ -25,7 +25,7 @@ void DamageLog::add(int64_t number, const std::string& message) const {
   {
     const std::lock_guard lock(mutex_);
     if (!known_[static_cast<size_t>(number)].exchange(true)) {
-      damaged_.emplace_back(number, message);
+      damaged_.push_back({number, message});
       ++count_;
     }
   }
@@ -36,22 +36,21 @@ void DamageLog::require_limit() const {
   if (count_ <= limit_) return;
   constexpr size_t kShown = 3;
   std::string shown;
-  const std::vector<std::string> all = describe();
-  for (size_t at = 0; at < std::min(kShown, all.size()); ++at) shown += (at == 0 ? "" : "; ") + all[at];
+  const std::vector<DamagedSample> found = all();
+  for (size_t at = 0; at < std::min(kShown, found.size()); ++at) shown += (at == 0 ? "" : "; ") + found[at].message;
   fail(ErrorKind::data, "[{}] {} of the {} {} are damaged, {}={} may be: {}{}; {}", words_.kind, count_.load(),
-       samples_, words_.things, kDamageOption, limit_, shown, all.size() > kShown ? "; ..." : "", words_.next_step);
+       samples_, words_.things, kDamageOption, limit_, shown, found.size() > kShown ? "; ..." : "", words_.next_step);
 }
 
-std::vector<std::string> DamageLog::describe() const {
-  std::vector<std::pair<int64_t, std::string>> all;
+std::vector<DamagedSample> DamageLog::all() const {
+  std::vector<DamagedSample> found;
   {
     const std::lock_guard lock(mutex_);
-    all = damaged_;
+    found = damaged_;
   }
-  std::sort(all.begin(), all.end());
-  std::vector<std::string> messages;
-  for (auto& [number, message] : all) messages.push_back(std::move(message));
-  return messages;
+  std::sort(found.begin(), found.end(),
+            [](const DamagedSample& one, const DamagedSample& other) { return one.number < other.number; });
+  return found;
 }
 
 }  // namespace weft::data

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "weft/data/dataset/dataset.h"
 
 namespace weft::data {
 
@@ -28,8 +29,8 @@ class DamageLog {
   /// Counts a sample once. Error(data), naming some, where there are now more than the limit. Thread-safe, as all.
   void add(int64_t number, const std::string& message) const;
   int64_t count() const { return count_; }
-  /// A message for each, by number.
-  std::vector<std::string> describe() const;
+  /// By number.
+  std::vector<DamagedSample> all() const;
 
  private:
   void require_limit() const;
@@ -38,7 +39,7 @@ class DamageLog {
   Words words_;
   mutable std::vector<std::atomic<bool>> known_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::pair<int64_t, std::string>> damaged_;  // number and message
+  mutable std::vector<DamagedSample> damaged_;
   mutable std::atomic<int64_t> count_{0};
 };
 

@@ -98,6 +98,12 @@ std::span<T> view_as(std::span<uint8_t> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
+/// One that cannot be read.
+struct DamagedSample {
+  int64_t number = 0;  // in its part of the data as it lies on disk: the same for every process that reads that
+  std::string message;
+};
+
 /// To be derived from: samples with their targets, each found by its number.
 class Dataset {
  public:
@@ -136,8 +142,10 @@ class Dataset {
   virtual std::optional<ChannelStatistics> known_statistics() const { return std::nullopt; }
   /// How many samples were found damaged so far; each is skipped: a neighbour is read in its place. Thread-safe.
   virtual int64_t damaged_samples() const { return 0; }
-  /// A message for each of them.
-  virtual std::vector<std::string> describe_damaged() const { return {}; }
+  /// Each of them, by number. Thread-safe.
+  virtual std::vector<DamagedSample> list_damaged() const { return {}; }
+  /// What is read in the place of each in training, for messages: "the next record".
+  virtual std::string_view stand_in() const { return "another sample"; }
 
   const DatasetInfo& info() const { return info_; }
   int64_t sample_bytes() const { return info_.sample_bytes(); }

@@ -12,6 +12,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/format.h"
 #include "weft/base/names.h"
 #include "weft/base/parallel.h"
 #include "weft/data/dataset/damage_log.h"
@@ -33,6 +34,14 @@ struct Picture {
   fs::path path;
   int32_t label = 0;
 };
+
+/// Whether the picture itself is damaged or missing. What else goes wrong (too many open files, a file server that is
+/// away for a moment) may be over at the next try: which pictures a training sees must not depend on that.
+bool is_damage(const Error& error, const fs::path& file) {
+  if (error.kind() != ErrorKind::io) return error.kind() == ErrorKind::data;
+  std::error_code code;
+  return fs::status(file, code).type() == fs::file_type::not_found && fs::is_directory(file.parent_path(), code);
+}
 
 class ImageFolder : public Dataset {
  public:
@@ -63,7 +72,7 @@ class ImageFolder : public Dataset {
       if (!damage_->has(at)) try {
           return read(at);
         } catch (const Error& error) {
-          if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::io) throw;
+          if (!is_damage(error, pictures_[static_cast<size_t>(at)].path)) throw;
           damage_->add(at, error.what());
         }
       at = next_of_class_[static_cast<size_t>(at)];
@@ -82,9 +91,10 @@ class ImageFolder : public Dataset {
   }
   fs::path picture_file(int64_t index) const override { return pictures_[static_cast<size_t>(index)].path; }
   int64_t damaged_samples() const override { return damage_ ? damage_->count() : 0; }
-  std::vector<std::string> describe_damaged() const override {
-    return damage_ ? damage_->describe() : std::vector<std::string>();
+  std::vector<DamagedSample> list_damaged() const override {
+    return damage_ ? damage_->all() : std::vector<DamagedSample>();
   }
+  std::string_view stand_in() const override { return "the next picture of the same class"; }
 
  private:
   /// For each picture the number of the next one with its label, from the last on to the first.
@@ -210,26 +220,34 @@ Listing list_pictures(const fs::path& directory) {
 }
 
 /// Of pictures that are measured each counts once, so that none can stand for another: damaged ones are left out.
-void leave_damaged_out(std::vector<Picture>& pictures, const DamageLog& damage, std::string& note) {
+void leave_damaged_out(const fs::path& directory, std::vector<Picture>& pictures, const DamageLog& damage,
+                       std::string& note) {
   std::mutex mutex;
   std::optional<Error> refused;
   const auto count = static_cast<int64_t>(pictures.size());
   parallel_for(static_cast<int>(available_cores()), count, 16, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) try {
-        read_image(pictures[static_cast<size_t>(at)].path, 1);
-      } catch (const Error& error) {
+        const fs::path& file = pictures[static_cast<size_t>(at)].path;
         try {
+          read_image(file, 1);
+        } catch (const Error& error) {
+          if (!is_damage(error, file)) throw;
           damage.add(at, error.what());
-        } catch (const Error& too_many) {
-          const std::lock_guard lock(mutex);
-          if (!refused) refused = too_many;
         }
+      } catch (const Error& error) {
+        const std::lock_guard lock(mutex);
+        if (!refused) refused = error;
       }
   });
   if (refused) throw Error(*refused);
   if (damage.count() == 0) return;
+  if (damage.count() == count)
+    fail(ErrorKind::data,
+         "[images] all {} test pictures of '{}' are damaged, and none is left to measure ({}); copy them "
+         "again",
+         count, directory.string(), damage.all().front().message);
   note += fmt::format("{}{} of {} test pictures are damaged and left out: {}{}", note.empty() ? "" : "; ",
-                      damage.count(), count, damage.describe().front(), damage.count() > 1 ? "; ..." : "");
+                      damage.count(), count, damage.all().front().message, damage.count() > 1 ? "; ..." : "");
   int64_t at = 0;
   std::erase_if(pictures, [&](const Picture&) { return damage.has(at++); });
 }
@@ -355,10 +373,10 @@ std::unique_ptr<Dataset> open_image_folder(const DataSpec& spec, Split split, co
     const auto count = static_cast<int64_t>(listing.pictures.size());
     damage = std::make_unique<DamageLog>(
         count, parse_damage_limit(*limit, count, fmt::format("[images] {}", kDamageOption)),
-        DamageLog::Words{
-            "images", split == Split::train ? "training pictures" : "test pictures",
-            fmt::format("copy them again, or allow more (`weft data images:{} --verify` names all)", spec.argument)});
-    if (split != Split::train) leave_damaged_out(listing.pictures, *damage, info.note);
+        DamageLog::Words{"images", split == Split::train ? "training pictures" : "test pictures",
+                         fmt::format("copy them again, or allow more (`weft data {} --verify` names all)",
+                                     quoted_for_shell("images:" + spec.argument))});
+    if (split != Split::train) leave_damaged_out(directory, listing.pictures, *damage, info.note);
   }
   return std::make_unique<ImageFolder>(std::move(info), directory, std::move(listing.pictures), settings,
                                        std::move(damage), split == Split::train, cache_bytes,

@@ -70,7 +70,8 @@ class PackedDataset : public Dataset {
   }
   std::optional<ChannelStatistics> known_statistics() const override { return statistics_; }
   int64_t damaged_samples() const override { return records_->damaged(); }
-  std::vector<std::string> describe_damaged() const override { return records_->describe_damaged(); }
+  std::vector<DamagedSample> list_damaged() const override { return records_->list_damaged(); }
+  std::string_view stand_in() const override { return "the next whole record"; }
 
  protected:
   int64_t first_choice(int64_t index) const { return numbers_ ? (*numbers_)[static_cast<size_t>(index)] : index; }
@@ -261,9 +262,13 @@ std::unique_ptr<Dataset> open_packed(const PackedManifest& manifest, const DataS
   std::optional<std::vector<int64_t>> numbers;
   if (split == Split::test || manifest.form == PackedForm::tokens) {
     numbers = records->verify_all(1);
+    if (numbers->empty() && records->damaged() > 0)
+      fail(ErrorKind::data, "[packed] all {} {} records of '{}' are damaged ({}); copy the shards again",
+           records->size(), part->name, spec.argument, records->list_damaged().front().message);
     if (records->damaged() > 0)
-      info.note = fmt::format("{} of {} {} records are damaged and left out: {}{}", records->damaged(), records->size(),
-                              part->name, records->describe_damaged().front(), records->damaged() > 1 ? "; ..." : "");
+      info.note =
+          fmt::format("{} of {} {} records are damaged and left out: {}{}", records->damaged(), records->size(),
+                      part->name, records->list_damaged().front().message, records->damaged() > 1 ? "; ..." : "");
   }
   if (manifest.form == PackedForm::tokens)
     return make_text_windows(std::move(info), read_tokens(*records, *part), split != Split::test);

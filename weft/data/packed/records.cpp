@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/base/parallel.h"
 #include "weft/data/texts/utf8.h"
 
@@ -19,7 +20,8 @@ PackedRecords::PackedRecords(const fs::path& directory, const PackedSplit& split
       index_(index_file_.bytes(), (directory / split.index_file()).string(), split.shards.size()),
       damage_(split.records, parse_damage_limit(limit, split.records, kDamageOption),
               {"packed", split.name + " records",
-               fmt::format("copy the shards again (`weft data packed:{} --verify` names all)", directory.string())}),
+               fmt::format("copy the shards again (`weft data {} --verify` names all)",
+                           quoted_for_shell("packed:" + directory.string()))}),
       verified_(static_cast<size_t>(split.records)) {
   if (index_.size() != split.records)
     fail(ErrorKind::data, "[packed] '{}' has {} records, the manifest says {}; copy both again",

@@ -39,7 +39,7 @@ class PackedRecords {
 
   int64_t damaged() const { return damage_.count(); }
   /// Shard, record, name of the picture and reason of each damaged one, by number.
-  std::vector<std::string> describe_damaged() const { return damage_.describe(); }
+  std::vector<DamagedSample> list_damaged() const { return damage_.all(); }
 
  private:
   std::span<const uint8_t> bytes_of(const IndexEntry& entry) const;

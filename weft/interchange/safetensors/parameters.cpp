@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
@@ -42,10 +43,13 @@ std::string find_prefix(const SafetensorsFile& file, const std::vector<WantedPar
   };
   try_prefix("");
   if (best_count == wanted.size()) return best;
-  for (const auto& [name, tensor] : file.tensors) {
-    const std::string end = "." + wanted.front().name;
-    if (name.ends_with(end)) try_prefix(name.substr(0, name.size() - end.size() + 1));
+  std::set<std::string> prefixes;  // any of the names may be missing
+  for (const WantedParameter& parameter : wanted) {
+    const std::string end = "." + parameter.name;
+    for (const auto& [name, tensor] : file.tensors)
+      if (name.ends_with(end)) prefixes.insert(name.substr(0, name.size() - end.size() + 1));
   }
+  for (const std::string& prefix : prefixes) try_prefix(prefix);
   return best;
 }
 

@@ -52,11 +52,31 @@ void require_match(const std::string& key, const std::string& pattern,
 
 constexpr const char* kFreeze = "optimizer.freeze";
 
+/// Where the next comma stands that divides patterns, or the end. In brackets it belongs to one: "regex:fc[,]{1,2}".
+size_t end_of_pattern(const std::string& text, size_t at) {
+  int depth = 0;
+  bool in_class = false;  // of characters: brackets in it are such
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == ',' && depth == 0 && !in_class) break;
+    if (c == '\\') ++at;
+    if (in_class)
+      in_class = c != ']';
+    else if (c == '[')
+      in_class = true;
+    else if (c == '(' || c == '{')
+      ++depth;
+    else if ((c == ')' || c == '}') && depth > 0)
+      --depth;
+  }
+  return std::min(at, text.size());
+}
+
 /// The patterns of optimizer.freeze, which commas divide.
 std::vector<std::string> freeze_patterns(const spec::OptimizerSpec& spec) {
   std::vector<std::string> patterns;
   for (size_t begin = 0; begin < spec.freeze.size();) {
-    const size_t end = std::min(spec.freeze.find(',', begin), spec.freeze.size());
+    const size_t end = end_of_pattern(spec.freeze, begin);
     const std::string part = spec.freeze.substr(begin, end - begin);
     const size_t first = part.find_first_not_of(' ');
     if (first != part.npos) patterns.push_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
