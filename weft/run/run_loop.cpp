@@ -3,11 +3,13 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
+#include "weft/program/damage_on_ranks.h"
 #include "weft/program/process_memory.h"
 #include "weft/program/same_run.h"
 #include "weft/program/shared_state.h"
@@ -62,8 +64,9 @@ RunOutcome RunLoop::train() {
       outcome.finished = measure_test_data(inputs, hooks, result.position.step);
     outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
     if (records_) records_->add_times(outcome.summary);
-    outcome.summary.damaged_samples = damaged_samples();
-    if (records_) records_->list_damaged_samples();
+    const std::vector<std::string> damaged = program::damaged_on_all_ranks(run_.run_data, run_.ranks);
+    outcome.summary.damaged_samples = static_cast<int64_t>(damaged.size());
+    if (records_) records_->list_damaged_samples(damaged);
     outcome.summary.rank_step_seconds = result.rank_step_seconds;
   } catch (const Error& error) {
     if (records_) records_->end_line();
@@ -150,13 +153,6 @@ void RunLoop::open() {
   if (directory_ == nullptr) return;
   records_ = std::make_unique<RunRecords>(run_, *directory_, options_, resume_point_);
   records_->on_initial_weights();
-}
-
-/// Of all ranks, each of which reads its share.
-int64_t RunLoop::damaged_samples() const {
-  auto found = static_cast<double>(run_.run_data.damaged_samples());
-  if (run_.ranks != nullptr) comm::all_reduce_sum(*run_.ranks, {&found, 1}, "damaged samples");
-  return static_cast<int64_t>(found);
 }
 
 }  // namespace weft::run

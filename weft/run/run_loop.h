@@ -31,7 +31,6 @@ class RunLoop {
   void share_initial_weights();
   void reserve_arena();
   void open();
-  int64_t damaged_samples() const;
 
   program::PreparedRun& run_;
   const RunDirectory* directory_;

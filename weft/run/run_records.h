@@ -7,7 +7,6 @@
 #include <string>
 
 #include "weft/base/progress.h"
-#include "weft/program/damage_on_ranks.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/metrics_log.h"
 #include "weft/run/resume_point.h"
@@ -34,7 +33,6 @@ class RunRecords {
   /// Keeps a line for each sample that was passed over: those that were `found`, as their messages say, and those
   /// that are listed since before the run was resumed.
   void list_damaged_samples(const std::vector<std::string>& found) const;
-  void list_damaged_samples() const { list_damaged_samples(program::damaged_on_all_ranks(run_.run_data, nullptr)); }
   /// When the run was first as good as it ever was, and as the recipe wanted it, from the records.
   void add_times(Summary& summary) const;
   /// "; the last good checkpoint is '...'"
