@@ -19,7 +19,7 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kReadBytes = 1 << 19;   // at least, by each thread
+constexpr int64_t kReadBytes = 1 << 19;  // at least, by each thread
 constexpr int kEndOfFile = -1;
 
 /// A file without a name, or, where the file system knows none, one whose name is removed at once.

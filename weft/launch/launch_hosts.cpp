@@ -24,9 +24,7 @@ namespace {
 constexpr std::chrono::seconds kAnswerTime{10};
 
 /// From 1 on; 0 for anything else.
-int parse_count(std::string_view text) {
-  return std::max(0, parse_number<int>(text).value_or(0));
-}
+int parse_count(std::string_view text) { return std::max(0, parse_number<int>(text).value_or(0)); }
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;

@@ -8,9 +8,7 @@
 #include "weft/base/parse_number.h"
 
 namespace weft::models {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 std::string option_name(const std::string& described) { return described.substr(0, described.find('=')); }
 

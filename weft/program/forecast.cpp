@@ -88,9 +88,8 @@ Forecast forecast(PreparedRun& run, double seconds) {
   const std::vector<spec::Stage> stages = spec::stages_of(run.spec);
   for (size_t at = 0; at < stages.size(); ++at) {
     const auto first_step = static_cast<int64_t>(run.course.step_at(stages[at].begin()));
-    const int64_t end = at + 1 < stages.size()
-                            ? static_cast<int64_t>(run.course.step_at(stages[at + 1].begin()))
-                            : expected.steps;
+    const int64_t end =
+        at + 1 < stages.size() ? static_cast<int64_t>(run.course.step_at(stages[at + 1].begin())) : expected.steps;
     if (end <= first_step) continue;
     expected.run.add(measured_step(run, stages[at].shape(), stages[at].accumulate, state, seconds),
                      static_cast<double>(std::min(end, expected.steps) - first_step));
