@@ -15,6 +15,8 @@
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/launch/ask_hosts.h"
+#include "weft/launch/copies_left.h"
 #include "weft/launch/launch_hosts.h"
 #include "weft/launch/launch_job.h"
 #include "weft/launch/launched_ranks.h"
