@@ -102,9 +102,12 @@ std::string table_of_values(const data::DatasetInfo& info, const std::vector<Met
   return table.text();
 }
 
-/// Of real values also how far off they are in the mean, which training does not measure.
+/// Tasks of one's own may take values for something else, such as classes that do not exclude each other.
+bool predicts_quantities(const data::DatasetInfo& info) { return info.task == "regression"; }
+
+/// Also how far off they are in the mean, which training does not measure.
 void measure_distances(spec::RunSpec& spec, const data::DatasetInfo& info) {
-  if (info.target_kind() == data::TargetKind::values) spec.metrics.names += " mae";
+  if (predicts_quantities(info)) spec.metrics.names += " mae";
 }
 
 /// A run directory, a file of weights, or the first with the weights of the second.
@@ -186,11 +189,12 @@ int eval_command(const Library& library, const EvalOptions& options) {
   const std::vector<MetricEntry> metrics = step::metrics_of(library, run.spec.metrics, info.task);
   std::optional<report::ClassReport> classes =
       empty_report(options, run, program.compiled(std::min(batch, samples)).graph);
-  const train::Evaluation result = train::evaluate(program, run.state, loader,
-                                                   {.metrics = metrics,
-                                                    .metric_options = run.spec.metrics,
-                                                    .confusion = classes ? &classes->matrix : nullptr,
-                                                    .tta = run.spec.evaluation.tta});
+  train::Evaluation result = train::evaluate(program, run.state, loader,
+                                             {.metrics = metrics,
+                                              .metric_options = run.spec.metrics,
+                                              .confusion = classes ? &classes->matrix : nullptr,
+                                              .tta = run.spec.evaluation.tta});
+  if (!predicts_quantities(info)) result.of_values.clear();
   if (!options.confusion.empty()) classes->write_csv(options.confusion);
   if (!options.logits.empty()) infer::write_logits(library, run, *dataset, options.logits);
   if (options.json) {

@@ -91,7 +91,8 @@ struct PredictedValues {
   PredictedValues(const float* p, const data::DatasetInfo& info) {
     const data::TargetStatistics& statistics = info.targets;
     const auto count = static_cast<size_t>(info.classes);
-    const bool is_named = count > 1 && info.class_names.size() == count;
+    // Those of a task of one's own may be something else than quantities of columns.
+    const bool is_named = info.task == "regression" && count > 1 && info.class_names.size() == count;
     for (size_t at = 0; at < count; ++at) {
       const bool standardised = at < statistics.deviation.size();
       const double deviation = standardised ? statistics.deviation[at] : 1;
