@@ -35,8 +35,8 @@ if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # gcc warns of values in std::optional that only a sanitizer's checks seem to read.
-    target_compile_options(weft_build_options INTERFACE -Wno-maybe-uninitialized)
+    # gcc warns of what only the checks of a sanitizer seem to read or write.
+    target_compile_options(weft_build_options INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow)
   endif()
 endif()
 if(WEFT_FUZZ)
