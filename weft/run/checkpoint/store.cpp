@@ -153,6 +153,24 @@ void check_file(const fs::path& path, const FileRecord& record) {
     fail(ErrorKind::data, "'{}' is damaged: its checksum differs from that in its manifest", path.string());
 }
 
+std::vector<const char*> files_of(bool with_optimizer) {
+  if (with_optimizer) return {kModelFile, kOptimizerFile};
+  return {kModelFile};
+}
+
+/// The manifest, whose sizes and checksums those files have.
+Manifest checked_manifest(const fs::path& directory, const std::vector<const char*>& names) {
+  const fs::path path = directory / kManifestFile;
+  Manifest manifest = parse_manifest(read_text(path), path.string());
+  for (const char* name : names) {
+    const auto record = manifest.files.find(name);
+    if (record == manifest.files.end())
+      fail(ErrorKind::data, "'{}' is damaged: it does not list '{}'", path.string(), name);
+    check_file(directory / name, record->second);
+  }
+  return manifest;
+}
+
 void point_link(const fs::path& link, const fs::path& target) {
   const fs::path temporary = link.string() + ".tmp-" + std::to_string(getpid());
   std::error_code code;
@@ -167,14 +185,9 @@ void point_link(const fs::path& link, const fs::path& target) {
 Checkpoint read_checkpoint(const fs::path& directory, bool with_optimizer) {
   Checkpoint checkpoint;
   checkpoint.path = directory;
-  const fs::path manifest_path = directory / kManifestFile;
-  checkpoint.manifest = parse_manifest(read_text(manifest_path), manifest_path.string());
-  for (const char* name : {kModelFile, kOptimizerFile}) {
-    if (name == std::string_view(kOptimizerFile) && !with_optimizer) continue;
-    const auto record = checkpoint.manifest.files.find(name);
-    if (record == checkpoint.manifest.files.end())
-      fail(ErrorKind::data, "'{}' is damaged: it does not list '{}'", manifest_path.string(), name);
-    check_file(directory / name, record->second);
+  const std::vector<const char*> names = files_of(with_optimizer);
+  checkpoint.manifest = checked_manifest(directory, names);
+  for (const char* name : names) {
     SafetensorsFile file = read_safetensors(directory / name);
     for (auto& [tensor_name, tensor] : file.tensors) checkpoint.state.set(tensor_name, std::move(tensor));
   }
@@ -196,15 +209,7 @@ fs::path CheckpointStore::write(const State& state, Manifest manifest) {
 }
 
 Manifest check_checkpoint(const fs::path& directory) {
-  const fs::path manifest_path = directory / kManifestFile;
-  Manifest manifest = parse_manifest(read_text(manifest_path), manifest_path.string());
-  for (const char* name : {kModelFile, kOptimizerFile}) {
-    const auto record = manifest.files.find(name);
-    if (record == manifest.files.end())
-      fail(ErrorKind::data, "'{}' is damaged: it does not list '{}'", manifest_path.string(), name);
-    check_file(directory / name, record->second);
-  }
-  return manifest;
+  return checked_manifest(directory, files_of(/*with_optimizer=*/true));
 }
 
 std::string CheckpointStore::directory_name(int64_t step) { return fmt::format("{}{:08}", kStepPrefix, step); }
