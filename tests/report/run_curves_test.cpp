@@ -94,7 +94,8 @@ TEST_F(RunCurvesTest, EvaluationsWithinEpochsLieBetweenThoseOfTheirEnds) {
 TEST_F(RunCurvesTest, OneWildStepDoesNotCarryTheSmoothCurveAway) {
   RunCurves run = two_epochs("a");
   run.history.by_step["loss"] = {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 0.9, 0.8, 1e9, 0.7, 0.7, 0.6, 0.6}};
-  for (const double value : series_of(draw({run}).panels[0], "train, each step (smoothed)").y) EXPECT_LT(value, 1.01);
+  const plot::Figure figure = draw({run});
+  for (const double value : series_of(figure.panels[0], "train, each step (smoothed)").y) EXPECT_LT(value, 1.01);
 }
 
 TEST_F(RunCurvesTest, AnUnknownMetricNamesThoseThatThereAre) {
