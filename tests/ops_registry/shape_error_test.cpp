@@ -78,7 +78,8 @@ bool takes_any_rank(const OpDef& op, const OpExample& call) {
                                             "all_gather_wait",  "pack_signs",
                                             "top_k_select",     "take",
                                             "modulo",           "shift_left",
-                                            "shift_right"};
+                                            "shift_right",      "top_k",
+                                            "gather_nd",        "scatter_nd"};
   if (op.name == "reshape") {  // with an open dimension
     const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
     return std::count(dims.begin(), dims.end(), -1) > 0;
@@ -130,8 +131,10 @@ bool takes_any_dtype(const OpDef& op, size_t operand) {
                                             "copy_to_host", "store",         "load",
                                             "all_gather",   "broadcast",     "send",
                                             "send_start",   "send_wait",     "receive_wait"};
-  static const std::set<std::string> over_numbers{"negate", "absolute", "square", "sign"};
-  const bool looks_up = op.name == "take" || op.name == "gather";  // by indices
+  static const std::set<std::string> over_numbers{"negate",     "absolute",       "square",     "sign",
+                                                  "reduce_sum", "reduce_prod",    "reduce_max", "reduce_min",
+                                                  "argmax",     "cumulative_sum", "top_k"};
+  const bool looks_up = op.name == "take" || op.name == "gather" || op.name == "gather_nd";  // by indices
   return movers.contains(op.name) || over_numbers.contains(op.name) || (looks_up && operand == 0);
 }
 

@@ -13,8 +13,18 @@ namespace {
 
 bool is_served(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
 
+/// Ops that compute in any numbers and have kernels of their own in f32; elementwise ones.
+constexpr const char* kComputing[] = {"matmul",      "argmax",      "softmax",    "log_softmax", "reduce_sum",
+                                      "reduce_mean", "reduce_prod", "reduce_max", "reduce_min"};
+
+std::vector<std::string> computing_ops() {
+  std::vector<std::string> names = ops::scalar_op_names();
+  names.insert(names.end(), std::begin(kComputing), std::end(kComputing));
+  return names;
+}
+
 bool computes(const std::string& op) {
-  const std::vector<std::string> names = ops::scalar_op_names();
+  const std::vector<std::string> names = computing_ops();
   return std::find(names.begin(), names.end(), op) != names.end();
 }
 
@@ -44,7 +54,7 @@ std::string why_reference(const NodeSignature& node) {
 }
 
 void leave_integers_to_reference(KernelTable& table) {
-  std::vector<std::string> names = ops::scalar_op_names();
+  std::vector<std::string> names = computing_ops();
   names.insert(names.end(), std::begin(kMovers), std::end(kMovers));
   for (const std::string& name : names) {
     if (table.candidates(name).empty()) continue;

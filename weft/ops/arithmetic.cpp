@@ -94,7 +94,7 @@ ValueId winner(Graph& graph, ValueId larger, ValueId other) {
 
 /// With the conventions of PyTorch at a = 0 and b = 0, where the formulas would give 0 times infinity.
 OpDef pow_op() {
-  OpDef op = binary("pow", "a to the power of b.");
+  OpDef op = on_numbers(binary("pow", "a to the power of b; of integers, 0 where b is negative and |a| is not 1."));
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     Graph& graph = context.graph;
     const ValueId dy = context.output_gradients[0], a = context.inputs[0], b = context.inputs[1];

@@ -52,6 +52,11 @@ inline TensorType f32(Shape shape) { return {DType::f32, std::move(shape), {}}; 
 inline TensorType i32(Shape shape) { return {DType::i32, std::move(shape), {}}; }
 inline TensorType i64(Shape shape) { return {DType::i64, std::move(shape), {}}; }
 
+/// The operand's type, in which the node computes: a network's, or f64.
+inline DType require_real(const InferContext& context, int input) {
+  return context.dtype(input) == DType::f64 ? DType::f64 : context.require_compute_dtype(input);
+}
+
 /// Of ops that sum many numbers: the sum need not be rounded to the operands' type.
 inline AttributeSpec result_dtype_attribute() {
   return attribute("result_dtype", "same", "type of the result: same, that of the operands, or f32");

@@ -12,12 +12,12 @@ namespace weft::ops {
 namespace {
 
 std::vector<TensorType> infer_same(const InferContext& context) {
-  const DType dtype = context.require_compute_dtype(0);
+  const DType dtype = require_real(context, 0);
   return {typed(dtype, context.shape(0))};
 }
 
 std::vector<TensorType> infer_backward(const InferContext& context) {
-  const DType dtype = context.require_compute_dtype(0);
+  const DType dtype = require_real(context, 0);
   context.require_dtype(1, dtype);
   context.require_same_shape(0, 1);
   return {typed(dtype, context.shape(0))};
@@ -70,7 +70,7 @@ OpDef binary(std::string name, std::string summary) {
   op.inputs = {"a", "b"};
   op.outputs = {"y"};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    const DType dtype = context.require_compute_dtype(0);
+    const DType dtype = require_real(context, 0);
     context.require_dtype(1, dtype);
     return {typed(dtype, broadcast_operands(context, 0, 1))};
   };
@@ -166,6 +166,8 @@ void add_functions(OpRegistry& registry) {
   const UnaryDerivative none = [](Graph&, ValueId, ValueId, ValueId) { return ValueId{}; };
   registry.add(on_numbers(unary("sign", "1 above 0, -1 below, 0 at 0.", none, kBothSigns)));
   registry.add(unary("floor", "The largest integer that is not above x.", none, {0.1, 0.9}));
+  registry.add(unary("ceil", "The smallest integer that is not below x.", none, {0.1, 0.9}));
+  registry.add(unary("round", "The nearest integer; half-way between two, the even one.", none, {0.6, 1.4}));
 
   const std::vector<AttributeSpec> value{required_attribute("value", 0.0, "the number")};
   const std::vector<Attributes> three_quarters{{{"value", 0.75}}};
@@ -195,6 +197,7 @@ void add_elementwise_ops(OpRegistry& registry) {
   add_activations(registry);
   add_functions(registry);
   add_arithmetic(registry);
+  add_trigonometric(registry);
 }
 
 ValueId exp(Graph& graph, ValueId x, const std::string& name) { return graph.add("exp", {x}, {}, name); }
@@ -207,6 +210,8 @@ ValueId reciprocal(Graph& graph, ValueId x, const std::string& name) { return gr
 ValueId erf(Graph& graph, ValueId x, const std::string& name) { return graph.add("erf", {x}, {}, name); }
 ValueId sign(Graph& graph, ValueId x, const std::string& name) { return graph.add("sign", {x}, {}, name); }
 ValueId floor(Graph& graph, ValueId x, const std::string& name) { return graph.add("floor", {x}, {}, name); }
+ValueId ceil(Graph& graph, ValueId x, const std::string& name) { return graph.add("ceil", {x}, {}, name); }
+ValueId round(Graph& graph, ValueId x, const std::string& name) { return graph.add("round", {x}, {}, name); }
 ValueId pow_scalar(Graph& graph, ValueId x, double exponent, const std::string& name) {
   if (exponent == 2) return square(graph, x, name);
   if (exponent == 0.5) return sqrt(graph, x, name);

@@ -44,5 +44,6 @@ OpDef with_check(OpDef op, void (*check)(const InferContext&));
 // Parts of add_elementwise_ops, each in a file of its own.
 void add_activations(OpRegistry&);
 void add_arithmetic(OpRegistry&);
+void add_trigonometric(OpRegistry&);
 
 }  // namespace weft::ops

@@ -56,6 +56,19 @@ constexpr Row kRows[] = {
     {ScalarOp::erf, "erf", 1, approximate},
     {ScalarOp::sign, "sign", 1, exact},
     {ScalarOp::floor, "floor", 1, exact},
+    {ScalarOp::ceil, "ceil", 1, exact},
+    {ScalarOp::round, "round", 1, exact},
+    {ScalarOp::sin, "sin", 1, approximate},
+    {ScalarOp::cos, "cos", 1, approximate},
+    {ScalarOp::tan, "tan", 1, approximate},
+    {ScalarOp::asin, "asin", 1, approximate},
+    {ScalarOp::acos, "acos", 1, approximate},
+    {ScalarOp::atan, "atan", 1, approximate},
+    {ScalarOp::sinh, "sinh", 1, approximate},
+    {ScalarOp::cosh, "cosh", 1, approximate},
+    {ScalarOp::asinh, "asinh", 1, approximate},
+    {ScalarOp::acosh, "acosh", 1, approximate},
+    {ScalarOp::atanh, "atanh", 1, approximate},
     {ScalarOp::add, "add", 2, exact},
     {ScalarOp::subtract, "subtract", 2, exact},
     {ScalarOp::multiply, "multiply", 2, exact},
@@ -277,6 +290,20 @@ OpDef fused_op() {
        {f32({4, 9}), f32({9}), f32({})},
        {{"program", "greater_equal(0,2);where(3,0,1);floor(4);sign(0);pow(1,5);where(6,5,4)"}, {"results", List{8}}},
        {{-2, 2}, {1.1, 1.9}, {0, 0.1}}},
+      {"waves",
+       {f32({5, 7}), f32({7})},
+       {{"program",
+         "sin(0);cos(1);tan(0);asin(0);acos(1);atan(2);add(3,4);add(5,6);add(7,8);multiply(9,10);subtract(11,12)"},
+        {"results", List{12}}},
+       {}},
+      {"hyperbolic waves",
+       {f32({37}), f32({37})},
+       {{"program", "sinh(0);cosh(1);asinh(2);acosh(3);atanh(0);add(4,5);multiply(6,7)"}, {"results", List{7, 8}}},
+       {{-0.9, 0.9}, {0.5, 2}}},
+      {"whole numbers",
+       {f32({3, 9}), f32({9})},
+       {{"program", "ceil(0);round(1);subtract(2,3)"}, {"results", List{4}}},
+       {{0.1, 0.9}, {1.1, 1.4}}},
       {"selections",
        {f32({2, 9}), f32({9}), f32({2, 9})},
        {{"program",
@@ -326,14 +353,20 @@ bool scalar_instruction(const std::string& op, const Attributes& attributes, Sca
   for (const Row& row : kRows) {
     if (row.name != op || row.is_tanh_form != approximate) continue;
     instruction = ScalarInstruction{row.op};
-    const auto literal = [&](size_t index) {
-      return row.literals[index].empty() ? 0 : static_cast<float>(attributes.real(std::string(row.literals[index])));
-    };
-    instruction.literal = literal(0);
-    instruction.second_literal = literal(1);
+    const auto [literal, second_literal] = scalar_literals(instruction, attributes);
+    instruction.literal = static_cast<float>(literal);
+    instruction.second_literal = static_cast<float>(second_literal);
     return true;
   }
   return false;
+}
+
+std::array<double, 2> scalar_literals(const ScalarInstruction& instruction, const Attributes& attributes) {
+  const Row& row = row_of(instruction.op);
+  std::array<double, 2> literals{};
+  for (size_t index = 0; index < literals.size() && !row.literals[index].empty(); ++index)
+    literals[index] = attributes.real(std::string(row.literals[index]));
+  return literals;
 }
 
 void add_fused_ops(OpRegistry& registry) { registry.add(fused_op()); }

@@ -8,6 +8,7 @@
 // type is: inputs are widened, and results rounded once.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,19 @@ enum class ScalarOp {
   erf,
   sign,
   floor,
+  ceil,
+  round,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
   add,
   subtract,
   multiply,
@@ -82,5 +96,7 @@ std::string print_program(const std::vector<ScalarInstruction>& program);
 std::vector<ScalarInstruction> parse_program(const std::string& text, int input_count);
 /// The instruction for a node of an elementwise op with these attributes (slots unset); false where the op has none.
 bool scalar_instruction(const std::string& op, const Attributes& attributes, ScalarInstruction& instruction);
+/// Its literals before they are rounded to f32; 0 for those that it does not have.
+std::array<double, 2> scalar_literals(const ScalarInstruction& instruction, const Attributes& attributes);
 
 }  // namespace weft::ops

@@ -158,7 +158,7 @@ OpDef argmax_op() {
   op.attributes = {axis_attribute("the axis that is searched, negative from the end"),
                    attribute("keep_dims", false, "leave the axis in the shape, as 1")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    context.require_dtype(0, DType::f32);
+    context.require_number(0);
     const int axis = require_axis(context, 0, context.attributes.integer("axis"));
     if (context.shape(0)[axis] < 1) context.fail(fmt::format("axis {} of {} is empty", axis, context.describe(0)));
     std::vector<int64_t> dims = resized(context.shape(0), axis, 1).dims();
@@ -180,16 +180,16 @@ OpDef argmax_op() {
 OpDef cumulative_sum_op() {
   OpDef op;
   op.name = "cumulative_sum";
-  op.summary = "The sum of all elements up to each one along an axis.";
+  op.summary = "The sum of all elements up to each one along an axis; of integers it wraps around.";
   op.inputs = {"x"};
   op.outputs = {"y"};
   op.attributes = {axis_attribute("the axis along which it runs, negative from the end"),
                    attribute("reverse", false, "runs from the end to the beginning"),
                    attribute("exclusive", false, "leaves out the element itself: begins with 0")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    context.require_dtype(0, DType::f32);
+    const DType dtype = context.require_number(0);
     require_axis(context, 0, context.attributes.integer("axis"));
-    return {f32(context.shape(0))};
+    return {typed(dtype, context.shape(0))};
   };
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     Attributes attributes = attributes_of(context);

@@ -16,8 +16,16 @@ Pair matrix_of(const Shape& shape, bool transposed) {
 
 Shape leading_of(const Shape& shape) { return Shape(std::vector<int64_t>(shape.begin(), shape.end() - 2)); }
 
+/// A real type, or integers wide enough for sums of products.
+DType require_factor_type(const InferContext& context) {
+  const DType dtype = context.dtype(0);
+  const bool is_wide = dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u32 || dtype == DType::u64;
+  return is_wide ? dtype : require_real(context, 0);
+}
+
 std::vector<TensorType> infer_matmul(const InferContext& context) {
-  const DType dtype = context.require_compute_dtype(0);
+  const DType dtype = require_factor_type(context), product = result_dtype(context, dtype);
+  if (product != dtype) context.require_compute_dtype(0);
   context.require_dtype(1, dtype);
   for (const int operand : {0, 1}) {
     if (context.shape(operand).rank() < 2) {
@@ -42,7 +50,7 @@ std::vector<TensorType> infer_matmul(const InferContext& context) {
   std::vector<int64_t> dims = leading->dims();
   dims.push_back(left[0]);
   dims.push_back(right[1]);
-  return {typed(result_dtype(context, dtype), Shape(dims))};
+  return {typed(product, Shape(dims))};
 }
 
 /// All leading dimensions in one: [B,T,K] -> [B*T,K].

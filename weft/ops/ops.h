@@ -106,7 +106,8 @@ ValueId sigmoid(Graph&, ValueId x, const std::string& name = "");
 ValueId softplus(Graph&, ValueId x, const std::string& name = "");
 
 // --- elementwise (elementwise.cpp) ----------------------------------------------------------------------------------
-// unary(x) -> same shape: exp, log, sqrt, negate, absolute, square, reciprocal, erf, sign, floor
+// unary(x) -> same shape: exp, log, sqrt, negate, absolute, square, reciprocal, erf, sign, floor, ceil, round (half to
+//   even); sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh (trigonometric.cpp)
 // binary(a, b) -> broadcast shape (NumPy rules): add, subtract, multiply, divide, pow, maximum, minimum,
 //   equal, greater, greater_equal (1.0 where true, else 0.0, f32 for f32 or i32; bool for all other types)
 // where(condition, a, b) -> broadcast shape: a where the condition is not 0, else b (f32 each, or a bool condition and
@@ -126,6 +127,19 @@ ValueId reciprocal(Graph&, ValueId x, const std::string& name = "");
 ValueId erf(Graph&, ValueId x, const std::string& name = "");
 ValueId sign(Graph&, ValueId x, const std::string& name = "");
 ValueId floor(Graph&, ValueId x, const std::string& name = "");
+ValueId ceil(Graph&, ValueId x, const std::string& name = "");
+ValueId round(Graph&, ValueId x, const std::string& name = "");
+ValueId sin(Graph&, ValueId x, const std::string& name = "");
+ValueId cos(Graph&, ValueId x, const std::string& name = "");
+ValueId tan(Graph&, ValueId x, const std::string& name = "");
+ValueId asin(Graph&, ValueId x, const std::string& name = "");
+ValueId acos(Graph&, ValueId x, const std::string& name = "");
+ValueId atan(Graph&, ValueId x, const std::string& name = "");
+ValueId sinh(Graph&, ValueId x, const std::string& name = "");
+ValueId cosh(Graph&, ValueId x, const std::string& name = "");
+ValueId asinh(Graph&, ValueId x, const std::string& name = "");
+ValueId acosh(Graph&, ValueId x, const std::string& name = "");
+ValueId atanh(Graph&, ValueId x, const std::string& name = "");
 ValueId add(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId subtract(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId multiply(Graph&, ValueId a, ValueId b, const std::string& name = "");
@@ -262,6 +276,30 @@ ValueId argmax(Graph&, ValueId x, int64_t axis = -1, bool keep_dims = false, con
 ValueId argmin(Graph&, ValueId x, int64_t axis = -1, bool keep_dims = false, const std::string& name = "");
 ValueId cumulative_sum(Graph&, ValueId x, int64_t axis = -1, bool reverse = false, bool exclusive = false,
                        const std::string& name = "");
+
+/// The k largest or smallest elements along the axis, sorted, and where they were: top_k(x) {k, axis=-1, largest=true}
+/// -> (values, indices i64). Of equal ones the lower index comes first; a NaN counts as the largest.
+struct TopKResult {
+  ValueId values, indices;
+};
+TopKResult top_k(Graph&, ValueId x, int64_t k, int64_t axis = -1, bool largest = true, const std::string& name = "");
+
+// --- scatters (scatter.cpp) -----------------------------------------------------------------------------------------
+//   scatter_elements(data, indices, updates) {axis=-1, reduction="none"} -> data with each update at the place that its
+//       index names along the axis, as ONNX's ScatterElements
+//   gather_nd(data, indices[..,K]) {batch_dims=0} -> the slices that vectors of K indices name, as ONNX's GatherND
+//   scatter_nd(data, indices[..,K], updates) {batch_dims=0, reduction="none"} -> data with such slices replaced, as
+//       ONNX's ScatterND
+// Of any type; indices i32 or i64, where negative ones count from the end. What a gather looks for out of range is NaN,
+// or 0, and what a scatter would write there is left out. A reduction joins the update with what is there: "add",
+// "multiply", "maximum", "minimum" of numbers. "none" writes over it; of several updates of one place the last counts.
+ValueId scatter_elements(Graph&, ValueId data, ValueId indices, ValueId updates, int64_t axis = -1,
+                         const std::string& reduction = "none", const std::string& name = "");
+/// ONNX's GatherElements: gather with indices that may be negative, and smaller than x in the other axes; composed.
+ValueId gather_elements(Graph&, ValueId x, ValueId indices, int64_t axis = -1, const std::string& name = "");
+ValueId gather_nd(Graph&, ValueId data, ValueId indices, int64_t batch_dims = 0, const std::string& name = "");
+ValueId scatter_nd(Graph&, ValueId data, ValueId indices, ValueId updates, const std::string& reduction = "none",
+                   int64_t batch_dims = 0, const std::string& name = "");
 
 // --- losses and metrics (loss.cpp) ----------------------------------------------------------------------------------
 //   cross_entropy(logits[N,C], labels i32[N]) {label_smoothing=0.0, ignore_index=-100} -> losses[N]

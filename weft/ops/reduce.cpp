@@ -36,9 +36,16 @@ Shape infer_reduced_shape(const InferContext& context) {
   return reduced_shape(context.shape(0), axes, context.attributes.boolean("keep_dims"));
 }
 
-std::vector<TensorType> infer_reduction(const InferContext& context) {
-  const DType dtype = context.require_compute_dtype(0);
-  return {typed(result_dtype(context, dtype), infer_reduced_shape(context))};
+std::vector<TensorType> infer_of(const InferContext& context, DType dtype) {
+  const DType result = result_dtype(context, dtype);
+  if (result != dtype) context.require_compute_dtype(0);
+  return {typed(result, infer_reduced_shape(context))};
+}
+std::vector<TensorType> infer_of_reals(const InferContext& context) {
+  return infer_of(context, require_real(context, 0));
+}
+std::vector<TensorType> infer_of_numbers(const InferContext& context) {
+  return infer_of(context, context.require_number(0));
 }
 
 /// The axes of a reduction node and its output's shape had it kept them.
@@ -111,7 +118,7 @@ OpDef reduction(std::string name, std::string summary, std::vector<ValueId> (*gr
   op.outputs = {"y"};
   op.attributes = {attribute("axes", std::vector<int64_t>{}, "axes to reduce, negative from the end; empty: all"),
                    attribute("keep_dims", false, "leave reduced axes in the shape, as 1"), result_dtype_attribute()};
-  op.infer = infer_reduction;
+  op.infer = infer_of_numbers;
   op.precision = PrecisionRule::follow;
   op.gradient = gradient;
   op.flops = [](const std::vector<TensorType>& inputs, const std::vector<TensorType>&, const Attributes&) {
@@ -185,7 +192,7 @@ OpDef softmax_op(std::string name, std::string summary, std::vector<ValueId> (*g
   op.outputs = {"y"};
   op.attributes = {attribute("axis", int64_t{-1}, "the axis along which it is normalised, negative from the end")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
-    const DType dtype = context.require_compute_dtype(0);
+    const DType dtype = require_real(context, 0);
     require_axis(context, 0, context.attributes.integer("axis"));
     return {typed(dtype, context.shape(0))};
   };
@@ -241,9 +248,13 @@ ValueId add_reduction(Graph& graph, const std::string& op, ValueId x, std::vecto
 }  // namespace
 
 void add_reduce_ops(OpRegistry& registry) {
-  registry.add(of_work(work::kReductions, reduction("reduce_sum", "Sum over axes.", sum_gradient)));
-  registry.add(of_work(work::kReductions, reduction("reduce_mean", "Mean over axes.", mean_gradient)));
-  registry.add(of_work(work::kReductions, reduction("reduce_prod", "Product over axes.", product_gradient)));
+  registry.add(
+      of_work(work::kReductions, reduction("reduce_sum", "Sum over axes; of integers it wraps around.", sum_gradient)));
+  OpDef mean = reduction("reduce_mean", "Mean over axes.", mean_gradient);
+  mean.infer = infer_of_reals;
+  registry.add(of_work(work::kReductions, std::move(mean)));
+  registry.add(of_work(work::kReductions,
+                       reduction("reduce_prod", "Product over axes; of integers it wraps around.", product_gradient)));
   registry.add(of_work(work::kReductions, product_backward()));
   for (const auto& [name, which] : {std::pair{"reduce_max", "Largest"}, std::pair{"reduce_min", "Smallest"}}) {
     OpDef extremum = reduction(

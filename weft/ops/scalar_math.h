@@ -70,11 +70,10 @@ T silu_slope(T x) {
   return s * (T(1) + x * (T(1) - s));
 }
 
-/// The values of the instruction's slots; those that it does not have are ignored.
+/// The values of an instruction's slots and literals; those that it does not have are ignored.
 template <typename T>
-T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0), T c = T(0)) {
-  const T literal = static_cast<T>(instruction.literal), second_literal = static_cast<T>(instruction.second_literal);
-  switch (instruction.op) {
+T evaluate_scalar_op(ScalarOp op, T a, T b, T c, T literal, T second_literal) {
+  switch (op) {
     case ScalarOp::relu:
       return a < T(0) ? T(0) : a;  // lets a NaN through
     case ScalarOp::leaky_relu:
@@ -121,6 +120,32 @@ T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0), T c = T
       return a > T(0) ? T(1) : a < T(0) ? T(-1) : a;  // zeros and NaN as they are
     case ScalarOp::floor:
       return std::floor(a);
+    case ScalarOp::ceil:
+      return std::ceil(a);
+    case ScalarOp::round:  // half to even: no program changes the rounding mode
+      return std::nearbyint(a);
+    case ScalarOp::sin:
+      return std::sin(a);
+    case ScalarOp::cos:
+      return std::cos(a);
+    case ScalarOp::tan:
+      return std::tan(a);
+    case ScalarOp::asin:
+      return std::asin(a);
+    case ScalarOp::acos:
+      return std::acos(a);
+    case ScalarOp::atan:
+      return std::atan(a);
+    case ScalarOp::sinh:
+      return std::sinh(a);
+    case ScalarOp::cosh:
+      return std::cosh(a);
+    case ScalarOp::asinh:
+      return std::asinh(a);
+    case ScalarOp::acosh:
+      return std::acosh(a);
+    case ScalarOp::atanh:
+      return std::atanh(a);
     case ScalarOp::add:
       return a + b;
     case ScalarOp::subtract:
@@ -167,6 +192,13 @@ T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0), T c = T
       return std::pow(a, literal);
   }
   return T(0);
+}
+
+/// With the literals that the instruction holds.
+template <typename T>
+T evaluate_scalar(const ScalarInstruction& instruction, T a, T b = T(0), T c = T(0)) {
+  return evaluate_scalar_op(instruction.op, a, b, c, static_cast<T>(instruction.literal),
+                            static_cast<T>(instruction.second_literal));
 }
 
 }  // namespace weft::ops

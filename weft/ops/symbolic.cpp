@@ -210,6 +210,30 @@ Types infer_take(const SymbolicContext& context) {
   return {{context.infer_with(ones(context)).front().dtype, dims}};
 }
 
+Types infer_top_k(const SymbolicContext& context) {
+  Dims dims = context.dims(0);
+  dims[static_cast<size_t>(context.axis(0, "axis"))] = context.integer("k");
+  return {{context.inputs[0].dtype, dims}, {DType::i64, dims}};
+}
+
+/// How many indices name a slice must be a number.
+Types infer_gather_nd(const SymbolicContext& context) {
+  const Dims &data = context.dims(0), &indices = context.dims(1);
+  const int64_t length = indices.empty() ? 0 : indices.back().constant().value_or(0);
+  const int64_t batch_dims = context.integer("batch_dims").constant().value_or(-1);
+  if (length < 1 || batch_dims < 0 || batch_dims + length > static_cast<int64_t>(data.size()) ||
+      batch_dims >= static_cast<int64_t>(indices.size()))
+    context.fail(context.describe(1) + " holds no vectors of indices that name slices of " + context.describe(0));
+  if (!std::equal(data.begin(), data.begin() + batch_dims, indices.begin()))
+    context.fail(context.describe(0) + " and " + context.describe(1) + " differ in their batches");
+  Dims dims(indices.begin(), indices.end() - 1);
+  dims.insert(dims.end(), data.begin() + batch_dims + length, data.end());
+  return {{context.inputs[0].dtype, dims}};
+}
+
+/// The data's shape, whatever is put into it.
+Types infer_scatter(const SymbolicContext& context) { return {{context.inputs[0].dtype, context.dims(0)}}; }
+
 Types infer_constant(const SymbolicContext& context) {
   const AttributeValue dtype = context.plain("dtype");
   const auto parsed = parse_dtype(std::get<std::string>(dtype));
@@ -276,6 +300,9 @@ void add_rules(OpRegistry& registry) {
   registry.set_symbolic_rule("one_hot", infer_one_hot);
   registry.set_symbolic_rule("embedding", infer_embedding);
   registry.set_symbolic_rule("take", infer_take);
+  registry.set_symbolic_rule("top_k", infer_top_k);
+  registry.set_symbolic_rule("gather_nd", infer_gather_nd);
+  for (const char* name : {"scatter_elements", "scatter_nd"}) registry.set_symbolic_rule(name, infer_scatter);
   registry.set_symbolic_rule("constant", infer_constant);
   registry.set_symbolic_rule("layer_norm", infer_layer_norm);
 }

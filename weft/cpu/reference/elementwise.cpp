@@ -2,6 +2,7 @@
 #include <array>
 
 #include "weft/base/error.h"
+#include "weft/cpu/reference/integer.h"
 #include "weft/cpu/reference/reference.h"
 #include "weft/ops/scalar_math.h"
 
@@ -56,7 +57,7 @@ Body prepare_program(const NodeSignature& node) {
 }  // namespace
 
 void add_elementwise(KernelTable& table) {
-  for (const std::string& op : ops::scalar_op_names()) add_numbers(table, op, prepare_single);
+  for (const std::string& op : ops::scalar_op_names()) add_numbers(table, op, prepare_single, prepare_typed);
   add_plain(table, "fused_elementwise", prepare_program);
 }
 

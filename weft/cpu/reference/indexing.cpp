@@ -1,35 +1,13 @@
 // Gather and its gradient, one-hot, argmax and running sums: loops over (outer, axis, inner).
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <type_traits>
 
+#include "weft/cpu/reference/index_walks.h"
 #include "weft/cpu/reference/reference.h"
 
 namespace weft::reference {
 namespace {
-
-/// A row-major shape around one axis.
-struct AxisGrid {
-  int64_t outer = 1, length, inner = 1;
-  AxisGrid(const Shape& shape, int64_t given) {
-    const int axis = static_cast<int>(given < 0 ? given + shape.rank() : given);
-    length = shape[axis];
-    for (int at = 0; at < axis; ++at) outer *= shape[at];
-    for (int at = axis + 1; at < shape.rank(); ++at) inner *= shape[at];
-  }
-  int64_t operator()(int64_t o, int64_t k, int64_t i) const { return (o * length + k) * inner + i; }
-  /// Calls visit(o, i) for every line along the axis.
-  template <typename Visit>
-  void for_each_line(Visit&& visit) const {
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t i = 0; i < inner; ++i) visit(o, i);
-  }
-};
-
-/// For an index that names no element: NaN, which shows in the loss, or 0 where there is none.
-void store_nothing(DType dtype, void* data, int64_t index) {
-  store_element(dtype, data, index, is_floating(dtype) ? std::numeric_limits<double>::quiet_NaN() : 0);
-}
 
 Body prepare_gather(const NodeSignature& node) {
   const int64_t axis = node.attributes.integer("axis");
@@ -96,30 +74,53 @@ Body prepare_one_hot(const NodeSignature& node) {
   };
 }
 
-Body prepare_argmax(const NodeSignature& node) {
-  const AxisGrid grid(node.inputs[0].shape, node.attributes.integer("axis"));
-  return [=](const KernelArguments& call) {
-    grid.for_each_line([&](int64_t o, int64_t i) {
-      const int64_t best = first_largest(input(call, 0) + grid(o, 0, i), grid.length, grid.inner);
-      output<int32_t>(call, 0)[o * grid.inner + i] = static_cast<int32_t>(best);
-    });
-  };
+/// Of any numbers: the first that is larger than all others, or NaN.
+template <typename T>
+int64_t first_largest_of(const AxisGrid& grid, DType dtype, const void* x, int64_t o, int64_t i) {
+  int64_t best = 0;
+  T largest = load_as<T>(dtype, x, grid(o, 0, i));
+  for (int64_t k = 1; k < grid.length && largest == largest; ++k) {
+    const T value = load_as<T>(dtype, x, grid(o, k, i));
+    if (value <= largest) continue;
+    best = k;
+    largest = value;
+  }
+  return best;
 }
 
+Body prepare_argmax(const NodeSignature& node) {
+  const AxisGrid grid(node.inputs[0].shape, node.attributes.integer("axis"));
+  const DType dtype = node.inputs[0].dtype;
+  return visit_number(dtype, [&](auto zero) -> Body {
+    using T = decltype(zero);
+    return [=](const KernelArguments& call) {
+      grid.for_each_line([&](int64_t o, int64_t i) {
+        const int64_t best = first_largest_of<T>(grid, dtype, call.inputs[0], o, i);
+        output<int32_t>(call, 0)[o * grid.inner + i] = static_cast<int32_t>(best);
+      });
+    };
+  });
+}
+
+/// Reals are summed in double, integers wrap around.
 Body prepare_cumulative_sum(const NodeSignature& node) {
   const AxisGrid grid(node.inputs[0].shape, node.attributes.integer("axis"));
   const bool reverse = node.attributes.boolean("reverse"), exclusive = node.attributes.boolean("exclusive");
-  return [=](const KernelArguments& call) {
-    grid.for_each_line([&](int64_t o, int64_t i) {
-      double sum = 0;
-      for (int64_t step = 0; step < grid.length; ++step) {
-        const int64_t at = grid(o, reverse ? grid.length - 1 - step : step, i);
-        const double value = static_cast<double>(input(call, 0)[at]);  // before the result, which may overwrite it
-        output(call, 0)[at] = static_cast<float>(exclusive ? sum : sum + value);
-        sum += value;
-      }
-    });
-  };
+  return visit_number(node.inputs[0].dtype, [&](auto zero) -> Body {
+    using Sum = std::conditional_t<std::is_same_v<decltype(zero), double>, double, uint64_t>;
+    return [=, type = node.outputs[0]](const KernelArguments& call) {
+      clear_bits_behind(type, call.outputs[0]);
+      grid.for_each_line([&](int64_t o, int64_t i) {
+        Sum sum = 0;
+        for (int64_t step = 0; step < grid.length; ++step) {
+          const int64_t at = grid(o, reverse ? grid.length - 1 - step : step, i);
+          const Sum value = load_as<Sum>(type.dtype, call.inputs[0], at);  // before the result may overwrite it
+          store_number(type.dtype, call.outputs[0], at, exclusive ? sum : sum + value);
+          sum += value;
+        }
+      });
+    };
+  });
 }
 
 }  // namespace
@@ -136,8 +137,8 @@ void add_indexing(KernelTable& table) {
   add_plain(table, "take", prepare_take, Accepts::any_dtype);
   add_plain(table, "gather_backward", prepare_gather_backward);
   add_plain(table, "one_hot", prepare_one_hot);
-  add_plain(table, "argmax", prepare_argmax);
-  add_plain(table, "cumulative_sum", prepare_cumulative_sum);
+  add_plain(table, "argmax", prepare_argmax, Accepts::any_dtype);
+  add_plain(table, "cumulative_sum", prepare_cumulative_sum, Accepts::any_dtype);
 }
 
 }  // namespace weft::reference

@@ -63,6 +63,22 @@ template <typename T>
 T sign(T a, T, int) {
   return static_cast<T>(a > 0 ? 1 : a < 0 ? -1 : 0);
 }
+/// By squaring. To a negative power: cut off towards zero, and 0 of 0, as it is where divide divides by 0.
+template <typename T>
+T pow(T a, T b, int bits) {
+  if (b < 0) {
+    if (a == T{1}) return a;
+    if constexpr (std::is_signed_v<T>)
+      if (a == -1) return b % 2 == 0 ? T{1} : a;
+    return 0;
+  }
+  T result = 1;
+  for (T factor = a; b != 0; b /= 2) {
+    if (b % 2 != 0) result = multiply(result, factor, bits);
+    factor = multiply(factor, factor, bits);
+  }
+  return result;
+}
 template <typename T>
 T shift_left(T a, T b, int bits) {
   return b < 0 || b >= static_cast<T>(bits) ? T{0} : static_cast<T>(static_cast<uint64_t>(a) << b);
@@ -88,6 +104,7 @@ Operation<T> integer_operation(const std::string& op, bool truncated) {
       {"shift_left", &shift_left<T>},
       {"shift_right", &shift_right<T>},
       {"square", [](T a, T, int bits) { return multiply(a, a, bits); }},
+      {"pow", &pow<T>},
       {"maximum", [](T a, T b, int) { return a > b ? a : b; }},
       {"minimum", [](T a, T b, int) { return a < b ? a : b; }},
       {"bitwise_and", [](T a, T b, int) { return static_cast<T>(a & b); }},
@@ -117,7 +134,10 @@ std::function<double(double, double)> real_operation(const NodeSignature& node) 
   }
   ops::ScalarInstruction instruction{};
   check(ops::scalar_instruction(node.op->name, node.attributes, instruction), "an op of reals has an instruction");
-  return [instruction](double a, double b) { return ops::evaluate_scalar(instruction, a, b); };
+  const auto literals = ops::scalar_literals(instruction, node.attributes);
+  return [op = instruction.op, literals](double a, double b) {
+    return ops::evaluate_scalar_op(op, a, b, 0.0, literals[0], literals[1]);
+  };
 }
 
 struct Operands {

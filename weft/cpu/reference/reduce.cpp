@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "weft/cpu/reference/reference.h"
 
@@ -60,6 +61,59 @@ Body prepare_reduce(const NodeSignature& node, Reduction reduction) {
   };
 }
 
+/// The largest or smallest number of an integer type, in 64 bits.
+template <typename T>
+T extreme_of(DType dtype, bool highest) {
+  const int bits = bits_of(dtype) - (is_signed(dtype) ? 1 : 0);
+  const uint64_t largest = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+  return static_cast<T>(highest ? largest : is_signed(dtype) ? ~largest : 0);
+}
+
+template <typename T>
+T start_of_numbers(Reduction reduction, DType dtype) {
+  if constexpr (std::is_same_v<T, double>) return start_of(reduction);
+  if (reduction == Reduction::max || reduction == Reduction::min)
+    return extreme_of<T>(dtype, reduction == Reduction::min);
+  return static_cast<T>(reduction == Reduction::product ? 1 : 0);
+}
+
+/// Integers wrap around.
+template <typename T>
+T join_numbers_of(Reduction reduction, T result, T value) {
+  if constexpr (std::is_same_v<T, double>) return join(reduction, result, value);
+  if (reduction == Reduction::max) return std::max(result, value);
+  if (reduction == Reduction::min) return std::min(result, value);
+  const auto a = static_cast<uint64_t>(result), b = static_cast<uint64_t>(value);
+  return static_cast<T>(reduction == Reduction::product ? a * b : a + b);
+}
+
+/// Of f64 or integers.
+Body prepare_reduce_of_numbers(const NodeSignature& node, Reduction reduction) {
+  const ReducedLines reduced(node);
+  const StridedView kept = reduced.lines(), inner = reduced.elements();
+  const int64_t outputs = reduced.outputs(), count = reduced.count();
+  return visit_number(node.inputs[0].dtype, [&](auto zero) -> Body {
+    using T = decltype(zero);
+    return [=, type = node.outputs[0]](const KernelArguments& call) {
+      clear_bits_behind(type, call.outputs[0]);
+      for (int64_t out = 0; out < outputs; ++out) {
+        const int64_t first = kept(out);
+        T result = start_of_numbers<T>(reduction, type.dtype);
+        for (int64_t i = 0; i < count; ++i)
+          result = join_numbers_of(reduction, result, load_as<T>(type.dtype, call.inputs[0], first + inner(i)));
+        if (reduction == Reduction::mean) result /= static_cast<T>(count);
+        store_number(type.dtype, call.outputs[0], out, result);
+      }
+    };
+  });
+}
+
+void add_reduction_kernel(KernelTable& table, const std::string& op, Reduction reduction) {
+  add_numbers(
+      table, op, [reduction](const NodeSignature& node) { return prepare_reduce(node, reduction); },
+      [reduction](const NodeSignature& node) { return prepare_reduce_of_numbers(node, reduction); });
+}
+
 /// The products of all elements before and behind each one: right where one or several are zero. In single precision
 /// between the two sweeps, as the gradient itself is what keeps the first.
 Body prepare_product_backward(const NodeSignature& node) {
@@ -102,23 +156,30 @@ struct SoftmaxLines {
   }
 };
 
-/// exp(x - max) / sum, or x - max - log(sum): the maximum is taken off so that nothing overflows.
+/// exp(x - max) / sum, or x - max - log(sum): the maximum is taken off so that nothing overflows. T: float or double.
+template <typename T>
 Body prepare_softmax(const NodeSignature& node, bool logarithm) {
   const SoftmaxLines lines(node);
   return [=](const KernelArguments& call) {
     lines.for_each([&](int64_t offset) {
       const int64_t length = lines.length, inner = lines.inner;
-      const float* x = input(call, 0) + offset;
-      float* y = output(call, 0) + offset;
+      const T* x = input<T>(call, 0) + offset;
+      T* y = output<T>(call, 0) + offset;
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t k = 0; k < length; ++k) largest = std::max(largest, static_cast<double>(x[k * inner]));
       for (int64_t k = 0; k < length; ++k) sum += std::exp(static_cast<double>(x[k * inner]) - largest);
       for (int64_t k = 0; k < length; ++k) {
         const double centred = static_cast<double>(x[k * inner]) - largest;
-        y[k * inner] = static_cast<float>(logarithm ? centred - std::log(sum) : std::exp(centred) / sum);
+        y[k * inner] = static_cast<T>(logarithm ? centred - std::log(sum) : std::exp(centred) / sum);
       }
     });
   };
+}
+
+void add_softmax_kernel(KernelTable& table, const std::string& op, bool logarithm) {
+  add_numbers(
+      table, op, [logarithm](const NodeSignature& node) { return prepare_softmax<float>(node, logarithm); },
+      [logarithm](const NodeSignature& node) { return prepare_softmax<double>(node, logarithm); });
 }
 
 Body prepare_softmax_backward(const NodeSignature& node) {
@@ -140,15 +201,15 @@ Body prepare_softmax_backward(const NodeSignature& node) {
 }  // namespace
 
 void add_reduce(KernelTable& table) {
-  add_plain(table, "reduce_sum", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::sum); });
-  add_plain(table, "reduce_mean", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::mean); });
-  add_plain(table, "reduce_prod", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::product); });
+  add_reduction_kernel(table, "reduce_sum", Reduction::sum);
+  add_reduction_kernel(table, "reduce_mean", Reduction::mean);
+  add_reduction_kernel(table, "reduce_prod", Reduction::product);
   add_plain(table, "reduce_prod_backward", prepare_product_backward);
-  add_plain(table, "reduce_max", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::max); });
-  add_plain(table, "reduce_min", [](const NodeSignature& node) { return prepare_reduce(node, Reduction::min); });
-  add_plain(table, "softmax", [](const NodeSignature& node) { return prepare_softmax(node, false); });
+  add_reduction_kernel(table, "reduce_max", Reduction::max);
+  add_reduction_kernel(table, "reduce_min", Reduction::min);
+  add_softmax_kernel(table, "softmax", false);
   add_plain(table, "softmax_backward", prepare_softmax_backward);
-  add_plain(table, "log_softmax", [](const NodeSignature& node) { return prepare_softmax(node, true); });
+  add_softmax_kernel(table, "log_softmax", true);
 }
 
 }  // namespace weft::reference

@@ -24,9 +24,9 @@ void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accep
   table.add(op, {"reference", any_dtype ? std::move(make) : with_narrow_types(std::move(make))});
 }
 
-void add_numbers(KernelTable& table, const std::string& op, Prepare prepare) {
+void add_numbers(KernelTable& table, const std::string& op, Prepare prepare, Prepare prepare_typed) {
   const KernelFactory narrow = with_narrow_types(factory(std::move(prepare), {}));
-  const KernelFactory typed = factory(prepare_typed, {.any_floating = true});
+  const KernelFactory typed = factory(std::move(prepare_typed), {.any_floating = true});
   table.add(
       op, {"reference", [narrow, typed](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
              return (is_typed(node) ? typed : narrow)(node, options, why_not);
@@ -74,6 +74,8 @@ void add_reference_kernels(KernelTable& table) {
   reference::add_resample(table);
   reference::add_indexing(table);
   reference::add_integer(table);
+  reference::add_scatter(table);
+  reference::add_top_k(table);
   reference::add_loss(table);
   reference::add_embedding(table);
   reference::add_rnn(table);

@@ -21,8 +21,8 @@ enum class Accepts { f32, any_dtype };
 /// Registers the reference kernel of `op` on plain layouts; it declines blocked or permuted operands. One that
 /// `accepts` f32 serves narrower floating types on widened copies (widen.h).
 void add_plain(KernelTable& table, const std::string& op, Prepare prepare, Accepts accepts = Accepts::f32);
-/// The same for an op whose arithmetic on f64, integers and booleans is another (integer.cpp).
-void add_numbers(KernelTable& table, const std::string& op, Prepare prepare);
+/// The same for an op whose arithmetic on f64, integers and booleans is another: what `prepare_typed` makes.
+void add_numbers(KernelTable& table, const std::string& op, Prepare prepare, Prepare prepare_typed);
 /// The same on any layouts.
 void add_any_layout(KernelTable& table, const std::string& op, Prepare prepare);
 
@@ -78,6 +78,8 @@ void add_shape(KernelTable&);
 void add_resample(KernelTable&);
 void add_indexing(KernelTable&);
 void add_integer(KernelTable&);
+void add_scatter(KernelTable&);
+void add_top_k(KernelTable&);
 void add_loss(KernelTable&);
 void add_embedding(KernelTable&);
 void add_rnn(KernelTable&);

@@ -99,9 +99,22 @@ WEFT_UNARY(reciprocal, 1.0f / x)
 WEFT_UNARY(erf, erf_of(x))
 WEFT_UNARY(sign, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x)
 WEFT_UNARY(floor, __builtin_floorf(x))
+WEFT_UNARY(ceil, __builtin_ceilf(x))
+WEFT_UNARY(round, __builtin_nearbyintf(x))  // half to even
 // The C library's: exact in all its special cases, and quick enough for what is seldom used.
 WEFT_UNARY(pow_scalar, __builtin_powf(x, literal))
 WEFT_BINARY(pow, __builtin_powf(x, y))
+WEFT_UNARY(sin, __builtin_sinf(x))
+WEFT_UNARY(cos, __builtin_cosf(x))
+WEFT_UNARY(tan, __builtin_tanf(x))
+WEFT_UNARY(asin, __builtin_asinf(x))
+WEFT_UNARY(acos, __builtin_acosf(x))
+WEFT_UNARY(atan, __builtin_atanf(x))
+WEFT_UNARY(sinh, __builtin_sinhf(x))
+WEFT_UNARY(cosh, __builtin_coshf(x))
+WEFT_UNARY(asinh, __builtin_asinhf(x))
+WEFT_UNARY(acosh, __builtin_acoshf(x))
+WEFT_UNARY(atanh, __builtin_atanhf(x))
 WEFT_UNARY_LANES(add_scalar, x + literal)
 WEFT_UNARY_LANES(multiply_scalar, x* literal)
 WEFT_BINARY_LANES(add, x + y)
@@ -238,6 +251,32 @@ InstructionLoop loop_of(ops::ScalarOp op) {
       return sign<float, float>;
     case ScalarOp::floor:
       return floor<float, float>;
+    case ScalarOp::ceil:
+      return ceil<float, float>;
+    case ScalarOp::round:
+      return round<float, float>;
+    case ScalarOp::sin:
+      return sin<float, float>;
+    case ScalarOp::cos:
+      return cos<float, float>;
+    case ScalarOp::tan:
+      return tan<float, float>;
+    case ScalarOp::asin:
+      return asin<float, float>;
+    case ScalarOp::acos:
+      return acos<float, float>;
+    case ScalarOp::atan:
+      return atan<float, float>;
+    case ScalarOp::sinh:
+      return sinh<float, float>;
+    case ScalarOp::cosh:
+      return cosh<float, float>;
+    case ScalarOp::asinh:
+      return asinh<float, float>;
+    case ScalarOp::acosh:
+      return acosh<float, float>;
+    case ScalarOp::atanh:
+      return atanh<float, float>;
     case ScalarOp::add:
       return add<float, float, float>;
     case ScalarOp::subtract:
