@@ -17,7 +17,6 @@ import collections
 import importlib
 import logging
 import pathlib
-import shutil
 import sys
 import traceback
 from typing import Iterator
@@ -36,11 +35,11 @@ if __name__ == "__main__":
     ARGUMENTS = parse_arguments()  # before anything is installed
     onnx_peer.enter()
 
-import numpy  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 
-from onnx_sources import Export, Makers, Sample  # noqa: E402
+from onnx_samples import largest_distance, save_samples  # noqa: E402
+from onnx_sources import Export, Makers  # noqa: E402
 
 SOURCES = ("from_pytorch", "from_tensorflow", "from_scikit_learn")
 
@@ -81,29 +80,6 @@ def operators(paths: list[pathlib.Path]) -> str:
     return "".join(lines) + f"Files that use each operator, of {len(paths)}: {listed(files)}\n"
 
 
-def save(arrays: dict[str, numpy.ndarray], folder: pathlib.Path) -> None:
-    folder.mkdir(parents=True)
-    for name, values in arrays.items():
-        numpy.save(folder / f"{name}.npy", values)
-
-
-def save_samples(samples: list[Sample], folder: pathlib.Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    for sample in samples:
-        batch = len(next(iter(sample.inputs.values())))
-        save(sample.inputs, folder / f"batch_{batch}" / "inputs")
-        save(sample.outputs, folder / f"batch_{batch}" / "outputs")
-
-
-def distance(got: numpy.ndarray, wanted: numpy.ndarray) -> float:
-    """The largest difference, relative to the largest element that is wanted."""
-    if got.shape != wanted.shape or got.dtype != wanted.dtype:
-        return numpy.inf
-    largest = numpy.abs(wanted.astype(numpy.float64)).max(initial=0)
-    difference = numpy.abs(got.astype(numpy.float64) - wanted.astype(numpy.float64)).max(initial=0)
-    return float(difference / largest) if largest else float(difference)
-
-
 def distance_of_onnx_runtime(path: pathlib.Path, export: Export) -> float:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -111,8 +87,7 @@ def distance_of_onnx_runtime(path: pathlib.Path, export: Export) -> float:
     worst = 0.0
     for sample in export.samples:
         names = list(sample.outputs)
-        results = session.run(names, sample.inputs)
-        worst = max(worst, *(distance(got, sample.outputs[name]) for name, got in zip(names, results)))
+        worst = max(worst, largest_distance(dict(zip(names, session.run(names, sample.inputs))), sample.outputs))
     return worst
 
 
@@ -128,8 +103,9 @@ def main(arguments: argparse.Namespace) -> int:
             export = make()
             export.write(path)
             save_samples(export.samples, arguments.folder / name)
-            size = sum(file.stat().st_size for file in arguments.folder.glob(f"{path.name}*")) / 1e6
-            print(f"{name}: {size:.1f} MB, ONNX Runtime differs by {distance_of_onnx_runtime(path, export):.1e}", flush=True)
+            megabytes = sum(file.stat().st_size for file in arguments.folder.glob(f"{path.name}*")) / 1e6
+            difference = distance_of_onnx_runtime(path, export)
+            print(f"{name}: {megabytes:.1f} MB, ONNX Runtime differs by {difference:.1e}", flush=True)
         except Exception:  # noqa: BLE001: the other files are wanted all the same
             failed.append(name)
             print(f"{name}: failed\n{traceback.format_exc()}", file=sys.stderr, flush=True)

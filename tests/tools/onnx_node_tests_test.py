@@ -1,4 +1,4 @@
-"""tools/case_runner.py: what a program answers, and what is noted where it does not; the table of tools/onnx_node_tests.py."""
+"""tools/case_runner.py: what a program answers, and what is noted if it does not; the table of tools/onnx_node_tests.py."""
 import pathlib
 import sys
 import types
@@ -59,8 +59,9 @@ class Runner(unittest.TestCase):
 
 class Table(unittest.TestCase):
     def test_the_share_counts_operators_of_the_default_domain_in_wefts_dtypes(self):
-        tests = rows((case(), "passed"), (case(dtypes=["i4", "bf16"]), "refused"), (case(dtypes=["float8e5m2"]), "refused"),
-                     (case(dtypes=["string"]), "refused"), (case(domain="ai.onnx.ml"), "wrong"), (case(kind="light"), "wrong"))
+        tests = rows((case(), "passed"), (case(dtypes=["i4", "bf16"]), "refused"), (case(dtypes=["string"]), "refused"),
+                     (case(dtypes=["float8e5m2"]), "refused"), (case(domain="ai.onnx.ml"), "wrong"),
+                     (case(kind="light"), "wrong"))
         self.assertEqual(onnx_node_tests.share(tests, "weft"), 50)
 
     def test_rows_are_groups_of_operators(self):

@@ -2,16 +2,9 @@
 import pathlib
 from typing import Callable, NamedTuple
 
-import numpy
+from onnx_samples import Arrays, Sample
 
-Arrays = dict[str, numpy.ndarray]
-
-
-class Sample(NamedTuple):
-    """Inputs of a model and what the framework itself computes from them, by name."""
-
-    inputs: Arrays
-    outputs: Arrays
+__all__ = ["BATCHES", "SEED", "Arrays", "Export", "Makers", "Sample"]
 
 
 class Export(NamedTuple):
