@@ -13,6 +13,6 @@ if(WEFT_SANITIZE)
   target_compile_options(weft_onnx_format PRIVATE -fsanitize=${WEFT_SANITIZE})
 endif()
 add_dependencies(weft_setup weft_onnx_format)
-# Only the two files that see the format include its header.
-set_source_files_properties(weft/onnx/file/model_file.cpp weft/onnx/file/tensor_format.cpp
+# Only the files that that see the format include its header.
+set_source_files_properties(weft/onnx/file/model_file.cpp weft/onnx/file/model_writer.cpp weft/onnx/file/tensor_format.cpp
                             PROPERTIES COMPILE_OPTIONS "-isystem${onnx_folder}" WEFT_APART ON)

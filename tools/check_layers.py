@@ -38,7 +38,8 @@ compile, models, onnx, runtime <- engine
 run <- infer <- tasks
 plot, run <- report
 comm <- launch
-engine, infer, launch, report <- cli
+onnx, run <- deploy
+deploy, engine, infer, launch, report <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.
