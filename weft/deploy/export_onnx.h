@@ -14,8 +14,8 @@ struct OnnxExportOptions {
   int64_t opset = 0;          // 0: the newest that weft writes
   int64_t batch = 0;          // 0: any
   bool preprocesses = false;  // reads pixels as bytes, and makes of them what the network reads
-  std::string licence;        // for the metadata; empty: none
-  std::string source;         // likewise: the run
+  std::string licence = {};   // for the metadata; empty: none
+  std::string source = {};    // likewise: the run
 };
 
 /// Outputs "logits" of a network; of a task of its own what it computes. Error(usage) names what ONNX cannot express.

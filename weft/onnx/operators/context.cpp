@@ -1,6 +1,8 @@
 #include "weft/onnx/operators/context.h"
 
+#include <array>
 #include <cctype>
+#include <charconv>
 
 #include "weft/base/error.h"
 #include "weft/onnx/file/tensor_format.h"
@@ -8,6 +10,19 @@
 #include "weft/tensor/element.h"
 
 namespace weft::onnx {
+
+namespace {
+
+/// The double that somebody wrote who meant this float: 1e-5, not 9.99999974737875e-06.
+double as_written(float value) {
+  std::array<char, 64> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double result = value;
+  std::from_chars(text.data(), end, result);
+  return result;
+}
+
+}  // namespace
 
 void NodeAttributes::fail(const std::string& message) const {
   weft::fail(ErrorKind::usage, "[{}] {}", describe(node_), message);
@@ -35,7 +50,7 @@ int64_t NodeAttributes::integer(const std::string& name, int64_t fallback) const
   return has_attribute(name) ? integer(name) : fallback;
 }
 double NodeAttributes::real(const std::string& name, double fallback) const {
-  return has_attribute(name) ? double{get<float>(name, "a number")} : fallback;
+  return has_attribute(name) ? as_written(get<float>(name, "a number")) : fallback;
 }
 std::string NodeAttributes::text(const std::string& name, const std::string& fallback) const {
   return has_attribute(name) ? get<std::string>(name, "a text") : fallback;
@@ -46,7 +61,9 @@ std::vector<int64_t> NodeAttributes::integers(const std::string& name, std::vect
 std::vector<double> NodeAttributes::reals(const std::string& name, std::vector<double> fallback) const {
   if (!has_attribute(name)) return fallback;
   const auto& values = get<std::vector<float>>(name, "a list of numbers");
-  return {values.begin(), values.end()};
+  std::vector<double> result;
+  for (const float value : values) result.push_back(as_written(value));
+  return result;
 }
 std::vector<std::string> NodeAttributes::texts(const std::string& name) const {
   return has_attribute(name) ? get<std::vector<std::string>>(name, "a list of texts") : std::vector<std::string>{};

@@ -10,6 +10,17 @@ namespace weft::onnx {
 
 namespace {
 
+/// Before a transpose that swaps the last two axes; the value itself elsewhere.
+std::pair<ValueId, bool> before_transpose(const Graph& graph, ValueId x) {
+  const Node* node = graph.producer(x);
+  const int rank = graph.shape(x).rank();
+  if (node == nullptr || node->op->name != "transpose" || rank < 2) return {x, false};
+  std::vector<int64_t> swaps = all_axes(rank);
+  std::swap(swaps[static_cast<size_t>(rank) - 1], swaps[static_cast<size_t>(rank) - 2]);
+  if (node->attributes.integers("permutation") != swaps) return {x, false};
+  return {node->inputs[0], true};
+}
+
 /// Vectors become matrices of one row or column, which the result loses again, as numpy.matmul.
 ValueId multiply(NodeContext& node, ValueId a, ValueId b) {
   Graph& graph = node.graph();
@@ -17,7 +28,9 @@ ValueId multiply(NodeContext& node, ValueId a, ValueId b) {
   if (graph.shape(a).rank() == 0 || graph.shape(b).rank() == 0) node.fail("cannot multiply scalars");
   if (is_row) a = unsqueeze(graph, a, {0});
   if (is_column) b = unsqueeze(graph, b, {1});
-  ValueId product = ops::matmul(graph, a, b, false, false, node.hint());
+  const auto [left, swaps_left] = before_transpose(graph, a);
+  const auto [right, swaps_right] = before_transpose(graph, b);
+  const ValueId product = ops::matmul(graph, left, right, swaps_left, swaps_right, node.hint());
   const int rank = graph.shape(product).rank();
   std::vector<int64_t> gone;
   if (is_row) gone.push_back(rank - 2);
