@@ -23,24 +23,25 @@ class NoPeer(Exception):
     """The virtual environment cannot be made."""
 
 
-def run(command):
+def run(command, variable):
     result = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if result.returncode != 0:
         raise NoPeer(f"{' '.join(map(str, command))} ended with {result.returncode}:\n{result.stderr.strip()[-2000:]}\n"
-                     "The benchmarks need PyTorch. Install it yourself and name its Python: PEER_PYTHON=/path/to/python3")
+                     f"Install what is in the list yourself and name its Python: {variable}=/path/to/python3")
 
 
-def make(folder, requirements):
-    print(f"Installing the peer of the benchmarks in {folder}", file=sys.stderr, flush=True)
+def make(folder, requirements, variable):
+    print(f"Installing {requirements} in {folder}", file=sys.stderr, flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     python = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
-    run([python, "-m", "venv", folder])
-    run([folder / "bin/python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", requirements])
+    run([python, "-m", "venv", folder], variable)
+    install = [folder / "bin/python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*install, "-r", requirements], variable)
 
 
-def peer_python(folder=FOLDER, requirements=REQUIREMENTS):
-    """Path of a Python with PyTorch. NoPeer where there is none and none can be installed."""
-    if named := os.environ.get("PEER_PYTHON"):
+def peer_python(folder=FOLDER, requirements=REQUIREMENTS, variable="PEER_PYTHON"):
+    """Path of a Python with these packages: the one that the variable names, or an environment made here. Else NoPeer."""
+    if named := os.environ.get(variable):
         return named
     folder.parent.mkdir(parents=True, exist_ok=True)
     wanted, complete = requirements.read_text(), folder / "complete"
@@ -48,7 +49,7 @@ def peer_python(folder=FOLDER, requirements=REQUIREMENTS):
         fcntl.flock(lock, fcntl.LOCK_EX)  # two benchmarks at once make one
         # Written last: what an interruption left is made anew.
         if not complete.exists() or complete.read_text() != wanted:
-            make(folder, requirements)
+            make(folder, requirements, variable)
             complete.write_text(wanted)
     return str(folder / "bin/python3")
 

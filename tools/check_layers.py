@@ -26,6 +26,7 @@ device, ops <- cpu
 tensor <- data
 ops <- models
 tensor <- interchange
+device, ops <- onnx
 autodiff, data, models, runtime <- library
 cpu, tasks <- standard
 compile, library <- spec
@@ -33,10 +34,12 @@ spec <- step
 compile, step <- program
 program <- train
 interchange, train <- run
+compile, models, onnx, runtime <- engine
 run <- infer <- tasks
 plot, run <- report
 comm <- launch
-infer, launch, report <- cli
+onnx, run <- deploy
+deploy, engine, infer, launch, report <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.

@@ -24,6 +24,8 @@ void add_data(CLI::App& app, Action& action, const Library& library);
 void add_pack(CLI::App& app, Action& action, const Library& library, const std::string& program);
 void add_eval(CLI::App& app, Action& action, const Library& library);
 void add_predict(CLI::App& app, Action& action, const Library& library);
+void add_import(CLI::App& app, Action& action, const Library& library);
+void add_infer(CLI::App& app, Action& action, const Library& library);
 void add_export(CLI::App& app, Action& action, const Library& library);
 void add_explain(CLI::App& app, Action& action, const Library& library);
 void add_plot(CLI::App& app, Action& action, const Library& library);

@@ -1,11 +1,16 @@
-// weft export: the weights of a run as one safetensors file with PyTorch's names.
+// weft export: the weights of a run as a safetensors file with PyTorch's names, or a run or model as an ONNX file.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "weft/base/error.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/deploy/export_onnx.h"
+#include "weft/onnx/export/export_graph.h"
+#include "weft/onnx/file/model_file.h"
+#include "weft/onnx/file/model_writer.h"
 #include "weft/run/loaded_run.h"
 #include "weft/run/weights_file.h"
 #include "weft/tensor/safetensors.h"
@@ -17,16 +22,46 @@ namespace {
 struct ExportOptions {
   std::string run, file, checkpoint = "auto";
   bool force = false;
+  deploy::OnnxExportOptions onnx;
+  uint64_t seed = 0;
 };
+
+bool is_model(const Library& library, const std::string& name) {
+  return std::any_of(library.models.begin(), library.models.end(),
+                     [&](const models::ModelEntry& entry) { return entry.name == name; });
+}
+
+int export_onnx(const Library& library, const ExportOptions& options) {
+  std::error_code code;
+  const bool is_run = std::filesystem::is_directory(options.run, code);
+  onnx::Model model;
+  std::string what;
+  if (!is_run && is_model(library, options.run)) {
+    model = deploy::export_model(library, options.run, options.seed, options.onnx);
+    what = fmt::format("'{}' with weights drawn from seed {}", options.run, options.seed);
+  } else {
+    const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0, library);
+    deploy::OnnxExportOptions own = options.onnx;
+    own.source = std::filesystem::path(options.run).lexically_normal().string();
+    model = deploy::export_run(library, run, own);
+    what = fmt::format("'{}' from {}", run.spec.model.name, run.checkpoint);
+  }
+  onnx::write_model(options.file, model);
+  fmt::print("{}: an ONNX file (operators of version {}) with {} nodes and {} tensors of {}\n", options.file,
+             model.opset(), model.graph.nodes.size(), model.graph.initializers.size(), what);
+  return 0;
+}
 
 int export_command(const Library& library, const ExportOptions& options) {
   const std::filesystem::path path = options.file;
-  if (path.extension() != ".safetensors")
-    fail(ErrorKind::usage, "'{}': weft export writes safetensors files; name it '{}'", options.file,
-         std::filesystem::path(path).replace_extension(".safetensors").string());
+  if (path.extension() != ".safetensors" && path.extension() != ".onnx")
+    fail(ErrorKind::usage, "'{}': weft export writes safetensors and ONNX files; name it '{}' or '{}'", options.file,
+         std::filesystem::path(path).replace_extension(".safetensors").string(),
+         std::filesystem::path(path).replace_extension(".onnx").string());
   std::error_code code;
   if (!options.force && std::filesystem::exists(path, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", options.file);
+  if (path.extension() == ".onnx") return export_onnx(library, options);
   const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0, library);
   SafetensorsFile file;
   for (const std::string& name : run.state.names()) file.tensors.emplace(name, run.state.plain(name));
@@ -41,10 +76,24 @@ int export_command(const Library& library, const ExportOptions& options) {
 
 void add_export(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* command = app.add_subcommand("export", "Write a run's weights for other programs");
-  command->add_option("RUN", options->run, "Run directory")->type_name("RUN")->required();
-  command->add_option("FILE", options->file, "The safetensors file to write")->type_name("FILE")->required();
+  CLI::App* command = app.add_subcommand("export", "Write a run for other programs: its weights, or all of it as ONNX");
+  command->add_option("RUN", options->run, "Run directory; for ONNX also a model (see `weft models`)")
+      ->type_name("RUN")
+      ->required();
+  command->add_option("FILE", options->file, "The file to write, FILE.safetensors or FILE.onnx")
+      ->type_name("FILE")
+      ->required();
   command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
+  command
+      ->add_option("--opset", options->onnx.opset,
+                   "ONNX: version of its operators; default: the newest that weft writes")
+      ->check(CLI::Range(onnx::kOldestOpset, onnx::kNewestOpset));
+  command->add_option("--batch", options->onnx.batch, "ONNX: of this size alone; default: of any")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  command->add_flag("--preprocess", options->onnx.preprocesses,
+                    "ONNX: read pixels as bytes [N,C,H,W] and normalise them within");
+  command->add_option("--licence", options->onnx.licence, "ONNX: for its metadata")->type_name("TEXT");
+  command->add_option("--seed", options->seed, "ONNX of a model: of its weights");
   command->add_flag("--force", options->force, "Replace the file where it is there already");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return export_command(library, *options); }; });

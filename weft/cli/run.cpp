@@ -56,6 +56,8 @@ int run(int argc, char** argv, const Library& library) {
   add_pack(app, action, library, program);
   add_eval(app, action, library);
   add_predict(app, action, library);
+  add_import(app, action, library);
+  add_infer(app, action, library);
   add_export(app, action, library);
   add_explain(app, action, library);
   add_plot(app, action, library);

@@ -4,18 +4,22 @@
 #include <optional>
 #include <unordered_map>
 
+#include "weft/graph/constant_node.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
 
 namespace {
 
-/// A value of [channels] that `value` shows as [1,channels,1,1]; invalid where it does not.
+/// A value of [channels] that `value` shows as [1,channels,1,1], or a constant of that shape; invalid where it is
+/// neither.
 ValueId find_bias(const Graph& graph, ValueId value, int64_t channels) {
   if (graph.shape(value) != Shape{1, channels, 1, 1}) return {};
-  const Node* view = graph.producer(value);
-  if (view == nullptr || view->op->name != "reshape") return {};
-  const ValueId bias = view->inputs[0];
+  const Node* producer = graph.producer(value);
+  if (producer == nullptr) return {};
+  if (is_constant_tensor(*producer)) return value;
+  if (producer->op->name != "reshape") return {};
+  const ValueId bias = producer->inputs[0];
   return graph.shape(bias) == Shape{channels} ? bias : ValueId{};
 }
 
@@ -63,10 +67,19 @@ class BiasFuser {
     return std::nullopt;
   }
 
+  /// As [channels]: a constant is seen under another shape.
+  ValueId bias_of(Rewriter& rewriter, ValueId bias) const {
+    if (graph_.shape(bias).rank() == 1) return rewriter.map(bias);
+    const ConstantData& data = *constant_of(*graph_.producer(bias));
+    const TensorType type{data.type().dtype, Shape{data.type().elements()}, {}};
+    return rewriter.result().add(kConstantTensor, {}, {{kConstantData, Constant(data.tensor().reinterpreted(type))}},
+                                 graph_.value(bias).name);
+  }
+
   void emit(Rewriter& rewriter, NodeId id, const Addition& addition) const {
     const Node& convolution = graph_.node(addition.convolution);
     std::vector<ValueId> operands = rewriter.map(convolution.inputs);
-    operands.push_back(rewriter.map(addition.bias));
+    operands.push_back(bias_of(rewriter, addition.bias));
     rewriter.replace(graph_.node(id).outputs[0], rewriter.result().add("conv2d", operands, convolution.attributes,
                                                                        graph_.node_name(addition.convolution)));
   }

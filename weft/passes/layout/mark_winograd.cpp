@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "weft/graph/constant_node.h"
 #include "weft/graph/collective.h"
 #include "weft/graph/granted_workspace.h"
 #include "weft/passes/support/rebuild.h"
@@ -32,6 +33,8 @@ int64_t state_bytes(const Graph& graph) {
   int64_t bytes = 0;
   for (const GraphInput& input : graph.inputs())
     if (input.kind == InputKind::parameter || input.kind == InputKind::state) bytes += graph.type(input.value).bytes();
+  for (const Node& node : graph.nodes())  // weights that are not trained
+    if (is_constant_tensor(node)) bytes += graph.type(node.outputs[0]).bytes();
   return bytes;
 }
 

@@ -1,0 +1,113 @@
+#include "weft/deploy/export_onnx.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/version.h"
+#include "weft/onnx/export/export_graph.h"
+#include "weft/ops/ops.h"
+#include "weft/program/run_data.h"
+#include "weft/run/weights_file.h"
+
+namespace weft::deploy {
+
+namespace {
+
+/// Of a batch, with the network's own preparation of pixels in front of it where that is wanted.
+Graph forward_graph(const Library& library, const std::string& name, const models::ModelInput& input,
+                    const models::ModelOptions& options) {
+  models::Model model = build_model(library, name, input, options, models::Mode::inference);
+  model.graph.set_name(name);
+  model.graph.add_output("logits", model.logits);
+  return std::move(model.graph);
+}
+
+/// pixels u8 [N,C,H,W] -> (pixels / 255 - mean) / deviation, as weft's loader computes it.
+void add_preprocessing(onnx::Model& model, const data::ChannelStatistics& statistics) {
+  onnx::ValueInfo& input = model.graph.inputs.at(0);
+  if (!input.shape || input.shape->size() != 4)
+    fail(ErrorKind::usage, "only pictures are prepared within an ONNX model; leave --preprocess away");
+  const auto channels = static_cast<int64_t>(statistics.mean.size());
+  const std::string network_input = input.name;
+  const auto factors = [&](const std::string& name, const auto& value_of) {
+    Tensor tensor(DType::f32, Shape{channels, 1, 1});
+    for (int64_t channel = 0; channel < channels; ++channel)
+      tensor.data_as<float>()[channel] = static_cast<float>(value_of(static_cast<size_t>(channel)));
+    model.graph.initializers[name] = tensor;
+  };
+  factors("pixels.scale", [&](size_t channel) { return 1.0 / (255.0 * statistics.deviation[channel]); });
+  factors("pixels.shift", [&](size_t channel) { return -statistics.mean[channel] / statistics.deviation[channel]; });
+  const auto node = [](const std::string& op, std::vector<std::string> inputs, const std::string& output) {
+    onnx::OnnxNode result;
+    result.name = output;
+    result.op = op;
+    result.inputs = std::move(inputs);
+    result.outputs = {output};
+    return result;
+  };
+  std::vector<onnx::OnnxNode> front = {node("Cast", {"pixels"}, "pixels.reals"),
+                                       node("Mul", {"pixels.reals", "pixels.scale"}, "pixels.scaled"),
+                                       node("Add", {"pixels.scaled", "pixels.shift"}, network_input)};
+  front[0].attributes["to"].value = int64_t{1};
+  // Sizes of the batch are read from the input's shape, wherever they are needed.
+  for (onnx::OnnxNode& each : model.graph.nodes)
+    if (each.op == "Shape" && each.inputs[0] == network_input) each.inputs[0] = "pixels";
+  input.name = "pixels";
+  input.dtype = DType::u8;
+  model.graph.nodes.insert(model.graph.nodes.begin(), front.begin(), front.end());
+}
+
+onnx::Model export_graphs(const Library& library, const std::string& name, models::ModelInput input,
+                          const models::ModelOptions& model_options, std::map<std::string, Tensor> parameters,
+                          const OnnxExportOptions& options) {
+  const int64_t batch = options.batch > 0 ? options.batch : 2, other_batch = batch + 1;
+  input.batch = batch;
+  const Graph graph = forward_graph(library, name, input, model_options);
+  std::optional<Graph> other;
+  if (options.batch == 0) {
+    input.batch = other_batch;
+    other = forward_graph(library, name, input, model_options);
+  }
+  onnx::ExportRequest request{.graph = graph,
+                              .batch = batch,
+                              .other = other ? &*other : nullptr,
+                              .other_batch = other_batch,
+                              .parameters = std::move(parameters)};
+  if (options.opset > 0) request.opset = options.opset;
+  request.metadata = {{"source", options.source}, {"licence", options.licence}};
+  std::erase_if(request.metadata, [](const auto& entry) { return entry.second.empty(); });
+  return onnx::export_graph(request);
+}
+
+}  // namespace
+
+onnx::Model export_run(const Library& library, const run::LoadedRun& run, const OnnxExportOptions& options) {
+  std::map<std::string, Tensor> parameters;
+  for (const std::string& name : run.state.names()) parameters.emplace(name, run.state.plain(name));
+  onnx::Model model = export_graphs(library, run.spec.model.name, program::model_input(run.data, 1),
+                                    run.spec.model.options, std::move(parameters), options);
+  for (const auto& [key, text] : run::weights_metadata(run.spec, run.data))
+    if (key != "format" && key != "data") model.metadata.emplace(key, text);
+  if (!options.preprocesses) return model;
+  if (run.data.statistics.mean.empty())
+    fail(ErrorKind::usage, "the run does not normalise what it reads; leave --preprocess away");
+  add_preprocessing(model, run.data.statistics);
+  return model;
+}
+
+onnx::Model export_model(const Library& library, const std::string& name, uint64_t seed,
+                         const OnnxExportOptions& options) {
+  if (options.preprocesses)
+    fail(ErrorKind::usage, "'{}' is no run, whose data would say how pixels are prepared; leave --preprocess away",
+         name);
+  const models::ModelInput input = models::find_model(library.models, name).default_input;
+  std::map<std::string, Tensor> parameters;
+  for (const models::ParameterSpec& parameter :
+       build_model(library, name, input, {}, models::Mode::inference).parameters)
+    parameters.emplace(parameter.name, models::initialize(parameter, seed));
+  onnx::Model model = export_graphs(library, name, input, {}, std::move(parameters), options);
+  model.metadata["model"] = name;
+  return model;
+}
+
+}  // namespace weft::deploy

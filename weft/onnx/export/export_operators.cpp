@@ -1,0 +1,537 @@
+#include "weft/onnx/export/export_operators.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "weft/graph/constant_node.h"
+#include "weft/onnx/export/export_recurrent.h"
+#include "weft/onnx/file/tensor_format.h"
+#include "weft/tensor/element.h"
+
+namespace weft::onnx {
+
+namespace {
+
+const Node& node_of(Emitter& emitter, NodeId id) { return emitter.graph().node(id); }
+ValueId input_of(Emitter& emitter, NodeId id, size_t index) { return node_of(emitter, id).inputs[index]; }
+std::string input(Emitter& emitter, NodeId id, size_t index) { return emitter.name(input_of(emitter, id, index)); }
+std::string output(Emitter& emitter, NodeId id, size_t index = 0) {
+  return emitter.name(node_of(emitter, id).outputs[index]);
+}
+const Attributes& attributes_of(Emitter& emitter, NodeId id) { return node_of(emitter, id).attributes; }
+DType dtype_of_input(Emitter& emitter, NodeId id, size_t index) {
+  return emitter.graph().type(input_of(emitter, id, index)).dtype;
+}
+std::vector<std::string> inputs(Emitter& emitter, NodeId id) {
+  std::vector<std::string> names;
+  for (const ValueId value : node_of(emitter, id).inputs) names.push_back(emitter.name(value));
+  return names;
+}
+
+/// The same operator, with the node's operands as they are.
+ExportNode same(const std::string& op) {
+  return [op](Emitter& emitter, NodeId id) { emitter.add(op, inputs(emitter, id), {}, output(emitter, id)); };
+}
+
+/// With one real attribute under another name.
+ExportNode with_real(const std::string& op, const std::string& from, const std::string& to) {
+  return [=](Emitter& emitter, NodeId id) {
+    emitter.add(op, inputs(emitter, id), {{to, static_cast<float>(attributes_of(emitter, id).real(from))}},
+                output(emitter, id));
+  };
+}
+
+/// A second operand that is a number of the node.
+ExportNode with_number(const std::string& op, const std::string& attribute = "value") {
+  return [=](Emitter& emitter, NodeId id) {
+    const std::string number =
+        emitter.number(attributes_of(emitter, id).real(attribute), dtype_of_input(emitter, id, 0));
+    emitter.add(op, {input(emitter, id, 0), number}, {}, output(emitter, id));
+  };
+}
+
+/// weft's comparisons of these types give 1 and 0 in them.
+ExportNode comparison(const std::string& op) {
+  return [op](Emitter& emitter, NodeId id) {
+    const DType result = emitter.graph().type(node_of(emitter, id).outputs[0]).dtype;
+    if (result == DType::boolean)
+      return static_cast<void>(emitter.add(op, inputs(emitter, id), {}, output(emitter, id)));
+    const std::string boolean = emitter.add(op, inputs(emitter, id));
+    emitter.add("Cast", {boolean}, {{"to", int64_t{data_type_of(result)}}}, output(emitter, id));
+  };
+}
+
+// --- convolutions and pooling -------------------------------------------------------------------------------------
+
+std::map<std::string, AttributeContent> window_attributes(const Attributes& attributes) {
+  const auto& padding = attributes.integers("padding");
+  std::map<std::string, AttributeContent> result{
+      {"strides", attributes.integers("stride")},
+      {"pads", std::vector<int64_t>{padding[0], padding[1], padding[0], padding[1]}}};
+  if (attributes.has("dilation")) result["dilations"] = attributes.integers("dilation");
+  if (attributes.has("groups")) result["group"] = attributes.integer("groups");
+  return result;
+}
+
+void export_conv(Emitter& emitter, NodeId id) {
+  auto attributes = window_attributes(attributes_of(emitter, id));
+  const Shape& weight = emitter.graph().shape(input_of(emitter, id, 1));
+  attributes["kernel_shape"] = std::vector<int64_t>{weight[2], weight[3]};
+  emitter.add("Conv", inputs(emitter, id), attributes, output(emitter, id));
+}
+
+void export_transposed_conv(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  auto attributes = window_attributes(own);
+  const Shape &weight = emitter.graph().shape(input_of(emitter, id, 1)),
+              &from = emitter.graph().shape(input_of(emitter, id, 0));
+  attributes["kernel_shape"] = std::vector<int64_t>{weight[2], weight[3]};
+  std::vector<int64_t> extra;
+  for (int axis = 0; axis < 2; ++axis) {
+    const auto at = static_cast<size_t>(axis);
+    const int64_t without = (from[axis + 2] - 1) * own.integers("stride")[at] - 2 * own.integers("padding")[at] +
+                            own.integers("dilation")[at] * (weight[axis + 2] - 1) + 1;
+    extra.push_back(own.integers("input_size")[at] - without);
+  }
+  attributes["output_padding"] = extra;
+  emitter.add("ConvTranspose", inputs(emitter, id), attributes, output(emitter, id));
+}
+
+void export_pool(Emitter& emitter, NodeId id, const std::string& op) {
+  const Attributes& own = attributes_of(emitter, id);
+  auto attributes = window_attributes(own);
+  attributes["kernel_shape"] = own.integers("kernel");
+  if (op == "AveragePool") attributes["count_include_pad"] = int64_t{own.boolean("count_padding") ? 1 : 0};
+  emitter.add(op, inputs(emitter, id), attributes, output(emitter, id));
+}
+
+// --- normalisation ---------------------------------------------------------------------------------------------------
+
+void export_batch_norm(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  if (node_of(emitter, id).inputs.size() > 5 || own.text("activation") != "none")
+    emitter.fail(id, "it is fused with what follows; export the graph before any pass");
+  emitter.add("BatchNormalization", inputs(emitter, id), {{"epsilon", static_cast<float>(own.real("epsilon"))}},
+              output(emitter, id));
+}
+
+void require_unused(Emitter& emitter, NodeId id, size_t from) {
+  const auto users = find_users(emitter.graph());
+  const auto& outputs = node_of(emitter, id).outputs;
+  for (size_t index = from; index < outputs.size(); ++index)
+    if (!users[static_cast<size_t>(outputs[index].index)].empty())
+      emitter.fail(id, "its output " + std::to_string(index) + " is read");
+}
+
+/// By the statistics of the operand itself: what normalises groups of channels is made of it.
+void export_own_statistics(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  if (node_of(emitter, id).inputs.size() > 3 || own.text("activation") != "none")
+    emitter.fail(id, "it is fused with what follows; export the graph before any pass");
+  const int rank = emitter.graph().shape(input_of(emitter, id, 0)).rank();
+  std::vector<int64_t> axes, channels(static_cast<size_t>(rank), 1);
+  for (int axis = 0; axis < rank; ++axis)
+    if (axis != 1) axes.push_back(axis);
+  channels[1] = -1;
+  const auto mean_of = [&](const std::string& x, const std::string& name) {
+    if (emitter.opset() >= 18) return emitter.add("ReduceMean", {x, emitter.integers(axes)}, {}, name);
+    return emitter.add("ReduceMean", {x}, {{"axes", axes}}, name);
+  };
+  const std::string x = input(emitter, id, 0);
+  const std::string mean = mean_of(x, "");
+  const std::string centred = emitter.add("Sub", {x, mean});
+  const std::string variance = mean_of(emitter.add("Mul", {centred, centred}), "");
+  const std::string root =
+      emitter.add("Sqrt", {emitter.add("Add", {variance, emitter.number(own.real("epsilon"), DType::f32)})});
+  const auto as_channels = [&](size_t index) {
+    return emitter.add("Reshape", {input(emitter, id, index), emitter.integers(channels)});
+  };
+  const std::string scaled = emitter.add("Mul", {emitter.add("Div", {centred, root}), as_channels(1)});
+  emitter.add("Add", {scaled, as_channels(2)}, {}, output(emitter, id));
+  require_unused(emitter, id, 1);
+}
+
+void export_layer_norm(Emitter& emitter, NodeId id) {
+  require_unused(emitter, id, 1);
+  const auto epsilon = static_cast<float>(attributes_of(emitter, id).real("epsilon"));
+  if (emitter.opset() >= 17) {
+    emitter.add("LayerNormalization", inputs(emitter, id), {{"axis", int64_t{-1}}, {"epsilon", epsilon}},
+                output(emitter, id));
+    return;
+  }
+  const std::map<std::string, AttributeContent> last{{"axes", std::vector<int64_t>{-1}}};
+  const std::string x = input(emitter, id, 0);
+  const std::string centred = emitter.add("Sub", {x, emitter.add("ReduceMean", {x}, last)});
+  const std::string variance = emitter.add("ReduceMean", {emitter.add("Mul", {centred, centred})}, last);
+  const std::string root = emitter.add("Sqrt", {emitter.add("Add", {variance, emitter.number(epsilon, DType::f32)})});
+  const std::string scaled = emitter.add("Mul", {emitter.add("Div", {centred, root}), input(emitter, id, 1)});
+  emitter.add("Add", {scaled, input(emitter, id, 2)}, {}, output(emitter, id));
+}
+
+// --- products
+// ----------------------------------------------------------------------------------------------------------
+
+/// The operand with its last two axes swapped.
+std::string swapped(Emitter& emitter, ValueId value) {
+  const int rank = emitter.graph().shape(value).rank();
+  std::vector<int64_t> permutation;
+  for (int axis = 0; axis < rank; ++axis) permutation.push_back(axis);
+  std::swap(permutation[static_cast<size_t>(rank) - 1], permutation[static_cast<size_t>(rank) - 2]);
+  return emitter.add("Transpose", {emitter.name(value)}, {{"perm", permutation}});
+}
+
+void export_matmul(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  const bool a = own.boolean("transpose_a"), b = own.boolean("transpose_b");
+  const ValueId left = input_of(emitter, id, 0), right = input_of(emitter, id, 1);
+  const bool are_matrices = emitter.graph().shape(left).rank() == 2 && emitter.graph().shape(right).rank() == 2;
+  if ((a || b) && are_matrices) {
+    emitter.add("Gemm", {emitter.name(left), emitter.name(right)}, {{"transA", int64_t{a}}, {"transB", int64_t{b}}},
+                output(emitter, id));
+    return;
+  }
+  const std::string first = a ? swapped(emitter, left) : emitter.name(left);
+  const std::string second = b ? swapped(emitter, right) : emitter.name(right);
+  emitter.add("MatMul", {first, second}, {}, output(emitter, id));
+}
+
+// --- activations
+// -------------------------------------------------------------------------------------------------------
+
+void export_clip(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  const DType dtype = dtype_of_input(emitter, id, 0);
+  emitter.add("Clip",
+              {input(emitter, id, 0), emitter.number(own.real("low"), dtype, "low"),
+               emitter.number(own.real("high"), dtype, "high")},
+              {}, output(emitter, id));
+}
+
+void export_gelu(Emitter& emitter, NodeId id) {
+  const bool approximate = attributes_of(emitter, id).boolean("approximate");
+  if (emitter.opset() >= 20) {
+    emitter.add("Gelu", inputs(emitter, id), {{"approximate", std::string(approximate ? "tanh" : "none")}},
+                output(emitter, id));
+    return;
+  }
+  const DType dtype = dtype_of_input(emitter, id, 0);
+  const std::string x = input(emitter, id, 0);
+  const auto number = [&](double value) { return emitter.number(value, dtype); };
+  std::string inner;
+  if (approximate) {
+    const std::string cube = emitter.add("Mul", {emitter.add("Mul", {x, x}), x});
+    const std::string sum = emitter.add("Add", {x, emitter.add("Mul", {cube, number(0.044715)})});
+    inner = emitter.add("Tanh", {emitter.add("Mul", {sum, number(std::sqrt(2 / M_PI))})});
+  } else {
+    inner = emitter.add("Erf", {emitter.add("Mul", {x, number(std::sqrt(0.5))})});
+  }
+  const std::string half = emitter.add("Mul", {x, number(0.5)});
+  emitter.add("Mul", {half, emitter.add("Add", {inner, number(1)})}, {}, output(emitter, id));
+}
+
+void export_silu(Emitter& emitter, NodeId id) {
+  emitter.add("Mul", {input(emitter, id, 0), emitter.add("Sigmoid", inputs(emitter, id))}, {}, output(emitter, id));
+}
+
+ExportNode with_axis(const std::string& op) {
+  return [op](Emitter& emitter, NodeId id) {
+    emitter.add(op, inputs(emitter, id), {{"axis", attributes_of(emitter, id).integer("axis")}}, output(emitter, id));
+  };
+}
+
+/// weft's condition may be a real, which is true where it is not 0.
+void export_where(Emitter& emitter, NodeId id) {
+  std::vector<std::string> operands = inputs(emitter, id);
+  if (dtype_of_input(emitter, id, 0) != DType::boolean)
+    operands[0] = emitter.add("Cast", {operands[0]}, {{"to", int64_t{data_type_of(DType::boolean)}}});
+  emitter.add("Where", operands, {}, output(emitter, id));
+}
+
+// --- shapes
+// --------------------------------------------------------------------------------------------------------------
+
+bool is_fixed(const std::vector<Size>& sizes) {
+  return std::all_of(sizes.begin(), sizes.end(), [](const Size& size) { return size.is_fixed(); });
+}
+
+void export_reshape(Emitter& emitter, NodeId id) {
+  std::vector<Size> shape = emitter.shape(node_of(emitter, id).outputs[0]);
+  const auto open = std::count_if(shape.begin(), shape.end(), [](const Size& size) { return !size.is_fixed(); });
+  std::string target;
+  if (open == 1) {
+    std::vector<int64_t> numbers;
+    for (const Size& size : shape) numbers.push_back(size.is_fixed() ? size.constant : -1);
+    target = emitter.integers(numbers, "shape");
+  } else {
+    target = emitter.sizes(shape);
+  }
+  emitter.add("Reshape", {input(emitter, id, 0), target}, {}, output(emitter, id));
+}
+
+void export_slice(Emitter& emitter, NodeId id) {
+  const auto starts = emitter.attribute_sizes(id, "starts"), ends = emitter.attribute_sizes(id, "ends");
+  const auto whole = emitter.shape(input_of(emitter, id, 0));
+  const bool has_steps = attributes_of(emitter, id).has("steps");
+  const std::vector<int64_t> steps =
+      has_steps ? attributes_of(emitter, id).integers("steps") : std::vector<int64_t>(starts.size(), 1);
+  std::vector<int64_t> axes, by;
+  std::vector<Size> from, to;
+  for (size_t axis = 0; axis < starts.size(); ++axis) {
+    if (starts[axis] == Size{0, 0} && ends[axis] == whole[axis] && steps[axis] == 1) continue;
+    axes.push_back(static_cast<int64_t>(axis));
+    from.push_back(starts[axis]);
+    // weft's -1 lies before the first element; ONNX's is the last one.
+    to.push_back(steps[axis] < 0 && ends[axis] == Size{-1, 0} ? Size{std::numeric_limits<int64_t>::min(), 0}
+                                                              : ends[axis]);
+    by.push_back(steps[axis]);
+  }
+  if (axes.empty()) return static_cast<void>(emitter.add("Identity", inputs(emitter, id), {}, output(emitter, id)));
+  emitter.add("Slice",
+              {input(emitter, id, 0), emitter.sizes(from), emitter.sizes(to), emitter.integers(axes, "axes"),
+               emitter.integers(by, "steps")},
+              {}, output(emitter, id));
+}
+
+void export_broadcast(Emitter& emitter, NodeId id) {
+  const std::string shape = emitter.sizes(emitter.shape(node_of(emitter, id).outputs[0]));
+  emitter.add("Expand", {input(emitter, id, 0), shape}, {}, output(emitter, id));
+}
+
+void export_constant(Emitter& emitter, NodeId id) {
+  const ValueId value = node_of(emitter, id).outputs[0];
+  const DType dtype = emitter.graph().type(value).dtype;
+  Tensor one(dtype, Shape{1});
+  const Attributes& own = attributes_of(emitter, id);
+  if (const auto exact = own.exact_integer("value"))
+    store_number(dtype, one.data(), 0, *exact);
+  else
+    store_element(dtype, one.data(), 0, own.real("value"));
+  const std::vector<Size> shape = emitter.shape(value);
+  if (shape.empty()) {
+    emitter.result().initializers[emitter.name(value)] = one.reinterpreted({dtype, Shape{}, {}});
+    return;
+  }
+  emitter.add("ConstantOfShape", {emitter.sizes(shape)}, {{"value", HostValue(one)}}, output(emitter, id));
+}
+
+void export_constant_tensor(Emitter& emitter, NodeId id) {
+  emitter.result().initializers[output(emitter, id)] = constant_of(node_of(emitter, id))->tensor();
+}
+
+void export_iota(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  const TensorType& type = emitter.graph().type(node_of(emitter, id).outputs[0]);
+  if (!is_fixed(emitter.shape(node_of(emitter, id).outputs[0]))) emitter.fail(id, "its length depends on the batch");
+  Tensor numbers(type);
+  for (int64_t index = 0; index < numbers.elements(); ++index)
+    store_number(type.dtype, numbers.data(), index, own.integer("start") + index * own.integer("step"));
+  emitter.result().initializers[output(emitter, id)] = numbers;
+}
+
+void export_pad(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  std::vector<int64_t> pads = own.integers("low");
+  pads.insert(pads.end(), own.integers("high").begin(), own.integers("high").end());
+  Tensor fill(dtype_of_input(emitter, id, 0), Shape{});
+  if (const auto exact = own.exact_integer("value"))
+    store_number(fill.dtype(), fill.data(), 0, *exact);
+  else
+    store_element(fill.dtype(), fill.data(), 0, own.real("value"));
+  emitter.add("Pad", {input(emitter, id, 0), emitter.integers(pads, "pads"), emitter.constant(fill, "fill")}, {},
+              output(emitter, id));
+}
+
+void export_cast(Emitter& emitter, NodeId id) {
+  const DType dtype = emitter.graph().type(node_of(emitter, id).outputs[0]).dtype;
+  emitter.add("Cast", inputs(emitter, id), {{"to", int64_t{data_type_of(dtype)}}}, output(emitter, id));
+}
+
+void export_transpose(Emitter& emitter, NodeId id) {
+  emitter.add("Transpose", inputs(emitter, id), {{"perm", attributes_of(emitter, id).integers("permutation")}},
+              output(emitter, id));
+}
+
+/// Scores on and below the diagonal stay.
+void export_causal_mask(Emitter& emitter, NodeId id) {
+  const ValueId scores = input_of(emitter, id, 0);
+  const auto shape = emitter.shape(scores);
+  const Size rows = shape[shape.size() - 2], columns = shape.back();
+  if (!rows.is_fixed() || !columns.is_fixed()) emitter.fail(id, "its length depends on the batch");
+  Tensor mask(DType::boolean, Shape{rows.constant, columns.constant});
+  for (int64_t row = 0; row < rows.constant; ++row)
+    for (int64_t column = 0; column < columns.constant; ++column)
+      mask.data_as<uint8_t>()[row * columns.constant + column] = column <= row + columns.constant - rows.constant;
+  const DType dtype = emitter.graph().type(scores).dtype;
+  emitter.add("Where",
+              {emitter.constant(mask, "causal"), emitter.name(scores),
+               emitter.number(attributes_of(emitter, id).real("value"), dtype)},
+              {}, output(emitter, id));
+}
+
+// --- reductions and indices
+// ---------------------------------------------------------------------------------------------
+
+ExportNode reduction(const std::string& op) {
+  return [op](Emitter& emitter, NodeId id) {
+    const Attributes& own = attributes_of(emitter, id);
+    const std::vector<int64_t>& axes = own.integers("axes");
+    std::map<std::string, AttributeContent> attributes{{"keepdims", int64_t{own.boolean("keep_dims")}}};
+    std::vector<std::string> operands = inputs(emitter, id);
+    const bool as_input = emitter.opset() >= (op == "ReduceSum" ? 13 : 18);
+    if (!axes.empty() && as_input)
+      operands.push_back(emitter.integers(axes, "axes"));
+    else if (!axes.empty())
+      attributes["axes"] = axes;
+    emitter.add(op, operands, attributes, output(emitter, id));
+  };
+}
+
+void export_argmax(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  const std::string wide = emitter.add(
+      "ArgMax", inputs(emitter, id), {{"axis", own.integer("axis")}, {"keepdims", int64_t{own.boolean("keep_dims")}}});
+  emitter.add("Cast", {wide}, {{"to", int64_t{data_type_of(DType::i32)}}}, output(emitter, id));
+}
+
+void export_embedding(Emitter& emitter, NodeId id) {
+  emitter.add("Gather", inputs(emitter, id), {{"axis", int64_t{0}}}, output(emitter, id));
+}
+
+void export_one_hot(Emitter& emitter, NodeId id) {
+  // Indices that are no class give zeros; ONNX's negative ones would count from the end, so they are compared instead.
+  const int64_t classes = attributes_of(emitter, id).integer("classes");
+  const DType dtype = dtype_of_input(emitter, id, 0);
+  Tensor numbers(dtype, Shape{classes});
+  for (int64_t index = 0; index < classes; ++index) store_number(dtype, numbers.data(), index, index);
+  const std::string column = emitter.add("Unsqueeze", {input(emitter, id, 0), emitter.integers({-1}, "axes")});
+  const std::string equal = emitter.add("Equal", {column, emitter.constant(numbers, "classes")});
+  const DType result = emitter.graph().type(node_of(emitter, id).outputs[0]).dtype;
+  emitter.add("Cast", {equal}, {{"to", int64_t{data_type_of(result)}}}, output(emitter, id));
+}
+
+void export_cumulative_sum(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  Tensor axis(DType::i64, Shape{});
+  *axis.data_as<int64_t>() = own.integer("axis");
+  emitter.add("CumSum", {input(emitter, id, 0), emitter.constant(axis, "axis")},
+              {{"reverse", int64_t{own.boolean("reverse")}}, {"exclusive", int64_t{own.boolean("exclusive")}}},
+              output(emitter, id));
+}
+
+void export_resize(Emitter& emitter, NodeId id) {
+  const Attributes& own = attributes_of(emitter, id);
+  const auto shape = emitter.shape(node_of(emitter, id).outputs[0]);
+  const bool is_nearest = own.text("mode") == "nearest";
+  emitter.add("Resize", {input(emitter, id, 0), "", "", emitter.sizes(shape)},
+              {{"mode", std::string(is_nearest ? "nearest" : "linear")},
+               {"coordinate_transformation_mode", std::string(is_nearest ? "asymmetric" : "half_pixel")},
+               {"nearest_mode", std::string("floor")}},
+              output(emitter, id));
+}
+
+void export_modulo(Emitter& emitter, NodeId id) {
+  emitter.add("Mod", inputs(emitter, id), {{"fmod", int64_t{attributes_of(emitter, id).boolean("truncated")}}},
+              output(emitter, id));
+}
+
+void export_square(Emitter& emitter, NodeId id) {
+  emitter.add("Mul", {input(emitter, id, 0), input(emitter, id, 0)}, {}, output(emitter, id));
+}
+
+ExportNode shift(const std::string& direction) {
+  return [direction](Emitter& emitter, NodeId id) {
+    emitter.add("BitShift", inputs(emitter, id), {{"direction", direction}}, output(emitter, id));
+  };
+}
+
+}  // namespace
+
+const std::map<std::string, ExportNode>& export_operators() {
+  static const std::map<std::string, ExportNode> table{
+      {"absolute", same("Abs")},
+      {"add", same("Add")},
+      {"add_scalar", with_number("Add")},
+      {"argmax", export_argmax},
+      {"avg_pool2d", [](Emitter& emitter, NodeId id) { export_pool(emitter, id, "AveragePool"); }},
+      {"batch_norm", export_own_statistics},
+      {"batch_norm_inference", export_batch_norm},
+      {"bitwise_and", same("BitwiseAnd")},
+      {"bitwise_not", same("BitwiseNot")},
+      {"bitwise_or", same("BitwiseOr")},
+      {"bitwise_xor", same("BitwiseXor")},
+      {"broadcast_to", export_broadcast},
+      {"cast", export_cast},
+      {"causal_mask", export_causal_mask},
+      {"clip", export_clip},
+      {"concat", with_axis("Concat")},
+      {"constant", export_constant},
+      {"constant_tensor", export_constant_tensor},
+      {"conv2d", export_conv},
+      {"conv2d_backward_data", export_transposed_conv},
+      {"cumulative_sum", export_cumulative_sum},
+      {"divide", same("Div")},
+      {"elu", with_real("Elu", "alpha", "alpha")},
+      {"embedding", export_embedding},
+      {"equal", comparison("Equal")},
+      {"erf", same("Erf")},
+      {"exp", same("Exp")},
+      {"floor", same("Floor")},
+      {"gather", with_axis("GatherElements")},
+      {"gelu", export_gelu},
+      {"greater", comparison("Greater")},
+      {"greater_equal", comparison("GreaterOrEqual")},
+      {"gru", export_gru},
+      {"hardswish", same("HardSwish")},
+      {"iota", export_iota},
+      {"layer_norm", export_layer_norm},
+      {"leaky_relu", with_real("LeakyRelu", "slope", "alpha")},
+      {"log", same("Log")},
+      {"log_softmax", with_axis("LogSoftmax")},
+      {"logical_and", same("And")},
+      {"logical_not", same("Not")},
+      {"logical_or", same("Or")},
+      {"logical_xor", same("Xor")},
+      {"lstm", export_lstm},
+      {"matmul", export_matmul},
+      {"max_pool2d", [](Emitter& emitter, NodeId id) { export_pool(emitter, id, "MaxPool"); }},
+      {"maximum", same("Max")},
+      {"minimum", same("Min")},
+      {"modulo", export_modulo},
+      {"multiply", same("Mul")},
+      {"multiply_scalar", with_number("Mul")},
+      {"negate", same("Neg")},
+      {"one_hot", export_one_hot},
+      {"pad", export_pad},
+      {"pow", same("Pow")},
+      {"pow_scalar", with_number("Pow")},
+      {"reciprocal", same("Reciprocal")},
+      {"reduce_max", reduction("ReduceMax")},
+      {"reduce_mean", reduction("ReduceMean")},
+      {"reduce_min", reduction("ReduceMin")},
+      {"reduce_prod", reduction("ReduceProd")},
+      {"reduce_sum", reduction("ReduceSum")},
+      {"relu", same("Relu")},
+      {"reshape", export_reshape},
+      {"resize", export_resize},
+      {"shift_left", shift("LEFT")},
+      {"shift_right", shift("RIGHT")},
+      {"sigmoid", same("Sigmoid")},
+      {"sign", same("Sign")},
+      {"silu", export_silu},
+      {"slice", export_slice},
+      {"softmax", with_axis("Softmax")},
+      {"softplus", same("Softplus")},
+      {"sqrt", same("Sqrt")},
+      {"square", export_square},
+      {"strided_slice", export_slice},
+      {"subtract", same("Sub")},
+      {"take", with_axis("Gather")},
+      {"tanh", same("Tanh")},
+      {"transpose", export_transpose},
+      {"where", export_where},
+  };
+  return table;
+}
+
+}  // namespace weft::onnx

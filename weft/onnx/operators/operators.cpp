@@ -1,0 +1,44 @@
+#include "weft/onnx/operators/operators.h"
+
+#include "weft/base/error.h"
+
+namespace weft::onnx {
+
+void OperatorTable::add(const std::string& family, const std::string& op, Convert convert, RunOnHost run) {
+  const bool is_new = operators_.emplace(op, Operator{family, std::move(convert), std::move(run), false}).second;
+  check(is_new, "an operator of ONNX has two rows");
+}
+
+void OperatorTable::add_random(const std::string& family, const std::string& op, Convert convert, RunOnHost run) {
+  add(family, op, std::move(convert), std::move(run));
+  operators_.at(op).is_random = true;
+}
+
+const Operator* OperatorTable::find(const std::string& domain, const std::string& op) const {
+  if (!domain.empty()) return nullptr;
+  const auto found = operators_.find(op);
+  return found == operators_.end() ? nullptr : &found->second;
+}
+
+OperatorTable standard_operators() {
+  OperatorTable table;
+  add_elementwise(table);
+  add_comparisons(table);
+  add_activations(table);
+  add_shapes(table);
+  add_indexing(table);
+  add_reductions(table);
+  add_products(table);
+  add_convolutions(table);
+  add_pooling(table);
+  add_normalisation(table);
+  add_recurrent(table);
+  add_resampling(table);
+  add_attention(table);
+  add_constants(table);
+  add_quantized(table);
+  add_control_flow(table);
+  return table;
+}
+
+}  // namespace weft::onnx
