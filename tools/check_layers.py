@@ -26,15 +26,15 @@ device, ops <- cpu
 tensor <- data
 ops <- models
 tensor <- interchange
-device, ops <- onnx
+device, models <- onnx
 autodiff, data, models, runtime <- library
-cpu, tasks <- standard
+cpu, onnx, tasks <- standard
 compile, library <- spec
 spec <- step
 compile, step <- program
 program <- train
-interchange, train <- run
-compile, models, onnx, runtime <- engine
+interchange, onnx, train <- run
+compile, onnx, runtime <- engine
 run <- infer <- tasks
 plot, run <- report
 comm <- launch

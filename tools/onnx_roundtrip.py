@@ -76,15 +76,15 @@ class Weft:
         lines = self.run("import", file).strip().splitlines()
         return lines[-1] if lines else "imported"
 
-    def infer(self, model: str | pathlib.Path, inputs: dict[str, pathlib.Path], *options: str) -> Arrays:
-        """Outputs by name: of an ONNX file, or of one of weft's models with its first weights."""
+    def infer(self, model: pathlib.Path, inputs: dict[str, pathlib.Path]) -> Arrays:
+        """Outputs by name."""
         with tempfile.TemporaryDirectory() as folder:
             named = [word for name, path in inputs.items() for word in ("--input", f"{name}={path}")]
-            self.run("infer", model, *named, "--output-dir", folder, *options)
+            self.run("infer", model, *named, "--output-dir", folder)
             return load_arrays(pathlib.Path(folder))
 
-    def export(self, model: str, file: pathlib.Path, *options: str) -> None:
-        self.run("export", "--format", "onnx", model, "-o", file, *options)
+    def export(self, model: str, file: pathlib.Path) -> None:
+        self.run("export", model, file)
 
     def models(self) -> list[dict]:
         return json.loads(self.run("models", "--json"))
@@ -139,18 +139,16 @@ def draw_inputs(session, classes: int) -> Arrays:
 
 
 def write_model(weft: Weft, model: dict, folder: pathlib.Path) -> float:
-    """How far ONNX Runtime's outputs of the exported model are from weft's own."""
+    """How far ONNX Runtime's outputs of the exported model are from weft's, which are those of the model itself to the bit
+    (tests/deploy/export_onnx_test.cpp)."""
     import onnxruntime
-    from sides import size_of
 
-    # Some models have no input of their own; they take the one that the benchmarks give them.
-    options = [] if model["input"] else ["--input", size_of(model["name"])[0]]
     file = folder / "model.onnx"
-    weft.export(model["name"], file, *options)
+    weft.export(model["name"], file)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     inputs = draw_inputs(session, model["classes"])
     save_arrays(inputs, folder / "inputs")
-    outputs = weft.infer(model["name"], {name: folder / f"inputs/{name}.npy" for name in inputs}, *options)
+    outputs = weft.infer(file, {name: folder / f"inputs/{name}.npy" for name in inputs})
     names = [value.name for value in session.get_outputs()]
     return largest_distance(dict(zip(names, session.run(names, inputs))), outputs) if outputs else numpy.inf
 

@@ -18,6 +18,7 @@ namespace {
 
 struct ImportOptions {
   std::string file;
+  bool operators = false;
   std::vector<std::string> bind;
   int64_t threads = 0;
   bool json = false;
@@ -48,6 +49,11 @@ onnx::HostValue sample_of(const onnx::ValueInfo& info, const std::map<std::strin
 }
 
 int import_command(const Library& library, const ImportOptions& options) {
+  if (options.operators) {
+    fmt::print("{}", onnx::operator_reference(onnx::standard_operators()));
+    return 0;
+  }
+  if (options.file.empty()) fail(ErrorKind::usage, "name an ONNX file, or --operators for those that weft imports");
   onnx::Model model = onnx::read_model(options.file);
   int64_t parameters = 0, weight_bytes = 0;
   for (const auto& [name, value] : model.graph.initializers)
@@ -148,13 +154,15 @@ void add_import(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* command =
       app.add_subcommand("import", "Show an ONNX model: what it reads and gives, its size, what it takes");
-  command->add_option("FILE", options->file, "ONNX file")->required()->type_name("FILE");
+  command->add_option("FILE", options->file, "ONNX file")->type_name("FILE");
   command
       ->add_option("--bind", options->bind, "Size of a dimension that the model leaves open; 1 by default; repeatable")
       ->type_name("NAME=SIZE")
       ->allow_extra_args(false);
   command->add_option("--threads", options->threads, "Default: all cores this process may use")
       ->check(CLI::Range(1, 1024));
+  command->add_flag("--operators", options->operators,
+                    "List the operators that weft imports; the host runs those with a star");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return import_command(library, *options); }; });

@@ -77,6 +77,7 @@ class Graph {
   }
 
   void add_output(const std::string& name, ValueId value);
+  void clear_outputs() { outputs_.clear(); }
   void add_update(const std::string& state, ValueId value);
   void set_layout(ValueId value, Layout layout);
   /// Error(usage) where the name is taken by another value.

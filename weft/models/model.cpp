@@ -127,6 +127,7 @@ int64_t multiply_adds(const Graph& graph) {
 }
 
 Tensor initialize(const ParameterSpec& parameter, uint64_t seed) {
+  if (!parameter.start.empty()) return parameter.start.clone();
   Tensor tensor(DType::f32, parameter.shape);
   float* values = tensor.data_as<float>();
   const int64_t count = tensor.elements();

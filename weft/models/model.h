@@ -37,6 +37,7 @@ struct ParameterSpec {
   Initializer initializer;
   bool trainable = true;
   bool decay = true;  // false for bias and norm: no weight decay
+  Tensor start = {};  // plain: its numbers; empty: the initializer draws them
 };
 
 /// What the model is built for.

@@ -14,6 +14,8 @@
 #include "weft/comm/on_all_ranks.h"
 #include "weft/data/open_dataset.h"
 #include "weft/graph/text.h"
+#include "weft/onnx/file/model_file.h"
+#include "weft/onnx/file/model_writer.h"
 #include "weft/plan/plan_json.h"
 #include "weft/program/autotune.h"
 #include "weft/program/chosen_kernels.h"
@@ -136,6 +138,14 @@ void take_over_weights(const Library& library, spec::RunSpec& spec, const RunOpt
   if (!comm::is_first(options.ranks)) spec::apply_recipe(spec, text, "spec.toml", library);
 }
 
+/// A model that a file describes: the run keeps a copy, and needs the file no more.
+void keep_model(const RunDirectory& directory, spec::RunSpec& spec) {
+  const auto file = spec.model.options.find(kModelFileOption);
+  if (file == spec.model.options.end()) return;
+  onnx::write_model(directory.model_file(), onnx::read_model(file->second));
+  file->second = fs::absolute(directory.model_file()).lexically_normal().string();
+}
+
 }  // namespace
 
 RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs::path& path, const RunOptions& given) {
@@ -171,6 +181,7 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
     if (!keeps) return;
     held.take(RunDirectory::create(path, spec.model.name, run.run_data.description.info.name));
     guard.emplace(held.get());  // after the lock: what another run writes there is not taken back
+    keep_model(*held.directory, run.spec);
     write_atomically(held.directory->spec(), spec::print_recipe(run.spec, library));
     write_description(*held.directory, run);
   });

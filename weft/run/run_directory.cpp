@@ -19,9 +19,10 @@ namespace fs = std::filesystem;
 
 namespace {
 /// All that is written by AtomicFile.
-constexpr std::string_view kWrittenFiles[] = {
-    "spec.toml",         "data.json",     "plan.json",    "graph.weft",           "cluster.toml",
-    "cost_profile.toml", "metrics.jsonl", "summary.json", "initial_weights.json", "damaged_samples.txt"};
+constexpr std::string_view kWrittenFiles[] = {"spec.toml",           "data.json",    "plan.json",
+                                              "graph.weft",          "cluster.toml", "cost_profile.toml",
+                                              "metrics.jsonl",       "summary.json", "initial_weights.json",
+                                              "damaged_samples.txt", "model.onnx"};
 
 /// What to say of a path that is no run directory: the newest of those below it, if it holds some.
 std::string runs_below(const fs::path& path) {
@@ -84,6 +85,11 @@ RunDirectory RunDirectory::open(const fs::path& path) {
 spec::RunSpec RunDirectory::read_spec(const Entries& entries) const {
   spec::RunSpec run_spec;
   spec::apply_recipe_file(run_spec, spec(), entries);
+  // The run's own copy, wherever the directory lies now.
+  std::error_code code;
+  if (const auto file = run_spec.model.options.find(kModelFileOption);
+      file != run_spec.model.options.end() && fs::exists(model_file(), code))
+    file->second = fs::absolute(model_file()).lexically_normal().string();
   spec::resolve(run_spec, entries);
   return run_spec;
 }

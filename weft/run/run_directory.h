@@ -6,6 +6,7 @@
 //   cluster.toml   links, where they were measured     cost_profile.toml   rates, where they are not the default ones
 //   initial_weights.json  of a run from a file        damaged_samples.txt  those that were passed over
 //   changes.jsonl  what a resumed run changed in spec.toml, see run_changes.h
+//   model.onnx     the model, of a run that trains an imported one
 #pragma once
 
 #include <filesystem>
@@ -17,6 +18,9 @@
 #include "weft/spec/run_spec.h"
 
 namespace weft::run {
+
+/// The option of a model that is made of a file.
+inline constexpr const char* kModelFileOption = "file";
 
 class RunDirectory {
  public:
@@ -45,6 +49,7 @@ class RunDirectory {
   std::filesystem::path damaged_samples() const { return path_ / "damaged_samples.txt"; }
   std::filesystem::path changes() const { return path_ / "changes.jsonl"; }
   std::filesystem::path graph() const { return path_ / "graph.weft"; }
+  std::filesystem::path model_file() const { return path_ / "model.onnx"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
 
   spec::RunSpec read_spec(const Entries& entries = standard_entries()) const;

@@ -214,6 +214,9 @@ std::string spec_hash(const RunSpec& spec, const Entries& entries) {
   decisive.metrics = defaults.metrics;
   decisive.stop = defaults.stop;
   decisive.max_time = defaults.max_time;
+  // The run's own copy of the model lies wherever the run directory does.
+  if (const auto file = decisive.model.options.find("file"); file != decisive.model.options.end())
+    file->second = std::filesystem::path(file->second).filename().string();
   // The measure of those specs that were hashed before it could be auto.
   defaults.schedule.monitor = "test_loss";
   if (decisive.schedule.monitor == "auto" && decisive.schedule.name != "plateau")
@@ -230,7 +233,7 @@ std::string spec_hash(const RunSpec& spec, const Entries& entries) {
     if (value != literal(value_at(default_keys[index].place)))
       text += fmt::format("{} = {}\n", keys[index].name, value);
   }
-  for (const auto& [option, value] : spec.model.options)
+  for (const auto& [option, value] : decisive.model.options)
     text += fmt::format("model.{} = {}\n", toml_text(option), toml_text(value));
   return fmt::format("{:016x}", hash_name(text));
 }

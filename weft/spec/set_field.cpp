@@ -38,6 +38,14 @@ void make_group(RunSpec& spec, const std::string& key, const std::string& where)
   spec.optimizer.groups.try_emplace(name);
 }
 
+/// "onnx:net.onnx": the model, and the file that it is made of.
+std::string without_file(RunSpec& spec, const std::string& model) {
+  constexpr std::string_view kOnnx = "onnx:";
+  if (!model.starts_with(kOnnx)) return model;
+  spec.model.options["file"] = model.substr(kOnnx.size());
+  return "onnx";
+}
+
 bool is_model_option(const std::string& key) { return key.starts_with("model.") && key != "model.name"; }
 
 }  // namespace
@@ -51,7 +59,9 @@ void set_field(RunSpec& spec, const std::string& name, const KeyValue& value, co
   }
   make_group(spec, name, where);
   const RecipeKey key = find_key(spec, name == "model" ? "model.name" : name, where, entries);
-  const KeyValue checked = checked_value(key, value, where);
+  KeyValue checked = checked_value(key, value, where);
+  if (auto* model = std::get_if<std::string>(&checked); model != nullptr && key.name == "model.name")
+    *model = without_file(spec, *model);
   put_value(key.place(spec), checked);
 }
 
@@ -78,7 +88,9 @@ void set_from_text(RunSpec& spec, const std::string& assignment, const Entries& 
   if (is_model_option(name)) return set_field(spec, name, text, where, entries);
   make_group(spec, name, where);
   const RecipeKey key = find_key(spec, name == "model" ? "model.name" : name, where, entries);
-  const KeyValue checked = checked_value(key, read_value(key, text), where);
+  KeyValue checked = checked_value(key, read_value(key, text), where);
+  if (auto* model = std::get_if<std::string>(&checked); model != nullptr && key.name == "model.name")
+    *model = without_file(spec, *model);
   put_value(key.place(spec), checked);
 }
 

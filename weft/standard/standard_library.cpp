@@ -4,6 +4,7 @@
 #include "weft/data/open_dataset.h"
 #include "weft/library/library.h"
 #include "weft/models/model.h"
+#include "weft/onnx/train/onnx_model.h"
 #include "weft/ops/all.h"
 #include "weft/step/augmentations/entries.h"
 #include "weft/step/losses/entries.h"
@@ -21,8 +22,15 @@ const Entries& standard_entries() {
 }
 
 Library standard_library() {
-  return {standard_entries(),   ops::make_registry(),           standard_kernels(),
-          models::all_models(), data::standard_dataset_kinds(), cpu_device()};
+  Library library{standard_entries(),   ops::make_registry(),           standard_kernels(),
+                  models::all_models(), data::standard_dataset_kinds(), cpu_device()};
+  // What constants of an imported model decide is computed with the standard kernels.
+  const std::shared_ptr<const Device> device = library.device.make({.threads = 1, .kernels = library.kernels});
+  library.models.push_back(
+      onnx::onnx_model_entry([device](const NodeSignature& node, const std::vector<Tensor>& operands) {
+        return device->evaluate(node, operands);
+      }));
+  return library;
 }
 
 }  // namespace weft

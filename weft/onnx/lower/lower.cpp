@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/graph/constant_node.h"
 #include "weft/onnx/lower/expand_functions.h"
+#include "weft/ops/ops.h"
 
 namespace weft::onnx {
 
@@ -94,12 +95,19 @@ class Lowering {
         continue;
       }
       if (!source_.is_read_from(name, request_.first_node)) continue;
-      const ValueId id = segment_.graph.add_input(InputKind::batch, unique_input(name), std::get<TensorType>(value));
+      const ValueId id = segment_.graph.add_input(InputKind::batch, input_name(name), std::get<TensorType>(value));
       segment_.inputs[name] = segment_.graph.inputs().back().name;
-      scope.values[name] = {id, std::nullopt};
+      const auto cast = request_.cast_inputs.find(name);
+      const bool is_cast = cast != request_.cast_inputs.end() && cast->second != segment_.graph.type(id).dtype;
+      scope.values[name] = {is_cast ? ops::cast(segment_.graph, id, cast->second) : id, std::nullopt};
     }
     for (const auto& [name, value] : source_.model().graph.initializers)
       if (!scope.values.contains(name)) scope.values[name] = initializer(name, value);
+  }
+
+  std::string input_name(const std::string& name) const {
+    const auto given = request_.input_names.find(name);
+    return unique_input(given == request_.input_names.end() ? name : given->second);
   }
 
   std::string unique_input(const std::string& name) const {
@@ -111,7 +119,7 @@ class Lowering {
   Operand initializer(const std::string& name, const HostValue& value) {
     const Tensor* tensor = value.tensor();
     const bool is_parameter = request_.weights == Weights::parameters && tensor != nullptr &&
-                              is_floating(tensor->dtype()) && tensor->elements() > 1 &&
+                              tensor->dtype() == DType::f32 && tensor->elements() > 1 &&
                               source_.is_read_from(name, request_.first_node);
     if (!is_parameter) return {{}, value};
     const bool is_state = running_statistics().contains(name);
@@ -179,7 +187,8 @@ class Lowering {
       for (const std::string& name : names_read_by(node)) cut.needed.insert(name);
       throw cut;
     }
-    NodeContext context(node, source_.opset_of(node.domain), segment_.graph, operands, request_.is_training);
+    NodeContext context(node, source_.opset_of(node.domain), segment_.graph, operands, request_.is_training,
+                        request_.is_frozen);
     set_outputs(node, convert(op, context), scope);
   }
 

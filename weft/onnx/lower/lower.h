@@ -37,6 +37,9 @@ struct LowerRequest {
   std::map<std::string, LiveValue> live;  // inputs of the graph, and what earlier segments gave
   Weights weights = Weights::constants;
   bool is_training = false;  // batch normalisation by the batch's statistics, dropout
+  std::function<bool(const std::string& name)> is_frozen = {};  // of a parameter; empty: none is
+  std::map<std::string, std::string> input_names = {};  // what live values are called in the graph, where otherwise
+  std::map<std::string, DType> cast_inputs = {};        // what live values become before the model reads them
 };
 
 struct Segment {

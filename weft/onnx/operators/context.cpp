@@ -131,6 +131,13 @@ double NodeContext::known_real(int input) const {
   return values[0];
 }
 
+bool NodeContext::is_frozen(int input) {
+  const ValueId id = value(input);
+  for (const GraphInput& each : graph_.inputs())
+    if (each.value == id && each.kind == InputKind::parameter) return is_frozen_ && is_frozen_(each.name);
+  return true;  // a constant
+}
+
 std::string NodeContext::hint() const {
   for (const std::string& output : node().outputs)
     if (!output.empty()) return graph_name(output);

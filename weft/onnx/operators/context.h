@@ -73,11 +73,17 @@ class NodeContext : public NodeAttributes {
   /// `operands` are those of the node's inputs, absent ones included; constants are added to the graph as they are
   /// asked for. Keeps references.
   NodeContext(const OnnxNode& node, int64_t opset, Graph& graph, std::vector<Operand> operands,
-              bool is_training = false)
-      : NodeAttributes(node, opset), graph_(graph), operands_(std::move(operands)), is_training_(is_training) {}
+              bool is_training = false, std::function<bool(const std::string& name)> is_frozen = {})
+      : NodeAttributes(node, opset),
+        graph_(graph),
+        operands_(std::move(operands)),
+        is_training_(is_training),
+        is_frozen_(std::move(is_frozen)) {}
 
   Graph& graph() { return graph_; }
   bool is_training() const { return is_training_; }
+  /// Whether the input is a parameter that stays as it is.
+  bool is_frozen(int input);
   int input_count() const { return static_cast<int>(operands_.size()); }
   bool has(int input) const { return input < input_count() && !operands_[static_cast<size_t>(input)].is_absent(); }
   /// In the graph. Error(data) where it is absent, Error(usage) where it is no tensor of numbers.
@@ -106,6 +112,7 @@ class NodeContext : public NodeAttributes {
   Graph& graph_;
   std::vector<Operand> operands_;
   const bool is_training_;
+  const std::function<bool(const std::string& name)> is_frozen_;
 };
 
 /// What the host computes without a graph: what depends on data in its size, texts, sequences, and control flow.

@@ -37,7 +37,8 @@ std::vector<ValueId> convert_batch_norm(NodeContext& node) {
   const ValueId mean = as_f32(graph, node.value(3)), variance = as_f32(graph, node.value(4));
   const bool by_batch = node.opset() >= 14 ? node.integer("training_mode", 0) != 0
                                            : node.opset() < 7 && node.integer("is_test", 0) == 0 && node.wants(1);
-  const bool trains = node.is_training() && !state_of(graph, mean).empty();
+  // All of whose parameters stay keeps its statistics, too.
+  const bool trains = node.is_training() && !state_of(graph, mean).empty() && !(node.is_frozen(1) && node.is_frozen(2));
   const DType dtype = node.dtype(0);
   const Shape shape = node.shape(0);
   ValueId x = node.value(0);

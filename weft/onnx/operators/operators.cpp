@@ -41,4 +41,15 @@ OperatorTable standard_operators() {
   return table;
 }
 
+std::string operator_reference(const OperatorTable& table) {
+  std::map<std::string, std::string> families;
+  for (const auto& [op, row] : table.all()) {
+    std::string& list = families[row.family];
+    list += (list.empty() ? "" : ", ") + op + (row.convert ? "" : "*");
+  }
+  std::string text = "| family | operators |\n|---|---|\n";
+  for (const auto& [family, list] : families) text += "| " + family + " | " + list + " |\n";
+  return text;
+}
+
 }  // namespace weft::onnx

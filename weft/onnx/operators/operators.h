@@ -44,6 +44,9 @@ class OperatorTable {
 /// All that weft has.
 OperatorTable standard_operators();
 
+/// The table as Markdown, a row per family: docs/onnx.md has it. Operators that the host runs have a star.
+std::string operator_reference(const OperatorTable& table);
+
 // The families, one file each.
 void add_elementwise(OperatorTable& table);
 void add_comparisons(OperatorTable& table);

@@ -107,6 +107,8 @@ OpDef unpack_signs_op() {
     const Shape shape(context.attributes.integers("shape"));
     const int64_t block = require_block(context), ranks = context.attributes.integer("ranks");
     if (ranks < 1) context.fail(fmt::format("takes the mean over at least one rank, got {}", ranks));
+    if (!has_bounded_size(shape) || ranks > kMostElements / std::max<int64_t>(1, shape.elements()))
+      context.fail(fmt::format("{} ranks of {} are more than any memory holds", ranks, to_string(shape)));
     const Shape signs{ranks * parts_of(shape.elements(), kSignsPerWord)};
     const Shape means{ranks * parts_of(shape.elements(), block), 2};
     if (context.shape(0) != signs || context.shape(1) != means)

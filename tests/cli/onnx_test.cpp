@@ -1,0 +1,71 @@
+// weft export, import and infer of ONNX files, as a user types them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "weft/tensor/npy.h"
+
+namespace weft::cli_tests {
+namespace {
+
+using testing::HasSubstr;
+
+class OnnxCommands : public ProgramTest {
+ protected:
+  void write_images(const std::string& name, int64_t batch) const {
+    Tensor images(DType::f32, Shape{batch, 1, 28, 28});
+    for (int64_t index = 0; index < images.elements(); ++index)
+      images.data_as<float>()[index] = static_cast<float>(index % 7) / 7;
+    write_npy(path(name), images);
+  }
+};
+
+TEST_F(OnnxCommands, AModelIsWrittenShownAndRun) {
+  ASSERT_EQ(weft({"export", "lenet5", path("net.onnx")}).code, 0);
+  const Outcome shown = weft({"import", path("net.onnx"), "--json"});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  const auto json = nlohmann::json::parse(shown.out);
+  EXPECT_EQ(json["inputs"][0]["type"], "f32[batch,1,28,28]");
+  EXPECT_EQ(json["outputs"][0]["name"], "logits");
+  EXPECT_EQ(json["parameters"], 61706);
+  EXPECT_EQ(json["multiply_adds"], 416520);
+  EXPECT_EQ(json["graphs"], 1);
+  write_images("images.npy", 3);
+  const Outcome inferred = weft({"infer", path("net.onnx"), "--input", path("images.npy"), "--output-dir", path("out")});
+  ASSERT_EQ(inferred.code, 0) << inferred.err;
+  EXPECT_THAT(inferred.out, HasSubstr("logits"));
+  EXPECT_EQ(read_npy(path("out/logits.npy")).shape(), (Shape{3, 10}));
+}
+
+TEST_F(OnnxCommands, AFileThatIsThereIsKept) {
+  write_all(path("net.onnx"), "mine");
+  const Outcome outcome = weft({"export", "lenet5", path("net.onnx")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("is there already"));
+  EXPECT_EQ(read_all(path("net.onnx")), "mine");
+}
+
+TEST_F(OnnxCommands, AnInputOfTheWrongShapeIsNamed) {
+  ASSERT_EQ(weft({"export", "lenet5", path("net.onnx")}).code, 0);
+  write_npy(path("rows.npy"), Tensor(DType::f32, Shape{3, 784}));
+  const Outcome outcome = weft({"infer", path("net.onnx"), "--input", path("rows.npy")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the input 'image' is f32[3,784], but the model wants f32[batch,1,28,28]"));
+}
+
+TEST_F(OnnxCommands, WhatIsNoModelAndNoArrayIsSaid) {
+  write_all(path("net.onnx"), "hello");
+  EXPECT_THAT(weft({"import", path("net.onnx")}).err, HasSubstr("is no ONNX model, or is damaged"));
+  ASSERT_EQ(weft({"export", "lenet5", path("net.onnx"), "--force"}).code, 0);
+  write_all(path("images.npy"), "hello");
+  EXPECT_THAT(weft({"infer", path("net.onnx"), "--input", path("images.npy")}).err, HasSubstr("is no file of NumPy"));
+}
+
+TEST_F(OnnxCommands, OperatorsAreListed) {
+  EXPECT_THAT(weft({"import", "--operators"}).out, HasSubstr("| pooling | AveragePool, "));
+}
+
+}  // namespace
+}  // namespace weft::cli_tests

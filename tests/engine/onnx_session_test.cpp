@@ -1,0 +1,201 @@
+#include "weft/engine/onnx_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/onnx/model_support.h"
+#include "tests/support/error_of.h"
+#include "weft/library/library.h"
+
+namespace weft::engine {
+namespace {
+
+using onnx::fixed;
+using onnx::HostValue;
+using onnx::make_model;
+using onnx::make_node;
+using onnx::open;
+using onnx::reals;
+using onnx::tensor_info;
+using onnx::wholes;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Session : public testing::Test {
+ protected:
+  const Library library_ = standard_library();
+  const std::unique_ptr<Device> device_ = library_.device.make({.threads = 1, .kernels = library_.kernels});
+
+  OnnxSession session(onnx::Model model, SessionOptions options = {}) const {
+    return OnnxSession(std::move(model), library_.ops, *device_, std::move(options));
+  }
+  static std::vector<float> values_of(const HostValue& value) {
+    const Tensor& tensor = *value.tensor();
+    return {tensor.data_as<float>(), tensor.data_as<float>() + tensor.elements()};
+  }
+};
+
+onnx::Model twice() {
+  onnx::Model model = make_model({tensor_info("x", {open("batch"), fixed(2)})}, {make_node("Add", {"x", "x"}, {"y"})},
+                                 {tensor_info("y", {open("batch"), fixed(2)})});
+  return model;
+}
+
+TEST_F(Session, OneModelServesEveryBatch) {
+  OnnxSession two = session(twice());
+  EXPECT_THAT(values_of(two.run({{"x", reals({1, 2}, {1, 2})}}).at("y")), ElementsAre(2, 4));
+  EXPECT_THAT(values_of(two.run({{"x", reals({2, 2}, {1, 2, 3, 4})}}).at("y")), ElementsAre(2, 4, 6, 8));
+  EXPECT_EQ(two.plans(), 2U);
+}
+
+TEST_F(Session, PlansAreKeptForTheNextRunUpToTheirNumber) {
+  int made = 0;
+  SessionOptions options;
+  options.most_plans = 2;
+  options.on_plan = [&](const PlanCost&) { ++made; };
+  OnnxSession two = session(twice(), options);
+  for (const int64_t batch : {1, 2, 1, 2, 3, 3, 1})
+    two.run({{"x", reals({batch, 2}, std::vector<float>(static_cast<size_t>(2 * batch), 1))}});
+  EXPECT_EQ(made, 4);  // 1, 2, 3, and 1 again, which made room for 3
+  EXPECT_EQ(two.plans(), 2U);
+}
+
+TEST_F(Session, NumbersThatDecideAShapeAreOfThePlansKey) {
+  OnnxSession reshaped =
+      session(make_model({tensor_info("x", {open("n")}), tensor_info("shape", {fixed(2)}, DType::i64)},
+                         {make_node("Reshape", {"x", "shape"}, {"y"})}, {tensor_info("y", {})}));
+  const auto shape_of = [&](const std::vector<int64_t>& shape) {
+    return reshaped.run({{"x", reals({4}, {1, 2, 3, 4})}, {"shape", wholes({2}, shape)}}).at("y").tensor()->shape();
+  };
+  EXPECT_EQ(shape_of({2, 2}), (Shape{2, 2}));
+  EXPECT_EQ(shape_of({4, -1}), (Shape{4, 1}));
+  EXPECT_EQ(shape_of({2, 2}), (Shape{2, 2}));
+  EXPECT_EQ(reshaped.plans(), 2U);
+}
+
+TEST_F(Session, WhatOnlyARunKnowsCutsTheModel) {
+  // The sum of x says how often x is repeated.
+  OnnxSession tiled = session(
+      make_model({tensor_info("x", {fixed(2)})},
+                 {make_node("ReduceSum", {"x"}, {"sum"}), make_node("Cast", {"sum"}, {"times"}, {{"to", int64_t{7}}}),
+                  make_node("Tile", {"x", "times"}, {"tiled"}), make_node("Neg", {"tiled"}, {"y"})},
+                 {tensor_info("y", {open("n")})}));
+  EXPECT_THAT(values_of(tiled.run({{"x", reals({2}, {1, 1})}}).at("y")), ElementsAre(-1, -1, -1, -1));
+  EXPECT_THAT(values_of(tiled.run({{"x", reals({2}, {0, 1})}}).at("y")), ElementsAre(0, -1));
+}
+
+TEST_F(Session, ABranchThatARunDecidesIsTaken) {
+  auto yes = std::make_shared<onnx::OnnxGraph>(), no = std::make_shared<onnx::OnnxGraph>();
+  yes->nodes = {make_node("Neg", {"x"}, {"then"})};
+  yes->outputs = {tensor_info("then", {})};
+  no->nodes = {make_node("Add", {"x", "x"}, {"else"})};
+  no->outputs = {tensor_info("else", {})};
+  OnnxSession branch = session(make_model({tensor_info("x", {fixed(2)}), tensor_info("c", {}, DType::boolean)},
+                                          {make_node("If", {"c"}, {"y"},
+                                                     {{"then_branch", std::shared_ptr<const onnx::OnnxGraph>(yes)},
+                                                      {"else_branch", std::shared_ptr<const onnx::OnnxGraph>(no)}})},
+                                          {tensor_info("y", {fixed(2)})}));
+  Tensor condition(DType::boolean, Shape{});
+  EXPECT_THAT(values_of(branch.run({{"x", reals({2}, {1, 2})}, {"c", condition.clone()}}).at("y")), ElementsAre(2, 4));
+  *condition.data_as<uint8_t>() = 1;
+  EXPECT_THAT(values_of(branch.run({{"x", reals({2}, {1, 2})}, {"c", condition}}).at("y")), ElementsAre(-1, -2));
+}
+
+TEST_F(Session, ALoopRunsUntilItsBodySaysSo) {
+  // Doubles x until it is above 20.
+  auto body = std::make_shared<onnx::OnnxGraph>();
+  body->inputs = {tensor_info("turn", {}, DType::i64), tensor_info("goes", {}, DType::boolean), tensor_info("v", {})};
+  body->initializers["limit"] = reals({}, {20});
+  body->nodes = {make_node("Add", {"v", "v"}, {"doubled"}), make_node("Less", {"doubled", "limit"}, {"on"})};
+  body->outputs = {tensor_info("on", {}, DType::boolean), tensor_info("doubled", {})};
+  onnx::Model model =
+      make_model({tensor_info("x", {})},
+                 {make_node("Loop", {"", "go", "x"}, {"y"}, {{"body", std::shared_ptr<const onnx::OnnxGraph>(body)}})},
+                 {tensor_info("y", {})});
+  Tensor go(DType::boolean, Shape{});
+  *go.data_as<uint8_t>() = 1;
+  model.graph.initializers["go"] = go;
+  OnnxSession loop = session(model);
+  EXPECT_THAT(values_of(loop.run({{"x", reals({}, {3})}}).at("y")), ElementsAre(24));
+}
+
+TEST_F(Session, AnInputThatIsMissingUnknownOrOfAnotherShapeIsNamed) {
+  OnnxSession two = session(twice());
+  EXPECT_THAT(test::error_of([&] { two.run({}); }), HasSubstr("'test.onnx': the input 'x' (f32[batch,2]) is missing"));
+  EXPECT_THAT(test::error_of([&] {
+                two.run({{"x", reals({1, 2}, {1, 2})}, {"xs", reals({1}, {1})}});
+              }),
+              HasSubstr("has no input 'xs'; did you mean 'x'?"));
+  EXPECT_THAT(test::error_of([&] {
+                two.run({{"x", reals({1, 3}, {1, 2, 3})}});
+              }),
+              HasSubstr("the input 'x' is f32[1,3], but the model wants f32[batch,2]"));
+  EXPECT_THAT(test::error_of([&] {
+                two.run({{"x", wholes({1, 2}, {1, 2})}});
+              }),
+              HasSubstr("the input 'x' is i64[1,2], but the model wants f32[batch,2]"));
+}
+
+TEST_F(Session, SymbolsThatDoNotAgreeAreNamed) {
+  OnnxSession sum = session(make_model({tensor_info("a", {open("n")}), tensor_info("b", {open("n")})},
+                                       {make_node("Add", {"a", "b"}, {"y"})}, {tensor_info("y", {open("n")})}));
+  EXPECT_THAT(test::error_of([&] {
+                sum.run({{"a", reals({2}, {1, 2})}, {"b", reals({3}, {1, 2, 3})}});
+              }),
+              HasSubstr("'n' is 2 in another input"));
+}
+
+TEST_F(Session, AllOperatorsThatWeftHasNotAreListedAtOnce) {
+  onnx::Model model = twice();
+  model.graph.nodes = {make_node("Foo", {"x"}, {"a"}), make_node("Bar", {"a"}, {"b"}), make_node("Foo", {"b"}, {"y"})};
+  const std::string message = test::error_of([&] { session(model); });
+  EXPECT_THAT(message, HasSubstr("Bar (1): 'b'"));
+  EXPECT_THAT(message, HasSubstr("Foo (2): 'a', 'y'"));
+}
+
+TEST_F(Session, ANodeThatReadsWhatNothingComputesIsNamed) {
+  onnx::Model model = twice();
+  model.graph.nodes = {make_node("Add", {"x", "ghost"}, {"y"})};
+  OnnxSession damaged = session(model);
+  EXPECT_THAT(test::error_of([&] {
+                damaged.run({{"x", reals({1, 2}, {1, 2})}});
+              }),
+              HasSubstr("[Add 'y'] reads 'ghost', which nothing before it computes"));
+}
+
+TEST_F(Session, FunctionsOfTheModelAreExpanded) {
+  onnx::Model model = twice();
+  onnx::Function function;
+  function.name = "Twice";
+  function.domain = "own";
+  function.inputs = {"v"};
+  function.outputs = {"w"};
+  function.nodes = {make_node("Add", {"v", "v"}, {"inner"}), make_node("Identity", {"inner"}, {"w"})};
+  model.functions = {function};
+  model.opsets["own"] = 1;
+  onnx::OnnxNode call = make_node("Twice", {"x"}, {"a"}), again = make_node("Twice", {"a"}, {"y"});
+  call.domain = again.domain = "own";
+  model.graph.nodes = {call, again};
+  OnnxSession twice_twice = session(model);
+  EXPECT_THAT(values_of(twice_twice.run({{"x", reals({1, 2}, {1, 2})}}).at("y")), ElementsAre(4, 8));
+}
+
+TEST_F(Session, FunctionsThatCallEachOtherAreRefused) {
+  onnx::Model model = twice();
+  onnx::Function function;
+  function.name = "Again";
+  function.domain = "own";
+  function.inputs = {"v"};
+  function.outputs = {"w"};
+  onnx::OnnxNode inner = make_node("Again", {"v"}, {"w"});
+  inner.domain = "own";
+  function.nodes = {inner};
+  model.functions = {function};
+  onnx::OnnxNode call = make_node("Again", {"x"}, {"y"});
+  call.domain = "own";
+  model.graph.nodes = {call};
+  EXPECT_THAT(test::error_of([&] { session(model); }), HasSubstr("in a circle"));
+}
+
+}  // namespace
+}  // namespace weft::engine
