@@ -68,7 +68,7 @@ TEST_F(Matmul, BatchesDiffer) {
 TEST_F(Matmul, Integers) {
   const ValueId a = input("tokens", {2, 3}, DType::i32), b = input("b", {3, 4});
   EXPECT_EQ(shape_error([&] { matmul(graph_, a, b, false, false, "fc"); }),
-            "[matmul] 'fc': a wants f32, got 'tokens' (2,3) of i32; add a cast");
+            "[matmul] 'fc': b wants i32, got 'b' (3,4) of f32; add a cast");
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ TEST_F(Reduce, AxisNamedTwice) {
 
 TEST_F(Reduce, IntegerOperand) {
   const ValueId x = input("labels", {2}, DType::i32);
-  EXPECT_EQ(shape_error([&] { reduce_max(graph_, x, {}, false, "top"); }),
-            "[reduce_max] 'top': x wants f32, got 'labels' (2) of i32; add a cast");
+  EXPECT_EQ(shape_error([&] { reduce_mean(graph_, x, {}, false, "top"); }),
+            "[reduce_mean] 'top': x wants f32, got 'labels' (2) of i32; add a cast");
 }
 
 TEST_F(Reduce, SoftmaxAxisOutOfRange) {

@@ -293,7 +293,7 @@ OpDef fused_op() {
       {"waves",
        {f32({5, 7}), f32({7})},
        {{"program",
-         "sin(0);cos(1);tan(0);asin(0);acos(1);atan(2);add(3,4);add(5,6);add(7,8);multiply(9,10);subtract(11,12)"},
+         "sin(0);cos(1);tan(0);asin(0);acos(1);atan(2);add(3,4);add(5,6);add(7,8);multiply(9,10);subtract(10,11)"},
         {"results", List{12}}},
        {}},
       {"hyperbolic waves",

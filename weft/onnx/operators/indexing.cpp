@@ -93,6 +93,38 @@ std::vector<ValueId> convert_cumulative_sum(NodeContext& node) {
                               node.integer("exclusive", 0) != 0, node.hint())};
 }
 
+std::vector<ValueId> convert_top_k(NodeContext& node) {
+  const int64_t axis = resolve_axis(node, node.integer("axis", -1), node.rank(0));
+  const int64_t k = node.opset() >= 10 ? node.known_integer(1) : node.integer("k");
+  const auto found = ops::top_k(node.graph(), node.value(0), k, axis, node.integer("largest", 1) != 0, node.hint());
+  return {found.values, found.indices};
+}
+
+/// "none", "add", "mul", "max" or "min" as weft's ops call it.
+std::string reduction_of(NodeContext& node) {
+  const std::string reduction = node.text("reduction", "none");
+  if (reduction == "mul") return "multiply";
+  if (reduction == "max") return "maximum";
+  if (reduction == "min") return "minimum";
+  if (reduction != "none" && reduction != "add") node.fail("has the unknown reduction '" + reduction + "'");
+  return reduction;
+}
+
+std::vector<ValueId> convert_scatter_elements(NodeContext& node) {
+  const int64_t axis = resolve_axis(node, node.integer("axis", 0), node.rank(0));
+  return {ops::scatter_elements(node.graph(), node.value(0), node.value(1), node.value(2), axis, reduction_of(node),
+                                node.hint())};
+}
+
+std::vector<ValueId> convert_gather_nd(NodeContext& node) {
+  return {ops::gather_nd(node.graph(), node.value(0), node.value(1), node.integer("batch_dims", 0), node.hint())};
+}
+
+std::vector<ValueId> convert_scatter_nd(NodeContext& node) {
+  return {
+      ops::scatter_nd(node.graph(), node.value(0), node.value(1), node.value(2), reduction_of(node), 0, node.hint())};
+}
+
 }  // namespace
 
 void add_indexing(OperatorTable& table) {
@@ -103,6 +135,11 @@ void add_indexing(OperatorTable& table) {
   table.add(family, "ArgMax", [](NodeContext& node) { return convert_arg(node, true); });
   table.add(family, "ArgMin", [](NodeContext& node) { return convert_arg(node, false); });
   table.add(family, "CumSum", convert_cumulative_sum);
+  table.add(family, "TopK", convert_top_k);
+  table.add(family, "Scatter", convert_scatter_elements);
+  table.add(family, "ScatterElements", convert_scatter_elements);
+  table.add(family, "GatherND", convert_gather_nd);
+  table.add(family, "ScatterND", convert_scatter_nd);
 }
 
 }  // namespace weft::onnx
