@@ -72,7 +72,7 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"gather", {0}},
       {"gather_nd", {0}},
       {"scatter_elements", {0}},
-      {"scatter_nd", {0}},
+      {"scatter_nd", {0, 2}},
       {"top_k", {0}},
       {"embedding", {0}},
       {"dropout", {0}},
