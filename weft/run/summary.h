@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/data/dataset/dataset.h"
+#include "weft/library/metric.h"
 
 namespace weft::run {
 
