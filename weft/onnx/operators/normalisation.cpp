@@ -192,8 +192,20 @@ std::vector<ValueId> convert_dropout(NodeContext& node) {
   const bool by_input = node.opset() >= 12 && node.has(2) && node.known_integer(2) != 0;
   const double ratio = node.opset() >= 12 ? (node.has(1) ? node.known_real(1) : 0.5) : node.real("ratio", 0.5);
   ValueId y = node.value(0);
-  if (by_input && ratio != 0 && !node.is_training())
-    node.fail("drops elements at random though nothing is trained; export the model for inference");
+  if (by_input && ratio != 0 && !node.is_training()) {
+    // A model in training mode: the same elements at every run.
+    const ValueId seed = ops::constant(graph, DType::i64, Shape{}, node.integer("seed", 0));
+    const ValueId step = ops::constant(graph, DType::i64, Shape{}, int64_t{0});
+    const auto dropped = [&](ValueId x) {
+      return computed_in_f32(graph, x, [&](ValueId reals) { return ops::dropout(graph, reals, seed, step, ratio, 0); });
+    };
+    ValueId kept{};
+    if (node.wants(1)) {
+      const ValueId ones = dropped(ops::constant(graph, node.shape(0), 1));
+      kept = as_boolean(graph, ops::greater(graph, ones, ops::constant(graph, Shape{}, 0)));
+    }
+    return {dropped(y), kept};
+  }
   if (node.is_training() && ratio > 0 && graph.find_input("seed") != nullptr && graph.find_input("step") != nullptr)
     y = ops::dropout(graph, y, graph.find_input("seed")->value, graph.find_input("step")->value, ratio,
                      static_cast<int64_t>(graph.values().size()), node.hint());

@@ -37,6 +37,8 @@ OperatorTable standard_operators() {
   add_attention(table);
   add_constants(table);
   add_quantized(table);
+  add_losses(table);
+  add_sequences(table);
   add_control_flow(table);
   return table;
 }

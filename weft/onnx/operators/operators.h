@@ -63,6 +63,8 @@ void add_resampling(OperatorTable& table);
 void add_attention(OperatorTable& table);
 void add_constants(OperatorTable& table);
 void add_quantized(OperatorTable& table);
+void add_losses(OperatorTable& table);
+void add_sequences(OperatorTable& table);
 void add_control_flow(OperatorTable& table);
 
 }  // namespace weft::onnx

@@ -208,6 +208,9 @@ std::vector<HostValue> run_identity(const HostContext& node) { return {node.inpu
 
 ValueId cast_to(NodeContext& node, DType dtype) {
   if (node.dtype(0) == dtype) return node.value(0);
+  // ONNX wraps around where weft's cast of a real takes the nearest limit.
+  if (is_packed(dtype) && is_floating(node.dtype(0)))
+    return ops::cast(node.graph(), ops::cast(node.graph(), node.value(0), DType::i32), dtype, node.hint());
   return ops::cast(node.graph(), node.value(0), dtype, node.hint());
 }
 
@@ -248,7 +251,9 @@ std::vector<ValueId> convert_space_to_depth(NodeContext& node) {
     node.fail("wants images that fit blocks of " + std::to_string(block));
   const int64_t rows = shape[2] / block, columns = shape[3] / block;
   const ValueId apart = ops::reshape(graph, node.value(0), {shape[0], shape[1], rows, block, columns, block});
-  const ValueId moved = ops::transpose(graph, apart, {0, 3, 5, 1, 2, 4});
+  const bool is_crd = node.text("mode", "DCR") == "CRD";
+  const auto order = is_crd ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 3, 5, 1, 2, 4};
+  const ValueId moved = ops::transpose(graph, apart, order);
   return {ops::reshape(graph, moved, {shape[0], shape[1] * block * block, rows, columns}, node.hint())};
 }
 
