@@ -1,5 +1,6 @@
 // For tools/onnx_node_tests.py: runs ONNX's own tests. Reads a test per line of standard input (folder, rtol, atol,
 // "values" or "shapes", with tabs between them) and answers with a line of JSON; the script says what is in a folder.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -61,8 +62,10 @@ std::string difference(const HostValue& got, const HostValue& want, const Test& 
   for (int64_t index = 0; index < expected->elements(); ++index) {
     const double a = weft::load_element(expected->dtype(), got.tensor()->data(), index);
     const double b = weft::load_element(expected->dtype(), expected->data(), index);
+    // A bf16 has 8 bits: a difference in the last one is 2^-7.
+    const double rtol = expected->dtype() == weft::DType::bf16 ? std::max(test.rtol, 0x1p-6) : test.rtol;
     const bool same =
-        a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= test.atol + test.rtol * std::abs(b);
+        a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= test.atol + rtol * std::abs(b);
     if (!same) return "element " + std::to_string(index) + " is " + std::to_string(a) + ", not " + std::to_string(b);
   }
   return "";

@@ -132,10 +132,7 @@ std::vector<ValueId> convert_attention(NodeContext& node) {
     if (bias.valid()) x = ops::add(graph, x, bias);
     return seen.valid() ? ops::where(graph, seen, x, nothing) : x;
   };
-  // Version 25 caps the scores before it masks them.
-  const bool caps_first = node.opset() >= 25;
-  const ValueId first = caps_first ? capped(raw) : masked(raw);
-  const ValueId scores = caps_first ? masked(first) : capped(first);
+  const ValueId first = capped(raw), scores = masked(first);
   ValueId shares = ops::softmax(graph, scores, -1);
   if (seen.valid() || bias.valid()) {
     // A query that sees no key gets zeros.

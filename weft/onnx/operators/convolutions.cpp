@@ -1,6 +1,7 @@
 // Convolutions over one, two and three axes.
 #include <algorithm>
 
+#include "weft/onnx/operators/convolve.h"
 #include "weft/onnx/operators/helpers.h"
 #include "weft/onnx/operators/operators.h"
 
@@ -17,15 +18,14 @@ struct Window {
 
 std::vector<int64_t> spatial(const Shape& shape) { return {shape.dims().begin() + 2, shape.dims().end()}; }
 
-Window find_window(NodeContext& node) {
-  const int rank = node.rank(0);
-  if (rank < 3 || rank > 5) node.fail(fmt::format("wants 1 to 3 spatial axes, got {}", to_string(node.shape(0))));
-  if (node.rank(1) != rank)
-    node.fail(fmt::format("wants weights of {} dimensions, got {}", rank, to_string(node.shape(1))));
+Window find_window(NodeContext& node, const Shape& x, const Shape& weight) {
+  const int rank = x.rank();
+  if (rank < 3 || rank > 5) node.fail(fmt::format("wants 1 to 3 spatial axes, got {}", to_string(x)));
+  if (weight.rank() != rank) node.fail(fmt::format("wants weights of {} dimensions, got {}", rank, to_string(weight)));
   Window window;
   const auto axes = static_cast<size_t>(rank - 2);
   const std::vector<int64_t> ones(axes, 1);
-  window.kernel = spatial(node.shape(1));
+  window.kernel = spatial(weight);
   window.strides = node.integers("strides", ones);
   window.dilations = node.integers("dilations", ones);
   window.groups = node.integer("group", 1);
@@ -152,18 +152,7 @@ ValueId convolve_volumes(Graph& graph, ValueId x, ValueId weight, const Window& 
 }
 
 std::vector<ValueId> convert_conv(NodeContext& node) {
-  Graph& graph = node.graph();
-  Window window = find_window(node);
-  window.padding = find_padding(node, spatial(node.shape(0)), window.kernel, window.strides, window.dilations);
-  const ValueId x = node.value(0), weight = node.value(1);
-  const std::string name = node.hint();
-  if (node.rank(0) == 3) {
-    const ValueId image = ops::reshape(graph, x, with_row(node.shape(0)));
-    const ValueId filters = ops::reshape(graph, weight, with_row(node.shape(1)));
-    return {with_bias(node, without_row(graph, convolve_images(graph, image, filters, row_window(window), ""), name))};
-  }
-  if (node.rank(0) == 5) return {with_bias(node, convolve_volumes(graph, x, weight, window, name))};
-  return {with_bias(node, convolve_images(graph, x, weight, window, name))};
+  return {with_bias(node, convolve(node, node.value(0), node.value(1)))};
 }
 
 // --- transposed
@@ -216,7 +205,7 @@ Padding find_transposed_padding(NodeContext& node, const Window& window, const s
   for (size_t axis = 0; axis < axes; ++axis) {
     const int64_t total = window.strides[axis] * (sizes[axis] - 1) + extra[axis] +
                           (window.kernel[axis] - 1) * window.dilations[axis] + 1 - wanted[axis];
-    const int64_t half = total / 2;
+    const int64_t half = total / 2 - (total < 0 && total % 2 != 0 ? 1 : 0);  // rounded down
     result.before[axis] = automatic == "SAME_UPPER" ? half : total - half;
     result.after[axis] = total - result.before[axis];
   }
@@ -225,7 +214,7 @@ Padding find_transposed_padding(NodeContext& node, const Window& window, const s
 
 std::vector<ValueId> convert_conv_transpose(NodeContext& node) {
   Graph& graph = node.graph();
-  const Window window = find_window(node);
+  const Window window = find_window(node, node.shape(0), node.shape(1));
   const std::vector<int64_t> sizes = spatial(node.shape(0));
   const auto extra = node.integers("output_padding", std::vector<int64_t>(sizes.size(), 0));
   if (extra.size() != sizes.size()) node.fail("has an output_padding of another number of axes");
@@ -268,6 +257,21 @@ std::vector<ValueId> convert_conv_transpose(NodeContext& node) {
 }
 
 }  // namespace
+
+ValueId convolve(NodeContext& node, ValueId x, ValueId weight) {
+  Graph& graph = node.graph();
+  const Shape shape = graph.shape(x), weight_shape = graph.shape(weight);
+  Window window = find_window(node, shape, weight_shape);
+  window.padding = find_padding(node, spatial(shape), window.kernel, window.strides, window.dilations);
+  const std::string name = node.hint();
+  if (shape.rank() == 3) {
+    const ValueId image = ops::reshape(graph, x, with_row(shape));
+    const ValueId filters = ops::reshape(graph, weight, with_row(weight_shape));
+    return without_row(graph, convolve_images(graph, image, filters, row_window(window), ""), name);
+  }
+  if (shape.rank() == 5) return convolve_volumes(graph, x, weight, window, name);
+  return convolve_images(graph, x, weight, window, name);
+}
 
 void add_convolutions(OperatorTable& table) {
   const std::string family = "convolution";

@@ -19,19 +19,20 @@ struct Rule {
 struct Axis {
   int64_t in = 1, out = 1;
   double scale = 1;
+  double exact_out = 1;  // before it is rounded down
   double roi_start = 0, roi_end = 1;
 };
 
 /// Where the centre of element `x` of the result lies among those of the operand.
 double source_of(const Rule& rule, const Axis& axis, int64_t x) {
-  const auto position = static_cast<double>(x), in = static_cast<double>(axis.in), out = static_cast<double>(axis.out);
+  const auto position = static_cast<double>(x), in = static_cast<double>(axis.in), out = axis.exact_out;
   const std::string& mode = rule.coordinates;
   if (mode == "asymmetric") return position / axis.scale;
-  if (mode == "align_corners") return axis.out == 1 ? 0 : position * (in - 1) / (out - 1);
+  if (mode == "align_corners") return out == 1 ? 0 : position * (in - 1) / (out - 1);
   if (mode == "pytorch_half_pixel") return axis.out > 1 ? (position + 0.5) / axis.scale - 0.5 : 0;
   if (mode == "tf_half_pixel_for_nn") return (position + 0.5) / axis.scale;
   if (mode == "half_pixel_symmetric") {
-    const double adjustment = out / (axis.scale * in);
+    const double adjustment = static_cast<double>(axis.out) / (axis.scale * in);
     return in / 2 * (1 - adjustment) + (position + 0.5) / axis.scale - 0.5;
   }
   if (mode == "tf_crop_and_resize") {
@@ -71,7 +72,7 @@ Tensor weights_of(const Rule& rule, const Axis& axis) {
       const double reach = (is_linear ? 1 : 2) / stretch;
       const auto first = static_cast<int64_t>(std::floor(source - reach)) + 1;
       const auto last = static_cast<int64_t>(std::ceil(source + reach)) - 1;
-      const bool excludes = rule.excludes_outside || rule.antialias;
+      const bool excludes = rule.excludes_outside;
       double sum = 0;
       for (int64_t at = std::min(first, static_cast<int64_t>(std::floor(source)));
            at <= std::max(last, static_cast<int64_t>(std::floor(source))); ++at) {
@@ -196,6 +197,7 @@ std::vector<ValueId> convert_resize(NodeContext& node) {
       axis.scale = static_cast<double>(axis.out) / static_cast<double>(axis.in);
     }
     if (axis.out < 1) node.fail("makes an axis empty");
+    axis.exact_out = has_scales ? static_cast<double>(axis.in) * axis.scale : static_cast<double>(axis.out);
   }
   if (rule.coordinates == "tf_crop_and_resize") {
     const auto roi = node.known_reals(1);
