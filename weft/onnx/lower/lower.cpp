@@ -182,7 +182,7 @@ class Lowering {
       return operand.is_absent() || (operand.known && !operand.is_trained);
     });
     if (is_known && !op.is_random && fold(node, op, operands, scope)) return;
-    if (!op.convert) {
+    if (!op.convert || (op.run && holds_no_tensor(operands))) {
       Cut cut{true, {}};
       for (const std::string& name : names_read_by(node)) cut.needed.insert(name);
       throw cut;
@@ -215,7 +215,7 @@ class Lowering {
 
   /// Computes it now where all operands are known; false where the result is too large, or the device cannot.
   bool fold(const OnnxNode& node, const Operator& op, const std::vector<Operand>& operands, Scope& scope) const {
-    if (!op.convert) {
+    if (!op.convert || (op.run && holds_no_tensor(operands))) {
       if (!op.run || has_graphs(node)) return false;
       std::vector<const HostValue*> inputs;
       for (const Operand& operand : operands) inputs.push_back(operand.known ? &*operand.known : nullptr);
@@ -239,6 +239,12 @@ class Lowering {
       if (results[index].valid())
         scope.values[node.outputs[index]] = {{}, (*tensors)[static_cast<size_t>(results[index].index)]};
     return true;
+  }
+
+  /// Texts, sequences and absent values are of no graph.
+  static bool holds_no_tensor(const std::vector<Operand>& operands) {
+    return std::any_of(operands.begin(), operands.end(),
+                       [](const Operand& operand) { return operand.known && operand.known->tensor() == nullptr; });
   }
 
   static bool has_graphs(const OnnxNode& node) {

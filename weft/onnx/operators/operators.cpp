@@ -39,6 +39,7 @@ OperatorTable standard_operators() {
   add_quantized(table);
   add_losses(table);
   add_sequences(table);
+  add_dynamic(table);
   add_control_flow(table);
   return table;
 }

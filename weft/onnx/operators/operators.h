@@ -65,6 +65,7 @@ void add_constants(OperatorTable& table);
 void add_quantized(OperatorTable& table);
 void add_losses(OperatorTable& table);
 void add_sequences(OperatorTable& table);
+void add_dynamic(OperatorTable& table);
 void add_control_flow(OperatorTable& table);
 
 }  // namespace weft::onnx
