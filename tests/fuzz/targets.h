@@ -29,11 +29,14 @@
 #include "weft/data/texts/csv_reader.h"
 #include "weft/graph/symbolic_text.h"
 #include "weft/graph/text.h"
+#include "weft/onnx/file/model_file.h"
+#include "weft/onnx/lower/lower.h"
 #include "weft/ops/all.h"
 #include "weft/run/checkpoint/manifest.h"
 #include "weft/run/run_directory.h"
 #include "weft/run/summary.h"
 #include "weft/spec/recipe.h"
+#include "weft/tensor/npy.h"
 #include "weft/tensor/safetensors.h"
 
 namespace weft::fuzz {
@@ -207,7 +210,32 @@ struct Target {
   const char* name;
   void (*run)(Input);
 };
+inline void npy(Input input) { parse_npy(as_text(input), "fuzzed"); }
+
+/// Read, and lowered for small inputs; nothing is compiled or run but what the host folds.
+inline void onnx_model(Input input) {
+  static const OpRegistry registry = ops::make_registry();
+  const onnx::LowerableModel model(onnx::parse_model(as_text(input), "fuzzed", {}), onnx::standard_operators(),
+                                   registry,
+                                   [](const NodeSignature&, const std::vector<Tensor>&) { return std::nullopt; });
+  onnx::LowerRequest request;
+  for (const onnx::ValueInfo& info : model.model().graph.inputs) {
+    std::vector<int64_t> shape;
+    if (info.shape && info.shape->size() <= 6)
+      for (const onnx::Dimension& dimension : *info.shape)
+        shape.push_back(std::min<int64_t>(dimension.size.value_or(2), 8));
+    const TensorType type{info.dtype.value_or(DType::f32), Shape(shape), {}};
+    if (has_bounded_size(type)) request.live[info.name] = type;
+  }
+  try {
+    model.lower(request);
+  } catch (const onnx::NeedsValue&) {  // numbers of an input decide shapes: a session would know them
+  }
+}
+
 inline constexpr Target kTargets[] = {{"idx", idx},
+                                      {"npy", npy},
+                                      {"onnx_model", onnx_model},
                                       {"cifar10", cifar10},
                                       {"csv", csv},
                                       {"text", text},
