@@ -121,6 +121,12 @@ void add_activations(OperatorTable& table) {
               if (alpha == 1) return ops::silu(graph, x, node.hint());
               return ops::multiply(graph, x, ops::sigmoid(graph, ops::multiply_scalar(graph, x, alpha)), node.hint());
             }));
+  table.add(family, "SwiGLU", [](NodeContext& node) -> std::vector<ValueId> {
+    Graph& graph = node.graph();
+    const ValueId gate = node.value(0);
+    const ValueId open = ops::sigmoid(graph, ops::multiply_scalar(graph, gate, node.real("alpha", 1)));
+    return {ops::multiply(graph, ops::multiply(graph, gate, open), node.value(1), node.hint())};
+  });
   table.add(family, "Shrink", [](NodeContext& node) -> std::vector<ValueId> {
     Graph& graph = node.graph();
     const double bias = node.real("bias", 0), limit = node.real("lambd", 0.5);

@@ -225,11 +225,46 @@ std::vector<ValueId> convert_upsample(NodeContext& node) {
   return resized(node, rule, axes);
 }
 
+/// The places in an image, or a volume, that affine maps give the elements of another: theta [N,2,3] -> [N,H,W,2].
+std::vector<ValueId> convert_affine_grid(NodeContext& node) {
+  Graph& graph = node.graph();
+  const auto size = node.known_integers(1);
+  const bool corners = node.integer("align_corners", 0) != 0;
+  if (size.size() != 4 && size.size() != 5) node.fail("wants a size of four or five axes");
+  const auto axes = static_cast<int64_t>(size.size()) - 2;
+  std::vector<int64_t> spatial(size.begin() + 2, size.end());
+  Shape shape(spatial);
+  if (!has_bounded_size(shape)) node.fail("has the size " + to_string(shape));
+  // Coordinates from -1 to 1, the last axis first, and a 1 behind them.
+  Tensor places(DType::f32, Shape{shape.elements(), axes + 1});
+  const auto strides = row_major_strides(shape);
+  for (int64_t index = 0; index < shape.elements(); ++index) {
+    for (int64_t axis = 0; axis < axes; ++axis) {
+      const auto along = static_cast<size_t>(axes - 1 - axis);
+      const auto at = static_cast<double>(index / strides[along] % spatial[along]),
+                 count = static_cast<double>(spatial[along]);
+      const double place = corners ? (count > 1 ? 2 * at / (count - 1) - 1 : 0) : (2 * at + 1) / count - 1;
+      places.data_as<float>()[index * (axes + 1) + axis] = static_cast<float>(place);
+    }
+    places.data_as<float>()[index * (axes + 1) + axes] = 1;
+  }
+  const DType dtype = node.dtype(0);
+  ValueId theta = node.value(0);
+  if (dtype != DType::f32) theta = ops::cast(graph, theta, DType::f32);
+  const ValueId flat = ops::matmul(graph, ops::constant_tensor(graph, Constant(places)), theta, false, true);
+  std::vector<int64_t> result = {size[0]};
+  result.insert(result.end(), spatial.begin(), spatial.end());
+  result.push_back(axes);
+  const ValueId grid = ops::reshape(graph, flat, result, node.hint());
+  return {dtype == DType::f32 ? grid : ops::cast(graph, grid, dtype)};
+}
+
 }  // namespace
 
 void add_resampling(OperatorTable& table) {
   table.add("image", "Resize", convert_resize);
   table.add("image", "Upsample", convert_upsample);
+  table.add("image", "AffineGrid", convert_affine_grid);
 }
 
 }  // namespace weft::onnx

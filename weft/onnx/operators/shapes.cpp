@@ -257,6 +257,33 @@ std::vector<ValueId> convert_space_to_depth(NodeContext& node) {
   return {ops::reshape(graph, moved, {shape[0], shape[1] * block * block, rows, columns}, node.hint())};
 }
 
+/// Each axis cut or padded with zeros on both sides, the smaller half before it.
+std::vector<ValueId> convert_center_crop_pad(NodeContext& node) {
+  Graph& graph = node.graph();
+  const auto sizes = node.known_integers(1);
+  const auto axes =
+      node.has_attribute("axes") ? resolve_axes(node, node.integers("axes"), node.rank(0)) : all_axes(node.rank(0));
+  if (axes.size() != sizes.size()) node.fail("wants a size per axis");
+  const auto rank = static_cast<size_t>(node.rank(0));
+  std::vector<int64_t> starts(rank, 0), ends = node.shape(0).dims(), low(rank, 0), high(rank, 0);
+  for (size_t index = 0; index < axes.size(); ++index) {
+    const auto axis = static_cast<size_t>(axes[index]);
+    const int64_t have = ends[axis], want = sizes[index];
+    if (want < 0) node.fail(fmt::format("has the size {}", want));
+    if (want < have) {
+      starts[axis] = (have - want) / 2;
+      ends[axis] = starts[axis] + want;
+    } else {
+      low[axis] = (want - have) / 2;
+      high[axis] = want - have - low[axis];
+    }
+  }
+  ValueId x = node.value(0);
+  if (!all_are(starts, 0) || ends != node.shape(0).dims()) x = ops::slice(graph, x, starts, ends);
+  if (all_are(low, 0) && all_are(high, 0)) return {x};
+  return {ops::pad(graph, x, low, high, 0, node.hint())};
+}
+
 /// Keeps the triangle of the last two axes.
 std::vector<ValueId> convert_trilu(NodeContext& node) {
   Graph& graph = node.graph();
@@ -300,6 +327,7 @@ void add_shapes(OperatorTable& table) {
   table.add(family, "DepthToSpace", convert_depth_to_space);
   table.add(family, "SpaceToDepth", convert_space_to_depth);
   table.add(family, "Trilu", convert_trilu);
+  table.add(family, "CenterCropPad", convert_center_crop_pad);
 }
 
 }  // namespace weft::onnx
