@@ -15,6 +15,8 @@ using Binary = ValueId (*)(Graph&, ValueId, ValueId, const std::string&);
 /// Functions of reals: in f32 where weft's own do not take the type.
 Convert real_function(Unary function) {
   return [function](NodeContext& node) -> std::vector<ValueId> {
+    // Reference kernels compute these in f64, too.
+    if (node.dtype(0) == DType::f64) return {function(node.graph(), node.value(0), node.hint())};
     return {computed_in_f32(node.graph(), node.value(0),
                             [&](ValueId x) { return function(node.graph(), x, node.hint()); })};
   };
