@@ -77,8 +77,9 @@ TEST_F(CpuBackendTest, SaysWhyBetterCandidatesDeclined) {
 
 TEST_F(CpuBackendTest, WhereAllDeclineTheErrorSaysWhy) {
   NodeSignature node = last_node(R"(
-      batch %x "x" : f32[4,4]
-      %y = matmul(%x, %x) : f32[4,4])");
+      batch %x "x" : f32[2,4,8,8]
+      batch %w "w" : f32[4,4,1,1]
+      %y = conv2d(%x, %w) : f32[2,4,8,8])");
   for (auto& input : node.inputs) input.dtype = DType::f64;
   node.outputs[0].dtype = DType::f64;
   try {

@@ -63,6 +63,13 @@ TEST_F(SymbolicGraphTest, InfersIndicesAndBooleans) {
   const ValueId words = input("words", "N,T", DType::i32);
   EXPECT_EQ(inferred("embedding", {table, words}), "f32[N,T,64]");
   EXPECT_EQ(inferred("take", {table, tokens}), "f32[N,T,64]");
+  const ValueId pairs = input("pairs", "N,K,2", DType::i64), rows = input("rows", "N,K,1", DType::i64);
+  const ValueId states = input("states", "N,T,64");
+  EXPECT_EQ(inferred("gather_nd", {states, pairs}), "f32[N,K,64]");
+  EXPECT_EQ(inferred("gather_nd", {states, rows}, {{"batch_dims", plain(int64_t{1})}}), "f32[N,K,64]");
+  EXPECT_EQ(inferred("scatter_nd", {states, pairs, input("updates", "N,K,64")}), "f32[N,T,64]");
+  EXPECT_EQ(inferred("scatter_elements", {tokens, tokens, tokens}), "i64[N,T]");
+  EXPECT_EQ(inferred("top_k", {states}, {{"k", plain(int64_t{5})}, {"axis", plain(int64_t{1})}}), "f32[N,5,64]");
   EXPECT_EQ(inferred("equal", {tokens, tokens}), "bool[N,T]");
   EXPECT_EQ(inferred("one_hot", {words}, {{"classes", plain(int64_t{10})}}), "f32[N,T,10]");
 }

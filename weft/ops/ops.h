@@ -112,8 +112,8 @@ ValueId softplus(Graph&, ValueId x, const std::string& name = "");
 //   equal, greater, greater_equal (1.0 where true, else 0.0, f32 for f32 or i32; bool for all other types)
 // where(condition, a, b) -> broadcast shape: a where the condition is not 0, else b (f32 each, or a bool condition and
 //   two operands of any type)
-// negate, absolute, square, sign, add, subtract, multiply, divide, maximum and minimum also take f64 and integers
-// (docs/ops.md says what they make of them).
+// All but where take f64, too; many take integers (docs/ops.md says which, and what they make of them).
+//
 // add_scalar(x) {value}, multiply_scalar(x) {value}, pow_scalar(x) {value}
 // fused_elementwise(x...) {program="...", results=[...]}: made by passes/fuse_elementwise only; see ops/fused.h.
 // All of both: LayoutRule::elementwise, in_place on operands of the output's shape.
