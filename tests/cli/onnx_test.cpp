@@ -33,7 +33,8 @@ TEST_F(OnnxCommands, AModelIsWrittenShownAndRun) {
   EXPECT_EQ(json["multiply_adds"], 416520);
   EXPECT_EQ(json["graphs"], 1);
   write_images("images.npy", 3);
-  const Outcome inferred = weft({"infer", path("net.onnx"), "--input", path("images.npy"), "--output-dir", path("out")});
+  const Outcome inferred =
+      weft({"infer", path("net.onnx"), "--input", path("images.npy"), "--output-dir", path("out")});
   ASSERT_EQ(inferred.code, 0) << inferred.err;
   EXPECT_THAT(inferred.out, HasSubstr("logits"));
   EXPECT_EQ(read_npy(path("out/logits.npy")).shape(), (Shape{3, 10}));

@@ -64,8 +64,7 @@ std::string difference(const HostValue& got, const HostValue& want, const Test& 
     const double b = weft::load_element(expected->dtype(), expected->data(), index);
     // A bf16 has 8 bits: a difference in the last one is 2^-7.
     const double rtol = expected->dtype() == weft::DType::bf16 ? std::max(test.rtol, 0x1p-6) : test.rtol;
-    const bool same =
-        a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= test.atol + rtol * std::abs(b);
+    const bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= test.atol + rtol * std::abs(b);
     if (!same) return "element " + std::to_string(index) + " is " + std::to_string(a) + ", not " + std::to_string(b);
   }
   return "";

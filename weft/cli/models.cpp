@@ -75,7 +75,7 @@ int models_command(const Library& library, const ModelsOptions& options) {
                {"summary"}});
   std::string details;
   for (const models::ModelEntry& entry : library.models) {
-    if (!options.name.empty() && entry.name != options.name) continue;
+    if (!options.name.empty() ? entry.name != options.name : entry.is_made_of_file) continue;
     const ModelCost cost = cost_of(library, entry, options);
     const bool fits = cost.problem.empty();
     const auto count = [&](int64_t n) { return fits ? human_count(static_cast<double>(n)) : std::string("-"); };

@@ -24,7 +24,7 @@ struct PlanCost {
   int64_t constant_bytes = 0;
   size_t nodes = 0;
   int64_t multiply_adds = 0;  // of convolutions and matrix products
-  size_t plans = 0;  // that the session now has
+  size_t plans = 0;           // that the session now has
 };
 
 struct SessionOptions {

@@ -124,7 +124,7 @@ models::ModelEntry onnx_model_entry(Evaluate evaluate) {
   entry.name = "onnx";
   entry.summary = "an ONNX model, trained further: --model onnx:FILE";
   entry.options = {"file=: the ONNX model", "batch_norm=train: or keep, which leaves its statistics as they are"};
-  entry.default_input = {};
+  entry.is_made_of_file = true;
   entry.build = [evaluate = std::move(evaluate)](const OpRegistry& registry, const models::ModelInput& input,
                                                  const models::ModelOptions& options, models::Mode mode) {
     return build(evaluate, registry, input, options, mode);

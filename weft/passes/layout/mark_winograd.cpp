@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "weft/graph/constant_node.h"
 #include "weft/graph/collective.h"
+#include "weft/graph/constant_node.h"
 #include "weft/graph/granted_workspace.h"
 #include "weft/passes/support/rebuild.h"
 
