@@ -79,8 +79,8 @@ struct ModelEntry {
   std::string summary;                    // a line for `weft models`
   std::vector<std::string> options = {};  // "width=16: channels of the first layer"
   ModelInput default_input = {};          // where nothing says what it shall read: `weft models`, `weft bench`
-  bool is_made_of_file = false;           // which its options name: there is no model to list without one
   std::function<Model(const OpRegistry&, const ModelInput&, const ModelOptions&, Mode)> build;
+  bool is_made_of_file = {};  // which its options name: there is no model to list without one
 };
 
 /// The models that come with weft, in the order of `weft models`.
