@@ -151,5 +151,19 @@ TEST_F(Indexing, LogSumExpOfInfinities) {
   EXPECT_TRUE(std::isnan(value_of(logsumexp(graph_, with_nan)).data_as<float>()[0]));
 }
 
+TEST_F(Indexing, LogSumExpOfOtherTypes) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const ValueId x = given(floats({3, 2}, {-inf, -inf, inf, 1, 2, 2}));
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f64}) {
+    SCOPED_TRACE(name_of(dtype));
+    const ValueId sums = logsumexp(graph_, cast(graph_, x, dtype), {1});
+    EXPECT_EQ(graph_.type(sums).dtype, dtype);
+    const std::vector<float> y = reference_tests::values_of<float>(value_of(cast(graph_, sums, DType::f32)));
+    EXPECT_EQ(y[0], -inf);
+    EXPECT_EQ(y[1], inf);
+    EXPECT_NEAR(y[2], 2.6931472f, dtype == DType::f64 ? 1e-6f : 1e-2f);
+  }
+}
+
 }  // namespace
 }  // namespace weft::ops

@@ -292,9 +292,13 @@ ValueId logsumexp(Graph& graph, ValueId x, const std::vector<int64_t>& axes, boo
   // Any number near the maximum keeps the exponentials in range, and through floor no gradient flows. An infinite one
   // would give infinity - infinity.
   const ValueId largest = reduce_max(graph, x, axes, true);
-  const ValueId finite =
-      less_equal(graph, absolute(graph, largest), constant(graph, {}, std::numeric_limits<float>::max()));
-  const ValueId shift = floor(graph, where(graph, finite, largest, constant(graph, {}, 0)));
+  const DType dtype = graph.type(x).dtype;
+  const ValueId zero = dtype == DType::f32 ? constant(graph, {}, 0) : cast(graph, constant(graph, {}, 0), dtype);
+  // Other types have other limits: there, what is no number when it is taken from itself is infinite.
+  const ValueId finite = dtype == DType::f32 ? less_equal(graph, absolute(graph, largest),
+                                                          constant(graph, {}, std::numeric_limits<float>::max()))
+                                             : equal(graph, subtract(graph, largest, largest), zero);
+  const ValueId shift = floor(graph, where(graph, finite, largest, zero));
   const ValueId sum = reduce_sum(graph, exp(graph, subtract(graph, x, shift)), axes, true);
   const ValueId kept = add(graph, log(graph, sum), shift, keep_dims ? hint : hint + ".kept");
   if (keep_dims) return kept;

@@ -12,13 +12,11 @@ namespace {
 using Unary = ValueId (*)(Graph&, ValueId, const std::string&);
 using Binary = ValueId (*)(Graph&, ValueId, ValueId, const std::string&);
 
-/// Functions of reals: in f32 where weft's own do not take the type.
+/// Functions of reals.
 Convert real_function(Unary function) {
   return [function](NodeContext& node) -> std::vector<ValueId> {
-    // Reference kernels compute these in f64, too.
-    if (node.dtype(0) == DType::f64) return {function(node.graph(), node.value(0), node.hint())};
-    return {computed_in_f32(node.graph(), node.value(0),
-                            [&](ValueId x) { return function(node.graph(), x, node.hint()); })};
+    return {computed_in_reals(node.graph(), node.value(0),
+                              [&](ValueId x) { return function(node.graph(), x, node.hint()); })};
   };
 }
 
@@ -51,29 +49,34 @@ Convert variadic(Binary function, bool is_mean = false) {
     for (int input = 1; input < node.input_count(); ++input)
       result = function(node.graph(), result, node.value(input), node.hint());
     if (is_mean && node.input_count() > 1)
-      result = computed_in_f32(node.graph(), result, [&](ValueId sum) {
+      result = computed_in_reals(node.graph(), result, [&](ValueId sum) {
         return ops::multiply_scalar(node.graph(), sum, 1.0 / node.input_count(), node.hint());
       });
     return {result};
   };
 }
 
-/// The exponent may be of another type than the base, whose type the result has.
+/// What a power is computed in: whole numbers to whole ones stay whole, as large as they are.
+DType dtype_of_power(DType base, DType exponent) {
+  if (is_floating(base)) return base;
+  if (is_floating(exponent)) return DType::f64;
+  return base == DType::u64 ? DType::u64 : DType::i64;
+}
+
+/// The exponent may be of another type than the base, whose type the result has; it is cut off towards zero where that
+/// type is whole.
 std::vector<ValueId> convert_pow(NodeContext& node) {
   Graph& graph = node.graph();
   const DType dtype = node.dtype(0);
-  const DType inner = is_compute_dtype(dtype) ? dtype : DType::f32;
+  const DType inner = dtype_of_power(dtype, node.dtype(1));
   const auto as_inner = [&](ValueId x) { return graph.type(x).dtype == inner ? x : ops::cast(graph, x, inner); };
   const Tensor* exponent = node.find_known(1);
   ValueId result;
-  if (exponent != nullptr && exponent->elements() == 1 && node.rank(1) <= node.rank(0))
+  if (is_floating(inner) && exponent != nullptr && exponent->elements() == 1 && node.rank(1) <= node.rank(0))
     result = ops::pow_scalar(graph, as_inner(node.value(0)), node.known_real(1), node.hint());
   else
     result = ops::pow(graph, as_inner(node.value(0)), as_inner(node.value(1)), node.hint());
-  if (inner == dtype) return {result};
-  // Whole numbers to the nearest: their powers were computed as reals.
-  if (!is_floating(dtype)) result = ops::floor(graph, ops::add_scalar(graph, result, 0.5));
-  return {ops::cast(graph, result, dtype, node.hint())};
+  return {inner == dtype ? result : ops::cast(graph, result, dtype, node.hint())};
 }
 
 std::vector<ValueId> convert_mod(NodeContext& node) {

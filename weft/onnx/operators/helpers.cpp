@@ -34,6 +34,10 @@ ValueId computed_in_f32(Graph& graph, ValueId x, const std::function<ValueId(Val
   return ops::cast(graph, function(ops::cast(graph, x, DType::f32)), dtype);
 }
 
+ValueId computed_in_reals(Graph& graph, ValueId x, const std::function<ValueId(ValueId)>& function) {
+  return graph.type(x).dtype == DType::f64 ? function(x) : computed_in_f32(graph, x, function);
+}
+
 ValueId scalar_like(Graph& graph, ValueId like, double value) {
   const ValueId number = ops::constant(graph, Shape{}, value);
   const DType dtype = graph.type(like).dtype;

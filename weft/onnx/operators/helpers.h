@@ -14,6 +14,8 @@ std::vector<int64_t> all_axes(int64_t count);
 
 /// Both cast to the type in which weft computes such a function (f32 for f64), and its result cast back.
 ValueId computed_in_f32(Graph& graph, ValueId x, const std::function<ValueId(ValueId)>& function);
+/// The same, of f64 in f64: for functions of ops whose reference kernels take it.
+ValueId computed_in_reals(Graph& graph, ValueId x, const std::function<ValueId(ValueId)>& function);
 /// Types that weft's functions of reals take as they are.
 bool is_compute_dtype(DType dtype);
 

@@ -26,7 +26,7 @@ Reduction find_reduction(NodeContext& node) {
 using Reduce = ValueId (*)(Graph&, ValueId, std::vector<int64_t>, bool, const std::string&);
 using Map = std::function<ValueId(Graph&, ValueId)>;
 
-/// A reduction of what `before` makes of the operand, and `after` of the sum. Maps of reals are computed in f32.
+/// A reduction of what `before` makes of the operand, and `after` of the sum. Maps of reals are computed in reals.
 Convert reduction(Reduce reduce, Map before = {}, Map after = {}, bool is_real = false) {
   return [=](NodeContext& node) -> std::vector<ValueId> {
     Graph& graph = node.graph();
@@ -37,7 +37,7 @@ Convert reduction(Reduce reduce, Map before = {}, Map after = {}, bool is_real =
       if (!what.axes.empty()) x = reduce(graph, x, what.axes, what.keeps_dims, node.hint());
       return after ? after(graph, x) : x;
     };
-    if (is_real) return {computed_in_f32(graph, node.value(0), compute)};
+    if (is_real) return {computed_in_reals(graph, node.value(0), compute)};
     return {compute(node.value(0))};
   };
 }
@@ -57,7 +57,7 @@ Convert extremum(Reduce reduce) {
 std::vector<ValueId> convert_log_sum_exp(NodeContext& node) {
   Graph& graph = node.graph();
   const Reduction what = find_reduction(node);
-  return {computed_in_f32(graph, node.value(0), [&](ValueId x) {
+  return {computed_in_reals(graph, node.value(0), [&](ValueId x) {
     if (what.axes.empty()) return x;
     return ops::logsumexp(graph, x, what.axes, what.keeps_dims, node.hint());
   })};
