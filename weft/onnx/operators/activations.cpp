@@ -8,10 +8,10 @@ namespace weft::onnx {
 
 namespace {
 
-/// Of a real operand, in f32 where weft's functions do not take the type.
+/// Of a real operand.
 Convert activation(std::function<ValueId(NodeContext&, Graph&, ValueId)> function) {
   return [function = std::move(function)](NodeContext& node) -> std::vector<ValueId> {
-    return {computed_in_f32(node.graph(), node.value(0), [&](ValueId x) { return function(node, node.graph(), x); })};
+    return {computed_in_reals(node.graph(), node.value(0), [&](ValueId x) { return function(node, node.graph(), x); })};
   };
 }
 
@@ -48,7 +48,8 @@ std::vector<ValueId> convert_softmax(NodeContext& node, bool is_log, bool is_har
   Graph& graph = node.graph();
   const bool flattens = node.opset() < 13;
   const int64_t axis = resolve_axis(node, node.integer("axis", flattens ? 1 : -1), node.rank(0));
-  const ValueId result = computed_in_f32(graph, node.value(0), [&](ValueId x) {
+  const auto computed = is_hard ? computed_in_f32 : computed_in_reals;
+  const ValueId result = computed(graph, node.value(0), [&](ValueId x) {
     const Shape shape = graph.shape(x);
     const ValueId inner = flattens ? flattened(graph, x, axis) : x;
     const int64_t along = flattens ? 1 : axis;
@@ -127,17 +128,13 @@ void add_activations(OperatorTable& table) {
     const ValueId open = ops::sigmoid(graph, ops::multiply_scalar(graph, gate, node.real("alpha", 1)));
     return {ops::multiply(graph, ops::multiply(graph, gate, open), node.value(1), node.hint())};
   });
-  table.add(family, "Shrink", [](NodeContext& node) -> std::vector<ValueId> {
-    Graph& graph = node.graph();
-    const double bias = node.real("bias", 0), limit = node.real("lambd", 0.5);
-    const DType dtype = node.dtype(0);
-    const ValueId x = is_compute_dtype(dtype) ? node.value(0) : ops::cast(graph, node.value(0), DType::f32);
-    const ValueId zero = scalar_like(graph, x, 0);
-    const ValueId above = where_above(graph, x, limit, ops::add_scalar(graph, x, -bias), zero, "");
-    const ValueId is_below = as_boolean(graph, ops::less(graph, x, scalar_like(graph, x, -limit)));
-    const ValueId y = ops::where(graph, is_below, ops::add_scalar(graph, x, bias), above, node.hint());
-    return {is_compute_dtype(dtype) ? y : ops::cast(graph, y, dtype)};
-  });
+  table.add(family, "Shrink", activation([](NodeContext& node, Graph& graph, ValueId x) {
+              const double bias = node.real("bias", 0), limit = node.real("lambd", 0.5);
+              const ValueId above =
+                  where_above(graph, x, limit, ops::add_scalar(graph, x, -bias), scalar_like(graph, x, 0), "");
+              const ValueId is_below = as_boolean(graph, ops::less(graph, x, scalar_like(graph, x, -limit)));
+              return ops::where(graph, is_below, ops::add_scalar(graph, x, bias), above, node.hint());
+            }));
   table.add(family, "Softmax", [](NodeContext& node) { return convert_softmax(node, false, false); });
   table.add(family, "LogSoftmax", [](NodeContext& node) { return convert_softmax(node, true, false); });
   table.add(family, "Hardmax", [](NodeContext& node) { return convert_softmax(node, false, true); });
