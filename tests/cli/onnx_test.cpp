@@ -64,6 +64,29 @@ TEST_F(OnnxCommands, WhatIsNoModelAndNoArrayIsSaid) {
   EXPECT_THAT(weft({"infer", path("net.onnx"), "--input", path("images.npy")}).err, HasSubstr("is no file of NumPy"));
 }
 
+TEST_F(OnnxCommands, AnImportedModelIsTrainedAndGoesOnWithoutItsFileAndElsewhere) {
+  ASSERT_EQ(weft({"export", "lenet5", path("net.onnx")}).code, 0);
+  const Outcome trained = weft({"train", "--model", "onnx:" + path("net.onnx").string(), "--data", "fashion-mnist",
+                                "--epochs", "1", "--batch", "512", "--run", path("run")});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  fs::remove(path("net.onnx"));
+  fs::rename(path("run"), path("moved"));
+  EXPECT_TRUE(fs::exists(path("moved/model.onnx")));
+  const Outcome resumed = weft({"train", "--resume", path("moved"), "--epochs", "2"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(weft({"eval", path("moved")}).code, 0);
+  EXPECT_EQ(weft({"export", path("moved"), path("again.onnx")}).code, 0);
+}
+
+TEST_F(OnnxCommands, DataThatAnImportedModelDoesNotReadAreSaid) {
+  ASSERT_EQ(weft({"export", "airbench94", path("net.onnx")}).code, 0);
+  const Outcome outcome = weft({"train", "--model", "onnx:" + path("net.onnx").string(), "--data", "fashion-mnist",
+                                "--epochs", "1", "--run", path("run")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("reads f32[batch,3,32,32], the data give (128,1,28,28)"));
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
 TEST_F(OnnxCommands, OperatorsAreListed) {
   EXPECT_THAT(weft({"import", "--operators"}).out, HasSubstr("| pooling | AveragePool, "));
 }
