@@ -152,8 +152,9 @@ TEST_F(Weights, OfAnAutoencoderGiveTheInputBack) {
 
 TEST_F(Weights, AreWrittenUnderTheNameOfTheirFormatOnly) {
   ASSERT_EQ(weft(tiny_run("a")).code, 0);
-  expect_error(weft({"export", "a", "model.onnx"}), 2,
-               "'model.onnx': weft export writes safetensors files; name it 'model.safetensors'");
+  expect_error(
+      weft({"export", "a", "model.pt"}), 2,
+      "'model.pt': weft export writes safetensors and ONNX files; name it 'model.safetensors' or 'model.onnx'");
 }
 
 TEST_F(Weights, BringWhatAProgramNeedsBesideThem) {
