@@ -20,6 +20,7 @@ SIZES = {
     "mlp": ("1,28,28", 128),
     "lenet5": ("1,28,28", 64),
     "resnet9": ("1,28,28", 256),
+    "resnet20": (SMALL, 128),
     "wide_resnet": (SMALL, 32),
     "airbench94": (SMALL, 256),
     "vgg16": (PHOTO, 8),

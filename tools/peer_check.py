@@ -36,6 +36,7 @@ CASES = [
     ("mlp", (3, 32, 32), 10, 16, 0.002, {}),
     ("lenet5", (3, 32, 32), 10, 16, 0.01, {}),
     ("resnet9", (3, 32, 32), 10, 16, 0.002, {"width": 16}),
+    ("resnet20", (3, 16, 16), 10, 8, 0.002, {"depth": 14, "width": 8}),
     ("resnet18", (3, 32, 32), 10, 8, 0.0005, {"stem": "small"}),
     # Maps of 25, 13 and 7 places, which halve to one more than pairs.
     ("resnet18", (3, 100, 98), 10, 4, 0.0005, {"width": 16, "stem": "deep", "shortcut": "average_pool"}),

@@ -234,6 +234,11 @@ TEST_F(TextRun, LearnsAndWritesOn) {
   EXPECT_EQ(written.out, "gh abcdefgh abcdefgh abcdefgh abcdef\n") << written.err;
   const Outcome drawn = weft({"predict", "r", "beginning.txt", "--temperature", "1", "--seed", "3"});
   EXPECT_EQ(drawn.out, weft({"predict", "r", "beginning.txt", "--temperature", "1", "--seed", "3"}).out);
+  const Outcome sharp = weft({"predict", "r", "beginning.txt", "--length", "30", "--temperature", "1", "--top-k", "1"});
+  EXPECT_EQ(sharp.out, written.out) << sharp.err;  // far beyond the window of 16
+  const json said = json::parse(weft({"predict", "r", "beginning.txt", "--top-p", "0.01", "--json"}).out);
+  EXPECT_EQ(said[0]["text"].get<std::string>().substr(0, 5), "defgh");
+  EXPECT_GT(said[0]["tokens_per_second"], 0);
   write_all(path("strange.txt"), "xyz");
   EXPECT_NE(weft({"predict", "r", "strange.txt"}).err.find("the character 'x'"), std::string::npos);
 }

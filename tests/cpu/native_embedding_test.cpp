@@ -37,6 +37,21 @@ TEST(NativeAttention, CausalMaskMatchesReference) {
   }
 }
 
+TEST(NativeAttention, CachedMatchesReference) {
+  // Few rows and many, up to the end of the cache and beyond it.
+  for (const int64_t position : {0, 5, 120, 124, 127, 200}) {
+    Case c;
+    c.op = "cached_attention";
+    const Shape queries{2, 6, 4, 64}, cache{2, 6, 128, 64};
+    c.inputs = {f32(queries), f32(queries), f32(queries), f32(cache), f32(cache), i64({})};
+    c.outputs = {f32(queries), f32(cache), f32(cache)};
+    c.attributes = {{"scale", 0.125}};
+    c.tolerance = 1e-6;
+    c.prepare = [&](std::vector<Tensor>& inputs) { inputs[5].data_as<int64_t>()[0] = position; };
+    expect_matches_reference(c);
+  }
+}
+
 TEST(NativeDropout, DropsTheSameElementsAsTheReference) {
   for (const double probability : {0.1, 0.5, 0.999})
     for (const Shape& shape : {Shape{7}, Shape{40, 333}}) {

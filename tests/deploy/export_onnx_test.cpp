@@ -82,7 +82,7 @@ TEST_P(ExportedModel, ComesBackWithTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ExportedModel,
-                         testing::Values("mlp", "lenet5", "alexnet", "resnet9", "resnet18", "resnet50_128",
+                         testing::Values("mlp", "lenet5", "alexnet", "resnet9", "resnet20", "resnet18", "resnet50_128",
                                          "wide_resnet", "densenet121", "mobilenet_v2", "vit_tiny", "unet_small",
                                          "autoencoder", "lstm_classifier", "seq2seq_attention", "crnn",
                                          "transformer_lm", "airbench94"));

@@ -163,6 +163,19 @@ TEST_F(Session, ANodeThatReadsWhatNothingComputesIsNamed) {
               HasSubstr("[Add 'y'] reads 'ghost', which nothing before it computes"));
 }
 
+TEST_F(Session, OtherSequencesOfTheSameShapeGiveOtherResults) {
+  onnx::Model model = twice();
+  model.graph.inputs = {tensor_info("x", {fixed(2)})};
+  model.graph.inputs[0].kind = onnx::ValueInfo::Kind::sequence;
+  model.graph.initializers["first"] = wholes({}, {0});
+  model.graph.nodes = {make_node("SequenceAt", {"x", "first"}, {"a"}), make_node("Add", {"a", "a"}, {"y"})};
+  OnnxSession sequence = session(model);
+  for (const float number : {1.0F, 5.0F, 1.0F}) {
+    const std::vector<HostValue> parts = {reals({2}, {number, 2}), reals({2}, {0, 0})};
+    EXPECT_THAT(values_of(sequence.run({{"x", HostValue(parts)}}).at("y")), ElementsAre(2 * number, 4));
+  }
+}
+
 TEST_F(Session, FunctionsOfTheModelAreExpanded) {
   onnx::Model model = twice();
   onnx::Function function;

@@ -41,6 +41,8 @@ std::vector<Published> published() {
       {"wide_resnet50_2", {}, photo, 1000, 68883240, 11.40},
       {"wide_resnet", {}, small, 10, 36479194, 5.24},
       {"wide_resnet", {{"depth", "16"}, {"width", "8"}}, small, 10, 10961370, 1.55},
+      {"resnet20", {}, small, 10, 269722, 0.0405},  // the usual PyTorch version says 0.27 million, 41 MFLOPs
+      {"resnet20", {{"depth", "56"}}, small, 10, 853018, 0.1254},
       {"densenet121", {}, photo, 1000, 7978856, 2.83},
       {"densenet121", {{"blocks", "6,12,32,32"}}, photo, 1000, 14149480, 3.36},  // densenet169
       {"densenet121", {{"blocks", "6,12,48,32"}}, photo, 1000, 20013928, 4.29},  // densenet201
@@ -267,6 +269,7 @@ TEST_F(ZooModel, ImagesThatAreTooSmall) {
        std::vector<std::tuple<std::string, int64_t, int64_t>>{{"alexnet", 62, 63},
                                                               {"vgg16", 31, 32},
                                                               {"wide_resnet", 7, 8},
+                                                              {"resnet20", 7, 8},
                                                               {"densenet121", 7, 8},
                                                               {"vit_tiny", 3, 4},
                                                               {"airbench94", 8, 9}}) {
@@ -329,6 +332,8 @@ TEST_F(ZooModel, Airbench94KeepsTwoFifthsOfEachBatchsStatistics) {
 }
 
 TEST_F(ZooModel, DepthOfNoWideResnet) {
+  EXPECT_EQ(error("resnet20", {3, 32, 32}, {{"depth", "27"}}),
+            "[resnet20] a depth of 27 is not 6 n + 2; choose 26 or 32");
   EXPECT_EQ(error("wide_resnet", {3, 32, 32}, {{"depth", "27"}}),
             "[wide_resnet] a depth of 27 is not 6 n + 4; choose 22 or 28");
 }

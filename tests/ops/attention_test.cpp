@@ -47,5 +47,14 @@ TEST_F(Attention, MaskOfAVector) {
             "[causal_mask] 'mask': scores want 2 or more dimensions (.., queries, keys), got 'scores' (5)");
 }
 
+TEST_F(Attention, CachesHaveRoomForTheNewTokens) {
+  const ValueId q = input("q", {1, 2, 5, 8}), keys = input("keys", {1, 2, 4, 8});
+  const ValueId position = graph_.add_input(InputKind::scalar, "position", {DType::i64, {}, {}});
+  EXPECT_EQ(
+      shape_error([&] { cached_attention(graph_, q, q, q, keys, keys, position, "mixed"); }),
+      "[cached_attention] 'mixed': 'q' (1,2,5,8) wants caches of as many samples and heads and of its width, with "
+      "room for 5 rows or more, got 'keys' (1,2,4,8)");
+}
+
 }  // namespace
 }  // namespace weft::ops

@@ -33,7 +33,8 @@ TEST_F(Update, EveryOutputReplacesAnInputOfItsShape) {
       }
       continue;
     }
-    EXPECT_EQ(op.in_place.size(), op.outputs.size()) << name;
+    const size_t others = name == "cached_attention" ? 1 : 0;  // outputs that are no states
+    EXPECT_EQ(op.in_place.size() + others, op.outputs.size()) << name;
     for (const auto& [output, input] : op.in_place)
       EXPECT_EQ(op.outputs.at(static_cast<size_t>(output)), op.inputs.at(static_cast<size_t>(input))) << name;
   }

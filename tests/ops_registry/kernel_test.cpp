@@ -99,8 +99,9 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"accumulate_update", {4}},      // which is about what follows
       {"tree_sum_update", {2, 3, 4}},  // which sums that begin anew write over
       {"loss_scale_update", {4}},
-      {"running_average", {1}},  // which leaves out what is not finite
-      {"renew", {0}},            // which is only written over
+      {"running_average", {1}},      // which leaves out what is not finite
+      {"renew", {0}},                // which is only written over
+      {"cached_attention", {3, 4}},  // likewise, by the first tokens
   };
   return operands;
 }

@@ -20,6 +20,7 @@
 #include "weft/launch/launch_hosts.h"
 #include "weft/launch/launch_job.h"
 #include "weft/launch/launched_ranks.h"
+#include "weft/launch/rank_room.h"
 #include "weft/launch/slurm_job.h"
 #include "weft/run/run_directory.h"
 #include "weft/spec/course.h"
@@ -78,76 +79,6 @@ launch::RankNeeds needs_of(const Library& library, const std::vector<std::string
   const int virtual_ranks = std::atoi(value_of(words, "--virtual-ranks").c_str());
   if (virtual_ranks < 1) return {};
   return {.divided = {virtual_ranks}, .as_many_on_each = true};
-}
-
-/// Where ranks may run. Without hosts it is this one, which takes any number.
-struct Room {
-  std::vector<launch::HostSlots> hosts;
-  int slots = 1;
-
-  /// Leaves out hosts that cannot be reached, and says so.
-  void leave_out_unreachable() {
-    const std::vector<std::string> reasons = launch::find_unreachable(hosts);
-    std::vector<launch::HostSlots> left;
-    for (size_t host = 0; host < hosts.size(); ++host) {
-      if (reasons[host].empty())
-        left.push_back(hosts[host]);
-      else
-        say(fmt::format("host '{}' cannot be reached and is left out: {}", hosts[host].name, reasons[host]));
-    }
-    if (left.size() == 1 && hosts.size() > 2)
-      say(fmt::format("no host but '{}' can be reached: it may be its own network that is cut", left.front().name));
-    hosts = std::move(left);
-  }
-
-  /// After a start that had placed its ranks so.
-  void take_away(const launch::JobEnd& end, const std::vector<launch::HostSlots>& placed) {
-    if (hosts.empty()) {
-      slots -= end.launcher_killed ? 0 : 1;
-      return;
-    }
-    const size_t before = hosts.size();
-    leave_out_unreachable();
-    if (end.lost && end.lost->rank >= 0)
-      hosts = launch::without_slot(std::move(hosts), launch::host_of_rank(placed, end.lost->rank));
-    else if (end.lost && hosts.size() > 1)
-      std::erase_if(hosts, [&](const launch::HostSlots& host) { return host.name == end.lost->host; });
-    else if (hosts.size() == before && !end.launcher_killed)
-      hosts = launch::without_slot(std::move(hosts), hosts.back().name);
-    slots = launch::count_slots(hosts);
-  }
-};
-
-Room room_of(const LaunchOptions& options) {
-  Room room{.hosts = options.hosts.empty() ? launch::hosts_of_slurm_job() : launch::parse_hosts(options.hosts)};
-  if (room.hosts.empty()) {
-    room.slots = options.ranks;
-    return room;
-  }
-  const std::vector<std::string> reasons = launch::find_unreachable(room.hosts);
-  for (size_t host = 0; host < reasons.size(); ++host)
-    if (!reasons[host].empty())
-      fail(ErrorKind::usage,
-           "host '{}' cannot be reached: {}; start nothing there, or see that a command can be run "
-           "there without a password",
-           room.hosts[host].name, reasons[host]);
-  // Nobody else has been told how many a host may take than who wants more ranks than there are slots.
-  if (launch::count_slots(room.hosts) < options.ranks) room.hosts = launch::place_ranks(room.hosts, options.ranks);
-  room.slots = launch::count_slots(room.hosts);
-  return room;
-}
-
-/// Whether a rank was killed, or found by the others to be gone; not where the training itself has failed.
-bool lost_a_rank(const launch::JobEnd& end) {
-  return end.code == launch::kLostRankExitCode || end.code > 128 || (end.lost && end.code != 0);
-}
-
-std::string describe(const launch::JobEnd& end) {
-  if (end.launcher_killed) return fmt::format("mpirun was killed by signal {}", end.code - 128);
-  if (!end.lost) return fmt::format("a rank was lost (exit code {})", end.code);
-  if (end.lost->rank < 0) return fmt::format("host '{}' {}", end.lost->host, end.lost->reason);
-  return fmt::format("rank {} on host '{}' {} (exit code {})", end.lost->rank, end.lost->host,
-                     end.lost->reason.empty() ? "was lost" : end.lost->reason, end.code);
 }
 
 /// What its user has said already stays.
@@ -264,7 +195,7 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
   const std::string run = run_of(options.words);
   prepare_environment();
   const train::InterruptGuard interrupt;
-  Room room = room_of(options);
+  launch::RankRoom room = launch::find_room(options.hosts, options.ranks);
   std::vector<std::string> words = options.words;
   if (options.restarts > 0) add_copies(words, room.hosts, run);
   if (!run.empty()) resume_requeued(words, room.hosts, run);
@@ -276,7 +207,7 @@ int launch_here(const Library& library, const LaunchOptions& options, const std:
     job.words.insert(job.words.begin(), program);
     const launch::JobEnd end = launch::run_job(job, [&] { return interrupt.requested(); });
     if (interrupt.requested()) return train::kInterruptedExitCode;
-    if (!lost_a_rank(end)) return end.code;
+    if (!launch::lost_a_rank(end)) return end.code;
     if (start == options.restarts) {
       say(describe(end) +
           (options.restarts > 0 ? fmt::format("; that was start {} of at most {}", start + 1, start + 1) : ""));

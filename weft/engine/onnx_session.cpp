@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "weft/base/error.h"
+#include "weft/base/hash128.h"
 #include "weft/base/names.h"
 #include "weft/graph/constant.h"
 #include "weft/models/model.h"
@@ -112,12 +114,37 @@ OnnxSession::Values OnnxSession::check_inputs(const Values& inputs) const {
   return values;
 }
 
+namespace {
+
+/// What tells two values of one description apart. Texts have their lengths before them, so that no two lists of texts
+/// read alike.
+void append_content(std::string& key, const HostValue& value) {
+  if (const Tensor* tensor = value.tensor()) {
+    key += to_string(ConstantData(*tensor).hash());
+  } else if (const onnx::StringTensor* texts = value.strings()) {
+    std::string all;
+    for (const std::string& text : texts->values) all += std::to_string(text.size()) + ':' + text;
+    key += to_string(hash128(std::as_bytes(std::span(all))));
+  } else if (const std::vector<HostValue>* parts = value.sequence()) {
+    for (const HostValue& part : *parts) {
+      key += '(' + describe(part);
+      append_content(key, part);
+      key += ')';
+    }
+  }
+}
+
+}  // namespace
+
 std::string OnnxSession::key_of(const Values& values, size_t node, const std::set<std::string>& known) const {
   std::string key = std::to_string(node);
   for (const auto& [name, value] : values) {
     if (!lowerable_.is_read_from(name, node)) continue;
     key += '|' + name + ':' + describe(value);
-    if (known.contains(name) && value.tensor() != nullptr) key += '=' + to_string(ConstantData(*value.tensor()).hash());
+    // A plan holds what is no tensor as it was.
+    if (value.tensor() != nullptr && !known.contains(name)) continue;
+    key += '=';
+    append_content(key, value);
   }
   return key;
 }

@@ -71,6 +71,11 @@ Tensor PredictionModel::run(const data::Batch& batch) {
   return driver_.executor().output(output);
 }
 
+std::unique_ptr<TokenReader> PredictionModel::make_token_reader() {
+  if (!TokenReader::serves(library_, run_)) return nullptr;
+  return std::make_unique<TokenReader>(library_, *device_, run_, spec::compile_options(run_.spec, *device_));
+}
+
 std::string PredictionModel::class_name(int64_t index) const {
   return data::class_name(run_.data.info.class_names, index);
 }

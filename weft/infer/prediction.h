@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "weft/data/load/loader.h"
+#include "weft/infer/sampling.h"
+#include "weft/infer/token_reader.h"
 #include "weft/library/library.h"
 #include "weft/program/driver.h"
 #include "weft/run/loaded_run.h"
@@ -20,8 +22,8 @@ struct PredictOptions {
   std::vector<std::string> files;
   int64_t top = 5;
   int64_t length = 200;      // characters to write behind a text
-  double temperature = 0.8;  // of the draw; 0: always the likeliest
-  int64_t seed = 1;          // of the draw
+  SamplingOptions sampling;  // of their draw
+  int64_t seed = 1;          // likewise
   std::string masks;         // folder to write masks to; empty: none
   int64_t threads = 0;
   std::string precision;        // empty: as in training
@@ -40,6 +42,9 @@ class PredictionModel {
   /// Of one batch, whose rows from `count` on mean nothing: "probabilities" [rows,classes] or "values" [N,K], or what
   /// the task says (TaskEntry::answer).
   Tensor run(const data::Batch& batch);
+  /// Of a model of sequences that keeps what it needs of the tokens before; null where the model cannot. Keeps a
+  /// reference to this.
+  std::unique_ptr<TokenReader> make_token_reader();
   const std::vector<data::DatasetKind>& data_kinds() const { return library_.data; }
   const spec::DataDescription& data() const { return run_.data; }
   const spec::RunSpec& spec() const { return run_.spec; }

@@ -89,15 +89,15 @@ ValueId ModelBuilder::samples() {
   return model_.input;
 }
 
-ValueId ModelBuilder::tokens() { return tokens_with(input_.shape[0]); }
+ValueId ModelBuilder::tokens() { return tokens_with(input_.new_tokens > 0 ? input_.new_tokens : input_.shape[0]); }
 ValueId ModelBuilder::sequence() { return tokens_with(1); }
 
 ValueId ModelBuilder::tokens_with(int64_t labels) {
   if (input_.shape.size() != 1) reject_input("sequences of tokens (length)", "choose another model");
   if (input_.target != DType::i32)
     fail(ErrorKind::shape, "[{}] predicts tokens, the data want real values; choose another model", name_);
-  const int64_t batch = input_.batch;
-  model_.input = graph().add_input(InputKind::batch, "tokens", {DType::i32, {batch, input_.shape[0]}, {}});
+  const int64_t batch = input_.batch, length = input_.new_tokens > 0 ? input_.new_tokens : input_.shape[0];
+  model_.input = graph().add_input(InputKind::batch, "tokens", {DType::i32, {batch, length}, {}});
   model_.labels = graph().add_input(InputKind::batch, "labels", {DType::i32, {batch * labels}, {}});
   return model_.input;
 }
@@ -105,6 +105,11 @@ ValueId ModelBuilder::tokens_with(int64_t labels) {
 ValueId ModelBuilder::parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay) {
   model_.parameters.push_back({name, shape, initializer, true, decay});
   return graph().add_input(InputKind::parameter, name, {DType::f32, shape, {}});
+}
+
+ValueId ModelBuilder::state(const std::string& name, const Shape& shape) {
+  model_.parameters.push_back({name, shape, {}, false, false});
+  return graph().add_input(InputKind::state, name, {DType::f32, shape, {}});
 }
 
 ValueId ModelBuilder::running_statistic(const std::string& name, int64_t channels, Initializer::Kind kind) {

@@ -72,7 +72,7 @@ class ModelBuilder {
   ValueId image_of_text(int64_t smallest, int64_t length);
   /// The batch input "image" of any shape, and "labels" as above.
   ValueId samples();
-  /// The batch inputs "tokens" i32[N,T] and "labels" i32[N*T].
+  /// The batch inputs "tokens" i32[N,T] and "labels" i32[N*T], where T are the new tokens of a model that generates.
   ValueId tokens();
   /// The batch inputs "tokens" i32[N,T] and "labels" i32[N]: one label for the whole sequence.
   ValueId sequence();
@@ -96,6 +96,11 @@ class ModelBuilder {
   /// A parameter of its own.
   ValueId parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay);
 
+  /// A state of its own, which starts at zero.
+  ValueId state(const std::string& name, const Shape& shape);
+  /// The scalar input of whole numbers of this name, i64[].
+  ValueId scalar(const std::string& name);
+
   /// The target is this value, of the shape of the logits, instead of the labels, which nothing reads then.
   void aim_at(ValueId target) { model_.labels = target; }
   Model finish(ValueId logits);
@@ -104,7 +109,6 @@ class ModelBuilder {
   void require_images(int64_t smallest) const;
   ValueId add_channel_bias(ValueId x, const std::string& name, Initializer start);
   ValueId running_statistic(const std::string& name, int64_t channels, Initializer::Kind kind);
-  ValueId scalar(const std::string& name);
   ValueId image_with(int64_t labels);
   [[noreturn]] void reject_input(const std::string& wanted, const std::string& next_step) const;
 

@@ -10,6 +10,7 @@ ModelEntry lenet5_entry();
 ModelEntry alexnet_entry();
 ModelEntry vgg16_entry();
 ModelEntry resnet9_entry();
+ModelEntry resnet20_entry();
 ModelEntry resnet18_entry();
 ModelEntry resnet34_entry();
 ModelEntry resnet50_entry();

@@ -69,6 +69,7 @@ const std::vector<ModelEntry>& all_models() {
                                                alexnet_entry(),
                                                vgg16_entry(),
                                                resnet9_entry(),
+                                               resnet20_entry(),
                                                resnet18_entry(),
                                                resnet34_entry(),
                                                resnet50_entry(),
@@ -102,6 +103,8 @@ Model build(const OpRegistry& registry, const ModelEntry& entry, const ModelInpu
             Mode mode) {
   require_known_options(entry, options);
   require_sane_input(entry.name, input);
+  check(input.new_tokens == 0 || (entry.generates && mode == Mode::inference && input.new_tokens <= input.shape[0]),
+        "new tokens are for a model that generates, and within its window");
   return entry.build(registry, input, options, mode);
 }
 

@@ -52,6 +52,9 @@ struct ModelInput {
   int64_t text_length = 0;   // labels of an image of text
   bool has_ignored = false;  // labels of -100 do not count
   std::string task = {};     // what is learned, by the name of its entry (library/task.h); empty: as `target` says
+  // Of a model that generates: it reads so many tokens at a time, and keeps what it needs of those before in states of
+  // its own, for up to shape[0] tokens. 0: it reads all of them at once.
+  int64_t new_tokens = 0;
   /// Of training: whether a parameter stays as it is. A batch normalisation all of whose parameters do keeps its
   /// statistics too, and normalises by them as in inference. Empty: none does.
   std::function<bool(const std::string& name)> is_frozen = {};
@@ -81,6 +84,7 @@ struct ModelEntry {
   ModelInput default_input = {};          // where nothing says what it shall read: `weft models`, `weft bench`
   std::function<Model(const OpRegistry&, const ModelInput&, const ModelOptions&, Mode)> build;
   bool is_made_of_file = {};  // which its options name: there is no model to list without one
+  bool generates = false;     // can be built for ModelInput::new_tokens, in inference
 };
 
 /// The models that come with weft, in the order of `weft models`.

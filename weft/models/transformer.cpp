@@ -5,6 +5,22 @@
 namespace weft::models {
 namespace {
 
+/// What a block's attention reads, each [batch, heads, length, width / heads].
+struct Projections {
+  ValueId q, k, v;
+};
+
+ValueId attention_with_caches(ModelBuilder& m, const Projections& of, const std::string& name,
+                              const TransformerSizes& s) {
+  const Shape shape{s.batch, s.heads, s.capacity, s.width / s.heads};
+  const std::string keys = name + ".keys", values = name + ".values";
+  const ops::CachedAttentionResult result = ops::cached_attention(
+      m.graph(), of.q, of.k, of.v, m.state(keys, shape), m.state(values, shape), m.scalar("position"), name + ".mixed");
+  m.graph().add_update(keys, result.keys);
+  m.graph().add_update(values, result.values);
+  return result.output;
+}
+
 ValueId self_attention(ModelBuilder& m, ValueId x, const std::string& name, const TransformerSizes& s) {
   Graph& graph = m.graph();
   const int64_t head_width = s.width / s.heads;
@@ -17,7 +33,8 @@ ValueId self_attention(ModelBuilder& m, ValueId x, const std::string& name, cons
     return ops::reshape(graph, one, {s.batch, s.heads, s.length, head_width}, name + which);
   };
   const ValueId q = part(0, ".q"), k = part(1, ".k"), v = part(2, ".v");
-  ValueId mixed = ops::attention(graph, q, k, v, s.causal, name + ".mixed");
+  ValueId mixed = s.capacity > 0 ? attention_with_caches(m, {q, k, v}, name, s)
+                                 : ops::attention(graph, q, k, v, s.causal, name + ".mixed");
   mixed = ops::transpose(graph, mixed, {0, 2, 1, 3}, name + ".mixed.rows");
   mixed = ops::reshape(graph, mixed, {s.batch * s.length, s.width}, name + ".mixed.flat");
   return m.linear(mixed, name + ".proj", {.width = s.width, .start = Start::small_normal});

@@ -13,12 +13,15 @@ struct TransformerSizes {
   bool causal = false;
   std::string norm = "norm";  // the two norms are NAME.norm1 and NAME.norm2
   double epsilon = 1e-5;      // of the norms
+  int64_t capacity = 0;       // of the caches of keys and values, in tokens; 0: there are none
 };
 
 /// Error(usage) unless the heads divide the width.
 void require_whole_heads(const std::string& model, int64_t width, int64_t heads);
 
-/// x and the result are [batch*length, width]. NAME.attn.qkv, .attn.proj, .mlp.fc1, .mlp.fc2.
+/// x and the result are [batch*length, width]. NAME.attn.qkv, .attn.proj, .mlp.fc1, .mlp.fc2. With caches, the states
+/// NAME.attn.keys and .attn.values [batch, heads, capacity, width / heads], and the scalar "position" of the first
+/// token.
 ValueId transformer_block(ModelBuilder& m, ValueId x, const std::string& name, const TransformerSizes& sizes);
 
 }  // namespace weft::models

@@ -19,6 +19,13 @@ Preset preset_named(const std::string& name) {
   return {4, 4, 128};
 }
 
+/// Of the learned positions those of the new tokens.
+ValueId new_rows(ModelBuilder& m, ValueId positions, int64_t count) {
+  Graph& graph = m.graph();
+  const ValueId rows = ops::add(graph, ops::iota(graph, DType::i64, count), m.scalar("position"), "positions");
+  return ops::embedding(graph, positions, ops::cast(graph, rows, DType::i32), "pos_emb");
+}
+
 Model build_transformer_lm(const OpRegistry& registry, const ModelInput& input, const ModelOptions& options,
                            Mode mode) {
   const OptionReader reader("transformer_lm", options);
@@ -31,15 +38,18 @@ Model build_transformer_lm(const OpRegistry& registry, const ModelInput& input, 
   ModelBuilder m(registry, "transformer_lm", input, mode);
   Graph& graph = m.graph();
   const ValueId tokens = m.tokens();
+  const int64_t window = input.shape[0];
   const TransformerSizes s{.batch = input.batch,
-                           .length = input.shape[0],
+                           .length = input.new_tokens > 0 ? input.new_tokens : window,
                            .width = width,
                            .heads = heads,
                            .dropout = dropout,
                            .causal = true,
-                           .norm = "ln"};
+                           .norm = "ln",
+                           .capacity = input.new_tokens > 0 ? window : 0};
   const ValueId words = m.embedding(tokens, "tok_emb", input.classes, width);
-  const ValueId positions = m.parameter("pos_emb.weight", {s.length, width}, {Initializer::Kind::normal, 0.02}, true);
+  ValueId positions = m.parameter("pos_emb.weight", {window, width}, {Initializer::Kind::normal, 0.02}, true);
+  if (input.new_tokens > 0) positions = new_rows(m, positions, s.length);
   ValueId x = ops::add(graph, words, positions, "embedded");
   x = ops::reshape(graph, x, {s.batch * s.length, width}, "embedded.flat");
   x = m.dropout(x, dropout, "embedded.dropout");
@@ -57,7 +67,9 @@ ModelEntry transformer_lm_entry() {
            "layers=4: number of blocks", "heads=4: attention heads per block", "width=128: numbers per token",
            "dropout=0: of each block's two results and of the embeddings"},
           {1, {128}, 256},
-          build_transformer_lm};
+          build_transformer_lm,
+          /*is_made_of_file=*/false,
+          /*generates=*/true};
 }
 
 }  // namespace weft::models

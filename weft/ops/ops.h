@@ -401,6 +401,16 @@ ValueId dropout(Graph&, ValueId x, ValueId seed, ValueId step, double probabilit
 /// q [B,heads,T,D], k and v [B,heads,S,D].
 ValueId attention(Graph&, ValueId q, ValueId k, ValueId v, bool causal, const std::string& name = "");
 
+//   cached_attention(q, k, v [B,heads,S,D], keys, values [B,heads,T,D], position i64[]) {scale=1.0}
+//       -> y [B,heads,S,D], keys', values'  (is_update; all f32)
+struct CachedAttentionResult {
+  ValueId output, keys, values;  // the caches with the rows position .. position+S-1 of k and v
+};
+/// Query s sees rows 0 to position+s of the caches, with scores scaled by 1 / sqrt(D). Rows from T on are not kept, and
+/// their results are NaN.
+CachedAttentionResult cached_attention(Graph&, ValueId q, ValueId k, ValueId v, ValueId keys, ValueId values,
+                                       ValueId position, const std::string& name = "");
+
 // --- updates (update.cpp), all is_update and in place ---------------------------------------------------------------
 //   sgd_update(parameter, gradient, velocity, learning_rate[]) {momentum=0.9, nesterov=false, weight_decay=0.0}
 //       -> (parameter', velocity');  g = gradient + weight_decay * parameter; velocity' = momentum * velocity + g;

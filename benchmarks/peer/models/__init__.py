@@ -7,7 +7,7 @@ from models.image_to_image import Autoencoder, UnetSmall
 from models.mobilenet import MobilenetV2
 from models.plain import Alexnet, Lenet5, Mlp, Vgg16
 from models.recurrent import Crnn, LstmClassifier, Seq2seqAttention
-from models.resnet import BasicBlock, Bottleneck, Resnet9, WideBottleneck, WideResnet, resnet
+from models.resnet import BasicBlock, Bottleneck, Resnet9, Resnet20, WideBottleneck, WideResnet, resnet
 from models.training import label_count, loss_of, make_sgd
 from models.transformers import TransformerLm, VitTiny
 
@@ -19,6 +19,7 @@ MODELS = {
     "alexnet": Alexnet,
     "vgg16": Vgg16,
     "resnet9": Resnet9,
+    "resnet20": Resnet20,
     "resnet18": resnet(BasicBlock, 2, 2, 2, 2),
     "resnet34": resnet(BasicBlock, 3, 4, 6, 3),
     "resnet50": resnet(Bottleneck, 3, 4, 6, 3),

@@ -1,4 +1,4 @@
-"""He et al. 2016 and what came of it: resnet9 to resnet101, wide_resnet."""
+"""He et al. 2016 and what came of it: resnet9, resnet20, resnet18 to resnet101, wide_resnet."""
 
 import torch
 from torch import nn
@@ -41,6 +41,44 @@ class Resnet9(nn.Module):
     def forward(self, x):
         x = self.layer3(self.layer2(self.layer1(self.prep(x))))
         return self.fc(functional.adaptive_max_pool2d(x, 1).flatten(1))
+
+
+class Resnet20Block(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.stride, self.missing = stride, outputs - inputs
+
+    def forward(self, x):
+        path = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)), inplace=True)))
+        if self.missing or self.stride > 1:
+            before = self.missing // 2
+            x = functional.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, before, self.missing - before))
+        return functional.relu(path + x, inplace=True)
+
+
+class Resnet20(nn.Module):
+    """He et al. 2016, section 4.2, with shortcuts of option A."""
+
+    def __init__(self, input_shape, classes, depth=20, width=16):
+        super().__init__()
+        self.conv1 = nn.Conv2d(input_shape[0], width, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        blocks = (depth - 2) // 6
+        for group in range(3):
+            inputs, outputs = width << max(0, group - 1), width << group
+            layer = [Resnet20Block(inputs, outputs, 1 if group == 0 else 2)]
+            layer += [Resnet20Block(outputs, outputs, 1) for _ in range(blocks - 1)]
+            setattr(self, f"layer{group + 1}", nn.Sequential(*layer))
+        self.linear = nn.Linear(width << 2, classes)
+
+    def forward(self, x):
+        x = functional.relu(self.bn1(self.conv1(x)), inplace=True)
+        x = self.layer3(self.layer2(self.layer1(x)))
+        return self.linear(x.mean((2, 3)))
 
 
 class BlurPool(nn.Module):

@@ -334,7 +334,7 @@ class Lowering {
     const Tensor* turns = known_tensor(operands[0]);
     if (turns == nullptr || turns->elements() != 1) return false;
     const int64_t count = integers_of(*turns)[0];
-    if (count < 0 || count * static_cast<int64_t>(body->nodes.size() + 1) > kMostUnrolled) return false;
+    if (count < 0 || count > kMostUnrolled / static_cast<int64_t>(body->nodes.size() + 1)) return false;
     Operand condition;
     if (operands.size() > 1 && !operands[1].is_absent()) condition = operands[1];
     std::vector<Operand> state;

@@ -96,6 +96,12 @@ ValueId whole_mask(NodeContext& node, int64_t keys) {
 std::vector<ValueId> convert_attention(NodeContext& node) {
   Graph& graph = node.graph();
   const DType dtype = node.dtype(0);
+  for (int input = 0; input < 3; ++input)
+    if (node.rank(input) != 3 && node.rank(input) != 4)
+      node.fail(fmt::format("wants operands of three or four axes, got {}", to_string(node.shape(input))));
+  for (int input = 4; input < 6; ++input)
+    if (node.has(input) && node.rank(input) != 4)
+      node.fail(fmt::format("wants earlier keys and values of four axes, got {}", to_string(node.shape(input))));
   const bool is_flat = node.rank(0) == 3;
   const int64_t query_heads = is_flat ? node.integer("q_num_heads") : node.shape(0)[1];
   const int64_t key_heads = node.rank(1) == 3 ? node.integer("kv_num_heads") : node.shape(1)[1];
@@ -153,6 +159,8 @@ std::vector<ValueId> convert_attention(NodeContext& node) {
 std::vector<ValueId> convert_rotary(NodeContext& node) {
   Graph& graph = node.graph();
   const DType dtype = node.dtype(0);
+  if (node.rank(0) != 3 && node.rank(0) != 4)
+    node.fail(fmt::format("wants an operand of three or four axes, got {}", to_string(node.shape(0))));
   const bool is_flat = node.rank(0) == 3;
   ValueId x = as_reals(graph, node.value(0));
   // [B,S,heads,D]
@@ -167,7 +175,8 @@ std::vector<ValueId> convert_rotary(NodeContext& node) {
   const Shape shape = graph.shape(x);
   const int64_t given = node.integer("rotary_embedding_dim", 0), turned = given == 0 ? shape[3] : given,
                 half = turned / 2;
-  if (turned > shape[3] || turned % 2 != 0) node.fail(fmt::format("turns {} of {} numbers", turned, shape[3]));
+  if (turned < 2 || turned > shape[3] || turned % 2 != 0)
+    node.fail(fmt::format("turns {} of {} numbers", turned, shape[3]));
   const auto angles = [&](int input) {
     ValueId table = as_reals(graph, node.value(input));
     if (node.has(3)) table = ops::take(graph, table, node.value(3), 0);
@@ -215,6 +224,9 @@ std::vector<ValueId> convert_tensor_scatter(NodeContext& node) {
   const int rank = node.rank(0);
   const int64_t axis = resolve_axis(node, node.integer("axis", -2), rank);
   const Shape update = node.shape(1);
+  if (rank < 2 || update.rank() != rank)
+    node.fail(fmt::format("wants a cache and an update of as many axes, got {} and {}", to_string(node.shape(0)),
+                          to_string(update)));
   const int64_t size = node.shape(0)[static_cast<int>(axis)], batch = update[0];
   std::vector<int64_t> along(static_cast<size_t>(rank), 1), per_sample = along;
   along[static_cast<size_t>(axis)] = update[static_cast<int>(axis)];

@@ -33,12 +33,15 @@ Window find_window(NodeContext& node, const Shape& x, const Shape& weight) {
     node.fail(fmt::format("wants {} strides and dilations", axes));
   for (size_t axis = 0; axis < axes; ++axis)
     if (window.strides[axis] < 1 || window.dilations[axis] < 1) node.fail("wants strides and dilations of at least 1");
+  require_sizes(node, "strides", window.strides);
+  require_sizes(node, "dilations", window.dilations);
   return window;
 }
 
 /// The number of axes behind the channels that `ops` calculates with.
 ValueId with_bias(NodeContext& node, ValueId result) {
   if (!node.has(2)) return result;
+  if (node.rank(2) != 1) node.fail("wants a bias per channel, got " + to_string(node.shape(2)));
   std::vector<int64_t> shape(static_cast<size_t>(node.graph().shape(result).rank()), 1);
   shape[1] = node.shape(2)[0];
   return ops::add(node.graph(), result, ops::reshape(node.graph(), node.value(2), shape), node.hint());
@@ -132,10 +135,13 @@ ValueId weight_at(Graph& graph, ValueId weight, int64_t depth) {
 }
 
 /// The sum over the kernel's depth of convolutions of images.
-ValueId convolve_volumes(Graph& graph, ValueId x, ValueId weight, const Window& window, const std::string& name) {
+ValueId convolve_volumes(NodeContext& node, ValueId x, ValueId weight, const Window& window) {
+  Graph& graph = node.graph();
+  const std::string name = node.hint();
   x = padded(graph, x, {window.padding.before[0], 0, 0}, {window.padding.after[0], 0, 0});
   const Shape shape = graph.shape(x);
   const int64_t reach = (window.kernel[0] - 1) * window.dilations[0] + 1;
+  if (reach > shape[2]) node.fail("has a window larger than its padded operand");
   const int64_t depth = (shape[2] - reach) / window.strides[0] + 1;
   ValueId sum{};
   for (int64_t at = 0; at < window.kernel[0]; ++at) {
@@ -193,6 +199,7 @@ Padding find_transposed_padding(NodeContext& node, const Window& window, const s
   const size_t axes = sizes.size();
   const std::string automatic = node.text("auto_pad", "NOTSET");
   auto wanted = node.integers("output_shape");
+  require_sizes(node, "an output_shape", wanted);
   if (wanted.size() == axes + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
   if (wanted.empty() && (automatic == "SAME_UPPER" || automatic == "SAME_LOWER"))
     for (size_t axis = 0; axis < axes; ++axis) wanted.push_back(sizes[axis] * window.strides[axis]);
@@ -218,6 +225,7 @@ std::vector<ValueId> convert_conv_transpose(NodeContext& node) {
   const std::vector<int64_t> sizes = spatial(node.shape(0));
   const auto extra = node.integers("output_padding", std::vector<int64_t>(sizes.size(), 0));
   if (extra.size() != sizes.size()) node.fail("has an output_padding of another number of axes");
+  require_sizes(node, "an output_padding", extra);
   const Padding padding = find_transposed_padding(node, window, sizes, extra);
   const ValueId x = node.value(0), weight = node.value(1);
   ValueId whole;
@@ -269,7 +277,7 @@ ValueId convolve(NodeContext& node, ValueId x, ValueId weight) {
     const ValueId filters = ops::reshape(graph, weight, with_row(weight_shape));
     return without_row(graph, convolve_images(graph, image, filters, row_window(window), ""), name);
   }
-  if (shape.rank() == 5) return convolve_volumes(graph, x, weight, window, name);
+  if (shape.rank() == 5) return convolve_volumes(node, x, weight, window);
   return convolve_images(graph, x, weight, window, name);
 }
 

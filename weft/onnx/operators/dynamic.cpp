@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "weft/base/rng.h"
@@ -220,9 +221,14 @@ Values run_non_max_suppression(const HostContext& node) {
                           to_string(scores.shape())));
   const int64_t batches = boxes.shape()[0], count = boxes.shape()[1], classes = scores.shape()[1];
   const int64_t most = node.has(2) ? node.integer_at(2) : 0;
-  const double most_overlap = node.has(3) ? reals_of(node.tensor(3)).at(0) : 0;
-  const bool has_least = node.has(4);
-  const double least_score = has_least ? reals_of(node.tensor(4)).at(0) : 0;
+  // An empty tensor is one that is not given.
+  const auto threshold = [&](int input) -> std::optional<double> {
+    const auto numbers = node.has(input) ? reals_of(node.tensor(input)) : std::vector<double>{};
+    return numbers.empty() ? std::nullopt : std::optional(numbers.front());
+  };
+  const double most_overlap = threshold(3).value_or(0);
+  const bool has_least = threshold(4).has_value();
+  const double least_score = threshold(4).value_or(0);
   const bool is_centred = node.integer("center_point_box", 0) != 0;
   const auto coordinates = reals_of(boxes), values = reals_of(scores);
   const auto box_at = [&](int64_t batch, int64_t index) {

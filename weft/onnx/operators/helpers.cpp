@@ -1,7 +1,9 @@
 #include "weft/onnx/operators/helpers.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 namespace weft::onnx {
 
@@ -83,9 +85,28 @@ Shape broadcast_shape(const NodeAttributes& node, const Shape& a, const Shape& b
   return Shape(result);
 }
 
+void require_sizes(const NodeAttributes& node, const char* what, const std::vector<int64_t>& numbers) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (const int64_t number : numbers)
+    if (number < -kMost || number > kMost) node.fail(fmt::format("has {} of {}, more than any axis has", what, number));
+}
+
+void require_small(const NodeAttributes& node, const char* what, const std::vector<int64_t>& sizes) {
+  constexpr double kMost = 0x1p28;
+  double elements = 1;
+  for (const int64_t size : sizes) elements *= static_cast<double>(size);
+  if (!(elements <= kMost)) node.fail(fmt::format("would need {} of {:.3g} elements", what, elements));
+}
+
 Padding find_padding(const NodeAttributes& node, const std::vector<int64_t>& sizes, const std::vector<int64_t>& kernel,
                      const std::vector<int64_t>& strides, const std::vector<int64_t>& dilations) {
   const size_t rank = sizes.size();
+  for (const auto& [what, numbers] :
+       {std::pair("a kernel", &kernel), {"strides", &strides}, {"dilations", &dilations}}) {
+    require_sizes(node, what, *numbers);
+    for (const int64_t number : *numbers)
+      if (number < 1) node.fail(fmt::format("has {} of {}, but wants 1 or more", what, number));
+  }
   const std::string automatic = node.text("auto_pad", "NOTSET");
   Padding result{std::vector<int64_t>(rank, 0), std::vector<int64_t>(rank, 0)};
   if (automatic == "VALID") return result;
@@ -104,6 +125,7 @@ Padding find_padding(const NodeAttributes& node, const std::vector<int64_t>& siz
   const auto pads = node.integers("pads", std::vector<int64_t>(2 * rank, 0));
   if (pads.size() != 2 * rank)
     node.fail(fmt::format("has {} pads, but wants {} for {} axes", pads.size(), 2 * rank, rank));
+  require_sizes(node, "pads", pads);
   for (size_t axis = 0; axis < rank; ++axis) {
     result.before[axis] = pads[axis];
     result.after[axis] = pads[rank + axis];

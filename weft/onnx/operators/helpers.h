@@ -31,8 +31,13 @@ ValueId unsqueeze(Graph& graph, ValueId x, const std::vector<int64_t>& axes, con
 ValueId flattened(Graph& graph, ValueId x, int64_t axis, const std::string& name = "");
 /// By NumPy's rules; Error(usage) names the node.
 Shape broadcast_shape(const NodeAttributes& node, const Shape& a, const Shape& b);
+/// Error(usage) where one of the numbers is beyond what any axis can have: sums and products of two of the others fit
+/// an int64_t. `what` names them: "pads".
+void require_sizes(const NodeAttributes& node, const char* what, const std::vector<int64_t>& numbers);
+/// Error(usage) where a result of so many elements is beyond reason for what is computed while a model is lowered.
+void require_small(const NodeAttributes& node, const char* what, const std::vector<int64_t>& sizes);
 /// What older versions call auto_pad: (before, after) of each spatial axis. `pads` is the node's own where there is
-/// none.
+/// none. Error(usage) where the window is not of at least 1 in each axis.
 struct Padding {
   std::vector<int64_t> before, after;
 };

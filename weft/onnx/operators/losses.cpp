@@ -15,6 +15,12 @@ Terms terms_of(NodeContext& node, ValueId log_probabilities) {
   Graph& graph = node.graph();
   const Shape shape = graph.shape(log_probabilities);
   if (shape.rank() < 2) node.fail(fmt::format("wants classes as axis 1, got {}", to_string(shape)));
+  std::vector<int64_t> expected = shape.dims();
+  expected.erase(expected.begin() + 1);
+  if (node.shape(1) != Shape(expected))
+    node.fail(fmt::format("wants a label for each of {}, got {}", to_string(shape), to_string(node.shape(1))));
+  if (node.has(2) && node.shape(2) != Shape{shape[1]})
+    node.fail(fmt::format("wants a weight for each of {} classes, got {}", shape[1], to_string(node.shape(2))));
   ValueId labels = node.value(1);
   if (graph.type(labels).dtype != DType::i64) labels = ops::cast(graph, labels, DType::i64);
   ValueId ignored{};
@@ -57,6 +63,7 @@ std::vector<ValueId> convert_nll(NodeContext& node) {
 
 std::vector<ValueId> convert_cross_entropy(NodeContext& node) {
   Graph& graph = node.graph();
+  if (node.rank(0) < 2) node.fail(fmt::format("wants classes as axis 1, got {}", to_string(node.shape(0))));
   const ValueId log = ops::log_softmax(graph, as_reals(graph, node.value(0)), 1);
   const ValueId loss = reduced(node, terms_of(node, log));
   const auto as_given = [&](ValueId x) { return node.dtype(0) == DType::f32 ? x : ops::cast(graph, x, node.dtype(0)); };

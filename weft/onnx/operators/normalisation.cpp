@@ -78,6 +78,7 @@ std::vector<ValueId> convert_instance_norm(NodeContext& node) {
 
 std::vector<ValueId> convert_group_norm(NodeContext& node) {
   Graph& graph = node.graph();
+  if (node.rank(0) < 2) node.fail(fmt::format("wants channels as axis 1, got {}", to_string(node.shape(0))));
   const int64_t groups = node.integer("num_groups"), channels = node.shape(0)[1];
   const auto per_channel = [&](int input) {
     ValueId factor = as_f32(graph, node.value(input));
@@ -141,7 +142,10 @@ std::vector<ValueId> convert_rms_norm(NodeContext& node) {
 /// x / (bias + alpha / size * sum of the squares of `size` channels around it) ^ beta
 std::vector<ValueId> convert_local_response_norm(NodeContext& node) {
   Graph& graph = node.graph();
+  if (node.rank(0) < 2) node.fail(fmt::format("wants channels as axis 1, got {}", to_string(node.shape(0))));
   const int64_t size = node.integer("size"), channels = node.shape(0)[1];
+  constexpr int64_t kMost = 1024;  // each is a node of the graph
+  if (size < 1 || size > kMost) node.fail(fmt::format("sums over {} channels, but wants 1 to {}", size, kMost));
   const double alpha = node.real("alpha", 1e-4), beta = node.real("beta", 0.75), bias = node.real("bias", 1);
   return {computed_in_f32(graph, node.value(0), [&](ValueId x) {
     std::vector<int64_t> low(static_cast<size_t>(node.rank(0)), 0), high = low;

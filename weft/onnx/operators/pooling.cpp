@@ -38,8 +38,6 @@ Pool find_pool(NodeContext& node) {
   pool.after = padding.after;
   const bool rounds_up = node.integer("ceil_mode", 0) != 0;
   for (size_t axis = 0; axis < pool.axes(); ++axis) {
-    if (pool.kernel[axis] < 1 || pool.strides[axis] < 1 || pool.dilations[axis] < 1)
-      node.fail("wants a kernel, strides and dilations of at least 1");
     const int64_t whole = pool.sizes[axis] + pool.before[axis] + pool.after[axis];
     const int64_t room = whole - pool.reach(axis);
     if (room < 0) node.fail("has a window larger than its padded operand");
@@ -48,6 +46,7 @@ Pool find_pool(NodeContext& node) {
     if (rounds_up && (count - 1) * pool.strides[axis] >= pool.sizes[axis] + pool.before[axis]) --count;
     pool.windows.push_back(count);
   }
+  require_small(node, "a window", pool.kernel);
   return pool;
 }
 

@@ -106,8 +106,17 @@ ValueId along(Graph& graph, ValueId x, int64_t axis, const Tensor& weights) {
   return moves ? ops::transpose(graph, x, order) : x;
 }
 
+/// The size that an axis gets; Error(usage) where no image could have it.
+int64_t scaled_size(const NodeAttributes& node, double size) {
+  constexpr double kMost = 0x1p28;
+  if (!(size >= 1 && size <= kMost)) node.fail(fmt::format("gives an axis the size {:.6g}", size));
+  return static_cast<int64_t>(std::floor(size));
+}
+
 std::vector<ValueId> resized(NodeContext& node, const Rule& rule, const std::vector<Axis>& axes) {
   Graph& graph = node.graph();
+  for (const Axis& axis : axes)
+    if (rule.mode != "nearest" && axis.in != axis.out) require_small(node, "weights", {axis.in, axis.out});
   ValueId x = node.value(0);
   if (rule.mode == "nearest") {
     for (size_t index = 0; index < axes.size(); ++index) {
@@ -188,20 +197,21 @@ std::vector<ValueId> convert_resize(NodeContext& node) {
     if (axis.in == 0) node.fail("has an empty axis");
     if (has_scales) {
       axis.scale = scales[index];
-      axis.out = static_cast<int64_t>(std::floor(static_cast<double>(axis.in) * axis.scale));
+      axis.out = scaled_size(node, static_cast<double>(axis.in) * axis.scale);
     } else if (common > 0) {
       axis.scale = common;
-      axis.out = static_cast<int64_t>(std::floor(static_cast<double>(axis.in) * common + 0.5));
+      axis.out = scaled_size(node, static_cast<double>(axis.in) * common + 0.5);
     } else {
-      axis.out = sizes[index];
+      axis.out = scaled_size(node, static_cast<double>(sizes[index]));
       axis.scale = static_cast<double>(axis.out) / static_cast<double>(axis.in);
     }
-    if (axis.out < 1) node.fail("makes an axis empty");
     axis.exact_out = has_scales ? static_cast<double>(axis.in) * axis.scale : static_cast<double>(axis.out);
   }
   if (rule.coordinates == "tf_crop_and_resize") {
     const auto roi = node.known_reals(1);
     if (roi.size() != 2 * which.size()) node.fail("wants a region with two numbers per axis");
+    for (const double edge : roi)
+      if (!(std::abs(edge) < 0x1p20)) node.fail(fmt::format("has a region from or to {}", edge));
     for (size_t index = 0; index < which.size(); ++index) {
       axes[static_cast<size_t>(which[index])].roi_start = roi[index];
       axes[static_cast<size_t>(which[index])].roi_end = roi[index + which.size()];
@@ -220,7 +230,7 @@ std::vector<ValueId> convert_upsample(NodeContext& node) {
   for (int axis = 0; axis < node.rank(0); ++axis) {
     const double scale = scales[static_cast<size_t>(axis)];
     const int64_t size = node.shape(0)[axis];
-    axes.push_back({size, static_cast<int64_t>(std::floor(static_cast<double>(size) * scale)), scale});
+    axes.push_back({size, scaled_size(node, static_cast<double>(size) * scale), scale});
   }
   return resized(node, rule, axes);
 }
@@ -232,6 +242,7 @@ std::vector<ValueId> convert_affine_grid(NodeContext& node) {
   const bool corners = node.integer("align_corners", 0) != 0;
   if (size.size() != 4 && size.size() != 5) node.fail("wants a size of four or five axes");
   const auto axes = static_cast<int64_t>(size.size()) - 2;
+  require_small(node, "a grid", size);
   std::vector<int64_t> spatial(size.begin() + 2, size.end());
   Shape shape(spatial);
   if (!has_bounded_size(shape)) node.fail("has the size " + to_string(shape));

@@ -21,6 +21,7 @@ std::vector<ValueId> convert_reshape(NodeContext& node) {
   auto shape = attribute_or_input(node, "shape", 1);
   if (!shape) node.fail("has no shape");
   const bool allows_zero = node.integer("allowzero", 0) != 0;
+  require_sizes(node, "dimensions", *shape);
   int64_t known = 1;
   int unknown = -1;
   for (size_t axis = 0; axis < shape->size(); ++axis) {
@@ -32,7 +33,7 @@ std::vector<ValueId> convert_reshape(NodeContext& node) {
     if (size == -1 && unknown >= 0) node.fail("leaves two dimensions open");
     if (size == -1) unknown = static_cast<int>(axis);
     if (size < -1) node.fail(fmt::format("has the dimension {}", size));
-    if (size >= 0) known *= size;
+    if (size >= 0 && __builtin_mul_overflow(known, size, &known)) node.fail("has a shape beyond any memory");
   }
   if (unknown >= 0) {
     if (known == 0) node.fail("leaves a dimension open beside one of 0");
@@ -90,10 +91,15 @@ std::vector<ValueId> convert_split(NodeContext& node) {
   auto sizes = attribute_or_input(node, "split", 1);
   if (!sizes) {
     const int64_t parts = node.integer("num_outputs", node.output_count());
+    if (parts < 1 || parts != node.output_count())
+      node.fail(fmt::format("splits into {} parts, but has {} outputs", parts, node.output_count()));
     const int64_t part = (size + parts - 1) / parts;
     sizes.emplace(static_cast<size_t>(parts), part);
     sizes->back() = size - part * (parts - 1);
   }
+  require_sizes(node, "parts", *sizes);
+  for (const int64_t part : *sizes)
+    if (part < 0) node.fail(fmt::format("splits {} elements into a part of {}", size, part));
   return ops::split_sizes(node.graph(), node.value(0), *sizes, axis, node.hint());
 }
 
@@ -128,6 +134,7 @@ std::vector<ValueId> convert_tile(NodeContext& node) {
   const auto repeats = node.known_integers(1);
   const Shape shape = node.shape(0);
   if (static_cast<int>(repeats.size()) != shape.rank()) node.fail("wants a repeat per axis");
+  require_sizes(node, "repeats", repeats);
   // Each axis gets one before it that is broadcast.
   std::vector<int64_t> apart, wide, whole;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -160,6 +167,7 @@ std::vector<ValueId> convert_pad(NodeContext& node) {
                                         : attribute_or_input(node, "pads", 1);
   const auto axes = node.has(3) ? resolve_axes(node, node.known_integers(3), node.rank(0)) : all_axes(node.rank(0));
   if (!pads || pads->size() != 2 * axes.size()) node.fail("wants two pads per axis");
+  require_sizes(node, "pads", *pads);
   const auto rank = static_cast<size_t>(node.rank(0));
   std::vector<int64_t> low(rank, 0), high(rank, 0);
   for (size_t index = 0; index < axes.size(); ++index) {
@@ -174,6 +182,7 @@ std::vector<ValueId> convert_pad(NodeContext& node) {
       if (low[axis] == 0 && high[axis] == 0) continue;
       const int64_t size = graph.shape(result)[static_cast<int>(axis)];
       if (size == 0) node.fail("cannot repeat what an empty axis holds");
+      require_small(node, "an axis", {size + low[axis] + high[axis]});
       std::vector<int64_t> indices;
       for (int64_t position = -low[axis]; position < size + high[axis]; ++position)
         indices.push_back(source_of(mode, position, size));
@@ -232,7 +241,7 @@ std::vector<ValueId> convert_depth_to_space(NodeContext& node) {
   Graph& graph = node.graph();
   const Shape shape = node.shape(0);
   const int64_t block = node.integer("blocksize");
-  if (shape.rank() != 4 || block < 1 || shape[1] % (block * block) != 0)
+  if (shape.rank() != 4 || block < 1 || block > shape[1] || shape[1] % (block * block) != 0)
     node.fail("wants images whose channels fit blocks of " + std::to_string(block));
   const int64_t channels = shape[1] / (block * block);
   const bool is_crd = node.text("mode", "DCR") == "CRD";
@@ -247,7 +256,8 @@ std::vector<ValueId> convert_space_to_depth(NodeContext& node) {
   Graph& graph = node.graph();
   const Shape shape = node.shape(0);
   const int64_t block = node.integer("blocksize");
-  if (shape.rank() != 4 || block < 1 || shape[2] % block != 0 || shape[3] % block != 0)
+  if (shape.rank() != 4 || block < 1 || block > std::max(shape[2], shape[3]) || shape[2] % block != 0 ||
+      shape[3] % block != 0)
     node.fail("wants images that fit blocks of " + std::to_string(block));
   const int64_t rows = shape[2] / block, columns = shape[3] / block;
   const ValueId apart = ops::reshape(graph, node.value(0), {shape[0], shape[1], rows, block, columns, block});
@@ -264,6 +274,7 @@ std::vector<ValueId> convert_center_crop_pad(NodeContext& node) {
   const auto axes =
       node.has_attribute("axes") ? resolve_axes(node, node.integers("axes"), node.rank(0)) : all_axes(node.rank(0));
   if (axes.size() != sizes.size()) node.fail("wants a size per axis");
+  require_sizes(node, "sizes", sizes);
   const auto rank = static_cast<size_t>(node.rank(0));
   std::vector<int64_t> starts(rank, 0), ends = node.shape(0).dims(), low(rank, 0), high(rank, 0);
   for (size_t index = 0; index < axes.size(); ++index) {

@@ -41,6 +41,13 @@ class CopiesToKeep {
     return true;
   }
 
+  /// Whether the graph replaces any parameter.
+  bool trains() const {
+    return std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [&](const GraphInput& input) {
+      return input.kind == InputKind::parameter && successors_.contains(input.name);
+    });
+  }
+
   /// Of the state that the cast reads; invalid where the graph leaves it as it is.
   ValueId successor(size_t index) const {
     const ValueId state = graph_.nodes()[index].inputs[0];
@@ -91,6 +98,8 @@ Graph keep_copies(const Graph& graph, const PassContext& context) {
   std::stable_sort(casts.begin(), casts.end(), [&](size_t a, size_t b) {
     return graph.type(graph.nodes()[a].outputs[0]).bytes() < graph.type(graph.nodes()[b].outputs[0]).bytes();
   });
+  // It runs for one token after the other: reading all weights again to cast them would take longer than all else.
+  if (!copies.trains()) return keep(graph, copies, casts);
   const int64_t before = planned_in_place(graph, context).arena_bytes;
   const auto fits = [&](size_t count) {
     const Graph kept = keep(graph, copies, std::span(casts).first(count));

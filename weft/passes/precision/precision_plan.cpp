@@ -65,16 +65,17 @@ class Planner {
       return std::any_of(node.inputs.begin(), node.inputs.end(),
                          [&](ValueId input) { return static_cast<bool>(of_value[index_of(input)]); });
     };
-    const bool batch = any(depends_on_batch_), update = node.op->is_update || any(depends_on_update_);
+    const bool batch = any(depends_on_batch_), update = any(depends_on_update_);
     // Numbers that T holds as well as f32: cheap to cast, they say nothing about what they are used with.
     const std::string& op = node.op->name;
     const bool moves = is_one_of(op, std::array{"reshape", "transpose", "broadcast_to", "slice", "strided_slice"});
     const bool exact = is_one_of(op, std::array{"constant", "equal", "greater", "greater_equal", "one_hot"}) ||
                        (moves && is_exact_[index_of(node.inputs[0])]);
-    for (const ValueId output : node.outputs) {
-      depends_on_batch_[index_of(output)] = batch;
-      depends_on_update_[index_of(output)] = update;
-      is_exact_[index_of(output)] = exact;
+    for (size_t index = 0; index < node.outputs.size(); ++index) {
+      const size_t output = index_of(node.outputs[index]);
+      depends_on_batch_[output] = batch;
+      depends_on_update_[output] = update || replaces_state(*node.op, static_cast<int>(index));
+      is_exact_[output] = exact;
     }
   }
 

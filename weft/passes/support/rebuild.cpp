@@ -1,5 +1,7 @@
 #include "weft/passes/support/rebuild.h"
 
+#include <algorithm>
+
 #include "weft/graph/accumulation.h"
 
 namespace weft::passes {
@@ -11,14 +13,23 @@ std::vector<bool> find_results(const Graph& graph) {
   return results;
 }
 
+bool replaces_state(const OpDef& op, int output) {
+  return op.is_update &&
+         std::any_of(op.in_place.begin(), op.in_place.end(), [&](const auto& pair) { return pair.first == output; });
+}
+
 std::vector<bool> find_late_nodes(const Graph& graph) {
-  std::vector<bool> is_late(graph.nodes().size(), false);
+  std::vector<bool> is_late(graph.nodes().size(), false), is_late_value(graph.values().size(), false);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
-    is_late[index] = node.op->is_update && !is_accumulation(node);
-    for (const ValueId input : node.inputs)
-      if (const NodeId producer = graph.value(input).producer; producer.valid() && is_late[index_of(producer)])
-        is_late[index] = true;
+    is_late[index] = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](ValueId input) { return static_cast<bool>(is_late_value[index_of(input)]); });
+    std::vector<bool> replaces;
+    for (size_t output = 0; output < node.outputs.size(); ++output)
+      replaces.push_back(!is_accumulation(node) && replaces_state(*node.op, static_cast<int>(output)));
+    is_late[index] = is_late[index] || std::find(replaces.begin(), replaces.end(), false) == replaces.end();
+    for (size_t output = 0; output < node.outputs.size(); ++output)
+      is_late_value[index_of(node.outputs[output])] = is_late[index] || replaces[output];
   }
   return is_late;
 }

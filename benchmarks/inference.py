@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Inference beside ONNX Runtime and OpenVINO: latency of one sample and throughput of batches, in f32, bf16 and int8.
+
+`weft export` writes each network of the zoo as ONNX, and all three run that file on the same threads. Latency is one sample at
+a time over all threads. Throughput is batches of 16: by all threads together or by a stream per thread, whichever is faster on
+each side. int8 of a peer is its own quantizer's; a precision that a peer has not is judged against its fastest one that is no
+less exact (bf16: f32). A row shows medians over the rounds, which run in turn; a ratio is the median of weft's samples/s over
+the peer's of the same round.
+
+  benchmarks/inference.py --json inference.json                       # all cells: about an hour
+  benchmarks/inference.py --only resnet18 --precision f32 --rounds 1
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import statistics
+import struct
+import subprocess
+import sys
+
+from peer_python import NoPeer, peer_python
+from peer_settings import processor
+from sides import ROOT, SideFailed, run_json
+
+MODELS = ["resnet50", "resnet18", "mobilenet_v2", "vit_tiny", "vgg16", "densenet121", "transformer_lm", "lstm_classifier"]
+REQUIREMENTS = ROOT / "benchmarks/peer/inference_requirements.txt"
+PEER = ROOT / "benchmarks/peer/infer_speed.py"
+BATCH = 16
+# What a peer is asked for where it has not the precision itself.
+STANDS_FOR = {("onnxruntime", "bf16"): "f32"}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=MODELS, help="repeatable; default: all")
+    parser.add_argument("--precision", action="append", choices=["f32", "bf16", "int8"], help="repeatable; default: all")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2, help="how long each side measures in a round")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/inference", help="folder of the models")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the figures here, anew after each row")
+    return parser.parse_args()
+
+
+def export(model, arguments):
+    path = arguments.out / f"{model}.onnx"
+    if not path.exists():
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        subprocess.run([arguments.weft, "export", model, path], check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def write_input(path, batch, arguments):
+    """An .npy file as the model reads it: pixels about zero, or tokens."""
+    wanted = run_json([arguments.weft, "import", path, "--json"])["inputs"][0]
+    kind, sizes = wanted["dtype"], [batch if not isinstance(size, int) else size for size in wanted["shape"]]
+    count = 1
+    for size in sizes:
+        count *= size
+    drawn = random.Random(0)
+    if kind == "f32":
+        descr, numbers = "<f4", struct.pack(f"<{count}f", *(drawn.gauss(0, 1) for _ in range(count)))
+    else:
+        size, letter = (4, "i") if kind == "i32" else (8, "q")
+        descr, numbers = f"<i{size}", struct.pack(f"<{count}{letter}", *(drawn.randrange(10) for _ in range(count)))
+    header = str({"descr": descr, "fortran_order": False, "shape": tuple(sizes)}).encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    result = path.with_suffix(f".{batch}.npy")
+    result.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + numbers)
+    return result
+
+
+def weft_model(path, precision, arguments):
+    """The file that weft runs: int8 is quantized by weft."""
+    if precision != "int8":
+        return path
+    result = path.with_suffix(".weft_int8.onnx")
+    if not result.exists():
+        subprocess.run([arguments.weft, "quantize", path, "--drawn-samples", "8", "-o", result], check=True,
+                       stdout=subprocess.DEVNULL)
+    return result
+
+
+def weft_speed(path, batch, precision, streams, arguments):
+    command = [arguments.weft, "infer", weft_model(path, precision, arguments), "--input", write_input(path, batch, arguments),
+               "--threads", arguments.threads, "--streams", streams, "--seconds", arguments.seconds, "--json"]
+    if precision == "bf16":
+        command += ["--precision", "bf16"]
+    return run_json(command, arguments.threads)["samples_per_second"]
+
+
+def peer_speed(peer, path, batch, precision, streams, arguments):
+    return run_json([python(), PEER, peer, path, "--batch", batch, "--precision", STANDS_FOR.get((peer, precision), precision),
+                     "--threads", arguments.threads, "--streams", streams, "--seconds", arguments.seconds],
+                    arguments.threads)["samples_per_second"]
+
+
+def python():
+    try:
+        return peer_python(ROOT / "build/inference_peer", REQUIREMENTS, "INFERENCE_PYTHON")
+    except NoPeer as failure:
+        raise SideFailed(str(failure)) from None
+
+
+def measure(model, batch, precision, arguments):
+    """Ratios by peer; streams are tried once for batches, and the faster number is kept per side."""
+    path = export(model, arguments)
+    speeds = {"weft": lambda streams: weft_speed(path, batch, precision, streams, arguments)}
+    for peer in ("onnxruntime", "openvino"):
+        speeds[peer] = lambda streams, peer=peer: peer_speed(peer, path, batch, precision, streams, arguments)
+    candidates = [1] if batch == 1 else sorted({1, arguments.threads})
+    best = {}
+    for side, speed in speeds.items():
+        best[side] = max(candidates, key=speed) if len(candidates) > 1 else candidates[0]
+    rounds = []
+    for index in range(arguments.rounds):
+        order = list(speeds) if index % 2 == 0 else list(reversed(speeds))
+        rounds.append({side: speeds[side](best[side]) for side in order})
+    row = {"model": model, "batch": batch, "precision": precision, "streams": best, "rounds": rounds}
+    for side in speeds:
+        row[side] = statistics.median(each[side] for each in rounds)
+    for peer in ("onnxruntime", "openvino"):
+        row[f"over_{peer}"] = statistics.median(each["weft"] / each[peer] for each in rounds)
+    return row
+
+
+def row_text(row):
+    if "error" in row:
+        return f"| {row['model']} | {row['batch']} | {row['precision']} | **failed** | {row['error']} | | | |"
+    return (f"| {row['model']} | {row['batch']} | {row['precision']} | {row['weft']:.1f} | {row['onnxruntime']:.1f} | "
+            f"{row['openvino']:.1f} | **{row['over_onnxruntime']:.2f}** | **{row['over_openvino']:.2f}** |")
+
+
+def main():
+    arguments = parse_arguments()
+    versions = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines() if "==" in line)
+    print(f"{processor()}, {arguments.threads} threads, ONNX Runtime {versions['onnxruntime']}, OpenVINO {versions['openvino']}\n\n"
+          "| model | batch | precision | weft | ONNX Runtime | OpenVINO | over ONNX Runtime | over OpenVINO |\n"
+          "|---|---:|---|---:|---:|---:|---:|---:|", flush=True)
+    rows = []
+    for model in arguments.only or MODELS:
+        for precision in arguments.precision or ["f32", "bf16", "int8"]:
+            for batch in (1, BATCH):
+                try:
+                    row = measure(model, batch, precision, arguments)
+                except (SideFailed, subprocess.CalledProcessError) as failure:
+                    row = {"model": model, "batch": batch, "precision": precision, "error": str(failure).splitlines()[-1]}
+                rows.append(row)
+                print(row_text(row), flush=True)
+                if arguments.json:
+                    arguments.json.write_text(json.dumps({"processor": processor(), "rows": rows}, indent=1))
+    good = [row for row in rows if "error" not in row]
+    for peer in ("onnxruntime", "openvino"):
+        if good:
+            ratios = sorted(row[f"over_{peer}"] for row in good)
+            print(f"\nover {peer}: median {statistics.median(ratios):.2f}, lowest {ratios[0]:.2f}, {len(good)} cells")
+    return 0 if len(good) == len(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
