@@ -44,6 +44,7 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_ctc(table, isa);
   add_layer_norm(table, isa);
   add_embedding(table, isa);
+  add_few_rows(table, isa);
   add_cached_attention(table, isa);
   add_dropout(table, isa);
   add_copies(table, isa);
