@@ -11,6 +11,7 @@
 #include "weft/passes/clean/fold_constants.h"
 #include "weft/passes/clean/fold_tensors.h"
 #include "weft/passes/clean/join_pads.h"
+#include "weft/passes/fuse/fold_batch_norm.h"
 #include "weft/passes/fuse/fuse_batch_norm.h"
 #include "weft/passes/fuse/fuse_bias.h"
 #include "weft/passes/fuse/fuse_elementwise.h"
@@ -70,6 +71,8 @@ const std::vector<Pass>& pipeline() {
        machine_independent(pool_before_relu)},
       {"fuse_bias", "Lets convolutions add their bias, and their weights' gradient sum up the bias's.",
        machine_independent(fuse_bias)},
+      {"fold_batch_norm", "Folds batch norm by constant statistics into convolutions with constant weights.",
+       [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fold_batch_norm(graph)); }},
       {"late_multiply",
        "Gathers the rows of large fully connected layers from the ranks where reducing their gradients costs more.",
        late_multiply},
