@@ -46,13 +46,12 @@ WEFT_API const char* weft_version(void);
  * takes NULL. The model lives longer than its streams. */
 WEFT_API weft_model* weft_load(const char* path, int threads);
 WEFT_API void weft_free(weft_model* model);
-/* NULL: the last call with this model went well. */
+/* NULL: nothing went wrong with this model so far. */
 WEFT_API const char* weft_model_error(const weft_model* model);
 
 /* How many inputs or outputs the model has; 0 where it could not be loaded. */
 WEFT_API int weft_count(const weft_model* model, enum weft_side side);
-/* What input or output `index` is with a batch of this size. 0, or -1 with an error of the model. One thread at a time
- * may ask a model. */
+/* What input or output `index` is with a batch of this size. 0, or -1 with an error of the model. */
 WEFT_API int weft_describe(weft_model* model, enum weft_side side, int index, int64_t batch, weft_tensor_info* info);
 /* The name of a class, or NULL where it has none. */
 WEFT_API const char* weft_class_name(const weft_model* model, int64_t index);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ struct weft_model {
   weft::OpRegistry ops;
   std::unique_ptr<weft::Device> device;
   std::unique_ptr<weft::engine::Engine> engine;  // null: it could not be loaded
-  std::string error;
+  std::mutex mutex;   // of the error
+  std::string error;  // of the last call that failed
 };
 
 struct weft_stream {
@@ -138,8 +140,8 @@ int weft_count(const weft_model* model, enum weft_side side) {
 
 int weft_describe(weft_model* model, enum weft_side side, int index, int64_t batch, weft_tensor_info* info) {
   if (model == nullptr || model->engine == nullptr) return -1;
-  model->error.clear();
-  return guarded(model->error, -1, [&] {
+  std::string error;
+  const int code = guarded(error, -1, [&] {
     const weft::engine::Engine& engine = *model->engine;
     const auto& ports = side == WEFT_INPUT ? engine.model().inputs : engine.model().outputs;
     const size_t place = place_of(ports, index, side == WEFT_INPUT ? "input" : "output");
@@ -151,6 +153,11 @@ int weft_describe(weft_model* model, enum weft_side side, int index, int64_t bat
     for (int axis = 0; axis < rank; ++axis) info->shape[axis] = type.shape[axis];
     return 0;
   });
+  if (code != 0) {
+    const std::lock_guard lock(model->mutex);
+    model->error = error;
+  }
+  return code;
 }
 
 const char* weft_class_name(const weft_model* model, int64_t index) {

@@ -12,6 +12,7 @@
 #include "weft/passes/clean/fold_tensors.h"
 #include "weft/passes/clean/join_pads.h"
 #include "weft/passes/fuse/fold_batch_norm.h"
+#include "weft/passes/fuse/fuse_attention.h"
 #include "weft/passes/fuse/fuse_batch_norm.h"
 #include "weft/passes/fuse/fuse_bias.h"
 #include "weft/passes/fuse/fuse_elementwise.h"
@@ -73,6 +74,8 @@ const std::vector<Pass>& pipeline() {
        machine_independent(fuse_bias)},
       {"fold_batch_norm", "Folds batch norm by constant statistics into convolutions with constant weights.",
        [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fold_batch_norm(graph)); }},
+      {"fuse_attention", "Lets inference compute attention tile by tile, without its scores in memory.",
+       [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fuse_attention(graph)); }},
       {"late_multiply",
        "Gathers the rows of large fully connected layers from the ranks where reducing their gradients costs more.",
        late_multiply},

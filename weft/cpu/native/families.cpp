@@ -44,6 +44,7 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_ctc(table, isa);
   add_layer_norm(table, isa);
   add_embedding(table, isa);
+  add_fused_attention(table, isa);
   add_dropout(table, isa);
   add_copies(table, isa);
   add_transpose(table, isa);

@@ -28,6 +28,7 @@ void add_argmax(KernelTable&, Isa);             // argmax, count_correct
 void add_ctc(KernelTable&, Isa);                // ctc_loss, ctc_loss_backward
 void add_layer_norm(KernelTable&, Isa);         // layer_norm, layer_norm_backward
 void add_embedding(KernelTable&, Isa);          // embedding, embedding_backward, causal_mask
+void add_fused_attention(KernelTable&, Isa);    // fused_attention
 void add_dropout(KernelTable&, Isa);            // dropout
 void add_copies(KernelTable&, Isa);             // constant, broadcast_to, slice, concat, pad
 void add_transpose(KernelTable&, Isa);          // transpose
