@@ -22,7 +22,12 @@ endif()
 foreach(library ${weft_infer_libraries})
   target_link_libraries(weft_infer PRIVATE $<BUILD_INTERFACE:${library}>)  # no affair of who uses the library
 endforeach()
-target_link_options(weft_infer PRIVATE -Wl,--gc-sections -Wl,--as-needed $<$<CONFIG:Release>:-Wl,--strip-all>
+include(CheckLinkerFlag)
+check_linker_flag(CXX -Wl,-z,pack-relative-relocs WEFT_PACKS_RELOCATIONS)  # a fiftieth of the file
+if(WEFT_PACKS_RELOCATIONS)
+  target_link_options(weft_infer PRIVATE -Wl,-z,pack-relative-relocs)
+endif()
+target_link_options(weft_infer PRIVATE -Wl,-z,noseparate-code -Wl,--gc-sections -Wl,--as-needed $<$<CONFIG:Release>:-Wl,--strip-all>
                                        -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/weft_infer.map)
 if(NOT WEFT_SANITIZE)  # whose functions are in the program alone
   target_link_options(weft_infer PRIVATE -Wl,-z,defs)

@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using weft::engine::test::small_model;
+using weft::test::small_model;
 
 class WeftInfer : public weft::FilesTest {
  protected:

@@ -33,8 +33,8 @@ TEST_F(CompileCommand, AModelRunsInAnyBatchOnAnyStreamsAlike) {
   EXPECT_THAT(compiled.out, HasSubstr("'lenet5' for any batch"));
   write_images("images.npy", 5);
   const auto outputs = [&](std::vector<std::string> more) {
-    std::vector<std::string> words{"infer", path("net.weft"), "--input", path("images.npy"), "--output-dir",
-                                   path("out")};
+    std::vector<std::string> words{"infer",        path("net.weft"), "--input", path("images.npy"),
+                                   "--output-dir", path("out")};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = weft(words);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -43,13 +43,12 @@ TEST_F(CompileCommand, AModelRunsInAnyBatchOnAnyStreamsAlike) {
   const Tensor all = outputs({"--threads", "1"}), cut = outputs({"--streams", "2", "--batch", "2", "--threads", "1"});
   ASSERT_EQ(all.shape(), (Shape{5, 10}));
   ASSERT_EQ(cut.shape(), all.shape());
-  for (int64_t at = 0; at < all.elements(); ++at)
-    EXPECT_NEAR(cut.data_as<float>()[at], all.data_as<float>()[at], 1e-6);
+  for (int64_t at = 0; at < all.elements(); ++at) EXPECT_NEAR(cut.data_as<float>()[at], all.data_as<float>()[at], 1e-6);
 }
 
 TEST_F(CompileCommand, ARunKeepsItsClassesAndItsPreparationOfPictures) {
-  ASSERT_EQ(weft({"train", "--model", "lenet5", "--data", "fashion-mnist", "--max-steps", "20", "--batch", "64", "--run",
-                  path("run")})
+  ASSERT_EQ(weft({"train", "--model", "lenet5", "--data", "fashion-mnist", "--max-steps", "20", "--batch", "64",
+                  "--run", path("run")})
                 .code,
             0);
   ASSERT_EQ(weft({"compile", path("run"), path("net.weft"), "--licence", "CC0"}).code, 0);

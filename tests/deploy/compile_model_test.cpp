@@ -74,7 +74,9 @@ TEST_F(CompileModel, PicturesNeedAModelThatReadsThem) {
   EXPECT_THAT(error_of([&] { compile_zoo_model(library_, "transformer_lm", 3, {.mean = {0.5f}, .deviation = {1.0f}}); },
                        ErrorKind::usage),
               HasSubstr("which are no pictures f32[N,C,H,W]"));
-  EXPECT_THAT(error_of([&] { compile_zoo_model(library_, "lenet5", 3, {.mean = {0.5f, 0.5f}, .deviation = {1.0f}}); }),
+  EXPECT_THAT(error_of([&] {
+                compile_zoo_model(library_, "lenet5", 3, {.mean = {0.5f, 0.5f}, .deviation = {1.0f}});
+              }),
               HasSubstr("2 means and 1 deviations are none of 1 channels"));
 }
 

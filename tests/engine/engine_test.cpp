@@ -44,7 +44,7 @@ class EngineTest : public testing::Test {
 
 TEST_F(EngineTest, RunsAnyBatchOverTheSameWeights) {
   const auto cpu = device(1);
-  Engine engine(test::small_model(), library_.ops, *cpu);
+  Engine engine(weft::test::small_model(), library_.ops, *cpu);
   Stream stream(engine);
   const std::vector<float> one = {1, 2}, two = {1, 0, 0, 1};
   stream.set_input(0, one.data());
@@ -61,14 +61,14 @@ TEST_F(EngineTest, RunsAnyBatchOverTheSameWeights) {
 
 TEST_F(EngineTest, AModelOfFixedBatchesNamesThem) {
   const auto cpu = device(1);
-  Engine engine(test::small_model({1, 4}), library_.ops, *cpu);
+  Engine engine(weft::test::small_model({1, 4}), library_.ops, *cpu);
   EXPECT_THAT(engine.batches(), ElementsAre(1, 4));
   EXPECT_THAT(error_of([&] { engine.plan(3); }, ErrorKind::usage), HasSubstr("is for a batch of 1, 4, not of 3"));
 }
 
 TEST_F(EngineTest, AnInputThatIsNotSetIsNamed) {
   const auto cpu = device(1);
-  Engine engine(test::small_model(), library_.ops, *cpu);
+  Engine engine(weft::test::small_model(), library_.ops, *cpu);
   Stream stream(engine);
   EXPECT_THAT(error_of([&] { stream.run(1); }, ErrorKind::usage), HasSubstr("the input 'x' (f32[N,2]) is not set"));
   EXPECT_THAT(error_of([&] { stream.output(0); }, ErrorKind::usage), HasSubstr("run first"));
@@ -76,7 +76,7 @@ TEST_F(EngineTest, AnInputThatIsNotSetIsNamed) {
 
 TEST_F(EngineTest, AGraphThatIsNotForInferenceIsRefused) {
   const auto cpu = device(1);
-  DeployedModel model = test::small_model();
+  DeployedModel model = weft::test::small_model();
   model.graphs[0].text.replace(model.graphs[0].text.find("batch"), 5, "state");
   EXPECT_THAT(error_of([&] { Engine(model, library_.ops, *cpu); }, ErrorKind::data),
               HasSubstr("'x' is a state, and inference has none"));
@@ -84,7 +84,7 @@ TEST_F(EngineTest, AGraphThatIsNotForInferenceIsRefused) {
 
 TEST_F(EngineTest, AGraphWithOtherTypesThanTheFileSaysIsRefused) {
   const auto cpu = device(1);
-  DeployedModel model = test::small_model();
+  DeployedModel model = weft::test::small_model();
   model.outputs[0].type = "f32[N,4]";
   EXPECT_THAT(error_of([&] { Engine(model, library_.ops, *cpu); }, ErrorKind::data),
               HasSubstr("its inputs or outputs have other types than it says"));
@@ -108,9 +108,9 @@ TEST_F(EngineTest, NothingIsComputedOfConstantsAloneInARun) {
     const Graph& graph = engine.plan(2).graph;
     std::vector<bool> is_constant(graph.values().size(), false);
     for (const Node& node : graph.nodes()) {
-      const bool of_constants = !node.inputs.empty() && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
-        return is_constant[static_cast<size_t>(v.index)];
-      });
+      const bool of_constants =
+          !node.inputs.empty() && std::all_of(node.inputs.begin(), node.inputs.end(),
+                                              [&](ValueId v) { return is_constant[static_cast<size_t>(v.index)]; });
       EXPECT_FALSE(of_constants) << node.op->name << " of '" << graph.value(node.outputs[0]).name << "'";
       if (is_constant_tensor(node)) is_constant[static_cast<size_t>(node.outputs[0].index)] = true;
     }
@@ -146,7 +146,7 @@ TEST_F(EngineTest, ComputesWhatTheModelsOwnGraphComputes) {
 
 TEST_F(EngineTest, StreamsRunAtTheSameTimeAndAgree) {
   const auto cpu = device(1);
-  Engine engine(test::small_model(), library_.ops, *cpu);
+  Engine engine(weft::test::small_model(), library_.ops, *cpu);
   StreamPool pool(engine, 3);
   std::vector<std::future<Answer>> answers;
   for (int row = 0; row < 50; ++row)
@@ -160,7 +160,7 @@ TEST_F(EngineTest, StreamsRunAtTheSameTimeAndAgree) {
 
 TEST_F(EngineTest, RowsAreCutIntoBatchesAndComeBackInOrder) {
   const auto cpu = device(1);
-  Engine engine(test::small_model(), library_.ops, *cpu);
+  Engine engine(weft::test::small_model(), library_.ops, *cpu);
   StreamPool pool(engine, 2);
   std::vector<float> rows;
   for (int row = 0; row < 7; ++row) rows.insert(rows.end(), {static_cast<float>(row), 0});
@@ -171,9 +171,10 @@ TEST_F(EngineTest, RowsAreCutIntoBatchesAndComeBackInOrder) {
 
 TEST_F(EngineTest, AnInputOfAnotherTypeIsAnAnswerAndNoEnd) {
   const auto cpu = device(1);
-  Engine engine(test::small_model(), library_.ops, *cpu);
+  Engine engine(weft::test::small_model(), library_.ops, *cpu);
   StreamPool pool(engine, 1);
-  EXPECT_THAT(pool.submit({Tensor(DType::f32, {1, 3})}).get().error, HasSubstr("the model reads 'x' f32[N,2], not f32[1,3]"));
+  EXPECT_THAT(pool.submit({Tensor(DType::f32, {1, 3})}).get().error,
+              HasSubstr("the model reads 'x' f32[N,2], not f32[1,3]"));
   EXPECT_EQ(pool.submit({Tensor(DType::f32, {1, 2})}).get().error, "");
 }
 

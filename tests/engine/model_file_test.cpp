@@ -18,14 +18,14 @@ using weft::test::error_of;
 class ModelFile : public FilesTest {
  protected:
   std::vector<uint8_t> written() const {
-    write_model(path("small.weft"), test::small_model());
+    write_model(path("small.weft"), weft::test::small_model());
     return read_bytes(path("small.weft"));
   }
   static DeployedModel parse(const std::vector<uint8_t>& bytes) { return parse_model(bytes, nullptr, "small.weft"); }
 };
 
 TEST_F(ModelFile, ComesBackAsItWas) {
-  DeployedModel model = test::small_model({1, 4});
+  DeployedModel model = weft::test::small_model({1, 4});
   model.pictures = PictureInput{.channels = 1, .height = 2, .width = 3, .resize = 4, .mean = {0.25f}, .deviation = {2}};
   model.precision = DType::bf16;
   write_model(path("small.weft"), model);
@@ -80,8 +80,11 @@ TEST_F(ModelFile, EveryFlippedByteThatMattersIsFound) {
 TEST_F(ModelFile, EveryShorterFileIsRefused) {
   const std::vector<uint8_t> bytes = written();
   for (size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_NE(error_of([&] { parse({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}); },
-                       ErrorKind::data),
+    EXPECT_NE(error_of(
+                  [&] {
+                    parse({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)});
+                  },
+                  ErrorKind::data),
               "no error")
         << size;
 }
@@ -93,7 +96,11 @@ TEST_F(ModelFile, ALongerFileIsRefused) {
 }
 
 TEST_F(ModelFile, AnotherFileIsRefusedWithWhatIsWanted) {
-  EXPECT_THAT(error_of([&] { parse({'P', 'K', 3, 4}); }, ErrorKind::data),
+  EXPECT_THAT(error_of(
+                  [&] {
+                    parse({'P', 'K', 3, 4});
+                  },
+                  ErrorKind::data),
               HasSubstr("'small.weft' is no model that `weft compile` has written"));
 }
 

@@ -7,11 +7,11 @@
 #include "weft/graph/symbolic_text.h"
 #include "weft/ops/all.h"
 
-namespace weft::engine::test {
+namespace weft::test {
 
 /// x f32[N,2], w = [[1,-1,2],[0,3,1]], y f32[N,3]; with `batches`, a graph for each of them.
-inline DeployedModel small_model(const std::vector<int64_t>& batches = {}) {
-  DeployedModel model;
+inline engine::DeployedModel small_model(const std::vector<int64_t>& batches = {}) {
+  engine::DeployedModel model;
   model.name = "small";
   model.metadata = {{"licence", "CC0"}};
   model.classes = {"one", "two", "three"};
@@ -23,10 +23,10 @@ inline DeployedModel small_model(const std::vector<int64_t>& batches = {}) {
   const Constant weight(Tensor::of({2, 16}, numbers));
   model.constants.emplace(to_string(weight->hash()), weight);
   const auto text = [&](const std::string& size) {
-    return "graph \"small\" {\n  batch %x \"x\" : f32[" + size + ",2]\n  %w = constant_tensor() {data=<f32[2,16] hash=" +
-           to_string(weight->hash()) + ">} : f32[2,16]\n  %product = matmul(%x, %w) : f32[" + size +
-           ",16]\n  %positive = relu(%product) : f32[" + size +
-           ",16]\n  %y = slice(%positive) {starts=[0,0], ends=[" + size + ",3]} : f32[" + size +
+    return "graph \"small\" {\n  batch %x \"x\" : f32[" + size +
+           ",2]\n  %w = constant_tensor() {data=<f32[2,16] hash=" + to_string(weight->hash()) +
+           ">} : f32[2,16]\n  %product = matmul(%x, %w) : f32[" + size + ",16]\n  %positive = relu(%product) : f32[" +
+           size + ",16]\n  %y = slice(%positive) {starts=[0,0], ends=[" + size + ",3]} : f32[" + size +
            ",3]\n  output \"y\" %y\n}\n";
   };
   const std::string first = batches.empty() ? "N" : std::to_string(batches[0]);
@@ -37,4 +37,4 @@ inline DeployedModel small_model(const std::vector<int64_t>& batches = {}) {
   return model;
 }
 
-}  // namespace weft::engine::test
+}  // namespace weft::test

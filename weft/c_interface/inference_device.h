@@ -7,7 +7,7 @@
 
 namespace weft::c_interface {
 
-/// Error(usage) for less than one thread.
-std::unique_ptr<Device> make_inference_device(int threads);
+/// For the ops of this registry. Error(usage) for less than one thread.
+std::unique_ptr<Device> make_inference_device(const OpRegistry& registry, int threads);
 
 }  // namespace weft::c_interface

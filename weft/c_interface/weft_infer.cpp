@@ -21,8 +21,8 @@ struct weft_model {
   weft::OpRegistry ops;
   std::unique_ptr<weft::Device> device;
   std::unique_ptr<weft::engine::Engine> engine;  // null: it could not be loaded
-  std::mutex mutex;   // of the error
-  std::string error;  // of the last call that failed
+  std::mutex mutex;                              // of the error
+  std::string error;                             // of the last call that failed
 };
 
 struct weft_stream {
@@ -117,8 +117,8 @@ weft_model* weft_load(const char* path, int threads) {
   if (model == nullptr) return nullptr;
   guarded(model->error, 0, [&] {
     const int wanted = threads > 0 ? threads : static_cast<int>(weft::available_cores());
-    model->ops = weft::ops::make_registry();
-    model->device = weft::c_interface::make_inference_device(wanted);
+    model->ops = weft::ops::make_inference_registry();
+    model->device = weft::c_interface::make_inference_device(model->ops, wanted);
     model->engine = std::make_unique<weft::engine::Engine>(weft::engine::read_model(path == nullptr ? "" : path),
                                                            model->ops, *model->device);
     return 0;

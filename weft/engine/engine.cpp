@@ -113,7 +113,7 @@ TensorType Engine::type_of(const Port& port, int64_t batch) const {
 CompiledStep Engine::compile_for(int64_t batch) {
   const SymbolicGraph& source = source_for(batch).graph;
   const SharingBackend sharing(device_, constants_);
-  return compile(bind_symbols(source, bindings_of(source, batch)), sharing, options_.compile);
+  return compile_inference(bind_symbols(source, bindings_of(source, batch)), sharing, options_.compile);
 }
 
 const CompiledStep& Engine::plan(int64_t batch) {

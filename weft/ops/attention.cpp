@@ -71,7 +71,8 @@ OpDef fused_attention_op() {
   OpDef op;
   op.name = "fused_attention";
   op.summary =
-      "softmax(scale q k^T + mask) v without the scores in memory; for inference: made by the pass fuse_attention only.";
+      "softmax(scale q k^T + mask) v without the scores in memory; for inference: made by the pass fuse_attention "
+      "only.";
   op.inputs = {"q", "k", "v", "mask?"};
   op.outputs = {"output"};
   op.attributes = {attribute("scale", 1.0, "factor of the scores"),
@@ -86,8 +87,8 @@ OpDef fused_attention_op() {
   };
   op.precision = PrecisionRule::follow;
   const auto example = [](std::string label, Shape q, Shape k, Shape v, Attributes attributes = {}) {
-    return OpExample{std::move(label), {f32(std::move(q)), f32(std::move(k)), f32(std::move(v))},
-                     std::move(attributes), {}};
+    return OpExample{
+        std::move(label), {f32(std::move(q)), f32(std::move(k)), f32(std::move(v))}, std::move(attributes), {}};
   };
   op.examples = {example("heads", {2, 3, 5, 8}, {2, 3, 5, 8}, {2, 3, 5, 8}, {{"scale", 0.35}}),
                  example("causal", {1, 2, 37, 16}, {1, 2, 37, 16}, {1, 2, 37, 16}, {{"causal", true}}),

@@ -1,11 +1,8 @@
 #include "weft/passes/pipeline.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "weft/base/error.h"
-#include "weft/base/names.h"
-#include "weft/graph/verify.h"
 #include "weft/passes/clean/eliminate_common_subexpressions.h"
 #include "weft/passes/clean/eliminate_dead_code.h"
 #include "weft/passes/clean/fold_constants.h"
@@ -31,6 +28,7 @@
 #include "weft/passes/ranks/late_multiply.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
 #include "weft/passes/ranks/overlap_collectives.h"
+#include "weft/passes/run_passes.h"
 
 namespace weft::passes {
 
@@ -39,17 +37,6 @@ namespace {
 /// For passes that ask nothing of the machine.
 std::function<Graph(const Graph&, const PassContext&)> machine_independent(Graph (*pass)(const Graph&)) {
   return [pass](const Graph& graph, const PassContext&) { return pass(graph); };
-}
-
-/// What a user calls it: by its name, or one that it had before.
-std::string known_name(const std::string& name) {
-  if (name == "filter_by_tiles") return "mark_winograd";
-  if (name == "overlap_all_gathers") return "overlap_collectives";
-  std::vector<std::string> names;
-  for (const Pass& pass : pipeline()) names.push_back(pass.name);
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    fail(ErrorKind::usage, "there is no pass '{}'{}", name, suggestion(name, names));
-  return name;
 }
 
 }  // namespace
@@ -124,57 +111,14 @@ bool leaves_out(const PipelineOptions& options, Graph (*pass)(const Graph&, cons
     const PassFunction* run = row.run.target<PassFunction>();
     if (run == nullptr || *run != pass) continue;
     return std::any_of(options.disabled.begin(), options.disabled.end(),
-                       [&](const std::string& name) { return known_name(name) == row.name; });
+                       [&](const std::string& name) { return known_name(pipeline(), name) == row.name; });
   }
   fail(ErrorKind::internal, "a pass that the table has not");
 }
 
-namespace {
-
-/// What planning makes of the graph that the pass would see planned, once the passes after it have run, without a
-/// limit.
-std::optional<PlannedMemory> forecast(const Pass& pass, const Graph& graph, const PassContext& context,
-                                      const std::vector<std::string>& disabled) {
-  if (!pass.to_forecast || !context.plan_memory) return std::nullopt;
-  const std::optional<Graph> asked = pass.to_forecast(graph, context);
-  if (!asked) return std::nullopt;
-  PassContext unlimited = context;
-  unlimited.plan_memory = {};
-  unlimited.arena_limit_bytes = 0;
-  unlimited.offload_bytes_per_second = 0;
-  const PipelineOptions rest = {.disabled = disabled, .stop_after = {}, .on_graph = {}, .start_after = pass.name};
-  return context.plan_memory(run_pipeline(*asked, unlimited, rest));
-}
-
-}  // namespace
-
 Graph run_pipeline(const Graph& graph, const PassContext& context, const PipelineOptions& options,
                    std::vector<PassReport>* reports) {
-  std::vector<std::string> disabled;
-  for (const std::string& name : options.disabled) disabled.push_back(known_name(name));
-  const std::string start_after = options.start_after.empty() ? "" : known_name(options.start_after);
-  const std::string stop_after = options.stop_after.empty() ? "" : known_name(options.stop_after);
-  Graph current = graph;
-  bool has_started = start_after.empty();
-  for (const Pass& pass : pipeline()) {
-    if (!has_started) {
-      has_started = pass.name == start_after;
-      continue;
-    }
-    if (std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end()) {
-      const size_t nodes_before = current.nodes().size();
-      const auto begin = std::chrono::steady_clock::now();
-      PassContext own = context;
-      own.forecast = forecast(pass, current, context, disabled);
-      current = pass.run(current, own);
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      verify(current, pass.name);
-      if (reports != nullptr) reports->push_back({pass.name, seconds.count(), nodes_before, current.nodes().size()});
-      if (options.on_graph) options.on_graph(pass.name, current);
-    }
-    if (pass.name == stop_after) break;
-  }
-  return current;
+  return run_passes(pipeline(), graph, context, options, reports);
 }
 
 }  // namespace weft::passes

@@ -90,3 +90,10 @@ void add_update(KernelTable&);
 void add_collective(KernelTable&);
 
 }  // namespace weft::reference
+
+namespace weft {
+
+/// Those of add_reference_kernels() that inference wants.
+void add_forward_reference_kernels(KernelTable&);
+
+}  // namespace weft

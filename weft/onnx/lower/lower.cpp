@@ -203,13 +203,18 @@ class Lowering {
     }
   }
 
-  static void set_outputs(const OnnxNode& node, const std::vector<ValueId>& results, Scope& scope) {
+  void set_outputs(const OnnxNode& node, const std::vector<ValueId>& results, Scope& scope) const {
     for (size_t index = 0; index < node.outputs.size(); ++index) {
       if (node.outputs[index].empty()) continue;
       if (index >= results.size() || !results[index].valid())
         fail(ErrorKind::usage, "[{}] weft does not compute its output {}, '{}'", describe(node), index,
              node.outputs[index]);
-      scope.values[node.outputs[index]] = {results[index], std::nullopt};
+      // The shape of a value is known without its numbers.
+      const Node* producer = segment_.graph.producer(results[index]);
+      if (producer != nullptr && is_constant_tensor(*producer))
+        scope.values[node.outputs[index]] = {{}, constant_of(*producer)->tensor()};
+      else
+        scope.values[node.outputs[index]] = {results[index], std::nullopt};
     }
   }
 

@@ -37,12 +37,12 @@ class AttentionFuser {
       has_fused = true;
       std::vector<ValueId> operands = rewriter.map(std::vector<ValueId>{attention->q, attention->k, attention->v});
       if (attention->mask.valid()) operands.push_back(rewriter.map(attention->mask));
-      rewriter.replace(graph_.nodes()[index].outputs[0],
-                       rewriter.result().add("fused_attention", operands,
-                                             {{"scale", attention->scale},
-                                              {"causal", attention->causal},
-                                              {"transpose_k", attention->transpose_k}},
-                                             graph_.node_name(node_at(index))));
+      rewriter.replace(
+          graph_.nodes()[index].outputs[0],
+          rewriter.result().add(
+              "fused_attention", operands,
+              {{"scale", attention->scale}, {"causal", attention->causal}, {"transpose_k", attention->transpose_k}},
+              graph_.node_name(node_at(index))));
     }
     Graph result = rewriter.finish();
     return has_fused ? std::move(result) : graph_;

@@ -46,7 +46,8 @@ WEFT_INLINE void transpose_four(const T* from, int64_t from_stride, float* to, i
     const FloatVector4 a = load<FloatVector4>(from + column), b = load<FloatVector4>(from + from_stride + column);
     const FloatVector4 c = load<FloatVector4>(from + 2 * from_stride + column);
     const FloatVector4 d = load<FloatVector4>(from + 3 * from_stride + column);
-    const FloatVector4 low = __builtin_shufflevector(a, b, 0, 4, 1, 5), high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const FloatVector4 low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                       high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
     const FloatVector4 low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5),
                        high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
     store(to + column * to_stride, FloatVector4(__builtin_shufflevector(low, low2, 0, 1, 4, 5)));
@@ -55,8 +56,7 @@ WEFT_INLINE void transpose_four(const T* from, int64_t from_stride, float* to, i
     store(to + (column + 3) * to_stride, FloatVector4(__builtin_shufflevector(high, high2, 2, 3, 6, 7)));
   }
   for (; column < columns; ++column)
-    for (int64_t row = 0; row < 4; ++row)
-      to[column * to_stride + row] = load<float>(from + row * from_stride + column);
+    for (int64_t row = 0; row < 4; ++row) to[column * to_stride + row] = load<float>(from + row * from_stride + column);
 }
 
 /// `count` numbers in f32, the rest of the row zero.
@@ -79,7 +79,8 @@ WEFT_INLINE void pack_keys(const AttentionTask<T>& task, int64_t first, int64_t 
   }
   const T* rows = task.k + first * task.width;
   int64_t key = 0;
-  for (; key + 4 <= count; key += 4) transpose_four(rows + key * task.width, task.width, packed + key, kKeyTile, task.width);
+  for (; key + 4 <= count; key += 4)
+    transpose_four(rows + key * task.width, task.width, packed + key, kKeyTile, task.width);
   for (; key < kKeyTile; ++key)
     for (int64_t at = 0; at < task.width; ++at)
       packed[at * kKeyTile + key] = key < count ? load<float>(rows + key * task.width + at) : 0.0f;
