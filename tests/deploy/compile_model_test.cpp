@@ -48,7 +48,8 @@ TEST_F(CompileModel, ListedBatchesHaveAGraphEachOverTheSameConstants) {
 }
 
 TEST_F(CompileModel, AnOnnxModelComputesWhatItsSessionComputes) {
-  const onnx::Model model = export_model(library_, "vit_tiny", 3, {});
+  onnx::Model model = export_model(library_, "vit_tiny", 3, {});
+  model.path = "vit.onnx";
   engine::OnnxSession session(model, library_.ops, *device_, {.compile = {.threads = 2}});
   engine::Engine engine(compile_onnx(library_, model, {}), library_.ops, *device_);
   Tensor images(engine.input_type(0, 3));

@@ -54,6 +54,7 @@ TensorType OnnxGraphs::type_of(const onnx::ValueInfo& info, int64_t batch) const
 
 Graph OnnxGraphs::graph_for(int64_t batch) const {
   onnx::LowerRequest request;
+  request.keeps_repeats = true;
   for (const onnx::ValueInfo* info : inputs()) request.live[info->name] = onnx::LiveValue(type_of(*info, batch));
   onnx::Segment segment = [&] {
     try {
