@@ -85,11 +85,16 @@ def weft_model(path, precision, arguments):
 
 
 def weft_speed(path, batch, precision, streams, arguments):
+    """As many runs as fill the seconds: a first, short measurement says how many."""
     command = [arguments.weft, "infer", weft_model(path, precision, arguments), "--input", write_input(path, batch, arguments),
-               "--threads", arguments.threads, "--streams", streams, "--seconds", arguments.seconds, "--json"]
+               "--batch", batch, "--threads", arguments.threads // streams, "--streams", streams, "--json"]
     if precision == "bf16":
         command += ["--precision", "bf16"]
-    return run_json(command, arguments.threads)["samples_per_second"]
+
+    def runs(count):
+        return run_json([*command, "--repeat", count], arguments.threads)["rows_per_second"]
+
+    return runs(max(5, round(runs(3) * arguments.seconds / batch / streams)))
 
 
 def peer_speed(peer, path, batch, precision, streams, arguments):

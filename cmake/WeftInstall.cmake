@@ -31,11 +31,18 @@ if(TARGET weft_program)
 endif()
 install(TARGETS weft EXPORT weft-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY weft/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft FILES_MATCHING PATTERN "*.h")
+if(TARGET weft_infer)
+  # A part that stands alone: `cmake --install BUILD --component infer`, find_package(weft COMPONENTS infer).
+  install(TARGETS weft_infer EXPORT weft-infer-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT infer)
+  install(FILES weft/weft_infer.h weft/weft_infer.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft COMPONENT infer)
+  install(EXPORT weft-infer-targets NAMESPACE weft:: DESTINATION ${weft_package_directory} COMPONENT infer)
+endif()
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/weft/examples)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_package_directory})
 
 configure_package_config_file(cmake/weftConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/weftConfig.cmake
                               INSTALL_DESTINATION ${weft_package_directory})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/weftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/weftConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/weftConfigVersion.cmake
-              cmake/FindOneDNN.cmake DESTINATION ${weft_package_directory})
+set(weft_package_files ${CMAKE_CURRENT_BINARY_DIR}/weftConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/weftConfigVersion.cmake)
+install(FILES ${weft_package_files} cmake/FindOneDNN.cmake DESTINATION ${weft_package_directory})
+install(FILES ${weft_package_files} DESTINATION ${weft_package_directory} COMPONENT infer EXCLUDE_FROM_ALL)

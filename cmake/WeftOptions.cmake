@@ -12,6 +12,7 @@ option(WEFT_BENCHMARKS "Build benchmarks/kernels.cpp, which compares kernels wit
 option(WEFT_OPENMP "Run weft's own loops on OpenMP threads; OFF: on threads made per loop, for the thread sanitizer" ON)
 option(WEFT_MPI "Train on several ranks; OFF: a program on weft links no MPI, and runs on one process" ON)
 option(WEFT_PLOT "Draw charts as SVG and PNG; OFF: a program on weft links no cairo, and draws in the terminal" ON)
+option(WEFT_INFER "Build libweft_infer, the small shared library that runs compiled models" ON)
 option(WEFT_CCACHE "Compile by ccache where there is one: what was compiled before is taken from its store" ON)
 option(WEFT_FUZZ "Build a libFuzzer program per parser (clang)" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, 'address,undefined' or 'thread'")

@@ -1,7 +1,14 @@
-# weft/device/default_profile.toml as a text inside the library, so that an installed weft has it too.
+# weft/device/default_profile.toml as numbers inside the library, so that an installed weft has it too. A test reads the
+# file and compares.
 set(profile_file ${CMAKE_CURRENT_SOURCE_DIR}/weft/device/default_profile.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${profile_file})
 file(READ ${profile_file} profile_text)
+foreach(key name flops_per_second bytes_per_second narrow_speedup call_seconds)
+  if(NOT profile_text MATCHES "(^|\n)${key} = ([^ \n]+)")
+    message(FATAL_ERROR "weft/device/default_profile.toml has no line '${key} = ...'")
+  endif()
+  set(profile_${key} ${CMAKE_MATCH_2})
+endforeach()
 set(profile_source ${CMAKE_CURRENT_BINARY_DIR}/generated/default_profile.cpp)
 file(CONFIGURE OUTPUT ${profile_source} @ONLY CONTENT [[
 // Made by cmake/WeftProfiles.cmake from weft/device/default_profile.toml.
@@ -10,7 +17,11 @@ file(CONFIGURE OUTPUT ${profile_source} @ONLY CONTENT [[
 namespace weft {
 
 DeviceProfile default_profile() {
-  return parse_device_profile(R"profile(@profile_text@)profile", "weft/device/default_profile.toml");
+  return {.name = @profile_name@,
+          .flops_per_second = @profile_flops_per_second@,
+          .bytes_per_second = @profile_bytes_per_second@,
+          .narrow_speedup = @profile_narrow_speedup@,
+          .call_seconds = @profile_call_seconds@};
 }
 
 }  // namespace weft

@@ -34,12 +34,13 @@ spec <- step
 compile, step <- program
 program <- train
 interchange, onnx, train <- run
-compile, onnx, runtime <- engine
+compile, data, onnx, runtime <- engine
+cpu, engine, weft_infer.h <- c_interface
 run <- infer <- tasks
 plot, run <- report
 comm <- launch
-onnx, run <- deploy
-deploy, engine, infer, launch, report <- cli
+engine, run <- deploy
+deploy, infer, launch, report <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.

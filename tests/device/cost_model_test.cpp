@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/files.h"
 #include "weft/ops/all.h"
 
 namespace weft {
@@ -64,6 +65,11 @@ TEST_F(CostModelTest, TheDefaultProfileIsWhatItWas) {
                                .narrow_speedup = 4,
                                .call_seconds = 3e-6};
   EXPECT_EQ(default_profile(), expected);
+}
+
+TEST_F(CostModelTest, TheDefaultProfileIsWhatItsFileSays) {
+  const std::string file = WEFT_SOURCE_DIR "/weft/device/default_profile.toml";
+  EXPECT_EQ(parse_device_profile(read_text(file), file), default_profile());
 }
 
 TEST_F(CostModelTest, AProfileParsesBackToTheLastBit) {

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/passes/fake_backend.h"
 #include "weft/base/error.h"
 #include "weft/graph/text.h"
 #include "weft/ops/all.h"
+#include "weft/passes/inference_pipeline.h"
 #include "weft/passes/layout/mark_winograd.h"
 #include "weft/passes/memory/offload.h"
 
@@ -41,6 +43,15 @@ TEST_F(PipelineTest, EveryPassHasItsOwnNameAndASentence) {
   for (const Pass& pass : pipeline()) {
     EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
     EXPECT_TRUE(pass.summary.ends_with(".")) << pass.name;
+  }
+}
+
+TEST_F(PipelineTest, ThePassesOfInferenceAreSomeOfAllInTheirOrder) {
+  auto next = pipeline().begin();
+  for (const Pass& pass : inference_pipeline()) {
+    next = std::find_if(next, pipeline().end(), [&](const Pass& other) { return other.name == pass.name; });
+    ASSERT_NE(next, pipeline().end()) << pass.name;
+    EXPECT_EQ(pass.summary, next->summary);
   }
 }
 

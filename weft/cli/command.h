@@ -25,6 +25,7 @@ void add_pack(CLI::App& app, Action& action, const Library& library, const std::
 void add_eval(CLI::App& app, Action& action, const Library& library);
 void add_predict(CLI::App& app, Action& action, const Library& library);
 void add_import(CLI::App& app, Action& action, const Library& library);
+void add_compile(CLI::App& app, Action& action, const Library& library);
 void add_infer(CLI::App& app, Action& action, const Library& library);
 void add_export(CLI::App& app, Action& action, const Library& library);
 void add_explain(CLI::App& app, Action& action, const Library& library);

@@ -1,5 +1,6 @@
-// weft infer: runs an ONNX model on inputs from files.
+// weft infer: runs a compiled model, a run or an ONNX model on inputs from files.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -11,20 +12,15 @@
 #include "weft/base/say.h"
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
+#include "weft/cli/infer_deployed.h"
+#include "weft/engine/model_file.h"
 #include "weft/engine/onnx_session.h"
 #include "weft/onnx/file/model_file.h"
-#include "weft/tensor/element.h"
 #include "weft/tensor/npy.h"
 
 namespace weft::cli {
 
 namespace {
-
-struct InferOptions {
-  std::string model, output_dir, precision = "f32";
-  std::vector<std::string> inputs;
-  int64_t threads = 0, repeat = 0;
-};
 
 /// NAME=FILE, or FILE where the model has one input only.
 std::map<std::string, onnx::HostValue> read_inputs(const InferOptions& options,
@@ -47,33 +43,12 @@ std::map<std::string, onnx::HostValue> read_inputs(const InferOptions& options,
   return values;
 }
 
-std::string file_name_of(const std::string& output) {
-  std::string name = output;
-  for (char& c : name)
-    if (c == '/' || c == '\0') c = '_';
-  return name + ".npy";
-}
-
-/// "-1.25 to 3.5, the largest at 17"
-std::string range_of(const Tensor& tensor) {
-  if (tensor.elements() == 0) return "empty";
-  double low = load_element(tensor.dtype(), tensor.data(), 0), high = low;
-  int64_t where = 0;
-  for (int64_t index = 1; index < tensor.elements(); ++index) {
-    const double value = load_element(tensor.dtype(), tensor.data(), index);
-    low = std::min(low, value);
-    if (value > high) where = index;
-    high = std::max(high, value);
-  }
-  return fmt::format("{:.6g} to {:.6g}, the largest at {}", low, high, where);
-}
-
-int infer_command(const Library& library, const InferOptions& options) {
+int infer_onnx(const Library& library, const InferOptions& options) {
   const int64_t threads = options.threads > 0 ? options.threads : available_cores();
   const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
   engine::SessionOptions session_options;
   session_options.compile.threads = static_cast<int>(threads);
-  const auto dtype = parse_dtype(options.precision);
+  const auto dtype = parse_dtype(options.precision.empty() ? "f32" : options.precision);
   if (dtype != DType::f32 && !device->computes_fast(*dtype))
     fail(ErrorKind::usage, "--precision {}: {}; leave it away", options.precision, device->what_lacks(*dtype));
   session_options.compile.precision.dtype = *dtype;
@@ -94,7 +69,7 @@ int infer_command(const Library& library, const InferOptions& options) {
     if (options.output_dir.empty()) continue;
     if (tensor == nullptr)
       fail(ErrorKind::usage, "the output '{}' is {}, which no .npy file holds", info.name, describe(value));
-    write_npy(std::filesystem::path(options.output_dir) / file_name_of(info.name), *tensor);
+    write_npy(std::filesystem::path(options.output_dir) / output_file(info.name), *tensor);
   }
   fmt::print("{}", table.text());
   if (options.repeat == 0) return 0;
@@ -109,27 +84,50 @@ int infer_command(const Library& library, const InferOptions& options) {
   return 0;
 }
 
+/// An ONNX file runs as it is, whatever its graphs: a plan for each size of its inputs. Pictures, streams and batches
+/// are for models that are compiled.
+int infer_command(const Library& library, const InferOptions& options) {
+  std::error_code code;
+  const bool is_onnx = !engine::is_model_file(options.model) && std::filesystem::is_regular_file(options.model, code);
+  const bool has_pictures = std::any_of(options.inputs.begin(), options.inputs.end(),
+                                        [](const std::string& input) { return !input.ends_with(".npy"); });
+  const bool is_session = is_onnx && !has_pictures && options.streams == 1 && options.batch == 0 && !options.json;
+  return is_session ? infer_onnx(library, options) : infer_deployed(library, options);
+}
+
 }  // namespace
 
 void add_infer(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<InferOptions>();
-  CLI::App* command = app.add_subcommand("infer", "Run an ONNX model on inputs from files");
-  command->add_option("MODEL", options->model, "ONNX file")->required()->type_name("FILE");
+  CLI::App* command = app.add_subcommand("infer", "Run a compiled model, a run or an ONNX model on inputs from files");
+  command->add_option("MODEL", options->model, "File of `weft compile`, ONNX file or run directory")
+      ->required()
+      ->type_name("FILE");
   command
       ->add_option("--input", options->inputs,
-                   "NumPy file (.npy) of an input; the name may be left away where the model has one; repeatable")
+                   "NumPy file (.npy) of an input, pictures or a folder of them; the name may be left away where the "
+                   "model has one; repeatable")
       ->type_name("NAME=FILE")
       ->allow_extra_args(false);
   command
       ->add_option("--output-dir", options->output_dir,
                    "Folder for the outputs, OUTPUT.npy each; default: none are written")
       ->type_name("DIR");
-  command->add_option("--precision", options->precision, "Of convolutions and matrix products")
+  command->add_option("--precision", options->precision, "Of convolutions and matrix products; default: as compiled")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}));
-  command->add_option("--threads", options->threads, "Default: all cores this process may use")
+  command
+      ->add_option("--threads", options->threads, "Of each stream; default: all cores this process may use, shared out")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--repeat", options->repeat, "Run so often again, and print the median time")
+  command->add_option("--streams", options->streams, "Runs at a time, over the same weights; default: 1")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--batch", options->batch, "Rows of each run; default: all rows, shared out among the streams")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  command->add_option("--top", options->top, "Classes of each picture to show; default: 1")
+      ->check(CLI::Range(1, 1000000));
+  command->add_flag("!--no-pin", options->pins, "Let the system choose the cores that threads run on");
+  command->add_option("--repeat", options->repeat, "Run so often again on each stream, and print the median time")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  command->add_flag("--json", options->json, "Print JSON");
   command->callback(
       [options, &action, &library] { action = [options, &library] { return infer_command(library, *options); }; });
 }

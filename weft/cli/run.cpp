@@ -57,6 +57,7 @@ int run(int argc, char** argv, const Library& library) {
   add_eval(app, action, library);
   add_predict(app, action, library);
   add_import(app, action, library);
+  add_compile(app, action, library);
   add_infer(app, action, library);
   add_export(app, action, library);
   add_explain(app, action, library);

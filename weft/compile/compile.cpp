@@ -7,7 +7,9 @@
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
 #include "weft/graph/verify.h"
+#include "weft/passes/inference_pipeline.h"
 #include "weft/passes/memory/offload.h"
+#include "weft/passes/run_passes.h"
 #include "weft/plan/make_plan.h"
 #include "weft/plan/read_ahead.h"
 
@@ -66,34 +68,51 @@ passes::PlannedMemory planned_memory(const Graph& marked, const Backend& backend
   return memory;
 }
 
-}  // namespace
-
-passes::PassContext pass_context(const Backend& backend, const CompileOptions& options) {
-  const bool may_offload = !passes::leaves_out(options.passes, passes::offload);
+passes::PassContext inference_context(const Backend& backend, const CompileOptions& options) {
   return {.backend = backend,
           .precision = options.precision,
           .threads = options.threads,
-          .arena_limit_bytes = options.arena_limit_bytes,
           .plan_memory = [&backend, threads = options.threads](
                              const Graph& graph) { return planned_memory(graph, backend, threads); },
           .grants_workspace = options.grants_workspace,
-          .gathers_rows = options.gathers_rows,
-          .offload_bytes_per_second = may_offload ? options.offload_bytes_per_second : 0,
-          .ranks = options.ranks,
           .costs = options.costs};
 }
 
-CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {
+CompiledStep rewrite_and_plan(const Graph& graph, const std::vector<passes::Pass>& table,
+                              const passes::PassContext& context, const Backend& backend,
+                              const CompileOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   verify(graph, "building the graph");
-  const MemoizedBackend memoized(backend);
   std::vector<passes::PassReport> reports;
-  Graph rewritten = passes::run_pipeline(graph, pass_context(memoized, options), options.passes, &reports);
-  Plan plan = make_plan(rewritten, memoized, options.threads);
-  plan.arena_limit_bytes = options.arena_limit_bytes;
-  const RecomputeReport recompute = report_recompute(rewritten, plan, options);
+  Graph rewritten = passes::run_passes(table, graph, context, options.passes, &reports);
+  Plan plan = make_plan(rewritten, backend, options.threads);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  return {std::move(rewritten), std::move(plan), std::move(reports), seconds.count(), recompute};
+  return {std::move(rewritten), std::move(plan), std::move(reports), seconds.count(), {}};
+}
+
+}  // namespace
+
+passes::PassContext pass_context(const Backend& backend, const CompileOptions& options) {
+  passes::PassContext context = inference_context(backend, options);
+  const bool may_offload = !passes::leaves_out(options.passes, passes::offload);
+  context.arena_limit_bytes = options.arena_limit_bytes;
+  context.gathers_rows = options.gathers_rows;
+  context.offload_bytes_per_second = may_offload ? options.offload_bytes_per_second : 0;
+  context.ranks = options.ranks;
+  return context;
+}
+
+CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {
+  const MemoizedBackend memoized(backend);
+  CompiledStep step = rewrite_and_plan(graph, passes::pipeline(), pass_context(memoized, options), memoized, options);
+  step.plan.arena_limit_bytes = options.arena_limit_bytes;
+  step.recompute = report_recompute(step.graph, step.plan, options);
+  return step;
+}
+
+CompiledStep compile_inference(const Graph& graph, const Backend& backend, const CompileOptions& options) {
+  const MemoizedBackend memoized(backend);
+  return rewrite_and_plan(graph, passes::inference_pipeline(), inference_context(memoized, options), memoized, options);
 }
 
 }  // namespace weft

@@ -46,6 +46,9 @@ struct CompiledStep {
 };
 
 CompiledStep compile(const Graph& graph, const Backend& backend, const CompileOptions& options);
+/// The same of a graph without gradients, updates and ranks, by the passes that such a one has use for
+/// (passes/inference_pipeline.h). Limits and ranks are left out of account, and nothing is recomputed.
+CompiledStep compile_inference(const Graph& graph, const Backend& backend, const CompileOptions& options);
 
 /// What the passes are told about the machine and the limit, by compile() and by whoever runs passes alone. Refers to
 /// the backend.

@@ -7,6 +7,9 @@ namespace weft::ops {
 
 /// Every op that weft knows, an immutable table. Build it once and keep it alive as long as any Graph made with it.
 OpRegistry make_registry();
+/// Those that an inference graph can have: no losses, updates, collectives and random numbers. What is linked with it
+/// alone holds no more.
+OpRegistry make_inference_registry();
 
 // One function per family, each in the file of its name.
 void add_conv_ops(OpRegistry&);
@@ -30,6 +33,7 @@ void add_rnn_ops(OpRegistry&);
 void add_ctc_ops(OpRegistry&);
 void add_random_ops(OpRegistry&);
 void add_attention_ops(OpRegistry&);
+void add_cached_attention_ops(OpRegistry&);
 void add_update_ops(OpRegistry&);
 void add_offload_ops(OpRegistry&);
 void add_space_copy_ops(OpRegistry&);

@@ -1,9 +1,10 @@
-// Scaled dot-product attention, composed of matrix products and a softmax, the mask of causal attention, and attention
-// over the keys and values of earlier calls.
+// Scaled dot-product attention, composed of matrix products and a softmax, and the mask of causal attention; and the
+// same as one op for inference, which keeps no scores in memory.
 #include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
+#include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
 
 namespace weft::ops {
@@ -28,60 +29,84 @@ std::vector<ValueId> grad_causal_mask(GradContext& context) {
                             gradient_name(context, "scores"))};
 }
 
-std::vector<TensorType> infer_cached_attention(const InferContext& context) {
-  for (int operand = 0; operand < 5; ++operand) {
-    context.require_rank(operand, 4);
-    context.require_dtype(operand, DType::f32);
+/// Queries and keys of the scores, [..,T,S], without the dimensions before.
+Pair score_size(const Shape& q, const Shape& k, bool transpose_k) {
+  return {q[q.rank() - 2], k[k.rank() - (transpose_k ? 2 : 1)]};
+}
+
+std::vector<TensorType> infer_fused_attention(const InferContext& context) {
+  const DType dtype = context.require_compute_dtype(0);
+  const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
+  const int rank = q.rank();
+  const bool transpose_k = context.attributes.boolean("transpose_k");
+  for (const int operand : {1, 2}) {
+    context.require_dtype(operand, dtype);
+    context.require_rank(operand, rank);
   }
-  context.require_same_shape(1, 0);
-  context.require_same_shape(2, 0);
-  context.require_same_shape(4, 3);
-  context.require_rank(5, 0);
-  context.require_dtype(5, DType::i64);
-  const Shape &q = context.shape(0), &cache = context.shape(3);
-  if (cache[0] != q[0] || cache[1] != q[1] || cache[3] != q[3] || cache[2] < q[2])
-    context.fail(
-        fmt::format("{} wants caches of as many samples and heads and of its width, with room for {} rows or "
-                    "more, got {}",
-                    context.describe(0), q[2], context.describe(3)));
-  return {typed(DType::f32, q), typed(DType::f32, cache), typed(DType::f32, cache)};
+  if (rank < 2) context.fail(fmt::format("wants queries [..,T,D], got {}", context.describe(0)));
+  for (int axis = 0; axis < rank - 2; ++axis)
+    if (q[axis] != k[axis] || q[axis] != v[axis])
+      context.fail(fmt::format("{}, {} and {} differ before their last two dimensions", context.describe(0),
+                               context.describe(1), context.describe(2)));
+  const auto [queries, keys] = score_size(q, k, transpose_k);
+  if (k[rank - (transpose_k ? 1 : 2)] != q[rank - 1] || v[rank - 2] != keys)
+    context.fail(fmt::format("queries {}, keys {} and values {} do not fit together", context.describe(0),
+                             context.describe(1), context.describe(2)));
+  if (context.attributes.boolean("causal") && queries > keys)
+    context.fail(fmt::format("{} queries see {} keys: the first would see nothing; give as many keys", queries, keys));
+  if (context.input_count() > 3) {
+    context.require_dtype(3, dtype);
+    std::vector<int64_t> scores(q.begin(), q.end() - 1);
+    scores.push_back(keys);
+    if (!broadcasts_to(context.shape(3), Shape(scores)))
+      context.fail(fmt::format("the mask {} does not broadcast to the scores {}", context.describe(3),
+                               to_string(Shape(scores))));
+  }
+  std::vector<int64_t> dims(q.begin(), q.end() - 1);
+  dims.push_back(v[rank - 1]);
+  return {typed(dtype, Shape(dims))};
 }
 
-OpExample cached_example(std::string label, Shape queries, int64_t capacity, int64_t position) {
-  const Shape cache{queries[0], queries[1], capacity, queries[3]};
-  const auto at = static_cast<double>(position);
-  return {std::move(label),
-          {f32(queries), f32(queries), f32(queries), f32(cache), f32(cache), i64({})},
-          {{"scale", 0.5}},
-          {{}, {}, {}, {}, {}, {at, at + 1}}};
-}
-
-OpDef cached_attention_op() {
+OpDef fused_attention_op() {
   OpDef op;
-  op.name = "cached_attention";
+  op.name = "fused_attention";
   op.summary =
-      "Causal attention of the tokens from `position` on, whose keys and values join those of earlier calls in the "
-      "caches.";
-  op.inputs = {"q", "k", "v", "keys", "values", "position"};
-  op.outputs = {"y", "keys", "values"};
-  op.attributes = {attribute("scale", 1.0, "factor of the scores, before the softmax")};
-  op.infer = infer_cached_attention;
-  // Over the whole cache: how much of it is read is known when it runs.
-  op.flops = [](const auto& inputs, const auto&, const Attributes&) {
-    return 4 * inputs[0].elements() * inputs[3].shape[2];
+      "softmax(scale q k^T + mask) v without the scores in memory; for inference: made by the pass fuse_attention "
+      "only.";
+  op.inputs = {"q", "k", "v", "mask?"};
+  op.outputs = {"output"};
+  op.attributes = {attribute("scale", 1.0, "factor of the scores"),
+                   attribute("causal", false, "query row sees the keys up to row + (S - T)"),
+                   attribute("transpose_k", true, "k is [..,S,D]; else [..,D,S]")};
+  op.infer = infer_fused_attention;
+  op.flops = [](const auto& inputs, const auto& outputs, const Attributes& attributes) {
+    const Shape &q = inputs[0].shape, &v = inputs[2].shape;
+    const int64_t keys = score_size(q, inputs[1].shape, attributes.boolean("transpose_k"))[1];
+    const int64_t rows = v[v.rank() - 1] == 0 ? 0 : outputs[0].shape.elements() / v[v.rank() - 1];
+    return 2 * rows * keys * (q[q.rank() - 1] + v[v.rank() - 1]) + 5 * rows * keys;
   };
-  op.in_place = {{1, 3}, {2, 4}};
-  op.is_update = true;
-  op.examples = {cached_example("one token", {1, 3, 1, 16}, 9, 4),
-                 cached_example("the first tokens", {2, 2, 5, 8}, 7, 0),
-                 cached_example("up to the end", {1, 2, 3, 20}, 8, 5), cached_example("wide", {1, 1, 2, 33}, 40, 30)};
+  op.precision = PrecisionRule::follow;
+  const auto example = [](std::string label, Shape q, Shape k, Shape v, Attributes attributes = {}) {
+    return OpExample{
+        std::move(label), {f32(std::move(q)), f32(std::move(k)), f32(std::move(v))}, std::move(attributes), {}};
+  };
+  op.examples = {example("heads", {2, 3, 5, 8}, {2, 3, 5, 8}, {2, 3, 5, 8}, {{"scale", 0.35}}),
+                 example("causal", {1, 2, 37, 16}, {1, 2, 37, 16}, {1, 2, 37, 16}, {{"causal", true}}),
+                 example("causal, one query of many keys", {2, 1, 9}, {2, 300, 9}, {2, 300, 9}, {{"causal", true}}),
+                 example("more keys than a tile", {1, 70, 20}, {1, 333, 20}, {1, 333, 33}),
+                 example("keys as columns", {2, 6, 5}, {2, 5, 19}, {2, 19, 4}, {{"transpose_k", false}}),
+                 example("matrices", {3, 4}, {7, 4}, {7, 2})};
+  op.examples.push_back(
+      {"a mask for all heads", {f32({2, 3, 4, 6}), f32({2, 3, 9, 6}), f32({2, 3, 9, 6}), f32({2, 1, 4, 9})}, {}, {}});
+  op.examples.push_back(
+      {"a mask of the keys", {f32({2, 3, 4, 6}), f32({2, 3, 9, 6}), f32({2, 3, 9, 6}), f32({2, 1, 1, 9})}, {}, {}});
   return of_work(work::kMatrixProducts, std::move(op));
 }
 
 }  // namespace
 
 void add_attention_ops(OpRegistry& registry) {
-  registry.add(cached_attention_op());
+  registry.add(fused_attention_op());
   OpDef op;
   op.name = "causal_mask";
   op.summary = "Scores [..,T,S] where column <= row + (S - T), else a value that softmax turns into zero.";
@@ -117,13 +142,6 @@ ValueId attention(Graph& graph, ValueId q, ValueId k, ValueId v, bool causal, co
   ValueId scores = matmul(graph, scaled, k, false, true, hint + ".scores");
   if (causal) scores = graph.add("causal_mask", {scores}, {}, hint + ".masked");
   return matmul(graph, softmax(graph, scores, -1, hint + ".weights"), v, false, false, hint);
-}
-
-CachedAttentionResult cached_attention(Graph& graph, ValueId q, ValueId k, ValueId v, ValueId keys, ValueId values,
-                                       ValueId position, const std::string& name) {
-  const double scale = 1 / std::sqrt(static_cast<double>(graph.shape(q)[graph.shape(q).rank() - 1]));
-  const auto results = graph.add_node("cached_attention", {q, k, v, keys, values, position}, {{"scale", scale}}, name);
-  return {results[0], results[1], results[2]};
 }
 
 }  // namespace weft::ops

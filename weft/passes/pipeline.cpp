@@ -1,16 +1,15 @@
 #include "weft/passes/pipeline.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "weft/base/error.h"
-#include "weft/base/names.h"
-#include "weft/graph/verify.h"
 #include "weft/passes/clean/eliminate_common_subexpressions.h"
 #include "weft/passes/clean/eliminate_dead_code.h"
 #include "weft/passes/clean/fold_constants.h"
 #include "weft/passes/clean/fold_tensors.h"
 #include "weft/passes/clean/join_pads.h"
+#include "weft/passes/fuse/fold_batch_norm.h"
+#include "weft/passes/fuse/fuse_attention.h"
 #include "weft/passes/fuse/fuse_batch_norm.h"
 #include "weft/passes/fuse/fuse_bias.h"
 #include "weft/passes/fuse/fuse_elementwise.h"
@@ -29,6 +28,7 @@
 #include "weft/passes/ranks/late_multiply.h"
 #include "weft/passes/ranks/overlap_all_reduces.h"
 #include "weft/passes/ranks/overlap_collectives.h"
+#include "weft/passes/run_passes.h"
 
 namespace weft::passes {
 
@@ -37,17 +37,6 @@ namespace {
 /// For passes that ask nothing of the machine.
 std::function<Graph(const Graph&, const PassContext&)> machine_independent(Graph (*pass)(const Graph&)) {
   return [pass](const Graph& graph, const PassContext&) { return pass(graph); };
-}
-
-/// What a user calls it: by its name, or one that it had before.
-std::string known_name(const std::string& name) {
-  if (name == "filter_by_tiles") return "mark_winograd";
-  if (name == "overlap_all_gathers") return "overlap_collectives";
-  std::vector<std::string> names;
-  for (const Pass& pass : pipeline()) names.push_back(pass.name);
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    fail(ErrorKind::usage, "there is no pass '{}'{}", name, suggestion(name, names));
-  return name;
 }
 
 }  // namespace
@@ -70,6 +59,10 @@ const std::vector<Pass>& pipeline() {
        machine_independent(pool_before_relu)},
       {"fuse_bias", "Lets convolutions add their bias, and their weights' gradient sum up the bias's.",
        machine_independent(fuse_bias)},
+      {"fold_batch_norm", "Folds batch norm by constant statistics into convolutions with constant weights.",
+       [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fold_batch_norm(graph)); }},
+      {"fuse_attention", "Lets inference compute attention tile by tile, without its scores in memory.",
+       [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fuse_attention(graph)); }},
       {"late_multiply",
        "Gathers the rows of large fully connected layers from the ranks where reducing their gradients costs more.",
        late_multiply},
@@ -118,57 +111,14 @@ bool leaves_out(const PipelineOptions& options, Graph (*pass)(const Graph&, cons
     const PassFunction* run = row.run.target<PassFunction>();
     if (run == nullptr || *run != pass) continue;
     return std::any_of(options.disabled.begin(), options.disabled.end(),
-                       [&](const std::string& name) { return known_name(name) == row.name; });
+                       [&](const std::string& name) { return known_name(pipeline(), name) == row.name; });
   }
   fail(ErrorKind::internal, "a pass that the table has not");
 }
 
-namespace {
-
-/// What planning makes of the graph that the pass would see planned, once the passes after it have run, without a
-/// limit.
-std::optional<PlannedMemory> forecast(const Pass& pass, const Graph& graph, const PassContext& context,
-                                      const std::vector<std::string>& disabled) {
-  if (!pass.to_forecast || !context.plan_memory) return std::nullopt;
-  const std::optional<Graph> asked = pass.to_forecast(graph, context);
-  if (!asked) return std::nullopt;
-  PassContext unlimited = context;
-  unlimited.plan_memory = {};
-  unlimited.arena_limit_bytes = 0;
-  unlimited.offload_bytes_per_second = 0;
-  const PipelineOptions rest = {.disabled = disabled, .stop_after = {}, .on_graph = {}, .start_after = pass.name};
-  return context.plan_memory(run_pipeline(*asked, unlimited, rest));
-}
-
-}  // namespace
-
 Graph run_pipeline(const Graph& graph, const PassContext& context, const PipelineOptions& options,
                    std::vector<PassReport>* reports) {
-  std::vector<std::string> disabled;
-  for (const std::string& name : options.disabled) disabled.push_back(known_name(name));
-  const std::string start_after = options.start_after.empty() ? "" : known_name(options.start_after);
-  const std::string stop_after = options.stop_after.empty() ? "" : known_name(options.stop_after);
-  Graph current = graph;
-  bool has_started = start_after.empty();
-  for (const Pass& pass : pipeline()) {
-    if (!has_started) {
-      has_started = pass.name == start_after;
-      continue;
-    }
-    if (std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end()) {
-      const size_t nodes_before = current.nodes().size();
-      const auto begin = std::chrono::steady_clock::now();
-      PassContext own = context;
-      own.forecast = forecast(pass, current, context, disabled);
-      current = pass.run(current, own);
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      verify(current, pass.name);
-      if (reports != nullptr) reports->push_back({pass.name, seconds.count(), nodes_before, current.nodes().size()});
-      if (options.on_graph) options.on_graph(pass.name, current);
-    }
-    if (pass.name == stop_after) break;
-  }
-  return current;
+  return run_passes(pipeline(), graph, context, options, reports);
 }
 
 }  // namespace weft::passes

@@ -334,11 +334,16 @@ void Executor::finish(Profile* profile) {
 }
 
 Tensor Executor::output(const std::string& name) const {
+  const TensorType& type = impl_->graph.type(impl_->find_output(name).value);
+  Tensor tensor(TensorType{type.dtype, type.shape, {}});
+  copy_output(name, tensor.data());
+  return tensor;
+}
+
+void Executor::copy_output(const std::string& name, void* to) const {
   const ValueId value = impl_->find_output(name).value;
   const TensorType& type = impl_->graph.type(value);
-  Tensor tensor(TensorType{type.dtype, type.shape, {}});
-  copy_layout(type, impl_->address(value), tensor.type(), tensor.data());
-  return tensor;
+  copy_layout(type, impl_->address(value), {type.dtype, type.shape, {}}, to);
 }
 
 float Executor::scalar_output(const std::string& name) const {

@@ -53,6 +53,8 @@ class Executor {
 
   /// A graph output after run(), as a plain copy.
   Tensor output(const std::string& name) const;
+  /// The same to memory of the caller's, which takes the row-major type; without allocating.
+  void copy_output(const std::string& name, void* to) const;
   /// A one-element f32 output, without allocating.
   float scalar_output(const std::string& name) const;
 

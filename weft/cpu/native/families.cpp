@@ -27,30 +27,36 @@ bool all_fit(const NodeSignature& node, const char* wanted, std::string& why_not
 
 }  // namespace
 
-void add_kernels(KernelTable& table, Isa isa) {
+void add_forward_kernels(KernelTable& table, Isa isa) {
   add_batch_norm(table, isa);
-  add_batch_norm_backward(table, isa);
   add_elementwise(table, isa);
-  add_update(table, isa);
-  add_few_channels(table, isa);
   add_few_channels_data(table, isa);
   add_winograd(table, isa);
   add_pool(table, isa);
   add_resample(table, isa);
   add_reduce(table, isa);
   add_softmax(table, isa);
-  add_losses(table, isa);
   add_argmax(table, isa);
-  add_ctc(table, isa);
   add_layer_norm(table, isa);
   add_embedding(table, isa);
   add_few_rows(table, isa);
-  add_cached_attention(table, isa);
-  add_dropout(table, isa);
+  add_fused_attention(table, isa);
   add_copies(table, isa);
   add_transpose(table, isa);
   add_cast(table, isa);
   add_reorder(table, isa);
+}
+
+void add_kernels(KernelTable& table, Isa isa) {
+  add_few_channels(table, isa);  // before Winograd's, which serve the same op
+  add_forward_kernels(table, isa);
+  add_batch_norm_backward(table, isa);
+  add_pool_gradients(table, isa);
+  add_update(table, isa);
+  add_losses(table, isa);
+  add_ctc(table, isa);
+  add_dropout(table, isa);
+  add_cached_attention(table, isa);
   add_compression(table, isa);
 }
 

@@ -1,10 +1,9 @@
-// The causal mask over attention scores, and attention over cached keys and values.
+// The causal mask over attention scores, and attention by its definition.
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
+#include <memory>
 
-#include "weft/base/error.h"
 #include "weft/cpu/reference/reference.h"
 
 namespace weft::reference {
@@ -23,54 +22,64 @@ Body prepare_causal_mask(const NodeSignature& node) {
   };
 }
 
-/// The rows of `added` take their places in the cache from `position` on, as far as it goes.
-void write_rows(const float* added, const float* before, float* cache, const Shape& rows, int64_t capacity,
-                int64_t position) {
-  const int64_t heads = rows[0] * rows[1], count = rows[2], width = rows[3];
-  if (before != cache) std::copy(before, before + heads * capacity * width, cache);
-  const int64_t kept = std::clamp<int64_t>(capacity - position, 0, count);
-  for (int64_t head = 0; head < heads; ++head)
-    std::copy_n(added + head * count * width, kept * width, cache + (head * capacity + position) * width);
-}
+/// The extents of a fused_attention node, and what a query and a key make of them.
+struct Attention {
+  int64_t queries, keys, width, value_width, members;
+  double scale;
+  bool causal, transpose_k, has_mask;
+  StridedView mask;
 
-/// softmax(scale * q keys^T) values over the first `seen` rows.
-void attend(const float* q, const float* keys, const float* values, int64_t seen, int64_t width, double scale,
-            float* y) {
-  std::vector<double> weights(static_cast<size_t>(seen)), sums(static_cast<size_t>(width), 0.0);
-  double total = 0, top = -std::numeric_limits<double>::infinity();
-  for (int64_t row = 0; row < seen; ++row) {
-    double& score = weights[static_cast<size_t>(row)];
-    for (int64_t i = 0; i < width; ++i)
-      score += static_cast<double>(q[i]) * static_cast<double>(keys[row * width + i]) * scale;
-    top = std::max(top, score);
+  explicit Attention(const NodeSignature& node)
+      : scale(node.attributes.real("scale")),
+        causal(node.attributes.boolean("causal")),
+        transpose_k(node.attributes.boolean("transpose_k")),
+        has_mask(node.inputs.size() > 3),
+        mask(mask_view(node)) {
+    const Shape &q = node.inputs[0].shape, &v = node.inputs[2].shape;
+    queries = q[q.rank() - 2], width = q[q.rank() - 1];
+    keys = v[v.rank() - 2], value_width = v[v.rank() - 1];
+    members = queries * width == 0 ? 0 : q.elements() / (queries * width);
   }
-  for (int64_t row = 0; row < seen; ++row) {
-    const double weight = std::exp(weights[static_cast<size_t>(row)] - top);
-    total += weight;
-    for (int64_t i = 0; i < width; ++i)
-      sums[static_cast<size_t>(i)] += weight * static_cast<double>(values[row * width + i]);
-  }
-  for (int64_t i = 0; i < width; ++i) y[i] = static_cast<float>(sums[static_cast<size_t>(i)] / total);
-}
 
-Body prepare_cached_attention(const NodeSignature& node) {
-  const Shape queries = node.inputs[0].shape;
-  const int64_t capacity = node.inputs[3].shape[2];
-  const double scale = node.attributes.real("scale");
-  return [=](const KernelArguments& call) {
-    const int64_t position = *static_cast<const int64_t*>(call.inputs[5]);
-    check(position >= 0, "a position is not negative");
-    write_rows(input(call, 1), input(call, 3), output(call, 1), queries, capacity, position);
-    write_rows(input(call, 2), input(call, 4), output(call, 2), queries, capacity, position);
-    const int64_t count = queries[2], width = queries[3];
-    for (int64_t row = 0; row < queries[0] * queries[1] * count; ++row) {
-      const int64_t head = row / count, seen = position + row % count + 1;
-      float* const y = output(call, 0) + row * width;
-      if (seen > capacity)
-        std::fill_n(y, width, std::numeric_limits<float>::quiet_NaN());
-      else
-        attend(input(call, 0) + row * width, output(call, 1) + head * capacity * width,
-               output(call, 2) + head * capacity * width, seen, width, scale, y);
+  static StridedView mask_view(const NodeSignature& node) {
+    const Shape &q = node.inputs[0].shape, &v = node.inputs[2].shape;
+    std::vector<int64_t> scores(q.begin(), q.end() - 1);
+    scores.push_back(v[v.rank() - 2]);
+    return broadcast_view(node.inputs.size() > 3 ? node.inputs[3].shape : Shape(scores), Shape(scores));
+  }
+
+  double score(const KernelArguments& call, int64_t member, int64_t query, int64_t key) const {
+    if (causal && key > query + (keys - queries)) return -std::numeric_limits<double>::infinity();
+    const float* q = input(call, 0) + (member * queries + query) * width;
+    const float* k = input(call, 1) + member * keys * width;
+    double sum = 0;
+    for (int64_t at = 0; at < width; ++at)
+      sum += static_cast<double>(q[at]) * static_cast<double>(transpose_k ? k[key * width + at] : k[at * keys + key]);
+    sum *= scale;
+    if (has_mask) sum += static_cast<double>(input(call, 3)[mask((member * queries + query) * keys + key)]);
+    return sum;
+  }
+};
+
+Body prepare_fused_attention(const NodeSignature& node) {
+  const Attention attention(node);
+  const auto scores = std::make_shared<std::vector<double>>(static_cast<size_t>(attention.keys));
+  return [attention, scores](const KernelArguments& call) {
+    std::vector<double>& weights = *scores;
+    for (int64_t row = 0; row < attention.members * attention.queries; ++row) {
+      const int64_t member = row / attention.queries, query = row % attention.queries;
+      for (int64_t key = 0; key < attention.keys; ++key)
+        weights[static_cast<size_t>(key)] = attention.score(call, member, query, key);
+      const double top = *std::max_element(weights.begin(), weights.end());
+      double sum = 0;
+      for (double& weight : weights) sum += weight = std::exp(weight - top);
+      for (int64_t at = 0; at < attention.value_width; ++at) {
+        double value = 0;
+        for (int64_t key = 0; key < attention.keys; ++key)
+          value += weights[static_cast<size_t>(key)] *
+                   static_cast<double>(input(call, 2)[(member * attention.keys + key) * attention.value_width + at]);
+        output(call, 0)[row * attention.value_width + at] = static_cast<float>(value / sum);
+      }
     }
   };
 }
@@ -79,7 +88,7 @@ Body prepare_cached_attention(const NodeSignature& node) {
 
 void add_attention(KernelTable& table) {
   add_plain(table, "causal_mask", prepare_causal_mask);
-  add_plain(table, "cached_attention", prepare_cached_attention);
+  add_plain(table, "fused_attention", prepare_fused_attention);
 }
 
 }  // namespace weft::reference

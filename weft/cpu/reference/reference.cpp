@@ -62,7 +62,7 @@ StridedView broadcast_view(const Shape& from, const Shape& to) {
 
 }  // namespace reference
 
-void add_reference_kernels(KernelTable& table) {
+void add_forward_reference_kernels(KernelTable& table) {
   reference::add_conv(table);
   reference::add_matmul(table);
   reference::add_batch_norm(table);
@@ -76,12 +76,17 @@ void add_reference_kernels(KernelTable& table) {
   reference::add_integer(table);
   reference::add_scatter(table);
   reference::add_top_k(table);
-  reference::add_loss(table);
   reference::add_embedding(table);
   reference::add_rnn(table);
+  reference::add_attention(table);
+}
+
+void add_reference_kernels(KernelTable& table) {
+  add_forward_reference_kernels(table);
+  reference::add_loss(table);
   reference::add_ctc(table);
   reference::add_random(table);
-  reference::add_attention(table);
+  reference::add_cached_attention(table);
   reference::add_update(table);
   reference::add_collective(table);
   reference::add_compression(table);

@@ -86,7 +86,15 @@ void add_rnn(KernelTable&);
 void add_ctc(KernelTable&);
 void add_random(KernelTable&);
 void add_attention(KernelTable&);
+void add_cached_attention(KernelTable&);
 void add_update(KernelTable&);
 void add_collective(KernelTable&);
 
 }  // namespace weft::reference
+
+namespace weft {
+
+/// Those of add_reference_kernels() that inference wants.
+void add_forward_reference_kernels(KernelTable&);
+
+}  // namespace weft

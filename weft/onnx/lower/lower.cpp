@@ -203,13 +203,18 @@ class Lowering {
     }
   }
 
-  static void set_outputs(const OnnxNode& node, const std::vector<ValueId>& results, Scope& scope) {
+  void set_outputs(const OnnxNode& node, const std::vector<ValueId>& results, Scope& scope) const {
     for (size_t index = 0; index < node.outputs.size(); ++index) {
       if (node.outputs[index].empty()) continue;
       if (index >= results.size() || !results[index].valid())
         fail(ErrorKind::usage, "[{}] weft does not compute its output {}, '{}'", describe(node), index,
              node.outputs[index]);
-      scope.values[node.outputs[index]] = {results[index], std::nullopt};
+      // The shape of a value is known without its numbers.
+      const Node* producer = segment_.graph.producer(results[index]);
+      if (producer != nullptr && is_constant_tensor(*producer))
+        scope.values[node.outputs[index]] = {{}, constant_of(*producer)->tensor()};
+      else
+        scope.values[node.outputs[index]] = {results[index], std::nullopt};
     }
   }
 
@@ -233,12 +238,17 @@ class Lowering {
     for (const ValueId result : results)
       if (result.valid()) result_bytes += scratch.type(result).bytes();
     if (result_bytes > std::max(operand_bytes, kFoldedBytes)) return false;
+    if (request_.keeps_repeats && repeats(node) && scratch.shape(results.at(0)).rank() > 1) return false;
     const auto tensors = evaluate(scratch);
     if (!tensors) return false;
     for (size_t index = 0; index < node.outputs.size() && index < results.size(); ++index)
       if (results[index].valid())
         scope.values[node.outputs[index]] = {{}, (*tensors)[static_cast<size_t>(results[index].index)]};
     return true;
+  }
+
+  static bool repeats(const OnnxNode& node) {
+    return node.op == "Expand" || node.op == "Tile" || node.op == "ConstantOfShape";
   }
 
   /// Texts, sequences and absent values are of no graph.

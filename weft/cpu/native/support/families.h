@@ -19,7 +19,8 @@ void add_few_channels(KernelTable&, Isa);       // conv2d_backward_weights of im
 void add_few_channels_data(KernelTable&, Isa);  // conv2d_backward_data of images of few channels
 void add_winograd(KernelTable&, Isa);           // conv2d and its gradients of 3x3 on bf16
 void add_winograd_weights(KernelTable&, Isa);   // the weights' of them, called by add_winograd
-void add_pool(KernelTable&, Isa);               // max_pool2d, avg_pool2d and their gradients
+void add_pool(KernelTable&, Isa);               // max_pool2d, avg_pool2d
+void add_pool_gradients(KernelTable&, Isa);     // max_pool2d_backward, avg_pool2d_backward
 void add_resample(KernelTable&, Isa);           // resize, adaptive_avg_pool2d and their gradients
 void add_reduce(KernelTable&, Isa);             // reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min
 void add_softmax(KernelTable&, Isa);            // softmax, softmax_backward, log_softmax
@@ -30,6 +31,7 @@ void add_layer_norm(KernelTable&, Isa);         // layer_norm, layer_norm_backwa
 void add_embedding(KernelTable&, Isa);          // embedding, embedding_backward, causal_mask
 void add_few_rows(KernelTable&, Isa);           // matmul of few rows
 void add_cached_attention(KernelTable&, Isa);   // cached_attention
+void add_fused_attention(KernelTable&, Isa);    // fused_attention
 void add_dropout(KernelTable&, Isa);            // dropout
 void add_copies(KernelTable&, Isa);             // constant, broadcast_to, slice, concat, pad
 void add_transpose(KernelTable&, Isa);          // transpose
@@ -37,6 +39,8 @@ void add_cast(KernelTable&, Isa);               // cast
 void add_reorder(KernelTable&, Isa);            // reorder
 void add_weight_tiles(KernelTable&, Isa);  // cast and reorder of weights in tiles: before all other kernels of theirs
 
+/// Registers the families that inference wants, for one instruction set.
+void add_forward_kernels(KernelTable&, Isa);
 /// Registers every family for one instruction set.
 void add_kernels(KernelTable&, Isa);
 

@@ -17,16 +17,19 @@ struct Window {
   bool count_padding = true;  // averages only
 };
 
-/// T: what images consist of. `rows`: room for as many rows of the large image, in f32, as a window is high.
+/// T: what images consist of.
 template <typename T>
 struct Loops {
-  void (*max_forward)(const Window&, const T* x, T* y);
-  void (*max_backward)(const Window&, const T* dy, const T* x, const T* y, T* dx, float* rows);
-  // For windows of 2 x 2, stride 2 and no padding.
-  void (*max_forward_quads)(const Window&, const T* x, T* y);
-  void (*max_backward_quads)(const Window&, const T* dy, const T* x, const T* y, T* dx);
-  void (*average_forward)(const Window&, const T* x, T* y);
-  void (*average_backward)(const Window&, const T* dy, T* dx, float* rows);
+  void (*maximum)(const Window&, const T* x, T* y);
+  void (*maximum_of_quads)(const Window&, const T* x, T* y);  // windows of 2 x 2, stride 2 and no padding
+  void (*average)(const Window&, const T* x, T* y);
+};
+/// Of the gradients. `rows`: room for as many rows of the large image, in f32, as a window is high.
+template <typename T>
+struct GradientLoops {
+  void (*maximum)(const Window&, const T* dy, const T* x, const T* y, T* dx, float* rows);
+  void (*maximum_of_quads)(const Window&, const T* dy, const T* x, const T* y, T* dx);
+  void (*average)(const Window&, const T* dy, T* dx, float* rows);
 };
 
 }  // namespace
@@ -46,34 +49,74 @@ bool is_quad(const Window& w) {
          w.padding[1] == 0;
 }
 
-enum class Kind { max_forward, max_backward, average_forward, average_backward };
-
+/// In a table of their own, so that programs without gradients leave them out.
 template <typename T>
-class Pool : public Kernel {
+const GradientLoops<T>& gradient_loops_for(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx512) return avx512::gradient_loops<T>;
+  if (isa == Isa::avx2) return avx2::gradient_loops<T>;
+#endif
+  return baseline::gradient_loops<T>;
+}
+
+enum class Kind { maximum, average };
+
+/// Plane by plane, shared out over threads.
+class PoolKernel : public Kernel {
  public:
-  Pool(Kind kind, std::string name, const Window& window, int64_t planes, int threads, Isa isa)
-      : kind_(kind),
-        name_(std::move(name)),
-        window_(window),
-        planes_(planes),
-        threads_(threads),
-        quads_(is_quad(window)),
-        loops_(loops_for<T>(isa)) {}
-
+  PoolKernel(std::string name, const Window& window, int64_t planes, int threads)
+      : window_(window), name_(std::move(name)), planes_(planes), threads_(threads) {}
   std::string name() const override { return name_; }
-
-  int64_t workspace_bytes() const override {
-    const bool adds_up = kind_ == Kind::average_backward || (kind_ == Kind::max_backward && !quads_);
-    return adds_up ? threads_ * rows_bytes() : 0;
-  }
-
   void run(const KernelArguments& arguments) override {
     const int parts = static_cast<int>(std::min<int64_t>(threads_, planes_));
     parallel_run(threads_, parts, [&](int part, int total) {
       const auto [begin, end] = split_range(planes_, part, total);
-      auto* rows = reinterpret_cast<float*>(static_cast<char*>(arguments.workspace) + part * rows_bytes());
-      for (int64_t plane = begin; plane < end; ++plane) run_plane(arguments, plane, rows);
+      for (int64_t plane = begin; plane < end; ++plane) run_plane(arguments, plane, part);
     });
+  }
+
+ protected:
+  virtual void run_plane(const KernelArguments& arguments, int64_t plane, int part) const = 0;
+  int threads() const { return threads_; }
+  int64_t large() const { return window_.height * window_.width * window_.channels; }
+  int64_t small() const { return window_.out_height * window_.out_width * window_.channels; }
+  const Window window_;
+
+ private:
+  const std::string name_;
+  const int64_t planes_;
+  const int threads_;
+};
+
+template <typename T>
+class Pool : public PoolKernel {
+ public:
+  Pool(Kind kind, std::string name, const Window& window, int64_t planes, int threads, Isa isa)
+      : PoolKernel(std::move(name), window, planes, threads),
+        loop_(kind == Kind::average ? loops_for<T>(isa).average
+              : is_quad(window)     ? loops_for<T>(isa).maximum_of_quads
+                                    : loops_for<T>(isa).maximum) {}
+
+ private:
+  void run_plane(const KernelArguments& arguments, int64_t plane, int) const override {
+    loop_(window_, arguments.input<T>(0) + plane * large(), arguments.output<T>(0) + plane * small());
+  }
+
+  void (*const loop_)(const Window&, const T* x, T* y);
+};
+
+template <typename T>
+class PoolGradient : public PoolKernel {
+ public:
+  PoolGradient(Kind kind, std::string name, const Window& window, int64_t planes, int threads, Isa isa)
+      : PoolKernel(std::move(name), window, planes, threads),
+        kind_(kind),
+        quads_(is_quad(window)),
+        loops_(gradient_loops_for<T>(isa)) {}
+
+  int64_t workspace_bytes() const override {
+    const bool adds_up = kind_ == Kind::average || !quads_;
+    return adds_up ? threads() * rows_bytes() : 0;
   }
 
  private:
@@ -81,42 +124,27 @@ class Pool : public Kernel {
     return align_up(std::min(window_.kernel[0], window_.height) * window_.width * window_.channels * 4);
   }
 
-  void run_plane(const KernelArguments& arguments, int64_t plane, float* rows) const {
-    const int64_t large = window_.height * window_.width * window_.channels;
-    const int64_t small = window_.out_height * window_.out_width * window_.channels;
-    const auto in = [&](size_t index, int64_t size) { return arguments.input<T>(index) + plane * size; };
-    T* const out = arguments.output<T>(0);
-    switch (kind_) {
-      case Kind::max_forward:
-        (quads_ ? loops_.max_forward_quads : loops_.max_forward)(window_, in(0, large), out + plane * small);
-        break;
-      case Kind::average_forward:
-        loops_.average_forward(window_, in(0, large), out + plane * small);
-        break;
-      case Kind::max_backward:
-        if (quads_)
-          loops_.max_backward_quads(window_, in(0, small), in(1, large), in(2, small), out + plane * large);
-        else
-          loops_.max_backward(window_, in(0, small), in(1, large), in(2, small), out + plane * large, rows);
-        break;
-      case Kind::average_backward:
-        loops_.average_backward(window_, in(0, small), out + plane * large, rows);
-        break;
-    }
+  void run_plane(const KernelArguments& arguments, int64_t plane, int part) const override {
+    auto* rows = reinterpret_cast<float*>(static_cast<char*>(arguments.workspace) + part * rows_bytes());
+    const T* dy = arguments.input<T>(0) + plane * small();
+    T* const dx = arguments.output<T>(0) + plane * large();
+    if (kind_ == Kind::average) return loops_.average(window_, dy, dx, rows);
+    const T *x = arguments.input<T>(1) + plane * large(), *y = arguments.input<T>(2) + plane * small();
+    if (quads_)
+      loops_.maximum_of_quads(window_, dy, x, y, dx);
+    else
+      loops_.maximum(window_, dy, x, y, dx, rows);
   }
 
   const Kind kind_;
-  const std::string name_;
-  const Window window_;
-  const int64_t planes_;
-  const int threads_;
   const bool quads_;
-  const Loops<T>& loops_;
+  const GradientLoops<T>& loops_;
 };
 
+template <template <typename> class PoolOf>
 std::unique_ptr<Kernel> make_pool(Kind kind, Isa isa, const NodeSignature& node, const KernelOptions& options,
                                   std::string& why_not) {
-  const bool backward = kind == Kind::max_backward || kind == Kind::average_backward;
+  const bool backward = node.op->name.ends_with("_backward");
   const TensorType& large = backward ? node.outputs[0] : node.inputs[0];
   const TensorType& small = backward ? node.inputs[0] : node.outputs[0];
   for (const auto* types : {&node.inputs, &node.outputs})
@@ -135,24 +163,28 @@ std::unique_ptr<Kernel> make_pool(Kind kind, Isa isa, const NodeSignature& node,
   const int64_t plane = window.height * window.width * window.channels;
   const int64_t planes = plane == 0 ? 0 : storage_elements(large.shape, large.layout) / plane;
   return with_stored_type(large.dtype, [&](auto number) -> std::unique_ptr<Kernel> {
-    return std::make_unique<Pool<decltype(number)>>(kind, "native:" + node.op->name, window, planes, options.threads,
-                                                    isa);
+    return std::make_unique<PoolOf<decltype(number)>>(kind, "native:" + node.op->name, window, planes, options.threads,
+                                                      isa);
   });
+}
+
+template <template <typename> class PoolOf>
+void add(KernelTable& table, const char* op, Kind kind, Isa isa) {
+  table.add(op, {"native", [kind, isa](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
+                   return make_pool<PoolOf>(kind, isa, node, options, why_not);
+                 }});
 }
 
 }  // namespace
 
 void add_pool(KernelTable& table, Isa isa) {
-  const auto add = [&](const char* op, Kind kind) {
-    table.add(op,
-              {"native", [kind, isa](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
-                 return make_pool(kind, isa, node, options, why_not);
-               }});
-  };
-  add("max_pool2d", Kind::max_forward);
-  add("max_pool2d_backward", Kind::max_backward);
-  add("avg_pool2d", Kind::average_forward);
-  add("avg_pool2d_backward", Kind::average_backward);
+  add<Pool>(table, "max_pool2d", Kind::maximum, isa);
+  add<Pool>(table, "avg_pool2d", Kind::average, isa);
+}
+
+void add_pool_gradients(KernelTable& table, Isa isa) {
+  add<PoolGradient>(table, "max_pool2d_backward", Kind::maximum, isa);
+  add<PoolGradient>(table, "avg_pool2d_backward", Kind::average, isa);
 }
 
 }  // namespace weft::native

@@ -208,5 +208,6 @@ void average_backward(const Window& window, const T* dy, T* dx, float* rows) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{max_forward<T>,        max_backward<T>,    max_forward_quads<T>,
-                         max_backward_quads<T>, average_forward<T>, average_backward<T>};
+constexpr Loops<T> loops{max_forward<T>, max_forward_quads<T>, average_forward<T>};
+template <typename T>
+constexpr GradientLoops<T> gradient_loops{max_backward<T>, max_backward_quads<T>, average_backward<T>};

@@ -1,0 +1,142 @@
+#include "weft/weft_infer.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <thread>
+
+#include "tests/engine/small_model.h"
+#include "tests/support/files_for_tests.h"
+#include "weft/data/pictures/image.h"
+#include "weft/engine/model_file.h"
+#include "weft/weft_infer.hpp"
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using weft::test::small_model;
+
+class WeftInfer : public weft::FilesTest {
+ protected:
+  std::string small() const {
+    weft::engine::write_model(path("small.weft"), small_model());
+    return path("small.weft");
+  }
+  /// Reads pictures of 1 x 1 pixels in two channels... as the small model has two inputs: grey pictures of 1 x 2.
+  std::string of_pictures() const {
+    weft::engine::DeployedModel model = small_model();
+    std::string& text = model.graphs[0].text;
+    const std::string from = "batch %x \"x\" : f32[N,2]\n";
+    text.replace(text.find(from), from.size(),
+                 "batch %image \"x\" : f32[N,1,1,2]\n  %x = reshape(%image) {shape=[N,2]} : f32[N,2]\n");
+    model.inputs[0].type = "f32[N,1,1,2]";
+    model.pictures = weft::engine::PictureInput{
+        .channels = 1, .height = 1, .width = 2, .resize = 0, .mean = {0.0f}, .deviation = {1.0f}};
+    weft::engine::write_model(path("pictures.weft"), model);
+    return path("pictures.weft");
+  }
+};
+
+TEST_F(WeftInfer, RunsAModel) {
+  weft_model* model = weft_load(small().c_str(), 1);
+  ASSERT_EQ(weft_model_error(model), nullptr);
+  EXPECT_EQ(weft_count(model, WEFT_INPUT), 1);
+  weft_tensor_info info;
+  ASSERT_EQ(weft_describe(model, WEFT_OUTPUT, 0, 2, &info), 0);
+  EXPECT_STREQ(info.name, "y");
+  EXPECT_STREQ(info.dtype, "f32");
+  EXPECT_EQ(info.rank, 2);
+  EXPECT_EQ(info.shape[0], 2);
+  EXPECT_EQ(info.bytes, 24);
+  EXPECT_STREQ(weft_class_name(model, 1), "two");
+  EXPECT_EQ(weft_class_name(model, 3), nullptr);
+  EXPECT_STREQ(weft_metadata(model, "licence"), "CC0");
+
+  weft_stream* stream = weft_open_stream(model);
+  const float x[] = {1, 2, 3, 0};
+  float y[6];
+  EXPECT_EQ(weft_set_input(stream, 0, x), 0);
+  EXPECT_EQ(weft_run(stream, 2), 0);
+  EXPECT_EQ(weft_get_output(stream, 0, y, sizeof y), 0);
+  EXPECT_THAT(y, ElementsAre(1, 5, 4, 3, 0, 6));
+  EXPECT_EQ(weft_best(stream, 0, 0), 1);
+  EXPECT_EQ(weft_best(stream, 0, 1), 2);
+  EXPECT_EQ(weft_stream_error(stream), nullptr);
+  weft_close_stream(stream);
+  weft_free(model);
+}
+
+TEST_F(WeftInfer, AModelThatCannotBeLoadedSaysWhyWhereverItIsAsked) {
+  weft_model* model = weft_load(path("missing.weft").c_str(), 1);
+  EXPECT_THAT(weft_model_error(model), HasSubstr("missing.weft"));
+  EXPECT_EQ(weft_count(model, WEFT_INPUT), 0);
+  weft_stream* stream = weft_open_stream(model);
+  EXPECT_EQ(weft_run(stream, 1), -1);
+  EXPECT_THAT(weft_stream_error(stream), HasSubstr("missing.weft"));
+  weft_close_stream(stream);
+  weft_free(model);
+}
+
+TEST_F(WeftInfer, MistakesAreErrorsOfTheStream) {
+  weft_model* model = weft_load(small().c_str(), 1);
+  weft_stream* stream = weft_open_stream(model);
+  const float x[] = {1, 2};
+  float y[3];
+  EXPECT_EQ(weft_set_input(stream, 1, x), -1);
+  EXPECT_THAT(weft_stream_error(stream), HasSubstr("the model has 1 inputs, and none of index 1"));
+  EXPECT_EQ(weft_run(stream, 1), -1);
+  EXPECT_THAT(weft_stream_error(stream), HasSubstr("is not set"));
+  EXPECT_EQ(weft_set_picture(stream, 0, "cat.jpg"), -1);
+  EXPECT_THAT(weft_stream_error(stream), HasSubstr("does not say how pictures become its input"));
+  weft_set_input(stream, 0, x);
+  EXPECT_EQ(weft_run(stream, 0), -1);
+  EXPECT_THAT(weft_stream_error(stream), HasSubstr("has no samples"));
+  EXPECT_EQ(weft_run(stream, 1), 0);
+  EXPECT_EQ(weft_stream_error(stream), nullptr);
+  EXPECT_EQ(weft_get_output(stream, 0, y, 4), -1);
+  EXPECT_THAT(weft_stream_error(stream), HasSubstr("takes 12 bytes"));
+  EXPECT_EQ(weft_best(stream, 0, 1), -1);
+  weft_close_stream(stream);
+  weft_free(model);
+  weft_free(nullptr);
+  weft_close_stream(nullptr);
+  EXPECT_NE(weft_model_error(nullptr), nullptr);
+}
+
+TEST_F(WeftInfer, PicturesArePreparedAsTheModelSays) {
+  weft::data::write_png(path("a.png"), {1, 1, 2, {255, 0}});
+  weft::data::write_png(path("b.png"), {1, 1, 2, {0, 255}});
+  weft_infer::Model model(of_pictures(), 1);
+  weft_infer::Stream stream(model);
+  stream.set_picture(0, path("a.png"));
+  stream.set_picture(1, path("b.png"));
+  stream.run(2);
+  EXPECT_THAT(stream.output(0), ElementsAre(1, 0, 2, 0, 3, 1));
+  EXPECT_EQ(model.class_name(stream.best(0, 1)), "two");
+}
+
+TEST_F(WeftInfer, ABatchWithoutEnoughPicturesIsRefused) {
+  weft::data::write_png(path("a.png"), {1, 1, 2, {255, 0}});
+  weft_infer::Stream stream(weft_infer::Model(of_pictures(), 1));
+  stream.set_picture(0, path("a.png"));
+  EXPECT_THROW(stream.run(2), std::runtime_error);
+}
+
+TEST_F(WeftInfer, StreamsOfOneModelRunAtTheSameTime) {
+  const weft_infer::Model model(small(), 1);
+  std::vector<float> found(4, -1);
+  std::vector<std::thread> threads;
+  for (size_t index = 0; index < found.size(); ++index)
+    threads.emplace_back([&, index] {
+      weft_infer::Stream stream(model);
+      const float x[] = {static_cast<float>(index), 0};
+      stream.set_input(0, x);
+      for (int turn = 0; turn < 20; ++turn) stream.run(1);
+      found[index] = stream.output(0)[0];
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(found, ElementsAre(0, 1, 2, 3));
+}
+
+}  // namespace

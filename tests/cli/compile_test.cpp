@@ -1,0 +1,119 @@
+// weft compile, and weft infer of what it writes, as a user types them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "weft/data/pictures/image.h"
+#include "weft/tensor/npy.h"
+
+namespace weft::cli_tests {
+namespace {
+
+using testing::HasSubstr;
+
+class CompileCommand : public ProgramTest {
+ protected:
+  void write_images(const std::string& name, int64_t batch) const {
+    Tensor images(DType::f32, Shape{batch, 1, 28, 28});
+    for (int64_t index = 0; index < images.elements(); ++index)
+      images.data_as<float>()[index] = static_cast<float>(index % 11) / 7;
+    write_npy(path(name), images);
+  }
+  void write_picture(const std::string& name, uint8_t grey) const {
+    data::write_png(path(name), {1, 28, 28, std::vector<uint8_t>(784, grey)});
+  }
+};
+
+TEST_F(CompileCommand, AModelRunsInAnyBatchOnAnyStreamsAlike) {
+  const Outcome compiled = weft({"compile", "lenet5", path("net.weft")});
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  EXPECT_THAT(compiled.out, HasSubstr("'lenet5' for any batch"));
+  write_images("images.npy", 5);
+  const auto outputs = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"infer",        path("net.weft"), "--input", path("images.npy"),
+                                   "--output-dir", path("out")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = weft(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read_npy(path("out/probabilities.npy"));
+  };
+  const Tensor all = outputs({"--threads", "1"}), cut = outputs({"--streams", "2", "--batch", "2", "--threads", "1"});
+  ASSERT_EQ(all.shape(), (Shape{5, 10}));
+  ASSERT_EQ(cut.shape(), all.shape());
+  for (int64_t at = 0; at < all.elements(); ++at) EXPECT_NEAR(cut.data_as<float>()[at], all.data_as<float>()[at], 1e-6);
+}
+
+TEST_F(CompileCommand, ARunKeepsItsClassesAndItsPreparationOfPictures) {
+  ASSERT_EQ(weft({"train", "--model", "lenet5", "--data", "fashion-mnist", "--max-steps", "20", "--batch", "64",
+                  "--run", path("run")})
+                .code,
+            0);
+  ASSERT_EQ(weft({"compile", path("run"), path("net.weft"), "--licence", "CC0"}).code, 0);
+  write_picture("grey.png", 90);
+  const Outcome inferred = weft({"infer", path("net.weft"), "--input", path("grey.png"), "--top", "10", "--json"});
+  ASSERT_EQ(inferred.code, 0) << inferred.err;
+  const Outcome predicted = weft({"predict", path("run"), path("grey.png"), "--top", "10", "--json"});
+  ASSERT_EQ(predicted.code, 0) << predicted.err;
+  const auto classes = nlohmann::json::parse(inferred.out)["pictures"][0]["classes"];
+  const auto expected = nlohmann::json::parse(predicted.out)[0]["classes"];
+  ASSERT_EQ(classes.size(), expected.size());
+  for (size_t at = 0; at < classes.size(); ++at) {
+    EXPECT_EQ(classes[at]["name"], expected[at]["name"]);
+    EXPECT_NEAR(classes[at]["value"].get<double>(), expected[at]["probability"].get<double>(), 1e-5);
+  }
+  const Outcome of_run = weft({"infer", path("run"), "--input", path("grey.png"), "--top", "10", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(of_run.out)["pictures"], nlohmann::json::parse(inferred.out)["pictures"]);
+}
+
+TEST_F(CompileCommand, RepeatsAreMeasured) {
+  ASSERT_EQ(weft({"compile", "lenet5", path("net.weft"), "--batch", "1,4"}).code, 0);
+  write_images("images.npy", 4);
+  const Outcome outcome = weft({"infer", path("net.weft"), "--input", path("images.npy"), "--streams", "2", "--batch",
+                                "4", "--threads", "1", "--repeat", "3", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["repeat"], 3);
+  EXPECT_EQ(json["streams"], 2);
+  EXPECT_GT(json["median_seconds"].get<double>(), 0);
+  EXPECT_GT(json["rows_per_second"].get<double>(), 0);
+  EXPECT_GT(json["arena_bytes"].get<int64_t>(), 0);
+}
+
+TEST_F(CompileCommand, AFileThatIsThereIsKept) {
+  write_all(path("net.weft"), "mine");
+  const Outcome outcome = weft({"compile", "lenet5", path("net.weft")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("is there already"));
+  EXPECT_EQ(read_all(path("net.weft")), "mine");
+}
+
+TEST_F(CompileCommand, ADamagedFileIsRefused) {
+  ASSERT_EQ(weft({"compile", "lenet5", path("net.weft")}).code, 0);
+  std::string content = read_all(path("net.weft"));
+  content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 1);
+  write_all(path("net.weft"), content);
+  write_images("images.npy", 1);
+  const Outcome outcome = weft({"infer", path("net.weft"), "--input", path("images.npy")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("is damaged"));
+}
+
+TEST_F(CompileCommand, PicturesForAModelThatDoesNotKnowThemAreRefused) {
+  ASSERT_EQ(weft({"compile", "lenet5", path("net.weft")}).code, 0);
+  write_picture("grey.png", 90);
+  const Outcome outcome = weft({"infer", path("net.weft"), "--input", path("grey.png")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("compile it with --mean and --deviation"));
+}
+
+TEST_F(CompileCommand, WhatIsNothingToCompileIsSaid) {
+  const Outcome outcome = weft({"compile", "resnet17", path("net.weft")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("'resnet17' is no run directory, no ONNX file and no model"));
+}
+
+}  // namespace
+}  // namespace weft::cli_tests

@@ -1,0 +1,168 @@
+// Attention of one tile of queries over all keys, tile by tile, with the softmax of what has been seen so far
+// (FlashAttention: Dao et al. 2022, algorithm 1); compiled per instruction set (multiversion.h).
+
+#include "weft/cpu/native/support/vector_math.h"
+
+/// Rows of a product that are computed at a time: with two vectors of columns as many sums as registers hold.
+constexpr int64_t kRowsAtATime = kLanes == 16 ? 8 : 4;
+
+/// c[kRowsAtATime][2 vectors] = (or +=) a[kRowsAtATime][depth] * b[depth][2 vectors].
+template <bool adds>
+WEFT_INLINE void multiply_block(const float* a, int64_t a_stride, const float* b, int64_t b_stride, float* c,
+                                int64_t c_stride, int64_t depth) {
+  FloatVector sums[kRowsAtATime][2];
+  for (int64_t row = 0; row < kRowsAtATime; ++row)
+    for (int64_t half = 0; half < 2; ++half)
+      sums[row][half] = adds ? load<FloatVector>(c + row * c_stride + half * kLanes) : FloatVector{};
+  for (int64_t at = 0; at < depth; ++at) {
+    const FloatVector first = load<FloatVector>(b + at * b_stride);
+    const FloatVector second = load<FloatVector>(b + at * b_stride + kLanes);
+#pragma GCC unroll 8
+    for (int64_t row = 0; row < kRowsAtATime; ++row) {
+      const FloatVector factor = FloatVector{} + a[row * a_stride + at];
+      sums[row][0] += factor * first;
+      sums[row][1] += factor * second;
+    }
+  }
+  for (int64_t row = 0; row < kRowsAtATime; ++row)
+    for (int64_t half = 0; half < 2; ++half) store(c + row * c_stride + half * kLanes, sums[row][half]);
+}
+
+/// The same of any whole number of such rows and columns.
+template <bool adds>
+WEFT_INLINE void multiply(const float* a, int64_t a_stride, const float* b, int64_t b_stride, float* c,
+                          int64_t c_stride, int64_t rows, int64_t columns, int64_t depth) {
+  for (int64_t column = 0; column < columns; column += 2 * kLanes)
+    for (int64_t row = 0; row < rows; row += kRowsAtATime)
+      multiply_block<adds>(a + row * a_stride, a_stride, b + column, b_stride, c + row * c_stride + column, c_stride,
+                           depth);
+}
+
+/// to[column][row] = from[row][column] of four rows and `columns` columns.
+template <typename T>
+WEFT_INLINE void transpose_four(const T* from, int64_t from_stride, float* to, int64_t to_stride, int64_t columns) {
+  int64_t column = 0;
+  for (; column + 4 <= columns; column += 4) {
+    const FloatVector4 a = load<FloatVector4>(from + column), b = load<FloatVector4>(from + from_stride + column);
+    const FloatVector4 c = load<FloatVector4>(from + 2 * from_stride + column);
+    const FloatVector4 d = load<FloatVector4>(from + 3 * from_stride + column);
+    const FloatVector4 low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                       high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const FloatVector4 low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+                       high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    store(to + column * to_stride, FloatVector4(__builtin_shufflevector(low, low2, 0, 1, 4, 5)));
+    store(to + (column + 1) * to_stride, FloatVector4(__builtin_shufflevector(low, low2, 2, 3, 6, 7)));
+    store(to + (column + 2) * to_stride, FloatVector4(__builtin_shufflevector(high, high2, 0, 1, 4, 5)));
+    store(to + (column + 3) * to_stride, FloatVector4(__builtin_shufflevector(high, high2, 2, 3, 6, 7)));
+  }
+  for (; column < columns; ++column)
+    for (int64_t row = 0; row < 4; ++row) to[column * to_stride + row] = load<float>(from + row * from_stride + column);
+}
+
+/// `count` numbers in f32, the rest of the row zero.
+template <typename T>
+WEFT_INLINE void widen_row(const T* from, int64_t count, float* to, int64_t padded) {
+  for_each_lane_group(count, [&](auto lane, int64_t at) {
+    using V = decltype(lane);
+    store<V>(to + at, load<V>(from + at));
+  });
+  for (int64_t at = count; at < padded; ++at) to[at] = 0;
+}
+
+/// Keys `first` to `first + count` as columns [width][kKeyTile], zeros behind them.
+template <typename T>
+WEFT_INLINE void pack_keys(const AttentionTask<T>& task, int64_t first, int64_t count, float* packed) {
+  if (!task.transpose_k) {
+    for (int64_t at = 0; at < task.width; ++at)
+      widen_row(task.k + at * task.keys + first, count, packed + at * kKeyTile, kKeyTile);
+    return;
+  }
+  const T* rows = task.k + first * task.width;
+  int64_t key = 0;
+  for (; key + 4 <= count; key += 4)
+    transpose_four(rows + key * task.width, task.width, packed + key, kKeyTile, task.width);
+  for (; key < kKeyTile; ++key)
+    for (int64_t at = 0; at < task.width; ++at)
+      packed[at * kKeyTile + key] = key < count ? load<float>(rows + key * task.width + at) : 0.0f;
+}
+
+/// What a query has seen: its largest score, and the sum of the powers of all, relative to that.
+struct Seen {
+  float *top, *sum;
+};
+
+/// Scores become powers relative to the largest score so far, by which the sums are corrected.
+template <typename T>
+WEFT_INLINE void take_scores(const AttentionTask<T>& task, int64_t first, int64_t count, float* scores, float* sums,
+                             int64_t padded, Seen seen) {
+  for (int64_t row = 0; row < task.rows; ++row) {
+    float* x = scores + row * kKeyTile;
+    const int64_t visible = std::min(count, task.visible + row - first);
+    for (int64_t at = std::max<int64_t>(visible, 0); at < count; ++at) x[at] = 0;
+    if (visible <= 0) continue;
+    if (task.mask != nullptr) {
+      const T* mask = task.mask + row * task.mask_row_stride + first;
+      for (int64_t at = 0; at < visible; ++at) x[at] += load<float>(mask + at);
+    }
+    float top = seen.top[row];
+    for (int64_t at = 0; at < visible; ++at) top = x[at] > top ? x[at] : top;
+    // Where all are masked by minus infinity, their powers are 0 and not those of infinity minus infinity.
+    const float shift = top < -3.4e38f ? 0.0f : top;
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t at = 0; at < visible; ++at) {
+      const float power = exp_of(x[at] - shift);
+      x[at] = power;
+      sum += power;
+    }
+    const float correction = exp_of(seen.top[row] - shift);
+    seen.sum[row] = seen.sum[row] * correction + sum;
+    if (top > seen.top[row]) {
+      float* row_sums = sums + row * padded;
+      for (int64_t at = 0; at < padded; ++at) row_sums[at] *= correction;
+    }
+    seen.top[row] = top;
+  }
+}
+
+/// `scratch` holds attention_scratch() floats.
+template <typename T>
+void attend(const AttentionTask<T>& task, float* scratch) {
+  const int64_t padded = padded_value_width(task.value_width);
+  const int64_t rows = (task.rows + kRowsAtATime - 1) / kRowsAtATime * kRowsAtATime;
+  float* queries = scratch;
+  float* keys = queries + kQueryTile * task.width;
+  float* scores = keys + task.width * kKeyTile;
+  float* values = scores + kQueryTile * kKeyTile;
+  float* sums = values + kKeyTile * padded;
+  const Seen seen{sums + kQueryTile * padded, sums + kQueryTile * padded + kQueryTile};
+  for (int64_t at = 0; at < rows * task.width; ++at)
+    queries[at] = at < task.rows * task.width ? load<float>(task.q + at) * task.scale : 0.0f;
+  for (int64_t at = 0; at < rows * padded; ++at) sums[at] = 0;
+  for (int64_t row = 0; row < rows; ++row) seen.top[row] = -std::numeric_limits<float>::infinity(), seen.sum[row] = 0;
+
+  const int64_t last = std::min(task.keys, task.visible + task.rows - 1);  // behind the keys that any query sees
+  for (int64_t first = 0; first < last; first += kKeyTile) {
+    const int64_t count = std::min(kKeyTile, last - first);
+    pack_keys(task, first, count, keys);
+    const int64_t columns = (count + 2 * kLanes - 1) / (2 * kLanes) * (2 * kLanes);
+    multiply<false>(queries, task.width, keys, kKeyTile, scores, kKeyTile, rows, columns, task.width);
+    take_scores(task, first, count, scores, sums, padded, seen);
+    for (int64_t row = task.rows; row < rows; ++row)
+      for (int64_t at = 0; at < count; ++at) scores[row * kKeyTile + at] = 0;
+    for (int64_t key = 0; key < count; ++key)
+      widen_row(task.v + (first + key) * task.value_width, task.value_width, values + key * padded, padded);
+    multiply<true>(scores, kKeyTile, values, padded, sums, padded, rows, padded, count);
+  }
+  for (int64_t row = 0; row < task.rows; ++row) {
+    const float factor = 1.0f / seen.sum[row];
+    T* to = task.output + row * task.value_width;
+    for_each_lane_group(task.value_width, [&](auto lane, int64_t at) {
+      using V = decltype(lane);
+      store<V>(to + at, load<V>(sums + row * padded + at) * factor);
+    });
+  }
+}
+
+template <typename T>
+constexpr Loops<T> loops{attend<T>};

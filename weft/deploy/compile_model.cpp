@@ -1,0 +1,202 @@
+#include "weft/deploy/compile_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "weft/base/error.h"
+#include "weft/base/number_list.h"
+#include "weft/base/version.h"
+#include "weft/data/formats/picture_options.h"
+#include "weft/deploy/inference_graph.h"
+#include "weft/deploy/onnx_graphs.h"
+#include "weft/graph/generalize.h"
+#include "weft/graph/symbolic_text.h"
+#include "weft/graph/text.h"
+#include "weft/program/run_data.h"
+#include "weft/run/weights_file.h"
+#include "weft/step/step.h"
+
+namespace weft::deploy {
+
+namespace {
+
+using engine::DeployedModel;
+using engine::PictureInput;
+
+/// The inference graph for a size of the batch.
+using GraphFor = std::function<Graph(int64_t batch)>;
+
+void add_constants(DeployedModel& model, const Graph& graph) { model.constants.merge(find_constants(graph)); }
+
+void set_ports(DeployedModel& model, const SymbolicGraph& graph) {
+  for (const GraphInput& input : graph.inputs())
+    model.inputs.push_back({input.name, to_string(graph.type(input.value))});
+  for (const GraphOutput& output : graph.outputs())
+    model.outputs.push_back({output.name, to_string(graph.type(output.value))});
+}
+
+/// One for any size; nullopt where sizes have graphs of different forms.
+std::optional<SymbolicGraph> open_graph(const GraphFor& graph_for) {
+  const Graph two = graph_for(2), three = graph_for(3), five = graph_for(5);
+  auto open = generalize({two, 2}, {three, 3}, engine::kBatchSymbol);
+  if (!open || open->symbols() != std::set<std::string>{engine::kBatchSymbol}) return std::nullopt;
+  if (print_graph(bind_symbols(*open, {{engine::kBatchSymbol, 5}})) != print_graph(five)) return std::nullopt;
+  return open;
+}
+
+void add_open_graph(DeployedModel& model, const GraphFor& graph_for) {
+  const auto open = open_graph(graph_for);
+  if (!open)
+    fail(
+        ErrorKind::usage,
+        "the graph of '{}' has another form for each size of the batch; say which sizes you need, such as --batch 1,16",
+        model.name);
+  set_ports(model, *open);
+  model.graphs.push_back({0, print_symbolic_graph(*open)});
+  add_constants(model, graph_for(1));
+}
+
+void add_graphs(DeployedModel& model, const GraphFor& graph_for, const std::vector<int64_t>& batches) {
+  if (batches.empty()) return add_open_graph(model, graph_for);
+  for (const int64_t batch : batches) {
+    const Graph graph = graph_for(batch);
+    add_constants(model, graph);
+    const std::string text = print_graph(graph);
+    if (model.graphs.empty()) set_ports(model, parse_symbolic_graph(text, graph.registry(), model.constants));
+    model.graphs.push_back({batch, text});
+  }
+}
+
+/// Of the first input, where it can be pictures: f32[N,C,H,W]; nullopt elsewhere and where nothing is known of pixels.
+std::optional<PictureInput> pictures_of(const DeployedModel& model, const CompileModelOptions& options) {
+  if (options.mean.empty() && options.deviation.empty()) return std::nullopt;
+  const std::string type = model.inputs.empty() ? "" : model.inputs[0].type;
+  std::vector<Expression> dims;
+  if (type.starts_with("f32[")) dims = parse_expressions(type.substr(4, type.size() - 5));
+  if (dims.size() != 4 || !dims[1].constant() || !dims[2].constant() || !dims[3].constant())
+    fail(ErrorKind::usage, "'{}' reads {}, which are no pictures f32[N,C,H,W]; leave --mean and --deviation away",
+         model.name, type.empty() ? "nothing" : type);
+  PictureInput pictures{.channels = *dims[1].constant(),
+                        .height = *dims[2].constant(),
+                        .width = *dims[3].constant(),
+                        .resize = options.resize,
+                        .decodes_exactly = true,
+                        .mean = options.mean,
+                        .deviation = options.deviation};
+  check(pictures, "--mean, --deviation and --resize");
+  return pictures;
+}
+
+/// As the run's data make them.
+std::optional<PictureInput> pictures_of(const spec::DataDescription& data) {
+  const data::DatasetInfo& info = data.info;
+  if (info.sample_dtype != DType::u8 || info.sample_shape.rank() != 3 || data.statistics.mean.empty())
+    return std::nullopt;
+  PictureInput pictures{.channels = info.sample_shape[0],
+                        .height = info.sample_shape[1],
+                        .width = info.sample_shape[2],
+                        .resize = 0,
+                        .decodes_exactly = data::decodes_exactly(info.encoding),
+                        .mean = data.statistics.mean,
+                        .deviation = data.statistics.deviation};
+  const auto learned = nlohmann::json::parse(info.encoding, nullptr, /*allow_exceptions=*/false);
+  if (learned.is_object() && learned.value("kind", std::string()) == "images")
+    pictures.resize = learned.value("resize", std::max(pictures.height, pictures.width));
+  return pictures;
+}
+
+DeployedModel described(const std::string& name, const CompileModelOptions& options) {
+  DeployedModel model;
+  model.name = name;
+  model.precision = options.precision;
+  model.classes = options.classes;
+  model.metadata = {{"weft", std::string(version())}, {"licence", options.licence}, {"source", options.source}};
+  std::erase_if(model.metadata, [](const auto& entry) { return entry.second.empty(); });
+  return model;
+}
+
+}  // namespace
+
+DeployedModel compile_run(const Library& library, const run::LoadedRun& run, const CompileModelOptions& options) {
+  std::map<std::string, Constant> values;
+  for (const std::string& name : run.state.names()) values.emplace(name, Constant(run.state.plain_view(name)));
+  DeployedModel model = described(run.spec.model.name, options);
+  for (const auto& [key, text] : run::weights_metadata(run.spec, run.data))
+    if (key != "format" && key != "data") model.metadata.emplace(key, text);
+  if (model.classes.empty()) model.classes = run.data.info.class_names;
+  add_graphs(
+      model,
+      [&](int64_t batch) {
+        return with_constants(
+            step::build_prediction_step(library, run.spec, program::model_input(run.data, spec::StepShape(batch))),
+            values);
+      },
+      options.batches);
+  model.pictures = options.mean.empty() ? pictures_of(run.data) : pictures_of(model, options);
+  return model;
+}
+
+DeployedModel compile_zoo_model(const Library& library, const std::string& name, uint64_t seed,
+                                const CompileModelOptions& options) {
+  models::ModelInput input = models::find_model(library.models, name).default_input;
+  std::map<std::string, Constant> values;
+  for (const models::ParameterSpec& parameter :
+       build_model(library, name, input, {}, models::Mode::inference).parameters)
+    values.emplace(parameter.name, Constant(models::initialize(parameter, seed)));
+  DeployedModel model = described(name, options);
+  model.metadata.emplace("model", name);
+  spec::RunSpec spec;
+  spec.model.name = name;
+  add_graphs(
+      model,
+      [&](int64_t batch) {
+        input.batch = batch;
+        return with_constants(step::build_prediction_step(library, spec, input), values);
+      },
+      options.batches);
+  model.pictures = pictures_of(model, options);
+  return model;
+}
+
+namespace {
+
+/// What weft wrote into the metadata of an ONNX model, where the options leave it open.
+CompileModelOptions with_metadata(CompileModelOptions options, const std::map<std::string, std::string>& metadata) {
+  const auto text = [&](const char* key) {
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? std::string() : found->second;
+  };
+  if (options.mean.empty() && options.deviation.empty()) {
+    options.mean = parse_number_list<float>(text("mean")).value_or(std::vector<float>{});
+    options.deviation = parse_number_list<float>(text("deviation")).value_or(std::vector<float>{});
+  }
+  const auto names = nlohmann::json::parse(text("class_names"), nullptr, /*allow_exceptions=*/false);
+  if (options.classes.empty() && names.is_array())
+    for (const auto& name : names)
+      if (name.is_string()) options.classes.push_back(name.get<std::string>());
+  return options;
+}
+
+}  // namespace
+
+DeployedModel compile_onnx(const Library& library, onnx::Model model, const CompileModelOptions& given) {
+  CompileModelOptions options = with_metadata(given, model.metadata);
+  const std::map<std::string, std::string> metadata = model.metadata;
+  const std::string name = std::filesystem::path(model.path).stem().string();
+  const OnnxGraphs graphs(library, std::move(model), options.sizes);
+  if (const auto fixed = graphs.fixed_batch(); fixed && options.batches.empty()) options.batches = {*fixed};
+  DeployedModel deployed = described(name, options);
+  for (const auto& [key, value] : metadata) deployed.metadata.emplace(key, value);
+  add_graphs(
+      deployed, [&](int64_t batch) { return graphs.graph_for(batch); }, options.batches);
+  // A model may prepare its pictures itself.
+  const bool reads_reals = !deployed.inputs.empty() && deployed.inputs[0].type.starts_with("f32[");
+  if (reads_reals || !given.mean.empty()) deployed.pictures = pictures_of(deployed, options);
+  return deployed;
+}
+
+}  // namespace weft::deploy

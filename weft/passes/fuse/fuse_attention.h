@@ -1,0 +1,17 @@
+// Lets inference compute attention without its scores in memory: they take T x S numbers for each head, and nothing but
+// the softmax and the product with the values reads them.
+//
+//   matmul(softmax(mask(scale * matmul(q, k^T))), v)  ->  fused_attention{scale, causal}(q, k, v[, mask])
+//
+// The scale may stand at q, at k or at the scores; a mask is causal_mask, an addition, or both. Nothing else may read
+// what lies between. Graphs that update states are left alone, since gradients read the scores; so are heads of few
+// scores, which stay in the caches anyway.
+#pragma once
+
+#include "weft/graph/graph.h"
+
+namespace weft::passes {
+
+Graph fuse_attention(const Graph& graph);
+
+}  // namespace weft::passes
