@@ -50,6 +50,9 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_cast(table, isa);
   add_reorder(table, isa);
   add_compression(table, isa);
+  add_integer_matmul(table, isa);
+  add_integer_convolution(table, isa);
+  add_quantize(table, isa);
 }
 
 bool all_plain(const NodeSignature& node, std::string& why_not) {

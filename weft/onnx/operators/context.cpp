@@ -97,7 +97,7 @@ ValueId NodeContext::value(int input) {
   return found.id;
 }
 
-const TensorType& NodeContext::type(int input) {
+TensorType NodeContext::type(int input) {
   const Operand& found = operand(input);
   if (found.id.valid()) return graph_.type(found.id);
   if (const Tensor* tensor = found.known->tensor()) return tensor->type();

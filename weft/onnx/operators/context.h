@@ -88,8 +88,8 @@ class NodeContext : public NodeAttributes {
   bool has(int input) const { return input < input_count() && !operands_[static_cast<size_t>(input)].is_absent(); }
   /// In the graph. Error(data) where it is absent, Error(usage) where it is no tensor of numbers.
   ValueId value(int input);
-  const TensorType& type(int input);
-  const Shape& shape(int input) { return type(input).shape; }
+  TensorType type(int input);
+  Shape shape(int input) { return type(input).shape; }
   DType dtype(int input) { return type(input).dtype; }
   int rank(int input) { return shape(input).rank(); }
 

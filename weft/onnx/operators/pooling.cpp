@@ -26,7 +26,8 @@ struct Pool {
 Pool find_pool(NodeContext& node) {
   if (node.rank(0) < 3) node.fail(fmt::format("wants spatial axes, got {}", to_string(node.shape(0))));
   Pool pool;
-  pool.sizes = {node.shape(0).dims().begin() + 2, node.shape(0).dims().end()};
+  const Shape shape = node.shape(0);
+  pool.sizes = {shape.begin() + 2, shape.end()};
   const std::vector<int64_t> ones(pool.axes(), 1);
   pool.kernel = node.integers("kernel_shape");
   pool.strides = node.integers("strides", ones);
