@@ -56,12 +56,12 @@ std::string known_name(const std::string& name) {
 
 const std::vector<Pass>& pipeline() {
   static const std::vector<Pass> table = {
+      {"eliminate_dead_code", "Removes nodes that no output and no state depends on.",
+       machine_independent(eliminate_dead_code)},
       // Before constants are folded: what integers shall multiply must not become reals.
       {"form_integer_products",
        "Computes with integers of 8 bits where quantization says what they mean, with the same rounding.",
        [](const Graph& graph, const PassContext& context) { return form_integer_products(graph, context.backend); }},
-      {"eliminate_dead_code", "Removes nodes that no output and no state depends on.",
-       machine_independent(eliminate_dead_code)},
       {"fold_constants", "Computes what depends on constants only; removes operations that change nothing.",
        machine_independent(fold_constants)},
       {"eliminate_common_subexpressions", "Computes each expression once.",
