@@ -23,19 +23,16 @@ class IntegerDepthwise : public Kernel {
   }
   std::string name() const override { return "native:integer_depthwise"; }
   int64_t workspace_bytes() const override {
-    return align_up(taps() * g_.channels * 2) + (3 + threads_) * channel_bytes();
+    return align_up(2 * pairs() * g_.channels * 2) + (4 + threads_) * channel_bytes() + align_up(g_.channels);
   }
 
   void run(const KernelArguments& arguments) override {
-    auto* const weights = static_cast<int16_t*>(arguments.workspace);
-    std::byte* const behind = static_cast<std::byte*>(arguments.workspace) + align_up(taps() * g_.channels * 2);
-    widen_weights(arguments, weights);
-    const ChannelFactors factors = read_factors(arguments, behind);
+    const Call call = begin(arguments);
     const int64_t lines = g_.images * g_.out_rows;
     parallel_run(threads_, static_cast<int>(std::min<int64_t>(threads_, lines)), [&](int part, int parts) {
       const auto [first, last] = split_range(lines, part, parts);
-      auto* const sums = reinterpret_cast<int32_t*>(behind + (3 + part) * channel_bytes());
-      for (int64_t line = first; line < last; ++line) run_line(arguments, weights, factors, line, sums);
+      auto* const sums = reinterpret_cast<int32_t*>(call.sums + part * channel_bytes());
+      for (int64_t line = first; line < last; ++line) run_line(call, line, sums);
     });
   }
 
@@ -44,16 +41,40 @@ class IntegerDepthwise : public Kernel {
   int64_t taps() const { return g_.kernel_rows * g_.kernel_columns; }
   int64_t channel_bytes() const { return align_up(g_.channels * 4); }
 
-  /// [taps][channels], less their zero points.
-  void widen_weights(const KernelArguments& arguments, int16_t* weights) const {
+  int64_t pairs() const { return (taps() + 1) / 2; }
+
+  /// What is read of the operands once, in the workspace.
+  struct Call {
+    const KernelArguments* arguments;
+    const int16_t* weights;  // [pairs][channels][2]
+    const int32_t* added;    // to each channel's sum
+    ChannelFactors factors;
+    const uint8_t* outside;  // channels of the image's zero point
+    std::byte* sums;
+  };
+
+  Call begin(const KernelArguments& arguments) const {
+    auto* const weights = static_cast<int16_t*>(arguments.workspace);
+    std::byte* const behind = static_cast<std::byte*>(arguments.workspace) + align_up(2 * pairs() * g_.channels * 2);
+    auto* const added = reinterpret_cast<int32_t*>(behind + 3 * channel_bytes());
+    auto* const outside = reinterpret_cast<uint8_t*>(behind + (4 + threads_) * channel_bytes());
+    const int32_t zero = node_.inputs.size() > 2 ? byte_of(node_.inputs[0].dtype, arguments.inputs[2], 0) : 0;
+    std::fill(outside, outside + g_.channels, static_cast<uint8_t>(zero));
+    std::fill(weights, weights + 2 * pairs() * g_.channels, int16_t{0});
     const DType dtype = node_.inputs[1].dtype;
     const bool has_zero = node_.inputs.size() > 3, zero_per_channel = has_zero && node_.inputs[3].shape.rank() == 1;
     for (int64_t c = 0; c < g_.channels; ++c) {
-      const int32_t zero = has_zero ? byte_of(dtype, arguments.inputs[3], zero_per_channel ? c : 0) : 0;
-      for (int64_t tap = 0; tap < taps(); ++tap)
-        weights[tap * g_.channels + c] =
-            static_cast<int16_t>(byte_of(dtype, arguments.inputs[1], c * taps() + tap) - zero);
+      const int32_t own_zero = has_zero ? byte_of(dtype, arguments.inputs[3], zero_per_channel ? c : 0) : 0;
+      int32_t sum = 0;
+      for (int64_t tap = 0; tap < taps(); ++tap) {
+        const int32_t weight = byte_of(dtype, arguments.inputs[1], c * taps() + tap) - own_zero;
+        weights[(tap / 2 * g_.channels + c) * 2 + tap % 2] = static_cast<int16_t>(weight);
+        sum += weight;
+      }
+      const int32_t bias = node_.inputs.size() > 6 ? arguments.input<int32_t>(6)[c] : 0;
+      added[c] = ops::add_wrapping(-zero * sum, bias);
     }
+    return {&arguments, weights, added, read_factors(arguments, behind), outside, behind + 4 * channel_bytes()};
   }
 
   ChannelFactors read_factors(const KernelArguments& arguments, std::byte* memory) const {
@@ -71,26 +92,26 @@ class IntegerDepthwise : public Kernel {
     return {factors, multipliers, shifts, byte_of(result(), arguments.inputs[5], 0), rule_.range};
   }
 
-  void run_line(const KernelArguments& arguments, const int16_t* weights, const ChannelFactors& factors, int64_t line,
-                int32_t* sums) const {
+  void run_line(const Call& call, int64_t line, int32_t* sums) const {
     const int64_t n = line / g_.out_rows, y = line % g_.out_rows;
     const bool is_signed_image = node_.inputs[0].dtype == DType::i8;
-    const void* taps[kMostTaps];
-    const int32_t zero = node_.inputs.size() > 2 ? byte_of(node_.inputs[0].dtype, arguments.inputs[2], 0) : 0;
-    const auto* const image = arguments.input<uint8_t>(0);
-    const int32_t* const bias = node_.inputs.size() > 6 ? arguments.input<int32_t>(6) : nullptr;
+    const void* taps[kMostTaps + 1];
+    taps[2 * pairs() - 1] = call.outside;  // of weight 0 where there is no such tap
+    const auto* const image = call.arguments->input<uint8_t>(0);
     for (int64_t x = 0; x < g_.out_columns; ++x) {
-      for (int64_t tap = 0; tap < this->taps(); ++tap) {
-        const int64_t row =
-            y * g_.window.stride[0] - g_.window.padding[0] + tap / g_.kernel_columns * g_.window.dilation[0];
-        const int64_t column =
-            x * g_.window.stride[1] - g_.window.padding[1] + tap % g_.kernel_columns * g_.window.dilation[1];
-        const bool inside = row >= 0 && row < g_.rows && column >= 0 && column < g_.columns;
-        taps[tap] = inside ? image + ((n * g_.rows + row) * g_.columns + column) * g_.channels : nullptr;
+      int64_t tap = 0;
+      for (int64_t i = 0; i < g_.kernel_rows; ++i) {
+        const int64_t row = y * g_.window.stride[0] - g_.window.padding[0] + i * g_.window.dilation[0];
+        for (int64_t j = 0; j < g_.kernel_columns; ++j, ++tap) {
+          const int64_t column = x * g_.window.stride[1] - g_.window.padding[1] + j * g_.window.dilation[1];
+          const bool inside = row >= 0 && row < g_.rows && column >= 0 && column < g_.columns;
+          taps[tap] = inside ? image + ((n * g_.rows + row) * g_.columns + column) * g_.channels : call.outside;
+        }
       }
-      const DepthwisePosition position{taps, weights, this->taps(), g_.channels, zero, sums};
+      const DepthwisePosition position{taps, call.weights, pairs(), g_.channels, sums};
       (is_signed_image ? loops_.of_i8 : loops_.of_u8).depthwise(position);
-      end_row({sums, bias, nullptr, 0, g_.channels}, factors, arguments, (line * g_.out_columns + x) * g_.channels);
+      end_row({sums, call.added, nullptr, 0, g_.channels}, call.factors, *call.arguments,
+              (line * g_.out_columns + x) * g_.channels);
     }
   }
 

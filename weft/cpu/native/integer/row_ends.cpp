@@ -1,5 +1,11 @@
 #include "weft/cpu/native/integer/row_ends.h"
 
+#include <type_traits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace weft::native {
 
 namespace {

@@ -55,13 +55,12 @@ struct AddRun {
   int64_t count;
 };
 
-/// Taps of one position of a depthwise convolution.
+/// Taps of one position of a depthwise convolution, two at a time.
 struct DepthwisePosition {
-  const void* const* taps;  // where each tap reads the first channel; null: outside
-  const int16_t* weights;   // [taps][channels], less their zero points
-  int64_t tap_count, channels;
-  int32_t zero;  // of the image
-  int32_t* sums;
+  const void* const* taps;  // 2 * pairs: where each tap reads the first channel
+  const int16_t* weights;   // [pairs][channels][2], less their zero points
+  int64_t pairs, channels;
+  int32_t* sums;  // of each channel, not less the image's zero point
 };
 
 /// Of one type of 8 bits.

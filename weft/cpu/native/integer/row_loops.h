@@ -44,16 +44,36 @@ WEFT_INLINE IntVector load_integers(const int32_t* from) {
   __builtin_memcpy(&value, from, sizeof value);
   return value;
 }
+// gcc 12 takes many shuffles for a conversion from or to bytes.
 template <typename T>
 WEFT_INLINE IntVector load_bytes(const T* from) {
+#if WEFT_LANES == 16
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return __builtin_bit_cast(IntVector, std::is_signed_v<T> ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes));
+#elif WEFT_LANES == 8
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return __builtin_bit_cast(IntVector, std::is_signed_v<T> ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
+#else
   typename ByteVector<T>::Type bytes;
   __builtin_memcpy(&bytes, from, sizeof bytes);
   return __builtin_convertvector(bytes, IntVector);
+#endif
 }
+/// Of numbers that T has.
 template <typename T>
 WEFT_INLINE void store_bytes(T* to, IntVector value) {
+#if WEFT_LANES == 16
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(__builtin_bit_cast(__m512i, value)));
+#elif WEFT_LANES == 8
+  const __m256i wide = __builtin_bit_cast(__m256i, value);
+  const __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x08);
+  const __m128i narrow = _mm256_castsi256_si128(halves);
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to),
+                   std::is_signed_v<T> ? _mm_packs_epi16(narrow, narrow) : _mm_packus_epi16(narrow, narrow));
+#else
   const auto bytes = __builtin_convertvector(value, typename ByteVector<T>::Type);
   __builtin_memcpy(to, &bytes, sizeof bytes);
+#endif
 }
 WEFT_INLINE FloatVector as_reals(IntVector value) { return __builtin_convertvector(value, FloatVector); }
 WEFT_INLINE FloatVector load_reals(const float* from) { return load<FloatVector>(from); }
@@ -160,30 +180,49 @@ void add_run(const AddRun& run, const void* a_data, const void* b_data, void* to
   }
 }
 
-typedef int16_t HalfVector __attribute__((vector_size(2 * WEFT_LANES)));
-WEFT_INLINE IntVector load_halves(const int16_t* from) {
-  HalfVector value;
-  __builtin_memcpy(&value, from, sizeof value);
-  return __builtin_convertvector(value, IntVector);
+#if WEFT_LANES >= 8
+/// Eight channels by two taps, as pairs of 16 bits.
+template <typename T>
+WEFT_INLINE __m256i widened_pairs(__m128i pairs) {
+  return std::is_same_v<T, uint8_t> ? _mm256_cvtepu8_epi16(pairs) : _mm256_cvtepi8_epi16(pairs);
 }
+
+/// 16 channels from c on.
+template <typename T>
+WEFT_INLINE void depthwise_block(const DepthwisePosition& p, int64_t c) {
+  __m256i low = _mm256_setzero_si256(), high = _mm256_setzero_si256();
+  const int16_t* weights = p.weights + 2 * c;
+  for (int64_t pair = 0; pair < p.pairs; ++pair, weights += 2 * p.channels) {
+    const auto load_tap = [&](int64_t tap) {
+      __m128i bytes;
+      __builtin_memcpy(&bytes, static_cast<const T*>(p.taps[tap]) + c, sizeof bytes);
+      return bytes;
+    };
+    const auto load_weights = [&](int64_t at) {
+      __m256i pairs;
+      __builtin_memcpy(&pairs, weights + at, sizeof pairs);
+      return pairs;
+    };
+    const __m128i first = load_tap(2 * pair), second = load_tap(2 * pair + 1);
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(widened_pairs<T>(_mm_unpacklo_epi8(first, second)), load_weights(0)));
+    high =
+        _mm256_add_epi32(high, _mm256_madd_epi16(widened_pairs<T>(_mm_unpackhi_epi8(first, second)), load_weights(16)));
+  }
+  __builtin_memcpy(p.sums + c, &low, sizeof low);
+  __builtin_memcpy(p.sums + c + 8, &high, sizeof high);
+}
+#endif
 
 template <typename T>
 void depthwise(const DepthwisePosition& p) {
   int64_t c = 0;
-  for (; c + kLanes <= p.channels; c += kLanes) {
-    IntVector sum{};
-    for (int64_t tap = 0; tap < p.tap_count; ++tap) {
-      if (p.taps[tap] == nullptr) continue;
-      const IntVector x = load_bytes(static_cast<const T*>(p.taps[tap]) + c) - p.zero;
-      sum += x * load_halves(p.weights + tap * p.channels + c);
-    }
-    __builtin_memcpy(p.sums + c, &sum, sizeof sum);
-  }
+#if WEFT_LANES >= 8
+  for (; c + 16 <= p.channels; c += 16) depthwise_block<T>(p, c);
+#endif
   for (; c < p.channels; ++c) {
     int32_t sum = 0;
-    for (int64_t tap = 0; tap < p.tap_count; ++tap)
-      if (p.taps[tap] != nullptr)
-        sum += (static_cast<const T*>(p.taps[tap])[c] - p.zero) * p.weights[tap * p.channels + c];
+    for (int64_t tap = 0; tap < 2 * p.pairs; ++tap)
+      sum += static_cast<const T*>(p.taps[tap])[c] * p.weights[(tap / 2 * p.channels + c) * 2 + tap % 2];
     p.sums[c] = sum;
   }
 }
