@@ -44,12 +44,16 @@ WEFT_INLINE IntVector load_integers(const int32_t* from) {
   __builtin_memcpy(&value, from, sizeof value);
   return value;
 }
-// gcc 12 takes many shuffles for a conversion from or to bytes.
+// gcc 12 takes many shuffles for a conversion from or to bytes, and warns of its own header where no mask is given.
+#if WEFT_LANES == 16
+constexpr __mmask16 kAllLanes = 0xffff;
+#endif
 template <typename T>
 WEFT_INLINE IntVector load_bytes(const T* from) {
 #if WEFT_LANES == 16
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return __builtin_bit_cast(IntVector, std::is_signed_v<T> ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes));
+  return __builtin_bit_cast(IntVector, std::is_signed_v<T> ? _mm512_maskz_cvtepi8_epi32(kAllLanes, bytes)
+                                                           : _mm512_maskz_cvtepu8_epi32(kAllLanes, bytes));
 #elif WEFT_LANES == 8
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
   return __builtin_bit_cast(IntVector, std::is_signed_v<T> ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
@@ -63,7 +67,8 @@ WEFT_INLINE IntVector load_bytes(const T* from) {
 template <typename T>
 WEFT_INLINE void store_bytes(T* to, IntVector value) {
 #if WEFT_LANES == 16
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(__builtin_bit_cast(__m512i, value)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm512_maskz_cvtepi32_epi8(kAllLanes, __builtin_bit_cast(__m512i, value)));
 #elif WEFT_LANES == 8
   const __m256i wide = __builtin_bit_cast(__m256i, value);
   const __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x08);
