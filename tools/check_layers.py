@@ -34,12 +34,12 @@ spec <- step
 compile, step <- program
 program <- train
 interchange, onnx, train <- run
-compile, onnx, runtime <- engine
+compile, onnx, runtime <- engine <- quantize
 run <- infer <- tasks
 plot, run <- report
 comm <- launch
 onnx, run <- deploy
-deploy, engine, infer, launch, report <- cli
+deploy, infer, launch, quantize, report <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.
