@@ -135,9 +135,8 @@ class Phase {
     ++done_;
     ProgressReport report;
     report.epoch = report.epochs = 1;
-    report.step = done_;
-    report.steps = std::max(batches_, done_);
-    report.items = done_ * batch_;
+    report.items = report.step = done_ * batch_;
+    report.steps = std::max(batches_, done_) * batch_;
     progress_.update(report);
   }
 

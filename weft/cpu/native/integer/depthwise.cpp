@@ -14,6 +14,7 @@ namespace weft::native {
 namespace {
 
 constexpr int64_t kMostTaps = 256;
+constexpr int64_t kLeastWork = 1 << 17;  // multiplications that are worth a second thread
 
 class IntegerDepthwise : public Kernel {
  public:
@@ -29,7 +30,9 @@ class IntegerDepthwise : public Kernel {
   void run(const KernelArguments& arguments) override {
     const Call call = begin(arguments);
     const int64_t lines = g_.images * g_.out_rows;
-    parallel_run(threads_, static_cast<int>(std::min<int64_t>(threads_, lines)), [&](int part, int parts) {
+    const int64_t work = lines * g_.out_columns * g_.channels * taps();
+    const int64_t most = work < kLeastWork ? 1 : threads_;
+    parallel_run(threads_, static_cast<int>(std::min<int64_t>(most, lines)), [&](int part, int parts) {
       const auto [first, last] = split_range(lines, part, parts);
       auto* const sums = reinterpret_cast<int32_t*>(call.sums + part * channel_bytes());
       for (int64_t line = first; line < last; ++line) run_line(call, line, sums);

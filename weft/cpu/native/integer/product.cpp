@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kRowBytes = 96 << 10;     // of packed rows: they stay in the second-level cache beside the columns
 constexpr int64_t kMostRows = 96;           // packed at a time, a multiple of kTileRows
+constexpr int64_t kLeastWork = 1 << 19;     // multiplications that are worth a second thread
 constexpr int64_t kPackingGrain = 1 << 16;  // bytes of columns that are worth a thread
 
 int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -137,16 +138,17 @@ void IntegerProduct::run(const Call& call, const ProductPart& part) const {
   const ProductSize& size = plan_.size;
   if (size.rows == 0 || size.columns == 0) return;
   std::memset(call.ones, 1, static_cast<size_t>(size.padded));
+  const int threads = size.rows * size.columns * size.padded < kLeastWork ? 1 : plan_.threads;
   const int64_t blocks = size.blocks(), block_bytes = std::max<int64_t>(1, size.groups() * kGroupBytes);
-  parallel_for(plan_.threads, blocks, std::max<int64_t>(1, kPackingGrain / block_bytes),
+  parallel_for(threads, blocks, std::max<int64_t>(1, kPackingGrain / block_bytes),
                [&](int64_t first, int64_t last) { prepare_columns(call, part, first, last); });
   // Threads share out rows; where there are too few, columns.
   const int64_t tiles = (size.rows + kTileRows - 1) / kTileRows;
-  const auto row_parts = static_cast<int>(std::min<int64_t>(plan_.threads, tiles));
+  const auto row_parts = static_cast<int>(std::min<int64_t>(threads, tiles));
   const int64_t tile_columns = (blocks + kTileBlocks - 1) / kTileBlocks;
-  const auto column_parts = static_cast<int>(std::clamp<int64_t>(plan_.threads / row_parts, 1, tile_columns));
+  const auto column_parts = static_cast<int>(std::clamp<int64_t>(threads / row_parts, 1, tile_columns));
   const Memory places = memory();
-  parallel_run(plan_.threads, row_parts * column_parts, [&](int index, int total) {
+  parallel_run(threads, row_parts * column_parts, [&](int index, int total) {
     // A team may be smaller than asked for.
     const auto [first_part, last_part] = split_range(row_parts * column_parts, index, total);
     for (int64_t at = first_part; at < last_part; ++at) {
