@@ -34,13 +34,13 @@ spec <- step
 compile, step <- program
 program <- train
 interchange, onnx, train <- run
-compile, data, onnx, runtime <- engine
+compile, data, onnx, runtime <- engine <- quantize
 cpu, engine, weft_infer.h <- c_interface
 run <- infer <- tasks
 plot, run <- report
 comm <- launch
 engine, run <- deploy
-deploy, infer, launch, report <- cli
+deploy, infer, launch, quantize, report <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.

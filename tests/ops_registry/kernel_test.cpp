@@ -102,6 +102,12 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"running_average", {1}},      // which leaves out what is not finite
       {"renew", {0}},                // which is only written over
       {"cached_attention", {3, 4}},  // likewise, by the first tokens
+      // Integers hold none: it becomes the least of the range.
+      {"quantize_linear", {0, 1}},
+      {"requantize", {1}},
+      {"quantized_add", {2, 4, 6}},
+      {"quantized_matmul", {4}},
+      {"quantized_conv2d", {4}},
   };
   return operands;
 }

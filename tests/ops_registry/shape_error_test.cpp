@@ -79,7 +79,10 @@ bool takes_any_rank(const OpDef& op, const OpExample& call) {
                                             "top_k_select",     "take",
                                             "modulo",           "shift_left",
                                             "shift_right",      "top_k",
-                                            "gather_nd",        "scatter_nd"};
+                                            "gather_nd",        "scatter_nd",
+                                            "integer_matmul",   "quantized_matmul",
+                                            "quantize_linear",  "dequantize_linear",
+                                            "requantize"};
   if (op.name == "reshape") {  // with an open dimension
     const auto& dims = std::get<std::vector<int64_t>>(call.attributes.values().at("shape"));
     return std::count(dims.begin(), dims.end(), -1) > 0;

@@ -49,6 +49,17 @@ bool multiplies_bf16() {
 #endif
 }
 
+bool multiplies_bytes() {
+#if defined(__x86_64__)
+  const std::string name = limit();
+  for (const char* without : {"AVX512_MIC", "AVX512_MIC_4OPS", "AVX512_CORE"})
+    if (name == without) return false;
+  return detect_isa() == Isa::avx512 && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 std::string_view name_of(Isa isa) {
   constexpr std::string_view names[] = {"baseline", "avx2", "avx512"};
   return names[static_cast<int>(isa)];

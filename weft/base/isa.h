@@ -16,6 +16,8 @@ enum class Isa {
 Isa detect_isa();
 /// True where the CPU multiplies pairs of bf16 numbers (AVX512_BF16) and ONEDNN_MAX_CPU_ISA allows it.
 bool multiplies_bf16();
+/// True where the CPU multiplies groups of four integers of 8 bits (AVX512_VNNI) and ONEDNN_MAX_CPU_ISA allows it.
+bool multiplies_bytes();
 /// "avx512"
 std::string_view name_of(Isa isa);
 

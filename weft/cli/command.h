@@ -28,6 +28,7 @@ void add_import(CLI::App& app, Action& action, const Library& library);
 void add_compile(CLI::App& app, Action& action, const Library& library);
 void add_infer(CLI::App& app, Action& action, const Library& library);
 void add_export(CLI::App& app, Action& action, const Library& library);
+void add_quantize(CLI::App& app, Action& action, const Library& library);
 void add_explain(CLI::App& app, Action& action, const Library& library);
 void add_plot(CLI::App& app, Action& action, const Library& library);
 void add_compare(CLI::App& app, Action& action, const Library& library);

@@ -60,6 +60,7 @@ int run(int argc, char** argv, const Library& library) {
   add_compile(app, action, library);
   add_infer(app, action, library);
   add_export(app, action, library);
+  add_quantize(app, action, library);
   add_explain(app, action, library);
   add_plot(app, action, library);
   add_compare(app, action, library);

@@ -17,6 +17,8 @@ void add_forward_ops(OpRegistry& registry) {
   add_resample_ops(registry);
   add_indexing_ops(registry);
   add_integer_ops(registry);
+  add_integer_product_ops(registry);
+  add_quantized_ops(registry);
   add_scatter_ops(registry);
   add_top_k_ops(registry);
   add_constant_ops(registry);

@@ -24,6 +24,8 @@ void add_strided_slice_ops(OpRegistry&);
 void add_resample_ops(OpRegistry&);
 void add_indexing_ops(OpRegistry&);
 void add_integer_ops(OpRegistry&);
+void add_integer_product_ops(OpRegistry&);
+void add_quantized_ops(OpRegistry&);
 void add_scatter_ops(OpRegistry&);
 void add_top_k_ops(OpRegistry&);
 void add_constant_ops(OpRegistry&);

@@ -259,6 +259,35 @@ ValueId logical_or(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId logical_xor(Graph&, ValueId a, ValueId b, const std::string& name = "");
 ValueId logical_not(Graph&, ValueId x, const std::string& name = "");
 
+// --- integers of 8 bits that stand for reals (integer_products.cpp, quantized.cpp; requantization.h: the formulas)
+// ----
+//   integer_matmul(a[..,M,K], b[..,K,N], a_zero_point?, b_zero_point?) -> i32[..,M,N], of i8 and u8; exact
+//   integer_conv2d(input, weight, input_zero_point?, weight_zero_point?) {stride, padding=[above,left,below,right],
+//       dilation, groups} -> i32[N,O,H',W']
+//   requantize(sum i32, factor, zero_point, bias?) {axis=1, rounding="float"|"fixed", multiplier_bits=24, low, high}
+//   quantized_matmul, quantized_conv2d: both in one, of (.., factor, zero_point, bias?); made by passes/fuse_requantize
+//   quantize_linear(x, scale, zero_point) {axis=1}, dequantize_linear(q, scale, zero_point) {axis=1}
+//   quantized_add(a, b, a_scale, a_zero_point, b_scale, b_zero_point, scale, zero_point) {low, high}
+// A zero point has the type of what it belongs to, a result that of its zero point. The zero point of b or of a weight,
+// a scale, a factor and a bias may be one number or one per channel. None is differentiable.
+struct IntegerConv2dOptions {
+  Pair stride{1, 1}, dilation{1, 1};
+  std::array<int64_t, 4> padding{0, 0, 0, 0};
+  int64_t groups = 1;
+};
+/// No zero points, that of the first operand, or both.
+ValueId integer_matmul(Graph&, ValueId a, ValueId b, const std::vector<ValueId>& zero_points,
+                       const std::string& name = "");
+ValueId integer_conv2d(Graph&, ValueId input, ValueId weight, const std::vector<ValueId>& zero_points,
+                       const IntegerConv2dOptions& options, const std::string& name = "");
+/// `bias` may be invalid.
+ValueId requantize(Graph&, ValueId sum, ValueId factor, ValueId zero_point, ValueId bias, int64_t axis,
+                   const std::string& name = "");
+ValueId quantize_linear(Graph&, ValueId x, ValueId scale, ValueId zero_point, int64_t axis = 1,
+                        const std::string& name = "");
+ValueId dequantize_linear(Graph&, ValueId q, ValueId scale, ValueId zero_point, int64_t axis = 1,
+                          const std::string& name = "");
+
 // --- indices and running sums (indexing.cpp) ------------------------------------------------------------------------
 //   gather(x, indices i32) {axis=-1} -> shape of indices, which may differ from x along the axis only (as
 //   torch.gather), for x of any type and indices of i64, too;

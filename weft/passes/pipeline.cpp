@@ -16,6 +16,8 @@
 #include "weft/passes/fuse/fuse_product_updates.h"
 #include "weft/passes/fuse/keep_slopes.h"
 #include "weft/passes/fuse/pool_before_relu.h"
+#include "weft/passes/integer/form_integer_products.h"
+#include "weft/passes/integer/fuse_requantize.h"
 #include "weft/passes/layout/assign_layouts.h"
 #include "weft/passes/layout/copy_between_spaces.h"
 #include "weft/passes/layout/mark_winograd.h"
@@ -45,6 +47,10 @@ const std::vector<Pass>& pipeline() {
   static const std::vector<Pass> table = {
       {"eliminate_dead_code", "Removes nodes that no output and no state depends on.",
        machine_independent(eliminate_dead_code)},
+      // Before constants are folded: what integers shall multiply must not become reals.
+      {"form_integer_products",
+       "Computes with integers of 8 bits where quantization says what they mean, with the same rounding.",
+       [](const Graph& graph, const PassContext& context) { return form_integer_products(graph, context.backend); }},
       {"fold_constants", "Computes what depends on constants only; removes operations that change nothing.",
        machine_independent(fold_constants)},
       {"eliminate_common_subexpressions", "Computes each expression once.",
@@ -57,6 +63,8 @@ const std::vector<Pass>& pipeline() {
       {"eliminate_leftovers", "Removes what these have left without users.", machine_independent(eliminate_dead_code)},
       {"pool_before_relu", "Applies a relu after the max pooling that reads it, to fewer numbers.",
        machine_independent(pool_before_relu)},
+      {"fuse_requantize", "Lets products of integers write 8 bits while their sums are in registers.",
+       machine_independent(fuse_requantize)},
       {"fuse_bias", "Lets convolutions add their bias, and their weights' gradient sum up the bias's.",
        machine_independent(fuse_bias)},
       {"fold_batch_norm", "Folds batch norm by constant statistics into convolutions with constant weights.",

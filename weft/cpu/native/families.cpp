@@ -58,6 +58,9 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_dropout(table, isa);
   add_cached_attention(table, isa);
   add_compression(table, isa);
+  add_integer_matmul(table, isa);
+  add_integer_convolution(table, isa);
+  add_quantize(table, isa);
 }
 
 bool all_plain(const NodeSignature& node, std::string& why_not) {

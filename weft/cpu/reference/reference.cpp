@@ -74,6 +74,7 @@ void add_forward_reference_kernels(KernelTable& table) {
   reference::add_resample(table);
   reference::add_indexing(table);
   reference::add_integer(table);
+  reference::add_quantized(table);
   reference::add_scatter(table);
   reference::add_top_k(table);
   reference::add_embedding(table);

@@ -78,6 +78,7 @@ void add_shape(KernelTable&);
 void add_resample(KernelTable&);
 void add_indexing(KernelTable&);
 void add_integer(KernelTable&);
+void add_quantized(KernelTable&);
 void add_scatter(KernelTable&);
 void add_top_k(KernelTable&);
 void add_loss(KernelTable&);

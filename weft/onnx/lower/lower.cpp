@@ -181,7 +181,7 @@ class Lowering {
     const bool is_known = std::all_of(operands.begin(), operands.end(), [](const Operand& operand) {
       return operand.is_absent() || (operand.known && !operand.is_trained);
     });
-    if (is_known && !op.is_random && fold(node, op, operands, scope)) return;
+    if (is_known && !op.is_random && !stays_integer(op, operands) && fold(node, op, operands, scope)) return;
     if (!op.convert || (op.run && holds_no_tensor(operands))) {
       Cut cut{true, {}};
       for (const std::string& name : names_read_by(node)) cut.needed.insert(name);
@@ -190,6 +190,12 @@ class Lowering {
     NodeContext context(node, source_.opset_of(node.domain), segment_.graph, operands, request_.is_training,
                         request_.is_frozen);
     set_outputs(node, convert(op, context), scope);
+  }
+
+  bool stays_integer(const Operator& op, const std::vector<Operand>& operands) const {
+    if (!op.keeps_integers || request_.is_training || operands.empty()) return false;
+    const Tensor* tensor = operands[0].known ? operands[0].known->tensor() : nullptr;
+    return tensor != nullptr && (tensor->dtype() == DType::i8 || tensor->dtype() == DType::u8);
   }
 
   std::vector<ValueId> convert(const Operator& op, NodeContext& context) const {

@@ -281,6 +281,23 @@ ValueId convolve(NodeContext& node, ValueId x, ValueId weight) {
   return convolve_images(graph, x, weight, window, name);
 }
 
+std::optional<ops::IntegerConv2dOptions> integer_window(NodeContext& node, const Shape& x, const Shape& weight) {
+  Window window = find_window(node, x, weight);
+  window.padding = find_padding(node, spatial(x), window.kernel, window.strides, window.dilations);
+  if (x.rank() == 3) window = row_window(window);
+  if (window.kernel.size() != 2) return std::nullopt;
+  const Padding& padding = window.padding;
+  for (const auto* sides : {&padding.before, &padding.after})
+    for (const int64_t size : *sides)
+      if (size < 0) return std::nullopt;
+  ops::IntegerConv2dOptions options;
+  options.stride = {window.strides[0], window.strides[1]};
+  options.dilation = {window.dilations[0], window.dilations[1]};
+  options.padding = {padding.before[0], padding.before[1], padding.after[0], padding.after[1]};
+  options.groups = window.groups;
+  return options;
+}
+
 void add_convolutions(OperatorTable& table) {
   const std::string family = "convolution";
   table.add(family, "Conv", convert_conv);

@@ -5,7 +5,7 @@
 namespace weft::onnx {
 
 void OperatorTable::add(const std::string& family, const std::string& op, Convert convert, RunOnHost run) {
-  const bool is_new = operators_.emplace(op, Operator{family, std::move(convert), std::move(run), false}).second;
+  const bool is_new = operators_.emplace(op, Operator{family, std::move(convert), std::move(run), false, false}).second;
   check(is_new, "an operator of ONNX has two rows");
 }
 

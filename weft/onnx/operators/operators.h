@@ -23,6 +23,8 @@ struct Operator {
   Convert convert = {};     // empty: no graph can hold it
   RunOnHost run = {};       // empty: only a graph computes it
   bool is_random = false;   // never folded
+  /// What it makes of known numbers of 8 bits is not folded: passes compute with the integers.
+  bool keeps_integers = false;
 };
 
 class OperatorTable {
@@ -30,6 +32,8 @@ class OperatorTable {
   /// Of ONNX's default domain.
   void add(const std::string& family, const std::string& op, Convert convert, RunOnHost run = {});
   void add_random(const std::string& family, const std::string& op, Convert convert, RunOnHost run = {});
+  /// Of an operator that is there.
+  void keep_integers(const std::string& op) { operators_.at(op).keeps_integers = true; }
   void add_on_host(const std::string& family, const std::string& op, RunOnHost run) {
     add(family, op, {}, std::move(run));
   }

@@ -1,6 +1,9 @@
-// Quantized numbers and what computes with them. Sums of integer products are exact: convolutions are cut into parts
-// whose sums no f32 rounds, matrix products are of i32.
+// Quantized numbers and what computes with them. Numbers of 8 bits become ops on integers (ops/requantization.h), which
+// are exact. What those do not take is composed: conversions of other types in f32, products with a zero point per row
+// in i32, convolutions over three axes of parts whose sums no f32 rounds.
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "weft/onnx/operators/convolve.h"
 #include "weft/onnx/operators/helpers.h"
@@ -62,6 +65,33 @@ ValueId as_steps(Graph& graph, ValueId x, ValueId zero_point, DType dtype, const
   return ops::cast(graph, steps, dtype, name);
 }
 
+bool is_byte(DType dtype) { return dtype == DType::i8 || dtype == DType::u8; }
+
+/// One number without dimensions, or a vector: what the ops on integers take as scales and zero points; nullopt where
+/// the operand is neither.
+std::optional<ValueId> as_factor(Graph& graph, ValueId factor) {
+  if (graph.shape(factor).elements() == 1) return ops::reshape(graph, factor, std::vector<int64_t>{});
+  return graph.shape(factor).rank() == 1 ? std::optional(factor) : std::nullopt;
+}
+
+/// Scale and zero point of an operand of a conversion.
+struct Factors {
+  ValueId scale, zero_point;
+};
+
+/// nullopt where the conversion is none of an op on integers, or is to be trained through.
+std::optional<Factors> find_factors(NodeContext& node, DType dtype) {
+  Graph& graph = node.graph();
+  if (node.is_training() || !is_byte(dtype) || node.dtype(1) != DType::f32) return std::nullopt;
+  if (node.has(2) && node.dtype(2) != dtype) return std::nullopt;
+  const auto scale = as_factor(graph, node.value(1));
+  if (!scale || node.integer("block_size", 0) > 0) return std::nullopt;
+  if (!node.has(2)) return Factors{*scale, ops::constant(graph, dtype, graph.shape(*scale), int64_t{0})};
+  const auto zero_point = as_factor(graph, node.value(2));
+  if (!zero_point || graph.shape(*zero_point) != graph.shape(*scale)) return std::nullopt;
+  return Factors{*scale, *zero_point};
+}
+
 std::vector<ValueId> convert_quantize(NodeContext& node) {
   Graph& graph = node.graph();
   const Shape shape = node.shape(0);
@@ -69,6 +99,10 @@ std::vector<ValueId> convert_quantize(NodeContext& node) {
   if (node.has_attribute("output_dtype") && node.integer("output_dtype") == 0)
     dtype = node.has(2) ? node.dtype(2) : DType::u8;
   if (!is_integer(dtype)) node.fail(fmt::format("quantizes to {}, which weft does not", name_of(dtype)));
+  if (node.dtype(0) == DType::f32)
+    if (const auto factors = find_factors(node, dtype))
+      return {ops::quantize_linear(graph, node.value(0), factors->scale, factors->zero_point, node.integer("axis", 1),
+                                   node.hint())};
   const ValueId x = as_type(graph, node.value(0), DType::f32);
   const ValueId scale = spread(node, as_type(graph, node.value(1), DType::f32), shape);
   const ValueId zero = node.has(2) ? spread(node, as_type(graph, node.value(2), DType::f32), shape) : ValueId{};
@@ -78,6 +112,11 @@ std::vector<ValueId> convert_quantize(NodeContext& node) {
 std::vector<ValueId> convert_dequantize(NodeContext& node) {
   Graph& graph = node.graph();
   const Shape shape = node.shape(0);
+  const int64_t output = node.integer("output_dtype", 0);
+  if (output == 0 || node.dtype_of("output_dtype", DType::f32) == DType::f32)
+    if (const auto factors = find_factors(node, node.dtype(0)))
+      return {ops::dequantize_linear(graph, node.value(0), factors->scale, factors->zero_point, node.integer("axis", 1),
+                                     node.hint())};
   ValueId x = as_type(graph, node.value(0), DType::f32);
   if (node.has(2)) x = ops::subtract(graph, x, spread(node, as_type(graph, node.value(2), DType::f32), shape));
   const DType dtype = node.integer("output_dtype", 0) != 0 ? node.dtype_of("output_dtype", DType::f32) : node.dtype(1);
@@ -114,8 +153,42 @@ ValueId centred(NodeContext& node, int input, int zero_point, int axis_from_end)
   return ops::subtract(graph, x, zero);
 }
 
+/// Zero points of both operands of a product, as its op on integers takes them; nullopt where it does not.
+std::optional<std::vector<ValueId>> find_zero_points(NodeContext& node, std::array<int, 2> operands,
+                                                     std::array<int, 2> zero_points, int64_t channels) {
+  Graph& graph = node.graph();
+  std::vector<ValueId> found;
+  for (size_t side = 0; side < 2; ++side) {
+    const DType dtype = node.dtype(operands[side]);
+    if (!is_byte(dtype)) return std::nullopt;
+    if (!node.has(zero_points[side])) {
+      found.push_back(ops::constant(graph, dtype, Shape{}, int64_t{0}));
+      continue;
+    }
+    const auto zero_point = as_factor(graph, node.value(zero_points[side]));
+    if (!zero_point || node.dtype(zero_points[side]) != dtype) return std::nullopt;
+    const Shape shape = graph.shape(*zero_point);
+    if (shape.rank() > 0 && (side == 0 || shape[0] != channels)) return std::nullopt;
+    found.push_back(*zero_point);
+  }
+  return found;
+}
+
+/// The sums of a product of matrices, exact.
+ValueId integer_product(NodeContext& node, std::array<int, 2> operands, std::array<int, 2> zero_points,
+                        const std::string& name) {
+  Graph& graph = node.graph();
+  if (node.rank(operands[0]) > 1 && node.rank(operands[1]) > 1) {
+    const Shape b = node.shape(operands[1]);
+    if (const auto zeros = find_zero_points(node, operands, zero_points, b[b.rank() - 1]))
+      return ops::integer_matmul(graph, node.value(operands[0]), node.value(operands[1]), *zeros, name);
+  }
+  return ops::matmul(graph, centred(node, operands[0], zero_points[0], 2),
+                     centred(node, operands[1], zero_points[1], 1), false, false, name);
+}
+
 std::vector<ValueId> convert_matmul_integer(NodeContext& node) {
-  return {ops::matmul(node.graph(), centred(node, 0, 2, 2), centred(node, 1, 3, 1), false, false, node.hint())};
+  return {integer_product(node, {0, 1}, {2, 3}, node.hint())};
 }
 
 /// x and weight are centred, |x| <= 255 and |weight| <= 255. The weights are cut into parts of so few bits that f32
@@ -158,6 +231,17 @@ ValueId per_channel(Graph& graph, ValueId x, int rank, int axis) {
 ValueId integer_convolution(NodeContext& node, int x_at, int x_zero, int w_at, int w_zero) {
   Graph& graph = node.graph();
   const int rank = node.rank(x_at);
+  const Shape x_shape = node.shape(x_at), w_shape = node.shape(w_at);
+  const auto window = integer_window(node, x_shape, w_shape);
+  const auto zeros = window ? find_zero_points(node, {x_at, w_at}, {x_zero, w_zero}, w_shape[0]) : std::nullopt;
+  if (zeros) {
+    const auto as_images = [&](ValueId value, const Shape& shape) {
+      return rank == 4 ? value : ops::reshape(graph, value, {shape[0], shape[1], 1, shape[2]});
+    };
+    const ValueId sum = ops::integer_conv2d(graph, as_images(node.value(x_at), x_shape),
+                                            as_images(node.value(w_at), w_shape), *zeros, *window, node.hint());
+    return rank == 4 ? sum : squeeze(graph, sum, {2});
+  }
   ValueId x = as_type(graph, node.value(x_at), DType::i32), weight = as_type(graph, node.value(w_at), DType::i32);
   if (node.has(x_zero))
     x = ops::subtract(graph, x, per_channel(graph, as_type(graph, node.value(x_zero), DType::i32), rank, 1));
@@ -168,12 +252,28 @@ ValueId integer_convolution(NodeContext& node, int x_at, int x_zero, int w_at, i
 
 std::vector<ValueId> convert_conv_integer(NodeContext& node) { return {integer_convolution(node, 0, 2, 1, 3)}; }
 
-/// sum * (x scale * w scale / y scale), half to even, plus the zero point.
-ValueId requantized(NodeContext& node, ValueId sum, ValueId x_scale, ValueId w_scale, int y_scale, int y_zero) {
+/// sum * (x scale * w scale / y scale), half to even, plus the zero point; `channels`: the axis of the sum that scales
+/// of w belong to. A bias may be invalid.
+ValueId requantized(NodeContext& node, ValueId sum, ValueId x_scale, ValueId w_scale, ValueId bias, int64_t channels,
+                    int y_scale, int y_zero) {
   Graph& graph = node.graph();
   const ValueId whole =
       ops::divide(graph, ops::multiply(graph, x_scale, w_scale),
                   ops::reshape(graph, as_type(graph, node.value(y_scale), DType::f32), std::vector<int64_t>{}));
+  const auto factor = graph.shape(whole).elements() == graph.shape(w_scale).elements()
+                          ? std::optional(ops::reshape(graph, whole,
+                                                       graph.shape(whole).elements() == 1
+                                                           ? std::vector<int64_t>{}
+                                                           : std::vector<int64_t>{graph.shape(whole).elements()}))
+                          : std::nullopt;
+  const bool fits =
+      factor && graph.shape(x_scale).elements() == 1 && is_byte(node.dtype(y_zero)) &&
+      (graph.shape(*factor).rank() == 0 || graph.shape(*factor)[0] == graph.shape(sum)[static_cast<int>(channels)]);
+  if (fits) {
+    const ValueId zero = ops::reshape(graph, node.value(y_zero), std::vector<int64_t>{});
+    return ops::requantize(graph, sum, *factor, zero, bias, channels, node.hint());
+  }
+  if (bias.valid()) sum = ops::add(graph, sum, per_channel(graph, bias, graph.shape(sum).rank(), 1));
   const ValueId reals = ops::multiply(graph, as_type(graph, sum, DType::f32), whole);
   const ValueId zero = ops::reshape(graph, node.value(y_zero), std::vector<int64_t>{});
   return as_steps(graph, reals, zero, node.dtype(y_zero), node.hint());
@@ -182,16 +282,16 @@ ValueId requantized(NodeContext& node, ValueId sum, ValueId x_scale, ValueId w_s
 std::vector<ValueId> convert_qlinear_conv(NodeContext& node) {
   Graph& graph = node.graph();
   const int rank = node.rank(0);
-  ValueId sum = integer_convolution(node, 0, 2, 3, 5);
-  if (node.has(8)) sum = ops::add(graph, sum, per_channel(graph, as_type(graph, node.value(8), DType::i32), rank, 1));
+  const ValueId sum = integer_convolution(node, 0, 2, 3, 5);
+  const ValueId bias = node.has(8) ? as_type(graph, node.value(8), DType::i32) : ValueId{};
   const ValueId x_scale = ops::reshape(graph, as_type(graph, node.value(1), DType::f32), std::vector<int64_t>{});
   const ValueId w_scale = per_channel(graph, as_type(graph, node.value(4), DType::f32), rank, 1);
-  return {requantized(node, sum, x_scale, w_scale, 6, 7)};
+  return {requantized(node, sum, x_scale, w_scale, bias, 1, 6, 7)};
 }
 
 std::vector<ValueId> convert_qlinear_matmul(NodeContext& node) {
   Graph& graph = node.graph();
-  const ValueId sum = ops::matmul(graph, centred(node, 0, 2, 2), centred(node, 3, 5, 1));
+  const ValueId sum = integer_product(node, {0, 3}, {2, 5}, "");
   const auto factor = [&](int input, int axis_from_end) {
     const ValueId scale = as_type(graph, node.value(input), DType::f32);
     if (graph.shape(scale).elements() == 1) return ops::reshape(graph, scale, std::vector<int64_t>{});
@@ -199,7 +299,7 @@ std::vector<ValueId> convert_qlinear_matmul(NodeContext& node) {
     shape[0] = graph.shape(scale).elements();
     return graph.shape(scale).rank() == 1 ? ops::reshape(graph, scale, shape) : scale;
   };
-  return {requantized(node, sum, factor(1, 2), factor(4, 1), 6, 7)};
+  return {requantized(node, sum, factor(1, 2), factor(4, 1), {}, graph.shape(sum).rank() - 1, 6, 7)};
 }
 
 }  // namespace
@@ -208,6 +308,7 @@ void add_quantized(OperatorTable& table) {
   const std::string family = "quantized";
   table.add(family, "QuantizeLinear", convert_quantize);
   table.add(family, "DequantizeLinear", convert_dequantize);
+  table.keep_integers("DequantizeLinear");
   table.add(family, "DynamicQuantizeLinear", convert_dynamic_quantize);
   table.add(family, "MatMulInteger", convert_matmul_integer);
   table.add(family, "QLinearMatMul", convert_qlinear_matmul);

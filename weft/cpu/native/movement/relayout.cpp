@@ -19,7 +19,7 @@ constexpr int64_t kLongestRun = 1024;  // elements: with their places they fit t
 
 using Pick = void (*)(const void* from, const int32_t* places, void* to, int64_t count);
 struct Loops {
-  Pick halves, words;  // elements of 2 and of 4 bytes
+  Pick bytes, halves, words;  // elements of 1, 2 and 4 bytes
 };
 
 }  // namespace
@@ -153,8 +153,10 @@ std::unique_ptr<Kernel> make_reorder(const NodeSignature& node, const KernelOpti
   if (!dimensions) return declined(why_not, "blocks that are not full, or that cut across each other");
   const int64_t size = unpacked_size(from.dtype);
   if (auto kernel = make_permutation(node, options, *dimensions, isa)) return kernel;
-  if (size != 2 && size != 4) return declined(why_not, fmt::format("elements of {} bytes", size));
-  return make_picking(node, options, *dimensions, size == 2 ? loops_for(isa).halves : loops_for(isa).words, why_not);
+  if (size > 4) return declined(why_not, fmt::format("elements of {} bytes", size));
+  const Loops& loops = loops_for(isa);
+  const Pick pick = size == 1 ? loops.bytes : size == 2 ? loops.halves : loops.words;
+  return make_picking(node, options, *dimensions, pick, why_not);
 }
 
 }  // namespace

@@ -7,4 +7,4 @@ void pick(const void* from_data, const int32_t* places, void* to_data, int64_t c
   for (int64_t i = 0; i < count; ++i) to[i] = from[places[i]];
 }
 
-constexpr Loops loops{pick<uint16_t>, pick<uint32_t>};
+constexpr Loops loops{pick<uint8_t>, pick<uint16_t>, pick<uint32_t>};

@@ -1,0 +1,132 @@
+// The kernels of integers give the reference's bits: on every example of their ops, with the instruction sets of every
+// processor up to this one, with one thread and two, for batches of 1 and 32, in both kinds of requantization.
+#include <cstdlib>
+#include <set>
+
+#include "tests/ops_registry/kernel_cases.h"
+#include "weft/base/isa.h"
+
+namespace weft::registry_tests {
+namespace {
+
+constexpr const char* kOps[] = {"integer_matmul",  "quantized_matmul",  "integer_conv2d", "quantized_conv2d",
+                                "quantize_linear", "dequantize_linear", "requantize",     "quantized_add"};
+constexpr const char* kInstructionSets[] = {"SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "ALL"};
+
+/// ONEDNN_MAX_CPU_ISA while it lives.
+class InstructionLimit {
+ public:
+  explicit InstructionLimit(const char* isa) {
+    const char* before = std::getenv(kVariable);
+    if (before != nullptr) before_ = before;
+    setenv(kVariable, isa, 1);
+  }
+  ~InstructionLimit() {
+    if (before_)
+      setenv(kVariable, before_->c_str(), 1);
+    else
+      unsetenv(kVariable);
+  }
+  InstructionLimit(const InstructionLimit&) = delete;
+  InstructionLimit& operator=(const InstructionLimit&) = delete;
+
+ private:
+  static constexpr const char* kVariable = "ONEDNN_MAX_CPU_ISA";
+  std::optional<std::string> before_;
+};
+
+/// The example with so many images or rows: the leading size of the first operand, and of those that share it.
+OpExample of_batch(const OpDef& op, const OpExample& example, int64_t batch) {
+  OpExample other = example;
+  const std::string& name = op.name;
+  if (other.inputs[0].shape.rank() == 0) return other;
+  const bool is_stack = name.ends_with("matmul") && other.inputs[1].shape.rank() > 2;
+  const bool by_first_axis = other.attributes.has("axis") && other.attributes.integer("axis") == 0;
+  if (by_first_axis) return other;  // channels
+  other.inputs[0].shape[0] = batch;
+  if (is_stack && other.inputs[1].shape[0] != 1) other.inputs[1].shape[0] = batch;
+  if (name == "quantized_add") other.inputs[1].shape[0] = batch;
+  return other;
+}
+
+std::vector<OpExample> in_both_kinds(const OpDef& op, const OpExample& example) {
+  const auto has_rounding = [](const AttributeSpec& spec) { return spec.name == "rounding"; };
+  if (std::none_of(op.attributes.begin(), op.attributes.end(), has_rounding)) return {example};
+  std::vector<OpExample> both(2, example);
+  both[0].attributes.set("rounding", std::string("float"));
+  both[1].attributes.set("rounding", std::string("fixed"));
+  return both;
+}
+
+std::vector<Question> questions_of_batch(const OpDef& op, int64_t batch) {
+  std::vector<Question> questions;
+  for (const OpExample& base : op.examples)
+    for (const OpExample& example : in_both_kinds(op, of_batch(op, base, batch))) {
+      Question question{build_graph(op, example).signature(), draw_inputs(op, example, 11), {}};
+      question.expected = evaluate_node(question.plain, question.inputs, reference_backend());
+      questions.push_back(std::move(question));
+    }
+  return questions;
+}
+
+/// By every kernel but the reference, in every layout that it takes.
+void expect_same_bits(const CpuBackend& backend, const Question& question, const char* isa,
+                      std::set<std::string>& served) {
+  for (const NodeSignature& node : layouts_of(question.plain, backend))
+    for (const KernelCandidate& candidate : backend.table().candidates(node.op->name)) {
+      std::string why_not;
+      const auto kernel =
+          candidate.family == "reference" ? nullptr : candidate.make(node, {backend.threads()}, why_not);
+      if (!kernel) continue;
+      served.insert(kernel->name());
+      std::vector<Tensor> inputs;
+      for (size_t i = 0; i < question.inputs.size(); ++i)
+        inputs.push_back(question.inputs[i].with_layout(node.inputs[i].layout));
+      const auto outputs = run_on_garbage(*kernel, node, inputs);
+      EXPECT_TRUE(same_bits(outputs[0].with_layout({}), question.expected[0]))
+          << kernel->name() << " with " << isa << ", " << backend.threads() << " threads: " << describe(node);
+    }
+}
+
+class IntegerKernel : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Ops, IntegerKernel, ::testing::ValuesIn(kOps),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(IntegerKernel, GivesTheBitsOfTheReferenceOnEveryInstructionSet) {
+  const OpDef& op = registry().get(GetParam());
+  std::set<std::string> served;
+  for (const int64_t batch : {1, 32}) {
+    const std::vector<Question> questions = questions_of_batch(op, batch);
+    for (const char* isa : kInstructionSets) {
+      const InstructionLimit limit(isa);
+      for (const int threads : {1, 2}) {
+        const CpuBackend backend(threads);
+        for (const Question& question : questions) expect_same_bits(backend, question, isa, served);
+      }
+    }
+  }
+  EXPECT_FALSE(served.empty());
+}
+
+TEST(IntegerInstructions, AreLimitedByTheVariable) {
+  const OpDef& op = registry().get("integer_matmul");
+  const NodeSignature node = build_graph(op, op.examples.front()).signature();
+  const auto name_with = [&](const char* isa) {
+    const InstructionLimit limit(isa);
+    return CpuBackend(1).make_kernel(node)->name();
+  };
+  EXPECT_EQ(name_with("SSE41"), "native:integer_matmul:baseline");
+  const InstructionLimit all("ALL");
+  if (detect_isa() != Isa::baseline) {
+    EXPECT_EQ(name_with("AVX2"), "native:integer_matmul:avx2");
+  }
+  if (detect_isa() == Isa::avx512) {
+    EXPECT_EQ(name_with("AVX512_CORE"), "native:integer_matmul:avx512");
+  }
+  if (multiplies_bytes()) {
+    EXPECT_EQ(name_with("AVX512_CORE_VNNI"), "native:integer_matmul:vnni");
+  }
+}
+
+}  // namespace
+}  // namespace weft::registry_tests

@@ -1,0 +1,212 @@
+#include "weft/cpu/native/integer/product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/base/parallel.h"
+
+namespace weft::native {
+
+namespace {
+
+constexpr int64_t kRowBytes = 96 << 10;     // of packed rows: they stay in the second-level cache beside the columns
+constexpr int64_t kMostRows = 96;           // packed at a time, a multiple of kTileRows
+constexpr int64_t kLeastWork = 1 << 19;     // multiplications that are worth a second thread
+constexpr int64_t kPackingGrain = 1 << 16;  // bytes of columns that are worth a thread
+
+int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+void ProductPlan::read_operands(const NodeSignature& node, int64_t channel_count) {
+  channels = channel_count;
+  a = node.inputs[0].dtype;
+  b = node.inputs[1].dtype;
+  result = node.outputs[0].dtype;
+  has_a_zero = node.inputs.size() > 2;
+  has_b_zero = node.inputs.size() > 3;
+  b_zero_per_channel = has_b_zero && node.inputs[3].shape.rank() == 1;
+  if (result == DType::i32) return;
+  factor_per_channel = node.inputs[4].shape.rank() == 1;
+  has_bias = node.inputs.size() > 6;
+  rule = ops::requantization_of(node.attributes, result);
+}
+
+/// Where things lie in the workspace.
+struct IntegerProduct::Memory {
+  int64_t b_zeros, added, factors, multipliers, shifts, ones, columns, shares, share_bytes, rows_bytes, all;
+};
+
+IntegerProduct::Memory IntegerProduct::memory() const {
+  Memory memory{};
+  int64_t at = 0;
+  const auto take = [&](int64_t bytes) {
+    const int64_t begin = at;
+    at += align_up(bytes);
+    return begin;
+  };
+  const int64_t channel_bytes = round_up(plan_.channels, kColumnBlock) * 4;
+  for (int64_t* place : {&memory.b_zeros, &memory.added, &memory.factors, &memory.multipliers, &memory.shifts})
+    *place = take(channel_bytes);
+  memory.ones = take(plan_.size.padded);
+  memory.columns = take(plan_.size.packed_bytes());
+  memory.rows_bytes = align_up(block_rows_ * plan_.size.padded);
+  memory.share_bytes = memory.rows_bytes + align_up(block_rows_ * 4);
+  memory.shares = take(plan_.threads * memory.share_bytes);
+  memory.all = at;
+  return memory;
+}
+
+IntegerProduct::IntegerProduct(ProductPlan plan)
+    : plan_(std::move(plan)),
+      uses_vnni_(plan_.isa == Isa::avx512 && multiplies_bytes() && vnni_multiply_tile() != nullptr),
+      tile_(multiply_tile_for(plan_.isa, uses_vnni_)),
+      loops_(row_loops_for(plan_.isa)) {
+  const int64_t fitting = kRowBytes / std::max<int64_t>(1, plan_.size.padded) / kTileRows * kTileRows;
+  block_rows_ = std::clamp<int64_t>(fitting, kTileRows, kMostRows);
+}
+
+int64_t IntegerProduct::workspace_bytes() const { return memory().all; }
+
+std::string IntegerProduct::instructions() const { return uses_vnni_ ? "vnni" : std::string(name_of(plan_.isa)); }
+
+IntegerProduct::Call IntegerProduct::begin(const KernelArguments& arguments) const {
+  const Memory places = memory();
+  auto* const workspace = static_cast<std::byte*>(arguments.workspace);
+  const auto at = [&](int64_t place) { return workspace + place; };
+  Call call;
+  call.arguments = &arguments;
+  call.b_zeros = reinterpret_cast<int32_t*>(at(places.b_zeros));
+  call.added = reinterpret_cast<int32_t*>(at(places.added));
+  call.ones = reinterpret_cast<uint8_t*>(at(places.ones));
+  call.columns = reinterpret_cast<uint8_t*>(at(places.columns));
+  call.shares = at(places.shares);
+  call.a_zero = (plan_.has_a_zero ? byte_of(plan_.a, arguments.inputs[2], 0) : 0) + (plan_.a == DType::i8 ? 128 : 0);
+  for (int64_t c = 0; c < plan_.channels; ++c) {
+    const int32_t zero = plan_.has_b_zero ? byte_of(plan_.b, arguments.inputs[3], plan_.b_zero_per_channel ? c : 0) : 0;
+    call.b_zeros[c] = zero - (plan_.b == DType::u8 ? 128 : 0);
+    call.has_b_zeros = call.has_b_zeros || call.b_zeros[c] != 0;
+  }
+  if (plan_.result == DType::i32) return call;
+  auto* const factors = reinterpret_cast<float*>(at(places.factors));
+  auto* const multipliers = reinterpret_cast<int32_t*>(at(places.multipliers));
+  auto* const shifts = reinterpret_cast<int32_t*>(at(places.shifts));
+  for (int64_t c = 0; c < plan_.channels; ++c) {
+    factors[c] = arguments.input(4)[plan_.factor_per_channel ? c : 0];
+    if (plan_.rule.rounding == ops::RequantizeRounding::real) continue;
+    const ops::FixedFactor fixed = ops::fixed_factor(factors[c], plan_.rule.multiplier_bits);
+    multipliers[c] = static_cast<int32_t>(fixed.multiplier);
+    shifts[c] = fixed.shift;
+  }
+  call.factors = {factors, multipliers, shifts, byte_of(plan_.result, arguments.inputs[5], 0), plan_.rule.range};
+  return call;
+}
+
+/// Packs columns that lie otherwise, and sums up what is added to each.
+void IntegerProduct::prepare_columns(const Call& call, const ProductPart& part, int64_t first, int64_t last) const {
+  const ProductSize& size = plan_.size;
+  const int64_t block_bytes = size.groups() * kGroupBytes;
+  const uint8_t* columns = part.packed;
+  if (columns == nullptr) {
+    part.pack_columns(first, last, call.columns + first * block_bytes);
+    columns = call.columns;
+  }
+  for (int64_t block = first; block < last; ++block) {
+    int32_t sums[kTileColumns] = {};
+    if (call.a_zero != 0 && size.groups() > 0)
+      tile_({call.ones, size.padded, columns + block * block_bytes, block_bytes, size.groups(), 1, 1,
+             plan_.b == DType::u8, sums});
+    const int64_t end = std::min(size.columns, (block + 1) * kColumnBlock);
+    for (int64_t column = block * kColumnBlock; column < end; ++column) {
+      const int64_t channel = part.first_channel + column;
+      const int64_t constant =
+          size.inner * call.a_zero * call.b_zeros[channel] - int64_t{call.a_zero} * sums[column - block * kColumnBlock];
+      const int32_t bias = plan_.has_bias ? call.arguments->input<int32_t>(6)[channel] : 0;
+      call.added[channel] = ops::add_wrapping(static_cast<int32_t>(static_cast<uint64_t>(constant)), bias);
+    }
+  }
+}
+
+/// Rows and blocks of columns of one thread.
+struct IntegerProduct::Share {
+  int64_t first_row, last_row, first_block, last_block;
+  uint8_t* rows;
+  int32_t* row_sums;
+};
+
+void IntegerProduct::run(const Call& call, const ProductPart& part) const {
+  const ProductSize& size = plan_.size;
+  if (size.rows == 0 || size.columns == 0) return;
+  std::memset(call.ones, 1, static_cast<size_t>(size.padded));
+  const int threads = size.rows * size.columns * size.padded < kLeastWork ? 1 : plan_.threads;
+  const int64_t blocks = size.blocks(), block_bytes = std::max<int64_t>(1, size.groups() * kGroupBytes);
+  parallel_for(threads, blocks, std::max<int64_t>(1, kPackingGrain / block_bytes),
+               [&](int64_t first, int64_t last) { prepare_columns(call, part, first, last); });
+  // Threads share out rows; where there are too few, columns.
+  const int64_t tiles = (size.rows + kTileRows - 1) / kTileRows;
+  const auto row_parts = static_cast<int>(std::min<int64_t>(threads, tiles));
+  const int64_t tile_columns = (blocks + kTileBlocks - 1) / kTileBlocks;
+  const auto column_parts = static_cast<int>(std::clamp<int64_t>(threads / row_parts, 1, tile_columns));
+  const Memory places = memory();
+  parallel_run(threads, row_parts * column_parts, [&](int index, int total) {
+    // A team may be smaller than asked for.
+    const auto [first_part, last_part] = split_range(row_parts * column_parts, index, total);
+    for (int64_t at = first_part; at < last_part; ++at) {
+      const auto [first_tile, last_tile] = split_range(tiles, static_cast<int>(at) % row_parts, row_parts);
+      const auto [first_column, last_column] =
+          split_range(tile_columns, static_cast<int>(at) / row_parts, column_parts);
+      std::byte* const own = call.shares + index * places.share_bytes;
+      multiply(call, part,
+               {first_tile * kTileRows, std::min(size.rows, last_tile * kTileRows), first_column * kTileBlocks,
+                std::min(blocks, last_column * kTileBlocks), reinterpret_cast<uint8_t*>(own),
+                reinterpret_cast<int32_t*>(own + places.rows_bytes)});
+    }
+  });
+}
+
+void IntegerProduct::multiply(const Call& call, const ProductPart& part, const Share& share) const {
+  const ProductSize& size = plan_.size;
+  const uint8_t* const columns = part.packed != nullptr ? part.packed : call.columns;
+  const int64_t block_bytes = size.groups() * kGroupBytes;
+  int32_t sums[kTileRows * kTileColumns];
+  for (int64_t row = share.first_row; row < share.last_row; row += block_rows_) {
+    const int64_t end = std::min(share.last_row, row + block_rows_);
+    const bool is_direct = part.direct != nullptr;
+    if (!is_direct) part.pack_rows(row, end, share.rows);
+    const uint8_t* const rows = is_direct ? part.direct + row * part.direct_row : share.rows;
+    const int64_t row_bytes = is_direct ? part.direct_row : size.padded;
+    if (call.has_b_zeros)
+      for (int64_t r = row; r < end; ++r)
+        share.row_sums[r - row] = loops_.sum(rows + (r - row) * row_bytes, size.padded);
+    for (int64_t block = share.first_block; block < share.last_block; block += kTileBlocks) {
+      const int64_t block_count = std::min(kTileBlocks, share.last_block - block);
+      const int64_t column = block * kColumnBlock;
+      const int64_t count = std::min(size.columns, column + block_count * kColumnBlock) - column;
+      for (int64_t tile = row; tile < end; tile += kTileRows) {
+        const int64_t tile_rows = std::min(kTileRows, end - tile);
+        tile_({rows + (tile - row) * row_bytes, row_bytes, columns + block * block_bytes, block_bytes, size.groups(),
+               tile_rows, block_count, plan_.b == DType::u8, sums});
+        for (int64_t r = 0; r < tile_rows; ++r)
+          end_row(call, part, sums + r * kTileColumns, tile + r, column, count,
+                  call.has_b_zeros ? share.row_sums[tile + r - row] : 0);
+      }
+    }
+  }
+}
+
+void IntegerProduct::end_row(const Call& call, const ProductPart& part, const int32_t* sums, int64_t row,
+                             int64_t column, int64_t count, int32_t row_sum) const {
+  const int64_t channel = part.first_channel + column;
+  const RowSums of{sums, call.added + channel, call.has_b_zeros ? call.b_zeros + channel : nullptr, row_sum, count};
+  const int64_t element = part.first_element + row * part.row_elements + column;
+  if (plan_.result == DType::i32) return loops_.store_sums(of, call.arguments->output<int32_t>(0) + element);
+  const ByteLoops& bytes = plan_.result == DType::i8 ? loops_.of_i8 : loops_.of_u8;
+  ChannelFactors factors = call.factors;
+  factors.factors += channel;
+  factors.multipliers += channel;
+  factors.shifts += channel;
+  (plan_.rule.rounding == ops::RequantizeRounding::real ? bytes.requantize_real : bytes.requantize_fixed)(
+      of, factors, call.arguments->output<uint8_t>(0) + element);
+}
+
+}  // namespace weft::native

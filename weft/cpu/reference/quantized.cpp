@@ -1,0 +1,207 @@
+// Integers of 8 bits that stand for reals, by weft/ops/requantization.h: what all kernels give the bits of.
+#include "weft/ops/quantized.h"
+
+#include "weft/cpu/reference/reference.h"
+
+namespace weft::reference {
+namespace {
+
+using ops::IntegerRange;
+using ops::Requantization;
+
+int32_t byte_at(DType dtype, const void* data, int64_t index) {
+  return dtype == DType::i8 ? static_cast<const int8_t*>(data)[index] : static_cast<const uint8_t*>(data)[index];
+}
+void store_byte(DType dtype, void* data, int64_t index, int32_t value) {
+  if (dtype == DType::i8)
+    static_cast<int8_t*>(data)[index] = static_cast<int8_t>(value);
+  else
+    static_cast<uint8_t*>(data)[index] = static_cast<uint8_t>(value);
+}
+
+/// Which of an operand's numbers belongs to a channel: all channels share one that has no dimension.
+int64_t per_channel(const TensorType& type, int64_t channel) { return type.shape.rank() == 0 ? 0 : channel; }
+
+/// The channel of each element of a row-major tensor.
+struct ChannelWalk {
+  int64_t channels = 1, inner = 1;
+
+  ChannelWalk(const Shape& shape, int64_t axis) {
+    if (shape.rank() == 0) return;
+    const auto at = static_cast<int>(axis < 0 ? axis + shape.rank() : axis);
+    if (at < 0 || at >= shape.rank()) return;  // nobody has a number per channel
+    channels = shape[at];
+    for (int behind = at + 1; behind < shape.rank(); ++behind) inner *= shape[behind];
+  }
+  int64_t channel(int64_t index) const { return index / inner % channels; }
+};
+
+/// From a sum to 8 bits; operands from `first` on: factor, zero point, bias.
+struct Requantizer {
+  TensorType factor_type, zero_type;
+  Requantization rule;
+  size_t first;
+  bool has_bias;
+
+  Requantizer(const NodeSignature& node, size_t first_operand)
+      : factor_type(node.inputs[first_operand]),
+        zero_type(node.inputs[first_operand + 1]),
+        rule(ops::requantization_of(node.attributes, node.outputs[0].dtype)),
+        first(first_operand),
+        has_bias(node.inputs.size() > first_operand + 2),
+        bias_type(has_bias ? node.inputs[first_operand + 2] : TensorType{}) {}
+
+  void store(const KernelArguments& call, int64_t index, int64_t channel, int32_t sum) const {
+    const float factor = input(call, first)[per_channel(factor_type, channel)];
+    const int32_t zero = byte_at(zero_type.dtype, call.inputs[first + 1], 0);
+    if (has_bias) sum = ops::add_wrapping(sum, input<int32_t>(call, first + 2)[per_channel(bias_type, channel)]);
+    const int32_t value =
+        rule.rounding == ops::RequantizeRounding::real
+            ? ops::requantize_real(sum, factor, zero, rule.range)
+            : ops::requantize_fixed(sum, ops::fixed_factor(factor, rule.multiplier_bits), zero, rule.range);
+    store_byte(zero_type.dtype, call.outputs[0], index, value);
+  }
+
+ private:
+  TensorType bias_type;
+};
+
+/// What becomes of each sum: it is the result, or it is requantized.
+using StoreSum = std::function<void(const KernelArguments&, int64_t index, int64_t channel, int32_t sum)>;
+StoreSum store_of(const NodeSignature& node) {
+  if (node.outputs[0].dtype == DType::i32)
+    return
+        [](const KernelArguments& call, int64_t index, int64_t, int32_t sum) { output<int32_t>(call, 0)[index] = sum; };
+  return [requantizer = Requantizer(node, 4)](const KernelArguments& call, int64_t index, int64_t channel,
+                                              int32_t sum) { requantizer.store(call, index, channel, sum); };
+}
+
+/// An operand of a product with its zero point.
+struct Factor {
+  DType dtype;
+  size_t operand;
+  bool has_zero;
+  TensorType zero_type;
+
+  Factor(const NodeSignature& node, size_t index)
+      : dtype(node.inputs[index].dtype),
+        operand(index),
+        has_zero(node.inputs.size() > index + 2),
+        zero_type(has_zero ? node.inputs[index + 2] : TensorType{}) {}
+  int32_t at(const KernelArguments& call, int64_t index) const { return byte_at(dtype, call.inputs[operand], index); }
+  int32_t zero(const KernelArguments& call, int64_t channel) const {
+    return has_zero ? byte_at(dtype, call.inputs[operand + 2], per_channel(zero_type, channel)) : 0;
+  }
+};
+
+Body prepare_product(const NodeSignature& node) {
+  const Shape &a = node.inputs[0].shape, &b = node.inputs[1].shape, &out = node.outputs[0].shape;
+  const int64_t rows = out[out.rank() - 2], columns = out[out.rank() - 1], inner = a[a.rank() - 1];
+  const auto leading = [](const Shape& shape) { return Shape(std::vector<int64_t>(shape.begin(), shape.end() - 2)); };
+  const StridedView a_stack = broadcast_view(leading(a), leading(out)),
+                    b_stack = broadcast_view(leading(b), leading(out));
+  return [=, left = Factor(node, 0), right = Factor(node, 1), store = store_of(node),
+          stacks = leading(out).elements()](const KernelArguments& call) {
+    for (int64_t stack = 0; stack < stacks; ++stack) {
+      const int64_t a_first = a_stack(stack) * rows * inner, b_first = b_stack(stack) * inner * columns;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < columns; ++column) {
+          const int32_t a_zero = left.zero(call, 0), b_zero = right.zero(call, column);
+          uint32_t sum = 0;
+          for (int64_t k = 0; k < inner; ++k)
+            sum += static_cast<uint32_t>((left.at(call, a_first + row * inner + k) - a_zero) *
+                                         (right.at(call, b_first + k * columns + column) - b_zero));
+          store(call, (stack * rows + row) * columns + column, column, static_cast<int32_t>(sum));
+        }
+    }
+  };
+}
+
+Body prepare_convolution(const NodeSignature& node) {
+  const Shape in = node.inputs[0].shape, weight = node.inputs[1].shape, out = node.outputs[0].shape;
+  return [=, window = ops::integer_window(node.attributes), image = Factor(node, 0), filter = Factor(node, 1),
+          store = store_of(node)](const KernelArguments& call) {
+    const int32_t image_zero = image.zero(call, 0);
+    const int64_t group_outputs = out[1] / window.groups;
+    for (int64_t at = 0; at < out.elements(); ++at) {
+      const int64_t x = at % out[3], y = at / out[3] % out[2], o = at / (out[3] * out[2]) % out[1],
+                    n = at / (out[3] * out[2] * out[1]);
+      const int32_t weight_zero = filter.zero(call, o);
+      uint32_t sum = 0;
+      for (int64_t c = 0; c < weight[1]; ++c)
+        for (int64_t i = 0; i < weight[2]; ++i)
+          for (int64_t j = 0; j < weight[3]; ++j) {
+            const int64_t row = y * window.stride[0] - window.padding[0] + i * window.dilation[0];
+            const int64_t column = x * window.stride[1] - window.padding[1] + j * window.dilation[1];
+            if (row < 0 || row >= in[2] || column < 0 || column >= in[3]) continue;  // the zero point itself
+            const int64_t channel = o / group_outputs * weight[1] + c;
+            sum += static_cast<uint32_t>(
+                (image.at(call, ((n * in[1] + channel) * in[2] + row) * in[3] + column) - image_zero) *
+                (filter.at(call, ((o * weight[1] + c) * weight[2] + i) * weight[3] + j) - weight_zero));
+          }
+      store(call, at, o, static_cast<int32_t>(sum));
+    }
+  };
+}
+
+Body prepare_requantize(const NodeSignature& node) {
+  const ChannelWalk walk(node.inputs[0].shape, node.attributes.integer("axis"));
+  return [walk, requantizer = Requantizer(node, 1), count = node.outputs[0].elements()](const KernelArguments& call) {
+    for (int64_t i = 0; i < count; ++i) requantizer.store(call, i, walk.channel(i), input<int32_t>(call, 0)[i]);
+  };
+}
+
+Body prepare_quantize(const NodeSignature& node) {
+  const ChannelWalk walk(node.inputs[0].shape, node.attributes.integer("axis"));
+  const IntegerRange range = node.outputs[0].dtype == DType::i8 ? IntegerRange{-128, 127} : IntegerRange{0, 255};
+  return [walk, range, type = node.inputs[1], out = node.outputs[0]](const KernelArguments& call) {
+    for (int64_t i = 0; i < out.elements(); ++i) {
+      const int64_t at = per_channel(type, walk.channel(i));
+      store_byte(out.dtype, call.outputs[0], i,
+                 ops::quantize(input(call, 0)[i], input(call, 1)[at], byte_at(out.dtype, call.inputs[2], at), range));
+    }
+  };
+}
+
+Body prepare_dequantize(const NodeSignature& node) {
+  const ChannelWalk walk(node.inputs[0].shape, node.attributes.integer("axis"));
+  return [walk, type = node.inputs[1], dtype = node.inputs[0].dtype,
+          count = node.outputs[0].elements()](const KernelArguments& call) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = per_channel(type, walk.channel(i));
+      output(call, 0)[i] =
+          ops::dequantize(byte_at(dtype, call.inputs[0], i), input(call, 1)[at], byte_at(dtype, call.inputs[2], at));
+    }
+  };
+}
+
+Body prepare_add(const NodeSignature& node) {
+  const DType a = node.inputs[0].dtype, b = node.inputs[1].dtype, out = node.outputs[0].dtype;
+  return [a, b, out, range = ops::range_of(node.attributes, out),
+          count = node.outputs[0].elements()](const KernelArguments& call) {
+    const auto real = [&](DType dtype, size_t side, int64_t index) {
+      return ops::dequantize(byte_at(dtype, call.inputs[side], index), *input(call, 2 + 2 * side),
+                             byte_at(dtype, call.inputs[3 + 2 * side], 0));
+    };
+    for (int64_t i = 0; i < count; ++i) {
+      const float left = real(a, 0, i), right = real(b, 1, i);
+      store_byte(out, call.outputs[0], i,
+                 ops::quantize(left + right, *input(call, 6), byte_at(out, call.inputs[7], 0), range));
+    }
+  };
+}
+
+}  // namespace
+
+void add_quantized(KernelTable& table) {
+  for (const char* op : {"integer_matmul", "quantized_matmul"})
+    add_plain(table, op, prepare_product, Accepts::any_dtype);
+  for (const char* op : {"integer_conv2d", "quantized_conv2d"})
+    add_plain(table, op, prepare_convolution, Accepts::any_dtype);
+  add_plain(table, "requantize", prepare_requantize, Accepts::any_dtype);
+  add_plain(table, "quantize_linear", prepare_quantize, Accepts::any_dtype);
+  add_plain(table, "dequantize_linear", prepare_dequantize, Accepts::any_dtype);
+  add_plain(table, "quantized_add", prepare_add, Accepts::any_dtype);
+}
+
+}  // namespace weft::reference

@@ -1,0 +1,21 @@
+// Computes with integers where a graph says what they mean in reals (ONNX's QDQ form), by weft/ops/requantization.h:
+//
+//   quantize(relu?(conv2d(dequantize(x), dequantize(w)) + bias?))  ->  requantize(integer_conv2d(x, w), bias)
+//   quantize(relu?(dequantize(a) + dequantize(b)))                 ->  quantized_add(a, b)
+//   conv2d(dequantize(x), dequantize(w))                           ->  f32(integer_conv2d(x, w)) * scales
+//   quantize(reshape(dequantize(x))) with one scale                ->  reshape(x); likewise all that moves elements
+//
+// and the same of matmul. The sum is exact, and is rounded as often as in ONNX Runtime's integer kernels: to f32, and
+// times the joined scales. A convolution stays in f32 where scales or the bias are no constants, where the bias is no
+// whole number of steps (to 2^-20), or where somebody else reads what is between. Constants of 8 bits that no product
+// takes become reals once.
+#pragma once
+
+#include "weft/device/backend.h"
+#include "weft/graph/graph.h"
+
+namespace weft::passes {
+
+Graph form_integer_products(const Graph& graph, const Backend& backend);
+
+}  // namespace weft::passes

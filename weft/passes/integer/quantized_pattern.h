@@ -1,0 +1,65 @@
+// What of a graph in QDQ form integers can compute: found here, rewritten by form_integer_products.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "weft/device/backend.h"
+#include "weft/graph/graph.h"
+#include "weft/passes/support/rebuild.h"
+
+namespace weft::passes {
+
+/// An operand that a node dequantizes.
+struct Dequantized {
+  ValueId integers, zero_point;
+  std::vector<double> scales;  // f32 each: one, or one per channel
+  int64_t axis = 0;            // of the channels; -1: one scale
+  bool is_transposed = false;  // a matrix that is transposed behind the conversion
+};
+
+/// A convolution or matrix product of dequantized operands.
+struct QuantizedProduct {
+  NodeId node;
+  bool is_convolution = false;
+  Dequantized a, b;
+  std::vector<int64_t> padding;  // above, left, below, right
+  int64_t channels = 0, channel_axis = 0;
+  std::vector<float> bias;  // empty: none
+};
+
+/// A quantize_linear that ends a part which integers can compute.
+struct QuantizedEnd {
+  ValueId scale, zero_point;
+  double scale_number = 1;
+  int64_t low = -128, high = 255;                          // integers, by the activation in front of it
+  std::optional<QuantizedProduct> product;                 // either
+  std::optional<std::pair<Dequantized, Dequantized>> sum;  // or
+  std::optional<NodeId> mover;                             // or: a node that moves or compares elements, of one scale
+};
+
+class QuantizedPatterns {
+ public:
+  QuantizedPatterns(const Graph& graph, const Backend& backend)
+      : graph_(graph), backend_(backend), users_(find_users(graph)), is_result_(find_results(graph)) {}
+
+  std::optional<QuantizedEnd> find_end(NodeId quantize) const;
+  /// Without bias.
+  std::optional<QuantizedProduct> find_product(NodeId node) const;
+  std::optional<Dequantized> find_dequantized(ValueId value) const;
+
+ private:
+  std::optional<std::vector<double>> known(ValueId value) const;
+  bool is_read_once(ValueId value) const;
+  bool narrow_by_activation(const Node& node, QuantizedEnd& end, double zero_point) const;
+  std::optional<QuantizedProduct> find_product_with_bias(ValueId value) const;
+  std::optional<std::vector<float>> bias_of(ValueId value, const QuantizedProduct& product) const;
+  bool moves_integers(const Node& node, const QuantizedEnd& end, ValueId zero_point) const;
+
+  const Graph& graph_;
+  const Backend& backend_;
+  const std::vector<std::vector<NodeId>> users_;
+  const std::vector<bool> is_result_;
+};
+
+}  // namespace weft::passes

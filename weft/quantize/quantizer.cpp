@@ -1,0 +1,265 @@
+#include "weft/quantize/quantizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/quantize/adaround.h"
+#include "weft/quantize/bias_correction.h"
+#include "weft/quantize/equalization.h"
+#include "weft/quantize/group_weights.h"
+
+namespace weft::quantize {
+
+namespace {
+
+constexpr int64_t kMostSamples = 4096;  // of a layer's inputs
+constexpr int64_t kMostInputs = 2304;   // of a layer whose second moments are kept: 42 MB
+constexpr int kEqualizationTurns = 20;
+
+/// The columns of the second layer that read a channel of the first.
+std::pair<int64_t, int64_t> columns_of(const Layer& second, int64_t channels, int64_t channel) {
+  const int64_t width = second.inputs / channels;
+  return {channel * width, (channel + 1) * width};
+}
+
+bool needs_moments(const QuantizerOptions& options) {
+  return options.rounding == WeightRounding::adaptive || options.bits < 8;
+}
+
+/// The rows of one group of a convolution.
+Matrix rows_of(const Matrix& all, int64_t first, int64_t count) {
+  return {count,
+          all.columns,
+          {all.numbers.begin() + first * all.columns, all.numbers.begin() + (first + count) * all.columns}};
+}
+
+}  // namespace
+
+std::vector<std::pair<size_t, size_t>> find_equalizable(const onnx::OnnxGraph& graph,
+                                                        const std::vector<Layer>& layers) {
+  const ValueUses uses(graph);
+  std::vector<std::pair<size_t, size_t>> pairs;
+  for (size_t first = 0; first < layers.size(); ++first) {
+    std::string value = layers[first].output;
+    auto reader = uses.only_reader(value);
+    while (reader && (graph.nodes[*reader].op == "Relu" || graph.nodes[*reader].op == "MaxPool")) {
+      value = graph.nodes[*reader].outputs[0];
+      reader = uses.only_reader(value);
+    }
+    if (!reader) continue;
+    for (size_t second = 0; second < layers.size(); ++second) {
+      const Layer& next = layers[second];
+      const bool follows = next.node == *reader && next.input == value && next.groups == 1 && layers[first].groups == 1;
+      if (follows && next.inputs % layers[first].outputs == 0 && next.is_convolution == layers[first].is_convolution)
+        pairs.emplace_back(first, second);
+    }
+  }
+  return pairs;
+}
+
+Quantizer::Quantizer(onnx::Model model, const QuantizerOptions& options, const CalibrationData& data,
+                     const Runner& runner)
+    : folded_(std::move(model)), options_(options), data_(data), runner_(runner) {
+  if (data.batches < 1) fail(ErrorKind::usage, "there are no samples to calibrate with; give --samples at least 1");
+  fold_layers(folded_.graph);
+  layers_ = find_layers(folded_.graph);
+  if (layers_.empty())
+    fail(ErrorKind::usage, "'{}' has no convolution and no matrix product with weights of f32: nothing to quantize",
+         folded_.path.empty() ? folded_.graph.name : folded_.path);
+  if (options_.equalizes) equalize();
+  const bool by_groups = options_.bits < 8;
+  std::vector<Layer> with_integer_inputs;
+  for (const Layer& layer : layers_)
+    if (!by_groups || layer.is_convolution) with_integer_inputs.push_back(layer);
+  conversions_.shared = find_converted(folded_.graph, with_integer_inputs);
+  conversions_.is_signed = options_.symmetric;
+  std::set<std::string> sources;
+  for (const auto& [value, source] : conversions_.shared) sources.insert(source);
+  const int64_t lowest = options_.symmetric ? -128 : 0, highest = options_.symmetric ? 127 : 255;
+  for (const auto& [value, histogram] : observe(folded_, sources, data_, runner_)) {
+    const int64_t steps = options_.symmetric ? 254 : 255;
+    const RealRange range = choose_range(histogram, options_.calibration, steps, options_.symmetric);
+    conversions_.scales[value] = scale_of(range, lowest, highest, options_.symmetric);
+  }
+  if (options_.corrects_bias || needs_moments(options_))
+    inputs_ = observe_inputs(folded_, layers_, data_, runner_, kMostSamples, needs_moments(options_) ? kMostInputs : 0);
+  round_weights();
+}
+
+void Quantizer::equalize() {
+  const auto pairs = find_equalizable(folded_.graph, layers_);
+  for (int turn = 0; turn < kEqualizationTurns; ++turn)
+    for (const auto& [first_index, second_index] : pairs) {
+      const Layer &first = layers_[first_index], &second = layers_[second_index];
+      const auto weight_of = [&](const Layer& layer) { return *folded_.graph.initializers.at(layer.weight).tensor(); };
+      const Tensor first_tensor = weight_of(first), second_tensor = weight_of(second);
+      Matrix a = matrix_of(first, first_tensor), b = matrix_of(second, second_tensor);
+      std::vector<float> ranges(static_cast<size_t>(first.outputs), 0);
+      for (int64_t channel = 0; channel < first.outputs; ++channel) {
+        const auto [begin, end] = columns_of(second, first.outputs, channel);
+        for (int64_t row = 0; row < b.rows; ++row)
+          for (int64_t column = begin; column < end; ++column)
+            ranges[static_cast<size_t>(channel)] =
+                std::max(ranges[static_cast<size_t>(channel)], std::fabs(b.row(row)[column]));
+      }
+      const std::vector<float> scales = equalizing_scales(row_ranges(a), ranges);
+      std::vector<float> bias = bias_of(folded_.graph, first);
+      for (int64_t channel = 0; channel < first.outputs; ++channel) {
+        const float scale = scales[static_cast<size_t>(channel)];
+        for (int64_t column = 0; column < a.columns; ++column) a.row(channel)[column] /= scale;
+        if (!bias.empty()) bias[static_cast<size_t>(channel)] /= scale;
+        const auto [begin, end] = columns_of(second, first.outputs, channel);
+        for (int64_t row = 0; row < b.rows; ++row)
+          for (int64_t column = begin; column < end; ++column) b.row(row)[column] *= scale;
+      }
+      set_weight(folded_.graph, first, tensor_of(first, a, first_tensor.shape()));
+      set_weight(folded_.graph, second, tensor_of(second, b, second_tensor.shape()));
+      if (!bias.empty()) set_bias(folded_.graph, first, bias);
+    }
+  drop_unread(folded_.graph);
+}
+
+IntegerMatrix Quantizer::rounded(const Layer& layer, const Matrix& weights, bool by_groups) const {
+  const int bits = by_groups ? options_.bits : 8;
+  const int64_t group = by_groups ? options_.group : layer.inputs;
+  const bool per_row = by_groups || options_.per_channel;
+  IntegerMatrix result = scales_of(weights, bits, group, per_row, by_groups);
+  const auto moments = inputs_.find(layer.name);
+  const bool has_moments = moments != inputs_.end() && moments->second.front().has_matrix();
+  if (by_groups && has_moments) {
+    round_by_moments(result, weights, moments->second.front(), bits);
+    return result;
+  }
+  if (options_.rounding != WeightRounding::adaptive || !has_moments) {
+    round_to_nearest(result, weights, bits);
+    return result;
+  }
+  const int64_t rows = layer.outputs / layer.groups;
+  for (int64_t part = 0; part < layer.groups; ++part) {
+    const Matrix own = rows_of(weights, part * rows, rows);
+    IntegerMatrix of_part{rows, weights.columns, result.group, std::vector<int8_t>(own.numbers.size()), {}};
+    of_part.scales.assign(result.scales.begin() + part * rows * result.groups(),
+                          result.scales.begin() + (part + 1) * rows * result.groups());
+    round_adaptively(of_part, own, moments->second[static_cast<size_t>(part)], bits);
+    std::copy(of_part.integers.begin(), of_part.integers.end(),
+              result.integers.begin() + part * rows * weights.columns);
+  }
+  return result;
+}
+
+void Quantizer::round_weights() {
+  for (const Layer& layer : layers_) {
+    const Matrix weights = matrix_of(layer, *folded_.graph.initializers.at(layer.weight).tensor());
+    QuantizedLayer quantized;
+    quantized.by_groups = options_.bits < 8 && !layer.is_convolution;
+    quantized.bits = quantized.by_groups ? options_.bits : 8;
+    quantized.per_channel = options_.per_channel;
+    quantized.weights = rounded(layer, weights, quantized.by_groups);
+    quantized.bias = bias_of(folded_.graph, layer);
+    const auto moments = inputs_.find(layer.name);
+    const bool can_have_bias = folded_.graph.nodes[layer.node].op != "MatMul";
+    if (options_.corrects_bias && can_have_bias && moments != inputs_.end()) {
+      quantized.bias.resize(static_cast<size_t>(layer.outputs), 0);
+      const int64_t rows = layer.outputs / layer.groups;
+      for (int64_t part = 0; part < layer.groups; ++part) {
+        IntegerMatrix own{rows, weights.columns, quantized.weights.group, {}, {}};
+        const int64_t groups = quantized.weights.groups();
+        own.integers.assign(quantized.weights.integers.begin() + part * rows * weights.columns,
+                            quantized.weights.integers.begin() + (part + 1) * rows * weights.columns);
+        own.scales.assign(quantized.weights.scales.begin() + part * rows * groups,
+                          quantized.weights.scales.begin() + (part + 1) * rows * groups);
+        const auto correction =
+            bias_correction(own, rows_of(weights, part * rows, rows), moments->second[static_cast<size_t>(part)]);
+        for (int64_t row = 0; row < rows; ++row)
+          quantized.bias[static_cast<size_t>(part * rows + row)] += correction[static_cast<size_t>(row)];
+      }
+    }
+    conversions_.layers[layer.name] = std::move(quantized);
+  }
+}
+
+onnx::Model Quantizer::quantized(const std::set<std::string>& left_out) const {
+  onnx::Model model = folded_;
+  Conversions conversions = conversions_;
+  std::vector<Layer> integer_layers;
+  for (const Layer& layer : layers_) {
+    if (left_out.contains(layer.name))
+      conversions.layers.erase(layer.name);
+    else if (!conversions.layers.at(layer.name).by_groups)
+      integer_layers.push_back(layer);
+  }
+  conversions.shared = find_converted(folded_.graph, integer_layers);
+  add_conversions(model, conversions);
+  drop_unread(model.graph);
+  const bool has_groups = std::any_of(conversions.layers.begin(), conversions.layers.end(),
+                                      [](const auto& entry) { return entry.second.by_groups; });
+  // Scales per channel came with version 13, groups and 4 bits with 21, 2 bits with 25.
+  const int64_t least = !has_groups ? 13 : options_.bits == 2 ? 25 : 21;
+  if (model.opset() < least) {
+    if (model.opset() < 13)
+      fail(ErrorKind::usage, "'{}' has operators of version {}; export it anew with version 13 or newer", model.path,
+           model.opset());
+    model.opsets[""] = least;
+  }
+  if (has_groups) model.ir_version = std::max<int64_t>(model.ir_version, options_.bits == 2 ? 13 : 10);
+  return model;
+}
+
+std::vector<LayerError> Quantizer::layer_errors(const std::set<std::string>& left_out) const {
+  std::set<std::string> values;
+  for (const Layer& layer : layers_) values.insert(layer.output);
+  std::map<std::string, Tensor> exact;
+  run_and_look(folded_, values, first_batch(), runner_,
+               [&](const std::string& name, const Tensor& tensor) { exact[name] = tensor.clone(); });
+  std::map<std::string, double> decibels;
+  run_and_look(quantized(left_out), values, first_batch(), runner_, [&](const std::string& name, const Tensor& tensor) {
+    const Tensor& wanted = exact.at(name);
+    double signal = 0, noise = 0;
+    for (int64_t at = 0; at < tensor.elements(); ++at) {
+      const double x = static_cast<double>(wanted.data_as<float>()[at]);
+      const double difference = static_cast<double>(tensor.data_as<float>()[at]) - x;
+      signal += x * x;
+      noise += difference * difference;
+    }
+    decibels[name] = noise == 0 ? INFINITY : 10 * std::log10(signal / noise);
+  });
+  std::vector<LayerError> errors;
+  for (const Layer& layer : layers_)
+    errors.push_back({layer.name, left_out.contains(layer.name) ? 32 : conversions_.layers.at(layer.name).bits,
+                      layer.outputs * layer.inputs, decibels.at(layer.output)});
+  return errors;
+}
+
+double Quantizer::output_change(const onnx::Model& quantized) const {
+  const std::string output = folded_.graph.outputs.at(0).name;
+  std::vector<float> exact;
+  run_and_look(folded_, {output}, first_batch(), runner_, [&](const std::string&, const Tensor& tensor) {
+    exact.assign(tensor.data_as<float>(), tensor.data_as<float>() + tensor.elements());
+  });
+  double change = 0;
+  run_and_look(quantized, {output}, first_batch(), runner_, [&](const std::string&, const Tensor& tensor) {
+    for (size_t at = 0; at < exact.size(); ++at) {
+      const double difference = static_cast<double>(tensor.data_as<float>()[at]) - static_cast<double>(exact[at]);
+      change += difference * difference;
+    }
+  });
+  return change;
+}
+
+std::vector<std::string> Quantizer::by_sensitivity() const {
+  std::vector<std::pair<double, std::string>> changes;
+  std::set<std::string> all;
+  for (const Layer& layer : layers_) all.insert(layer.name);
+  for (const Layer& layer : layers_) {
+    std::set<std::string> others = all;
+    others.erase(layer.name);
+    changes.emplace_back(-output_change(quantized(others)), layer.name);
+  }
+  std::sort(changes.begin(), changes.end());
+  std::vector<std::string> names;
+  for (const auto& entry : changes) names.push_back(entry.second);
+  return names;
+}
+
+}  // namespace weft::quantize
