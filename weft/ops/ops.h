@@ -426,8 +426,8 @@ ValueId dropout(Graph&, ValueId x, ValueId seed, ValueId step, double probabilit
 
 // --- attention (attention.cpp) --------------------------------------------------------------------------------------
 //   causal_mask(scores[..,T,S]) {value=-inf as -1e30}: scores where column <= row + (S - T), else value
-//   fused_attention(q[..,T,D], k[..,S,D] or [..,D,S], v[..,S,E], mask?) {scale, causal, transpose_k} -> [..,T,E]: made by
-//   passes/fuse_attention only, for inference
+//   fused_attention(q[..,T,D], k[..,S,D] or [..,D,S], v[..,S,E], mask?) {scale, causal, transpose_k} -> [..,T,E]: made
+//   by passes/fuse_attention only, for inference
 /// Scaled dot-product attention (Vaswani et al. 2017, eq. 1), composed: softmax(q k^T / sqrt(D)) v.
 /// q [B,heads,T,D], k and v [B,heads,S,D].
 ValueId attention(Graph&, ValueId q, ValueId k, ValueId v, bool causal, const std::string& name = "");

@@ -42,7 +42,9 @@ const std::vector<Pass>& inference_pipeline() {
       {"fold_batch_norm", "Folds batch norm by constant statistics into convolutions with constant weights.",
        [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fold_batch_norm(graph)); }},
       {"fuse_attention", "Lets inference compute attention tile by tile, without its scores in memory.",
-       [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fuse_attention(graph)); }},
+       [](const Graph& graph, const PassContext& context) {
+         return eliminate_dead_code(fuse_attention(graph, context.precision.dtype));
+       }},
       {"lower_precision",
        "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
        [](const Graph& graph, const PassContext& context) { return lower_precision(graph, context.precision); }},

@@ -70,7 +70,9 @@ const std::vector<Pass>& pipeline() {
       {"fold_batch_norm", "Folds batch norm by constant statistics into convolutions with constant weights.",
        [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fold_batch_norm(graph)); }},
       {"fuse_attention", "Lets inference compute attention tile by tile, without its scores in memory.",
-       [](const Graph& graph, const PassContext&) { return eliminate_dead_code(fuse_attention(graph)); }},
+       [](const Graph& graph, const PassContext& context) {
+         return eliminate_dead_code(fuse_attention(graph, context.precision.dtype));
+       }},
       {"late_multiply",
        "Gathers the rows of large fully connected layers from the ranks where reducing their gradients costs more.",
        late_multiply},

@@ -27,9 +27,11 @@ bool all_fit(const NodeSignature& node, const char* wanted, std::string& why_not
 
 }  // namespace
 
-void add_forward_kernels(KernelTable& table, Isa isa) {
+namespace {
+
+/// What inference and training have alike.
+void add_common_kernels(KernelTable& table, Isa isa) {
   add_batch_norm(table, isa);
-  add_elementwise(table, isa);
   add_few_channels_data(table, isa);
   add_winograd(table, isa);
   add_pool(table, isa);
@@ -47,9 +49,17 @@ void add_forward_kernels(KernelTable& table, Isa isa) {
   add_reorder(table, isa);
 }
 
+}  // namespace
+
+void add_forward_kernels(KernelTable& table, Isa isa) {
+  add_forward_elementwise(table, isa);
+  add_common_kernels(table, isa);
+}
+
 void add_kernels(KernelTable& table, Isa isa) {
   add_few_channels(table, isa);  // before Winograd's, which serve the same op
-  add_forward_kernels(table, isa);
+  add_elementwise(table, isa);
+  add_common_kernels(table, isa);
   add_batch_norm_backward(table, isa);
   add_pool_gradients(table, isa);
   add_update(table, isa);

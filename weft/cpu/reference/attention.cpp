@@ -38,7 +38,7 @@ struct Attention {
     const Shape &q = node.inputs[0].shape, &v = node.inputs[2].shape;
     queries = q[q.rank() - 2], width = q[q.rank() - 1];
     keys = v[v.rank() - 2], value_width = v[v.rank() - 1];
-    members = queries * width == 0 ? 0 : q.elements() / (queries * width);
+    members = Shape(std::vector<int64_t>(q.begin(), q.end() - 2)).elements();
   }
 
   static StridedView mask_view(const NodeSignature& node) {
@@ -70,8 +70,8 @@ Body prepare_fused_attention(const NodeSignature& node) {
       const int64_t member = row / attention.queries, query = row % attention.queries;
       for (int64_t key = 0; key < attention.keys; ++key)
         weights[static_cast<size_t>(key)] = attention.score(call, member, query, key);
-      const double top = *std::max_element(weights.begin(), weights.end());
-      double sum = 0;
+      const double top = weights.empty() ? 0 : *std::max_element(weights.begin(), weights.end());
+      double sum = weights.empty() ? 1 : 0;  // of nothing: zeros, as a product without terms gives
       for (double& weight : weights) sum += weight = std::exp(weight - top);
       for (int64_t at = 0; at < attention.value_width; ++at) {
         double value = 0;

@@ -40,8 +40,8 @@ struct LowerRequest {
   std::function<bool(const std::string& name)> is_frozen = {};  // of a parameter; empty: none is
   std::map<std::string, std::string> input_names = {};  // what live values are called in the graph, where otherwise
   std::map<std::string, DType> cast_inputs = {};        // what live values become before the model reads them
-  /// What repeats numbers along several dimensions stays a node, even of constants: the graphs of two batches then differ
-  /// in sizes alone.
+  /// What repeats numbers along several dimensions stays a node, even of constants: the graphs of two batches then
+  /// differ in sizes alone.
   bool keeps_repeats = false;
 };
 

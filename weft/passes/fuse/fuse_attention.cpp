@@ -11,6 +11,8 @@ namespace {
 
 /// Of one head, below which two products and a softmax are as fast.
 constexpr int64_t kLeastScores = int64_t{128} * 128;
+/// Of all heads, in the narrower type.
+constexpr int64_t kLeastNarrowBytes = int64_t{64} << 20;
 /// What causal_mask sets scores to must be so small that the softmax gives zero.
 constexpr double kNothing = -1e20;
 
@@ -22,8 +24,8 @@ struct Attention {
 
 class AttentionFuser {
  public:
-  explicit AttentionFuser(const Graph& graph)
-      : graph_(graph), users_(find_users(graph)), is_result_(find_results(graph)) {}
+  AttentionFuser(const Graph& graph, DType precision)
+      : graph_(graph), precision_(precision), users_(find_users(graph)), is_result_(find_results(graph)) {}
 
   Graph run() {
     Rewriter rewriter(graph_);
@@ -113,6 +115,8 @@ class AttentionFuser {
     const int rank = shape.rank();
     if ((axis != -1 && axis != rank - 1) || graph_.type(product.outputs[0]).dtype != DType::f32) return std::nullopt;
     if (rank < 2 || shape[rank - 2] * shape[rank - 1] < kLeastScores) return std::nullopt;
+    const bool is_narrow = precision_ != DType::f32;
+    if (is_narrow && byte_size(precision_, shape.elements()) < kLeastNarrowBytes) return std::nullopt;
     Attention attention;
     const Node* scores = find_scores(softmax->inputs[0], attention);
     if (scores == nullptr || !is_plain_product(*scores)) return std::nullopt;
@@ -137,16 +141,17 @@ class AttentionFuser {
   }
 
   const Graph& graph_;
+  const DType precision_;
   const std::vector<std::vector<NodeId>> users_;
   const std::vector<bool> is_result_;
 };
 
 }  // namespace
 
-Graph fuse_attention(const Graph& graph) {
+Graph fuse_attention(const Graph& graph, DType precision) {
   const bool has_softmax = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                        [](const Node& node) { return node.op->name == "softmax"; });
-  return has_softmax && graph.updates().empty() ? AttentionFuser(graph).run() : graph;
+  return has_softmax && graph.updates().empty() ? AttentionFuser(graph, precision).run() : graph;
 }
 
 }  // namespace weft::passes

@@ -19,7 +19,7 @@ WEFT_INLINE void multiply_block(const float* a, int64_t a_stride, const float* b
     const FloatVector second = load<FloatVector>(b + at * b_stride + kLanes);
 #pragma GCC unroll 8
     for (int64_t row = 0; row < kRowsAtATime; ++row) {
-      const FloatVector factor = FloatVector{} + a[row * a_stride + at];
+      const float factor = a[row * a_stride + at];
       sums[row][0] += factor * first;
       sums[row][1] += factor * second;
     }
@@ -86,6 +86,19 @@ WEFT_INLINE void pack_keys(const AttentionTask<T>& task, int64_t first, int64_t 
       packed[at * kKeyTile + key] = key < count ? load<float>(rows + key * task.width + at) : 0.0f;
 }
 
+/// The largest of some scores and `best`.
+WEFT_INLINE float largest_score(const float* x, int64_t count, float best) {
+  FloatVector vector = FloatVector{} + best;
+  int64_t at = 0;
+  for (; at + kLanes <= count; at += kLanes) {
+    const FloatVector next = load<FloatVector>(x + at);
+    vector = next > vector ? next : vector;
+  }
+  best = across_lanes(vector, [](auto a, auto b) { return a > b ? a : b; });
+  for (; at < count; ++at) best = x[at] > best ? x[at] : best;
+  return best;
+}
+
 /// What a query has seen: its largest score, and the sum of the powers of all, relative to that.
 struct Seen {
   float *top, *sum;
@@ -104,8 +117,7 @@ WEFT_INLINE void take_scores(const AttentionTask<T>& task, int64_t first, int64_
       const T* mask = task.mask + row * task.mask_row_stride + first;
       for (int64_t at = 0; at < visible; ++at) x[at] += load<float>(mask + at);
     }
-    float top = seen.top[row];
-    for (int64_t at = 0; at < visible; ++at) top = x[at] > top ? x[at] : top;
+    const float top = largest_score(x, visible, seen.top[row]);
     // Where all are masked by minus infinity, their powers are 0 and not those of infinity minus infinity.
     const float shift = top < -3.4e38f ? 0.0f : top;
     float sum = 0;

@@ -332,6 +332,7 @@ std::unique_ptr<Kernel> make_single(const NodeSignature& node, const KernelOptio
   instruction.b = operands > 1 ? 1 : -1;
   instruction.c = operands > 2 ? 2 : -1;
   Program program{{instruction}, {static_cast<int64_t>(node.inputs.size())}, {loops.of(instruction.op)}};
+  if (program.loops[0] == nullptr) return declined(why_not, "these kernels are without gradients");
   const InstructionLoop for_integers = instruction.op == ops::ScalarOp::equal           ? loops.equal_integers
                                        : instruction.op == ops::ScalarOp::greater       ? loops.greater_integers
                                        : instruction.op == ops::ScalarOp::greater_equal ? loops.greater_equal_integers
@@ -349,23 +350,40 @@ std::unique_ptr<Kernel> make_fused(const NodeSignature& node, const KernelOption
   Program program;
   program.instructions = ops::parse_program(node.attributes.text("program"), static_cast<int>(node.inputs.size()));
   program.results = node.attributes.integers("results");
-  for (const auto& instruction : program.instructions) program.loops.push_back(loops.of(instruction.op));
+  for (const auto& instruction : program.instructions) {
+    program.loops.push_back(loops.of(instruction.op));
+    if (program.loops.back() == nullptr) return declined(why_not, "these kernels are without gradients");
+  }
   for (const auto& type : node.inputs)
     if (!is_stored_type(type.dtype))
       return declined(why_not, fmt::format("operand {} is not f32 or bf16", to_string(type)));
   return make_elementwise(node, std::move(program), options.threads, loops, why_not);
 }
 
-}  // namespace
-
-void add_elementwise(KernelTable& table, Isa isa) {
-  const auto factory = [isa](auto make) {
-    return [isa, make](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
-      return make(node, options, loops_for(isa), why_not);
+void add_kernels_of(KernelTable& table, const Loops& loops) {
+  const auto factory = [&loops](auto make) {
+    return [&loops, make](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
+      return make(node, options, loops, why_not);
     };
   };
   for (const std::string& op : ops::scalar_op_names()) table.add(op, {"native", factory(make_single)});
   table.add("fused_elementwise", {"native", factory(make_fused)});
 }
+
+/// A table of its own, so that programs without gradients leave theirs out.
+const Loops& forward_loops_for(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx512) return avx512::forward_loops;
+  if (isa == Isa::avx2) return avx2::forward_loops;
+#endif
+  static_cast<void>(isa);
+  return baseline::forward_loops;
+}
+
+}  // namespace
+
+void add_elementwise(KernelTable& table, Isa isa) { add_kernels_of(table, loops_for(isa)); }
+
+void add_forward_elementwise(KernelTable& table, Isa isa) { add_kernels_of(table, forward_loops_for(isa)); }
 
 }  // namespace weft::native

@@ -202,7 +202,7 @@ void narrow(const float* from, Bf16* to, int64_t count) {
   });
 }
 
-InstructionLoop loop_of(ops::ScalarOp op) {
+InstructionLoop forward_loop_of(ops::ScalarOp op) {
   using ops::ScalarOp;
   switch (op) {
     case ScalarOp::relu:
@@ -219,10 +219,6 @@ InstructionLoop loop_of(ops::ScalarOp op) {
       return gelu<float, float>;
     case ScalarOp::gelu_tanh:
       return gelu_tanh<float, float>;
-    case ScalarOp::gelu_slope:
-      return gelu_slope<float, float>;
-    case ScalarOp::gelu_tanh_slope:
-      return gelu_tanh_slope<float, float>;
     case ScalarOp::silu:
       return silu<float, float>;
     case ScalarOp::tanh:
@@ -299,6 +295,25 @@ InstructionLoop loop_of(ops::ScalarOp op) {
       return greater_equal<float, float, float>;
     case ScalarOp::where:
       return where;
+    case ScalarOp::add_scalar:
+      return add_scalar<float, float>;
+    case ScalarOp::multiply_scalar:
+      return multiply_scalar<float, float>;
+    case ScalarOp::pow_scalar:
+      return pow_scalar<float, float>;
+    default:
+      return nullptr;
+  }
+}
+
+/// Those of gradients, too.
+InstructionLoop loop_of(ops::ScalarOp op) {
+  using ops::ScalarOp;
+  switch (op) {
+    case ScalarOp::gelu_slope:
+      return gelu_slope<float, float>;
+    case ScalarOp::gelu_tanh_slope:
+      return gelu_tanh_slope<float, float>;
     case ScalarOp::relu_backward:
       return relu_backward<float, float, float>;
     case ScalarOp::leaky_relu_backward:
@@ -315,19 +330,13 @@ InstructionLoop loop_of(ops::ScalarOp op) {
       return gelu_tanh_backward<float, float, float>;
     case ScalarOp::silu_backward:
       return silu_backward<float, float, float>;
-    case ScalarOp::add_scalar:
-      return add_scalar<float, float>;
-    case ScalarOp::multiply_scalar:
-      return multiply_scalar<float, float>;
-    case ScalarOp::pow_scalar:
-      return pow_scalar<float, float>;
+    default:
+      return forward_loop_of(op);
   }
-  return nullptr;
 }
 
 /// Loops that widen and round at those ends that are bf16: for instructions so cheap that a sweep of its own to do so
 /// would show, and those that take less exact arithmetic for bf16. Null for the others.
-InstructionLoop narrow_loop_of(ops::ScalarOp op, Ends ends) {
 #define WEFT_UNARY(NAME)                                                                  \
   case ops::ScalarOp::NAME: {                                                             \
     static constexpr InstructionLoop of[2][2] = {{NAME<float, float>, NAME<float, Bf16>}, \
@@ -341,6 +350,7 @@ InstructionLoop narrow_loop_of(ops::ScalarOp op, Ends ends) {
         {{NAME<Bf16, float, float>, NAME<Bf16, float, Bf16>}, {NAME<Bf16, Bf16, float>, NAME<Bf16, Bf16, Bf16>}}};    \
     return of[ends.a][ends.b][ends.out];                                                                              \
   }
+InstructionLoop forward_narrow_loop_of(ops::ScalarOp op, Ends ends) {
   switch (op) {
     WEFT_UNARY(relu)
     WEFT_UNARY(leaky_relu)
@@ -351,25 +361,33 @@ InstructionLoop narrow_loop_of(ops::ScalarOp op, Ends ends) {
     WEFT_BINARY(add)
     WEFT_BINARY(subtract)
     WEFT_BINARY(multiply)
-    WEFT_BINARY(relu_backward)
-    WEFT_BINARY(clip_backward)
-    WEFT_BINARY(hardswish_backward)
     case ops::ScalarOp::gelu: {
       static constexpr InstructionLoop of[2][2] = {{gelu<float, float>, gelu_to_bf16<float, false, true>},
                                                    {gelu<Bf16, float>, gelu_to_bf16<Bf16, false, true>}};
       return of[ends.a][ends.out];
     }
+    default:
+      return nullptr;
+  }
+}
+
+/// Those of gradients, too.
+InstructionLoop narrow_loop_of(ops::ScalarOp op, Ends ends) {
+  switch (op) {
+    WEFT_BINARY(relu_backward)
+    WEFT_BINARY(clip_backward)
+    WEFT_BINARY(hardswish_backward)
     case ops::ScalarOp::gelu_slope: {
       static constexpr InstructionLoop of[2][2] = {{gelu_slope<float, float>, gelu_to_bf16<float, true, false>},
                                                    {gelu_slope<Bf16, float>, gelu_to_bf16<Bf16, true, false>}};
       return of[ends.a][ends.out];
     }
     default:
-      return nullptr;
+      return forward_narrow_loop_of(op, ends);
   }
+}
 #undef WEFT_UNARY
 #undef WEFT_BINARY
-}
 
 /// For both at once. The tanh form is for f32 alone.
 InstructionLoop gelu_and_slope_loop_of(ops::ScalarOp slope, Ends ends) {
@@ -378,6 +396,18 @@ InstructionLoop gelu_and_slope_loop_of(ops::ScalarOp slope, Ends ends) {
   return slope == ops::ScalarOp::gelu_slope ? of[ends.a][ends.out] : gelu_and_slope<gelu_tanh_of, float>;
 }
 
+/// Programs without gradients have none.
+InstructionLoop no_loop_of(ops::ScalarOp, Ends) { return nullptr; }
+
+constexpr Loops forward_loops{forward_loop_of,
+                              forward_narrow_loop_of,
+                              no_loop_of,
+                              equal_integers<float, float, float>,
+                              greater_integers<float, float, float>,
+                              greater_equal_integers<float, float, float>,
+                              fill,
+                              widen,
+                              narrow};
 constexpr Loops loops{loop_of,
                       narrow_loop_of,
                       gelu_and_slope_loop_of,

@@ -14,6 +14,7 @@ namespace weft::native {
 void add_batch_norm(KernelTable&, Isa);           // batch_norm, batch_norm_inference
 void add_batch_norm_backward(KernelTable&, Isa);  // batch_norm_backward
 void add_elementwise(KernelTable&, Isa);          // unary, binary and scalar ops, fused_elementwise
+void add_forward_elementwise(KernelTable&, Isa);  // the same without those of gradients
 void add_update(KernelTable&, Isa);             // sgd_update, adamw_update, running_average, blend_update, squared_norm
 void add_few_channels(KernelTable&, Isa);       // conv2d_backward_weights of images of few channels
 void add_few_channels_data(KernelTable&, Isa);  // conv2d_backward_data of images of few channels
