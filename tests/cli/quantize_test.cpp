@@ -72,13 +72,13 @@ TEST_F(QuantizeCommand, WritesIntegersAndScalesAsSafetensors) {
   EXPECT_EQ(file.tensors.at("fc1.weight.quantized.scale").dtype(), DType::f32);
 }
 
-TEST_F(QuantizeCommand, NaNInCalibrationIsNamed) {
+TEST_F(QuantizeCommand, WhatIsNotFiniteInCalibrationIsNamed) {
   train();
   ASSERT_EQ(weft({"export", "run", "net.onnx"}).code, 0);
   const Outcome outcome = weft({"quantize", "net.onnx", "--data", data(), "-o", "int8.onnx", "--threads", "1", "--mean",
                                 "0.5", "--deviation", "1e-45"});
   EXPECT_NE(outcome.code, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("calibration: 'image' has a"));
+  EXPECT_THAT(outcome.err, HasSubstr("number beyond all limits for some sample"));
   EXPECT_FALSE(fs::exists(path("int8.onnx")));
 }
 
