@@ -107,6 +107,7 @@ TEST_F(Elementwise, GradientsHaveTheShapesOfTheirOperands) {
         EXPECT_GT(op.flops(example.inputs, output_types, graph.producer(outputs[0])->attributes), 0);
       }
       if (!op.gradient) continue;
+      if (op.name == "max_pool2d" && !is_floating(example.inputs[0].dtype)) continue;  // integers have no gradient
       const bool is_scatter = name.starts_with("scatter_");
       if (is_scatter && example.attributes.has("reduction")) {  // of which sums alone have a gradient
         const std::string reduction = example.attributes.text("reduction");

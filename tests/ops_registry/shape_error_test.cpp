@@ -136,7 +136,7 @@ bool takes_any_dtype(const OpDef& op, size_t operand) {
                                             "send_start",   "send_wait",     "receive_wait"};
   static const std::set<std::string> over_numbers{"negate",     "absolute",       "square",     "sign",
                                                   "reduce_sum", "reduce_prod",    "reduce_max", "reduce_min",
-                                                  "argmax",     "cumulative_sum", "top_k"};
+                                                  "argmax",     "cumulative_sum", "top_k",      "max_pool2d"};
   const bool looks_up = op.name == "take" || op.name == "gather" || op.name == "gather_nd";  // by indices
   return movers.contains(op.name) || over_numbers.contains(op.name) || (looks_up && operand == 0);
 }

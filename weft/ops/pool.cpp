@@ -28,12 +28,22 @@ Window pool_window(const InferContext& context) {
   return window;
 }
 
-std::vector<TensorType> infer_pool(const InferContext& context) {
+std::vector<TensorType> infer_pool_of(const InferContext& context, DType dtype) {
   context.require_rank(0, 4);
-  const DType dtype = context.require_compute_dtype(0);
   const Shape& input = context.shape(0);
   const Pair size = window_output(context, pool_window(context), {input[2], input[3]}, context.describe(0));
   return {typed(dtype, {input[0], input[1], size[0], size[1]})};
+}
+
+std::vector<TensorType> infer_pool(const InferContext& context) {
+  return infer_pool_of(context, context.require_compute_dtype(0));
+}
+
+/// Also of integers of 8 bits, which stand for reals in the same order.
+std::vector<TensorType> infer_max_pool(const InferContext& context) {
+  const DType dtype = context.dtype(0);
+  const bool is_byte = dtype == DType::i8 || dtype == DType::u8;
+  return infer_pool_of(context, is_byte ? dtype : context.require_compute_dtype(0));
 }
 
 /// The gradient (operand 0) of pooling an image of `size` has the pooled height and width.
@@ -186,7 +196,7 @@ void add_pool_ops(OpRegistry& registry) {
   max.inputs = {"input"};
   max.outputs = {"output"};
   max.attributes = pool_attributes();
-  max.infer = infer_pool;
+  max.infer = infer_max_pool;
   max.gradient = grad_max_pool;
   max.flops = [](const auto&, const auto& outputs, const Attributes& attributes) {
     return pool_flops(outputs[0].shape, attributes);
@@ -194,6 +204,13 @@ void add_pool_ops(OpRegistry& registry) {
   max.layout_rule = LayoutRule::channelwise;
   max.precision = PrecisionRule::follow;
   max.examples = max_examples();
+  for (const DType dtype : {DType::i8, DType::u8})
+    max.examples.push_back({fmt::format("{}, 3x3 with stride 2", name_of(dtype)),
+                            {typed(dtype, {2, 21, 7, 6})},
+                            {{"kernel", std::vector<int64_t>{3, 3}},
+                             {"stride", std::vector<int64_t>{2, 2}},
+                             {"padding", std::vector<int64_t>{1, 1}}},
+                            {dtype == DType::i8 ? OpExample::Range{-128, 128} : OpExample::Range{0, 256}}});
   registry.add(of_work(work::kPooling, std::move(max)));
 
   OpDef max_backward;

@@ -70,6 +70,7 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_compression(table, isa);
   add_integer_matmul(table, isa);
   add_integer_convolution(table, isa);
+  add_byte_pool(table, isa);
   add_quantize(table, isa);
 }
 

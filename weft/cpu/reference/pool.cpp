@@ -66,6 +66,20 @@ Body prepare_max(const NodeSignature& node) {
   };
 }
 
+/// Of i8 or u8.
+template <typename T>
+Body prepare_byte_max(const NodeSignature& node) {
+  const PoolGeometry g(node.inputs[0].shape, node.outputs[0].shape, node.attributes);
+  return [g](const KernelArguments& call) {
+    g.for_each_window([&](int64_t plane, int64_t y, int64_t x) {
+      const T* in = input<T>(call, 0) + plane * g.in_plane();
+      T best = std::numeric_limits<T>::lowest();
+      g.for_window(y, x, [&](int64_t at) { best = std::max(best, in[at]); });
+      output<T>(call, 0)[plane * g.out_plane() + y * g.out_width + x] = best;
+    });
+  };
+}
+
 Body prepare_max_backward(const NodeSignature& node) {
   const PoolGeometry g(node.inputs[1].shape, node.inputs[0].shape, node.attributes);
   return [g](const KernelArguments& call) {
@@ -111,7 +125,9 @@ Body prepare_average_backward(const NodeSignature& node) {
 }  // namespace
 
 void add_pool(KernelTable& table) {
-  add_plain(table, "max_pool2d", prepare_max);
+  add_numbers(table, "max_pool2d", prepare_max, [](const NodeSignature& node) {
+    return node.inputs[0].dtype == DType::i8 ? prepare_byte_max<int8_t>(node) : prepare_byte_max<uint8_t>(node);
+  });
   add_plain(table, "max_pool2d_backward", prepare_max_backward);
   add_plain(table, "avg_pool2d", prepare_average);
   add_plain(table, "avg_pool2d_backward", prepare_average_backward);

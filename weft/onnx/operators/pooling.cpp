@@ -163,7 +163,8 @@ std::vector<ValueId> convert_max_pool(NodeContext& node) {
   if (node.wants(1)) return max_with_places(node, pool);
   const DType dtype = node.dtype(0);
   ValueId x = node.value(0);
-  if (is_compute_dtype(dtype) && pool.axes() <= 2 && all_are(pool.dilations, 1)) {
+  const bool is_byte = dtype == DType::i8 || dtype == DType::u8;
+  if ((is_compute_dtype(dtype) || is_byte) && pool.axes() <= 2 && all_are(pool.dilations, 1)) {
     const bool is_own = has_own_windows(pool);
     if (!is_own) x = filled(graph, x, pool, lowest(dtype));
     const ValueId y = ops::max_pool2d(graph, as_image(graph, x), image_options(pool, is_own), node.hint());

@@ -3,7 +3,8 @@
 //   quantize(relu?(conv2d(dequantize(x), dequantize(w)) + bias?))  ->  requantize(integer_conv2d(x, w), bias)
 //   quantize(relu?(dequantize(a) + dequantize(b)))                 ->  quantized_add(a, b)
 //   conv2d(dequantize(x), dequantize(w))                           ->  f32(integer_conv2d(x, w)) * scales
-//   quantize(reshape(dequantize(x))) with one scale                ->  reshape(x); likewise all that moves elements
+//   quantize(reshape(dequantize(x))) with one scale                ->  reshape(x); likewise what moves elements, and
+//   max_pool2d
 //
 // and the same of matmul. The sum is exact, and is rounded as often as in ONNX Runtime's integer kernels: to f32, and
 // times the joined scales. A convolution stays in f32 where scales or the bias are no constants, where the bias is no

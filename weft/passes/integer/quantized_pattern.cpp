@@ -156,7 +156,8 @@ bool QuantizedPatterns::narrow_by_activation(const Node& node, QuantizedEnd& end
 
 /// Elements go where they go, or the largest are chosen: of integers of one scale as of the reals.
 bool QuantizedPatterns::moves_integers(const Node& node, const QuantizedEnd& end, ValueId zero_point) const {
-  static const std::set<std::string> movers{"reshape", "transpose", "slice", "strided_slice", "broadcast_to", "concat"};
+  static const std::set<std::string> movers{"reshape",      "transpose", "slice",     "strided_slice",
+                                            "broadcast_to", "concat",    "max_pool2d"};
   if (!movers.contains(node.op->name) || !(end.scale_number > 0)) return false;
   const auto zero = known(zero_point);
   for (const ValueId input : node.inputs) {

@@ -70,6 +70,7 @@ struct ByteLoops {
   void (*quantize)(const QuantizeRun&, void* to);
   void (*dequantize)(const DequantizeRun&, const void* from, float* to);
   void (*depthwise)(const DepthwisePosition&);
+  void (*maximum)(void* to, const void* from, int64_t count);  // of both, number by number
 };
 
 struct RowLoops {

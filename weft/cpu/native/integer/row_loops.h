@@ -232,6 +232,14 @@ void depthwise(const DepthwisePosition& p) {
   }
 }
 
+template <typename T>
+void maximum(void* to_data, const void* from_data, int64_t count) {
+  T* const to = static_cast<T*>(to_data);
+  const T* const from = static_cast<const T*>(from_data);
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i] > to[i] ? from[i] : to[i];
+}
+
 void flip_bytes(const uint8_t* from, uint8_t* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<uint8_t>(from[i] ^ 0x80);
 }
@@ -243,8 +251,8 @@ int32_t sum_of_bytes(const uint8_t* from, int64_t count) {
 }
 
 template <typename T>
-constexpr ByteLoops byte_loops{requantize_real<T>, requantize_fixed<T>, quantize_run<T>, dequantize_run<T>,
-                               depthwise<T>};
+constexpr ByteLoops byte_loops{requantize_real<T>, requantize_fixed<T>, quantize_run<T>,
+                               dequantize_run<T>,  depthwise<T>,        maximum<T>};
 
 constexpr Loops loops{store_sums,
                       flip_bytes,

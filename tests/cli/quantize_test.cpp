@@ -1,0 +1,98 @@
+// weft quantize, as a user types it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cli/program.h"
+#include "weft/onnx/file/model_file.h"
+#include "weft/tensor/safetensors.h"
+
+namespace weft::cli_tests {
+namespace {
+
+using testing::HasSubstr;
+
+class QuantizeCommand : public ProgramTest {
+ protected:
+  void train() { ASSERT_EQ(weft(tiny_run("run")).code, 0); }
+  Outcome quantize(std::vector<std::string> more) {
+    std::vector<std::string> words{"quantize", "run", "--samples", "64", "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return weft(words);
+  }
+};
+
+TEST_F(QuantizeCommand, ARunBecomesAModelOfIntegersThatRuns) {
+  train();
+  const Outcome outcome = quantize({"-o", "int8.onnx"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"accuracy", "size", "latency of one sample", "signal to noise"})
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  const onnx::Model model = onnx::read_model(path("int8.onnx"));
+  int quantized = 0;
+  for (const auto& [name, value] : model.graph.initializers)
+    quantized += value.tensor()->dtype() == DType::i8 && value.tensor()->shape().rank() == 2 ? 1 : 0;
+  EXPECT_EQ(quantized, 3);
+  EXPECT_EQ(weft({"import", "int8.onnx"}).code, 0);
+}
+
+TEST_F(QuantizeCommand, AnOnnxFileWantsData) {
+  ASSERT_EQ(weft({"export", "mlp", "net.onnx"}).code, 0);
+  expect_error(weft({"quantize", "net.onnx", "-o", "int8.onnx"}), 2, "an ONNX file wants --data SPEC");
+}
+
+TEST_F(QuantizeCommand, AnExportedFileIsQuantizedAsItsRun) {
+  train();
+  ASSERT_EQ(weft({"export", "run", "net.onnx"}).code, 0);
+  const Outcome outcome = weft({"quantize", "net.onnx", "--data", data(), "-o", "int8.onnx", "--threads", "1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("measured on 72"));
+}
+
+TEST_F(QuantizeCommand, OneSampleIsEnoughButSaid) {
+  train();
+  const Outcome outcome = weft({"quantize", "run", "-o", "int8.onnx", "--samples", "1", "--threads", "1"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("calibration sees 1 sample only"));
+}
+
+TEST_F(QuantizeCommand, FourBitsAreSmallerThanEight) {
+  train();
+  ASSERT_EQ(quantize({"-o", "int8.onnx"}).code, 0);
+  ASSERT_EQ(quantize({"-o", "int4.onnx", "--bits", "4"}).code, 0);
+  ASSERT_EQ(quantize({"-o", "int2.onnx", "--bits", "2"}).code, 0);
+  EXPECT_LT(fs::file_size(path("int4.onnx")), fs::file_size(path("int8.onnx")));
+  EXPECT_LT(fs::file_size(path("int2.onnx")), fs::file_size(path("int4.onnx")));
+}
+
+TEST_F(QuantizeCommand, WritesIntegersAndScalesAsSafetensors) {
+  train();
+  ASSERT_EQ(quantize({"-o", "int8.safetensors"}).code, 0);
+  const SafetensorsFile file = read_safetensors(path("int8.safetensors"));
+  EXPECT_EQ(file.tensors.at("fc1.weight.quantized").dtype(), DType::i8);
+  EXPECT_EQ(file.tensors.at("fc1.weight.quantized.scale").dtype(), DType::f32);
+}
+
+TEST_F(QuantizeCommand, WhatIsNotFiniteInCalibrationIsNamed) {
+  train();
+  ASSERT_EQ(weft({"export", "run", "net.onnx"}).code, 0);
+  const Outcome outcome = weft({"quantize", "net.onnx", "--data", data(), "-o", "int8.onnx", "--threads", "1", "--mean",
+                                "0.5", "--deviation", "1e-45"});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("number beyond all limits for some sample"));
+  EXPECT_FALSE(fs::exists(path("int8.onnx")));
+}
+
+TEST_F(QuantizeCommand, AFileThatIsThereIsKept) {
+  train();
+  write_all(path("int8.onnx"), "mine");
+  expect_error(quantize({"-o", "int8.onnx"}), 2, "is there already");
+  EXPECT_EQ(read_all(path("int8.onnx")), "mine");
+}
+
+TEST_F(QuantizeCommand, OtherFilesAreRefusedByTheirNames) {
+  train();
+  expect_error(quantize({"-o", "int8.bin"}), 2, "name it FILE.onnx or FILE.safetensors");
+}
+
+}  // namespace
+}  // namespace weft::cli_tests
