@@ -72,7 +72,8 @@ TEST_F(CpuBackendTest, SaysWhyBetterCandidatesDeclined) {
       %y = matmul(%x, %w) : f32[0,4])"));
   EXPECT_THAT(choice.kernel, StartsWith("reference"));
   EXPECT_THAT(choice.declined,
-              ElementsAre("onednn: no, because an operand is empty", "through f32: no, because no operand is f16"));
+              ElementsAre("native: no, because the second factor is no transposed matrix",
+                          "onednn: no, because an operand is empty", "through f32: no, because no operand is f16"));
 }
 
 TEST_F(CpuBackendTest, WhereAllDeclineTheErrorSaysWhy) {

@@ -107,6 +107,7 @@ void add_matmul_ops(OpRegistry& registry) {
   op.examples = {example("matrices", {3, 5}, {5, 4}),
                  example("multiples of 16", {16, 32}, {32, 16}),
                  example("linear layer: b transposed", {7, 10}, {3, 10}, false, true),
+                 example("few rows, b transposed", {3, 37}, {21, 37}, false, true),
                  example("a transposed", {6, 3}, {6, 5}, true, false),
                  example("both transposed", {6, 3}, {5, 6}, true, true),
                  example("one row", {1, 9}, {9, 17}),
