@@ -1,7 +1,8 @@
 """PyTorch's best setting per row: which memory format, eager or compiled, and in which precision.
 
 PyTorch is at its best in another setting for each network and processor, so that every setting is tried once, for some
-seconds each. Those within 10 % of the fastest are tried again, and the faster of its two figures counts. What won is kept
+seconds each. Compiling takes a minute for deep networks: the slower memory format is compiled only if compiling the faster one
+comes near the best. Those within 10 % of the fastest are tried again, and the faster of its two figures counts. What won is kept
 in a file (benchmarks/peer/best_settings.json) under PyTorch's version, the processor, the threads, the network, input and
 batch: the next benchmark on such a machine measures only that.
 """
@@ -15,6 +16,8 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEPT = ROOT / "benchmarks/peer/best_settings.json"
 NEAR_BEST = 0.9
+# A compiled memory format below this share of the best says that the other one needs no trial: they differ by up to 10 %.
+WORTH_COMPILING = 0.85
 
 
 class Setting(NamedTuple):
@@ -51,14 +54,28 @@ def processor():
     return "{}, family {}, model {}".format(*(field[1].strip() for field in fields))
 
 
+def is_hopeless(setting, speeds):
+    """Whether the same network, compiled in the other memory format, fell far behind the best."""
+    others = [speed for other, speed in speeds.items()
+              if other.mode == setting.mode == "compiled" and other.precision == setting.precision]
+    return bool(others) and max(others) < WORTH_COMPILING * max(speeds.values())
+
+
 def try_all(candidates, speed_of):
     """Speed of each setting that works, by name, and why others do not. `speed_of` raises Exception where one fails."""
     speeds, failed = {}, {}
-    for setting in candidates:
-        try:
-            speeds[setting] = speed_of(setting)
-        except Exception as failure:  # a setting that does not work is no candidate, whatever the reason
-            failed[str(setting)] = str(failure).strip().splitlines()[-1]
+
+    def slowness_when_eager(setting):
+        return -speeds.get(setting._replace(mode="eager"), 0)
+
+    for mode in ("eager", "compiled"):
+        for setting in sorted((each for each in candidates if each.mode == mode), key=slowness_when_eager):
+            if is_hopeless(setting, speeds):
+                continue
+            try:
+                speeds[setting] = speed_of(setting)
+            except Exception as failure:  # a setting that does not work is no candidate, whatever the reason
+                failed[str(setting)] = str(failure).strip().splitlines()[-1]
     near = [setting for setting, speed in speeds.items() if speed >= NEAR_BEST * max(speeds.values())]
     if len(near) > 1:
         for setting in near:

@@ -42,6 +42,21 @@ class Tried(unittest.TestCase):
         self.assertEqual(speeds, {EAGER: 130.0, COMPILED: 105.0, LAST: 80.0})
         self.assertEqual(peer.asked.count(LAST), 1)
 
+    def test_the_other_memory_format_is_compiled_only_if_the_first_comes_near(self):
+        compiled_last = LAST._replace(mode="compiled")
+        far = Speeds({EAGER: [100.0], LAST: [80.0], COMPILED: [80.0], compiled_last: [81.0]})
+        try_all(settings("3,32,32", ["f32"]), far)
+        self.assertNotIn(compiled_last, far.asked)
+        near = Speeds({EAGER: [100.0, 100.0], LAST: [80.0], COMPILED: [88.0], compiled_last: [96.0, 110.0]})
+        speeds, _ = try_all(settings("3,32,32", ["f32"]), near)
+        self.assertEqual(max(speeds, key=speeds.get), compiled_last)
+
+    def test_the_memory_format_that_is_faster_eagerly_is_compiled_first(self):
+        compiled_last = LAST._replace(mode="compiled")
+        peer = Speeds({EAGER: [80.0], LAST: [100.0], COMPILED: [10.0], compiled_last: [10.0]})
+        try_all(settings("3,32,32", ["f32"]), peer)
+        self.assertEqual(peer.asked[2], compiled_last)
+
     def test_one_that_fails_is_named_with_its_reason_and_the_others_go_on(self):
         speeds, failed = try_all([EAGER, COMPILED], Speeds({EAGER: [1.0]}))
         self.assertEqual(list(speeds), [EAGER])
