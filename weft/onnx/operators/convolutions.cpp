@@ -302,6 +302,7 @@ void add_convolutions(OperatorTable& table) {
   const std::string family = "convolution";
   table.add(family, "Conv", convert_conv);
   table.add(family, "ConvTranspose", convert_conv_transpose);
+  table.add(family, "CausalConvWithState", convert_causal_conv);
 }
 
 }  // namespace weft::onnx
