@@ -97,9 +97,9 @@ class Lowering {
       if (!source_.is_read_from(name, request_.first_node)) continue;
       const ValueId id = segment_.graph.add_input(InputKind::batch, input_name(name), std::get<TensorType>(value));
       segment_.inputs[name] = segment_.graph.inputs().back().name;
-      const auto cast = request_.cast_inputs.find(name);
-      const bool is_cast = cast != request_.cast_inputs.end() && cast->second != segment_.graph.type(id).dtype;
-      scope.values[name] = {is_cast ? ops::cast(segment_.graph, id, cast->second) : id, std::nullopt};
+      const auto prepare = request_.prepare_inputs.find(name);
+      const bool is_ready = prepare == request_.prepare_inputs.end();
+      scope.values[name] = {is_ready ? id : prepare->second(segment_.graph, id), std::nullopt};
     }
     for (const auto& [name, value] : source_.model().graph.initializers)
       if (!scope.values.contains(name)) scope.values[name] = initializer(name, value);

@@ -150,6 +150,9 @@ std::vector<HostValue> run_scan(const HostContext& node) {
   const auto axes = node.integers("scan_input_axes", std::vector<int64_t>(scanned, 0));
   const auto output_directions = node.integers("scan_output_directions", std::vector<int64_t>(gathers, 0));
   const auto output_axes = node.integers("scan_output_axes", std::vector<int64_t>(gathers, 0));
+  if (directions.size() != scanned || axes.size() != scanned || output_directions.size() != gathers ||
+      output_axes.size() != gathers)
+    node.fail("wants a direction and an axis per operand that it scans, and per result that it gathers");
   const auto axis_of = [&](size_t index) {
     const Tensor& tensor = node.tensor(static_cast<int>(carried + index));
     return static_cast<int>(axes[index] < 0 ? axes[index] + tensor.shape().rank() : axes[index]);
