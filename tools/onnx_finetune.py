@@ -27,8 +27,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLASSES = 4
 SAMPLES = 64
 BATCH = 16
-# Estimators of scikit-learn that are not trained by gradients.
-NO_NETWORKS = ("skl_", "sklearn_")
 
 
 class Case(NamedTuple):
@@ -144,7 +142,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "data").mkdir()
-            case = None if file.name.startswith(NO_NETWORKS) else make_case(file, folder / "data")
+            case = make_case(file, folder / "data")
             if case is None:
                 print(f"  -     {file.name}: no network that data of weft's kinds feed", flush=True)
                 continue
