@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/version.h"
+#include "weft/deploy/onnx_graphs.h"
 #include "weft/onnx/export/export_graph.h"
 #include "weft/ops/ops.h"
 #include "weft/program/run_data.h"
@@ -93,6 +94,32 @@ onnx::Model export_run(const Library& library, const run::LoadedRun& run, const 
     fail(ErrorKind::usage, "the run does not normalise what it reads; leave --preprocess away");
   add_preprocessing(model, run.data.statistics);
   return model;
+}
+
+onnx::Model export_file(const Library& library, onnx::Model model, const std::map<std::string, int64_t>& sizes,
+                        const OnnxExportOptions& options) {
+  if (options.preprocesses)
+    fail(ErrorKind::usage, "'{}' is no run, whose data would say how pixels are prepared; leave --preprocess away",
+         model.path);
+  std::map<std::string, std::string> metadata = model.metadata;
+  const std::string path = model.path;
+  if (!options.licence.empty()) metadata["licence"] = options.licence;
+  const OnnxGraphs graphs(library, std::move(model), sizes);
+  const std::optional<int64_t> fixed = graphs.fixed_batch();
+  if (fixed && options.batch > 0 && options.batch != *fixed)
+    fail(ErrorKind::usage, "'{}' is for batches of {} alone; leave --batch away", path, *fixed);
+  const int64_t batch = fixed ? *fixed : options.batch > 0 ? options.batch : 2, other_batch = batch + 1;
+  const Graph graph = graphs.graph_for(batch);
+  std::optional<Graph> other;
+  if (!fixed && options.batch == 0) other = graphs.graph_for(other_batch);
+  onnx::ExportRequest request{.graph = graph,
+                              .batch = batch,
+                              .other = other ? &*other : nullptr,
+                              .other_batch = other_batch,
+                              .parameters = {},
+                              .metadata = std::move(metadata)};
+  if (options.opset > 0) request.opset = options.opset;
+  return onnx::export_graph(request);
 }
 
 onnx::Model export_model(const Library& library, const std::string& name, uint64_t seed,
