@@ -167,8 +167,9 @@ TEST_F(Pictures, SamplesForOtherProgramsAreThoseThatANetworkGets) {
   EXPECT_EQ(samples.shape(), (Shape{7, 3, 8, 8}));
   EXPECT_EQ(targets.shape(), (Shape{7}));
   EXPECT_EQ(read_npy(path("out/train_samples.npy")).shape()[0], 7);
-  const auto train = data::open_dataset(library().data, "images:pictures?size=8&split=0.5", data::Split::train);
-  const auto test = data::open_dataset(library().data, "images:pictures?size=8&split=0.5", data::Split::test);
+  const auto train =
+      data::open_dataset("images:" + path("pictures").string() + "?size=8&split=0.5", data::Split::train);
+  const auto test = data::open_dataset("images:" + path("pictures").string() + "?size=8&split=0.5", data::Split::test);
   const data::Loader loader(*test, {.batch = 20, .workers = 0, .statistics = data::channel_statistics(*train)});
   const data::Batch batch = loader.load_batch(0, 0);
   EXPECT_EQ(0, std::memcmp(batch.samples.data(), samples.data(), static_cast<size_t>(samples.bytes())));

@@ -22,7 +22,7 @@ void export_embedding(Emitter& emitter, NodeId id) {
 void export_one_hot(Emitter& emitter, NodeId id) {
   // Indices that are no class give zeros; ONNX's negative ones would count from the end, so they are compared instead.
   const int64_t classes = emitter.graph().node(id).attributes.integer("classes");
-  const DType dtype = dtype_of_emitter.input_name(id, 0);
+  const DType dtype = emitter.graph().type(emitter.graph().node(id).inputs[0]).dtype;
   Tensor numbers(dtype, Shape{classes});
   for (int64_t index = 0; index < classes; ++index) store_number(dtype, numbers.data(), index, index);
   const std::string column = emitter.add("Unsqueeze", {emitter.input_name(id, 0), emitter.integers({-1}, "axes")});

@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<HostValue>;
 
-Values run_concat(const HostContext& node) {
+Values join_texts(const HostContext& node) {
   const StringTensor &a = node.strings(0), &b = node.strings(1);
   StringTensor result{broadcast_shape(node, a.shape, b.shape), {}};
   if (!has_bounded_size(result.shape)) node.fail("would give " + to_string(result.shape));
@@ -56,7 +56,7 @@ std::vector<std::string> parts_of(const std::string& text, const std::string& de
 }
 
 /// The parts, filled up with empty texts, and how many there are of each text.
-Values run_split(const HostContext& node) {
+Values split_texts(const HostContext& node) {
   const StringTensor& x = node.strings(0);
   const std::string delimiter = node.text("delimiter", "");
   const int64_t most_cuts = node.has_attribute("maxsplit") ? node.integer("maxsplit") : -1;
@@ -87,7 +87,7 @@ std::string in_case(std::string text, bool is_upper) {
   return text;
 }
 
-Values run_normalizer(const HostContext& node) {
+Values normalize_texts(const HostContext& node) {
   const StringTensor& x = node.strings(0);
   const int rank = x.shape.rank();
   if (rank < 1 || rank > 2 || (rank == 2 && x.shape[0] != 1))
@@ -198,9 +198,9 @@ Values run_tfidf(const HostContext& node) {
 
 void add_texts(OperatorTable& table) {
   const std::string family = "text";
-  table.add_on_host(family, "StringConcat", run_concat);
-  table.add_on_host(family, "StringSplit", run_split);
-  table.add_on_host(family, "StringNormalizer", run_normalizer);
+  table.add_on_host(family, "StringConcat", join_texts);
+  table.add_on_host(family, "StringSplit", split_texts);
+  table.add_on_host(family, "StringNormalizer", normalize_texts);
   table.add_on_host(family, "TfIdfVectorizer", run_tfidf);
 }
 
