@@ -7,6 +7,8 @@
 #include "weft/deploy/onnx_graphs.h"
 #include "weft/onnx/export/export_graph.h"
 #include "weft/ops/ops.h"
+#include "weft/passes/clean/eliminate_dead_code.h"
+#include "weft/passes/clean/fold_tensors.h"
 #include "weft/program/run_data.h"
 #include "weft/run/weights_file.h"
 
@@ -109,9 +111,14 @@ onnx::Model export_file(const Library& library, onnx::Model model, const std::ma
   if (fixed && options.batch > 0 && options.batch != *fixed)
     fail(ErrorKind::usage, "'{}' is for batches of {} alone; leave --batch away", path, *fixed);
   const int64_t batch = fixed ? *fixed : options.batch > 0 ? options.batch : 2, other_batch = batch + 1;
-  const Graph graph = graphs.graph_for(batch);
+  // Weights of recurrent layers are written from their numbers, which the import has put together.
+  const auto device = library.device.make({.threads = 1, .kernels = library.kernels});
+  const auto graph_of = [&](int64_t size) {
+    return passes::eliminate_dead_code(passes::fold_tensors(graphs.graph_for(size), *device));
+  };
+  const Graph graph = graph_of(batch);
   std::optional<Graph> other;
-  if (!fixed && options.batch == 0) other = graphs.graph_for(other_batch);
+  if (!fixed && options.batch == 0) other = graph_of(other_batch);
   onnx::ExportRequest request{.graph = graph,
                               .batch = batch,
                               .other = other ? &*other : nullptr,
