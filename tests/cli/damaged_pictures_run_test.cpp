@@ -86,6 +86,7 @@ TEST_F(DamagedPictures, AResumedRunHasTheSameBits) {
   const Outcome resumed = weft({"train", "--resume", "half", "--epochs", "4", "--quiet"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(weights("half"), weights("whole"));
+  EXPECT_EQ(json::parse(read_all(path("half/summary.json")))["damaged_samples"], 3) << "those before it, too";
   const std::string listed = read_all(path("half/damaged_samples.txt"));
   EXPECT_EQ(std::count(listed.begin(), listed.end(), '\n'), 3) << listed;
 }

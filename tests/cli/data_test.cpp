@@ -1,5 +1,6 @@
 // weft data, and runs on folders of pictures.
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
@@ -7,6 +8,7 @@
 #include "weft/data/open_dataset.h"
 #include "weft/data/pictures/image.h"
 #include "weft/program/run_data.h"
+#include "weft/tensor/npy.h"
 
 namespace weft::cli_tests {
 namespace {
@@ -155,6 +157,27 @@ TEST_F(Pictures, ContactSheetHasARowPerClassAndNamesBelowTheImages) {
   EXPECT_GT(sheet.ink(0, 0), 20);
   EXPECT_NE(sheet.ink(0, 0), sheet.ink(1, 0)) << "different names";
   EXPECT_EQ(sheet.ink(0, 0), sheet.ink(0, 9)) << "of the same class";
+}
+
+TEST_F(Pictures, SamplesForOtherProgramsAreThoseThatANetworkGets) {
+  const Outcome outcome = weft({"data", "images:pictures?size=8&split=0.5", "--samples", "out", "--count", "7"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Tensor samples = read_npy(path("out/test_samples.npy")), targets = read_npy(path("out/test_targets.npy"));
+  EXPECT_EQ(samples.type().dtype, DType::f32);
+  EXPECT_EQ(samples.shape(), (Shape{7, 3, 8, 8}));
+  EXPECT_EQ(targets.shape(), (Shape{7}));
+  EXPECT_EQ(read_npy(path("out/train_samples.npy")).shape()[0], 7);
+  const auto train =
+      data::open_dataset("images:" + path("pictures").string() + "?size=8&split=0.5", data::Split::train);
+  const auto test = data::open_dataset("images:" + path("pictures").string() + "?size=8&split=0.5", data::Split::test);
+  const data::Loader loader(*test, {.batch = 20, .workers = 0, .statistics = data::channel_statistics(*train)});
+  const data::Batch batch = loader.load_batch(0, 0);
+  EXPECT_EQ(0, std::memcmp(batch.samples.data(), samples.data(), static_cast<size_t>(samples.bytes())));
+  EXPECT_EQ(0, std::memcmp(batch.targets.data(), targets.data(), static_cast<size_t>(targets.bytes())));
+}
+
+TEST_F(Pictures, ACountWithoutSamplesIsAnError) {
+  expect_error(weft({"data", "images:pictures", "--count", "7"}), 2, "--samples DIR");
 }
 
 TEST_F(Pictures, ContactSheetShowsAugmentation) {

@@ -32,6 +32,32 @@ TEST(Orientation, OfDamagedOrOtherDataIsUpright) {
   EXPECT_EQ(orientation_of(far), 1);
 }
 
+std::string chunk(const std::string& name, const std::string& content) {
+  std::string bytes(4, '\0');
+  for (size_t byte = 0; byte < 4; ++byte) bytes[byte] = static_cast<char>(content.size() >> (24 - 8 * byte));
+  return bytes + name + content + "sum.";
+}
+
+int png_orientation_of(const std::string& file) {
+  return png_orientation({reinterpret_cast<const uint8_t*>(file.data()), file.size()});
+}
+
+TEST(Orientation, OfAPngStandsInAChunkOfItsOwn) {
+  const std::string begin = std::string(8, 'P') + chunk("IHDR", std::string(13, '\0'));
+  const std::string exif = chunk("eXIf", cli_tests::exif_segment(6).substr(6)), pixels = chunk("IDAT", "pixels");
+  EXPECT_EQ(png_orientation_of(begin + exif + pixels), 6);
+  EXPECT_EQ(png_orientation_of(begin + pixels + exif), 6);
+  EXPECT_EQ(png_orientation_of(begin + pixels), 1);
+}
+
+TEST(Orientation, OfADamagedPngIsUpright) {
+  const std::string whole = std::string(8, 'P') + chunk("eXIf", cli_tests::exif_segment(6).substr(6));
+  for (size_t length = 0; length < whole.size(); ++length) EXPECT_EQ(png_orientation_of(whole.substr(0, length)), 1);
+  std::string far = whole;
+  far[8] = '\x7f';
+  EXPECT_EQ(png_orientation_of(far), 1);
+}
+
 /// Two rows of three pixels: 1 2 3 and 4 5 6.
 Image stored() { return {1, 2, 3, {1, 2, 3, 4, 5, 6}}; }
 

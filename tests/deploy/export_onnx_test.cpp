@@ -118,8 +118,52 @@ TEST_F(ExportOnnx, AVersionThatWeftDoesNotWriteIsRefused) {
     exported("mlp", {.opset = 7});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("weft writes ONNX's operators of version 13 to 23, not 7"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("weft writes ONNX's operators of version 13 to 28, not 7"));
   }
+}
+
+class ExportedFile : public ExportOnnx {
+ protected:
+  std::map<std::string, onnx::HostValue> outputs_of(const onnx::Model& model, const Tensor& batch) const {
+    engine::OnnxSession session(model, library_.ops, *device_, {});
+    return session.run({{session.inputs().at(0).name, batch}});
+  }
+};
+
+TEST_F(ExportedFile, OfOtherVersionsGivesTheSame) {
+  for (const char* name : {"lenet5", "resnet20", "transformer_lm", "lstm_classifier"}) {
+    models::ModelInput input = models::find_model(library_.models, name).default_input;
+    input.batch = 3;
+    const Tensor batch = samples(input);
+    const onnx::Model first = exported(name);
+    const auto expected = outputs_of(first, batch);
+    for (const int64_t opset : {17, 28}) {
+      OnnxExportOptions options;
+      options.opset = opset;
+      const onnx::Model again =
+          onnx::parse_model(onnx::print_model(export_file(library_, first, {}, options)), name, {});
+      EXPECT_EQ(again.opset(), opset);
+      EXPECT_EQ(again.metadata, first.metadata);
+      ASSERT_EQ(again.graph.inputs.size(), 1U);
+      EXPECT_EQ(again.graph.inputs[0].name, first.graph.inputs[0].name);
+      EXPECT_EQ(again.graph.inputs[0].shape->at(0).symbol, "batch");
+      const auto outputs = outputs_of(again, batch);
+      const Tensor &got = *outputs.at("logits").tensor(), &wanted = *expected.at("logits").tensor();
+      ASSERT_EQ(got.type(), wanted.type());
+      for (int64_t index = 0; index < got.elements(); ++index)
+        ASSERT_NEAR(got.data_as<float>()[index], wanted.data_as<float>()[index], 1e-4) << name << " " << opset;
+    }
+  }
+}
+
+TEST_F(ExportedFile, OfOneBatchHasItsSize) {
+  OnnxExportOptions options;
+  options.batch = 5;
+  const onnx::Model fixed = export_file(library_, exported("mlp"), {}, options);
+  EXPECT_EQ(fixed.graph.inputs[0].shape->at(0).size, 5);
+  options.batch = 6;
+  EXPECT_THAT([&] { export_file(library_, fixed, {}, options); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("is for batches of 5 alone")));
 }
 
 }  // namespace

@@ -108,6 +108,35 @@ std::vector<Refusal> refusals() {
       {zeros({4, 4}), zeros({4, 4}), zeros({4, 4})}, {}, 23);
   add("RotaryEmbedding of a row", reader("RotaryEmbedding", 3), {zeros({4}), zeros({4, 2}), zeros({4, 2})}, {}, 23);
   add("TensorScatter of another rank", reader("TensorScatter", 2), {row, zeros(Shape{})}, {}, 24);
+  const Tensor grid = zeros({1, 5, 5, 2});
+  add("GridSample by an unknown mode", reader("GridSample", 2, {{"mode", std::string("sharp")}}), {image, grid});
+  add("GridSample by an unknown padding", reader("GridSample", 2, {{"padding_mode", std::string("wrap")}}),
+      {image, grid});
+  add("GridSample of a grid for volumes", reader("GridSample", 2), {image, zeros({1, 5, 5, 3})});
+  add("GridSample of an empty image", reader("GridSample", 2), {zeros({1, 4, 0, 6}), grid});
+  const Tensor offsets = zeros({1, 18, 4, 4});
+  add("DeformConv stride 0", reader("DeformConv", 3, {{"strides", Integers{0, 1}}}), {image, filter, offsets});
+  add("DeformConv pads huge", reader("DeformConv", 3, {{"pads", Integers{kHuge, 0, 0, 0}}}), {image, filter, offsets});
+  add("DeformConv groups 0", reader("DeformConv", 3, {{"group", int64_t{0}}}), {image, filter, offsets});
+  add("DeformConv of too few offsets", reader("DeformConv", 3), {image, filter, zeros({1, 2, 4, 4})});
+  add("RoiAlign output huge", reader("RoiAlign", 3, {{"output_height", kHuge}, {"sampling_ratio", int64_t{2}}}),
+      {image, zeros({1, 4}), zeros({1}, DType::i64)});
+  add("RoiAlign ratio negative", reader("RoiAlign", 3, {{"sampling_ratio", int64_t{-1}}}),
+      {image, zeros({1, 4}), zeros({1}, DType::i64)});
+  add("RoiAlign of a row", reader("RoiAlign", 3, {{"sampling_ratio", int64_t{2}}}),
+      {row, zeros({1, 4}), zeros({1}, DType::i64)});
+  add("Col2Im huge", reader("Col2Im", 3), {row}, {wholes({2}, {kHuge, kHuge}), wholes({2}, {2, 2})});
+  add("Col2Im block 0", reader("Col2Im", 3), {row}, {wholes({2}, {4, 4}), wholes({2}, {0, 2})});
+  add("Col2Im of other blocks", reader("Col2Im", 3), {row}, {wholes({2}, {4, 4}), wholes({2}, {2, 2})});
+  const Tensor places = zeros({1, 4, 6, 6}, DType::i64);
+  add("MaxUnpool kernel huge", reader("MaxUnpool", 2, {{"kernel_shape", Integers{kHuge, 2}}}), {image, places});
+  add("MaxUnpool to nothing",
+      reader("MaxUnpool", 2, {{"kernel_shape", Integers{2, 2}}, {"pads", Integers{9, 9, 9, 9}}}), {image, places});
+  add("MaxUnpool into less", reader("MaxUnpool", 3, {{"kernel_shape", Integers{2, 2}}}), {image, places},
+      {wholes({4}, {1, 4, 3, 3})});
+  add("CausalConvWithState of images", reader("CausalConvWithState", 2), {image, filter}, {}, 28);
+  add("CausalConvWithState activation", reader("CausalConvWithState", 2, {{"activation", std::string("tanh")}}),
+      {row, zeros({4, 1, 3})}, {}, 28);
   return all;
 }
 

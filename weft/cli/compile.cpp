@@ -48,7 +48,7 @@ deploy::CompileModelOptions read_options(const CompileCommandOptions& options) {
   deploy::CompileModelOptions result;
   if (!options.batch.empty()) result.batches = parse_dimensions(options.batch, "--batch");
   result.precision = *parse_dtype(options.precision);
-  for (const std::string& text : options.bind) add_binding(result.sizes, text);
+  result.sizes = parse_bindings(options.bind);
   result.mean = parse_reals(options.mean, "--mean");
   result.deviation = parse_reals(options.deviation, "--deviation");
   if (result.mean.empty() != result.deviation.empty())

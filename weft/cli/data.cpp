@@ -16,6 +16,7 @@
 #include "weft/data/dataset/class_names.h"
 #include "weft/data/dataset/data_spec.h"
 #include "weft/data/formats/table_encoding.h"
+#include "weft/data/load/write_samples.h"
 #include "weft/data/open_dataset.h"
 #include "weft/program/run_data.h"
 #include "weft/report/contact_sheet.h"
@@ -29,10 +30,10 @@ using nlohmann::ordered_json;
 constexpr size_t kClassesShown = 30;
 
 struct DataOptions {
-  std::string spec, contact_sheet;
+  std::string spec, contact_sheet, samples;
   std::vector<std::string> set;
   bool augment = false, json = false, verify = false;
-  int64_t seed = 1, threads = 0;
+  int64_t seed = 1, threads = 0, count = 0;
 };
 
 /// Of each class: samples for training, for testing.
@@ -195,7 +196,18 @@ spec::RunSpec spec_from(const Library& library, const DataOptions& options) {
   return spec;
 }
 
+void write_samples(const DataOptions& options, const Description& d) {
+  for (const auto& [dataset, part] : {std::pair(d.train.get(), "train"), {d.test.get(), "test"}}) {
+    if (dataset == nullptr) continue;
+    const int64_t count = data::write_samples(*dataset, d.statistics, options.count, options.samples, part);
+    if (!options.json)
+      fmt::print("{}/{}_samples.npy: {} samples, with targets beside them\n", options.samples, part, count);
+  }
+}
+
 int data_command(const Library& library, const DataOptions& options) {
+  if (options.count > 0 && options.samples.empty())
+    fail(ErrorKind::usage, "--count {} is for the samples that --samples DIR writes; add it", options.count);
   const spec::RunSpec spec = spec_from(library, options);
   if (!options.set.empty() && !options.augment)
     fail(ErrorKind::usage, "--set {} does nothing without --augment", options.set.front());
@@ -230,6 +242,7 @@ int data_command(const Library& library, const DataOptions& options) {
     report::write_contact_sheet(options.contact_sheet, *d.train, spec, d.statistics, options.augment);
     if (!options.json) fmt::print("\ncontact sheet: {}\n", options.contact_sheet);
   }
+  if (!options.samples.empty()) write_samples(options, d);
   return 0;
 }
 
@@ -247,6 +260,12 @@ void add_data(CLI::App& app, Action& action, const Library& library) {
           "--contact-sheet", options->contact_sheet,
           "PNG to write: a row of images per class; with --augment a row per image, as successive epochs see it")
       ->type_name("FILE");
+  command
+      ->add_option("--samples", options->samples,
+                   "Folder for the samples as NumPy's files, normalised as a network gets them, and their targets")
+      ->type_name("DIR");
+  command->add_option("--count", options->count, "Samples to write of each part; default: all")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_flag("--augment", options->augment, "Augment the images of the contact sheet");
   command->add_option("--set", options->set, "Any key of [augment], such as augment.flip=random; repeatable")
       ->type_name("augment.KEY=VALUE")

@@ -8,6 +8,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/deploy/export_onnx.h"
+#include "weft/graph/expression.h"
 #include "weft/onnx/export/export_graph.h"
 #include "weft/onnx/file/model_file.h"
 #include "weft/onnx/file/model_writer.h"
@@ -23,6 +24,7 @@ struct ExportOptions {
   std::string run, file, checkpoint = "auto";
   bool force = false;
   deploy::OnnxExportOptions onnx;
+  std::vector<std::string> bind;
   uint64_t seed = 0;
 };
 
@@ -39,6 +41,9 @@ int export_onnx(const Library& library, const ExportOptions& options) {
   if (!is_run && is_model(library, options.run)) {
     model = deploy::export_model(library, options.run, options.seed, options.onnx);
     what = fmt::format("'{}' with weights drawn from seed {}", options.run, options.seed);
+  } else if (!is_run && std::filesystem::path(options.run).extension() == ".onnx") {
+    model = deploy::export_file(library, onnx::read_model(options.run), parse_bindings(options.bind), options.onnx);
+    what = fmt::format("'{}'", options.run);
   } else {
     const run::LoadedRun run = run::load_run(options.run, options.checkpoint, 0, library);
     deploy::OnnxExportOptions own = options.onnx;
@@ -77,8 +82,8 @@ int export_command(const Library& library, const ExportOptions& options) {
 void add_export(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand("export", "Write a run for other programs: its weights, or all of it as ONNX");
-  command->add_option("RUN", options->run, "Run directory; for ONNX also a model (see `weft models`)")
-      ->type_name("RUN")
+  command->add_option("RUN", options->run, "Run directory; for ONNX also a model (see `weft models`), or an ONNX file")
+      ->type_name("RUN|MODEL|FILE.onnx")
       ->required();
   command->add_option("FILE", options->file, "The file to write, FILE.safetensors or FILE.onnx")
       ->type_name("FILE")
@@ -86,10 +91,15 @@ void add_export(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--checkpoint", options->checkpoint, kCheckpointHelp)->check(CLI::IsMember(checkpoint_names()));
   command
       ->add_option("--opset", options->onnx.opset,
-                   "ONNX: version of its operators; default: the newest that weft writes")
+                   fmt::format("ONNX: version of its operators; default: {}", onnx::kUsualOpset))
       ->check(CLI::Range(onnx::kOldestOpset, onnx::kNewestOpset));
   command->add_option("--batch", options->onnx.batch, "ONNX: of this size alone; default: of any")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  command
+      ->add_option("--bind", options->bind,
+                   "ONNX of an ONNX file: size of another dimension that the model leaves open; repeatable")
+      ->type_name("NAME=SIZE")
+      ->allow_extra_args(false);
   command->add_flag("--preprocess", options->onnx.preprocesses,
                     "ONNX: read pixels as bytes [N,C,H,W] and normalise them within");
   command->add_option("--licence", options->onnx.licence, "ONNX: for its metadata")->type_name("TEXT");

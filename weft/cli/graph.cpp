@@ -58,8 +58,7 @@ std::variant<Graph, SymbolicGraph> read_graph(const Library& library, const Grap
          choice.model);
   const std::string text = read_text(choice.model);
   const std::filesystem::path constants_file = constants_path(choice.model);
-  SymbolBindings bindings;
-  for (const std::string& binding : options.bind) add_binding(bindings, binding);
+  const SymbolBindings bindings = parse_bindings(options.bind);
   try {
     std::error_code code;
     const ConstantTable constants =

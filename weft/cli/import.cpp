@@ -9,6 +9,7 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/engine/onnx_session.h"
+#include "weft/graph/expression.h"
 #include "weft/models/model.h"
 #include "weft/onnx/file/model_file.h"
 
@@ -23,19 +24,6 @@ struct ImportOptions {
   int64_t threads = 0;
   bool json = false;
 };
-
-std::map<std::string, int64_t> parse_bindings(const std::vector<std::string>& texts) {
-  std::map<std::string, int64_t> sizes;
-  for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    char* end = nullptr;
-    const int64_t size = equals == std::string::npos ? 0 : std::strtoll(text.c_str() + equals + 1, &end, 10);
-    if (equals == 0 || size < 1 || end == nullptr || *end != '\0')
-      fail(ErrorKind::usage, "--bind {}: write it as NAME=SIZE, such as batch=8", text);
-    sizes[text.substr(0, equals)] = size;
-  }
-  return sizes;
-}
 
 /// Zeros of the shape that the model states; dimensions without a size are 1 where nobody binds them.
 onnx::HostValue sample_of(const onnx::ValueInfo& info, const std::map<std::string, int64_t>& sizes) {

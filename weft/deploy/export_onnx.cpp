@@ -4,8 +4,11 @@
 
 #include "weft/base/error.h"
 #include "weft/base/version.h"
+#include "weft/deploy/onnx_graphs.h"
 #include "weft/onnx/export/export_graph.h"
 #include "weft/ops/ops.h"
+#include "weft/passes/clean/eliminate_dead_code.h"
+#include "weft/passes/clean/fold_tensors.h"
 #include "weft/program/run_data.h"
 #include "weft/run/weights_file.h"
 
@@ -93,6 +96,37 @@ onnx::Model export_run(const Library& library, const run::LoadedRun& run, const 
     fail(ErrorKind::usage, "the run does not normalise what it reads; leave --preprocess away");
   add_preprocessing(model, run.data.statistics);
   return model;
+}
+
+onnx::Model export_file(const Library& library, onnx::Model model, const std::map<std::string, int64_t>& sizes,
+                        const OnnxExportOptions& options) {
+  if (options.preprocesses)
+    fail(ErrorKind::usage, "'{}' is no run, whose data would say how pixels are prepared; leave --preprocess away",
+         model.path);
+  std::map<std::string, std::string> metadata = model.metadata;
+  const std::string path = model.path;
+  if (!options.licence.empty()) metadata["licence"] = options.licence;
+  const OnnxGraphs graphs(library, std::move(model), sizes);
+  const std::optional<int64_t> fixed = graphs.fixed_batch();
+  if (fixed && options.batch > 0 && options.batch != *fixed)
+    fail(ErrorKind::usage, "'{}' is for batches of {} alone; leave --batch away", path, *fixed);
+  const int64_t batch = fixed ? *fixed : options.batch > 0 ? options.batch : 2, other_batch = batch + 1;
+  // Weights of recurrent layers are written from their numbers, which the import has put together.
+  const auto device = library.device.make({.threads = 1, .kernels = library.kernels});
+  const auto graph_of = [&](int64_t size) {
+    return passes::eliminate_dead_code(passes::fold_tensors(graphs.graph_for(size), *device));
+  };
+  const Graph graph = graph_of(batch);
+  std::optional<Graph> other;
+  if (!fixed && options.batch == 0) other = graph_of(other_batch);
+  onnx::ExportRequest request{.graph = graph,
+                              .batch = batch,
+                              .other = other ? &*other : nullptr,
+                              .other_batch = other_batch,
+                              .parameters = {},
+                              .metadata = std::move(metadata)};
+  if (options.opset > 0) request.opset = options.opset;
+  return onnx::export_graph(request);
 }
 
 onnx::Model export_model(const Library& library, const std::string& name, uint64_t seed,

@@ -243,4 +243,10 @@ void add_binding(SymbolBindings& bindings, std::string_view text) {
     fail(ErrorKind::usage, "the symbol '{}' is {} and {} at once; bind it once", name, place->second, value);
 }
 
+SymbolBindings parse_bindings(const std::vector<std::string>& texts) {
+  SymbolBindings bindings;
+  for (const std::string& text : texts) add_binding(bindings, text);
+  return bindings;
+}
+
 }  // namespace weft

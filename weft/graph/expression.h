@@ -53,5 +53,7 @@ std::vector<Expression> parse_expressions(std::string_view text);
 
 /// Adds "N=32"; Error(usage) where it is no such text, or the symbol has another value already.
 void add_binding(SymbolBindings& bindings, std::string_view text);
+/// All of a list.
+SymbolBindings parse_bindings(const std::vector<std::string>& texts);
 
 }  // namespace weft

@@ -172,6 +172,12 @@ ValueId ModelBuilder::batch_norm(ValueId x, const std::string& name, const Batch
   return result.output;
 }
 
+void ModelBuilder::add_loss(ValueId loss) {
+  if (mode_ != Mode::training) return;
+  ValueId& sum = model_.extra_loss;
+  sum = sum.valid() ? ops::add(graph(), sum, loss) : loss;
+}
+
 ValueId ModelBuilder::linear(ValueId x, const std::string& name, const LinearLayer& layer) {
   const int64_t inputs = shape(x)[shape(x).rank() - 1];
   const ValueId weight =

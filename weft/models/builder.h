@@ -101,6 +101,8 @@ class ModelBuilder {
   /// The scalar input of whole numbers of this name, i64[].
   ValueId scalar(const std::string& name);
 
+  /// Training minimises this number, f32[], beside the loss.
+  void add_loss(ValueId loss);
   /// The target is this value, of the shape of the logits, instead of the labels, which nothing reads then.
   void aim_at(ValueId target) { model_.labels = target; }
   Model finish(ValueId logits);

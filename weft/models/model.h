@@ -74,6 +74,7 @@ struct Model {
   // Of models with a loss of their own: the loss per sample [N], and how many predictions are right, f32[].
   // Else invalid: the cross-entropy of logits and labels.
   ValueId losses{}, correct{};
+  ValueId extra_loss{};  // f32[], added to the mean of the losses in training; invalid: none
 };
 
 /// A model by its name.

@@ -1,6 +1,7 @@
 #include "weft/models/transformer.h"
 
 #include "weft/base/error.h"
+#include "weft/models/mixture_of_experts.h"
 
 namespace weft::models {
 namespace {
@@ -41,6 +42,13 @@ ValueId self_attention(ModelBuilder& m, ValueId x, const std::string& name, cons
 }
 
 ValueId feed_forward(ModelBuilder& m, ValueId x, const std::string& name, const TransformerSizes& s) {
+  if (s.experts > 0)
+    return mixture_of_experts(m, x, name,
+                              {.experts = s.experts,
+                               .width = s.width,
+                               .hidden = 4 * s.width,
+                               .capacity_factor = s.capacity_factor,
+                               .balance = s.balance});
   const ValueId wide = m.linear(x, name + ".fc1", {.width = 4 * s.width, .start = Start::small_normal});
   const ValueId active = ops::gelu(m.graph(), wide, false, name + ".gelu");
   return m.linear(active, name + ".fc2", {.width = s.width, .start = Start::small_normal});

@@ -11,9 +11,11 @@ struct TransformerSizes {
   int64_t batch = 1, length = 1, width = 128, heads = 4;
   double dropout = 0;  // of each of a block's two results
   bool causal = false;
-  std::string norm = "norm";  // the two norms are NAME.norm1 and NAME.norm2
-  double epsilon = 1e-5;      // of the norms
-  int64_t capacity = 0;       // of the caches of keys and values, in tokens; 0: there are none
+  std::string norm = "norm";                      // the two norms are NAME.norm1 and NAME.norm2
+  double epsilon = 1e-5;                          // of the norms
+  int64_t experts = 0;                            // of NAME.mlp (mixture_of_experts.h); 0: it is one network
+  double capacity_factor = 1.25, balance = 0.01;  // of the experts
+  int64_t capacity = 0;                           // of the caches of keys and values, in tokens; 0: there are none
 };
 
 /// Error(usage) unless the heads divide the width.

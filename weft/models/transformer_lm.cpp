@@ -1,6 +1,9 @@
 // A language model in the manner of GPT-2 (Radford et al. 2019): learned positions, pre-norm blocks, causal attention.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "weft/base/error.h"
 #include "weft/models/builder.h"
 #include "weft/models/entries.h"
 #include "weft/models/options.h"
@@ -34,6 +37,11 @@ Model build_transformer_lm(const OpRegistry& registry, const ModelInput& input, 
   const int64_t heads = reader.integer("heads", preset.heads, 1, 1024);
   const int64_t width = reader.integer("width", preset.width, 1, 1 << 16);
   const double dropout = reader.probability("dropout", 0);
+  const int64_t experts = reader.integer("experts", 0, 0, 1024);
+  const double capacity = reader.number("capacity", 1.25, 0.01, 1000);
+  const double balance = reader.number("balance", 0.01, 0, 1000);
+  if (experts == 0 && (options.contains("capacity") || options.contains("balance")))
+    fail(ErrorKind::usage, "[transformer_lm] capacity and balance are of experts; add experts=8, or leave them away");
   require_whole_heads("transformer_lm", width, heads);
   ModelBuilder m(registry, "transformer_lm", input, mode);
   Graph& graph = m.graph();
@@ -46,6 +54,10 @@ Model build_transformer_lm(const OpRegistry& registry, const ModelInput& input, 
                            .dropout = dropout,
                            .causal = true,
                            .norm = "ln",
+                           .experts = experts,
+                           // Evaluation leaves out fewer tokens (Fedus et al. 2021, table 6).
+                           .capacity_factor = mode == Mode::training ? capacity : std::max(capacity, 2.0),
+                           .balance = balance,
                            .capacity = input.new_tokens > 0 ? window : 0};
   const ValueId words = m.embedding(tokens, "tok_emb", input.classes, width);
   ValueId positions = m.parameter("pos_emb.weight", {window, width}, {Initializer::Kind::normal, 0.02}, true);
@@ -65,7 +77,10 @@ ModelEntry transformer_lm_entry() {
           "language model in the manner of GPT-2: pre-norm blocks with causal attention",
           {"preset=tiny|small|base: layers, heads and width 4, 4, 128, or 6, 6, 384, or 12, 12, 768 as in GPT-2",
            "layers=4: number of blocks", "heads=4: attention heads per block", "width=128: numbers per token",
-           "dropout=0: of each block's two results and of the embeddings"},
+           "dropout=0: of each block's two results and of the embeddings",
+           "experts=0: networks of each block of which a token takes one (Switch Transformer); 0: all take the same",
+           "capacity=1.25: tokens that an expert takes in training, over an even share; 2 at least in evaluation",
+           "balance=0.01: factor of the loss that balances experts"},
           {1, {128}, 256},
           build_transformer_lm,
           /*is_made_of_file=*/false,

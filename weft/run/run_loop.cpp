@@ -65,8 +65,8 @@ RunOutcome RunLoop::train() {
     outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);
     if (records_) records_->add_times(outcome.summary);
     const std::vector<std::string> damaged = program::damaged_on_all_ranks(run_.run_data, run_.ranks);
-    outcome.summary.damaged_samples = static_cast<int64_t>(damaged.size());
-    if (records_) records_->list_damaged_samples(damaged);
+    outcome.summary.damaged_samples =
+        records_ ? records_->list_damaged_samples(damaged) : static_cast<int64_t>(damaged.size());
     outcome.summary.rank_step_seconds = result.rank_step_seconds;
   } catch (const Error& error) {
     if (records_) records_->end_line();

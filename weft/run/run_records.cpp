@@ -123,15 +123,15 @@ void RunRecords::on_initial_weights() const {
   write_atomically(directory_.initial_weights(), print_initial_weights(*weights));
 }
 
-void RunRecords::list_damaged_samples(const std::vector<std::string>& found) const {
-  if (found.empty()) return;
+int64_t RunRecords::list_damaged_samples(const std::vector<std::string>& found) const {
   std::set<std::string> lines;
   if (std::error_code code; fs::exists(directory_.damaged_samples(), code)) {
     std::istringstream known(read_text(directory_.damaged_samples()));
     for (std::string line; std::getline(known, line);) lines.insert(line);
   }
   for (const std::string& line : found) lines.insert(with_absolute_file(line));
-  write_atomically(directory_.damaged_samples(), fmt::format("{}\n", fmt::join(lines, "\n")));
+  if (!found.empty()) write_atomically(directory_.damaged_samples(), fmt::format("{}\n", fmt::join(lines, "\n")));
+  return static_cast<int64_t>(lines.size());
 }
 
 BestCheckpoint RunRecords::best_so_far() const { return resume_point_.manifest.best.value_or(BestCheckpoint{}); }

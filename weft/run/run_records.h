@@ -31,8 +31,8 @@ class RunRecords {
   /// Tells the user what came from a file of weights, and keeps all of it.
   void on_initial_weights() const;
   /// Keeps a line for each sample that was passed over: those that were `found`, as their messages say, and those
-  /// that are listed since before the run was resumed.
-  void list_damaged_samples(const std::vector<std::string>& found) const;
+  /// that are listed since before the run was resumed. Gives the number of all.
+  int64_t list_damaged_samples(const std::vector<std::string>& found) const;
   /// When the run was first as good as it ever was, and as the recipe wanted it, from the records.
   void add_times(Summary& summary) const;
   /// "; the last good checkpoint is '...'"

@@ -106,8 +106,9 @@ ShardResults add_results(models::Model& model, const models::ModelInput& input, 
     return ranks == 1 ? own : ops::all_reduce(graph, own, reduction, graph.value(own).name + ".of_ranks");
   };
   const ValueId counted = input.has_ignored ? over_ranks(count_labels(graph, model.labels), "sum") : ValueId{};
-  const ValueId loss = input.has_ignored && !is_sharded ? mean_over_counted(graph, losses, counted, ranks)
-                                                        : ops::reduce_mean(graph, losses, {}, false, "loss");
+  ValueId loss = input.has_ignored && !is_sharded ? mean_over_counted(graph, losses, counted, ranks)
+                                                  : ops::reduce_mean(graph, losses, {}, false, "loss");
+  if (model.extra_loss.valid()) loss = ops::add(graph, loss, model.extra_loss, "loss.with_extra");
   ShardResults shard{.loss = loss,
                      .correct = {},
                      .counted = counted,

@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/data/pictures/image_decoders.h"
+#include "weft/data/pictures/orientation.h"
 
 namespace weft::data {
 
@@ -32,7 +33,7 @@ Image decode_png(const std::string& path, std::span<const uint8_t> bytes) {
   for (size_t pixel = 0; pixel < area; ++pixel)
     for (size_t channel = 0; channel < channels; ++channel)
       image.pixels[channel * area + pixel] = interleaved[pixel * channels + channel];
-  return image;
+  return upright(std::move(image), png_orientation(bytes));
 }
 
 void write_png(const std::filesystem::path& path, const Image& image) {

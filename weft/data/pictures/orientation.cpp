@@ -29,13 +29,8 @@ class TiffBytes {
   bool little_ = false;
 };
 
-}  // namespace
-
-int exif_orientation(std::span<const uint8_t> segment) {
-  constexpr uint8_t kMarker[] = {'E', 'x', 'i', 'f', 0, 0};
+int orientation_of(TiffBytes tiff) {
   constexpr uint64_t kEntryBytes = 12, kOrientation = 0x0112, kShort = 3;
-  if (segment.size() < sizeof kMarker || std::memcmp(segment.data(), kMarker, sizeof kMarker) != 0) return 1;
-  TiffBytes tiff(segment.subspan(sizeof kMarker));
   if (!tiff.is_tiff()) return 1;
   const uint64_t directory = tiff.number(4, 4), entries = tiff.number(directory, 2);
   for (uint64_t index = 0; index < entries; ++index) {
@@ -43,6 +38,26 @@ int exif_orientation(std::span<const uint8_t> segment) {
     if (tiff.number(entry, 2) != kOrientation) continue;
     const uint64_t value = tiff.number(entry + 8, 2);
     return tiff.number(entry + 2, 2) == kShort && value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
+}
+
+}  // namespace
+
+int exif_orientation(std::span<const uint8_t> segment) {
+  constexpr uint8_t kMarker[] = {'E', 'x', 'i', 'f', 0, 0};
+  if (segment.size() < sizeof kMarker || std::memcmp(segment.data(), kMarker, sizeof kMarker) != 0) return 1;
+  return orientation_of(TiffBytes(segment.subspan(sizeof kMarker)));
+}
+
+int png_orientation(std::span<const uint8_t> file) {
+  constexpr uint64_t kSignature = 8, kAround = 12;  // bytes: of the file; length, name and checksum of a chunk
+  for (uint64_t at = kSignature; at + kAround <= file.size();) {
+    uint64_t length = 0;
+    for (int byte = 0; byte < 4; ++byte) length = length << 8 | file[at + static_cast<uint64_t>(byte)];
+    if (length > file.size() - at - kAround) return 1;
+    if (std::memcmp(&file[at + 4], "eXIf", 4) == 0) return orientation_of(TiffBytes(file.subspan(at + 8, length)));
+    at += kAround + length;
   }
   return 1;
 }

@@ -12,6 +12,9 @@ namespace weft::data {
 /// TIFF header with its first directory); 1, as it is, where there is none or it cannot be read.
 /// https://www.cipa.jp/std/documents/e/DC-008-2012_E.pdf, 4.6.4
 int exif_orientation(std::span<const uint8_t> segment);
+/// The same of a PNG file's chunk eXIf, which holds the TIFF header and what follows it.
+/// https://www.w3.org/TR/png-3/#eXIf
+int png_orientation(std::span<const uint8_t> file);
 
 /// Turned and mirrored so that the first row of the result is the top of the scene, as Pillow's exif_transpose() does.
 Image upright(Image image, int orientation);

@@ -59,6 +59,15 @@ void drop_unread(OnnxGraph& graph) {
   std::erase_if(graph.initializers, [&](const auto& entry) { return !read.contains(entry.first); });
 }
 
+/// The format of files in which ONNX's releases have written operators of the version.
+int64_t ir_version_of(int64_t opset) {
+  if (opset >= 28) return 14;
+  if (opset >= 25) return 13;
+  if (opset == 24) return 12;
+  if (opset == 23) return 11;
+  return opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
+}
+
 }  // namespace
 
 Model export_graph(const ExportRequest& request) {
@@ -104,7 +113,7 @@ Model export_graph(const ExportRequest& request) {
     result.outputs.push_back(info_of(emitter, output.value, output.name));
   drop_unread(result);
   Model model;
-  model.ir_version = request.opset >= 21 ? 10 : request.opset >= 19 ? 9 : 8;
+  model.ir_version = ir_version_of(request.opset);
   model.opsets[""] = request.opset;
   model.metadata = request.metadata;
   model.graph = std::move(result);

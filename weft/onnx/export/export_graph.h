@@ -13,7 +13,9 @@
 
 namespace weft::onnx {
 
-inline constexpr int64_t kNewestOpset = 23, kOldestOpset = 13;  // that weft writes
+inline constexpr int64_t kNewestOpset = 28, kOldestOpset = 13;  // that weft writes
+/// Where nobody asks for another: programs that read ONNX lag behind the newest.
+inline constexpr int64_t kUsualOpset = 23;
 
 struct ExportRequest {
   const Graph& graph;            // before any pass
@@ -22,7 +24,7 @@ struct ExportRequest {
   int64_t other_batch = 0;
   std::map<std::string, Tensor> parameters;  // and states, by their names
   std::map<std::string, std::string> metadata = {};
-  int64_t opset = kNewestOpset;
+  int64_t opset = kUsualOpset;
 };
 
 /// Names of values stay. Error(usage) names an op that ONNX cannot express, with its node, or an opset that weft does

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weft/graph/constant_node.h"
+#include "weft/onnx/export/export_indexing.h"
 #include "weft/onnx/export/export_recurrent.h"
 #include "weft/onnx/file/tensor_format.h"
 #include "weft/tensor/element.h"
@@ -15,19 +16,13 @@ namespace {
 
 const Node& node_of(Emitter& emitter, NodeId id) { return emitter.graph().node(id); }
 ValueId input_of(Emitter& emitter, NodeId id, size_t index) { return node_of(emitter, id).inputs[index]; }
-std::string input(Emitter& emitter, NodeId id, size_t index) { return emitter.name(input_of(emitter, id, index)); }
-std::string output(Emitter& emitter, NodeId id, size_t index = 0) {
-  return emitter.name(node_of(emitter, id).outputs[index]);
-}
+std::string input(Emitter& emitter, NodeId id, size_t index) { return emitter.input_name(id, index); }
+std::string output(Emitter& emitter, NodeId id, size_t index = 0) { return emitter.output_name(id, index); }
 const Attributes& attributes_of(Emitter& emitter, NodeId id) { return node_of(emitter, id).attributes; }
 DType dtype_of_input(Emitter& emitter, NodeId id, size_t index) {
   return emitter.graph().type(input_of(emitter, id, index)).dtype;
 }
-std::vector<std::string> inputs(Emitter& emitter, NodeId id) {
-  std::vector<std::string> names;
-  for (const ValueId value : node_of(emitter, id).inputs) names.push_back(emitter.name(value));
-  return names;
-}
+std::vector<std::string> inputs(Emitter& emitter, NodeId id) { return emitter.input_names(id); }
 
 /// The same operator, with the node's operands as they are.
 ExportNode same(const std::string& op) {
@@ -387,38 +382,6 @@ ExportNode reduction(const std::string& op) {
   };
 }
 
-void export_argmax(Emitter& emitter, NodeId id) {
-  const Attributes& own = attributes_of(emitter, id);
-  const std::string wide = emitter.add(
-      "ArgMax", inputs(emitter, id), {{"axis", own.integer("axis")}, {"keepdims", int64_t{own.boolean("keep_dims")}}});
-  emitter.add("Cast", {wide}, {{"to", int64_t{data_type_of(DType::i32)}}}, output(emitter, id));
-}
-
-void export_embedding(Emitter& emitter, NodeId id) {
-  emitter.add("Gather", inputs(emitter, id), {{"axis", int64_t{0}}}, output(emitter, id));
-}
-
-void export_one_hot(Emitter& emitter, NodeId id) {
-  // Indices that are no class give zeros; ONNX's negative ones would count from the end, so they are compared instead.
-  const int64_t classes = attributes_of(emitter, id).integer("classes");
-  const DType dtype = dtype_of_input(emitter, id, 0);
-  Tensor numbers(dtype, Shape{classes});
-  for (int64_t index = 0; index < classes; ++index) store_number(dtype, numbers.data(), index, index);
-  const std::string column = emitter.add("Unsqueeze", {input(emitter, id, 0), emitter.integers({-1}, "axes")});
-  const std::string equal = emitter.add("Equal", {column, emitter.constant(numbers, "classes")});
-  const DType result = emitter.graph().type(node_of(emitter, id).outputs[0]).dtype;
-  emitter.add("Cast", {equal}, {{"to", int64_t{data_type_of(result)}}}, output(emitter, id));
-}
-
-void export_cumulative_sum(Emitter& emitter, NodeId id) {
-  const Attributes& own = attributes_of(emitter, id);
-  Tensor axis(DType::i64, Shape{});
-  *axis.data_as<int64_t>() = own.integer("axis");
-  emitter.add("CumSum", {input(emitter, id, 0), emitter.constant(axis, "axis")},
-              {{"reverse", int64_t{own.boolean("reverse")}}, {"exclusive", int64_t{own.boolean("exclusive")}}},
-              output(emitter, id));
-}
-
 void export_resize(Emitter& emitter, NodeId id) {
   const Attributes& own = attributes_of(emitter, id);
   const auto shape = emitter.shape(node_of(emitter, id).outputs[0]);
@@ -445,14 +408,12 @@ ExportNode shift(const std::string& direction) {
   };
 }
 
-}  // namespace
-
-const std::map<std::string, ExportNode>& export_operators() {
-  static const std::map<std::string, ExportNode> table{
+/// All but those of export_indexing.cpp.
+std::map<std::string, ExportNode> own_exports() {
+  std::map<std::string, ExportNode> table{
       {"absolute", same("Abs")},
       {"add", same("Add")},
       {"add_scalar", with_number("Add")},
-      {"argmax", export_argmax},
       {"avg_pool2d", [](Emitter& emitter, NodeId id) { export_pool(emitter, id, "AveragePool"); }},
       {"batch_norm", export_own_statistics},
       {"batch_norm_inference", export_batch_norm},
@@ -469,15 +430,12 @@ const std::map<std::string, ExportNode>& export_operators() {
       {"constant_tensor", export_constant_tensor},
       {"conv2d", export_conv},
       {"conv2d_backward_data", export_transposed_conv},
-      {"cumulative_sum", export_cumulative_sum},
       {"divide", same("Div")},
       {"elu", with_real("Elu", "alpha", "alpha")},
-      {"embedding", export_embedding},
       {"equal", comparison("Equal")},
       {"erf", same("Erf")},
       {"exp", same("Exp")},
       {"floor", same("Floor")},
-      {"gather", with_axis("GatherElements")},
       {"gelu", export_gelu},
       {"greater", comparison("Greater")},
       {"greater_equal", comparison("GreaterOrEqual")},
@@ -501,7 +459,6 @@ const std::map<std::string, ExportNode>& export_operators() {
       {"multiply", same("Mul")},
       {"multiply_scalar", with_number("Mul")},
       {"negate", same("Neg")},
-      {"one_hot", export_one_hot},
       {"pad", export_pad},
       {"pow", same("Pow")},
       {"pow_scalar", with_number("Pow")},
@@ -526,11 +483,35 @@ const std::map<std::string, ExportNode>& export_operators() {
       {"square", export_square},
       {"strided_slice", export_slice},
       {"subtract", same("Sub")},
-      {"take", with_axis("Gather")},
       {"tanh", same("Tanh")},
       {"transpose", export_transpose},
       {"where", export_where},
   };
+  for (const auto& [op, name] : {std::pair("acos", "Acos"),
+                                 {"acosh", "Acosh"},
+                                 {"asin", "Asin"},
+                                 {"asinh", "Asinh"},
+                                 {"atan", "Atan"},
+                                 {"atanh", "Atanh"},
+                                 {"ceil", "Ceil"},
+                                 {"cos", "Cos"},
+                                 {"cosh", "Cosh"},
+                                 {"round", "Round"},
+                                 {"sin", "Sin"},
+                                 {"sinh", "Sinh"},
+                                 {"tan", "Tan"}})
+    table.emplace(op, same(name));
+  return table;
+}
+
+}  // namespace
+
+const std::map<std::string, ExportNode>& export_operators() {
+  static const std::map<std::string, ExportNode> table = [] {
+    std::map<std::string, ExportNode> all = own_exports();
+    all.merge(indexing_exports());
+    return all;
+  }();
   return table;
 }
 

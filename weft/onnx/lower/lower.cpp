@@ -97,9 +97,9 @@ class Lowering {
       if (!source_.is_read_from(name, request_.first_node)) continue;
       const ValueId id = segment_.graph.add_input(InputKind::batch, input_name(name), std::get<TensorType>(value));
       segment_.inputs[name] = segment_.graph.inputs().back().name;
-      const auto cast = request_.cast_inputs.find(name);
-      const bool is_cast = cast != request_.cast_inputs.end() && cast->second != segment_.graph.type(id).dtype;
-      scope.values[name] = {is_cast ? ops::cast(segment_.graph, id, cast->second) : id, std::nullopt};
+      const auto prepare = request_.prepare_inputs.find(name);
+      const bool is_ready = prepare == request_.prepare_inputs.end();
+      scope.values[name] = {is_ready ? id : prepare->second(segment_.graph, id), std::nullopt};
     }
     for (const auto& [name, value] : source_.model().graph.initializers)
       if (!scope.values.contains(name)) scope.values[name] = initializer(name, value);
@@ -182,14 +182,21 @@ class Lowering {
       return operand.is_absent() || (operand.known && !operand.is_trained);
     });
     if (is_known && !op.is_random && !stays_integer(op, operands) && fold(node, op, operands, scope)) return;
-    if (!op.convert || (op.run && holds_no_tensor(operands))) {
-      Cut cut{true, {}};
-      for (const std::string& name : names_read_by(node)) cut.needed.insert(name);
-      throw cut;
-    }
+    if (!op.convert || (op.run && holds_no_tensor(operands))) cut_before(node);
     NodeContext context(node, source_.opset_of(node.domain), segment_.graph, operands, request_.is_training,
                         request_.is_frozen);
-    set_outputs(node, convert(op, context), scope);
+    try {
+      set_outputs(node, convert(op, context), scope);
+    } catch (const NeedsHost&) {
+      cut_before(node);
+    }
+  }
+
+  /// The host runs the node.
+  [[noreturn]] static void cut_before(const OnnxNode& node) {
+    Cut cut{true, {}};
+    for (const std::string& name : names_read_by(node)) cut.needed.insert(name);
+    throw cut;
   }
 
   bool stays_integer(const Operator& op, const std::vector<Operand>& operands) const {
@@ -226,18 +233,15 @@ class Lowering {
 
   /// Computes it now where all operands are known; false where the result is too large, or the device cannot.
   bool fold(const OnnxNode& node, const Operator& op, const std::vector<Operand>& operands, Scope& scope) const {
-    if (!op.convert || (op.run && holds_no_tensor(operands))) {
-      if (!op.run || has_graphs(node)) return false;
-      std::vector<const HostValue*> inputs;
-      for (const Operand& operand : operands) inputs.push_back(operand.known ? &*operand.known : nullptr);
-      const auto results = op.run(HostContext(node, source_.opset_of(node.domain), inputs, {}));
-      for (size_t index = 0; index < node.outputs.size() && index < results.size(); ++index)
-        scope.values[node.outputs[index]] = {{}, results[index]};
-      return true;
-    }
+    if (!op.convert || (op.run && holds_no_tensor(operands))) return fold_on_host(node, op, operands, scope);
     Graph scratch(registry_, "folded");
     NodeContext context(node, source_.opset_of(node.domain), scratch, operands, false);
-    const auto results = convert(op, context);
+    std::vector<ValueId> results;
+    try {
+      results = convert(op, context);
+    } catch (const NeedsHost&) {
+      return fold_on_host(node, op, operands, scope);
+    }
     int64_t operand_bytes = 0, result_bytes = 0;
     for (const Operand& operand : operands)
       if (operand.known && operand.known->tensor() != nullptr) operand_bytes += operand.known->tensor()->bytes();
@@ -250,6 +254,17 @@ class Lowering {
     for (size_t index = 0; index < node.outputs.size() && index < results.size(); ++index)
       if (results[index].valid())
         scope.values[node.outputs[index]] = {{}, (*tensors)[static_cast<size_t>(results[index].index)]};
+    return true;
+  }
+
+  bool fold_on_host(const OnnxNode& node, const Operator& op, const std::vector<Operand>& operands,
+                    Scope& scope) const {
+    if (!op.run || has_graphs(node)) return false;
+    std::vector<const HostValue*> inputs;
+    for (const Operand& operand : operands) inputs.push_back(operand.known ? &*operand.known : nullptr);
+    const auto results = op.run(HostContext(node, source_.opset_of(node.domain), inputs, {}));
+    for (size_t index = 0; index < node.outputs.size() && index < results.size(); ++index)
+      scope.values[node.outputs[index]] = {{}, results[index]};
     return true;
   }
 

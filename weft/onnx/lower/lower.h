@@ -39,7 +39,8 @@ struct LowerRequest {
   bool is_training = false;  // batch normalisation by the batch's statistics, dropout
   std::function<bool(const std::string& name)> is_frozen = {};  // of a parameter; empty: none is
   std::map<std::string, std::string> input_names = {};  // what live values are called in the graph, where otherwise
-  std::map<std::string, DType> cast_inputs = {};        // what live values become before the model reads them
+  /// What makes of live values what the model reads.
+  std::map<std::string, std::function<ValueId(Graph&, ValueId)>> prepare_inputs = {};
   /// What repeats numbers along several dimensions stays a node, even of constants: the graphs of two batches then
   /// differ in sizes alone.
   bool keeps_repeats = false;

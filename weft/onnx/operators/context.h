@@ -20,6 +20,9 @@ struct NeedsValue {
   std::string value;
 };
 
+/// Thrown by a conversion of an operator that the host runs, too, where no graph can hold this node.
+struct NeedsHost {};
+
 /// Attributes of a node with the kinds that its operator gives them. Error(data) where one is missing or of another
 /// kind.
 class NodeAttributes {

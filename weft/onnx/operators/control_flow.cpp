@@ -1,5 +1,6 @@
 // Branches and loops whose course only a run gives: the host runs their bodies, each a model of its own. What is known
 // beforehand becomes part of the graph (lower/lower.cpp).
+#include <algorithm>
 #include <limits>
 
 #include "weft/onnx/operators/host_tensors.h"
@@ -60,17 +61,98 @@ std::vector<HostValue> run_loop(const HostContext& node) {
   return state;
 }
 
-std::vector<HostValue> run_scan(const HostContext& node) {
+/// Operands that are cut, a part per turn, and what the turns give.
+struct Scanned {
+  const HostContext& node;
+  const OnnxGraph& body;
+  size_t carried, gathers;
+
+  /// Adds what a turn gathers to `gathered`, and gives the state after it.
+  std::vector<HostValue> turn(std::vector<HostValue> inputs, std::vector<std::vector<Tensor>>& gathered) const {
+    auto results = node.run(body, inputs);
+    for (size_t index = 0; index < gathers; ++index) {
+      const Tensor* part = results[carried + index].tensor();
+      if (part == nullptr) node.fail("gathers what is no tensor");
+      gathered[index].push_back(*part);
+    }
+    results.resize(carried);
+    return results;
+  }
+};
+
+/// Version 8: each sample of a batch is scanned along its first axis, as far as its length.
+std::vector<HostValue> run_batched_scan(const HostContext& node) {
   const OnnxGraph& body = node.graph_of("body");
-  if (node.opset() < 9) node.fail("is of a version before 9, which weft has not");
+  const auto scanned = static_cast<size_t>(node.integer("num_scan_inputs"));
+  const auto all = static_cast<size_t>(node.input_count()) - 1;
+  if (node.input_count() < 2 || scanned < 1 || scanned > all || body.inputs.size() != all ||
+      body.outputs.size() < all - scanned)
+    node.fail("has a body for another number of inputs");
+  const Scanned scan{node, body, all - scanned, body.outputs.size() - (all - scanned)};
+  const auto directions = node.integers("directions", std::vector<int64_t>(scanned, 0));
+  if (directions.size() != scanned) node.fail("wants a direction per operand that it scans");
+  const auto input = [&](size_t index) -> const Tensor& { return node.tensor(static_cast<int>(index) + 1); };
+  const Shape first = input(scan.carried).shape();
+  for (size_t index = 0; index < all; ++index) {
+    const Shape& shape = input(index).shape();
+    const bool is_scanned = index >= scan.carried;
+    if (shape.rank() < (is_scanned ? 2 : 1) || shape[0] != first[0] || (is_scanned && shape[1] != first[1]))
+      node.fail("scans operands of different batches or lengths");
+  }
+  const auto lengths =
+      node.has(0) ? node.integers_at(0) : std::vector<int64_t>(static_cast<size_t>(first[0]), first[1]);
+  if (static_cast<int64_t>(lengths.size()) != first[0]) node.fail("wants a length per sample");
+  std::vector<std::vector<Tensor>> states(scan.carried), rows(scan.gathers);
+  for (int64_t sample = 0; sample < first[0]; ++sample) {
+    const int64_t length = lengths[static_cast<size_t>(sample)];
+    if (length < 1 || length > first[1]) node.fail(fmt::format("has a sample of length {} of {}", length, first[1]));
+    std::vector<HostValue> state;
+    for (size_t index = 0; index < scan.carried; ++index) state.emplace_back(layer_of(input(index), 0, sample));
+    std::vector<std::vector<Tensor>> gathered(scan.gathers);
+    for (int64_t turn = 0; turn < length; ++turn) {
+      std::vector<HostValue> inputs = state;
+      for (size_t index = 0; index < scanned; ++index)
+        inputs.emplace_back(layer_of(layer_of(input(scan.carried + index), 0, sample), 0,
+                                     directions[index] == 0 ? turn : length - 1 - turn));
+      state = scan.turn(inputs, gathered);
+    }
+    for (size_t index = 0; index < scan.carried; ++index) {
+      const Tensor* last = state[index].tensor();
+      if (last == nullptr) node.fail("carries what is no tensor");
+      states[index].push_back(*last);
+    }
+    for (size_t index = 0; index < scan.gathers; ++index) {
+      // Zeros behind a shorter sample.
+      Tensor zero(gathered[index][0].dtype(), gathered[index][0].shape());
+      std::fill_n(static_cast<std::byte*>(zero.data()), zero.bytes(), std::byte{0});
+      gathered[index].resize(static_cast<size_t>(first[1]), zero);
+      rows[index].push_back(stacked(node, gathered[index], 0, false, body.outputs[scan.carried + index]));
+    }
+  }
+  std::vector<HostValue> results;
+  for (size_t index = 0; index < scan.carried; ++index)
+    results.emplace_back(stacked(node, states[index], 0, false, body.outputs[index]));
+  for (size_t index = 0; index < scan.gathers; ++index)
+    results.emplace_back(stacked(node, rows[index], 0, false, body.outputs[scan.carried + index]));
+  return results;
+}
+
+std::vector<HostValue> run_scan(const HostContext& node) {
+  if (node.opset() < 9) return run_batched_scan(node);
+  const OnnxGraph& body = node.graph_of("body");
   const auto scanned = static_cast<size_t>(node.integer("num_scan_inputs"));
   const auto all = static_cast<size_t>(node.input_count());
   if (scanned > all || body.inputs.size() != all) node.fail("has a body for another number of inputs");
   const size_t carried = all - scanned, gathers = body.outputs.size() - carried;
+  if (body.outputs.size() < carried) node.fail("has a body that does not give back what it carries");
+  const Scanned scan{node, body, carried, gathers};
   const auto directions = node.integers("scan_input_directions", std::vector<int64_t>(scanned, 0));
   const auto axes = node.integers("scan_input_axes", std::vector<int64_t>(scanned, 0));
   const auto output_directions = node.integers("scan_output_directions", std::vector<int64_t>(gathers, 0));
   const auto output_axes = node.integers("scan_output_axes", std::vector<int64_t>(gathers, 0));
+  if (directions.size() != scanned || axes.size() != scanned || output_directions.size() != gathers ||
+      output_axes.size() != gathers)
+    node.fail("wants a direction and an axis per operand that it scans, and per result that it gathers");
   const auto axis_of = [&](size_t index) {
     const Tensor& tensor = node.tensor(static_cast<int>(carried + index));
     return static_cast<int>(axes[index] < 0 ? axes[index] + tensor.shape().rank() : axes[index]);
@@ -92,13 +174,7 @@ std::vector<HostValue> run_scan(const HostContext& node) {
       const int64_t at = directions[index] == 0 ? turn : turns - 1 - turn;
       inputs.emplace_back(layer_of(node.tensor(static_cast<int>(carried + index)), axis_of(index), at));
     }
-    const auto results = node.run(body, inputs);
-    for (size_t index = 0; index < carried; ++index) state[index] = results[index];
-    for (size_t index = 0; index < gathers; ++index) {
-      const Tensor* part = results[carried + index].tensor();
-      if (part == nullptr) node.fail("gathers what is no tensor");
-      gathered[index].push_back(*part);
-    }
+    state = scan.turn(inputs, gathered);
   }
   for (size_t index = 0; index < gathers; ++index)
     state.emplace_back(stacked(node, gathered[index], output_axes[index], output_directions[index] != 0,

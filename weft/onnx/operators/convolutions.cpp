@@ -264,6 +264,42 @@ std::vector<ValueId> convert_conv_transpose(NodeContext& node) {
   return {with_bias(node, padded(graph, whole, before, after))};
 }
 
+/// A filter per channel over a row and the end of the row before it, which is the state.
+std::vector<ValueId> convert_causal_conv(NodeContext& node) {
+  Graph& graph = node.graph();
+  const Shape shape = node.shape(0), weight = node.shape(1);
+  if (shape.rank() != 3 || weight.rank() != 3 || weight[0] != shape[1] || weight[1] != 1 || weight[2] < 1)
+    node.fail(
+        fmt::format("wants rows [N,C,L] and weights [C,1,K], got {} and {}", to_string(shape), to_string(weight)));
+  const std::string activation = node.text("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    node.fail("has the unknown activation '" + activation + "'");
+  const int64_t past = weight[2] - 1, length = shape[2] + past;
+  ValueId x = node.value(0);
+  if (node.has(3)) {
+    const Shape state{shape[0], shape[1], past};
+    if (node.shape(3) != state)
+      node.fail(fmt::format("wants a state {}, got {}", to_string(state), to_string(node.shape(3))));
+    if (past > 0) x = ops::concat(graph, {node.value(3), x}, 2);
+  } else if (past > 0) {
+    x = ops::pad(graph, x, {0, 0, past}, {0, 0, 0});
+  }
+  const ValueId y = computed_in_f32(graph, x, [&](ValueId rows) {
+    const auto alike = [&](ValueId value) {
+      const DType dtype = graph.type(rows).dtype;
+      return graph.type(value).dtype == dtype ? value : ops::cast(graph, value, dtype);
+    };
+    ops::Conv2dOptions options;
+    options.groups = shape[1];
+    const ValueId image = ops::reshape(graph, rows, {shape[0], shape[1], 1, length});
+    const ValueId filter = ops::reshape(graph, alike(node.value(1)), {shape[1], 1, 1, weight[2]});
+    ValueId sum = without_row(graph, ops::conv2d(graph, image, filter, options), node.hint());
+    if (node.has(2)) sum = ops::add(graph, sum, ops::reshape(graph, alike(node.value(2)), {1, shape[1], 1}));
+    return activation == "none" ? sum : ops::silu(graph, sum);
+  });
+  return {y, ops::slice(graph, x, {0, 0, length - past}, {shape[0], shape[1], length})};
+}
+
 }  // namespace
 
 ValueId convolve(NodeContext& node, ValueId x, ValueId weight) {
@@ -302,6 +338,7 @@ void add_convolutions(OperatorTable& table) {
   const std::string family = "convolution";
   table.add(family, "Conv", convert_conv);
   table.add(family, "ConvTranspose", convert_conv_transpose);
+  table.add(family, "CausalConvWithState", convert_causal_conv);
 }
 
 }  // namespace weft::onnx

@@ -180,26 +180,6 @@ Values run_determinant(const HostContext& node) {
   return {result};
 }
 
-/// Sums of cosines (Hann, Hamming, Blackman).
-RunOnHost window(std::vector<double> coefficients) {
-  return [coefficients = std::move(coefficients)](const HostContext& node) -> Values {
-    const int64_t size = node.integer_at(0);
-    constexpr int64_t kMost = int64_t{1} << 30;
-    if (size < 0 || size > kMost) node.fail(fmt::format("has {} elements", size));
-    const bool periodic = node.integer("periodic", 1) != 0;
-    Tensor result(node.dtype_of("output_datatype", DType::f32), Shape{size});
-    const double length = static_cast<double>(periodic ? size : size - 1);
-    for (int64_t index = 0; index < size; ++index) {
-      double value = 0;
-      for (size_t order = 0; order < coefficients.size(); ++order)
-        value += (order % 2 == 0 ? 1 : -1) * coefficients[order] *
-                 std::cos(2 * M_PI * static_cast<double>(order) * static_cast<double>(index) / length);
-      store_element(result.dtype(), result.data(), index, value);
-    }
-    return {result};
-  };
-}
-
 struct Box {
   double y1, x1, y2, x2;
   double area() const { return (y2 - y1) * (x2 - x1); }
@@ -329,9 +309,6 @@ void add_dynamic(OperatorTable& table) {
   table.add_on_host("shape", "BitCast", run_bit_cast);
   table.add_on_host("matrix product", "Det", run_determinant);
   table.add_on_host("image", "NonMaxSuppression", run_non_max_suppression);
-  table.add_on_host("signal", "HannWindow", window({0.5, 0.5}));
-  table.add_on_host("signal", "HammingWindow", window({25.0 / 46, 21.0 / 46}));
-  table.add_on_host("signal", "BlackmanWindow", window({0.42, 0.5, 0.08}));
   const auto shape_of = [](const HostContext& node) { return Shape(node.integers("shape")); };
   for (const bool is_normal : {false, true}) {
     const std::string name = is_normal ? "RandomNormal" : "RandomUniform";

@@ -41,6 +41,12 @@ OperatorTable standard_operators() {
   add_sequences(table);
   add_dynamic(table);
   add_control_flow(table);
+  add_sampling(table);
+  add_regions(table);
+  add_placing(table);
+  add_signal(table);
+  add_texts(table);
+  add_linear_attention(table);
   return table;
 }
 

@@ -20,7 +20,7 @@ using RunOnHost = std::function<std::vector<HostValue>(const HostContext&)>;
 
 struct Operator {
   std::string family = {};  // "convolution", for tables
-  Convert convert = {};     // empty: no graph can hold it
+  Convert convert = {};     // empty: no graph can hold it; throws NeedsHost where none can with these attributes
   RunOnHost run = {};       // empty: only a graph computes it
   bool is_random = false;   // never folded
   /// What it makes of known numbers of 8 bits is not folded: passes compute with the integers.
@@ -71,5 +71,11 @@ void add_losses(OperatorTable& table);
 void add_sequences(OperatorTable& table);
 void add_dynamic(OperatorTable& table);
 void add_control_flow(OperatorTable& table);
+void add_sampling(OperatorTable& table);
+void add_regions(OperatorTable& table);
+void add_placing(OperatorTable& table);
+void add_signal(OperatorTable& table);
+void add_texts(OperatorTable& table);
+void add_linear_attention(OperatorTable& table);
 
 }  // namespace weft::onnx
