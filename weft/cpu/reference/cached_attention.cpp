@@ -4,7 +4,6 @@
 #include <limits>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/cpu/reference/reference.h"
 
 namespace weft::reference {
@@ -45,8 +44,9 @@ Body prepare_cached_attention(const NodeSignature& node) {
   const int64_t capacity = node.inputs[3].shape[2];
   const double scale = node.attributes.real("scale");
   return [=](const KernelArguments& call) {
-    const int64_t position = *static_cast<const int64_t*>(call.inputs[5]);
-    check(position >= 0, "a position is not negative");
+    // Before the cache there are no rows: nothing is written, and no query sees any. Behind it, however far, likewise.
+    const int64_t given = *static_cast<const int64_t*>(call.inputs[5]);
+    const int64_t position = given < 0 ? capacity : std::min(given, capacity);
     write_rows(input(call, 1), input(call, 3), output(call, 1), queries, capacity, position);
     write_rows(input(call, 2), input(call, 4), output(call, 2), queries, capacity, position);
     const int64_t count = queries[2], width = queries[3];
