@@ -46,7 +46,7 @@ WEFT_API const char* weft_version(void);
  * takes NULL. The model lives longer than its streams. */
 WEFT_API weft_model* weft_load(const char* path, int threads);
 WEFT_API void weft_free(weft_model* model);
-/* NULL: nothing went wrong with this model so far. */
+/* Why the model could not be loaded, or what went wrong last in a call of this thread with it. NULL: nothing did. */
 WEFT_API const char* weft_model_error(const weft_model* model);
 
 /* How many inputs or outputs the model has; 0 where it could not be loaded. */
@@ -75,7 +75,7 @@ WEFT_API int weft_run(weft_stream* stream, int64_t batch);
 /* Copies output `index` of the last run, `bytes` bytes as weft_describe() gives. 0, or -1 with an error. */
 WEFT_API int weft_get_output(weft_stream* stream, int index, void* to, size_t bytes);
 /* The place of the largest number in row `row` of output `index` of the last run: the class, where the outputs are
- * probabilities. -1 with an error. */
+ * probabilities. -1 with an error, also where numbers of the row are NaN and none is the largest. */
 WEFT_API int64_t weft_best(weft_stream* stream, int index, int64_t row);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "tests/engine/small_model.h"
@@ -121,6 +122,75 @@ TEST_F(WeftInfer, ABatchWithoutEnoughPicturesIsRefused) {
   weft_infer::Stream stream(weft_infer::Model(of_pictures(), 1));
   stream.set_picture(0, path("a.png"));
   EXPECT_THROW(stream.run(2), std::runtime_error);
+}
+
+TEST_F(WeftInfer, APictureThatCannotBeReadLeavesThoseThatWereSet) {
+  weft::data::write_png(path("a.png"), {1, 1, 2, {255, 0}});
+  weft_model* model = weft_load(of_pictures().c_str(), 1);
+  weft_stream* stream = weft_open_stream(model);
+  ASSERT_EQ(weft_set_picture(stream, 0, path("a.png").c_str()), 0);
+  // So many rows that their memory would be moved.
+  EXPECT_EQ(weft_set_picture(stream, 100000, path("missing.png").c_str()), -1);
+  EXPECT_THAT(weft_stream_error(stream), HasSubstr("missing.png"));
+  float y[3];
+  ASSERT_EQ(weft_run(stream, 1), 0);
+  ASSERT_EQ(weft_get_output(stream, 0, y, sizeof y), 0);
+  EXPECT_THAT(y, ElementsAre(1, 0, 2));
+  EXPECT_EQ(weft_run(stream, 2), -1);  // one picture is set
+  weft_close_stream(stream);
+  weft_free(model);
+}
+
+TEST_F(WeftInfer, ARowThatBeginsWithNaNHasNoLargestNumber) {
+  weft_model* model = weft_load(small().c_str(), 1);
+  weft_stream* stream = weft_open_stream(model);
+  const float x[] = {std::numeric_limits<float>::quiet_NaN(), 0, 1, 2};
+  ASSERT_EQ(weft_set_input(stream, 0, x), 0);
+  ASSERT_EQ(weft_run(stream, 2), 0);
+  float y[6];
+  ASSERT_EQ(weft_get_output(stream, 0, y, sizeof y), 0);
+  ASSERT_TRUE(std::isnan(y[0]));
+  EXPECT_EQ(weft_best(stream, 0, 0), -1);
+  EXPECT_THAT(weft_stream_error(stream), HasSubstr("begins with a NaN"));
+  EXPECT_EQ(weft_best(stream, 0, 1), 1);
+  weft_close_stream(stream);
+  weft_free(model);
+}
+
+TEST_F(WeftInfer, TheLargestNumberIsThatOfTheLastRun) {
+  weft_infer::Stream stream(weft_infer::Model(small(), 1));
+  const float first[] = {1, 2}, second[] = {3, 0};
+  stream.set_input(0, first);
+  stream.run(1);
+  EXPECT_EQ(stream.best(0), 1);
+  stream.set_input(0, second);
+  stream.run(1);
+  EXPECT_EQ(stream.best(0), 2);
+}
+
+TEST_F(WeftInfer, ABatchBeyondAllMemoryIsRefused) {
+  weft_model* model = weft_load(small().c_str(), 1);
+  weft_tensor_info info;
+  EXPECT_EQ(weft_describe(model, WEFT_OUTPUT, 0, int64_t{1} << 61, &info), -1);
+  EXPECT_THAT(weft_model_error(model), HasSubstr("more than any memory holds"));
+  weft_free(model);
+}
+
+TEST_F(WeftInfer, AThreadReadsItsOwnErrorsOfTheModel) {
+  weft_model* model = weft_load(small().c_str(), 1);
+  weft_tensor_info info;
+  std::vector<std::thread> threads;
+  std::vector<std::string> found(4);
+  for (int index = 0; index < 4; ++index)
+    threads.emplace_back([&, index] {
+      for (int turn = 0; turn < 200; ++turn) weft_describe(model, WEFT_INPUT, 10 + index, 1, &info);
+      found[static_cast<size_t>(index)] = weft_model_error(model);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (int index = 0; index < 4; ++index)
+    EXPECT_THAT(found[static_cast<size_t>(index)], HasSubstr("none of index 1" + std::to_string(index)));
+  EXPECT_EQ(weft_model_error(model), nullptr);
+  weft_free(model);
 }
 
 TEST_F(WeftInfer, StreamsOfOneModelRunAtTheSameTime) {

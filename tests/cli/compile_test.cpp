@@ -7,6 +7,7 @@
 
 #include "tests/cli/program.h"
 #include "weft/data/pictures/image.h"
+#include "weft/engine/model_file.h"
 #include "weft/tensor/npy.h"
 
 namespace weft::cli_tests {
@@ -107,6 +108,31 @@ TEST_F(CompileCommand, PicturesForAModelThatDoesNotKnowThemAreRefused) {
   const Outcome outcome = weft({"infer", path("net.weft"), "--input", path("grey.png")});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("compile it with --mean and --deviation"));
+}
+
+TEST_F(CompileCommand, FlagsOfOtherSourcesAreRefused) {
+  const Outcome checkpoint = weft({"compile", "lenet5", path("net.weft"), "--checkpoint", "last"});
+  EXPECT_EQ(checkpoint.code, 2);
+  EXPECT_THAT(checkpoint.err, HasSubstr("--checkpoint is of a run, and 'lenet5' is none"));
+  ASSERT_EQ(weft({"export", "lenet5", path("net.onnx")}).code, 0);
+  const Outcome seed = weft({"compile", path("net.onnx"), path("net.weft"), "--seed", "4"});
+  EXPECT_EQ(seed.code, 2);
+  EXPECT_THAT(seed.err, HasSubstr("--seed draws the weights of a model of `weft models`"));
+}
+
+TEST_F(CompileCommand, AFileThatDoesMoreThanInferenceIsRefused) {
+  engine::DeployedModel model;
+  model.name = "updates";
+  model.inputs = {{"x", "f32[1,4]"}, {"seed", "i64[]"}, {"step", "i64[]"}};
+  model.outputs = {{"y", "f32[1,4]"}};
+  model.graphs = {{1,
+                   "graph \"g\" {\n  batch %x \"x\" : f32[1,4]\n  batch %s \"seed\" : i64[]\n  batch %t \"step\" : "
+                   "i64[]\n  %y = dropout(%x, %s, %t) {probability=0.5} : f32[1,4]\n  output \"y\" %y\n}\n"}};
+  engine::write_model(path("net.weft"), model);
+  write_npy(path("x.npy"), Tensor(DType::f32, Shape{1, 4}));
+  const Outcome outcome = weft({"infer", path("net.weft"), "--input", "x=" + path("x.npy").string()});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("there is no op 'dropout'"));
 }
 
 TEST_F(CompileCommand, WhatIsNothingToCompileIsSaid) {

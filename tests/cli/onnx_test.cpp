@@ -87,6 +87,25 @@ TEST_F(OnnxCommands, DataThatAnImportedModelDoesNotReadAreSaid) {
   EXPECT_FALSE(fs::exists(path("run")));
 }
 
+TEST_F(OnnxCommands, FlagsThatWouldChangeNothingAreRefused) {
+  ASSERT_EQ(weft({"export", "lenet5", path("net.onnx")}).code, 0);
+  write_images("images.npy", 1);
+  const std::vector<std::string> words{"infer", path("net.onnx"), "--input", path("images.npy")};
+  const auto error_with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = weft(all);
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(error_with({"--top", "3"}), HasSubstr("it names classes of pictures, and none is given"));
+  EXPECT_THAT(error_with({"--top", "3", "--json"}), HasSubstr("it names classes of pictures, and none is given"));
+  EXPECT_THAT(error_with({"--no-pin"}), HasSubstr("--no-pin: an ONNX file"));
+  EXPECT_THAT(error_with({"--input", "image=" + path("images.npy").string()}),
+              HasSubstr("there is a file for 'image' already"));
+  EXPECT_THAT(error_with({"--json", "--input", path("images.npy")}), HasSubstr("there is a file for 'image' already"));
+}
+
 TEST_F(OnnxCommands, OperatorsAreListed) {
   EXPECT_THAT(weft({"import", "--operators"}).out, HasSubstr("| pooling | AveragePool, "));
 }

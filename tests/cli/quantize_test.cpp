@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/cli/program.h"
 #include "weft/onnx/file/model_file.h"
+#include "weft/tensor/npy.h"
 #include "weft/tensor/safetensors.h"
 
 namespace weft::cli_tests {
@@ -32,7 +35,14 @@ TEST_F(QuantizeCommand, ARunBecomesAModelOfIntegersThatRuns) {
   for (const auto& [name, value] : model.graph.initializers)
     quantized += value.tensor()->dtype() == DType::i8 && value.tensor()->shape().rank() == 2 ? 1 : 0;
   EXPECT_EQ(quantized, 3);
-  EXPECT_EQ(weft({"import", "int8.onnx"}).code, 0);
+  Tensor images(DType::f32, Shape{2, 1, 8, 8});
+  for (int64_t at = 0; at < images.elements(); ++at) images.data_as<float>()[at] = static_cast<float>(at % 7) / 7;
+  write_npy(path("images.npy"), images);
+  const Outcome inferred = weft({"infer", "int8.onnx", "--input", "images.npy", "--output-dir", "out"});
+  ASSERT_EQ(inferred.code, 0) << inferred.err;
+  const Tensor logits = read_npy(path("out/logits.npy"));
+  EXPECT_EQ(logits.shape(), (Shape{2, 4}));
+  for (int64_t at = 0; at < logits.elements(); ++at) EXPECT_TRUE(std::isfinite(logits.data_as<float>()[at]));
 }
 
 TEST_F(QuantizeCommand, AnOnnxFileWantsData) {
@@ -87,6 +97,17 @@ TEST_F(QuantizeCommand, AFileThatIsThereIsKept) {
   write_all(path("int8.onnx"), "mine");
   expect_error(quantize({"-o", "int8.onnx"}), 2, "is there already");
   EXPECT_EQ(read_all(path("int8.onnx")), "mine");
+}
+
+TEST_F(QuantizeCommand, GroupsOfWeightsOfEightBitsAreRefused) {
+  train();
+  expect_error(quantize({"-o", "int8.onnx", "--group", "16"}), 2, "weights of 8 bits have a scale for each output");
+}
+
+TEST_F(QuantizeCommand, RoundingThatWouldBeLearnedForNothingIsRefused) {
+  train();  // matrix products alone
+  expect_error(quantize({"-o", "int4.onnx", "--bits", "4", "--adaround"}), 2,
+               "rounding is learned for weights of 8 bits");
 }
 
 TEST_F(QuantizeCommand, OtherFilesAreRefusedByTheirNames) {

@@ -38,8 +38,9 @@ TEST(NativeAttention, CausalMaskMatchesReference) {
 }
 
 TEST(NativeAttention, CachedMatchesReference) {
-  // Few rows and many, up to the end of the cache and beyond it.
-  for (const int64_t position : {0, 5, 120, 124, 127, 200}) {
+  // Few rows and many, up to the end of the cache and beyond it, and before its beginning.
+  for (const int64_t position : {int64_t{0}, int64_t{5}, int64_t{120}, int64_t{124}, int64_t{127}, int64_t{200},
+                                 int64_t{-1}, int64_t{-5}, INT64_MIN, INT64_MAX}) {
     Case c;
     c.op = "cached_attention";
     const Shape queries{2, 6, 4, 64}, cache{2, 6, 128, 64};

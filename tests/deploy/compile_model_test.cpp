@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "tests/onnx/model_support.h"
 #include "tests/support/error_of.h"
 #include "weft/base/rng.h"
 #include "weft/deploy/export_onnx.h"
@@ -69,6 +70,81 @@ TEST_F(CompileModel, AnOnnxModelOfOneBatchKeepsIt) {
   const engine::DeployedModel model = compile_onnx(library_, export_model(library_, "lenet5", 3, {.batch = 4}), {});
   ASSERT_EQ(model.graphs.size(), 1U);
   EXPECT_EQ(model.graphs[0].batch, 4);
+}
+
+TEST_F(CompileModel, AnOnnxModelOfOneBatchRefusesAnother) {
+  EXPECT_THAT(
+      error_of([&] { compile_onnx(library_, export_model(library_, "lenet5", 3, {.batch = 4}), {.batches = {16}}); },
+               ErrorKind::usage),
+      HasSubstr("is for a batch of 4 alone"));
+}
+
+/// Of x f32[batch,3].
+onnx::Model model_of_rows(std::vector<onnx::OnnxNode> nodes, std::map<std::string, onnx::HostValue> initializers) {
+  onnx::Model model = onnx::make_model({onnx::tensor_info("x", {onnx::open("batch"), onnx::fixed(3)})},
+                                       std::move(nodes), {onnx::tensor_info("y", {})});
+  model.graph.initializers = std::move(initializers);
+  return model;
+}
+
+TEST_F(CompileModel, AGraphThatCutsLargeBatchesIsNotOfAnyBatch) {
+  const auto first_rows = [&](int64_t rows) {
+    return model_of_rows(
+        {onnx::make_node("Slice", {"x", "from", "to", "axis"}, {"y"})},
+        {{"from", onnx::wholes({1}, {0})}, {"to", onnx::wholes({1}, {rows})}, {"axis", onnx::wholes({1}, {0})}});
+  };
+  EXPECT_THAT(error_of([&] { compile_onnx(library_, first_rows(1000), {}); }, ErrorKind::usage),
+              HasSubstr("another form for each size of the batch"));
+  EXPECT_EQ(compile_onnx(library_, first_rows(INT64_MAX), {}).graphs[0].batch, 0);
+}
+
+TEST_F(CompileModel, AGraphThatIsAnotherForOneSampleIsNotOfAnyBatch) {
+  // Squeeze takes the batch away where it is 1.
+  const onnx::Model model =
+      model_of_rows({onnx::make_node("Squeeze", {"x"}, {"s"}), onnx::make_node("Neg", {"s"}, {"y"})}, {});
+  EXPECT_THAT(error_of([&] { compile_onnx(library_, model, {}); }, ErrorKind::usage),
+              HasSubstr("another form for each size of the batch"));
+}
+
+TEST_F(CompileModel, BoundNamesAreOfOpenDimensions) {
+  const onnx::Model model = model_of_rows({onnx::make_node("Neg", {"x"}, {"y"})}, {});
+  EXPECT_THAT(error_of(
+                  [&] {
+                    compile_onnx(library_, model, {.sizes = {{"bach", 4}}});
+                  },
+                  ErrorKind::usage),
+              HasSubstr("has an open dimension of that name; did you mean 'batch'?"));
+  EXPECT_THAT(error_of(
+                  [&] {
+                    compile_onnx(library_, model, {.sizes = {{"batch", 4}}});
+                  },
+                  ErrorKind::usage),
+              HasSubstr("write --batch 4"));
+  EXPECT_THAT(error_of(
+                  [&] {
+                    compile_zoo_model(library_, "lenet5", 3, {.sizes = {{"batch", 4}}});
+                  },
+                  ErrorKind::usage),
+              HasSubstr("--bind batch: it binds dimensions of ONNX files"));
+}
+
+TEST_F(CompileModel, ShorterSidesWithoutMeansAreRefused) {
+  EXPECT_THAT(error_of([&] { compile_zoo_model(library_, "lenet5", 3, {.resize = 32}); }, ErrorKind::usage),
+              HasSubstr("--resize 32 has no effect without --mean and --deviation"));
+}
+
+TEST_F(CompileModel, MetadataOfPixelsDoNotForbidAModelThatReadsNoPictures) {
+  onnx::Model model = model_of_rows({onnx::make_node("Neg", {"x"}, {"y"})}, {});
+  model.metadata = {{"mean", "0.5"}, {"deviation", "0.25"}};
+  EXPECT_FALSE(compile_onnx(library_, model, {}).pictures);
+}
+
+TEST_F(CompileModel, MetadataOfOtherChannelsAreNamedAsSuch) {
+  onnx::Model model = export_model(library_, "lenet5", 3, {});
+  model.path = "net.onnx";
+  model.metadata["mean"] = "0.5,0.5";
+  model.metadata["deviation"] = "0.25,0.25";
+  EXPECT_THAT(error_of([&] { compile_onnx(library_, model, {}); }), HasSubstr("the metadata of 'net.onnx'"));
 }
 
 TEST_F(CompileModel, PicturesNeedAModelThatReadsThem) {

@@ -90,6 +90,34 @@ TEST_F(EngineTest, AGraphWithOtherTypesThanTheFileSaysIsRefused) {
               HasSubstr("its inputs or outputs have other types than it says"));
 }
 
+TEST_F(EngineTest, AnOutputWithTheNameOfAnInputIsRefused) {
+  const auto cpu = device(1);
+  DeployedModel model = weft::test::small_model();
+  model.outputs[0].name = "x";
+  std::string& text = model.graphs[0].text;
+  text.replace(text.find("output \"y\""), 10, "output \"x\"");
+  EXPECT_THAT(error_of([&] { Engine(model, library_.ops, *cpu); }, ErrorKind::data),
+              HasSubstr("two of its inputs and outputs are called 'x'"));
+}
+
+TEST_F(EngineTest, AGraphThatReadsNothingIsRefused) {
+  const auto cpu = device(1);
+  DeployedModel model;
+  model.name = "nothing";
+  model.outputs = {{"y", "f32[1]"}};
+  model.graphs = {
+      {1, "graph \"nothing\" {\n  %y = constant() {shape=[1], value=3.0} : f32[1]\n  output \"y\" %y\n}\n"}};
+  EXPECT_THAT(error_of([&] { Engine(model, library_.ops, *cpu); }, ErrorKind::data), HasSubstr("reads nothing"));
+}
+
+TEST_F(EngineTest, PicturesOfOtherSizesThanTheFirstInputAreRefused) {
+  const auto cpu = device(1);
+  DeployedModel model = weft::test::small_model();
+  model.pictures = PictureInput{.channels = 1, .height = 4, .width = 4, .resize = 0, .mean = {0}, .deviation = {1}};
+  EXPECT_THAT(error_of([&] { Engine(model, library_.ops, *cpu); }, ErrorKind::data),
+              HasSubstr("its pictures are f32[N,1,4,4], but its first input 'x' is f32[N,2]"));
+}
+
 TEST_F(EngineTest, NoBatchNormIsLeftBehindConvolutions) {
   const auto cpu = device(1);
   for (const char* name : {"resnet18", "mobilenet_v2"}) {
@@ -153,7 +181,7 @@ TEST_F(EngineTest, StreamsRunAtTheSameTimeAndAgree) {
     answers.push_back(pool.submit({Tensor::of({1, 2}, std::vector<float>{1, static_cast<float>(row)})}));
   for (int row = 0; row < 50; ++row) {
     const Answer answer = answers[static_cast<size_t>(row)].get();
-    ASSERT_EQ(answer.error, "");
+    ASSERT_EQ(answer.error, nullptr);
     EXPECT_EQ(values_of(answer.outputs[0])[1], static_cast<float>(std::max(0, 3 * row - 1)));
   }
 }
@@ -173,9 +201,25 @@ TEST_F(EngineTest, AnInputOfAnotherTypeIsAnAnswerAndNoEnd) {
   const auto cpu = device(1);
   Engine engine(weft::test::small_model(), library_.ops, *cpu);
   StreamPool pool(engine, 1);
-  EXPECT_THAT(pool.submit({Tensor(DType::f32, {1, 3})}).get().error,
+  const Answer answer = pool.submit({Tensor(DType::f32, {1, 3})}).get();
+  EXPECT_THAT(error_of([&] { answer.check(); }, ErrorKind::shape),
               HasSubstr("the model reads 'x' f32[N,2], not f32[1,3]"));
-  EXPECT_EQ(pool.submit({Tensor(DType::f32, {1, 2})}).get().error, "");
+  EXPECT_EQ(pool.submit({Tensor(DType::f32, {1, 2})}).get().error, nullptr);
+}
+
+TEST_F(EngineTest, WhatARunFailsWithKeepsItsKind) {
+  const auto cpu = device(1);
+  Engine engine(weft::test::small_model(), library_.ops, *cpu,
+                {.on_plan = [](int64_t, const CompiledStep&) { fail(ErrorKind::io, "no memory"); }});
+  StreamPool pool(engine, 1);
+  EXPECT_EQ(error_of([&] { pool.run_rows({Tensor(DType::f32, {2, 2})}, 2); }, ErrorKind::io), "no memory");
+}
+
+TEST_F(EngineTest, MoreThreadsThanAnyMachineRunsAreRefused) {
+  const auto cpu = device(1);
+  Engine engine(weft::test::small_model(), library_.ops, *cpu);
+  EXPECT_THAT(error_of([&] { StreamPool(engine, StreamPool::kMostThreads + 1, false); }, ErrorKind::usage),
+              HasSubstr("streams of 1 thread"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/files_for_tests.h"
 #include "weft/base/files.h"
+#include "weft/base/hash128.h"
 
 namespace weft::engine {
 namespace {
@@ -102,6 +103,29 @@ TEST_F(ModelFile, AnotherFileIsRefusedWithWhatIsWanted) {
                   },
                   ErrorKind::data),
               HasSubstr("'small.weft' is no model that `weft compile` has written"));
+}
+
+TEST_F(ModelFile, PartsThatShareBytesAreRefused) {
+  // Two graphs of the same text: the header of the second is made to point at the first.
+  DeployedModel model = weft::test::small_model({1, 4});
+  model.graphs[1].text = model.graphs[0].text;
+  write_model(path("small.weft"), model);
+  std::vector<uint8_t> bytes = read_bytes(path("small.weft"));
+  std::string text(bytes.begin(), bytes.end());
+  const size_t second = text.find("\"offset\": ", text.find("\"batch\": 4"));
+  ASSERT_NE(second, std::string::npos);
+  const size_t digits = second + std::strlen("\"offset\": "), end = text.find(',', digits);
+  text.replace(digits, end - digits, std::string(end - digits - 1, ' ') + "0");
+  const size_t length = std::stoul(text.substr(std::strlen("weft-model 1"), 13));
+  const std::string header = text.substr(64, length);
+  const std::string hash = to_string(hash128({reinterpret_cast<const std::byte*>(header.data()), header.size()}));
+  text.replace(text.find(' ', text.find_first_not_of(' ', std::strlen("weft-model 1"))) + 1, hash.size(), hash);
+  EXPECT_THAT(error_of(
+                  [&] {
+                    parse({text.begin(), text.end()});
+                  },
+                  ErrorKind::data),
+              HasSubstr("a graph lies where another part of it is"));
 }
 
 TEST_F(ModelFile, ANewerFormatIsRefused) {

@@ -19,12 +19,12 @@ class MarksTest : public testing::Test {
 
 TEST_F(MarksTest, EveryMarkIsAcceptedByAnOpThatDeclaresNone) {
   const OpDef& relu = registry_.get("relu");
-  const Attributes given{{kInPlace, std::vector<int64_t>{0, 0}}, {kRecomputed, true}, {kKept, true}};
+  const Attributes given{{kInPlace, std::vector<int64_t>{0, 0}}, {kRecomputed, true}, {kKept, true}, {kExact, true}};
   EXPECT_EQ(complete_attributes(relu, "y", given), given);
 }
 
 TEST_F(MarksTest, NoMarkCountsInASignature) {
-  const Attributes given{{kInPlace, std::vector<int64_t>{0, 0}}, {kRecomputed, true}, {kKept, true}};
+  const Attributes given{{kInPlace, std::vector<int64_t>{0, 0}}, {kRecomputed, true}, {kKept, true}, {kExact, true}};
   EXPECT_EQ(signature_key(signature(given)), signature_key(signature({})));
 }
 

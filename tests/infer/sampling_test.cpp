@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "weft/base/error.h"
+
 namespace weft::infer {
 namespace {
 
@@ -61,6 +63,17 @@ TEST(Sampling, OfEqualOnesTheFirstStay) {
   const std::vector<float> equal(4, 0.25f);
   RandomStream random(1);
   for (int draw = 0; draw < 100; ++draw) EXPECT_LT(sample(equal, {.temperature = 1, .top_k = 2}, random), 2);
+}
+
+TEST(Sampling, RefusesNaN) {
+  RandomStream random(7);
+  for (const double temperature : {0.0, 1.0})
+    for (const std::vector<float>& probabilities : {std::vector<float>{NAN, 0.5f}, {0.5f, NAN}}) try {
+        sample(probabilities, {.temperature = temperature}, random);
+        FAIL() << "drew from NaN";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::numeric);
+      }
 }
 
 }  // namespace

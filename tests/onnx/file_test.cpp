@@ -146,5 +146,32 @@ TEST_F(OnnxFiles, ExternalDataOutsideTheFolderAreNotRead) {
               HasSubstr("copy it beside the model"));
 }
 
+/// A model's bytes with one more initializer f32[64], whose numbers lie in data.bin from that byte on.
+std::string with_external(const std::string& content, const std::string& name, int offset) {
+  const auto field = [](char tag, const std::string& bytes) {
+    return std::string(1, tag) + static_cast<char>(bytes.size()) + bytes;
+  };
+  const auto entry = [&](const std::string& key, const std::string& value) {
+    return field('\x6a', field('\x0a', key) + field('\x12', value));
+  };
+  const std::string tensor = std::string("\x08\x40\x10\x01", 4) + field('\x42', name) + entry("location", "data.bin") +
+                             entry("offset", std::to_string(offset)) + std::string("\x70\x01", 2);
+  return content + field('\x3a', field('\x2a', tensor));  // a second graph is joined to the first
+}
+
+TEST_F(OnnxFiles, ExternalDataAreReadOnceAndNoMoreThanThereAre) {
+  std::vector<float> numbers(80);
+  for (size_t at = 0; at < numbers.size(); ++at) numbers[at] = static_cast<float>(at);
+  std::ofstream(std::filesystem::path(folder_) / "data.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(4 * numbers.size()));
+  const std::string one = with_external(print_model(small_model()), "first", 4), two = with_external(one, "same", 4);
+  const Model model = parse_model(two, "a.onnx", folder_);
+  const Tensor* first = model.graph.initializers.at("first").tensor();
+  EXPECT_EQ(first->data_as<float>()[0], 1);
+  EXPECT_EQ(first->data(), model.graph.initializers.at("same").tensor()->data());
+  EXPECT_THAT(test::error_of([&] { parse_model(with_external(two, "other", 8), "a.onnx", folder_); }, ErrorKind::data),
+              HasSubstr("they overlap"));
+}
+
 }  // namespace
 }  // namespace weft::onnx

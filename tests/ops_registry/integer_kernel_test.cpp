@@ -1,5 +1,7 @@
 // The kernels of integers give the reference's bits: on every example of their ops, with the instruction sets of every
 // processor up to this one, with one thread and two, for batches of 1 and 32, in both kinds of requantization.
+#include <gmock/gmock.h>
+
 #include <cstdlib>
 #include <set>
 
@@ -80,6 +82,7 @@ void expect_same_bits(const CpuBackend& backend, const Question& question, const
           candidate.family == "reference" ? nullptr : candidate.make(node, {backend.threads()}, why_not);
       if (!kernel) continue;
       served.insert(kernel->name());
+      if (node.inputs.size() > 1 && !node.inputs[1].layout.is_plain()) served.insert(kernel->name() + ", packed");
       std::vector<Tensor> inputs;
       for (size_t i = 0; i < question.inputs.size(); ++i)
         inputs.push_back(question.inputs[i].with_layout(node.inputs[i].layout));
@@ -87,6 +90,23 @@ void expect_same_bits(const CpuBackend& backend, const Question& question, const
       EXPECT_TRUE(same_bits(outputs[0].with_layout({}), question.expected[0]))
           << kernel->name() << " with " << isa << ", " << backend.threads() << " threads: " << describe(node);
     }
+}
+
+/// weft's own kernels of an op, by name, and those that read weights as they were packed before.
+std::vector<std::string> expected_kernels(const std::string& op) {
+  std::vector<std::string> instructions{"baseline"};
+  if (detect_isa() >= Isa::avx2) instructions.emplace_back("avx2");
+  if (detect_isa() >= Isa::avx512) instructions.emplace_back("avx512");
+  if (multiplies_bytes()) instructions.emplace_back("vnni");
+  const bool is_matmul = op.ends_with("matmul"), is_convolution = op.ends_with("conv2d");
+  if (op == "max_pool2d") return {"native:byte_pool"};
+  if (!is_matmul && !is_convolution) return {"native:" + op};
+  std::vector<std::string> names;
+  if (is_convolution) names.emplace_back("native:integer_depthwise");
+  for (const std::string& each : instructions)
+    for (const char* more : {"", ", packed"})
+      names.push_back((is_matmul ? "native:integer_matmul:" : "native:integer_convolution:") + each + more);
+  return names;
 }
 
 class IntegerKernel : public ::testing::TestWithParam<const char*> {};
@@ -106,7 +126,7 @@ TEST_P(IntegerKernel, GivesTheBitsOfTheReferenceOnEveryInstructionSet) {
       }
     }
   }
-  EXPECT_FALSE(served.empty());
+  EXPECT_THAT(served, ::testing::IsSupersetOf(expected_kernels(op.name)));
 }
 
 TEST(IntegerInstructions, AreLimitedByTheVariable) {

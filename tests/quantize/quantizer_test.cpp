@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
+#include "tests/support/error_of.h"
 #include "weft/base/error.h"
 #include "weft/base/rng.h"
 #include "weft/cpu/cpu_backend.h"
@@ -192,9 +194,235 @@ TEST_F(QuantizerTest, RefusesAModelWithoutLayers) {
 
 TEST_F(QuantizerTest, RanksLayersByWhatTheyCost) {
   const Quantizer quantizer(small_model(), {}, data_, runner_);
-  std::vector<std::string> ranked = quantizer.by_sensitivity();
-  std::sort(ranked.begin(), ranked.end());
-  EXPECT_THAT(ranked, ElementsAre("w1", "w2", "w3"));
+  const auto change = [&](const std::string& layer) {
+    std::set<std::string> others{"w1", "w2", "w3"};
+    others.erase(layer);
+    const Tensor exact = run(quantizer.folded(), batch(0)), rounded = run(quantizer.quantized(others), batch(0));
+    double sum = 0;
+    for (int64_t at = 0; at < exact.elements(); ++at)
+      sum += std::pow(
+          static_cast<double>(rounded.data_as<float>()[at]) - static_cast<double>(exact.data_as<float>()[at]), 2);
+    return sum;
+  };
+  const std::vector<std::string> ranked = quantizer.by_sensitivity();
+  EXPECT_THAT(ranked, testing::UnorderedElementsAre("w1", "w2", "w3"));
+  EXPECT_GT(change(ranked[0]), change(ranked[1]));
+  EXPECT_GT(change(ranked[1]), change(ranked[2]));
+}
+
+/// x [4,8] -> two products with the same weights, + biases of their own, relu between them -> logits [4,8]
+onnx::Model model_of_shared_weights() {
+  onnx::Model model;
+  model.path = "shared.onnx";
+  model.ir_version = 8;
+  model.opsets[""] = 17;
+  auto& graph = model.graph;
+  graph.inputs = {info("x", {4, 8})};
+  graph.outputs = {info("logits", {4, 8})};
+  graph.initializers["w"] = random_tensor({8, 8}, 1, 0.4f);
+  graph.initializers["b1"] = random_tensor({8}, 2, 1);
+  graph.initializers["b2"] = random_tensor({8}, 3, 1);
+  graph.nodes = {node("Gemm", {"x", "w", "b1"}, "h"), node("Relu", {"h"}, "r"),
+                 node("Gemm", {"r", "w", "b2"}, "logits")};
+  return model;
+}
+
+TEST_F(QuantizerTest, LayersThatShareWeightsKeepTheirBiasesAndScales) {
+  const CalibrationData rows{4, [](int64_t index) { return random_tensor({4, 8}, 50 + static_cast<uint64_t>(index)); }};
+  const Tensor input = random_tensor({4, 8}, 99);
+  for (const bool equalizes : {false, true}) {
+    QuantizerOptions options;
+    options.equalizes = equalizes;
+    const Quantizer quantizer(model_of_shared_weights(), options, rows, runner_);
+    EXPECT_EQ(quantizer.layers().size(), 2u);
+    EXPECT_LT(distance(run(model_of_shared_weights(), input), run(quantizer.folded(), input)), 1e-5);
+    EXPECT_LT(distance(run(model_of_shared_weights(), input), run(quantizer.quantized(), input)), 0.05);
+    EXPECT_EQ(quantizer.layer_errors({}).size(), 2u);
+  }
+}
+
+TEST_F(QuantizerTest, WeightsThatSomethingElseReadsStayForIt) {
+  onnx::Model model = model_of_shared_weights();
+  model.graph.nodes[2] = node("Add", {"r", "row"}, "logits");
+  OnnxNode gather = node("Gather", {"w", "first"}, "row");
+  Tensor first(DType::i64, Shape{});
+  model.graph.initializers["first"] = first;
+  model.graph.nodes.insert(model.graph.nodes.begin(), gather);
+  fold_layers(model.graph);
+  const std::vector<Layer> layers = find_layers(model.graph);
+  ASSERT_EQ(layers.size(), 1u);
+  EXPECT_NE(layers[0].weight, "w");
+  EXPECT_TRUE(model.graph.initializers.contains("w"));
+}
+
+TEST_F(QuantizerTest, BiasesOfChannelsNextToNothingKeepTheirNumbers) {
+  onnx::Model model = small_model();
+  Tensor weight = model.graph.initializers.at("w3").tensor()->clone();
+  for (int64_t at = 0; at < 128; ++at) weight.data_as<float>()[at] = 1e-8f;
+  model.graph.initializers["w3"] = weight;
+  Tensor bias = model.graph.initializers.at("b3").tensor()->clone();
+  bias.data_as<float>()[0] = 0.5f;
+  model.graph.initializers["b3"] = bias;
+  const Quantizer quantizer(model, {}, data_, runner_);
+  const onnx::Model quantized = quantizer.quantized();
+  const auto* steps = quantized.graph.initializers.at("w3.quantized.bias").tensor()->data_as<int32_t>();
+  EXPECT_LE(std::abs(int64_t{steps[0]}), int64_t{1} << 30);
+  const Tensor exact = run(model, batch(9)), rounded = run(quantized, batch(9));
+  for (int64_t row = 0; row < 4; ++row)
+    EXPECT_NEAR(rounded.data_as<float>()[row * 5], exact.data_as<float>()[row * 5], 0.02f);
+}
+
+TEST_F(QuantizerTest, NodesThatReadEachOtherAreNoConstants) {
+  onnx::Model model = small_model();
+  model.graph.nodes[9].inputs[2] = "a";
+  model.graph.nodes.push_back(node("Identity", {"b"}, "a"));
+  model.graph.nodes.push_back(node("Identity", {"a"}, "b"));
+  EXPECT_FALSE(known_tensor(model.graph, "a"));
+  EXPECT_THROW(Quantizer(model, {}, data_, runner_), Error);
+}
+
+TEST_F(QuantizerTest, ConstantsOfImpossibleShapesAreNone) {
+  onnx::Model model = small_model();
+  const auto reshaped_by = [&](const std::vector<int64_t>& dims) {
+    Tensor shape(DType::i64, Shape{static_cast<int64_t>(dims.size())});
+    std::copy(dims.begin(), dims.end(), shape.data_as<int64_t>());
+    model.graph.initializers["shape"] = shape;
+    model.graph.nodes = {node("Reshape", {"b3x6", "shape"}, "reshaped")};
+    return known_tensor(model.graph, "reshaped");
+  };
+  model.graph.initializers["b3x6"] = random_tensor({6}, 1);
+  EXPECT_FALSE(reshaped_by({-2, -3}));
+  EXPECT_FALSE(reshaped_by({-1, -1}));
+  EXPECT_FALSE(reshaped_by({int64_t{1} << 40, int64_t{1} << 40, -1}));
+  ASSERT_TRUE(reshaped_by({2, -1}));
+  EXPECT_EQ(reshaped_by({2, -1})->shape(), (Shape{2, 3}));
+}
+
+TEST_F(QuantizerTest, BiasesThatAddADimensionAreNotFolded) {
+  onnx::Model model = model_of_shared_weights();
+  model.graph.initializers["wide"] = random_tensor({1, 1, 8}, 4);
+  model.graph.nodes = {node("Gemm", {"x", "w", "b1"}, "h"), node("Add", {"h", "wide"}, "logits")};
+  fold_layers(model.graph);
+  EXPECT_THAT(ops_of(model), ElementsAre("Gemm", "Add"));
+}
+
+TEST_F(QuantizerTest, BatchNormsByTheBatchsStatisticsAreNotFolded) {
+  onnx::Model model = small_model();
+  model.graph.nodes[1].attributes["training_mode"].value = int64_t{1};
+  fold_layers(model.graph);
+  EXPECT_THAT(ops_of(model), testing::Contains("BatchNormalization"));
+}
+
+TEST_F(QuantizerTest, WhatSubgraphsOfSubgraphsReadIsKept) {
+  onnx::Model model = model_of_shared_weights();
+  auto inner = std::make_shared<onnx::OnnxGraph>(), outer = std::make_shared<onnx::OnnxGraph>();
+  inner->nodes = {node("Add", {"r", "deep"}, "i")};
+  inner->outputs = {info("i", {4, 8})};
+  OnnxNode within = node("If", {"go"}, "o");
+  within.attributes["then_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(inner);
+  within.attributes["else_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(inner);
+  outer->nodes = {within};
+  outer->outputs = {info("o", {4, 8})};
+  OnnxNode around = node("If", {"go"}, "logits");
+  around.attributes["then_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(outer);
+  around.attributes["else_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(outer);
+  Tensor go(DType::boolean, Shape{});
+  *go.data_as<uint8_t>() = 1;
+  model.graph.initializers["go"] = go;
+  model.graph.initializers["deep"] = random_tensor({8}, 5);
+  model.graph.nodes[2] = around;
+  drop_unread(model.graph);
+  EXPECT_TRUE(model.graph.initializers.contains("deep"));
+  EXPECT_EQ(model.graph.nodes.size(), 3u);
+  EXPECT_EQ(ValueUses(model.graph).readers.at("r"), (std::vector<size_t>{2}));
+}
+
+TEST_F(QuantizerTest, FewBitsFindNaNInSamplesAndWeights) {
+  QuantizerOptions options;
+  options.bits = 4;
+  const CalibrationData bad{1, [](int64_t) {
+                              Tensor tensor = random_tensor({4, 8}, 1);
+                              tensor.data_as<float>()[5] = NAN;
+                              return tensor;
+                            }};
+  EXPECT_THAT(test::error_of([&] { Quantizer(model_of_shared_weights(), options, bad, runner_); }, ErrorKind::data),
+              HasSubstr("has a NaN"));
+  onnx::Model model = model_of_shared_weights();
+  Tensor weight = model.graph.initializers.at("w").tensor()->clone();
+  weight.data_as<float>()[3] = INFINITY;
+  model.graph.initializers["w"] = weight;
+  EXPECT_THAT(test::error_of([&] { Quantizer(model, options, bad, runner_); }, ErrorKind::data),
+              HasSubstr("hold NaN or infinity"));
+}
+
+TEST_F(QuantizerTest, FewBitsConvertOperatorsOfOlderVersions) {
+  // Of version 13: axes of ReduceMean are an attribute, and Split has no number of outputs.
+  onnx::Model model = model_of_shared_weights();
+  model.opsets[""] = 13;
+  OnnxNode mean = node("ReduceMean", {"h"}, "m"), split = node("Split", {"c"}, "left");
+  mean.attributes["axes"].value = std::vector<int64_t>{1};
+  split.outputs = {"left", "right"};
+  split.attributes["axis"].value = int64_t{1};
+  model.graph.nodes = {node("Gemm", {"x", "w", "b1"}, "h"), mean, node("Sub", {"h", "m"}, "c"), split,
+                       node("Mul", {"left", "right"}, "logits")};
+  model.graph.outputs = {info("logits", {4, 4})};
+  const CalibrationData rows{2, [](int64_t index) { return random_tensor({4, 8}, 50 + static_cast<uint64_t>(index)); }};
+  const Tensor input = random_tensor({4, 8}, 99);
+  const Tensor expected = run(model, input);
+  for (const int bits : {4, 2}) {
+    QuantizerOptions options;
+    options.bits = bits;
+    const Quantizer quantizer(model, options, rows, runner_);
+    const onnx::Model quantized = quantizer.quantized();
+    EXPECT_EQ(quantized.opset(), bits == 4 ? 21 : 25);
+    for (const OnnxNode& each : quantized.graph.nodes) {
+      if (each.op == "ReduceMean") {
+        EXPECT_FALSE(each.attributes.contains("axes"));
+        EXPECT_EQ(each.inputs.size(), 2u);
+      }
+      if (each.op == "Split") {
+        EXPECT_TRUE(each.attributes.contains("num_outputs"));
+      }
+    }
+    EXPECT_LT(distance(expected, run(quantizer.folded(), input)), 1e-5);
+  }
+}
+
+TEST_F(QuantizerTest, FewBitsRefuseWhatNewerVersionsReadOtherwise) {
+  onnx::Model model = small_model();
+  model.graph.nodes[1].op = "GroupNormalization";
+  QuantizerOptions options;
+  options.bits = 4;
+  int batches = 0;
+  const Runner counting{ops_, *device_, [&] { ++batches; }};
+  EXPECT_THAT(test::error_of([&] { Quantizer(model, options, data_, counting); }, ErrorKind::usage),
+              HasSubstr("[GroupNormalization 'n1'] means something else in version 21"));
+  EXPECT_EQ(batches, 0);
+}
+
+TEST_F(QuantizerTest, PaddingThatANodeLeavesToItsSizesCountsInCalibration) {
+  onnx::Model model = small_model(), automatic = small_model();
+  for (OnnxNode& each : automatic.graph.nodes)
+    if (each.op == "Conv") {
+      each.attributes.erase("pads");
+      each.attributes["auto_pad"].value = std::string("SAME_UPPER");
+    }
+  const auto moments = [&](const onnx::Model& of) {
+    return observe_inputs(of, find_layers(of.graph), data_, runner_, 512, 2304).at("w1").front().sums;
+  };
+  EXPECT_EQ(moments(automatic), moments(model));
+}
+
+TEST_F(QuantizerTest, ClassesOfNaNAreAnError) {
+  const LabelledData data{{1,
+                           [](int64_t) {
+                             Tensor tensor = batch(0);
+                             tensor.data_as<float>()[0] = NAN;
+                             return tensor;
+                           }},
+                          [](int64_t) { return std::vector<int32_t>(4, 0); }};
+  EXPECT_THAT(test::error_of([&] { accuracy(small_model(), data, runner_); }, ErrorKind::numeric),
+              HasSubstr("begins with a NaN"));
 }
 
 TEST_F(QuantizerTest, ComputesWithIntegers) {

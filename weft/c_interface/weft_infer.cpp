@@ -2,10 +2,13 @@
 #include "weft/weft_infer.h"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
+#include <cmath>
+#include <map>
 #include <mutex>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "weft/base/cores.h"
@@ -17,20 +20,78 @@
 #include "weft/ops/all.h"
 #include "weft/tensor/element.h"
 
+namespace weft::c_interface {
+
+/// What went wrong last. Setting it never throws: where no memory is left for the text, a fixed one stands for it.
+class ErrorText {
+ public:
+  ErrorText() = default;
+  ErrorText(const ErrorText&) = delete;
+  ErrorText& operator=(const ErrorText&) = delete;
+
+  void set(const char* text) noexcept {
+    try {
+      own_ = text;
+      text_ = own_.c_str();
+    } catch (...) {
+      text_ = kNoMemory;
+    }
+  }
+  void clear() noexcept { text_ = nullptr; }
+  /// Null: nothing.
+  const char* get() const noexcept { return text_; }
+
+  static constexpr const char* kNoMemory = "out of memory; choose a smaller batch";
+
+ private:
+  std::string own_;
+  const char* text_ = nullptr;
+};
+
+/// The last error of each thread: a thread reads its own while others write theirs.
+class ErrorsByThread {
+ public:
+  void set(const char* text) noexcept {
+    try {
+      const std::lock_guard lock(mutex_);
+      errors_[std::this_thread::get_id()].set(text);
+    } catch (...) {
+      has_lost_one_ = true;
+    }
+  }
+  const char* get() const noexcept {
+    try {
+      const std::lock_guard lock(mutex_);
+      const auto found = errors_.find(std::this_thread::get_id());
+      if (found != errors_.end()) return found->second.get();
+    } catch (...) {
+      return ErrorText::kNoMemory;
+    }
+    return has_lost_one_ ? ErrorText::kNoMemory : nullptr;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::thread::id, ErrorText> errors_;
+  std::atomic<bool> has_lost_one_ = false;
+};
+
+}  // namespace weft::c_interface
+
 struct weft_model {
   weft::OpRegistry ops;
   std::unique_ptr<weft::Device> device;
-  std::unique_ptr<weft::engine::Engine> engine;  // null: it could not be loaded
-  std::mutex mutex;                              // of the error
-  std::string error;                             // of the last call that failed
+  std::unique_ptr<weft::engine::Engine> engine;   // null: it could not be loaded
+  weft::c_interface::ErrorText load_error;        // set before anybody else knows the model, then only read
+  weft::c_interface::ErrorsByThread call_errors;  // of later calls
 };
 
 struct weft_stream {
   weft_model* model = nullptr;
   std::unique_ptr<weft::engine::Stream> stream;  // null: the model could not be loaded
   std::vector<float> pictures;                   // rows of the first input
-  int64_t batch = 0;                             // of the last run
-  std::string error;
+  std::map<size_t, weft::Tensor> outputs;        // of the last run, as far as their rows were compared
+  weft::c_interface::ErrorText error;
 };
 
 namespace {
@@ -40,23 +101,25 @@ using weft::fail;
 
 /// Runs `body`; what it throws becomes the error, and `failed` the answer.
 template <typename Answer, typename Body>
-Answer guarded(std::string& error, Answer failed, Body&& body) {
+Answer guarded(auto& error, Answer failed, Body&& body) noexcept {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    error = "out of memory; choose a smaller batch";
+    error.set(weft::c_interface::ErrorText::kNoMemory);
   } catch (const std::exception& caught) {
-    error = caught.what();
+    error.set(caught.what());
   } catch (...) {
-    error = "internal error: an exception of no known type";
+    error.set("internal error: an exception of no known type");
   }
   return failed;
 }
 
-const char* text_of(const std::string& error) { return error.empty() ? nullptr : error.c_str(); }
-
 weft::engine::Stream& stream_of(weft_stream& handle) {
-  if (handle.stream == nullptr) fail(ErrorKind::usage, "{}", handle.model->error);
+  if (handle.stream == nullptr) {
+    const char* const why = handle.model->load_error.get();
+    fail(ErrorKind::usage, "{}",
+         why != nullptr ? why : "the stream could not be opened; free memory and open it again");
+  }
   return *handle.stream;
 }
 
@@ -79,8 +142,11 @@ void set_picture(weft_stream& handle, int64_t row, const char* path) {
   if (row < 0 || row >= (int64_t{1} << 32) / pictures->elements())
     fail(ErrorKind::usage, "{} is no row of a batch of pictures", row);
   const auto each = static_cast<size_t>(pictures->elements()), first = static_cast<size_t>(row) * each;
+  // Read before anything moves: the input that was set stays what it was where the file cannot be read.
+  std::vector<float> picture(each);
+  weft::engine::read_picture(path, *pictures, picture);
   if (handle.pictures.size() < first + each) handle.pictures.resize(first + each, 0.0f);
-  weft::engine::read_picture(path, *pictures, {handle.pictures.data() + first, each});
+  std::copy(picture.begin(), picture.end(), handle.pictures.begin() + static_cast<std::ptrdiff_t>(first));
   stream.set_input(0, handle.pictures.data());
 }
 
@@ -94,7 +160,9 @@ void check_pictures(const weft_stream& handle, const weft::engine::Stream& strea
 int64_t best(weft_stream& handle, int index, int64_t row) {
   weft::engine::Stream& stream = stream_of(handle);
   const size_t place = place_of(stream.engine().model().outputs, index, "output");
-  const weft::Tensor output = stream.output(place);
+  const auto known = handle.outputs.find(place);
+  const weft::Tensor& output =
+      known != handle.outputs.end() ? known->second : handle.outputs.emplace(place, stream.output(place)).first->second;
   const int64_t rows = output.shape().rank() > 0 ? output.shape()[0] : 1;
   if (row < 0 || row >= rows || output.elements() == 0)
     fail(ErrorKind::usage, "{} is no row of the output, which has {}", row, rows);
@@ -103,6 +171,11 @@ int64_t best(weft_stream& handle, int index, int64_t row) {
   int64_t found = 0;
   for (int64_t at = 1; at < width; ++at)
     if (value(at) > value(found)) found = at;
+  if (std::isnan(value(found)))
+    fail(ErrorKind::numeric,
+         "row {} of the output '{}' begins with a NaN, so that none of its numbers is the largest; look for NaN or "
+         "infinity in the inputs",
+         row, stream.engine().model().outputs[place].name);
   return found;
 }
 
@@ -115,7 +188,7 @@ const char* weft_version(void) { return weft::version().data(); }
 weft_model* weft_load(const char* path, int threads) {
   auto* model = new (std::nothrow) weft_model;
   if (model == nullptr) return nullptr;
-  guarded(model->error, 0, [&] {
+  guarded(model->load_error, 0, [&] {
     const int wanted = threads > 0 ? threads : static_cast<int>(weft::available_cores());
     model->ops = weft::ops::make_inference_registry();
     model->device = weft::c_interface::make_inference_device(model->ops, wanted);
@@ -129,7 +202,9 @@ weft_model* weft_load(const char* path, int threads) {
 void weft_free(weft_model* model) { delete model; }
 
 const char* weft_model_error(const weft_model* model) {
-  return model == nullptr ? "out of memory" : text_of(model->error);
+  if (model == nullptr) return "out of memory";
+  const char* const text = model->call_errors.get();
+  return text != nullptr ? text : model->load_error.get();
 }
 
 int weft_count(const weft_model* model, enum weft_side side) {
@@ -140,8 +215,7 @@ int weft_count(const weft_model* model, enum weft_side side) {
 
 int weft_describe(weft_model* model, enum weft_side side, int index, int64_t batch, weft_tensor_info* info) {
   if (model == nullptr || model->engine == nullptr) return -1;
-  std::string error;
-  const int code = guarded(error, -1, [&] {
+  return guarded(model->call_errors, -1, [&] {
     const weft::engine::Engine& engine = *model->engine;
     const auto& ports = side == WEFT_INPUT ? engine.model().inputs : engine.model().outputs;
     const size_t place = place_of(ports, index, side == WEFT_INPUT ? "input" : "output");
@@ -153,11 +227,6 @@ int weft_describe(weft_model* model, enum weft_side side, int index, int64_t bat
     for (int axis = 0; axis < rank; ++axis) info->shape[axis] = type.shape[axis];
     return 0;
   });
-  if (code != 0) {
-    const std::lock_guard lock(model->mutex);
-    model->error = error;
-  }
-  return code;
 }
 
 const char* weft_class_name(const weft_model* model, int64_t index) {
@@ -185,7 +254,7 @@ weft_stream* weft_open_stream(weft_model* model) {
     if (model->engine != nullptr)
       stream->stream = std::make_unique<weft::engine::Stream>(*model->engine);
     else
-      stream->error = model->error;
+      stream->error.set(model->load_error.get());
     return 0;
   });
   return stream;
@@ -194,7 +263,7 @@ weft_stream* weft_open_stream(weft_model* model) {
 void weft_close_stream(weft_stream* stream) { delete stream; }
 
 const char* weft_stream_error(const weft_stream* stream) {
-  return stream == nullptr ? "out of memory" : text_of(stream->error);
+  return stream == nullptr ? "out of memory" : stream->error.get();
 }
 
 int weft_set_input(weft_stream* stream, int index, const void* data) {
@@ -218,6 +287,7 @@ int weft_run(weft_stream* stream, int64_t batch) {
   if (stream == nullptr) return -1;
   return guarded(stream->error, -1, [&] {
     weft::engine::Stream& own = stream_of(*stream);
+    stream->outputs.clear();
     check_pictures(*stream, own, batch);
     own.run(batch);
     stream->error.clear();

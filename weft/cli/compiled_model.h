@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "weft/deploy/compile_model.h"
@@ -9,12 +10,15 @@
 namespace weft::cli {
 
 struct ModelSource {
-  std::string model;                // a run directory, an ONNX file, or a model of the library
-  std::string checkpoint = "auto";  // of a run
-  uint64_t seed = 0;                // of the weights of a model of the library
+  std::string model;                           // a run directory, an ONNX file, or a model of the library
+  std::optional<std::string> checkpoint = {};  // of a run; nullopt: "auto"
+  std::optional<uint64_t> seed = {};           // of the weights of a model of the library; nullopt: 0
 };
 
-/// Error(usage) where it is none of these.
+/// What the graphs of a file may compute: what inference does, and what was added to the standard library.
+OpRegistry ops_of_files(const Library& library);
+
+/// Error(usage) where it is none of these, or has no use for the checkpoint or the seed.
 engine::DeployedModel compiled_model(const Library& library, const ModelSource& source,
                                      deploy::CompileModelOptions options);
 

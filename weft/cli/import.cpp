@@ -36,103 +36,119 @@ onnx::HostValue sample_of(const onnx::ValueInfo& info, const std::map<std::strin
   return Tensor(info.dtype.value_or(DType::f32), Shape(shape));
 }
 
+/// What is said of a model.
+struct Description {
+  std::vector<onnx::ValueInfo> inputs;
+  int64_t parameters = 0, weight_bytes = 0;
+  std::map<std::string, int64_t> counts;  // of operators
+  std::vector<std::string> missing;       // operators that weft has not
+  engine::PlanCost cost;                  // of all plans
+  size_t segments = 0;                    // plans
+  std::string refusal;                    // why it cannot be planned; empty: it can
+};
+
+/// What the file says.
+Description describe_file(const onnx::Model& model) {
+  Description description;
+  for (const auto& [name, value] : model.graph.initializers)
+    if (const Tensor* tensor = value.tensor()) {
+      if (is_floating(tensor->dtype())) description.parameters += tensor->elements();
+      description.weight_bytes += tensor->bytes();
+    }
+  for (const onnx::OnnxNode& node : model.graph.nodes)
+    ++description.counts[node.domain.empty() ? node.op : node.domain + "." + node.op];
+  for (const onnx::ValueInfo& info : model.graph.inputs)
+    if (!model.graph.initializers.contains(info.name)) description.inputs.push_back(info);
+  description.missing = onnx::missing_operators(model, onnx::standard_operators());
+  return description;
+}
+
+/// What its plans take, for zeros of those sizes.
+void add_plans(Description& description, const onnx::Model& model, const Library& library,
+               const ImportOptions& options) {
+  const int64_t threads = options.threads > 0 ? options.threads : available_cores();
+  const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
+  engine::SessionOptions session_options;
+  session_options.compile.threads = static_cast<int>(threads);
+  session_options.on_plan = [&](const engine::PlanCost& plan) {
+    engine::PlanCost& cost = description.cost;
+    cost.seconds += plan.seconds;
+    cost.arena_bytes = std::max(cost.arena_bytes, plan.arena_bytes);
+    cost.constant_bytes += plan.constant_bytes;
+    cost.nodes += plan.nodes;
+    cost.multiply_adds += plan.multiply_adds;
+    ++description.segments;
+  };
+  engine::OnnxSession session(model, library.ops, *device, session_options);
+  const auto sizes = parse_bindings(options.bind);
+  std::map<std::string, onnx::HostValue> samples;
+  for (const onnx::ValueInfo& info : session.inputs()) samples[info.name] = sample_of(info, sizes);
+  try {
+    session.prepare(samples);
+  } catch (const Error& error) {
+    description.refusal = error.what();
+  }
+}
+
+void print_json(const Description& description, const onnx::Model& model, const std::string& file) {
+  nlohmann::ordered_json json{{"file", file},
+                              {"producer", model.producer},
+                              {"ir_version", model.ir_version},
+                              {"opset", model.opset()},
+                              {"parameters", description.parameters},
+                              {"weight_bytes", description.weight_bytes},
+                              {"operators", description.counts},
+                              {"missing", description.missing},
+                              {"refused", description.refusal},
+                              {"multiply_adds", description.cost.multiply_adds},
+                              {"arena_bytes", description.cost.arena_bytes},
+                              {"constant_bytes", description.cost.constant_bytes},
+                              {"graphs", description.segments}};
+  for (const auto& [list, key] : {std::pair{&description.inputs, "inputs"}, std::pair{&model.graph.outputs, "outputs"}})
+    for (const onnx::ValueInfo& info : *list) json[key].push_back({{"name", info.name}, {"type", describe(info)}});
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_table(const Description& description, const onnx::Model& model, const std::string& file) {
+  Table table({{"what"}, {"of this model"}});
+  table.add_row({"file", file});
+  table.add_row({"made by", model.producer.empty() ? "-" : model.producer});
+  table.add_row({"operators of ONNX", fmt::format("version {}", model.opset())});
+  for (const onnx::ValueInfo& info : description.inputs) table.add_row({"input", info.name + ": " + describe(info)});
+  for (const onnx::ValueInfo& info : model.graph.outputs) table.add_row({"output", info.name + ": " + describe(info)});
+  std::string used;
+  for (const auto& [op, count] : description.counts)
+    used += fmt::format("{}{} {}", used.empty() ? "" : ", ", op, count);
+  table.add_row({"nodes", used});
+  table.add_row({"parameters", fmt::format("{} ({})", human_count(static_cast<double>(description.parameters)),
+                                           human_bytes(static_cast<double>(description.weight_bytes)))});
+  if (description.missing.empty() && description.refusal.empty()) {
+    const engine::PlanCost& cost = description.cost;
+    table.add_row({"multiply-adds", human_count(static_cast<double>(cost.multiply_adds))});
+    table.add_row({"graphs", fmt::format("{} of {} nodes", description.segments, cost.nodes)});
+    table.add_row({"memory by the plan",
+                   fmt::format("{} for results, {} for constants", human_bytes(static_cast<double>(cost.arena_bytes)),
+                               human_bytes(static_cast<double>(cost.constant_bytes)))});
+  }
+  fmt::print("{}", table.text());
+}
+
 int import_command(const Library& library, const ImportOptions& options) {
   if (options.operators) {
     fmt::print("{}", onnx::operator_reference(onnx::standard_operators()));
     return 0;
   }
   if (options.file.empty()) fail(ErrorKind::usage, "name an ONNX file, or --operators for those that weft imports");
-  onnx::Model model = onnx::read_model(options.file);
-  int64_t parameters = 0, weight_bytes = 0;
-  for (const auto& [name, value] : model.graph.initializers)
-    if (const Tensor* tensor = value.tensor()) {
-      if (is_floating(tensor->dtype())) parameters += tensor->elements();
-      weight_bytes += tensor->bytes();
-    }
-  std::map<std::string, int64_t> counts;
-  for (const onnx::OnnxNode& node : model.graph.nodes)
-    ++counts[node.domain.empty() ? node.op : node.domain + "." + node.op];
-  const int64_t threads = options.threads > 0 ? options.threads : available_cores();
-  const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
-  const onnx::OperatorTable operators = onnx::standard_operators();
-  const auto missing = onnx::missing_operators(model, operators);
-
-  engine::PlanCost cost;
-  int64_t multiply_adds = 0;
-  size_t segments = 0;
-  std::string refusal;
-  const auto sizes = parse_bindings(options.bind);
-  std::vector<onnx::ValueInfo> inputs;
-  if (missing.empty()) {
-    engine::SessionOptions session_options;
-    session_options.compile.threads = static_cast<int>(threads);
-    session_options.on_plan = [&](const engine::PlanCost& plan) {
-      cost.seconds += plan.seconds;
-      cost.arena_bytes = std::max(cost.arena_bytes, plan.arena_bytes);
-      cost.constant_bytes += plan.constant_bytes;
-      cost.nodes += plan.nodes;
-      multiply_adds += plan.multiply_adds;
-      ++segments;
-    };
-    engine::OnnxSession session(model, library.ops, *device, session_options);
-    inputs = session.inputs();
-    std::map<std::string, onnx::HostValue> samples;
-    for (const onnx::ValueInfo& info : inputs) samples[info.name] = sample_of(info, sizes);
-    try {
-      session.prepare(samples);
-    } catch (const Error& error) {
-      refusal = error.what();
-    }
-  } else {
-    for (const onnx::ValueInfo& info : model.graph.inputs)
-      if (!model.graph.initializers.contains(info.name)) inputs.push_back(info);
-  }
-
-  if (options.json) {
-    nlohmann::ordered_json json{{"file", options.file},
-                                {"producer", model.producer},
-                                {"ir_version", model.ir_version},
-                                {"opset", model.opset()},
-                                {"parameters", parameters},
-                                {"weight_bytes", weight_bytes},
-                                {"operators", counts},
-                                {"missing", missing},
-                                {"refused", refusal},
-                                {"multiply_adds", multiply_adds},
-                                {"arena_bytes", cost.arena_bytes},
-                                {"constant_bytes", cost.constant_bytes},
-                                {"graphs", segments}};
-    for (const auto& [list, key] : {std::pair{&inputs, "inputs"}, std::pair{&model.graph.outputs, "outputs"}})
-      for (const onnx::ValueInfo& info : *list) json[key].push_back({{"name", info.name}, {"type", describe(info)}});
-    fmt::print("{}\n", json.dump(2));
-  } else {
-    Table table({{"what"}, {"of this model"}});
-    table.add_row({"file", options.file});
-    table.add_row({"made by", model.producer.empty() ? "-" : model.producer});
-    table.add_row({"operators of ONNX", fmt::format("version {}", model.opset())});
-    for (const onnx::ValueInfo& info : inputs) table.add_row({"input", info.name + ": " + describe(info)});
-    for (const onnx::ValueInfo& info : model.graph.outputs)
-      table.add_row({"output", info.name + ": " + describe(info)});
-    std::string used;
-    for (const auto& [op, count] : counts) used += fmt::format("{}{} {}", used.empty() ? "" : ", ", op, count);
-    table.add_row({"nodes", used});
-    table.add_row({"parameters", fmt::format("{} ({})", human_count(static_cast<double>(parameters)),
-                                             human_bytes(static_cast<double>(weight_bytes)))});
-    if (missing.empty() && refusal.empty()) {
-      table.add_row({"multiply-adds", human_count(static_cast<double>(multiply_adds))});
-      table.add_row({"graphs", fmt::format("{} of {} nodes", segments, cost.nodes)});
-      table.add_row({"memory by the plan",
-                     fmt::format("{} for results, {} for constants", human_bytes(static_cast<double>(cost.arena_bytes)),
-                                 human_bytes(static_cast<double>(cost.constant_bytes)))});
-    }
-    fmt::print("{}", table.text());
-  }
-  if (!missing.empty()) {
+  const onnx::Model model = onnx::read_model(options.file);
+  Description description = describe_file(model);
+  if (description.missing.empty()) add_plans(description, model, library, options);
+  options.json ? print_json(description, model, options.file) : print_table(description, model, options.file);
+  if (!description.missing.empty()) {
     std::string lines;
-    for (const std::string& line : missing) lines += "\n  " + line;
+    for (const std::string& line : description.missing) lines += "\n  " + line;
     fail(ErrorKind::usage, "'{}' uses operators that weft has not, with the nodes that do:{}", options.file, lines);
   }
-  if (!refusal.empty()) fail(ErrorKind::usage, "'{}' cannot run: {}", options.file, refusal);
+  if (!description.refusal.empty()) fail(ErrorKind::usage, "'{}' cannot run: {}", options.file, description.refusal);
   return 0;
 }
 

@@ -38,12 +38,20 @@ std::map<std::string, onnx::HostValue> read_inputs(const InferOptions& options,
       fail(ErrorKind::usage,
            "--input {}: the model has {} inputs; write NAME=FILE, with a name that `weft import {}` shows", text,
            wanted.size(), options.model);
+    if (values.contains(name))
+      fail(ErrorKind::usage, "--input {}: there is a file for '{}' already; give one", text, name);
     values[name] = read_npy(file);
   }
   return values;
 }
 
 int infer_onnx(const Library& library, const InferOptions& options) {
+  if (options.top)
+    fail(ErrorKind::usage, "--top {}: it names classes of pictures, and none is given; leave it away", *options.top);
+  if (!options.pins)
+    fail(ErrorKind::usage,
+         "--no-pin: an ONNX file that runs as it is leaves threads where the system puts them; leave it away, or add "
+         "--streams, --batch or --json, for which the file is compiled");
   const int64_t threads = options.threads > 0 ? options.threads : available_cores();
   const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
   engine::SessionOptions session_options;

@@ -73,10 +73,15 @@ Inputs read_inputs(const InferOptions& options, const engine::DeployedModel& mod
     const NamedFile named = parse_input(text, model);
     std::error_code code;
     const bool is_folder = std::filesystem::is_directory(named.file, code);
-    if (named.input == 0 && (is_folder || data::is_picture(named.file)))
+    const bool are_pictures = named.input == 0 && (is_folder || data::is_picture(named.file));
+    Tensor& tensor = inputs.tensors[named.input];
+    if (!tensor.empty() || (named.input == 0 && !are_pictures && !pictures.empty()))
+      fail(ErrorKind::usage, "--input {}: there is a file for '{}' already; give one, or several pictures", text,
+           model.inputs[named.input].name);
+    if (are_pictures)
       pictures.push_back(named.file);
     else
-      inputs.tensors[named.input] = read_npy(named.file);
+      tensor = read_npy(named.file);
   }
   if (!pictures.empty()) {
     inputs.pictures = infer::expand_files(pictures);
@@ -113,7 +118,7 @@ Measured measure(engine::StreamPool& pool, const std::vector<Tensor>& batch, int
   std::vector<double> seconds;
   for (auto& future : futures) {
     const engine::Answer answer = future.get();
-    if (!answer.error.empty()) fail(ErrorKind::usage, "{}", answer.error);
+    answer.check();
     seconds.push_back(answer.seconds);
   }
   const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begin;
@@ -218,9 +223,12 @@ int infer_deployed(const Library& library, const InferOptions& options) {
   const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
   engine::EngineOptions engine_options;
   if (!options.precision.empty()) engine_options.precision = parse_dtype(options.precision);
-  engine::Engine engine(read_or_compile(library, options.model), library.ops, *device, engine_options);
+  const OpRegistry ops = engine::is_model_file(options.model) ? ops_of_files(library) : library.ops;
+  engine::Engine engine(read_or_compile(library, options.model), ops, *device, engine_options);
   const engine::DeployedModel& model = engine.model();
   const Inputs inputs = read_inputs(options, model);
+  if (options.top && inputs.pictures.empty())
+    fail(ErrorKind::usage, "--top {}: it names classes of pictures, and none is given; leave it away", *options.top);
   const int64_t rows = inputs.tensors[0].shape().rank() > 0 ? inputs.tensors[0].shape()[0] : 1;
   if (rows == 0) fail(ErrorKind::usage, "the inputs have no rows; give some");
   const int64_t batch = batch_of(options, engine, rows);
@@ -237,7 +245,8 @@ int infer_deployed(const Library& library, const InferOptions& options) {
     if (!options.output_dir.empty())
       write_npy(std::filesystem::path(options.output_dir) / output_file(name), outputs[index]);
   }
-  report["pictures"] = outputs.empty() ? ordered_json::array() : classes_of(inputs, outputs[0], model, options.top);
+  report["pictures"] =
+      outputs.empty() ? ordered_json::array() : classes_of(inputs, outputs[0], model, options.top.value_or(1));
   if (options.repeat > 0) {
     const std::vector<Tensor> measured_rows = first_batch(inputs.tensors, batch);
     measure(pool, measured_rows, 1);  // makes the plans and touches the memory

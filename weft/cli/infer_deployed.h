@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,9 @@ struct InferOptions {
   std::vector<std::string> inputs;
   int64_t threads = 0;  // of each stream; 0: all cores, shared out among the streams
   int64_t streams = 1;
-  int64_t batch = 0;   // rows of each run; 0: as many as there are for each stream
-  int64_t repeat = 0;  // runs of each stream to measure
-  int64_t top = 1;     // classes of each picture to name
+  int64_t batch = 0;                // rows of each run; 0: as many as there are for each stream
+  int64_t repeat = 0;               // runs of each stream to measure
+  std::optional<int64_t> top = {};  // classes of each picture to name; nullopt: 1
   bool pins = true;
   bool json = false;
 };

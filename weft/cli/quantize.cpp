@@ -32,7 +32,8 @@ namespace {
 struct QuantizeCommand {
   std::string source, data, output, checkpoint = "auto", calibration = "mse";
   std::vector<double> mean, deviation;
-  int64_t samples = 512, test_samples = 0, batch = 32, threads = 0, bits = 8, group = 32, seed = 0;
+  int64_t samples = 512, test_samples = 0, batch = 32, threads = 0, bits = 8, seed = 0;
+  std::optional<int64_t> group;
   double accuracy_drop = -1;  // in points; below 0: no limit
   bool per_tensor = false, symmetric = false, equalizes = false, adaptive = false, keeps_bias = false, force = false;
 };
@@ -205,11 +206,17 @@ std::string results(const Measured& before, const Measured& after, bool has_clas
   return table.text();
 }
 
+std::string decibels_in_words(double decibels) {
+  if (std::isnan(decibels)) return "not a number";
+  if (!std::isinf(decibels)) return fmt::format("{:.1f} dB", decibels);
+  return decibels > 0 ? "exact" : "no signal";
+}
+
 std::string layers_in_words(const std::vector<quantize::LayerError>& errors) {
   Table table({{"layer"}, {"weights", Align::right}, {"bits", Align::right}, {"signal to noise", Align::right}});
   for (const quantize::LayerError& error : errors)
     table.add_row({error.name, human_count(static_cast<double>(error.weights)), std::to_string(error.bits),
-                   std::isfinite(error.signal_to_noise) ? fmt::format("{:.1f} dB", error.signal_to_noise) : "exact"});
+                   decibels_in_words(error.signal_to_noise)});
   return table.text();
 }
 
@@ -222,7 +229,10 @@ quantize::QuantizerOptions quantizer_options(const QuantizeCommand& command) {
   options.corrects_bias = !command.keeps_bias;
   options.rounding = command.adaptive ? quantize::WeightRounding::adaptive : quantize::WeightRounding::nearest;
   options.bits = static_cast<int>(command.bits);
-  options.group = command.group;
+  if (command.group && command.bits == 8)
+    fail(ErrorKind::usage, "--group {}: weights of 8 bits have a scale for each output; leave it away, or add --bits 4",
+         *command.group);
+  if (command.group) options.group = *command.group;
   return options;
 }
 
@@ -280,7 +290,7 @@ int quantize_command(const Library& library, const QuantizeCommand& command) {
   const Tensor sample = first_sample(samples.batch(0));
   before.seconds = latency(quantizer.folded(), library, *device, sample);
   after.seconds = latency(quantized, library, *device, sample);
-  before.bytes = static_cast<double>(onnx::print_model(quantizer.folded()).size());
+  before.bytes = static_cast<double>(onnx::print_model(source.model).size());
   after.bytes = static_cast<double>(onnx::print_model(quantized).size());
   write(command.output, quantized);
   fmt::print("{}: calibrated on {} samples of {}, measured on {}\n\n", command.output, calibration.samples(),
@@ -312,11 +322,11 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
   sub->add_flag("--per-tensor", command->per_tensor, "One scale for all output channels of a layer's weights");
   sub->add_flag("--symmetric", command->symmetric, "Activations in i8 around 0, rather than u8 with a zero point");
   sub->add_flag("--equalize", command->equalizes, "Make the ranges of channels between layers alike first");
-  sub->add_flag("--adaround", command->adaptive, "Learn for each weight whether to round up or down");
+  sub->add_flag("--adaround", command->adaptive, "Learn for each weight of 8 bits whether to round up or down");
   sub->add_flag("--keep-bias", command->keeps_bias, "Do not correct biases for what rounding does to means");
   sub->add_option("--bits", command->bits, "Of weights: 4 and 2 for matrix products alone, by groups")
       ->check(CLI::IsMember({8, 4, 2}));
-  sub->add_option("--group", command->group, "Weights of 4 and 2 bits that share a scale")
+  sub->add_option("--group", command->group, "Weights of 4 and 2 bits that share a scale; default: 32")
       ->check(CLI::Range(int64_t{2}, int64_t{65536}));
   sub->add_option("--accuracy-drop", command->accuracy_drop,
                   "Leave the most sensitive layers in f32 until the accuracy falls by no more points than this")

@@ -1,5 +1,7 @@
 #include "weft/deploy/compile_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -39,17 +41,39 @@ void set_ports(DeployedModel& model, const SymbolicGraph& graph) {
     model.outputs.push_back({output.name, to_string(graph.type(output.value))});
 }
 
-/// One for any size; nullopt where sizes have graphs of different forms.
-std::optional<SymbolicGraph> open_graph(const GraphFor& graph_for) {
-  const Graph two = graph_for(2), three = graph_for(3), five = graph_for(5);
+// Beyond the sizes that files cut at (ends=[1000] and the like), and odd.
+constexpr int64_t kLargeBatch = 4099;
+
+std::vector<TensorType> output_types(const Graph& graph) {
+  std::vector<TensorType> types;
+  for (const GraphOutput& output : graph.outputs()) types.push_back(graph.type(output.value));
+  return types;
+}
+
+/// A batch of 1 has forms of its own, such as sums without a repetition in front of them; what it gives is the same.
+bool gives_the_same_for_one(const SymbolicGraph& open, const GraphFor& graph_for) {
+  try {
+    return output_types(bind_symbols(open, {{engine::kBatchSymbol, 1}})) == output_types(graph_for(1));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// One for any size, made of those of two and three; nullopt where sizes have graphs of different forms.
+std::optional<SymbolicGraph> open_graph(const Graph& two, const GraphFor& graph_for) {
+  const Graph three = graph_for(3);
   auto open = generalize({two, 2}, {three, 3}, engine::kBatchSymbol);
   if (!open || open->symbols() != std::set<std::string>{engine::kBatchSymbol}) return std::nullopt;
-  if (print_graph(bind_symbols(*open, {{engine::kBatchSymbol, 5}})) != print_graph(five)) return std::nullopt;
+  for (const int64_t batch : {int64_t{5}, kLargeBatch})
+    if (print_graph(bind_symbols(*open, {{engine::kBatchSymbol, batch}})) != print_graph(graph_for(batch)))
+      return std::nullopt;
+  if (!gives_the_same_for_one(*open, graph_for)) return std::nullopt;
   return open;
 }
 
 void add_open_graph(DeployedModel& model, const GraphFor& graph_for) {
-  const auto open = open_graph(graph_for);
+  const Graph two = graph_for(2);
+  const auto open = open_graph(two, graph_for);
   if (!open)
     fail(
         ErrorKind::usage,
@@ -57,7 +81,7 @@ void add_open_graph(DeployedModel& model, const GraphFor& graph_for) {
         model.name);
   set_ports(model, *open);
   model.graphs.push_back({0, print_symbolic_graph(*open)});
-  add_constants(model, graph_for(1));
+  add_constants(model, two);
 }
 
 void add_graphs(DeployedModel& model, const GraphFor& graph_for, const std::vector<int64_t>& batches) {
@@ -72,12 +96,17 @@ void add_graphs(DeployedModel& model, const GraphFor& graph_for, const std::vect
 }
 
 /// Of the first input, where it can be pictures: f32[N,C,H,W]; nullopt elsewhere and where nothing is known of pixels.
-std::optional<PictureInput> pictures_of(const DeployedModel& model, const CompileModelOptions& options) {
+/// What only the metadata of a file say of pixels, with `file` its name, is nothing to refuse the model for where it
+/// reads no pictures.
+std::optional<PictureInput> pictures_of(const DeployedModel& model, const CompileModelOptions& options,
+                                        const std::string& file = {}) {
   if (options.mean.empty() && options.deviation.empty()) return std::nullopt;
   const std::string type = model.inputs.empty() ? "" : model.inputs[0].type;
   std::vector<Expression> dims;
   if (type.starts_with("f32[")) dims = parse_expressions(type.substr(4, type.size() - 5));
-  if (dims.size() != 4 || !dims[1].constant() || !dims[2].constant() || !dims[3].constant())
+  const bool are_pictures = dims.size() == 4 && dims[1].constant() && dims[2].constant() && dims[3].constant();
+  if (!are_pictures && !file.empty()) return std::nullopt;
+  if (!are_pictures)
     fail(ErrorKind::usage, "'{}' reads {}, which are no pictures f32[N,C,H,W]; leave --mean and --deviation away",
          model.name, type.empty() ? "nothing" : type);
   PictureInput pictures{.channels = *dims[1].constant(),
@@ -87,7 +116,8 @@ std::optional<PictureInput> pictures_of(const DeployedModel& model, const Compil
                         .decodes_exactly = true,
                         .mean = options.mean,
                         .deviation = options.deviation};
-  check(pictures, "--mean, --deviation and --resize");
+  check(pictures, file.empty() ? "--mean, --deviation and --resize"
+                               : fmt::format("the metadata of '{}' (--mean and --deviation take their place)", file));
   return pictures;
 }
 
@@ -107,6 +137,19 @@ std::optional<PictureInput> pictures_of(const spec::DataDescription& data) {
   if (learned.is_object() && learned.value("kind", std::string()) == "images")
     pictures.resize = learned.value("resize", std::max(pictures.height, pictures.width));
   return pictures;
+}
+
+/// Options that would change nothing are mistakes.
+void refuse_what_has_no_effect(const DeployedModel& model, const CompileModelOptions& options, bool is_onnx) {
+  if (!options.sizes.empty() && !is_onnx)
+    fail(ErrorKind::usage, "--bind {}: it binds dimensions of ONNX files, and '{}' is none; leave it away",
+         options.sizes.begin()->first, model.name);
+  const bool uses_resize = !options.mean.empty() && model.pictures;
+  if (options.resize > 0 && !uses_resize)
+    fail(ErrorKind::usage,
+         "--resize {} has no effect without --mean and --deviation: '{}' prepares pictures as it says itself, if any; "
+         "give them or leave it away",
+         options.resize, model.name);
 }
 
 DeployedModel described(const std::string& name, const CompileModelOptions& options) {
@@ -137,6 +180,7 @@ DeployedModel compile_run(const Library& library, const run::LoadedRun& run, con
       },
       options.batches);
   model.pictures = options.mean.empty() ? pictures_of(run.data) : pictures_of(model, options);
+  refuse_what_has_no_effect(model, options, false);
   return model;
 }
 
@@ -159,6 +203,7 @@ DeployedModel compile_zoo_model(const Library& library, const std::string& name,
       },
       options.batches);
   model.pictures = pictures_of(model, options);
+  refuse_what_has_no_effect(model, options, false);
   return model;
 }
 
@@ -186,16 +231,25 @@ CompileModelOptions with_metadata(CompileModelOptions options, const std::map<st
 DeployedModel compile_onnx(const Library& library, onnx::Model model, const CompileModelOptions& given) {
   CompileModelOptions options = with_metadata(given, model.metadata);
   const std::map<std::string, std::string> metadata = model.metadata;
-  const std::string name = std::filesystem::path(model.path).stem().string();
+  const std::string path = model.path, name = std::filesystem::path(path).stem().string();
   const OnnxGraphs graphs(library, std::move(model), options.sizes);
-  if (const auto fixed = graphs.fixed_batch(); fixed && options.batches.empty()) options.batches = {*fixed};
+  if (const auto fixed = graphs.fixed_batch()) {
+    for (const int64_t batch : options.batches)
+      if (batch != *fixed)
+        fail(ErrorKind::usage,
+             "--batch {}: '{}' is for a batch of {} alone; leave --batch away, or export it with an open batch", batch,
+             name, *fixed);
+    options.batches = {*fixed};
+  }
   DeployedModel deployed = described(name, options);
   for (const auto& [key, value] : metadata) deployed.metadata.emplace(key, value);
   add_graphs(
       deployed, [&](int64_t batch) { return graphs.graph_for(batch); }, options.batches);
   // A model may prepare its pictures itself.
   const bool reads_reals = !deployed.inputs.empty() && deployed.inputs[0].type.starts_with("f32[");
-  if (reads_reals || !given.mean.empty()) deployed.pictures = pictures_of(deployed, options);
+  const std::string file = given.mean.empty() ? path : "";
+  if (reads_reals || !given.mean.empty()) deployed.pictures = pictures_of(deployed, options, file);
+  refuse_what_has_no_effect(deployed, options, true);
   return deployed;
 }
 

@@ -2,7 +2,7 @@
 // (engine/deployed_model.h).
 //
 // Where the graph of any batch has one form, one graph is for all sizes of the batch. It is found from the graphs of
-// two sizes and checked against that of a third (graph/generalize.h).
+// two sizes and checked against those of others, small and large (graph/generalize.h).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ engine::DeployedModel compile_run(const Library& library, const run::LoadedRun& 
 /// The model's own input and options, with weights drawn from the seed.
 engine::DeployedModel compile_zoo_model(const Library& library, const std::string& name, uint64_t seed,
                                         const CompileModelOptions& options);
-/// Error(usage) too where the model is no single graph, or a dimension is open that nobody binds.
+/// Error(usage) too where the model is no single graph, is for another batch, or has an open dimension that nobody
+/// binds; where a bound name is none of it.
 engine::DeployedModel compile_onnx(const Library& library, onnx::Model model, const CompileModelOptions& options);
 
 }  // namespace weft::deploy

@@ -1,9 +1,19 @@
 #include "weft/deploy/onnx_graphs.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
+#include "weft/base/names.h"
 #include "weft/deploy/inference_graph.h"
 
 namespace weft::deploy {
+
+namespace {
+
+/// What runs any ONNX file: the flags are for models that are compiled.
+constexpr const char* kSession = "`weft infer` without --batch, --streams and --json, on .npy files";
+
+}  // namespace
 
 OnnxGraphs::OnnxGraphs(const Library& library, onnx::Model model, std::map<std::string, int64_t> sizes)
     : sizes_(std::move(sizes)),
@@ -11,7 +21,30 @@ OnnxGraphs::OnnxGraphs(const Library& library, onnx::Model model, std::map<std::
       lowerable_(std::move(model), onnx::standard_operators(), library.ops,
                  [device = device_](const NodeSignature& node, const std::vector<Tensor>& operands) {
                    return device->evaluate(node, operands);
-                 }) {}
+                 }) {
+  check_sizes();
+}
+
+/// Every name that is bound stands for an open dimension.
+void OnnxGraphs::check_sizes() const {
+  std::vector<std::string> open;
+  for (const onnx::ValueInfo* info : inputs())
+    for (const onnx::Dimension& dimension : info->shape.value_or(std::vector<onnx::Dimension>{}))
+      if (!dimension.size && !dimension.symbol.empty()) open.push_back(dimension.symbol);
+  for (const auto& [name, size] : sizes_) {
+    if (std::find(open.begin(), open.end(), name) == open.end())
+      fail(ErrorKind::usage, "--bind {}={}: no input of '{}' has an open dimension of that name{}", name, size,
+           model().path, suggestion(name, open));
+    if (name == batch_name())
+      fail(ErrorKind::usage, "--bind {0}={1}: '{0}' is the batch of '{2}'; write --batch {1}", name, size,
+           model().path);
+  }
+}
+
+std::string OnnxGraphs::batch_name() const {
+  const onnx::ValueInfo& first = *inputs().front();
+  return first.shape && !first.shape->empty() ? first.shape->front().symbol : std::string();
+}
 
 std::vector<const onnx::ValueInfo*> OnnxGraphs::inputs() const {
   std::vector<const onnx::ValueInfo*> wanted;
@@ -31,14 +64,14 @@ TensorType OnnxGraphs::type_of(const onnx::ValueInfo& info, int64_t batch) const
   if (!info.shape || !info.dtype)
     fail(ErrorKind::usage, "'{}' does not say what its input '{}' is ({}); weft compiles models that do", model().path,
          info.name, describe(info));
-  const onnx::ValueInfo& first = *inputs().front();
-  const std::string batch_name = first.shape && !first.shape->empty() ? first.shape->front().symbol : std::string();
+  const std::string batch_symbol = batch_name();
   std::vector<int64_t> dims;
   for (size_t axis = 0; axis < info.shape->size(); ++axis) {
     const onnx::Dimension& dimension = (*info.shape)[axis];
     const auto bound = sizes_.find(dimension.symbol);
     // Without a name of its own the first dimension of every input is the batch.
-    const bool is_batch = dimension.symbol.empty() ? axis == 0 && batch_name.empty() : dimension.symbol == batch_name;
+    const bool is_batch =
+        dimension.symbol.empty() ? axis == 0 && batch_symbol.empty() : dimension.symbol == batch_symbol;
     if (dimension.size)
       dims.push_back(*dimension.size);
     else if (is_batch)
@@ -61,14 +94,13 @@ Graph OnnxGraphs::graph_for(int64_t batch) const {
       return lowerable_.lower(request);
     } catch (const onnx::NeedsValue& needs) {
       fail(ErrorKind::usage,
-           "the numbers of '{}' decide sizes in '{}', so that it has no graph of its own; run the ONNX file by "
-           "`weft infer`",
-           needs.value, model().path);
+           "the numbers of '{}' decide sizes in '{}', so that it has no graph of its own; run the ONNX file by {}",
+           needs.value, model().path, kSession);
     }
   }();
   if (segment.next_node < model().graph.nodes.size())
-    fail(ErrorKind::usage, "'{}' is no single graph: {} needs what only a run gives; run the ONNX file by `weft infer`",
-         model().path, describe(model().graph.nodes[segment.next_node]));
+    fail(ErrorKind::usage, "'{}' is no single graph: {} needs what only a run gives; run the ONNX file by {}",
+         model().path, describe(model().graph.nodes[segment.next_node]), kSession);
   std::vector<std::pair<std::string, ValueId>> outputs;
   for (const onnx::ValueInfo& info : model().graph.outputs) {
     const auto found = segment.outputs.find(info.name);

@@ -14,7 +14,7 @@ namespace weft::deploy {
 class OnnxGraphs {
  public:
   /// `sizes`: of open dimensions by their names. Keeps a reference to the library. Error(usage) lists what weft cannot
-  /// import.
+  /// import, and names a size of a dimension that the model has not, or of the batch.
   OnnxGraphs(const Library& library, onnx::Model model, std::map<std::string, int64_t> sizes);
 
   /// The first dimension of the first input, where the file fixes it.
@@ -27,6 +27,9 @@ class OnnxGraphs {
   const onnx::Model& model() const { return lowerable_.model(); }
   /// Those that a run brings.
   std::vector<const onnx::ValueInfo*> inputs() const;
+  /// What the first dimension of the first input is called; empty: nothing.
+  std::string batch_name() const;
+  void check_sizes() const;
   TensorType type_of(const onnx::ValueInfo& info, int64_t batch) const;
 
   const std::map<std::string, int64_t> sizes_;

@@ -33,11 +33,13 @@ bool have_same_names(const std::vector<Port>& a, const std::vector<Port>& b) {
                     [](const Port& one, const Port& other) { return one.name == other.name; });
 }
 
-ValueId find_port(const SymbolicGraph& graph, const std::string& name) {
+/// An input or output of a name that another one has; empty: none.
+std::string name_taken_twice(const SymbolicGraph& graph) {
+  std::set<std::string> names;
   for (const GraphInput& input : graph.inputs())
-    if (input.name == name) return input.value;
+    if (!names.insert(input.name).second) return input.name;
   for (const GraphOutput& output : graph.outputs())
-    if (output.name == name) return output.value;
+    if (!names.insert(output.name).second) return output.name;
   return {};
 }
 
@@ -73,11 +75,15 @@ void Engine::read_graphs(const OpRegistry& registry) {
       if (input.kind != InputKind::batch)
         bad(fmt::format("'{}' is a {}, and inference has none", input.name, name_of(input.kind)));
     if (graph.outputs().empty() || !graph.updates().empty()) bad("its graph is not one of inference");
+    if (graph.inputs().empty()) bad("its graph reads nothing, so that there is nothing to run");
+    if (const std::string name = name_taken_twice(graph); !name.empty())
+      bad(fmt::format("two of its inputs and outputs are called '{}'", name));
     const std::set<std::string> symbols = graph.symbols();
     if (given.batch == 0 ? symbols != std::set<std::string>{kBatchSymbol} : !symbols.empty())
       bad("its graph has other symbols than that of the batch");
     if (!have_same_names(inputs_of(graph), model_.inputs) || !have_same_names(outputs_of(graph), model_.outputs))
       bad("its graph has other inputs or outputs than it says");
+    check_pictures(graph, given.batch);
     if (given.batch > 0) batches_.push_back(given.batch);
     sources_.push_back(std::move(source));
   }
@@ -100,14 +106,38 @@ const Engine::Source& Engine::source_for(int64_t batch) const {
        known, batch, batch);
 }
 
-TensorType Engine::type_of(const Port& port, int64_t batch) const {
+/// Pictures are written as f32[batch,C,H,W] where the first input begins.
+void Engine::check_pictures(const SymbolicGraph& graph, int64_t batch) const {
+  if (!model_.pictures) return;
+  const SymbolicType& type = graph.type(graph.inputs()[0].value);
+  const SymbolicType wanted{DType::f32,
+                            {batch == 0 ? Expression::symbol(kBatchSymbol) : Expression(batch),
+                             model_.pictures->channels, model_.pictures->height, model_.pictures->width}};
+  if (type != wanted)
+    fail(ErrorKind::data, "{}: its pictures are {}, but its first input '{}' is {}; compile it again", name(),
+         to_string(wanted), graph.inputs()[0].name, to_string(type));
+}
+
+TensorType Engine::input_type(size_t index, int64_t batch) const {
   const SymbolicGraph& graph = source_for(batch).graph;
-  const ValueId value = find_port(graph, port.name);
+  return type_of(model_.inputs.at(index), graph, graph.inputs().at(index).value, batch);
+}
+
+TensorType Engine::output_type(size_t index, int64_t batch) const {
+  const SymbolicGraph& graph = source_for(batch).graph;
+  return type_of(model_.outputs.at(index), graph, graph.outputs().at(index).value, batch);
+}
+
+TensorType Engine::type_of(const Port& port, const SymbolicGraph& graph, ValueId value, int64_t batch) const {
   const SymbolicType& type = graph.type(value);
   const SymbolBindings bindings = bindings_of(graph, batch);
   std::vector<int64_t> dims;
   for (const Expression& dim : type.dims) dims.push_back(dim.evaluate(bindings));
-  return {type.dtype, Shape(dims), {}};
+  const TensorType bound{type.dtype, Shape(dims), {}};
+  if (!has_bounded_size(bound))
+    fail(ErrorKind::usage, "{}: '{}' ({}) is more than any memory holds with a batch of {}; give a smaller one", name(),
+         port.name, port.type, batch);
+  return bound;
 }
 
 CompiledStep Engine::compile_for(int64_t batch) {

@@ -44,9 +44,10 @@ class Engine {
   const Device& device() const { return device_; }
   /// The sizes that the model is for; empty: any.
   const std::vector<int64_t>& batches() const { return batches_; }
-  /// Of an input or output with a batch of this size. Error(usage) for a batch that the model is not for.
-  TensorType input_type(size_t index, int64_t batch) const { return type_of(model_.inputs.at(index), batch); }
-  TensorType output_type(size_t index, int64_t batch) const { return type_of(model_.outputs.at(index), batch); }
+  /// Of an input or output with a batch of this size. Error(usage) for a batch that the model is not for, or with which
+  /// no memory holds it.
+  TensorType input_type(size_t index, int64_t batch) const;
+  TensorType output_type(size_t index, int64_t batch) const;
 
   /// Made at the first call for a batch. Thread-safe. Stays as long as the engine. Error(usage) for a batch that the
   /// model is not for.
@@ -65,7 +66,8 @@ class Engine {
   void read_graphs(const OpRegistry& registry);
   /// Error(usage) where there is none for the batch.
   const Source& source_for(int64_t batch) const;
-  TensorType type_of(const Port& port, int64_t batch) const;
+  void check_pictures(const SymbolicGraph& graph, int64_t batch) const;
+  TensorType type_of(const Port& port, const SymbolicGraph& graph, ValueId value, int64_t batch) const;
   CompiledStep compile_for(int64_t batch);
   std::string name() const;
 

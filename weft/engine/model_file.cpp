@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -152,12 +154,18 @@ class Reader {
     return value;
   }
 
-  /// Of the bytes behind the header.
-  std::span<const uint8_t> part(const ordered_json& entry, int64_t bytes, const char* what) const {
+  /// Of the bytes behind the header. No two have any in common, so that what is made of them is no larger than the
+  /// file.
+  std::span<const uint8_t> part(const ordered_json& entry, int64_t bytes, const char* what) {
     const auto offset = entry.at("offset").get<int64_t>();
     const auto size = static_cast<int64_t>(content_.size());
     if (offset < 0 || bytes < 0 || offset % kAlignment != 0 || offset > size || bytes > size - offset)
       damaged(fmt::format("a {} lies beyond its end", what));
+    const auto next = ends_.upper_bound(offset);
+    const bool is_free = (next == ends_.begin() || std::prev(next)->second <= offset) &&
+                         (next == ends_.end() || offset + bytes <= next->first);
+    if (bytes > 0 && !is_free) damaged(fmt::format("a {} lies where another part of it is", what));
+    if (bytes > 0) ends_.emplace(offset, offset + bytes);
     return content_.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes));
   }
 
@@ -193,7 +201,7 @@ class Reader {
     model.pictures = std::move(pictures);
   }
 
-  void take_graphs(DeployedModel& model) const {
+  void take_graphs(DeployedModel& model) {
     for (const ordered_json& entry : header_.at("graphs")) {
       const auto bytes = part(entry, entry.at("bytes").get<int64_t>(), "graph");
       DeployedGraph graph{entry.at("batch").get<int64_t>(),
@@ -216,7 +224,7 @@ class Reader {
     damaged(fmt::format("no memory holds a constant {}", text));
   }
 
-  void take_constants(DeployedModel& model) const {
+  void take_constants(DeployedModel& model) {
     for (const ordered_json& entry : header_.at("constants")) {
       const auto hash = entry.at("hash").get<std::string>();
       const TensorType type = type_of(entry.at("type").get<std::string>());
@@ -235,6 +243,7 @@ class Reader {
   const std::string name_;
   ordered_json header_;
   std::span<const uint8_t> content_;
+  std::map<int64_t, int64_t> ends_;  // of the parts that were read, by where they begin
 };
 
 }  // namespace

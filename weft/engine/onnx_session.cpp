@@ -8,6 +8,7 @@
 #include "weft/base/hash128.h"
 #include "weft/base/names.h"
 #include "weft/graph/constant.h"
+#include "weft/graph/constant_node.h"
 #include "weft/models/model.h"
 
 namespace weft::engine {
@@ -18,13 +19,13 @@ struct OnnxSession::Plan {
   std::string key;
   onnx::Segment segment;
   CompiledStep step;
-  std::unique_ptr<Executor> executor;  // null where nothing is computed
+  std::unique_ptr<Executor> executor;  // null where nothing is computed, or the arena has grown since
 };
 
 namespace {
 
 /// A model of its own of a graph that a node holds. What it reads of the model around it become inputs, behind its own.
-onnx::Model body_model(const onnx::Model& outer, const onnx::OnnxNode& node, const onnx::OnnxGraph& graph) {
+onnx::Model body_model(const onnx::Model& outer, const onnx::OnnxGraph& graph) {
   onnx::Model model;
   model.path = outer.path;
   model.opsets = outer.opsets;
@@ -40,7 +41,6 @@ onnx::Model body_model(const onnx::Model& outer, const onnx::OnnxNode& node, con
     info.name = name;
     model.graph.inputs.push_back(info);
   }
-  static_cast<void>(node);
   return model;
 }
 
@@ -71,9 +71,10 @@ OnnxSession::OnnxSession(onnx::Model model, const OpRegistry& registry, const De
     : registry_(registry),
       device_(device),
       options_(std::move(options)),
+      sharing_(device, constants_),
       lowerable_(std::move(model), onnx::standard_operators(), registry,
-                 [&device](const NodeSignature& node, const std::vector<Tensor>& operands) {
-                   return device.evaluate(node, operands);
+                 [this](const NodeSignature& node, const std::vector<Tensor>& operands) {
+                   return sharing_.evaluate(node, operands);
                  }) {}
 
 OnnxSession::~OnnxSession() = default;
@@ -174,14 +175,8 @@ OnnxSession::Plan& OnnxSession::find_plan(const Values& values, size_t node) {
     }
   }
   plan->key = key_of(values, node, deciding);
-  if (!plan->segment.outputs.empty()) {
-    plan->step = compile(plan->segment.graph, device_, options_.compile);
-    plan->executor = std::make_unique<Executor>(plan->step.graph, plan->step.plan, device_);
-    State none;
-    plan->executor->bind_state(none);
-  }
-  plans_.push_front(std::move(plan));
-  while (plans_.size() > options_.most_plans) plans_.pop_back();
+  if (!plan->segment.outputs.empty()) plan->step = compile(plan->segment.graph, sharing_, options_.compile);
+  add_plan(std::move(plan));
   if (options_.on_plan) {
     const CompiledStep& step = plans_.front()->step;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
@@ -189,6 +184,28 @@ OnnxSession::Plan& OnnxSession::find_plan(const Values& values, size_t node) {
                       models::multiply_adds(step.graph), plans_.size()});
   }
   return *plans_.front();
+}
+
+void OnnxSession::add_plan(std::unique_ptr<Plan> plan) {
+  plans_.push_front(std::move(plan));
+  while (plans_.size() > options_.most_plans) plans_.pop_back();
+  std::vector<const Graph*> graphs;
+  for (const auto& each : plans_) graphs.push_back(&each->step.graph);
+  constants_.keep_those_of(graphs);
+  const int64_t bytes = plans_.front()->step.plan.arena_bytes;
+  if (arena_ != nullptr && arena_->bytes() >= bytes) return;
+  for (const auto& each : plans_) each->executor.reset();  // they lie in the smaller arena
+  arena_ = std::make_unique<Arena>(device_.memory());
+  arena_->reserve(bytes);
+}
+
+Executor* OnnxSession::executor_of(Plan& plan) {
+  if (plan.executor == nullptr && !plan.segment.outputs.empty()) {
+    plan.executor = std::make_unique<Executor>(plan.step.graph, plan.step.plan, device_, arena_.get());
+    State none;
+    plan.executor->bind_state(none);
+  }
+  return plan.executor.get();
 }
 
 OnnxSession::Values OnnxSession::run_segments(Values values, bool runs_last) {
@@ -199,11 +216,12 @@ OnnxSession::Values OnnxSession::run_segments(Values values, bool runs_last) {
   do {
     Plan& plan = find_plan(values, node);
     const onnx::Segment& segment = plan.segment;
-    if (plan.executor && (runs_last || segment.next_node < nodes.size())) {
+    Executor* const executor = executor_of(plan);
+    if (executor != nullptr && (runs_last || segment.next_node < nodes.size())) {
       for (const auto& [name, input] : segment.inputs)
-        if (plan.executor->has_batch(input)) plan.executor->bind_batch(input, values.at(name).tensor()->data());
-      plan.executor->run();
-      for (const auto& [name, output] : segment.outputs) values[name] = plan.executor->output(output);
+        if (executor->has_batch(input)) executor->bind_batch(input, values.at(name).tensor()->data());
+      executor->run();
+      for (const auto& [name, output] : segment.outputs) values[name] = executor->output(output);
     }
     for (const auto& [name, value] : segment.known) values[name] = value;
     node = segment.next_node;
@@ -248,7 +266,7 @@ void OnnxSession::run_on_host(const onnx::OnnxNode& node, Values& values) {
   while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
   const onnx::HostContext context(node, lowerable_.opset_of(node.domain), inputs,
                                   [&](const onnx::OnnxGraph& graph, const std::vector<HostValue>& given) {
-                                    return run_body(node, graph, given, values);
+                                    return run_body(graph, given, values);
                                   });
   const auto results = op->run(context);
   for (size_t index = 0; index < node.outputs.size(); ++index) {
@@ -259,11 +277,11 @@ void OnnxSession::run_on_host(const onnx::OnnxNode& node, Values& values) {
   }
 }
 
-std::vector<HostValue> OnnxSession::run_body(const onnx::OnnxNode& node, const onnx::OnnxGraph& graph,
-                                             const std::vector<HostValue>& inputs, const Values& around) {
+std::vector<HostValue> OnnxSession::run_body(const onnx::OnnxGraph& graph, const std::vector<HostValue>& inputs,
+                                             const Values& around) {
   auto& session = bodies_[&graph];
   if (session == nullptr)
-    session = std::make_unique<OnnxSession>(body_model(model(), node, graph), registry_, device_, options_);
+    session = std::make_unique<OnnxSession>(body_model(model(), graph), registry_, device_, options_);
   Values values;
   const auto& wanted = session->model().graph.inputs;
   for (size_t index = 0; index < wanted.size(); ++index) {
@@ -285,10 +303,15 @@ std::vector<HostValue> OnnxSession::run_body(const onnx::OnnxNode& node, const o
   return outputs;
 }
 
-int64_t OnnxSession::arena_bytes() const {
-  int64_t bytes = 0;
-  for (const auto& plan : plans_) bytes = std::max(bytes, plan->step.plan.arena_bytes);
-  return bytes;
+int64_t OnnxSession::constant_bytes() const {
+  std::map<const void*, int64_t> bytes;  // by address: what is shared counts once
+  for (const auto& plan : plans_)
+    for (const Node& node : plan->step.graph.nodes())
+      if (is_constant_tensor(node))
+        bytes.emplace(constant_of(node)->tensor().data(), constant_of(node)->type().bytes());
+  int64_t sum = 0;
+  for (const auto& [address, size] : bytes) sum += size;
+  return sum;
 }
 
 }  // namespace weft::engine

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <system_error>
 
 #include "weft/base/error.h"
 #include "weft/base/pin_threads.h"
@@ -55,20 +56,40 @@ std::vector<int> cores_of(const std::vector<int>& cores, size_t index, int threa
 }  // namespace
 
 StreamPool::StreamPool(Engine& engine, int streams, bool pins) : engine_(engine) {
+  const int threads = engine.device().threads();
   if (streams < 1) fail(ErrorKind::usage, "{} streams run nothing; ask for 1 or more", streams);
+  if (int64_t{streams} * threads > kMostThreads)
+    fail(ErrorKind::usage, "{} streams of {} thread{} are more than {} threads; ask for fewer", streams, threads,
+         threads == 1 ? "" : "s", kMostThreads);
   const std::vector<int> cores = pins ? allowed_cores() : std::vector<int>{};
   for (int index = 0; index < streams; ++index) streams_.push_back(std::make_unique<Stream>(engine));
-  for (size_t index = 0; index < streams_.size(); ++index)
-    threads_.emplace_back([this, index, own = cores_of(cores, index, engine.device().threads())] { work(index, own); });
+  threads_.reserve(streams_.size());
+  for (size_t index = 0; index < streams_.size(); ++index) start(index, cores_of(cores, index, threads));
 }
 
-StreamPool::~StreamPool() {
+StreamPool::~StreamPool() { stop(); }
+
+void StreamPool::start(size_t index, const std::vector<int>& cores) {
+  try {
+    threads_.emplace_back([this, index, cores] { work(index, cores); });
+  } catch (const std::system_error& error) {
+    stop();
+    fail(ErrorKind::io, "the system starts no thread for stream {} of {} ({}); ask for fewer streams", index + 1,
+         streams_.size(), error.what());
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void StreamPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 std::future<Answer> StreamPool::submit(std::vector<Tensor> inputs) {
@@ -105,8 +126,8 @@ Answer StreamPool::answer_of(Stream& stream, const std::vector<Tensor>& inputs) 
     answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     for (size_t index = 0; index < engine_.model().outputs.size(); ++index)
       answer.outputs.push_back(stream.output(index));
-  } catch (const std::exception& error) {
-    answer = {{}, error.what(), 0};
+  } catch (...) {
+    answer = {{}, std::current_exception(), 0};
   }
   return answer;
 }
@@ -155,8 +176,7 @@ std::vector<Tensor> StreamPool::run_rows(const std::vector<Tensor>& inputs, int6
   }
   std::vector<Answer> answers;
   for (auto& future : futures) answers.push_back(future.get());  // of all, also where one fails: they read the rows
-  for (const Answer& answer : answers)
-    if (!answer.error.empty()) fail(ErrorKind::usage, "{}", answer.error);
+  for (const Answer& answer : answers) answer.check();
   std::vector<Tensor> outputs;
   for (size_t index = 0; rows > 0 && index < engine_.model().outputs.size(); ++index)
     outputs.push_back(joined_rows(answers, counts, index, engine_.model().outputs[index].name));

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -19,14 +20,22 @@ namespace weft::engine {
 /// The rows of one request after a run, or why there are none.
 struct Answer {
   std::vector<Tensor> outputs;  // in the order of DeployedModel::outputs
-  std::string error;            // empty: it went well
+  std::exception_ptr error;     // null: it went well
   double seconds = 0;           // of the run itself
+
+  /// Throws the error where there is one.
+  void check() const {
+    if (error) std::rethrow_exception(error);
+  }
 };
 
 class StreamPool {
  public:
+  static constexpr int64_t kMostThreads = 16384;  // of all streams: more than any machine has cores
+
   /// Keeps a reference to the engine. Each stream takes as many threads as the engine's device has. With `pins`, each
   /// of these threads stays on a core of its own as long as there are cores, of those that the caller may use.
+  /// Error(usage) for no streams or more than kMostThreads threads; Error(io) where the system starts no more.
   StreamPool(Engine& engine, int streams, bool pins = true);
   /// Waits for what was asked for.
   ~StreamPool();
@@ -51,6 +60,9 @@ class StreamPool {
     std::vector<Tensor> inputs;
     std::promise<Answer> answer;
   };
+  void start(size_t index, const std::vector<int>& cores);
+  /// Runs what was asked for, then ends the threads.
+  void stop();
   void work(size_t index, const std::vector<int>& cores);
   Answer answer_of(Stream& stream, const std::vector<Tensor>& inputs) const;
   /// Error(usage) where the inputs are not those of the model; the size of their batch.

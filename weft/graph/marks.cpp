@@ -36,6 +36,7 @@ constexpr Mark kMarks[] = {
     {kInPlace, is_in_place},
     {kRecomputed, is_boolean},
     {kKept, is_boolean},
+    {kExact, is_boolean},
 };
 
 const Mark* find_mark(const std::string& name) {

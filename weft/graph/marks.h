@@ -15,6 +15,8 @@ struct OpDef;
 inline constexpr const char* kInPlace = "in_place";       // pairs (output, input) that share memory, flattened
 inline constexpr const char* kRecomputed = "recomputed";  // = true: see graph/recomputed.h
 inline constexpr const char* kKept = "kept";              // = true: see graph/kept.h
+inline constexpr const char* kExact = "exact";            // = true: sums of whole numbers, which f32 holds and no
+                                                          // narrower type, nor an algorithm with fractions
 
 bool is_mark(const std::string& name);
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "weft/base/error.h"
+
 namespace weft::infer {
 
 namespace {
@@ -39,6 +41,11 @@ void keep_likeliest(std::vector<double>& weights, const SamplingOptions& options
 }  // namespace
 
 int64_t sample(std::span<const float> probabilities, const SamplingOptions& options, RandomStream& random) {
+  const auto none = std::find_if(probabilities.begin(), probabilities.end(), [](float p) { return std::isnan(p); });
+  if (none != probabilities.end())
+    fail(ErrorKind::numeric,
+         "the model gives NaN as the probability of token {}; its weights are damaged or have diverged",
+         none - probabilities.begin());
   const auto largest = std::max_element(probabilities.begin(), probabilities.end());
   const int64_t likeliest = largest - probabilities.begin();
   if (options.temperature == 0) return likeliest;

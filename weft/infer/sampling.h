@@ -15,7 +15,8 @@ struct SamplingOptions {
   double top_p = 1;          // of the fewest likely tokens that together have this probability (Holtzman et al. 2020)
 };
 
-/// The place of the token in `probabilities`, which hold one or more numbers that are not negative.
+/// The place of the token in `probabilities`, which hold one or more numbers that are not negative. Error(numeric)
+/// where one is NaN.
 int64_t sample(std::span<const float> probabilities, const SamplingOptions& options, RandomStream& random);
 
 }  // namespace weft::infer

@@ -1,6 +1,7 @@
 // Convolution of images and its two gradients. All three are bilinear, so each one's gradients are again convolutions.
 #include "weft/base/error.h"
 #include "weft/graph/granted_workspace.h"
+#include "weft/graph/marks.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
 #include "weft/ops/window.h"
@@ -18,10 +19,12 @@ std::vector<AttributeSpec> conv_attributes() {
 }
 
 Attributes to_attributes(const Conv2dOptions& options) {
-  return {{"stride", to_list(options.stride)},
-          {"padding", to_list(options.padding)},
-          {"dilation", to_list(options.dilation)},
-          {"groups", options.groups}};
+  Attributes attributes{{"stride", to_list(options.stride)},
+                        {"padding", to_list(options.padding)},
+                        {"dilation", to_list(options.dilation)},
+                        {"groups", options.groups}};
+  if (options.is_exact) attributes.set(kExact, true);
+  return attributes;
 }
 
 Attributes without(Attributes attributes, const std::string& name) {

@@ -218,6 +218,11 @@ void add_requantized(std::vector<OpExample>& examples, const OpExample& sums, in
   }
 }
 
+OpExample product_sum_example(const ProductCase& c) {
+  return sum_example(c.label, typed(c.a_dtype, c.a), typed(c.b_dtype, c.b),
+                     c.per_channel ? Shape{c.b[c.b.rank() - 1]} : Shape{}, {});
+}
+
 OpDef integer_matmul_op() {
   OpDef op;
   op.name = "integer_matmul";
@@ -232,10 +237,7 @@ OpDef integer_matmul_op() {
   };
   op.flops = product_operations;
   op.layout_rule = LayoutRule::kernel;
-  for (const ProductCase& c : product_cases()) {
-    const Shape zeros = c.per_channel ? Shape{c.b[c.b.rank() - 1]} : Shape{};
-    op.examples.push_back(sum_example(c.label, typed(c.a_dtype, c.a), typed(c.b_dtype, c.b), zeros, {}));
-  }
+  for (const ProductCase& c : product_cases()) op.examples.push_back(product_sum_example(c));
   op.examples.push_back({"without zero points",
                          {typed(DType::u8, {5, 9}), typed(DType::i8, {9, 20})},
                          {},
@@ -257,12 +259,8 @@ OpDef quantized_matmul_op() {
   };
   op.flops = product_operations;
   op.layout_rule = LayoutRule::kernel;
-  for (const ProductCase& c : product_cases()) {
-    const int64_t columns = c.b[c.b.rank() - 1];
-    const Shape zeros = c.per_channel ? Shape{columns} : Shape{};
-    add_requantized(op.examples, sum_example(c.label, typed(c.a_dtype, c.a), typed(c.b_dtype, c.b), zeros, {}),
-                    columns);
-  }
+  for (const ProductCase& c : product_cases())
+    add_requantized(op.examples, product_sum_example(c), c.b[c.b.rank() - 1]);
   return of_work(work::kMatrixProducts, std::move(op));
 }
 

@@ -23,6 +23,7 @@ using Pair = std::array<int64_t, 2>;  // (height, width)
 struct Conv2dOptions {
   Pair stride{1, 1}, padding{0, 0}, dilation{1, 1};
   int64_t groups = 1;
+  bool is_exact = false;  // the mark kExact (graph/marks.h)
 };
 ValueId conv2d(Graph&, ValueId input, ValueId weight, const Conv2dOptions& options = {}, const std::string& name = "");
 
@@ -438,7 +439,7 @@ struct CachedAttentionResult {
   ValueId output, keys, values;  // the caches with the rows position .. position+S-1 of k and v
 };
 /// Query s sees rows 0 to position+s of the caches, with scores scaled by 1 / sqrt(D). Rows from T on are not kept, and
-/// their results are NaN.
+/// their results are NaN; a position below 0 keeps no row, and all results are NaN.
 CachedAttentionResult cached_attention(Graph&, ValueId q, ValueId k, ValueId v, ValueId keys, ValueId values,
                                        ValueId position, const std::string& name = "");
 

@@ -1,6 +1,7 @@
 #include "weft/quantize/accuracy.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/error.h"
 
@@ -19,6 +20,12 @@ double accuracy(const onnx::Model& model, const LabelledData& data, const Runner
     for (int64_t row = 0; row < rows; ++row) {
       const float* numbers = logits.data_as<float>() + row * classes;
       const auto largest = std::max_element(numbers, numbers + classes) - numbers;
+      if (std::isnan(numbers[largest]))
+        fail(ErrorKind::numeric,
+             "the output '{}' begins with a NaN for a sample of batch {}, which is no class; look for NaN or infinity "
+             "in "
+             "the samples",
+             output, batch - 1);
       right += largest == labels[static_cast<size_t>(row)] ? 1 : 0;
     }
     all += rows;

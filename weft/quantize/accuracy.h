@@ -16,7 +16,8 @@ struct LabelledData {
   std::function<std::vector<int32_t>(int64_t batch)> labels;  // of its samples, in their order
 };
 
-/// The share of the samples, by the model's first output [N,classes]. Error(shape) where it is no such.
+/// The share of the samples, by the model's first output [N,classes]. Error(shape) where it is no such,
+/// Error(numeric) where it is NaN.
 double accuracy(const onnx::Model& model, const LabelledData& data, const Runner& runner);
 
 struct MixedPrecision {

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/engine/onnx_session.h"
+#include "weft/onnx/operators/helpers.h"
 
 namespace weft::quantize {
 
@@ -54,10 +55,9 @@ class InputSampler {
       return values;
     };
     const auto stride = pair("strides", 1), dilation = pair("dilations", 1);
-    std::vector<int64_t> pads = integers(node_, "pads", std::vector<int64_t>(is_row ? 2 : 4, 0));
-    if (is_row) pads = {0, pads[0], 0, pads[1]};
-    const int64_t out_height = (height + pads[0] + pads[2] - dilation[0] * (rows - 1) - 1) / stride[0] + 1;
-    const int64_t out_width = (width + pads[1] + pads[3] - dilation[1] * (columns - 1) - 1) / stride[1] + 1;
+    const auto [before, after] = padding_of({height, width}, {rows, columns}, stride, dilation, is_row);
+    const int64_t out_height = (height + before[0] + after[0] - dilation[0] * (rows - 1) - 1) / stride[0] + 1;
+    const int64_t out_width = (width + before[1] + after[1] - dilation[1] * (columns - 1) - 1) / stride[1] + 1;
     const int64_t positions = in[0] * out_height * out_width, step = std::max<int64_t>(1, positions / wanted_);
     std::vector<float> window(static_cast<size_t>(layer_.inputs));
     const int64_t channels = weight_[1];
@@ -69,8 +69,8 @@ class InputSampler {
         for (int64_t c = 0; c < channels; ++c)
           for (int64_t i = 0; i < rows; ++i)
             for (int64_t j = 0; j < columns; ++j, ++at) {
-              const int64_t h = y * stride[0] - pads[0] + i * dilation[0];
-              const int64_t w = x * stride[1] - pads[1] + j * dilation[1];
+              const int64_t h = y * stride[0] - before[0] + i * dilation[0];
+              const int64_t w = x * stride[1] - before[1] + j * dilation[1];
               const bool inside = h >= 0 && h < height && w >= 0 && w < width;
               const int64_t channel = group * channels + c;
               window[at] = inside ? input.data_as<float>()[((n * in[1] + channel) * height + h) * width + w] : 0.0f;
@@ -79,6 +79,19 @@ class InputSampler {
       }
     }
   }
+
+  /// As the import of the node finds it. Of a row the node knows its one axis alone.
+  onnx::Padding padding_of(std::vector<int64_t> sizes, std::vector<int64_t> kernel, std::vector<int64_t> stride,
+                           std::vector<int64_t> dilation, bool is_row) const {
+    if (is_row)
+      for (std::vector<int64_t>* numbers : {&sizes, &kernel, &stride, &dilation}) numbers->erase(numbers->begin());
+    onnx::Padding padding = onnx::find_padding(onnx::NodeAttributes(node_, kVersion), sizes, kernel, stride, dilation);
+    if (is_row)
+      for (std::vector<int64_t>* numbers : {&padding.before, &padding.after}) numbers->insert(numbers->begin(), 0);
+    return padding;
+  }
+
+  static constexpr int64_t kVersion = 13;  // the oldest that is quantized; padding is alike in all
 
   const Layer& layer_;
   const onnx::OnnxNode& node_;
@@ -152,7 +165,8 @@ std::map<std::string, std::vector<SecondMoments>> observe_inputs(const onnx::Mod
     values.insert(layer.input);
   }
   run_and_look(model, values, data, runner, [&](const std::string& name, const Tensor& tensor) {
-    static_cast<void>(numbers_of(name, tensor));
+    RealRange range;
+    widen(range, numbers_of(name, tensor), name);  // refuses what is not finite
     const auto [begin, end] = readers.equal_range(name);
     for (auto reader = begin; reader != end; ++reader) samplers.at(reader->second).add(tensor);
   });

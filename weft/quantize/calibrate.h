@@ -38,7 +38,7 @@ std::map<std::string, Histogram> observe(const onnx::Model& model, const std::se
 
 /// The inputs that each row of a layer's weights is multiplied by, for each group of a convolution: at most
 /// `most_samples` of them, spread evenly over the batches and positions. Layers of more than `most_inputs` inputs get
-/// means alone.
+/// means alone. Error(data) for a NaN or infinity, and for values that are not f32.
 std::map<std::string, std::vector<SecondMoments>> observe_inputs(const onnx::Model& model,
                                                                  const std::vector<Layer>& layers,
                                                                  const CalibrationData& data, const Runner& runner,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/onnx/lower/lower.h"
 
 namespace weft::quantize {
 
@@ -57,6 +58,7 @@ std::optional<Layer> find_layer(const OnnxGraph& graph, size_t index) {
   if (layer.outputs == 0 || weight->elements() == 0) return std::nullopt;
   layer.inputs = weight->elements() / layer.outputs;
   layer.groups = is_convolution ? integer_attribute(node, "group", 1) : 1;
+  if (layer.groups < 1 || layer.outputs % layer.groups != 0) return std::nullopt;
   return layer;
 }
 
@@ -65,7 +67,9 @@ std::optional<std::vector<float>> added_bias(const OnnxGraph& graph, const Layer
   const std::string& other = sum.inputs[sum.inputs[0] == layer.output ? 1 : 0];
   const auto tensor = known_tensor(graph, other);
   const int rank = graph.initializers.at(layer.weight).tensor()->shape().rank();
-  return tensor ? per_output(*tensor, layer.outputs, layer.is_convolution ? rank - 1 : 1) : std::nullopt;
+  // One of more dimensions than the layer's output gives the sum more, too.
+  const bool keeps_rank = tensor && tensor->shape().rank() <= (layer.is_convolution ? rank : 2);
+  return keeps_rank ? per_output(*tensor, layer.outputs, layer.is_convolution ? rank - 1 : 1) : std::nullopt;
 }
 
 /// The node reads what the layer makes and passes it on under its own name: the layer makes that from now on.
@@ -92,7 +96,7 @@ bool fold_sum(OnnxGraph& graph, const Layer& layer, size_t reader) {
 bool fold_batch_norm(OnnxGraph& graph, const Layer& layer, size_t reader) {
   const OnnxNode& norm = graph.nodes[reader];
   if (norm.op != "BatchNormalization" || !norm.domain.empty() || norm.inputs.size() != 5 || norm.outputs.size() != 1 ||
-      norm.inputs[0] != layer.output || !layer.is_convolution)
+      norm.inputs[0] != layer.output || !layer.is_convolution || integer_attribute(norm, "training_mode", 0) != 0)
     return false;
   std::vector<Tensor> statistics;
   for (size_t input = 1; input < 5; ++input) {
@@ -125,8 +129,12 @@ ValueUses::ValueUses(const OnnxGraph& graph) {
   for (size_t index = 0; index < graph.nodes.size(); ++index) {
     for (const std::string& output : graph.nodes[index].outputs)
       if (!output.empty()) producer[output] = index;
-    for (const std::string& input : graph.nodes[index].inputs)
+    std::set<std::string> inner = onnx::names_read_by(graph.nodes[index]);
+    for (const std::string& input : graph.nodes[index].inputs) {
       if (!input.empty()) readers[input].push_back(index);
+      inner.erase(input);
+    }
+    for (const std::string& name : inner) readers[name].push_back(index);
   }
   for (const onnx::ValueInfo& output : graph.outputs) outputs.insert(output.name);
 }
@@ -137,35 +145,52 @@ std::optional<size_t> ValueUses::only_reader(const std::string& value) const {
   return found->second.front();
 }
 
-std::optional<Tensor> known_tensor(const OnnxGraph& graph, const std::string& value) {
+namespace {
+
+constexpr int kMostSteps = 64;  // from a value back to its tensor; nodes that read each other have no end
+
+/// The tensor in the shape that the numbers say, with a -1 for what is left; nullopt where it has none such.
+std::optional<Tensor> reshaped(const Tensor& tensor, const Tensor& numbers) {
+  if (numbers.dtype() != DType::i64) return std::nullopt;
+  std::vector<int64_t> dims(numbers.data_as<int64_t>(), numbers.data_as<int64_t>() + numbers.elements());
+  const auto open = std::find(dims.begin(), dims.end(), -1);
+  if (open != dims.end()) *open = 1;
+  // Sizes of 0 may mean those of the operand.
+  if (std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < 1; })) return std::nullopt;
+  if (!has_bounded_size(Shape(dims))) return std::nullopt;
+  if (open != dims.end()) *open = tensor.elements() / Shape(dims).elements();
+  if (Shape(dims).elements() != tensor.elements()) return std::nullopt;
+  return tensor.reinterpreted({tensor.dtype(), Shape(dims), {}});
+}
+
+std::optional<Tensor> find_tensor(const OnnxGraph& graph, const std::string& value, int steps) {
   const auto initializer = graph.initializers.find(value);
   if (initializer != graph.initializers.end()) {
     const Tensor* tensor = initializer->second.tensor();
     return tensor == nullptr ? std::nullopt : std::optional(*tensor);
   }
-  for (const OnnxNode& node : graph.nodes) {
-    if (node.outputs.empty() || node.outputs[0] != value) continue;
-    if (node.op == "Constant") {
-      const auto attribute = node.attributes.find("value");
-      if (attribute == node.attributes.end()) return std::nullopt;
-      const auto* held = std::get_if<onnx::HostValue>(&attribute->second.value);
-      return held != nullptr && held->tensor() != nullptr ? std::optional(*held->tensor()) : std::nullopt;
-    }
-    const bool reshapes = node.op == "Reshape" || node.op == "Unsqueeze" || node.op == "Identity";
-    if (!reshapes || node.inputs.empty()) return std::nullopt;
-    auto inner = known_tensor(graph, node.inputs[0]);
-    if (!inner || node.op == "Identity") return inner;
-    const auto numbers = node.inputs.size() > 1 ? known_tensor(graph, node.inputs[1]) : std::nullopt;
-    if (!numbers || numbers->dtype() != DType::i64 || node.op != "Reshape") return std::nullopt;
-    std::vector<int64_t> dims(numbers->data_as<int64_t>(), numbers->data_as<int64_t>() + numbers->elements());
-    int64_t product = 1;
-    for (const int64_t dim : dims) product *= dim == 0 ? 0 : std::abs(dim);
-    for (int64_t& dim : dims)
-      if (dim == -1) dim = product == 0 ? 0 : inner->elements() / product;
-    if (Shape(dims).elements() != inner->elements()) return std::nullopt;
-    return inner->reinterpreted({inner->dtype(), Shape(dims), {}});
+  const auto producer = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const OnnxNode& node) {
+    return !node.outputs.empty() && node.outputs[0] == value;
+  });
+  if (producer == graph.nodes.end() || steps == 0) return std::nullopt;
+  const OnnxNode& node = *producer;
+  if (node.op == "Constant") {
+    const auto attribute = node.attributes.find("value");
+    if (attribute == node.attributes.end()) return std::nullopt;
+    const auto* held = std::get_if<onnx::HostValue>(&attribute->second.value);
+    return held != nullptr && held->tensor() != nullptr ? std::optional(*held->tensor()) : std::nullopt;
   }
-  return std::nullopt;
+  if (node.op == "Identity" && node.inputs.size() == 1) return find_tensor(graph, node.inputs[0], steps - 1);
+  if (node.op != "Reshape" || node.inputs.size() != 2) return std::nullopt;
+  const auto inner = find_tensor(graph, node.inputs[0], steps - 1);
+  const auto numbers = inner ? find_tensor(graph, node.inputs[1], steps - 1) : std::nullopt;
+  return numbers ? reshaped(*inner, *numbers) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Tensor> known_tensor(const OnnxGraph& graph, const std::string& value) {
+  return find_tensor(graph, value, kMostSteps);
 }
 
 std::vector<Layer> find_layers(const OnnxGraph& graph) {
@@ -219,14 +244,30 @@ void set_weight(OnnxGraph& graph, const Layer& layer, const Tensor& weight) {
   graph.initializers[layer.weight] = weight;
 }
 
+void separate_weights(OnnxGraph& graph) {
+  const ValueUses uses(graph);
+  const std::vector<Layer> layers = find_layers(graph);
+  std::map<std::string, size_t> layers_of;  // by weight
+  for (const Layer& layer : layers) ++layers_of[layer.weight];
+  std::set<std::string> kept;
+  for (const Layer& layer : layers) {
+    const bool is_of_layers_alone =
+        uses.readers.at(layer.weight).size() == layers_of.at(layer.weight) && !uses.outputs.contains(layer.weight);
+    if (is_of_layers_alone && kept.insert(layer.weight).second) continue;
+    const std::string own = fresh_name(graph, layer.weight);
+    graph.initializers[own] = graph.initializers.at(layer.weight);
+    graph.nodes[layer.node].inputs[1] = own;
+  }
+}
+
 void fold_layers(OnnxGraph& graph) {
-  // Weights that several nodes read stay as they are.
+  separate_weights(graph);
   for (bool has_folded = true; has_folded;) {
     has_folded = false;
     const ValueUses uses(graph);
     for (const Layer& layer : find_layers(graph)) {
       const auto reader = uses.only_reader(layer.output);
-      if (!reader || uses.readers.at(layer.weight).size() != 1) continue;
+      if (!reader) continue;
       has_folded = fold_sum(graph, layer, *reader) || fold_batch_norm(graph, layer, *reader);
       if (has_folded) break;  // nodes have moved
     }
@@ -256,10 +297,7 @@ void drop_unread(OnnxGraph& graph) {
     const bool is_read = std::any_of(node->outputs.begin(), node->outputs.end(),
                                      [&](const std::string& name) { return read.contains(name); });
     if (!is_read) continue;
-    read.insert(node->inputs.begin(), node->inputs.end());
-    for (const auto& [name, attribute] : node->attributes)
-      if (const auto* inner = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute.value))
-        for (const OnnxNode& each : (*inner)->nodes) read.insert(each.inputs.begin(), each.inputs.end());
+    read.merge(onnx::names_read_by(*node));
     kept.push_back(std::move(*node));
   }
   std::reverse(kept.begin(), kept.end());

@@ -17,7 +17,7 @@ namespace weft::quantize {
 struct ValueUses {
   explicit ValueUses(const onnx::OnnxGraph& graph);
   std::map<std::string, size_t> producer;              // by value: the node
-  std::map<std::string, std::vector<size_t>> readers;  // by value: nodes, once per operand
+  std::map<std::string, std::vector<size_t>> readers;  // by value: nodes, once per operand, and for their subgraphs
   std::set<std::string> outputs;                       // of the graph
   /// The one node that reads it; nullopt where there are more, none, or it is an output of the graph.
   std::optional<size_t> only_reader(const std::string& value) const;
@@ -29,7 +29,7 @@ std::optional<Tensor> known_tensor(const onnx::OnnxGraph& graph, const std::stri
 /// A convolution or matrix product with weights of f32 that the file holds.
 struct Layer {
   size_t node = 0;
-  std::string name;  // that of the weight
+  std::string name;  // that of the weight, which no other layer has behind separate_weights()
   std::string input, output, weight;
   bool is_convolution = false;
   bool is_transposed = false;       // a matrix product's weights stand [outputs][inputs]
@@ -44,8 +44,10 @@ std::vector<Layer> find_layers(const onnx::OnnxGraph& graph);
 Matrix matrix_of(const Layer& layer, const Tensor& weight);
 Tensor tensor_of(const Layer& layer, const Matrix& weights, const Shape& shape);
 
-/// A bias that is added behind a layer becomes its own, and a batch norm behind one becomes part of its weights. Names
-/// of values stay.
+/// A layer whose weights something else reads, too, gets a copy: its scales and its bias are its own.
+void separate_weights(onnx::OnnxGraph& graph);
+/// The same first. Then a bias that is added behind a layer becomes its own, and a batch norm behind one becomes part
+/// of its weights. Names of values stay.
 void fold_layers(onnx::OnnxGraph& graph);
 /// One number for each output; empty where the layer has none.
 std::vector<float> bias_of(const onnx::OnnxGraph& graph, const Layer& layer);

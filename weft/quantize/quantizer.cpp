@@ -8,6 +8,7 @@
 #include "weft/quantize/bias_correction.h"
 #include "weft/quantize/equalization.h"
 #include "weft/quantize/group_weights.h"
+#include "weft/quantize/raise_version.h"
 
 namespace weft::quantize {
 
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kMostSamples = 4096;  // of a layer's inputs
 constexpr int64_t kMostInputs = 2304;   // of a layer whose second moments are kept: 42 MB
 constexpr int kEqualizationTurns = 20;
+constexpr double kMostBiasSteps = 0x1p30;  // half of what 32 bits hold: the sum that it is added to has the rest
 
 /// The columns of the second layer that read a channel of the first.
 std::pair<int64_t, int64_t> columns_of(const Layer& second, int64_t channels, int64_t channel) {
@@ -58,6 +60,23 @@ std::vector<std::pair<size_t, size_t>> find_equalizable(const onnx::OnnxGraph& g
   return pairs;
 }
 
+namespace {
+
+/// Before calibration, which takes long.
+void check_numbers(const onnx::OnnxGraph& graph, const std::vector<Layer>& layers) {
+  for (const Layer& layer : layers) {
+    const Tensor& weight = *graph.initializers.at(layer.weight).tensor();
+    const std::vector<float> bias = bias_of(graph, layer);
+    const auto is_finite = [](float number) { return std::isfinite(number); };
+    if (!std::all_of(weight.data_as<float>(), weight.data_as<float>() + weight.elements(), is_finite) ||
+        !std::all_of(bias.begin(), bias.end(), is_finite))
+      fail(ErrorKind::data,
+           "the weights '{}' or their bias hold NaN or infinity; look for a training that has diverged", layer.weight);
+  }
+}
+
+}  // namespace
+
 Quantizer::Quantizer(onnx::Model model, const QuantizerOptions& options, const CalibrationData& data,
                      const Runner& runner)
     : folded_(std::move(model)), options_(options), data_(data), runner_(runner) {
@@ -67,6 +86,14 @@ Quantizer::Quantizer(onnx::Model model, const QuantizerOptions& options, const C
   if (layers_.empty())
     fail(ErrorKind::usage, "'{}' has no convolution and no matrix product with weights of f32: nothing to quantize",
          folded_.path.empty() ? folded_.graph.name : folded_.path);
+  const bool has_convolutions =
+      std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) { return layer.is_convolution; });
+  if (options_.rounding == WeightRounding::adaptive && options_.bits < 8 && !has_convolutions)
+    fail(ErrorKind::usage,
+         "rounding is learned for weights of 8 bits, and with {} bits '{}' has none: leave --adaround away",
+         options_.bits, folded_.path.empty() ? folded_.graph.name : folded_.path);
+  check_numbers(folded_.graph, layers_);
+  prepare_version();
   if (options_.equalizes) equalize();
   const bool by_groups = options_.bits < 8;
   std::vector<Layer> with_integer_inputs;
@@ -77,7 +104,9 @@ Quantizer::Quantizer(onnx::Model model, const QuantizerOptions& options, const C
   std::set<std::string> sources;
   for (const auto& [value, source] : conversions_.shared) sources.insert(source);
   const int64_t lowest = options_.symmetric ? -128 : 0, highest = options_.symmetric ? 127 : 255;
-  for (const auto& [value, histogram] : observe(folded_, sources, data_, runner_)) {
+  const auto histograms =
+      sources.empty() ? std::map<std::string, Histogram>{} : observe(folded_, sources, data_, runner_);
+  for (const auto& [value, histogram] : histograms) {
     const int64_t steps = options_.symmetric ? 254 : 255;
     const RealRange range = choose_range(histogram, options_.calibration, steps, options_.symmetric);
     conversions_.scales[value] = scale_of(range, lowest, highest, options_.symmetric);
@@ -85,6 +114,18 @@ Quantizer::Quantizer(onnx::Model model, const QuantizerOptions& options, const C
   if (options_.corrects_bias || needs_moments(options_))
     inputs_ = observe_inputs(folded_, layers_, data_, runner_, kMostSamples, needs_moments(options_) ? kMostInputs : 0);
   round_weights();
+}
+
+/// Scales per channel came with version 13 of ONNX's operators, groups and 4 bits with 21, 2 bits with 25.
+void Quantizer::prepare_version() {
+  if (folded_.opset() < 13)
+    fail(ErrorKind::usage, "'{}' has operators of version {}; export it anew with version 13 or newer", folded_.path,
+         folded_.opset());
+  const bool has_groups = options_.bits < 8 && std::any_of(layers_.begin(), layers_.end(),
+                                                           [](const Layer& layer) { return !layer.is_convolution; });
+  if (!has_groups) return;
+  raise_version(folded_, options_.bits == 2 ? 25 : 21);
+  folded_.ir_version = std::max<int64_t>(folded_.ir_version, options_.bits == 2 ? 13 : 10);
 }
 
 void Quantizer::equalize() {
@@ -120,11 +161,29 @@ void Quantizer::equalize() {
   drop_unread(folded_.graph);
 }
 
+/// A bias counts steps of the sum in 32 bits. Rows whose weights are next to nothing get scales with which it has room
+/// there: nothing of such weights is missed.
+void Quantizer::make_room_for_bias(const Layer& layer, IntegerMatrix& quantized) const {
+  const auto shared = conversions_.shared.find(layer.input);
+  if (shared == conversions_.shared.end() || !conversions_.scales.contains(shared->second)) return;
+  const auto input = static_cast<double>(conversions_.scales.at(shared->second).scale);
+  const std::vector<float> bias = bias_of(folded_.graph, layer);
+  float least_of_all = 0;
+  for (size_t row = 0; row < bias.size(); ++row) {
+    const auto least = static_cast<float>(1.001 * std::fabs(static_cast<double>(bias[row])) / (input * kMostBiasSteps));
+    least_of_all = std::max(least_of_all, least);
+    if (options_.per_channel) quantized.scales[row] = std::max(quantized.scales[row], least);
+  }
+  if (!options_.per_channel)
+    for (float& scale : quantized.scales) scale = std::max(scale, least_of_all);
+}
+
 IntegerMatrix Quantizer::rounded(const Layer& layer, const Matrix& weights, bool by_groups) const {
   const int bits = by_groups ? options_.bits : 8;
   const int64_t group = by_groups ? options_.group : layer.inputs;
   const bool per_row = by_groups || options_.per_channel;
   IntegerMatrix result = scales_of(weights, bits, group, per_row, by_groups);
+  if (!by_groups) make_room_for_bias(layer, result);
   const auto moments = inputs_.find(layer.name);
   const bool has_moments = moments != inputs_.end() && moments->second.front().has_matrix();
   if (by_groups && has_moments) {
@@ -192,17 +251,6 @@ onnx::Model Quantizer::quantized(const std::set<std::string>& left_out) const {
   conversions.shared = find_converted(folded_.graph, integer_layers);
   add_conversions(model, conversions);
   drop_unread(model.graph);
-  const bool has_groups = std::any_of(conversions.layers.begin(), conversions.layers.end(),
-                                      [](const auto& entry) { return entry.second.by_groups; });
-  // Scales per channel came with version 13, groups and 4 bits with 21, 2 bits with 25.
-  const int64_t least = !has_groups ? 13 : options_.bits == 2 ? 25 : 21;
-  if (model.opset() < least) {
-    if (model.opset() < 13)
-      fail(ErrorKind::usage, "'{}' has operators of version {}; export it anew with version 13 or newer", model.path,
-           model.opset());
-    model.opsets[""] = least;
-  }
-  if (has_groups) model.ir_version = std::max<int64_t>(model.ir_version, options_.bits == 2 ? 13 : 10);
   return model;
 }
 

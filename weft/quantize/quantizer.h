@@ -34,7 +34,9 @@ struct LayerError {
 
 class Quantizer {
  public:
-  /// Calibrates at once. Keeps references to runner and data. Error(usage) where the model has no layer to quantize.
+  /// Calibrates at once. Keeps references to runner and data. Error(usage) where the model has no layer to quantize, or
+  /// operators that its version's successor with such integers reads otherwise; Error(data) for weights and samples
+  /// with NaN or infinity.
   Quantizer(onnx::Model model, const QuantizerOptions& options, const CalibrationData& data, const Runner& runner);
 
   const std::vector<Layer>& layers() const { return layers_; }
@@ -49,7 +51,9 @@ class Quantizer {
   std::vector<std::string> by_sensitivity() const;
 
  private:
+  void prepare_version();
   void equalize();
+  void make_room_for_bias(const Layer& layer, IntegerMatrix& quantized) const;
   void round_weights();
   IntegerMatrix rounded(const Layer& layer, const Matrix& weights, bool by_groups) const;
   double output_change(const onnx::Model& quantized) const;

@@ -1,10 +1,9 @@
 // The causal mask over attention scores, and attention by its definition.
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 
 #include "weft/cpu/reference/reference.h"
+#include "weft/cpu/reference/softmax_weights.h"
 
 namespace weft::reference {
 namespace {
@@ -70,9 +69,7 @@ Body prepare_fused_attention(const NodeSignature& node) {
       const int64_t member = row / attention.queries, query = row % attention.queries;
       for (int64_t key = 0; key < attention.keys; ++key)
         weights[static_cast<size_t>(key)] = attention.score(call, member, query, key);
-      const double top = weights.empty() ? 0 : *std::max_element(weights.begin(), weights.end());
-      double sum = weights.empty() ? 1 : 0;  // of nothing: zeros, as a product without terms gives
-      for (double& weight : weights) sum += weight = std::exp(weight - top);
+      const double sum = make_softmax_weights(weights);
       for (int64_t at = 0; at < attention.value_width; ++at) {
         double value = 0;
         for (int64_t key = 0; key < attention.keys; ++key)

@@ -1,11 +1,10 @@
 // Attention over cached keys and values.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/cpu/reference/reference.h"
+#include "weft/cpu/reference/softmax_weights.h"
 
 namespace weft::reference {
 namespace {
@@ -24,19 +23,14 @@ void write_rows(const float* added, const float* before, float* cache, const Sha
 void attend(const float* q, const float* keys, const float* values, int64_t seen, int64_t width, double scale,
             float* y) {
   std::vector<double> weights(static_cast<size_t>(seen)), sums(static_cast<size_t>(width), 0.0);
-  double total = 0, top = -std::numeric_limits<double>::infinity();
-  for (int64_t row = 0; row < seen; ++row) {
-    double& score = weights[static_cast<size_t>(row)];
+  for (int64_t row = 0; row < seen; ++row)
     for (int64_t i = 0; i < width; ++i)
-      score += static_cast<double>(q[i]) * static_cast<double>(keys[row * width + i]) * scale;
-    top = std::max(top, score);
-  }
-  for (int64_t row = 0; row < seen; ++row) {
-    const double weight = std::exp(weights[static_cast<size_t>(row)] - top);
-    total += weight;
+      weights[static_cast<size_t>(row)] +=
+          static_cast<double>(q[i]) * static_cast<double>(keys[row * width + i]) * scale;
+  const double total = make_softmax_weights(weights);
+  for (int64_t row = 0; row < seen; ++row)
     for (int64_t i = 0; i < width; ++i)
-      sums[static_cast<size_t>(i)] += weight * static_cast<double>(values[row * width + i]);
-  }
+      sums[static_cast<size_t>(i)] += weights[static_cast<size_t>(row)] * static_cast<double>(values[row * width + i]);
   for (int64_t i = 0; i < width; ++i) y[i] = static_cast<float>(sums[static_cast<size_t>(i)] / total);
 }
 
@@ -45,8 +39,9 @@ Body prepare_cached_attention(const NodeSignature& node) {
   const int64_t capacity = node.inputs[3].shape[2];
   const double scale = node.attributes.real("scale");
   return [=](const KernelArguments& call) {
-    const int64_t position = *static_cast<const int64_t*>(call.inputs[5]);
-    check(position >= 0, "a position is not negative");
+    // Before the cache there are no rows: nothing is written, and no query sees any. Behind it, however far, likewise.
+    const int64_t given = *static_cast<const int64_t*>(call.inputs[5]);
+    const int64_t position = given < 0 ? capacity : std::min(given, capacity);
     write_rows(input(call, 1), input(call, 3), output(call, 1), queries, capacity, position);
     write_rows(input(call, 2), input(call, 4), output(call, 2), queries, capacity, position);
     const int64_t count = queries[2], width = queries[3];

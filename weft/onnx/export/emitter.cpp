@@ -4,7 +4,6 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/constant_node.h"
-#include "weft/onnx/file/tensor_format.h"
 #include "weft/tensor/element.h"
 
 namespace weft::onnx {
@@ -16,19 +15,6 @@ Emitter::Emitter(const ExportRequest& request) : request_(request) {
 std::string Emitter::name(ValueId value) const {
   const auto found = names_.find(value.index);
   return found != names_.end() ? found->second : graph().value(value).name;
-}
-
-std::vector<std::string> Emitter::input_names(NodeId node) const {
-  std::vector<std::string> names;
-  for (const ValueId value : graph().node(node).inputs) names.push_back(name(value));
-  return names;
-}
-
-std::vector<std::string> Emitter::with_wide_indices(NodeId node) {
-  std::vector<std::string> names = input_names(node);
-  if (graph().type(graph().node(node).inputs[1]).dtype != DType::i64)
-    names[1] = add("Cast", {names[1]}, {{"to", int64_t{data_type_of(DType::i64)}}});
-  return names;
 }
 
 std::string Emitter::fresh(const std::string& hint) {

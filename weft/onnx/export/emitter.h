@@ -30,12 +30,6 @@ class Emitter {
 
   /// The name that a value of the graph has in the model.
   std::string name(ValueId value) const;
-  /// Those of a node's operands and results.
-  std::vector<std::string> input_names(NodeId node) const;
-  std::string input_name(NodeId node, size_t index) const { return name(graph().node(node).inputs[index]); }
-  std::string output_name(NodeId node, size_t index = 0) const { return name(graph().node(node).outputs[index]); }
-  /// The operands of a node whose second one are indices, as i64, where ONNX takes no others.
-  std::vector<std::string> with_wide_indices(NodeId node);
   void rename(ValueId value, const std::string& name) { names_[value.index] = name; }
   /// The node is written already, by another one.
   void leave_out(NodeId node) { left_out_.insert(node.index); }

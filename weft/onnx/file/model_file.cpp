@@ -49,7 +49,7 @@ ValueInfo read_type(const std::string& name, const onnx_format::Type& type) {
 
 class Reader {
  public:
-  explicit Reader(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit Reader(std::filesystem::path folder) : external_(std::move(folder)) {}
 
   OnnxGraph read(const onnx_format::Graph& source) {
     OnnxGraph graph;
@@ -61,7 +61,7 @@ class Reader {
       if (tensor.data_type() != kStrings && !dtype_of(tensor.data_type()))
         graph.unusable_initializers[tensor.name()] = "has numbers of the type " + name_of_data_type(tensor.data_type());
       else
-        graph.initializers[tensor.name()] = decode(tensor, folder_);
+        graph.initializers[tensor.name()] = decode(tensor, external_);
     }
     for (const auto& tensor : source.sparse_initializer())
       graph.unusable_initializers[tensor.values().name()] = "is a sparse tensor";
@@ -140,10 +140,10 @@ class Reader {
     if (source.data_type() != kStrings && !dtype_of(source.data_type()))
       result.unsupported = "a tensor of " + name_of_data_type(source.data_type());
     else
-      result.value = decode(source, folder_);
+      result.value = decode(source, external_);
   }
 
-  const std::filesystem::path folder_;
+  ExternalData external_;
 };
 
 std::map<std::string, int64_t> read_opsets(const google::protobuf::RepeatedPtrField<onnx_format::OperatorSet>& source) {
@@ -156,15 +156,21 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
+/// Of a value in a file of its own, which has no folder for further files.
+HostValue decode_alone(const onnx_format::Tensor& tensor) {
+  ExternalData none;
+  return decode(tensor, none);
+}
+
 HostValue read_sequence(const onnx_format::Sequence& source) {
   std::vector<HostValue> values;
-  for (const auto& tensor : source.tensor_values()) values.push_back(decode(tensor, {}));
+  for (const auto& tensor : source.tensor_values()) values.push_back(decode_alone(tensor));
   for (const auto& sequence : source.sequence_values()) values.push_back(read_sequence(sequence));
   return values;
 }
 
 HostValue read_optional(const onnx_format::Optional& source) {
-  if (source.has_tensor_value()) return decode(source.tensor_value(), {});
+  if (source.has_tensor_value()) return decode_alone(source.tensor_value());
   if (source.has_sequence_value()) return read_sequence(source.sequence_value());
   if (source.has_optional_value()) return read_optional(source.optional_value());
   return {};
@@ -230,7 +236,7 @@ HostValue read_value(const std::filesystem::path& path, ValueInfo::Kind kind) {
   }
   onnx_format::Tensor tensor;
   if (!parse(content, tensor)) damaged();
-  return decode(tensor, {});
+  return decode_alone(tensor);
 }
 
 }  // namespace weft::onnx

@@ -83,27 +83,6 @@ ExternalPart find_external(const onnx_format::Tensor& tensor, const std::filesys
   return part;
 }
 
-Tensor read_external(const onnx_format::Tensor& tensor, const TensorType& type, const std::filesystem::path& folder) {
-  const ExternalPart part = find_external(tensor, folder);
-  std::error_code error;
-  const auto size = std::filesystem::file_size(part.path, error);
-  if (error || !std::filesystem::is_regular_file(part.path))
-    fail(ErrorKind::io, "ONNX: the tensor '{}' lies in '{}', which cannot be read ({}); copy it beside the model",
-         tensor.name(), part.path.string(), error ? error.message() : "it is no file");
-  if (part.length && *part.length != type.bytes())
-    fail_at(tensor, fmt::format("has {} bytes of external data, but wants {}", *part.length, type.bytes()));
-  if (part.offset > static_cast<int64_t>(size) || type.bytes() > static_cast<int64_t>(size) - part.offset)
-    fail(ErrorKind::data,
-         "ONNX: the tensor '{}' wants {} bytes from byte {} of '{}', which has {}; copy the file again", tensor.name(),
-         type.bytes(), part.offset, part.path.string(), size);
-  Tensor result(type);
-  std::ifstream file(part.path, std::ios::binary);
-  file.seekg(part.offset);
-  file.read(static_cast<char*>(result.data()), result.bytes());
-  if (!file) fail(ErrorKind::io, "ONNX: could not read '{}'", part.path.string());
-  return result;
-}
-
 /// The bytes that are there, before memory for the whole tensor is asked for.
 void check_amount(const onnx_format::Tensor& tensor, int64_t have, int64_t want, const char* unit) {
   if (have != want) fail_at(tensor, fmt::format("holds {} {}, but its shape wants {}", have, unit, want));
@@ -143,8 +122,8 @@ void tidy(Tensor& tensor) {
   if (used_bits != 0) bytes[tensor.bytes() - 1] &= static_cast<uint8_t>((1 << used_bits) - 1);
 }
 
-Tensor decode_numbers(const onnx_format::Tensor& source, const TensorType& type, const std::filesystem::path& folder) {
-  if (source.data_location() == onnx_format::Tensor::EXTERNAL) return read_external(source, type, folder);
+Tensor decode_numbers(const onnx_format::Tensor& source, const TensorType& type, ExternalData& external) {
+  if (source.data_location() == onnx_format::Tensor::EXTERNAL) return external.read(source, type);
   if (source.has_raw_data()) {
     check_amount(source, static_cast<int64_t>(source.raw_data().size()), type.bytes(), "bytes");
     Tensor result(type);
@@ -215,7 +194,38 @@ std::string name_of_data_type(int32_t data_type) {
   return dtype ? std::string(weft::name_of(*dtype)) : fmt::format("type number {}", data_type);
 }
 
-HostValue decode(const onnx_format::Tensor& tensor, const std::filesystem::path& folder) {
+Tensor ExternalData::read(const onnx_format::Tensor& tensor, const TensorType& type) {
+  const ExternalPart part = find_external(tensor, folder_);
+  std::error_code error;
+  const auto size = std::filesystem::file_size(part.path, error);
+  if (error || !std::filesystem::is_regular_file(part.path))
+    fail(ErrorKind::io, "ONNX: the tensor '{}' lies in '{}', which cannot be read ({}); copy it beside the model",
+         tensor.name(), part.path.string(), error ? error.message() : "it is no file");
+  if (part.length && *part.length != type.bytes())
+    fail_at(tensor, fmt::format("has {} bytes of external data, but wants {}", *part.length, type.bytes()));
+  if (part.offset > static_cast<int64_t>(size) || type.bytes() > static_cast<int64_t>(size) - part.offset)
+    fail(ErrorKind::data,
+         "ONNX: the tensor '{}' wants {} bytes from byte {} of '{}', which has {}; copy the file again", tensor.name(),
+         type.bytes(), part.offset, part.path.string(), size);
+  const std::string name = part.path.string(), key = fmt::format("{}|{}|{}", name, part.offset, to_string(type));
+  if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
+  int64_t& read = bytes_of_file_[name];
+  if (type.bytes() > static_cast<int64_t>(size) - read)
+    fail(ErrorKind::data,
+         "ONNX: the tensors in '{}' want more bytes than the {} that it has, with '{}': they overlap; export the model "
+         "again",
+         name, size, tensor.name());
+  read += type.bytes();
+  Tensor result(type);
+  std::ifstream file(part.path, std::ios::binary);
+  file.seekg(part.offset);
+  file.read(static_cast<char*>(result.data()), result.bytes());
+  if (!file) fail(ErrorKind::io, "ONNX: could not read '{}'", part.path.string());
+  parts_.emplace(key, result);
+  return result;
+}
+
+HostValue decode(const onnx_format::Tensor& tensor, ExternalData& external) {
   const Shape shape = shape_of(tensor);
   if (tensor.data_type() == kStrings) {
     check_amount(tensor, tensor.string_data_size(), shape.elements(), "texts");
@@ -225,7 +235,7 @@ HostValue decode(const onnx_format::Tensor& tensor, const std::filesystem::path&
   if (!dtype)
     fail(ErrorKind::usage, "ONNX: the tensor '{}' has numbers of the type {}, which weft has not", tensor.name(),
          name_of_data_type(tensor.data_type()));
-  Tensor result = decode_numbers(tensor, {*dtype, shape, {}}, folder);
+  Tensor result = decode_numbers(tensor, {*dtype, shape, {}}, external);
   tidy(result);
   return result;
 }

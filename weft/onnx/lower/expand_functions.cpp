@@ -8,7 +8,9 @@ namespace weft::onnx {
 
 namespace {
 
-constexpr int kMostLevels = 64;  // of calls within calls
+constexpr int kMostLevels = 64;            // of calls within calls
+constexpr int64_t kMostNodes = 1'000'000;  // that a model becomes, calls and what lies in subgraphs among them
+constexpr size_t kNameBytes = 256;         // of the names of a node; those with longer ones count as several
 
 class Expander {
  public:
@@ -32,6 +34,7 @@ class Expander {
       fail(ErrorKind::data, "ONNX: functions of the model call each other {} levels deep, or in a circle", kMostLevels);
     std::vector<OnnxNode> result;
     for (const OnnxNode& node : nodes) {
+      count(1);
       const auto found = functions_.find({node.domain, node.op, node.overload});
       if (found == functions_.end()) {
         result.push_back(with_expanded_graphs(node, level));
@@ -41,6 +44,16 @@ class Expander {
       result.insert(result.end(), body.begin(), body.end());
     }
     return result;
+  }
+
+  /// Functions that call others several times each make a small file a large model.
+  void count(size_t nodes) {
+    nodes_ += static_cast<int64_t>(nodes);
+    if (!functions_.empty() && nodes_ > kMostNodes)
+      fail(ErrorKind::data,
+           "ONNX: the functions of the model become more than {} nodes where they are called; export it anew without "
+           "functions",
+           kMostNodes);
   }
 
   OnnxNode with_expanded_graphs(OnnxNode node, int level) {
@@ -63,6 +76,7 @@ class Expander {
       if (!is_new) copies.emplace_back(place->second, call.outputs[i]);
     }
     const std::string prefix = fmt::format("{}_{}/", call.name.empty() ? call.op : call.name, calls_++);
+    count(function.nodes.size() * prefix.size() / kNameBytes);
     for (const OnnxNode& node : function.nodes) nodes.push_back(renamed(node, names, prefix, call, function));
     for (const auto& [from, to] : copies) nodes.push_back({to, "Identity", "", "", {from}, {to}, {}});
     return nodes;
@@ -121,7 +135,7 @@ class Expander {
   }
 
   std::map<std::array<std::string, 3>, const Function*> functions_;
-  int64_t calls_ = 0;
+  int64_t calls_ = 0, nodes_ = 0;
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 namespace weft::onnx {
 
-/// Inner values get names of their own. Error(data) for functions that call each other in a circle.
+/// Inner values get names of their own. Error(data) for functions that call each other in a circle, or
+/// become more nodes than any model has.
 Model expand_functions(Model model);
 
 }  // namespace weft::onnx

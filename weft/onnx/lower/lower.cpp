@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kFoldedBytes = int64_t{8} << 20;  // a known result may have as many, or as its operands
 constexpr int64_t kMostUnrolled = 4096;             // nodes that a loop with a known number of turns becomes
+constexpr int64_t kMostUnrolledInAll = 65536;       // that all loops of a segment become, with those within others
 
 const std::string kIf = "If";
 const std::string kLoop = "Loop";
@@ -172,6 +173,7 @@ class Lowering {
   }
 
   void lower(const OnnxNode& node, Scope& scope) {
+    if (loops_ > 0) count_unrolled();
     if (node.domain.empty()) {
       if (node.op == kIf && lower_if(node, scope)) return;
       if (node.op == kLoop && lower_loop(node, scope)) return;
@@ -316,6 +318,11 @@ class Lowering {
     return graph == nullptr ? nullptr : graph->get();
   }
 
+  /// A node or a turn of a loop. Loops within loops multiply: the host runs what would become too much.
+  void count_unrolled() {
+    if (++unrolled_ > kMostUnrolledInAll) throw Cut{true, {}};
+  }
+
   void lower_body(const OnnxGraph& graph, Scope& scope) {
     for (const auto& [name, value] : graph.initializers) scope.values[name] = {{}, value};
     for (const OnnxNode& node : graph.nodes) lower(node, scope);
@@ -358,7 +365,10 @@ class Lowering {
     const auto operands = operands_of(node, scope);
     const OnnxGraph* body = find_graph(node, "body");
     if (body == nullptr) fail(ErrorKind::data, "[{}] has no body", describe(node));
-    const size_t carried = body->inputs.size() < 2 ? 0 : body->inputs.size() - 2;
+    if (body->inputs.size() < 2)
+      fail(ErrorKind::data, "[{}] its body has {} inputs; a body reads the turn and the condition, the file is damaged",
+           describe(node), body->inputs.size());
+    const size_t carried = body->inputs.size() - 2;
     if (operands.empty() || operands[0].is_absent() || node.outputs.size() > carried ||
         node.inputs.size() != carried + 2)
       return false;
@@ -385,7 +395,10 @@ class Lowering {
       *yes.data_as<uint8_t>() = 1;
       inner.values[body->inputs[1].name] = condition.is_absent() ? Operand{{}, HostValue(yes)} : condition;
       for (size_t index = 0; index < carried; ++index) inner.values[body->inputs[index + 2].name] = state[index];
+      count_unrolled();
+      ++loops_;
       lower_body(*body, inner);
+      --loops_;
       condition = result_of(node, *body, 0, inner);
       for (size_t index = 0; index < carried; ++index) state[index] = result_of(node, *body, index + 1, inner);
     }
@@ -416,6 +429,8 @@ class Lowering {
   const Evaluate& evaluate_;
   const LowerRequest& request_;
   Segment segment_;
+  int64_t unrolled_ = 0;
+  int loops_ = 0;  // around the node that is lowered; what throws ends the segment
   std::optional<std::set<std::string>> statistics_;
 };
 

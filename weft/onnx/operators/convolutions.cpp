@@ -14,6 +14,7 @@ struct Window {
   std::vector<int64_t> kernel, strides, dilations;
   Padding padding;
   int64_t groups = 1;
+  bool is_exact = false;
 };
 
 std::vector<int64_t> spatial(const Shape& shape) { return {shape.dims().begin() + 2, shape.dims().end()}; }
@@ -74,6 +75,7 @@ ValueId convolve_images(Graph& graph, ValueId x, ValueId weight, const Window& w
   options.stride = {window.strides[0], window.strides[1]};
   options.dilation = {window.dilations[0], window.dilations[1]};
   options.groups = window.groups;
+  options.is_exact = window.is_exact;
   const bool is_even = padding.before == padding.after && padding.before[0] >= 0 && padding.before[1] >= 0;
   if (is_even)
     options.padding = {padding.before[0], padding.before[1]};
@@ -302,11 +304,12 @@ std::vector<ValueId> convert_causal_conv(NodeContext& node) {
 
 }  // namespace
 
-ValueId convolve(NodeContext& node, ValueId x, ValueId weight) {
+ValueId convolve(NodeContext& node, ValueId x, ValueId weight, bool is_exact) {
   Graph& graph = node.graph();
   const Shape shape = graph.shape(x), weight_shape = graph.shape(weight);
   Window window = find_window(node, shape, weight_shape);
   window.padding = find_padding(node, spatial(shape), window.kernel, window.strides, window.dilations);
+  window.is_exact = is_exact;
   const std::string name = node.hint();
   if (shape.rank() == 3) {
     const ValueId image = ops::reshape(graph, x, with_row(shape));

@@ -9,8 +9,8 @@
 namespace weft::onnx {
 
 /// x [N,C,..] and weight [O,C/groups,..] of one to three spatial axes, by the node's strides, pads, dilations and
-/// groups.
-ValueId convolve(NodeContext& node, ValueId x, ValueId weight);
+/// groups. `is_exact`: of whole numbers whose sums f32 holds; they stay as they are whatever the precision.
+ValueId convolve(NodeContext& node, ValueId x, ValueId weight, bool is_exact = false);
 
 /// The node's window over images, or over rows (x [N,C,L]) as images of one row; nullopt where it has more axes, or
 /// cuts off what it should pad.

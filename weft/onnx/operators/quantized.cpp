@@ -208,10 +208,10 @@ ValueId exact_convolution(NodeContext& node, ValueId x, ValueId weight, const Sh
     const ValueId shifted = ops::shift_right(graph, raised, ops::constant(graph, DType::i32, Shape{}, shift));
     return ops::bitwise_and(graph, shifted, ops::constant(graph, DType::i32, Shape{}, (int64_t{1} << bits) - 1));
   };
-  if (bits == 9) return as_type(graph, convolve(node, reals, as_type(graph, weight, DType::f32)), DType::i32);
+  if (bits == 9) return as_type(graph, convolve(node, reals, as_type(graph, weight, DType::f32), true), DType::i32);
   ValueId sum{};
   const auto add_part = [&](ValueId part, int64_t factor) {
-    ValueId convolved = as_type(graph, convolve(node, reals, as_type(graph, part, DType::f32)), DType::i32);
+    ValueId convolved = as_type(graph, convolve(node, reals, as_type(graph, part, DType::f32), true), DType::i32);
     convolved = ops::multiply(graph, convolved, ops::constant(graph, DType::i32, Shape{}, factor));
     sum = sum.valid() ? ops::add(graph, sum, convolved) : convolved;
   };

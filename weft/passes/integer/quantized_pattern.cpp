@@ -109,7 +109,8 @@ std::optional<std::vector<float>> QuantizedPatterns::bias_of(ValueId value, cons
     const double b_scale = product.b.axis < 0 ? product.b.scales[0] : product.b.scales[static_cast<size_t>(channel)];
     const double step = product.a.scales[0] * b_scale, steps = std::nearbyint(number / step);
     const bool is_whole = std::fabs(steps * step - number) <= std::fabs(number) * 0x1p-20;
-    if (!is_whole || !(std::fabs(steps) < 0x1p31)) return std::nullopt;
+    // The sum that it is added to has the other half of what 32 bits hold.
+    if (!is_whole || !(std::fabs(steps) <= 0x1p30)) return std::nullopt;
     bias.push_back(static_cast<float>(number));
   }
   return bias;

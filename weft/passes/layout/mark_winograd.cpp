@@ -8,6 +8,7 @@
 #include "weft/graph/collective.h"
 #include "weft/graph/constant_node.h"
 #include "weft/graph/granted_workspace.h"
+#include "weft/graph/marks.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -15,7 +16,9 @@ namespace weft::passes {
 namespace {
 
 bool is_candidate(const Graph& graph, NodeId id, const Backend& backend) {
-  return graph.node(id).attributes.has(kGrantedWorkspace) && backend.takes_granted_workspace(signature_of(graph, id));
+  const Attributes& attributes = graph.node(id).attributes;
+  return attributes.has(kGrantedWorkspace) && !attributes.has(kExact) &&
+         backend.takes_granted_workspace(signature_of(graph, id));
 }
 
 constexpr int64_t kAlwaysBearable = 16'000'000;

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/graph/marks.h"
 #include "weft/passes/support/rebuild.h"
 
 namespace weft::passes {
@@ -81,6 +82,7 @@ class Planner {
 
   Rule rule_of(NodeId id) const {
     const Node& node = graph_.node(id);
+    if (node.attributes.has(kExact)) return Rule::full;
     Rule rule = node.op->precision == PrecisionRule::full     ? Rule::full
                 : node.op->precision == PrecisionRule::follow ? Rule::follow
                                                               : Rule::reduced;

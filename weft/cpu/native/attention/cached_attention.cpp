@@ -43,7 +43,8 @@ class CachedAttention : public Kernel {
   int64_t workspace_bytes() const override { return threads_ * capacity_ * static_cast<int64_t>(sizeof(float)); }
 
   void run(const KernelArguments& a) override {
-    const int64_t position = *a.input<int64_t>(5);
+    // Before the cache there are no rows: nothing is written, and no query sees any. Behind it, however far, likewise.
+    const int64_t given = *a.input<int64_t>(5), position = given < 0 ? capacity_ : std::min(given, capacity_);
     const int64_t kept = std::clamp<int64_t>(capacity_ - position, 0, count_);
     for (const size_t cache : {size_t{1}, size_t{2}})
       write_rows(a.input<float>(cache), a.input<float>(cache + 2), a.output<float>(cache), position, kept);
@@ -61,7 +62,7 @@ class CachedAttention : public Kernel {
     const int64_t head = capacity_ * width_;
     if (before != cache) std::memcpy(cache, before, static_cast<size_t>(heads_ * head) * sizeof(float));
     for (int64_t at = 0; at < heads_; ++at)
-      std::memcpy(cache + at * head + std::min(position, capacity_) * width_, added + at * count_ * width_,
+      std::memcpy(cache + at * head + position * width_, added + at * count_ * width_,
                   static_cast<size_t>(kept * width_) * sizeof(float));
   }
 
