@@ -47,6 +47,10 @@ void add_common_kernels(KernelTable& table, Isa isa) {
   add_transpose(table, isa);
   add_cast(table, isa);
   add_reorder(table, isa);
+  add_integer_matmul(table, isa);
+  add_integer_convolution(table, isa);
+  add_byte_pool(table, isa);
+  add_quantize(table, isa);
 }
 
 }  // namespace
@@ -68,10 +72,6 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_dropout(table, isa);
   add_cached_attention(table, isa);
   add_compression(table, isa);
-  add_integer_matmul(table, isa);
-  add_integer_convolution(table, isa);
-  add_byte_pool(table, isa);
-  add_quantize(table, isa);
 }
 
 bool all_plain(const NodeSignature& node, std::string& why_not) {
