@@ -17,6 +17,8 @@
 
 namespace weft::native {
 
+constexpr int64_t kPackingSlack = 64;
+
 /// Of one stack or group.
 struct ProductSize {
   int64_t rows, columns;
@@ -48,7 +50,7 @@ struct ProductPart {
   const uint8_t* packed = nullptr;
   std::function<void(int64_t first, int64_t last, uint8_t* to)> pack_columns = {};
   /// Rows as they are, `direct_row` bytes from one to the next; null: pack_rows(first, last, to) brings them into
-  /// rows of size.padded bytes, zeros behind each.
+  /// rows of size.padded bytes, zeros behind each. It may write kPackingSlack bytes more behind the last.
   const uint8_t* direct = nullptr;
   int64_t direct_row = 0;
   std::function<void(int64_t first, int64_t last, uint8_t* to)> pack_rows = {};
@@ -74,17 +76,22 @@ class IntegerProduct {
  private:
   struct Memory;
   struct Share;
+  struct Parts;
+  Parts parts_for(int threads) const;
   Memory memory() const;
   void prepare_columns(const Call& call, const ProductPart& part, int64_t first, int64_t last) const;
   void multiply(const Call& call, const ProductPart& part, const Share& share) const;
+  void finish_tile(const Call& call, const ProductPart& part, const IntegerTile& tile, int64_t row,
+                   int64_t column) const;
   void end_row(const Call& call, const ProductPart& part, const int32_t* sums, int64_t row, int64_t column,
                int64_t count, int32_t row_sum) const;
 
   ProductPlan plan_;
   bool uses_vnni_;
   MultiplyTile tile_;
+  FinishTile finish_;  // null: sums go through memory
   const RowLoops& loops_;
-  int64_t block_rows_;  // packed at a time
+  int64_t block_rows_;  // packed at a time, at most
 };
 
 struct IntegerProduct::Call {
