@@ -158,11 +158,11 @@ TEST_F(EngineTest, ASecondBatchAddsHardlyAnyWeights) {
   EXPECT_LT(engine.constant_bytes(), one + one / 10);
 }
 
-TEST_F(EngineTest, ComputesWhatTheModelsOwnGraphComputes) {
+TEST_F(EngineTest, FusedConvolutionsComputeWhatSingleOpsCompute) {
   const auto cpu = device(2);
   DeployedModel model = zoo("resnet18");
   CompileOptions plain;
-  plain.passes.disabled = {"fold_batch_norm"};
+  plain.passes.disabled = {"fuse_conv_epilogue", "fuse_elementwise", "fuse_bias"};
   Engine engine(model, library_.ops, *cpu), unfolded(model, library_.ops, *cpu, {.compile = plain});
   const Tensor images = samples(engine.input_type(0, 2));
   std::vector<std::vector<float>> results;

@@ -180,9 +180,10 @@ void print_text(const ordered_json& report) {
              report["repeat"].get<int64_t>() * report["streams"].get<int64_t>(), report["batch"].get<int64_t>(),
              report["streams"].get<int64_t>(), report["threads"].get<int64_t>(),
              human_duration(report["median_seconds"].get<double>()), report["rows_per_second"].get<double>());
-  fmt::print("memory: {} for results and {} for constants by the plan; the process has {}\n",
+  fmt::print("memory: {} for results and {} for constants by the plan; the process has grown by {} to {}, {} at most\n",
              human_bytes(report["arena_bytes"].get<double>()), human_bytes(report["constant_bytes"].get<double>()),
-             human_bytes(report["resident_bytes"].get<double>()));
+             human_bytes(report["grown_bytes"].get<double>()), human_bytes(report["resident_bytes"].get<double>()),
+             human_bytes(report["peak_bytes"].get<double>()));
 }
 
 engine::DeployedModel read_or_compile(const Library& library, const std::string& model) {
@@ -216,6 +217,8 @@ int infer_deployed(const Library& library, const InferOptions& options) {
   const int64_t cores = available_cores();
   const int64_t threads = options.threads > 0 ? options.threads : std::max<int64_t>(1, cores / options.streams);
   const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
+  const int64_t resident_before = program::resident_bytes();
+  program::reset_peak_resident_bytes();
   engine::EngineOptions engine_options;
   if (!options.precision.empty()) engine_options.precision = parse_dtype(options.precision);
   engine::Engine engine(read_or_compile(library, options.model), library.ops, *device, engine_options);
@@ -250,7 +253,10 @@ int infer_deployed(const Library& library, const InferOptions& options) {
     report["rows_per_second"] = measured.rows_per_second;
     report["arena_bytes"] = pool.arena_bytes();
     report["constant_bytes"] = engine.constant_bytes();
+    report["planned_bytes"] = pool.arena_bytes() + engine.constant_bytes();
+    report["grown_bytes"] = program::resident_bytes() - resident_before;
     report["resident_bytes"] = program::resident_bytes();
+    report["peak_bytes"] = program::peak_resident_bytes();
   }
   if (options.json)
     fmt::print("{}\n", report.dump(2, ' ', false, ordered_json::error_handler_t::replace));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/base/memory.h"
 #include "weft/graph/constant_node.h"
 #include "weft/graph/symbolic_text.h"
 #include "weft/tensor/layout.h"
@@ -112,7 +113,7 @@ TensorType Engine::type_of(const Port& port, int64_t batch) const {
 
 CompiledStep Engine::compile_for(int64_t batch) {
   const SymbolicGraph& source = source_for(batch).graph;
-  const SharingBackend sharing(device_, constants_);
+  const SharingBackend sharing(device_, constants_, model_.mapping.get());
   return compile_inference(bind_symbols(source, bindings_of(source, batch)), sharing, options_.compile);
 }
 
@@ -123,6 +124,7 @@ const CompiledStep& Engine::plan(int64_t batch) {
   std::vector<const Graph*> graphs;
   for (const auto& [size, made] : plans_) graphs.push_back(&made.graph);
   constants_.keep_those_of(graphs);
+  release_free_memory();  // of what was only a step towards the plan
   if (options_.on_plan) options_.on_plan(batch, step);
   return step;
 }
