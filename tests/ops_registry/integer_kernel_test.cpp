@@ -109,6 +109,22 @@ TEST_P(IntegerKernel, GivesTheBitsOfTheReferenceOnEveryInstructionSet) {
   EXPECT_FALSE(served.empty());
 }
 
+TEST(IntegerFactors, ThatAreHugeOrNoNumbersGiveTheReferencesBits) {
+  const OpDef& op = registry().get("quantized_matmul");
+  for (OpExample example : op.examples) {
+    if (example.label.find("around 0") == std::string::npos) continue;
+    example.inputs[4].shape = Shape{example.inputs[1].shape[1]};
+    Question question{build_graph(op, example).signature(), draw_inputs(op, example, 3), {}};
+    const std::vector<float> factors{NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 1e6f, -1e6f, 0, -0.0f, 1e-38f};
+    for (int64_t at = 0; at < question.inputs[4].elements(); ++at)
+      question.inputs[4].data_as<float>()[at] = factors[static_cast<size_t>(at) % factors.size()];
+    question.expected = evaluate_node(question.plain, question.inputs, reference_backend());
+    std::set<std::string> served;
+    expect_same_bits(CpuBackend(1), question, "all", served);
+    EXPECT_FALSE(served.empty());
+  }
+}
+
 TEST(IntegerInstructions, AreLimitedByTheVariable) {
   const OpDef& op = registry().get("integer_matmul");
   const NodeSignature node = build_graph(op, op.examples.front()).signature();
