@@ -88,20 +88,24 @@ TEST_F(Contributed, AppliesFunctions) {
 TEST_F(Contributed, Averages) {
   const Tensor x = bytes({1, 1, 2, 2}, {10, 12, 14, 16});  // 1.5 on average
   EXPECT_THAT(run("QLinearGlobalAveragePool", {"x", "half", "10", "quarter", "5"}, x), ElementsAre(11));
-  EXPECT_THAT(run("QLinearAveragePool", {"x", "half", "10", "quarter", "5"}, x,
-                  {{"kernel_shape", std::vector<int64_t>{1, 2}}}),
-              ElementsAre(7, 15));
+  EXPECT_THAT(
+      run("QLinearAveragePool", {"x", "half", "10", "quarter", "5"}, x, {{"kernel_shape", std::vector<int64_t>{1, 2}}}),
+      ElementsAre(7, 15));
 }
 
 TEST_F(Contributed, MultipliesMatricesWithABiasOfSteps) {
   // x = (1, 2); columns of w: (1, 3) and (4, -1); the bias: 4 * 0.25 and -2 * 0.5.
-  EXPECT_THAT(run("QGemm", {"x", "half", "10", "w", "w.scales", "w.zeros", "bias", "quarter", "5"},
-                  bytes({1, 2}, {12, 14})),
-              ElementsAre(5 + 4 * (1 + 6 + 1), 5 + 4 * (4 - 2 - 1)));
+  EXPECT_THAT(
+      run("QGemm", {"x", "half", "10", "w", "w.scales", "w.zeros", "bias", "quarter", "5"}, bytes({1, 2}, {12, 14})),
+      ElementsAre(5 + 4 * (1 + 6 + 1), 5 + 4 * (4 - 2 - 1)));
 }
 
 TEST_F(Contributed, OthersAreNamed) {
-  EXPECT_THAT(test::error_of([&] { run("QAttention", {"x", "half", "10"}, bytes({2}, {1, 2})); }, ErrorKind::usage),
+  EXPECT_THAT(test::error_of(
+                  [&] {
+                    run("QAttention", {"x", "half", "10"}, bytes({2}, {1, 2}));
+                  },
+                  ErrorKind::usage),
               HasSubstr("com.microsoft.QAttention"));
 }
 

@@ -62,7 +62,8 @@ class RandomNetwork {
   void add_step() {
     const ValueId x = pick();
     ValueId value = convolution(x);
-    if (random_.below(2) == 0) value = random_.below(2) == 0 ? ops::add(graph_, value, pick()) : ops::add(graph_, x, value);
+    if (random_.below(2) == 0)
+      value = random_.below(2) == 0 ? ops::add(graph_, value, pick()) : ops::add(graph_, x, value);
     if (random_.below(6) == 0) value = ops::add(graph_, value, convolution(x));
     switch (random_.below(5)) {
       case 0:

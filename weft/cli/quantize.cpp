@@ -190,7 +190,8 @@ class QuantizeRun {
   }
 
   quantize::Runner runner(DType precision = DType::f32) {
-    return {library_.ops, *device_, [this] {
+    return {library_.ops, *device_,
+            [this] {
               if (phase_) phase_->step();
             },
             precision};
@@ -199,16 +200,17 @@ class QuantizeRun {
   DType precision_with(const std::set<std::string>& left_out) const { return left_out.empty() ? DType::f32 : rest_; }
 
   int run_on_drawn() {
-    const quantize::CalibrationData samples = drawn_samples(source_.model, command_.drawn_samples, command_.batch,
-                                                            static_cast<uint64_t>(command_.seed));
+    const quantize::CalibrationData samples =
+        drawn_samples(source_.model, command_.drawn_samples, command_.batch, static_cast<uint64_t>(command_.seed));
     phase_.emplace("calibrated", 3 * samples.batches, samples.batch(0).shape()[0]);
     const quantize::Runner plain = runner();
     const quantize::Quantizer quantizer(source_.model, quantizer_options(command_), samples, plain);
     phase_.reset();
     finish(quantizer, {}, samples.batch(0), {}, {}, false);
-    fmt::print("\nThe accuracy is unknown: calibrated on {} samples of drawn numbers. Quantize it with data of its own "
-               "before you use it.\n",
-               samples.batches * samples.batch(0).shape()[0]);
+    fmt::print(
+        "\nThe accuracy is unknown: calibrated on {} samples of drawn numbers. Quantize it with data of its own "
+        "before you use it.\n",
+        samples.batches * samples.batch(0).shape()[0]);
     return 0;
   }
 
@@ -248,8 +250,8 @@ class QuantizeRun {
       const quantize::LabelledData labelled = test.labelled();
       phase_.emplace("evaluated", 2 * labelled.samples.batches, command_.batch);
       before.accuracy = quantize::accuracy(quantizer.folded(), labelled, plain);
-      after.accuracy = quantize::accuracy(quantizer.quantized(mixed.left_out), labelled,
-                                          runner(precision_with(mixed.left_out)));
+      after.accuracy =
+          quantize::accuracy(quantizer.quantized(mixed.left_out), labelled, runner(precision_with(mixed.left_out)));
       phase_.reset();
     }
     fmt::print("{}: calibrated on {} samples of {}{}, measured on {}\n\n", command_.output, calibration.samples(),
@@ -312,7 +314,8 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
   auto command = std::make_shared<QuantizeCommand>();
   CLI::App* sub = app.add_subcommand("quantize", "Make a model of integers of a run or an ONNX file, without training");
   sub->add_option("RUN", command->source, "Run directory, or ONNX file in f32")->type_name("RUN|FILE.onnx")->required();
-  sub->add_option("-o,--output", command->output, "File to write: FILE.onnx in QDQ form, FILE.weft for `weft infer`, or FILE.safetensors")
+  sub->add_option("-o,--output", command->output,
+                  "File to write: FILE.onnx in QDQ form, FILE.weft for `weft infer`, or FILE.safetensors")
       ->type_name("FILE")
       ->required();
   sub->add_option("--data", command->data, "Calibrates and measures; default: the data of the run")->type_name("SPEC");
@@ -331,9 +334,10 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
       ->check(CLI::IsMember({8, 4, 2}));
   sub->add_option("--group", command->group, "Weights of 4 and 2 bits that share a scale")
       ->check(CLI::Range(int64_t{2}, int64_t{65536}));
-  sub->add_option("--accuracy-drop", command->accuracy_drop,
-                  "Leave the most sensitive layers as reals until the accuracy falls by no more points than this, on the "
-                  "validation part or on other training samples")
+  sub->add_option(
+         "--accuracy-drop", command->accuracy_drop,
+         "Leave the most sensitive layers as reals until the accuracy falls by no more points than this, on the "
+         "validation part or on other training samples")
       ->check(CLI::Range(0.0, 100.0));
   sub->add_option("--drawn-samples", command->drawn_samples,
                   "Calibrate with so many samples of drawn numbers: where only speed matters")

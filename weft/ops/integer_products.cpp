@@ -191,7 +191,8 @@ std::vector<IntegerConvCase> integer_conv_cases() {
       symmetric({"3x3, 16 to 80 channels", {1, 16, 5, 4}, {80, 16, 3, 3}, window_of(one, around)}),
       symmetric({"1x1, i8", {1, 20, 5, 5}, {37, 20, 1, 1}, window_of(one, none), DType::i8}),
       symmetric({"picture, 7x7", {1, 3, 11, 9}, {16, 3, 7, 7}, window_of({2, 2}, {3, 3, 3, 3})}),
-      symmetric({"picture of i8, uneven padding", {1, 3, 6, 7}, {20, 3, 3, 3}, window_of(one, {0, 1, 1, 2}), DType::i8}),
+      symmetric(
+          {"picture of i8, uneven padding", {1, 3, 6, 7}, {20, 3, 3, 3}, window_of(one, {0, 1, 1, 2}), DType::i8}),
       symmetric({"two channels, dilated rows", {1, 2, 9, 6}, {5, 2, 3, 3}, window_of(one, {2, 0, 0, 1}, 1, {2, 1})}),
       symmetric({"two groups of 16", {1, 32, 4, 4}, {32, 16, 3, 3}, window_of(one, around, 2)}),
       symmetric({"depthwise", {1, 80, 5, 37}, {80, 1, 3, 3}, window_of(one, around, 80)}),
@@ -281,7 +282,8 @@ OpDef quantized_matmul_op() {
     add_requantized(op.examples, sum_example(c.label, typed(c.a_dtype, c.a), typed(c.b_dtype, c.b), zeros, {}),
                     columns);
   }
-  OpExample around_zero = sum_example("weights around 0", typed(DType::u8, {15, 24}), typed(DType::i8, {24, 77}), {}, {});
+  OpExample around_zero =
+      sum_example("weights around 0", typed(DType::u8, {15, 24}), typed(DType::i8, {24, 77}), {}, {});
   around_zero.ranges[3] = {0, 1};
   add_requantized(op.examples, around_zero, 77);
   return of_work(work::kMatrixProducts, std::move(op));

@@ -99,11 +99,10 @@ Pass fuse_attention() {
 }
 
 Pass lower_precision() {
-  return {"lower_precision",
-          "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
-          [](const Graph& graph, const PassContext& context) {
-            return passes::lower_precision(graph, context.precision);
-          }};
+  return {
+      "lower_precision",
+      "Lets convolutions, matrix products and what follows them compute in bf16 or f16, where that is asked for.",
+      [](const Graph& graph, const PassContext& context) { return passes::lower_precision(graph, context.precision); }};
 }
 
 Pass mark_winograd() {
@@ -138,7 +137,8 @@ Pass fold_casts() {
 }
 
 Pass copy_between_spaces() {
-  return {"copy_between_spaces", "Carries batches and scalars to a device that has memory of its own, and outputs back.",
+  return {"copy_between_spaces",
+          "Carries batches and scalars to a device that has memory of its own, and outputs back.",
           for_backend(passes::copy_between_spaces)};
 }
 

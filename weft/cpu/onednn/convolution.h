@@ -10,7 +10,8 @@
 
 namespace weft::onednn {
 
-/// A conv2d, conv2d_backward_data, conv2d_backward_weights or fused_conv2d node, its operands told apart by what they are.
+/// A conv2d, conv2d_backward_data, conv2d_backward_weights or fused_conv2d node, its operands told apart by what they
+/// are.
 struct Convolution {
   Pass pass = Pass::forward;
   TensorType image, weights, output;  // or their gradients

@@ -79,9 +79,9 @@ class Expander {
   bool expand_gemm(const OnnxNode& node) {
     if (node.inputs.size() < 6) return false;
     const bool transposes_b = integer_of(node, "transB", 0) != 0;
-    std::vector<std::string> operands{dequantized(node, input(node, 0), input(node, 1), input(node, 2)),
-                                      dequantized(node, input(node, 3), input(node, 4), input(node, 5),
-                                                  transposes_b ? 0 : 1)};
+    std::vector<std::string> operands{
+        dequantized(node, input(node, 0), input(node, 1), input(node, 2)),
+        dequantized(node, input(node, 3), input(node, 4), input(node, 5), transposes_b ? 0 : 1)};
     if (!input(node, 6).empty()) {
       std::string step = add(make(node, "Mul", {input(node, 1), input(node, 4)}, fresh(node, "step")));
       if (const auto alpha = node.attributes.find("alpha"); alpha != node.attributes.end()) {

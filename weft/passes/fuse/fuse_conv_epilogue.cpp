@@ -144,8 +144,7 @@ class EpilogueFuser {
     std::vector<ValueId> operands = rewriter.map(convolution.inputs);
     if (operands.size() < 3) {
       const int64_t channels = graph_.shape(convolution.outputs[0])[1];
-      operands.push_back(
-          add_constant(rewriter.result(), {DType::f32, Shape{channels}, {}}, 0, name + ".zero_bias"));
+      operands.push_back(add_constant(rewriter.result(), {DType::f32, Shape{channels}, {}}, 0, name + ".zero_bias"));
     }
     if (epilogue.residual.valid()) operands.push_back(rewriter.map(epilogue.residual));
     Attributes attributes = convolution.attributes;

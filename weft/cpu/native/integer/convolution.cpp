@@ -3,12 +3,14 @@
 // window is one pixel the image itself is those rows. Weights are read in blocks of 16 output channels (AcdB16a4b), so
 // that constant ones are laid out once; those that do not fit are packed at each call.
 //
-// Images of few channels, such as pictures, are widened first: four bytes to a pixel, with the zero point around them.
-// They may be plain. A row is then a few short copies, and nothing asks where the image ends.
+// Where the processor has VNNI, nothing is packed: the image is copied once with the zero point around it, and the tile
+// reads the rows of a window from there, piece by piece. Images of few channels, such as pictures, are widened on the
+// way to four bytes a pixel. They may be plain.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "weft/base/parallel.h"
 #include "weft/cpu/native/integer/images.h"
@@ -41,47 +43,90 @@ class IntegerConvolution : public Kernel {
         packed_(!node.inputs[1].layout.is_plain()),
         planes_(has_channels_in_planes(node) && g_.channels > 1),
         widened_(packed_ && g_.group_channels() % kInnerGroup != 0),
+        in_pieces_(packed_ && product_.reads_pieces() && !is_direct()),
         wide_{in_fours(g_.channels), g_.rows + g_.window.padding[0] + g_.window.padding[2],
-              g_.columns + g_.window.padding[1] + g_.window.padding[3]} {}
+              g_.columns + g_.window.padding[1] + g_.window.padding[3]} {
+    if (in_pieces_) find_pieces();
+  }
   std::string name() const override { return "native:integer_convolution:" + product_.instructions(); }
   int64_t workspace_bytes() const override {
-    return product_.workspace_bytes() + (widened_ ? align_up(g_.images * wide_.image_bytes() + kPackingSlack) : 0);
+    return product_.workspace_bytes() + (copies() ? align_up(g_.images * wide_.image_bytes() + kPackingSlack) : 0);
   }
 
   void run(const KernelArguments& arguments) override {
     const IntegerProduct::Call call = product_.begin(arguments);
     const auto fill = static_cast<uint8_t>(call.a_zero);  // what padding holds: a0'
-    auto* const wide = static_cast<uint8_t*>(arguments.workspace) + product_.workspace_bytes();
-    if (widened_) widen(arguments.input<uint8_t>(0), fill, wide);
-    for (int64_t group = 0; group < g_.window.groups; ++group) {
-      const uint8_t* const image = arguments.input<uint8_t>(0) + group * g_.group_channels();
-      const uint8_t* const weight = arguments.input<uint8_t>(1);
-      ProductPart part;
-      if (packed_)
-        part.packed = weight + group * product_.plan().size.packed_bytes();
-      else
-        part.pack_columns = [this, weight, group](int64_t first, int64_t last, uint8_t* to) {
-          pack_columns(weight, group, first, last, to);
-        };
-      if (widened_) {
-        part.pack_rows = [this, wide](int64_t first, int64_t last, uint8_t* to) {
-          pack_wide_rows(wide, first, last, to);
-        };
-      } else if (is_direct()) {
-        part.direct = image;
-        part.direct_row = g_.channels;
-      } else {
-        part.pack_rows = [this, image, fill](int64_t first, int64_t last, uint8_t* to) {
-          pack_rows(image, fill, first, last, to);
-        };
-      }
-      part.first_channel = part.first_element = group * product_.plan().size.columns;
-      part.row_elements = g_.outputs;
-      product_.run(call, part);
-    }
+    auto* const copied = static_cast<uint8_t*>(arguments.workspace) + product_.workspace_bytes();
+    if (copies()) widen(arguments.input<uint8_t>(0), fill, copied);
+    const uint8_t* const wide = copies() ? copied : arguments.input<uint8_t>(0);
+    for (int64_t group = 0; group < g_.window.groups; ++group)
+      product_.run(call, part_of(arguments, group, fill, wide));
   }
 
  private:
+  ProductPart part_of(const KernelArguments& arguments, int64_t group, uint8_t fill, const uint8_t* wide) const {
+    const uint8_t* const image = arguments.input<uint8_t>(0) + group * g_.group_channels();
+    const uint8_t* const weight = arguments.input<uint8_t>(1);
+    ProductPart part;
+    if (packed_)
+      part.packed = weight + group * product_.plan().size.packed_bytes();
+    else
+      part.pack_columns = [this, weight, group](int64_t first, int64_t last, uint8_t* to) {
+        pack_columns(weight, group, first, last, to);
+      };
+    if (in_pieces_) {
+      part.pieces = pieces_;
+      part.find_rows = [this, from = wide + group * g_.group_channels()](int64_t first, int64_t count,
+                                                                         const uint8_t** starts) {
+        find_rows(from, first, count, starts);
+      };
+    }
+    if (widened_) {
+      part.pack_rows = [this, wide](int64_t first, int64_t last, uint8_t* to) {
+        pack_wide_rows(wide, first, last, to);
+      };
+    } else if (is_direct()) {
+      part.direct = image;
+      part.direct_row = g_.channels;
+    } else {
+      part.pack_rows = [this, image, fill](int64_t first, int64_t last, uint8_t* to) {
+        pack_rows(image, fill, first, last, to);
+      };
+    }
+    part.first_channel = part.first_element = group * product_.plan().size.columns;
+    part.row_elements = g_.outputs;
+    return part;
+  }
+
+  bool has_padding() const {
+    return std::any_of(g_.window.padding.begin(), g_.window.padding.end(), [](int64_t p) { return p != 0; });
+  }
+  /// Whether the image is copied, with its padding and as unsigned bytes, before it is read.
+  bool copies() const { return widened_ || (in_pieces_ && (has_padding() || product_.plan().a == DType::i8)); }
+
+  /// What the window sees lies in as many pieces as it has rows, or pixels where other groups lie between.
+  void find_pieces() {
+    const bool joins_columns = g_.window.groups == 1 && g_.window.dilation[1] == 1;
+    const int64_t columns = joins_columns ? 1 : g_.kernel_columns;
+    for (int64_t i = 0; i < g_.kernel_rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        pieces_.push_back(i * g_.window.dilation[0] * wide_.row_bytes() + j * g_.window.dilation[1] * wide_.channels);
+  }
+
+  void find_rows(const uint8_t* wide, int64_t first, int64_t count, const uint8_t** starts) const {
+    int64_t x = first % g_.out_columns, y = first / g_.out_columns % g_.out_rows,
+            n = first / (g_.out_columns * g_.out_rows);
+    const int64_t right = g_.window.stride[1] * wide_.channels, down = g_.window.stride[0] * wide_.row_bytes();
+    for (int64_t row = 0; row < count; ++row) {
+      starts[row] = wide + n * wide_.image_bytes() + y * down + x * right;
+      if (++x < g_.out_columns) continue;
+      x = 0;
+      if (++y < g_.out_rows) continue;
+      y = 0;
+      ++n;
+    }
+  }
+
   /// Rows of the product are pixels of the image.
   bool is_direct() const {
     const bool stays =
@@ -132,6 +177,12 @@ class IntegerConvolution : public Kernel {
     const int64_t left = g_.window.padding[1];
     const bool inside = y >= 0 && y < g_.rows;
     const uint8_t flip = product_.plan().a == DType::i8 ? 0x80 : 0;
+    if (wide_.channels == g_.channels) {
+      std::memset(to, fill, static_cast<size_t>(wide_.row_bytes()));
+      if (inside)
+        copy(image + (n * g_.rows + y) * g_.columns * g_.channels, to + left * g_.channels, g_.columns * g_.channels);
+      return;
+    }
     std::memset(to, 0, static_cast<size_t>(wide_.row_bytes()));
     for (int64_t c = 0; c < g_.channels; ++c) {
       uint8_t* const own = to + c;
@@ -161,8 +212,7 @@ class IntegerConvolution : public Kernel {
     for (int64_t row = first; row < last; ++row) {
       const int64_t x = row % g_.out_columns, y = row / g_.out_columns % g_.out_rows,
                     n = row / (g_.out_columns * g_.out_rows);
-      const uint8_t* from =
-          wide + n * wide_.image_bytes() + y * g_.window.stride[0] * wide_.row_bytes() + x * stride;
+      const uint8_t* from = wide + n * wide_.image_bytes() + y * g_.window.stride[0] * wide_.row_bytes() + x * stride;
       for (int64_t i = 0; i < g_.kernel_rows; ++i, from += down, to += line) {
         if (line <= kShortCopy)
           std::memcpy(to, from, kShortCopy);  // what is too much is written over
@@ -214,8 +264,10 @@ class IntegerConvolution : public Kernel {
   const IntegerProduct product_;
   const bool packed_;   // the weights
   const bool planes_;   // the image is plain
-  const bool widened_;  // the image, before it is read
+  const bool widened_;  // the image's channels, up to groups of 4
+  const bool in_pieces_;
   const WideImages wide_;
+  std::vector<int64_t> pieces_;
 };
 
 /// Few channels that are no group of 4: worth widening. One channel is not: three quarters would be filling.

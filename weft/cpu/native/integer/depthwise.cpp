@@ -257,10 +257,10 @@ std::optional<IntegerImages> read_integer_images(const NodeSignature& node, std:
     }
   for (const TensorType* images : {&node.inputs[0], &node.outputs[0]})
     const bool may_be_plain = takes_plain && images == &node.inputs[0] && images->layout.is_plain();
-    if (!may_be_plain && !has_adjacent_channels(*images)) {
-      why_not = fmt::format("layout of {}", to_string(*images));
-      return std::nullopt;
-    }
+  if (!may_be_plain && !has_adjacent_channels(*images)) {
+    why_not = fmt::format("layout of {}", to_string(*images));
+    return std::nullopt;
+  }
   const Shape &in = node.inputs[0].shape, &weight = node.inputs[1].shape, &out = node.outputs[0].shape;
   return IntegerImages{in[0],  in[1],  in[2],     in[3],     out[1],
                        out[2], out[3], weight[2], weight[3], ops::integer_window(node.attributes)};

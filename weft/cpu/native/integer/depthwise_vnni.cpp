@@ -19,8 +19,8 @@ WEFT_VNNI_TARGET inline void spread_column(const DepthwiseTile& t, int64_t group
   __m512i rows[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i)
-    rows[i] = _mm512_xor_si512(
-        _mm512_maskz_loadu_epi8(channels, column_of(t, group * kDepthwiseRows + i, column)), flip);
+    rows[i] =
+        _mm512_xor_si512(_mm512_maskz_loadu_epi8(channels, column_of(t, group * kDepthwiseRows + i, column)), flip);
   const __m512i low01 = _mm512_unpacklo_epi8(rows[0], rows[1]), high01 = _mm512_unpackhi_epi8(rows[0], rows[1]);
   const __m512i low23 = _mm512_unpacklo_epi8(rows[2], rows[3]), high23 = _mm512_unpackhi_epi8(rows[2], rows[3]);
   _mm512_storeu_si512(to, _mm512_unpacklo_epi16(low01, low23));
@@ -54,8 +54,8 @@ WEFT_VNNI_TARGET void multiply_three(const DepthwiseTile& t, const VnniEnd& end)
       sums[n] = added[n];
 #pragma GCC unroll 3
       for (int j = 0; j < 3; ++j)
-        sums[n] = _mm512_dpbusd_epi32(
-            sums[n], _mm512_loadu_si512(column + j * t.dilation * kDepthwiseGroup + n * 64), weights[j][n]);
+        sums[n] = _mm512_dpbusd_epi32(sums[n], _mm512_loadu_si512(column + j * t.dilation * kDepthwiseGroup + n * 64),
+                                      weights[j][n]);
     }
     store_result(t, end, sums, result);
   }

@@ -13,9 +13,9 @@
 namespace weft::native {
 
 constexpr int64_t kDepthwiseChannels = 64;
-constexpr int64_t kDepthwiseRows = 4;                                          // of a group
-constexpr int64_t kDepthwiseGroup = kDepthwiseChannels * kDepthwiseRows;       // bytes
-constexpr int64_t kDepthwiseResults = 32;                                      // at most, of one call
+constexpr int64_t kDepthwiseRows = 4;                                     // of a group
+constexpr int64_t kDepthwiseGroup = kDepthwiseChannels * kDepthwiseRows;  // bytes
+constexpr int64_t kDepthwiseResults = 32;                                 // at most, of one call
 
 /// The channel of a block that stands at this place of the vectors, 0 to 63.
 constexpr int64_t depthwise_channel(int64_t place) {
@@ -25,8 +25,8 @@ constexpr int64_t depthwise_channel(int64_t place) {
 
 /// Results of one line for up to 64 channels, of the kind `real`.
 struct DepthwiseTile {
-  // [row_groups * kDepthwiseRows]: the block's first channel in column 0 of each row that the kernel sees, and the bytes
-  // from one column to the next. What fills up the last group has weights of 0.
+  // [row_groups * kDepthwiseRows]: the block's first channel in column 0 of each row that the kernel sees, and the
+  // bytes from one column to the next. What fills up the last group has weights of 0.
   const uint8_t* const* rows;
   const int64_t* row_steps;
   int64_t width;           // of the rows, in columns

@@ -12,7 +12,7 @@ namespace {
 // Of packed rows: they stay in the second-level cache beside four blocks of columns, which all of them meet. Where rows
 // are few and long, all are packed at once, so that the columns come from memory once.
 constexpr int64_t kRowBytes = 320 << 10;
-constexpr int64_t kMostRows = 96;  // packed at a time, a multiple of kTileRows
+constexpr int64_t kMostRows = 96;           // packed at a time, a multiple of kTileRows
 constexpr int64_t kFewTiles = 8;            // of rows, for each thread
 constexpr int64_t kLeastWork = 1 << 19;     // multiplications that are worth a second thread
 constexpr int64_t kPackingGrain = 1 << 16;  // bytes of columns that are worth a thread
@@ -147,8 +147,8 @@ struct IntegerProduct::Parts {
   int rows, columns;
 };
 
-/// Threads share out rows. Where there are few tiles of rows for each, and more of columns, they share out columns: each
-/// packs all rows for itself, but reads its own columns only.
+/// Threads share out rows. Where there are few tiles of rows for each, and more of columns, they share out columns:
+/// each packs all rows for itself, but reads its own columns only.
 IntegerProduct::Parts IntegerProduct::parts_for(int threads) const {
   const int64_t tiles = (plan_.size.rows + kTileRows - 1) / kTileRows;
   const int64_t tile_columns = (plan_.size.blocks() + kTileBlocks - 1) / kTileBlocks;
@@ -191,13 +191,17 @@ void IntegerProduct::multiply(const Call& call, const ProductPart& part, const S
   const int64_t block_bytes = size.groups() * kGroupBytes;
   // As many rows at a time as fit, all times alike.
   const int64_t rows_in_all = share.last_row - share.first_row;
-  const int64_t turns = std::max<int64_t>(1, (rows_in_all + block_rows_ - 1) / block_rows_);
-  const int64_t step = std::min(block_rows_, round_up((rows_in_all + turns - 1) / turns, kTileRows));
+  const bool finds_rows = part.find_rows && uses_vnni_ && !call.has_b_zeros;
+  const int64_t most_rows = finds_rows ? kMostRows : block_rows_;
+  const int64_t turns = std::max<int64_t>(1, (rows_in_all + most_rows - 1) / most_rows);
+  const int64_t step = std::min(most_rows, round_up((rows_in_all + turns - 1) / turns, kTileRows));
+  const auto pieces = static_cast<int64_t>(part.pieces.size());
   int32_t sums[kTileRows * kTileColumns];
+  const uint8_t* starts[kTileRows];
   for (int64_t row = share.first_row; row < share.last_row; row += step) {
     const int64_t end = std::min(share.last_row, row + step);
     const bool is_direct = part.direct != nullptr;
-    if (!is_direct) part.pack_rows(row, end, share.rows);
+    if (!is_direct && !finds_rows) part.pack_rows(row, end, share.rows);
     const uint8_t* const rows = is_direct ? part.direct + row * part.direct_row : share.rows;
     const int64_t row_bytes = is_direct ? part.direct_row : size.padded;
     if (call.has_b_zeros)
@@ -208,15 +212,16 @@ void IntegerProduct::multiply(const Call& call, const ProductPart& part, const S
       const int64_t column = block * kColumnBlock;
       const int64_t count = std::min(size.columns, column + block_count * kColumnBlock) - column;
       for (int64_t first = row; first < end; first += kTileRows) {
-        const IntegerTile tile{rows + (first - row) * row_bytes,
-                               row_bytes,
-                               columns + block * block_bytes,
-                               block_bytes,
-                               size.groups(),
-                               std::min(kTileRows, end - first),
-                               block_count,
-                               plan_.b == DType::u8,
-                               sums};
+        IntegerTile tile{
+            rows + (first - row) * row_bytes, row_bytes,   columns + block * block_bytes, block_bytes, size.groups(),
+            std::min(kTileRows, end - first), block_count, plan_.b == DType::u8,          sums};
+        if (finds_rows) {
+          part.find_rows(first, tile.rows, starts);
+          tile.row_starts = starts;
+          tile.pieces = part.pieces.data();
+          tile.piece_count = pieces;
+          tile.groups = size.groups() / pieces;
+        }
         if (finish_ != nullptr && !call.has_b_zeros) {
           finish_tile(call, part, tile, first, column);
           continue;

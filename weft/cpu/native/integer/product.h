@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "weft/cpu/native/integer/row_ends.h"
@@ -54,6 +55,10 @@ struct ProductPart {
   const uint8_t* direct = nullptr;
   int64_t direct_row = 0;
   std::function<void(int64_t first, int64_t last, uint8_t* to)> pack_rows = {};
+  /// Where rows begin that nobody needs to pack, each in pieces of so many groups (tile.h); asked for only where
+  /// IntegerProduct::reads_pieces() and there are no zero points of b.
+  std::function<void(int64_t first, int64_t count, const uint8_t** starts)> find_rows = {};
+  std::span<const int64_t> pieces = {};
   int64_t first_channel = 0;
   int64_t first_element = 0, row_elements = 0;  // of the result: the part's first, and from one row to the next
 };
@@ -65,6 +70,7 @@ class IntegerProduct {
   const ProductPlan& plan() const { return plan_; }
   const RowLoops& loops() const { return loops_; }
   int64_t workspace_bytes() const;
+  bool reads_pieces() const { return uses_vnni_; }
   /// "vnni", "avx512", "avx2", "baseline"
   std::string instructions() const;
 

@@ -28,6 +28,12 @@ struct IntegerTile {
   int64_t blocks;    // 1 to kTileBlocks
   bool flips_b;      // b holds unsigned bytes: 128 is taken off each
   int32_t* sums;     // [rows][kTileColumns], written over
+  // Of vnni_multiply_tile() and vnni_finish_tile() alone: where rows begin, in place of a and a_row; null: as these
+  // say.
+  const uint8_t* const* row_starts = nullptr;
+  // A row in pieces of `groups` groups each, at these offsets from its start; null: one piece.
+  const int64_t* pieces = nullptr;
+  int64_t piece_count = 1;
 };
 
 using MultiplyTile = void (*)(const IntegerTile&);
@@ -39,8 +45,8 @@ struct TileEnd {
   const float* factors;  // of each column
   int32_t zero_point;
   ops::IntegerRange range;
-  bool is_signed;   // the result is i8, else u8
-  uint8_t* to;      // row r begins at to + r * to_row
+  bool is_signed;  // the result is i8, else u8
+  uint8_t* to;     // row r begins at to + r * to_row
   int64_t to_row;
   int64_t columns;  // that are written, 1 to kTileColumns
 };

@@ -17,9 +17,8 @@ WEFT_VNNI_TARGET inline __m512i column_order() {
 
 /// Up to 64 columns of one row.
 template <int kBlocks>
-WEFT_VNNI_TARGET inline __attribute__((always_inline)) void end_row(const __m512i (&sums)[kBlocks],
-                                                                    const TileEnd& tile, const VnniEnd& end,
-                                                                    uint8_t* to) {
+WEFT_VNNI_TARGET inline __attribute__((always_inline)) void end_row(const __m512i (&sums)[kBlocks], const TileEnd& tile,
+                                                                    const VnniEnd& end, uint8_t* to) {
   __m512i steps[4];
 #pragma GCC unroll 4
   for (int n = 0; n < 4; ++n) {
@@ -34,23 +33,28 @@ WEFT_VNNI_TARGET inline __attribute__((always_inline)) void end_row(const __m512
 
 template <int kRows, int kBlocks, bool kFlips>
 WEFT_VNNI_TARGET inline __attribute__((always_inline)) void add_products(const IntegerTile& t,
-                                                                         const uint8_t* const (&a)[kRows],
+                                                                         const uint8_t* const (&starts)[kRows],
                                                                          __m512i (&sums)[kRows][kBlocks]) {
   const uint8_t* b = t.b;
-  for (int64_t group = 0; group < t.groups; ++group, b += kGroupBytes) {
-    __m512i columns[kBlocks];
-#pragma GCC unroll 4
-    for (int n = 0; n < kBlocks; ++n) {
-      columns[n] = _mm512_loadu_si512(b + n * t.b_block);
-      if (kFlips) columns[n] = _mm512_xor_si512(columns[n], _mm512_set1_epi8(static_cast<char>(0x80)));
-    }
+  for (int64_t piece = 0; piece < t.piece_count; ++piece) {
+    const uint8_t* a[kRows];
 #pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      int32_t four = 0;
-      std::memcpy(&four, a[r] + group * kInnerGroup, sizeof four);
-      const __m512i row_numbers = _mm512_set1_epi32(four);
+    for (int r = 0; r < kRows; ++r) a[r] = starts[r] + (t.pieces == nullptr ? 0 : t.pieces[piece]);
+    for (int64_t at = 0; at < t.groups * kInnerGroup; at += kInnerGroup, b += kGroupBytes) {
+      __m512i columns[kBlocks];
 #pragma GCC unroll 4
-      for (int n = 0; n < kBlocks; ++n) sums[r][n] = _mm512_dpbusd_epi32(sums[r][n], row_numbers, columns[n]);
+      for (int n = 0; n < kBlocks; ++n) {
+        columns[n] = _mm512_loadu_si512(b + n * t.b_block);
+        if (kFlips) columns[n] = _mm512_xor_si512(columns[n], _mm512_set1_epi8(static_cast<char>(0x80)));
+      }
+#pragma GCC unroll 12
+      for (int r = 0; r < kRows; ++r) {
+        int32_t four = 0;
+        std::memcpy(&four, a[r] + at, sizeof four);
+        const __m512i row_numbers = _mm512_set1_epi32(four);
+#pragma GCC unroll 4
+        for (int n = 0; n < kBlocks; ++n) sums[r][n] = _mm512_dpbusd_epi32(sums[r][n], row_numbers, columns[n]);
+      }
     }
   }
 }
@@ -60,7 +64,7 @@ template <int kRows, int kBlocks, bool kEnds>
 WEFT_VNNI_TARGET void multiply_rows(const IntegerTile& t, int64_t row, const TileEnd* tile_end) {
   const uint8_t* a[kRows];
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) a[r] = t.a + (row + r) * t.a_row;
+  for (int r = 0; r < kRows; ++r) a[r] = t.row_starts == nullptr ? t.a + (row + r) * t.a_row : t.row_starts[row + r];
   __m512i sums[kRows][kBlocks];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r)
@@ -68,8 +72,7 @@ WEFT_VNNI_TARGET void multiply_rows(const IntegerTile& t, int64_t row, const Til
     for (int n = 0; n < kBlocks; ++n) sums[r][n] = _mm512_setzero_si512();
   t.flips_b ? add_products<kRows, kBlocks, true>(t, a, sums) : add_products<kRows, kBlocks, false>(t, a, sums);
   if constexpr (kEnds) {
-    const VnniEnd end =
-        vnni_end(tile_end->zero_point, tile_end->range, tile_end->is_signed, tile_end->columns);
+    const VnniEnd end = vnni_end(tile_end->zero_point, tile_end->range, tile_end->is_signed, tile_end->columns);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r)
       end_row<kBlocks>(sums[r], *tile_end, end, tile_end->to + (row + r) * tile_end->to_row);

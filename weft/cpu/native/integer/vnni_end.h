@@ -25,8 +25,8 @@ struct VnniEnd {
 WEFT_VNNI_TARGET inline VnniEnd vnni_end(int32_t zero_point, const ops::IntegerRange& range, bool is_signed,
                                          int64_t count) {
   return {_mm512_set1_epi16(static_cast<int16_t>(zero_point)), _mm512_set1_epi8(static_cast<char>(range.low)),
-          _mm512_set1_epi8(static_cast<char>(range.high)),
-          count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1, is_signed};
+          _mm512_set1_epi8(static_cast<char>(range.high)), count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1,
+          is_signed};
 }
 
 /// 16 sums times their factors as whole steps, half to even. What i32 does not hold becomes its least number, as a NaN
@@ -45,8 +45,7 @@ WEFT_VNNI_TARGET inline __attribute__((always_inline)) __m512i pack_steps(const 
                                                                           const VnniEnd& end) {
   const __m512i left = _mm512_adds_epi16(_mm512_packs_epi32(steps[0], steps[1]), end.zero_points);
   const __m512i right = _mm512_adds_epi16(_mm512_packs_epi32(steps[2], steps[3]), end.zero_points);
-  if (end.is_signed)
-    return _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(left, right), end.low), end.high);
+  if (end.is_signed) return _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(left, right), end.low), end.high);
   return _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(left, right), end.low), end.high);
 }
 
