@@ -143,7 +143,7 @@ constexpr int64_t kFewestChoiceSamples = 64;
 /// Labelled samples that layers are chosen by: the run's validation part, or training samples that calibration has not
 /// seen; never those that measure.
 struct Choice {
-  std::optional<Batches> batches;
+  std::unique_ptr<Batches> batches;
   std::string what;
 };
 
@@ -151,17 +151,17 @@ Choice open_choice(const QuantizeSource& source, const data::LoaderOptions& load
                    const data::LoaderOptions& shuffled, const Batches& calibration) {
   Choice choice;
   if (source.validation) {
-    choice.batches.emplace(*source.validation, loading, kMostChoiceSamples);
+    choice.batches = std::make_unique<Batches>(*source.validation, loading, kMostChoiceSamples);
     choice.what = fmt::format("{} samples of the validation part", choice.batches->samples());
     return choice;
   }
   const int64_t seen = (calibration.samples() + shuffled.batch - 1) / shuffled.batch;
   if (source.calibration->size() - seen * shuffled.batch >= kFewestChoiceSamples) {
-    choice.batches.emplace(*source.calibration, shuffled, kMostChoiceSamples, seen);
+    choice.batches = std::make_unique<Batches>(*source.calibration, shuffled, kMostChoiceSamples, seen);
     choice.what = fmt::format("{} other training samples", choice.batches->samples());
     return choice;
   }
-  choice.batches.emplace(*source.calibration, shuffled, calibration.samples());
+  choice.batches = std::make_unique<Batches>(*source.calibration, shuffled, calibration.samples());
   choice.what = "the samples of calibration: there are too few others";
   return choice;
 }

@@ -31,9 +31,9 @@ int64_t integer_of(const OnnxNode& node, const std::string& name, int64_t fallba
   return value == nullptr ? fallback : *value;
 }
 
-class Expander {
+class ContributedExpander {
  public:
-  explicit Expander(OnnxGraph& graph) : graph_(graph) {
+  explicit ContributedExpander(OnnxGraph& graph) : graph_(graph) {
     for (const ValueInfo& input : graph.inputs) names_.insert(input.name);
     for (const auto& [name, value] : graph.initializers) names_.insert(name);
     for (const OnnxNode& node : graph.nodes) names_.insert(node.outputs.begin(), node.outputs.end());
@@ -151,7 +151,7 @@ class Expander {
 }  // namespace
 
 Model expand_contributed(Model model) {
-  Expander(model.graph).run();
+  ContributedExpander(model.graph).run();
   return model;
 }
 

@@ -21,7 +21,7 @@ struct Epilogue {
 };
 
 /// What fused_conv2d calls the activation; empty: none that it has.
-std::string activation_of(const Node& node) {
+std::string epilogue_of(const Node& node) {
   if (node.op->name == "relu") return "relu";
   const bool is_relu6 =
       node.op->name == "clip" && node.attributes.real("low") == 0 && node.attributes.real("high") == 6;
@@ -80,7 +80,7 @@ class EpilogueFuser {
   std::optional<Epilogue> find(NodeId last) const {
     const Node& node = graph_.node(last);
     if (node.op->name == "add") return find_sum(last, last, "none");
-    const std::string activation = activation_of(node);
+    const std::string activation = epilogue_of(node);
     if (activation.empty()) return std::nullopt;
     const ValueId activated = node.inputs[0];
     if (const NodeId convolution = convolution_of(activated); convolution.valid())

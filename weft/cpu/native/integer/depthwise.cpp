@@ -255,9 +255,9 @@ std::optional<IntegerImages> read_integer_images(const NodeSignature& node, std:
       why_not = fmt::format("layout of operand {}", operand);
       return std::nullopt;
     }
-  for (const TensorType* images : {&node.inputs[0], &node.outputs[0]})
+  for (const TensorType* images : {&node.inputs[0], &node.outputs[0]}) {
     const bool may_be_plain = takes_plain && images == &node.inputs[0] && images->layout.is_plain();
-  if (!may_be_plain && !has_adjacent_channels(*images)) {
+    if (may_be_plain || has_adjacent_channels(*images)) continue;
     why_not = fmt::format("layout of {}", to_string(*images));
     return std::nullopt;
   }
