@@ -104,11 +104,14 @@ TEST_F(EngineTest, NoBatchNormIsLeftBehindConvolutions) {
 
 TEST_F(EngineTest, ResidualsAndActivationsArePartOfConvolutions) {
   const auto cpu = device(1);
+  CompileOptions direct;
+  direct.grants_workspace = false;  // Winograd's convolutions do without
   for (const char* name : {"resnet18", "mobilenet_v2"}) {
-    Engine engine(zoo(name), library_.ops, *cpu);
+    Engine engine(zoo(name), library_.ops, *cpu, {.compile = direct});
     const Graph& graph = engine.plan(1).graph;
     EXPECT_GT(count(graph, "fused_conv2d"), 10U) << name;
-    EXPECT_EQ(count(graph, "relu") + count(graph, "clip"), 0U) << name;
+    // The stem's stands behind the pooling.
+    EXPECT_LE(count(graph, "relu") + count(graph, "clip"), 1U) << name;
   }
 }
 
@@ -120,11 +123,11 @@ TEST_F(EngineTest, AModelOfIntegersRunsKernelsOnIntegers) {
   std::vector<std::string> kernels;
   for (const PlannedNode& planned : step.plan.steps) {
     const Node& node = step.graph.node(planned.node);
-    if (node.op->is_view || is_constant_tensor(node) || node.op->name == "reorder") continue;
+    if (node.op->is_view || is_constant_tensor(node) || planned.kernel == "native:constant") continue;
     kernels.push_back(planned.kernel);
   }
   std::sort(kernels.begin(), kernels.end());
-  ASSERT_EQ(kernels.size(), 5U);
+  ASSERT_EQ(kernels.size(), 5U) << testing::PrintToString(kernels);
   EXPECT_EQ(kernels[0], "native:dequantize_linear");
   EXPECT_THAT(kernels[1], HasSubstr("native:integer_convolution"));
   EXPECT_EQ(kernels[2], "native:integer_depthwise");

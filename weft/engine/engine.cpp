@@ -129,15 +129,28 @@ const CompiledStep& Engine::plan(int64_t batch) {
   return step;
 }
 
-int64_t Engine::constant_bytes() const {
+std::map<const std::byte*, int64_t> Engine::constants_by_address() const {
   const std::lock_guard lock(mutex_);
-  std::map<const void*, int64_t> bytes;  // by address: what is shared counts once
+  std::map<const std::byte*, int64_t> bytes;
   for (const auto& [batch, step] : plans_)
     for (const Node& node : step.graph.nodes())
       if (is_constant_tensor(node))
-        bytes.emplace(constant_of(node)->tensor().data(), constant_of(node)->type().bytes());
+        bytes.emplace(constant_of(node)->tensor().data_as<std::byte>(), constant_of(node)->type().bytes());
+  return bytes;
+}
+
+int64_t Engine::constant_bytes() const {
   int64_t sum = 0;
-  for (const auto& [address, size] : bytes) sum += size;
+  for (const auto& [address, size] : constants_by_address()) sum += size;
+  return sum;
+}
+
+int64_t Engine::mapped_constant_bytes() const {
+  int64_t sum = 0;
+  if (model_.mapping == nullptr) return sum;
+  const auto file = std::as_bytes(model_.mapping->bytes());
+  for (const auto& [address, size] : constants_by_address())
+    if (address >= file.data() && address < file.data() + file.size()) sum += size;
   return sum;
 }
 

@@ -53,6 +53,8 @@ class Engine {
   const CompiledStep& plan(int64_t batch);
   /// Of all plans so far, each content once.
   int64_t constant_bytes() const;
+  /// Of these what lies in the mapped file.
+  int64_t mapped_constant_bytes() const;
 
   /// For streams: an executor of that plan in the arena, or in memory of its own where that is too small. Thread-safe.
   std::unique_ptr<Executor> make_executor(int64_t batch, Arena& arena);
@@ -68,6 +70,8 @@ class Engine {
   TensorType type_of(const Port& port, int64_t batch) const;
   CompiledStep compile_for(int64_t batch);
   std::string name() const;
+  /// By address: what is shared counts once.
+  std::map<const std::byte*, int64_t> constants_by_address() const;
 
   const DeployedModel model_;
   const Device& device_;

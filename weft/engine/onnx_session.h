@@ -71,6 +71,7 @@ class OnnxSession {
   const Device& device_;
   const SessionOptions options_;
   const onnx::LowerableModel lowerable_;
+  std::vector<std::string> known_outputs_;            // initializers that are outputs
   std::map<size_t, std::set<std::string>> deciding_;  // by a segment's first node: values whose numbers are of the key
   std::list<std::unique_ptr<Plan>> plans_;            // the last used first
   std::map<const onnx::OnnxGraph*, std::unique_ptr<OnnxSession>> bodies_;  // of nodes that the host runs

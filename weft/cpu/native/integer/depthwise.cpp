@@ -84,31 +84,54 @@ class IntegerDepthwise : public Kernel {
     const int32_t image_zero = node_.inputs.size() > 2 ? byte_of(node_.inputs[0].dtype, arguments.inputs[2], 0) : 0;
     std::fill(memory, memory + weights_place(), static_cast<uint8_t>(image_zero));
     std::fill(memory + weights_place(), memory + added_place(0), uint8_t{0});
-    for (int64_t block = 0; block < blocks(); ++block) {
-      uint8_t* const weights = memory + weights_place() + block * block_weights();
+    const bool is_plain_i8 = dtype == DType::i8;
+    for (int64_t c = 0; c < blocks() * kDepthwiseChannels; ++c) {
+      const int64_t block = c / kDepthwiseChannels, place = depthwise_place(c % kDepthwiseChannels);
       auto* const added = reinterpret_cast<int32_t*>(memory + added_place(block));
       auto* const factors = reinterpret_cast<float*>(added + kDepthwiseChannels);
-      for (int64_t place = 0; place < kDepthwiseChannels; ++place) {
-        const int64_t c = block * kDepthwiseChannels + depthwise_channel(place);
-        added[place] = 0;
-        factors[place] = 0;
-        if (c >= g_.channels) continue;
-        const int32_t own_zero = has_zero ? byte_of(dtype, arguments.inputs[3], zero_per_channel ? c : 0) : 0;
-        int32_t sum = 0;
-        for (int64_t tap = 0; tap < taps(); ++tap) {
-          const int32_t weight = byte_of(dtype, arguments.inputs[1], c * taps() + tap) - own_zero;
-          if (weight < -128 || weight > 127) return false;
-          const int64_t row = tap / g_.kernel_columns, column = tap % g_.kernel_columns;
-          weights[(column * row_groups() + row / kDepthwiseRows) * kDepthwiseGroup + place * kDepthwiseRows +
-                  row % kDepthwiseRows] = static_cast<uint8_t>(weight);
-          sum += weight;
-        }
-        const int32_t bias = node_.inputs.size() > 6 ? arguments.input<int32_t>(6)[c] : 0;
-        added[place] = ops::add_wrapping(-(image_zero + (is_signed_image ? 128 : 0)) * sum, bias);
-        factors[place] = arguments.input(4)[node_.inputs[4].shape.rank() == 1 ? c : 0];
-      }
+      added[place] = 0;
+      factors[place] = 0;
+      if (c >= g_.channels) continue;
+      const int32_t own_zero = has_zero ? byte_of(dtype, arguments.inputs[3], zero_per_channel ? c : 0) : 0;
+      uint8_t* const weights = memory + weights_place() + block * block_weights() + place * kDepthwiseRows;
+      const int32_t sum = is_plain_i8 && own_zero == 0
+                              ? place_taps(arguments.input<int8_t>(1) + c * taps(), weights)
+                              : place_centred(dtype, arguments.inputs[1], c * taps(), own_zero, weights);
+      if (sum == kDoesNotFit) return false;
+      const int32_t bias = node_.inputs.size() > 6 ? arguments.input<int32_t>(6)[c] : 0;
+      added[place] = ops::add_wrapping(-(image_zero + (is_signed_image ? 128 : 0)) * sum, bias);
+      factors[place] = arguments.input(4)[node_.inputs[4].shape.rank() == 1 ? c : 0];
     }
     return true;
+  }
+
+  static constexpr int32_t kDoesNotFit = INT32_MIN;
+
+  /// Of a channel's taps, from the place of the channel on.
+  int64_t tap_place(int64_t row, int64_t column) const {
+    return (column * row_groups() + row / kDepthwiseRows) * kDepthwiseGroup + row % kDepthwiseRows;
+  }
+
+  /// The sum of a channel's weights, which are put to their places.
+  int32_t place_taps(const int8_t* from, uint8_t* to) const {
+    int32_t sum = 0;
+    for (int64_t row = 0; row < g_.kernel_rows; ++row)
+      for (int64_t column = 0; column < g_.kernel_columns; ++column, ++from) {
+        to[tap_place(row, column)] = static_cast<uint8_t>(*from);
+        sum += *from;
+      }
+    return sum;
+  }
+  /// The same less the zero point; kDoesNotFit where that takes more than 8 bits.
+  int32_t place_centred(DType dtype, const void* from, int64_t first, int32_t zero, uint8_t* to) const {
+    int32_t sum = 0;
+    for (int64_t tap = 0; tap < taps(); ++tap) {
+      const int32_t weight = byte_of(dtype, from, first + tap) - zero;
+      if (weight < -128 || weight > 127) return kDoesNotFit;
+      to[tap_place(tap / g_.kernel_columns, tap % g_.kernel_columns)] = static_cast<uint8_t>(weight);
+      sum += weight;
+    }
+    return sum;
   }
 
   void run_blocks(const KernelArguments& arguments, int64_t line, int thread) const {

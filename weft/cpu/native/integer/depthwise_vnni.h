@@ -17,10 +17,10 @@ constexpr int64_t kDepthwiseRows = 4;                                     // of 
 constexpr int64_t kDepthwiseGroup = kDepthwiseChannels * kDepthwiseRows;  // bytes
 constexpr int64_t kDepthwiseResults = 32;                                 // at most, of one call
 
-/// The channel of a block that stands at this place of the vectors, 0 to 63.
-constexpr int64_t depthwise_channel(int64_t place) {
-  const int64_t vector = place / 16, quarter = place % 16 / 4;
-  return quarter * 16 + vector * 4 + place % 4;
+/// Where a channel of a block, 0 to 63, stands in the four vectors.
+constexpr int64_t depthwise_place(int64_t channel) {
+  const int64_t quarter = channel / 16, vector = channel % 16 / 4;
+  return vector * 16 + quarter * 4 + channel % 4;
 }
 
 /// Results of one line for up to 64 channels, of the kind `real`.

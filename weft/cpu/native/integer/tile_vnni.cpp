@@ -85,15 +85,15 @@ WEFT_VNNI_TARGET void multiply_rows(const IntegerTile& t, int64_t row, const Til
   }
 }
 
-/// At most 24 registers of sums.
+/// At most 24 registers of sums. Sums in memory are rare: they do with fewer forms of the loop.
 template <int kBlocks, bool kEnds>
 void multiply_blocks(const IntegerTile& t, const TileEnd* end) {
   int64_t row = 0;
-  if constexpr (kBlocks <= 2)
+  if constexpr (kEnds && kBlocks <= 2)
     for (; row + 12 <= t.rows; row += 12) multiply_rows<12, kBlocks, kEnds>(t, row, end);
   for (; row + 6 <= t.rows; row += 6) multiply_rows<6, kBlocks, kEnds>(t, row, end);
-  for (; row + 4 <= t.rows; row += 4) multiply_rows<4, kBlocks, kEnds>(t, row, end);
-  for (; row + 2 <= t.rows; row += 2) multiply_rows<2, kBlocks, kEnds>(t, row, end);
+  if constexpr (kEnds)
+    for (; row + 2 <= t.rows; row += 2) multiply_rows<2, kBlocks, kEnds>(t, row, end);
   for (; row < t.rows; ++row) multiply_rows<1, kBlocks, kEnds>(t, row, end);
 }
 
