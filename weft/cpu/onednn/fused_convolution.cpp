@@ -24,22 +24,25 @@ bool take_notes(int threads) {
   return any;
 }
 
+PrimitiveDesc ask_fused(const Engine& engine, const Convolution& c, const ConvolutionDescs& descs) {
+  return ask_convolution(engine, c, descs.image, descs.weights, descs.output);
+}
+
 class FusedConvolution : public Kernel {
  public:
-  FusedConvolution(const NodeSignature& node, const Convolution& c, int threads, std::unique_ptr<Kernel> fused,
-                   std::unique_ptr<Kernel> plain)
-      : dtype_(node.outputs[0].dtype),
-        count_(storage_elements(node.outputs[0].shape, node.outputs[0].layout)),
+  FusedConvolution(const Request& request, const Convolution& c, std::unique_ptr<Kernel> fused)
+      : node_(request.node),
+        engine_(request.engine),
+        threads_(request.threads),
+        count_(storage_elements(c.output.shape, c.output.layout)),
         has_residual_(c.residual.has_value()),
         activation_(c.activation),
-        threads_(threads),
-        fused_(std::move(fused)),
-        plain_(std::move(plain)) {}
+        fused_(std::move(fused)) {}
 
   std::string name() const override {
     return fused_->name() + (has_residual_ ? "+residual" : "") + (activation_ == "none" ? "" : "+" + activation_);
   }
-  int64_t workspace_bytes() const override { return std::max(fused_->workspace_bytes(), plain_->workspace_bytes()); }
+  int64_t workspace_bytes() const override { return fused_->workspace_bytes(); }
 
   void run(const KernelArguments& arguments) override {
     if (threads_ == 1) take_invalid_operation();  // what others have left
@@ -47,33 +50,45 @@ class FusedConvolution : public Kernel {
     if (activation_ == "none" || !take_notes(threads_)) return;
     // It may be of what ran before.
     fused_->run(arguments);
-    if (!take_notes(threads_)) return;
+    if (take_notes(threads_)) run_apart(arguments);
+  }
+
+ private:
+  /// What a NaN costs: the plain kernel and its workspace are made when there is one first.
+  void run_apart(KernelArguments arguments) {
+    if (plain_ == nullptr) {
+      const ThreadScope scope(threads_);
+      const Convolution c = read_convolution(node_)->unfused();
+      const ConvolutionDescs descs = *describe_operands(c);
+      plain_ = build_convolution(c, ask_fused(*engine_, c, descs), descs, {node_, threads_, engine_});
+      workspace_ = allocate_aligned(plain_->workspace_bytes());
+    }
+    arguments.workspace = workspace_.get();
     plain_->run(arguments);
     finish(has_residual_ ? arguments.inputs[3] : nullptr, arguments.outputs[0]);
   }
 
- private:
   void finish(const void* residual, void* result) const {
+    const DType dtype = node_.outputs[0].dtype;
     for (int64_t i = 0; i < count_; ++i) {
-      auto sum = static_cast<float>(load_element(dtype_, result, i));
-      if (residual != nullptr) sum += static_cast<float>(load_element(dtype_, residual, i));
+      auto sum = static_cast<float>(load_element(dtype, result, i));
+      if (residual != nullptr) sum += static_cast<float>(load_element(dtype, residual, i));
       if (sum < 0) sum = 0;
       if (activation_ == "relu6" && sum > 6) sum = 6;
-      store_element(dtype_, result, i, static_cast<double>(sum));
+      store_element(dtype, result, i, static_cast<double>(sum));
     }
   }
 
-  const DType dtype_;
+  const NodeSignature node_;
+  const std::shared_ptr<const Engine> engine_;
+  const int threads_;
   const int64_t count_;
   const bool has_residual_;
   const std::string activation_;
-  const int threads_;
-  const std::unique_ptr<Kernel> fused_, plain_;
+  const std::unique_ptr<Kernel> fused_;
+  std::unique_ptr<Kernel> plain_;
+  std::shared_ptr<std::byte> workspace_;
 };
-
-PrimitiveDesc ask_fused(const Engine& engine, const Convolution& c, const ConvolutionDescs& descs) {
-  return ask_convolution(engine, c, descs.image, descs.weights, descs.output);
-}
 
 bool is_full(const TensorType& type) { return storage_elements(type.shape, type.layout) == type.elements(); }
 
@@ -98,12 +113,9 @@ std::unique_ptr<Kernel> make_fused_convolution(const Request& request, std::stri
     return declined(why_not, "the residual lies otherwise than the result");
   if (auto reason = why_not_fused(*c, engine)) return declined(why_not, *std::move(reason));
   const ConvolutionDescs descs = *describe_operands(*c);
-  const Convolution unfused = c->unfused();
-  const PrimitiveDesc plain = ask_fused(engine, unfused, descs);
-  if (!plain) return declined(why_not, no_implementation(request.node));
-  return std::make_unique<FusedConvolution>(request.node, *c, request.threads,
-                                            build_convolution(*c, ask_fused(engine, *c, descs), descs, request),
-                                            build_convolution(unfused, plain, descs, request));
+  if (!ask_fused(engine, c->unfused(), descs)) return declined(why_not, no_implementation(request.node));
+  return std::make_unique<FusedConvolution>(request, *c,
+                                            build_convolution(*c, ask_fused(engine, *c, descs), descs, request));
 }
 
 }  // namespace weft::onednn
