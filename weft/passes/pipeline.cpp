@@ -30,6 +30,7 @@ const std::vector<Pass>& pipeline() {
       rows::eliminate_leftovers(),
       rows::pool_before_relu(),
       rows::fuse_requantize(),
+      rows::join_groups(),
       rows::fuse_bias(),
       rows::fold_batch_norm(),
       rows::fuse_attention(),

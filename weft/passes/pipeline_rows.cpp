@@ -13,6 +13,7 @@
 #include "weft/passes/fuse/pool_before_relu.h"
 #include "weft/passes/integer/form_integer_products.h"
 #include "weft/passes/integer/fuse_requantize.h"
+#include "weft/passes/integer/join_groups.h"
 #include "weft/passes/layout/assign_layouts.h"
 #include "weft/passes/layout/copy_between_spaces.h"
 #include "weft/passes/layout/mark_winograd.h"
@@ -77,6 +78,12 @@ Pass pool_before_relu() {
 Pass fuse_requantize() {
   return {"fuse_requantize", "Lets products of integers write 8 bits while their sums are in registers.",
           machine_independent(passes::fuse_requantize)};
+}
+
+Pass join_groups() {
+  return {"join_groups",
+          "Joins groups of few channels of convolutions of integers, so that they fill the kernels' blocks.",
+          for_backend(passes::join_groups)};
 }
 
 Pass fuse_bias() {

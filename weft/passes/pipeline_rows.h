@@ -22,6 +22,7 @@ Pass fold_tensors();
 Pass eliminate_leftovers();
 Pass pool_before_relu();
 Pass fuse_requantize();
+Pass join_groups();
 Pass fuse_bias();
 Pass fold_batch_norm();
 Pass fuse_attention();
