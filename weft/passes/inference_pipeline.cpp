@@ -5,6 +5,7 @@
 namespace weft::passes {
 
 const std::vector<Pass>& inference_pipeline() {
+  // clang-format off: one a line
   static const std::vector<Pass> table = {
       rows::eliminate_dead_code(), rows::form_integer_products(),
       rows::fold_constants(),      rows::eliminate_common_subexpressions(),
@@ -18,6 +19,7 @@ const std::vector<Pass>& inference_pipeline() {
       rows::fold_casts(),          rows::copy_between_spaces(),
       rows::mark_in_place(),
   };
+  // clang-format on
   return table;
 }
 
