@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/cli/program.h"
+#include "weft/engine/model_file.h"
 #include "weft/onnx/file/model_file.h"
 #include "weft/tensor/npy.h"
 #include "weft/tensor/safetensors.h"
@@ -13,6 +14,7 @@ namespace weft::cli_tests {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class QuantizeCommand : public ProgramTest {
  protected:
@@ -82,6 +84,38 @@ TEST_F(QuantizeCommand, WritesIntegersAndScalesAsSafetensors) {
   EXPECT_EQ(file.tensors.at("fc1.weight.quantized.scale").dtype(), DType::f32);
 }
 
+TEST_F(QuantizeCommand, WritesAFileThatInferRuns) {
+  train();
+  ASSERT_EQ(quantize({"-o", "int8.weft"}).code, 0);
+  EXPECT_TRUE(engine::is_model_file(path("int8.weft")));
+  write_npy(path("images.npy"), Tensor(DType::f32, Shape{3, 1, 8, 8}));
+  const Outcome outcome = weft({"infer", "int8.weft", "--input", "images.npy", "--threads", "1"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST_F(QuantizeCommand, LayersAreChosenByOtherSamplesThanThoseThatMeasure) {
+  train();
+  const Outcome outcome = quantize({"-o", "int8.onnx", "--accuracy-drop", "50"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("layers chosen by"));
+  EXPECT_THAT(outcome.out, HasSubstr("other training samples"));
+}
+
+TEST_F(QuantizeCommand, DrawnSamplesWantNoDataAndSayThatTheAccuracyIsUnknown) {
+  ASSERT_EQ(weft({"export", "mlp", "net.onnx"}).code, 0);
+  const Outcome outcome = weft({"quantize", "net.onnx", "--drawn-samples", "8", "-o", "int8.onnx", "--threads", "1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("The accuracy is unknown: calibrated on 8 samples of drawn numbers."));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("accuracy  ")));
+  EXPECT_TRUE(fs::exists(path("int8.onnx")));
+}
+
+TEST_F(QuantizeCommand, DrawnSamplesAndDataExcludeEachOther) {
+  ASSERT_EQ(weft({"export", "mlp", "net.onnx"}).code, 0);
+  expect_error(weft({"quantize", "net.onnx", "--drawn-samples", "8", "--accuracy-drop", "1", "-o", "int8.onnx"}), 2,
+               "nothing is known of the accuracy then");
+}
+
 TEST_F(QuantizeCommand, WhatIsNotFiniteInCalibrationIsNamed) {
   train();
   ASSERT_EQ(weft({"export", "run", "net.onnx"}).code, 0);
@@ -112,7 +146,7 @@ TEST_F(QuantizeCommand, RoundingThatWouldBeLearnedForNothingIsRefused) {
 
 TEST_F(QuantizeCommand, OtherFilesAreRefusedByTheirNames) {
   train();
-  expect_error(quantize({"-o", "int8.bin"}), 2, "name it FILE.onnx or FILE.safetensors");
+  expect_error(quantize({"-o", "int8.bin"}), 2, "name it FILE.onnx, FILE.weft or FILE.safetensors");
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include "tests/engine/small_model.h"
 #include "tests/support/error_of.h"
 #include "weft/base/rng.h"
+#include "weft/cpu/cpu_backend.h"
+#include "weft/cpu/inference_kernels.h"
 #include "weft/deploy/compile_model.h"
 #include "weft/engine/stream_pool.h"
 #include "weft/graph/constant_node.h"
@@ -123,9 +125,43 @@ TEST_F(EngineTest, NoBatchNormIsLeftBehindConvolutions) {
   for (const char* name : {"resnet18", "mobilenet_v2"}) {
     Engine engine(zoo(name), library_.ops, *cpu);
     const Graph& graph = engine.plan(1).graph;
-    EXPECT_GT(count(graph, "conv2d"), 10U) << name;
+    EXPECT_GT(count(graph, "conv2d") + count(graph, "fused_conv2d"), 10U) << name;
     EXPECT_EQ(count(graph, "batch_norm_inference"), 0U) << name;
   }
+}
+
+TEST_F(EngineTest, ResidualsAndActivationsArePartOfConvolutions) {
+  const auto cpu = device(1);
+  CompileOptions direct;
+  direct.grants_workspace = false;  // Winograd's convolutions do without
+  for (const char* name : {"resnet18", "mobilenet_v2"}) {
+    Engine engine(zoo(name), library_.ops, *cpu, {.compile = direct});
+    const Graph& graph = engine.plan(1).graph;
+    EXPECT_GT(count(graph, "fused_conv2d"), 10U) << name;
+    // The stem's stands behind the pooling.
+    EXPECT_LE(count(graph, "relu") + count(graph, "clip"), 1U) << name;
+  }
+}
+
+TEST_F(EngineTest, AModelOfIntegersRunsKernelsOnIntegers) {
+  const OpRegistry ops = ops::make_inference_registry();
+  const CpuBackend cpu(1, inference_kernels(ops));
+  Engine engine(weft::test::integer_model(), ops, cpu);
+  const CompiledStep& step = engine.plan(2);
+  std::vector<std::string> kernels;
+  for (const PlannedNode& planned : step.plan.steps) {
+    const Node& node = step.graph.node(planned.node);
+    const bool computes = node.op->name != "constant" && node.op->name != "reorder";
+    if (node.op->is_view || is_constant_tensor(node) || !computes) continue;
+    kernels.push_back(planned.kernel);
+  }
+  std::sort(kernels.begin(), kernels.end());
+  ASSERT_EQ(kernels.size(), 5U) << testing::PrintToString(kernels);
+  EXPECT_EQ(kernels[0], "native:dequantize_linear");
+  EXPECT_THAT(kernels[1], HasSubstr("native:integer_convolution"));
+  EXPECT_EQ(kernels[2], "native:integer_depthwise");
+  EXPECT_EQ(kernels[3], "native:quantize_linear");
+  EXPECT_EQ(kernels[4], "native:quantized_add");
 }
 
 TEST_F(EngineTest, NothingIsComputedOfConstantsAloneInARun) {
@@ -154,11 +190,11 @@ TEST_F(EngineTest, ASecondBatchAddsHardlyAnyWeights) {
   EXPECT_LT(engine.constant_bytes(), one + one / 10);
 }
 
-TEST_F(EngineTest, ComputesWhatTheModelsOwnGraphComputes) {
+TEST_F(EngineTest, FusedConvolutionsComputeWhatSingleOpsCompute) {
   const auto cpu = device(2);
   DeployedModel model = zoo("resnet18");
   CompileOptions plain;
-  plain.passes.disabled = {"fold_batch_norm"};
+  plain.passes.disabled = {"fuse_conv_epilogue", "fuse_elementwise", "fuse_bias"};
   Engine engine(model, library_.ops, *cpu), unfolded(model, library_.ops, *cpu, {.compile = plain});
   const Tensor images = samples(engine.input_type(0, 2));
   std::vector<std::vector<float>> results;

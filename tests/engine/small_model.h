@@ -37,4 +37,37 @@ inline engine::DeployedModel small_model(const std::vector<int64_t>& batches = {
   return model;
 }
 
+/// Quantized by hand, in QDQ form: a convolution, a depthwise one with a relu, their sum. x and y f32[N,4,3,3].
+inline engine::DeployedModel integer_model() {
+  engine::DeployedModel model;
+  model.name = "integers";
+  model.inputs = {{"x", "f32[N,4,3,3]"}};
+  model.outputs = {{"y", "f32[N,4,3,3]"}};
+  model.graphs = {{0, R"(graph "integers" {
+  batch %x "x" : f32[N,4,3,3]
+  %scale = constant() {shape=[], value=0.125} : f32[]
+  %zero = constant() {dtype="u8", shape=[], value=128.0} : u8[]
+  %none = constant() {dtype="i8", shape=[], value=0.0} : i8[]
+  %w = constant_tensor() {data=<i8[4,4,1,1] 1,-2,3,4,5,6,-7,8,9,10,11,-12,13,14,15,16>} : i8[4,4,1,1]
+  %v = constant_tensor() {data=<i8[4,1,1,1] 8,4,2,-9>} : i8[4,1,1,1]
+  %w_real = dequantize_linear(%w, %scale, %none) : f32[4,4,1,1]
+  %v_real = dequantize_linear(%v, %scale, %none) : f32[4,1,1,1]
+  %q = quantize_linear(%x, %scale, %zero) : u8[N,4,3,3]
+  %a = dequantize_linear(%q, %scale, %zero) : f32[N,4,3,3]
+  %c = conv2d(%a, %w_real) : f32[N,4,3,3]
+  %c_q = quantize_linear(%c, %scale, %zero) : u8[N,4,3,3]
+  %b = dequantize_linear(%c_q, %scale, %zero) : f32[N,4,3,3]
+  %d = conv2d(%b, %v_real) {groups=4} : f32[N,4,3,3]
+  %r = relu(%d) : f32[N,4,3,3]
+  %r_q = quantize_linear(%r, %scale, %zero) : u8[N,4,3,3]
+  %e = dequantize_linear(%r_q, %scale, %zero) : f32[N,4,3,3]
+  %s = add(%b, %e) : f32[N,4,3,3]
+  %s_q = quantize_linear(%s, %scale, %zero) : u8[N,4,3,3]
+  %y = dequantize_linear(%s_q, %scale, %zero) : f32[N,4,3,3]
+  output "y" %y
+}
+)"}};
+  return model;
+}
+
 }  // namespace weft::test

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/sealed_model.h"
 #include "weft/base/error.h"
 #include "weft/data/formats/cifar.h"
 #include "weft/data/formats/idx.h"
@@ -27,8 +28,11 @@
 #include "weft/data/pictures/image.h"
 #include "weft/data/pictures/mask.h"
 #include "weft/data/texts/csv_reader.h"
+#include "weft/engine/engine.h"
+#include "weft/engine/model_file.h"
 #include "weft/graph/symbolic_text.h"
 #include "weft/graph/text.h"
+#include "weft/library/library.h"
 #include "weft/onnx/file/model_file.h"
 #include "weft/onnx/lower/lower.h"
 #include "weft/ops/all.h"
@@ -233,9 +237,22 @@ inline void onnx_model(Input input) {
   }
 }
 
+/// A file of `weft compile`, with its checksums put right, without which nothing but their refusal would be seen. What
+/// is read is made ready to run, but no plan.
+inline void deployed_model(Input input) {
+  static const Library library = standard_library();
+  static const std::unique_ptr<Device> device = library.device.make({.threads = 1, .kernels = library.kernels});
+  const auto bytes = std::make_shared<const std::vector<uint8_t>>(sealed_model(input));
+  const engine::DeployedModel model = engine::parse_model(*bytes, bytes, "fuzzed");
+  const engine::Engine engine(model, library.ops, *device, {.precision = DType::f32});
+  for (size_t index = 0; index < engine.model().inputs.size(); ++index)
+    engine.input_type(index, engine.batches().empty() ? 1 : engine.batches()[0]);
+}
+
 inline constexpr Target kTargets[] = {{"idx", idx},
                                       {"npy", npy},
                                       {"onnx_model", onnx_model},
+                                      {"deployed_model", deployed_model},
                                       {"cifar10", cifar10},
                                       {"csv", csv},
                                       {"text", text},

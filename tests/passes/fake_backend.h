@@ -11,11 +11,11 @@ namespace weft::test {
 class FakeBackend : public Backend {
  public:
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override {
-    if (!node.op->name.starts_with("conv2d")) return std::nullopt;
+    if (!node.op->name.starts_with("conv2d") && node.op->name != "fused_conv2d") return std::nullopt;
     LayoutChoice choice;
     const auto wanted = [&](const TensorType& type, const std::string& operand) {
       const bool is_weight = operand.find("weight") != std::string::npos;
-      if (type.shape[1] % 16 != 0) return Layout{};
+      if (type.shape.rank() != 4 || type.shape[1] % 16 != 0) return Layout{};
       return parse_layout(is_weight ? "ABcd16b16a" : "aBcd16b", 4);
     };
     for (size_t index = 0; index < node.inputs.size(); ++index)

@@ -52,7 +52,14 @@ TEST_F(PipelineTest, ThePassesOfInferenceAreSomeOfAllInTheirOrder) {
     next = std::find_if(next, pipeline().end(), [&](const Pass& other) { return other.name == pass.name; });
     ASSERT_NE(next, pipeline().end()) << pass.name;
     EXPECT_EQ(pass.summary, next->summary);
+    ++next;
   }
+}
+
+TEST_F(PipelineTest, InferenceComputesWithIntegers) {
+  std::set<std::string> names;
+  for (const Pass& pass : inference_pipeline()) names.insert(pass.name);
+  for (const char* name : {"form_integer_products", "fuse_requantize"}) EXPECT_TRUE(names.contains(name)) << name;
 }
 
 TEST_F(PipelineTest, RunsAllPassesInOrderAndReportsEach) {

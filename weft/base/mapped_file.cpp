@@ -44,4 +44,13 @@ void MappedFile::will_need(size_t offset, size_t count) const {
   madvise(const_cast<uint8_t*>(bytes_.data()) + begin, end - begin, MADV_WILLNEED);  // a hint: no answer matters
 }
 
+void MappedFile::drop(std::span<const std::byte> part) const {
+  const auto file = std::as_bytes(bytes_);
+  if (part.empty() || part.data() < file.data() || part.data() + part.size() > file.data() + file.size()) return;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto first = static_cast<size_t>(part.data() - file.data());
+  const size_t begin = (first + page - 1) / page * page, end = (first + part.size()) / page * page;
+  if (begin < end) madvise(const_cast<uint8_t*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
+}
+
 }  // namespace weft

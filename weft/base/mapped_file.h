@@ -22,6 +22,9 @@ class MappedFile {
   std::span<const uint8_t> bytes() const { return bytes_; }
   /// Asks the system to read this part ahead; returns at once.
   void will_need(size_t offset, size_t count) const;
+  /// Gives back the memory of all whole pages of this part of the file; they are read again where they are touched.
+  /// Nothing where the bytes are not of the file.
+  void drop(std::span<const std::byte> part) const;
 
  private:
   std::span<const uint8_t> bytes_;

@@ -2,6 +2,10 @@
 
 #include <sys/resource.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -41,6 +45,12 @@ int64_t available_memory_bytes(const std::filesystem::path& root) {
   if (const std::optional<int64_t> limit = address_space_limit())
     available = std::min(available, *limit - bytes_of(root / "proc/self/status", "VmSize:"));
   return std::max<int64_t>(0, available);
+}
+
+void release_free_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace weft

@@ -13,4 +13,8 @@ int64_t memory_limit_bytes(const std::filesystem::path& root = "/");
 /// Bytes that it may still take without swapping: what the system calls available, or what those limits leave.
 int64_t available_memory_bytes(const std::filesystem::path& root = "/");
 
+/// Gives memory back to the system that was freed and that the C library keeps for later; takes a moment. Nothing where
+/// the library has no such call.
+void release_free_memory();
+
 }  // namespace weft

@@ -185,9 +185,12 @@ void print_text(const ordered_json& report) {
              report["repeat"].get<int64_t>() * report["streams"].get<int64_t>(), report["batch"].get<int64_t>(),
              report["streams"].get<int64_t>(), report["threads"].get<int64_t>(),
              human_duration(report["median_seconds"].get<double>()), report["rows_per_second"].get<double>());
-  fmt::print("memory: {} for results and {} for constants by the plan; the process has {}\n",
-             human_bytes(report["arena_bytes"].get<double>()), human_bytes(report["constant_bytes"].get<double>()),
-             human_bytes(report["resident_bytes"].get<double>()));
+  const double planned = report["planned_bytes"].get<double>(), taken = report["taken_bytes"].get<double>();
+  fmt::print("memory: {} by the plan ({} for results, {} for constants, and inputs), {} taken ({:+.1f} %)\n",
+             human_bytes(planned), human_bytes(report["arena_bytes"].get<double>()),
+             human_bytes(report["constant_bytes"].get<double>()), human_bytes(taken), 100 * (taken / planned - 1));
+  fmt::print("the process with its code: {}, {} at most\n", human_bytes(report["resident_bytes"].get<double>()),
+             human_bytes(report["peak_bytes"].get<double>()));
 }
 
 engine::DeployedModel read_or_compile(const Library& library, const std::string& model) {
@@ -221,6 +224,8 @@ int infer_deployed(const Library& library, const InferOptions& options) {
   const int64_t cores = available_cores();
   const int64_t threads = options.threads > 0 ? options.threads : std::max<int64_t>(1, cores / options.streams);
   const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
+  const int64_t anonymous_before = program::anonymous_bytes();
+  program::reset_peak_resident_bytes();
   engine::EngineOptions engine_options;
   if (!options.precision.empty()) engine_options.precision = parse_dtype(options.precision);
   const OpRegistry ops = engine::is_model_file(options.model) ? ops_of_files(library) : library.ops;
@@ -259,7 +264,13 @@ int infer_deployed(const Library& library, const InferOptions& options) {
     report["rows_per_second"] = measured.rows_per_second;
     report["arena_bytes"] = pool.arena_bytes();
     report["constant_bytes"] = engine.constant_bytes();
+    int64_t input_bytes = 0;  // of all rows, and of those that were measured
+    for (const auto* tensors : {&inputs.tensors, &measured_rows})
+      for (const Tensor& tensor : *tensors) input_bytes += tensor.bytes();
+    report["planned_bytes"] = pool.arena_bytes() + engine.constant_bytes() + input_bytes;
+    report["taken_bytes"] = program::anonymous_bytes() - anonymous_before + engine.mapped_constant_bytes();
     report["resident_bytes"] = program::resident_bytes();
+    report["peak_bytes"] = program::peak_resident_bytes();
   }
   if (options.json)
     fmt::print("{}\n", report.dump(2, ' ', false, ordered_json::error_handler_t::replace));

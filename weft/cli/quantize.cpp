@@ -14,118 +14,16 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/data/load/loader.h"
-#include "weft/data/open_dataset.h"
-#include "weft/deploy/export_onnx.h"
+#include "weft/cli/quantize_data.h"
+#include "weft/deploy/compile_model.h"
+#include "weft/engine/model_file.h"
 #include "weft/engine/onnx_session.h"
-#include "weft/onnx/file/model_file.h"
 #include "weft/onnx/file/model_writer.h"
-#include "weft/program/run_data.h"
-#include "weft/quantize/accuracy.h"
-#include "weft/run/loaded_run.h"
 #include "weft/tensor/safetensors.h"
 
 namespace weft::cli {
 
 namespace {
-
-struct QuantizeCommand {
-  std::string source, data, output, checkpoint = "auto", calibration = "mse";
-  std::vector<double> mean, deviation;
-  int64_t samples = 512, test_samples = 0, batch = 32, threads = 0, bits = 8, seed = 0;
-  std::optional<int64_t> group;
-  double accuracy_drop = -1;  // in points; below 0: no limit
-  bool per_tensor = false, symmetric = false, equalizes = false, adaptive = false, keeps_bias = false, force = false;
-};
-
-/// The model in f32, with the data that it is calibrated with and measured on.
-struct Source {
-  onnx::Model model;
-  std::unique_ptr<data::Dataset> calibration, test;
-  data::ChannelStatistics statistics;
-};
-
-data::ChannelStatistics statistics_of(const QuantizeCommand& command, const data::Dataset& dataset) {
-  if (command.mean.empty() != command.deviation.empty())
-    fail(ErrorKind::usage, "--mean and --deviation go together: numbers for each channel, of pixels in 0 to 1");
-  if (command.mean.empty())
-    return dataset.info().sample_dtype == DType::u8 ? data::channel_statistics(dataset) : data::ChannelStatistics{};
-  data::ChannelStatistics given;
-  given.mean.assign(command.mean.begin(), command.mean.end());
-  given.deviation.assign(command.deviation.begin(), command.deviation.end());
-  if (!data::can_be(given))
-    fail(ErrorKind::usage, "--mean and --deviation must be as many numbers, deviations above 0");
-  return given;
-}
-
-Source open_run(const Library& library, const QuantizeCommand& command) {
-  const run::LoadedRun run = run::load_run(command.source, command.checkpoint, 0, library);
-  const std::string data = command.data.empty() ? run.spec.data : command.data;
-  Source source;
-  source.model = deploy::export_run(library, run, {.source = command.source});
-  source.calibration = data::open_dataset(library.data, data, data::Split::train, run.data.info.encoding);
-  source.test = program::open_evaluation_data(library, data, run.spec, run.data).dataset;
-  source.statistics = command.mean.empty() ? run.data.statistics : statistics_of(command, *source.calibration);
-  return source;
-}
-
-Source open_file(const Library& library, const QuantizeCommand& command) {
-  if (command.data.empty())
-    fail(ErrorKind::usage, "an ONNX file wants --data SPEC: what to calibrate it with; see `weft data --help`");
-  Source source;
-  source.model = onnx::read_model(command.source);
-  const bool has_test = data::has_test_split(library.data, command.data);
-  source.calibration = data::open_dataset(library.data, command.data, data::Split::train);
-  source.test = data::open_dataset(library.data, command.data, has_test ? data::Split::test : data::Split::train,
-                                   source.calibration->info().encoding);
-  source.statistics = statistics_of(command, *source.calibration);
-  return source;
-}
-
-/// Batches that a loader makes when they are asked for.
-class Batches {
- public:
-  Batches(const data::Dataset& dataset, data::LoaderOptions options, int64_t most_samples)
-      : samples_(most_samples > 0 ? std::min(most_samples, dataset.size()) : dataset.size()),
-        batch_(std::min(options.batch, samples_)),
-        loader_(dataset, with_batch(std::move(options), batch_)) {}
-
-  int64_t samples() const { return samples_; }
-  quantize::CalibrationData data() const {
-    return {(samples_ + batch_ - 1) / batch_, [this](int64_t index) { return samples_of(load(index), index); }};
-  }
-  quantize::LabelledData labelled() const {
-    return {data(), [this](int64_t index) {
-              const data::Batch batch = load(index);
-              const auto* labels = batch.targets.data_as<int32_t>();
-              return std::vector<int32_t>(labels, labels + rows_of(batch, index));
-            }};
-  }
-
- private:
-  static data::LoaderOptions with_batch(data::LoaderOptions options, int64_t batch) {
-    options.batch = batch;
-    options.workers = 0;
-    return options;
-  }
-  data::Batch load(int64_t index) const { return loader_.load_batch(0, index); }
-  int64_t rows_of(const data::Batch& batch, int64_t index) const {
-    return std::min(batch.count, samples_ - index * batch_);
-  }
-  /// Without the rows that fill a batch up.
-  Tensor samples_of(const data::Batch& batch, int64_t index) const {
-    const int64_t rows = rows_of(batch, index);
-    Shape shape = batch.samples.shape();
-    if (rows == shape[0]) return batch.samples;
-    shape[0] = rows;
-    Tensor result(batch.samples.dtype(), shape);
-    std::copy_n(batch.samples.data_as<std::byte>(), result.bytes(), result.data_as<std::byte>());
-    return result;
-  }
-
-  const int64_t samples_, batch_;
-  const data::Loader loader_;
-};
 
 /// A line for each part of the work.
 class Phase {
@@ -154,9 +52,11 @@ class Phase {
 };
 
 /// The median of runs on one sample, in seconds.
-double latency(const onnx::Model& model, const Library& library, const Device& device, const Tensor& sample) {
+double latency(const onnx::Model& model, const Library& library, const Device& device, const Tensor& sample,
+               DType precision) {
   constexpr int kRuns = 31;
-  engine::OnnxSession session(model, library.ops, device, {.compile = {.threads = device.threads()}});
+  engine::OnnxSession session(model, library.ops, device,
+                              {.compile = {.precision = {precision, {}}, .threads = device.threads()}});
   const std::map<std::string, onnx::HostValue> inputs{{session.inputs().at(0).name, sample}};
   std::vector<double> seconds;
   for (int run = 0; run < kRuns + 3; ++run) {
@@ -176,8 +76,17 @@ Tensor first_sample(const Tensor& batch) {
   return sample;
 }
 
-void write(const std::string& path, const onnx::Model& model) {
-  if (std::filesystem::path(path).extension() == ".onnx") return onnx::write_model(path, model);
+/// What layers that stay reals compute in: the file says so, or f32 is all that its form knows.
+DType precision_of_rest(const std::string& path, const Device& device) {
+  return std::filesystem::path(path).extension() == ".weft" && device.computes_fast(DType::bf16) ? DType::bf16
+                                                                                                 : DType::f32;
+}
+
+void write(const Library& library, const std::string& path, const onnx::Model& model, DType precision) {
+  const std::string extension = std::filesystem::path(path).extension();
+  if (extension == ".onnx") return onnx::write_model(path, model);
+  if (extension == ".weft")
+    return engine::write_model(path, deploy::compile_onnx(library, model, {.precision = precision}));
   SafetensorsFile file;
   for (const auto& [name, value] : model.graph.initializers)
     if (value.tensor() != nullptr) file.tensors.emplace(name, *value.tensor());
@@ -192,9 +101,9 @@ struct Measured {
   double seconds = 0;
 };
 
-std::string results(const Measured& before, const Measured& after, bool has_classes, const std::string& kind) {
+std::string results(const Measured& before, const Measured& after, bool has_accuracy, const std::string& kind) {
   Table table({{""}, {"f32", Align::right}, {kind, Align::right}, {"", Align::right}});
-  if (has_classes)
+  if (has_accuracy)
     table.add_row({"accuracy", fmt::format("{:.2f} %", 100 * before.accuracy),
                    fmt::format("{:.2f} %", 100 * after.accuracy),
                    fmt::format("{:+.2f} points", 100 * (after.accuracy - before.accuracy))});
@@ -212,10 +121,11 @@ std::string decibels_in_words(double decibels) {
   return decibels > 0 ? "exact" : "no signal";
 }
 
-std::string layers_in_words(const std::vector<quantize::LayerError>& errors) {
+std::string layers_in_words(const std::vector<quantize::LayerError>& errors, DType rest) {
   Table table({{"layer"}, {"weights", Align::right}, {"bits", Align::right}, {"signal to noise", Align::right}});
   for (const quantize::LayerError& error : errors)
-    table.add_row({error.name, human_count(static_cast<double>(error.weights)), std::to_string(error.bits),
+    table.add_row({error.name, human_count(static_cast<double>(error.weights)),
+                   error.bits == 32 ? std::string(name_of(rest)) : std::to_string(error.bits),
                    decibels_in_words(error.signal_to_noise)});
   return table.text();
 }
@@ -236,71 +146,175 @@ quantize::QuantizerOptions quantizer_options(const QuantizeCommand& command) {
   return options;
 }
 
+constexpr int64_t kMostChoiceSamples = 4096;
+constexpr int64_t kFewestChoiceSamples = 64;
+
+/// Labelled samples that layers are chosen by: the run's validation part, or training samples that calibration has not
+/// seen; never those that measure.
+struct Choice {
+  std::unique_ptr<Batches> batches;
+  std::string what;
+};
+
+Choice open_choice(const QuantizeSource& source, const data::LoaderOptions& loading,
+                   const data::LoaderOptions& shuffled, const Batches& calibration) {
+  Choice choice;
+  if (source.validation) {
+    choice.batches = std::make_unique<Batches>(*source.validation, loading, kMostChoiceSamples);
+    choice.what = fmt::format("{} samples of the validation part", choice.batches->samples());
+    return choice;
+  }
+  const int64_t seen = (calibration.samples() + shuffled.batch - 1) / shuffled.batch;
+  if (source.calibration->size() - seen * shuffled.batch >= kFewestChoiceSamples) {
+    choice.batches = std::make_unique<Batches>(*source.calibration, shuffled, kMostChoiceSamples, seen);
+    choice.what = fmt::format("{} other training samples", choice.batches->samples());
+    return choice;
+  }
+  choice.batches = std::make_unique<Batches>(*source.calibration, shuffled, calibration.samples());
+  choice.what = "the samples of calibration: there are too few others";
+  return choice;
+}
+
+/// With a line for each part of the work on the way.
+class QuantizeRun {
+ public:
+  QuantizeRun(const Library& library, const QuantizeCommand& command)
+      : library_(library),
+        command_(command),
+        source_(open_source(library, command)),
+        device_(library.device.make({.threads = static_cast<int>(threads_of(command)), .kernels = library.kernels})),
+        rest_(precision_of_rest(command.output, *device_)) {
+    loading_.batch = command.batch;
+    loading_.statistics = source_.statistics;
+    shuffled_ = loading_;
+    shuffled_.shuffle = true;
+    shuffled_.seed = static_cast<uint64_t>(command.seed);
+  }
+
+  int run() { return command_.drawn_samples > 0 ? run_on_drawn() : run_on_data(); }
+
+ private:
+  static int64_t threads_of(const QuantizeCommand& command) {
+    return command.threads > 0 ? command.threads : available_cores();
+  }
+
+  quantize::Runner runner(DType precision = DType::f32) {
+    return {library_.ops, *device_,
+            [this] {
+              if (phase_) phase_->step();
+            },
+            precision};
+  }
+  /// Layers that stay reals may compute in a narrower type.
+  DType precision_with(const std::set<std::string>& left_out) const { return left_out.empty() ? DType::f32 : rest_; }
+
+  int run_on_drawn() {
+    const quantize::CalibrationData samples =
+        drawn_samples(source_.model, command_.drawn_samples, command_.batch, static_cast<uint64_t>(command_.seed));
+    phase_.emplace("calibrated", 3 * samples.batches, samples.batch(0).shape()[0]);
+    const quantize::Runner plain = runner();
+    const quantize::Quantizer quantizer(source_.model, quantizer_options(command_), samples, plain);
+    phase_.reset();
+    finish(quantizer, {}, samples.batch(0), {}, {}, false);
+    fmt::print(
+        "\nThe accuracy is unknown: calibrated on {} samples of drawn numbers. Quantize it with data of its own "
+        "before you use it.\n",
+        samples.batches * samples.batch(0).shape()[0]);
+    return 0;
+  }
+
+  int run_on_data() {
+    const Batches calibration(*source_.calibration, shuffled_, command_.samples);
+    const Batches test(*source_.test, loading_, command_.test_samples);
+    if (calibration.samples() < 16)
+      say(fmt::format("calibration sees {} sample{} only: ranges are those of {} alone; 100 or more are better",
+                      calibration.samples(), calibration.samples() == 1 ? "" : "s",
+                      calibration.samples() == 1 ? "that one" : "these"));
+    const bool has_classes = source_.test->info().target_kind() == data::TargetKind::sample_class;
+    const bool chooses = command_.accuracy_drop >= 0;
+    if (!has_classes && chooses)
+      fail(ErrorKind::usage, "--accuracy-drop wants data whose targets are classes, and '{}' has others; leave it away",
+           source_.test->info().name);
+    const quantize::CalibrationData samples = calibration.data();
+    phase_.emplace("calibrated", 3 * samples.batches, command_.batch);
+    const quantize::Runner plain = runner();
+    const quantize::Quantizer quantizer(source_.model, quantizer_options(command_), samples, plain);
+    phase_.reset();
+    std::string chosen;
+    quantize::MixedPrecision mixed;
+    double least = 0;
+    if (chooses) {
+      const Choice choice = open_choice(source_, loading_, shuffled_, calibration);
+      const quantize::LabelledData labelled = choice.batches->labelled();
+      phase_.emplace("chosen by", 2 * labelled.samples.batches, command_.batch);
+      least = quantize::accuracy(quantizer.folded(), labelled, plain) - command_.accuracy_drop / 100;
+      mixed = quantize::leave_out_sensitive(quantizer, least, [&](const std::set<std::string>& layers) {
+        return quantize::accuracy(quantizer.quantized(layers), labelled, runner(precision_with(layers)));
+      });
+      phase_.reset();
+      chosen = fmt::format(", layers chosen by {}", choice.what);
+    }
+    Measured before, after;
+    if (has_classes) {
+      const quantize::LabelledData labelled = test.labelled();
+      phase_.emplace("evaluated", 2 * labelled.samples.batches, command_.batch);
+      before.accuracy = quantize::accuracy(quantizer.folded(), labelled, plain);
+      after.accuracy =
+          quantize::accuracy(quantizer.quantized(mixed.left_out), labelled, runner(precision_with(mixed.left_out)));
+      phase_.reset();
+    }
+    fmt::print("{}: calibrated on {} samples of {}{}, measured on {}\n\n", command_.output, calibration.samples(),
+               source_.calibration->info().name, chosen, test.samples());
+    finish(quantizer, mixed.left_out, samples.batch(0), before, after, has_classes);
+    if (chooses && mixed.accuracy < least)
+      fail(ErrorKind::numeric, "the accuracy falls by more than {} points even with all layers in {}",
+           command_.accuracy_drop, name_of(rest_));
+    return 0;
+  }
+
+  /// Writes the file and prints the tables.
+  void finish(const quantize::Quantizer& quantizer, const std::set<std::string>& left_out, const Tensor& batch,
+              Measured before, Measured after, bool has_accuracy) {
+    onnx::Model quantized = quantizer.quantized(left_out);
+    quantized.path = command_.output;
+    const DType precision = precision_with(left_out);
+    const Tensor sample = has_fixed_batch(quantized) ? batch : first_sample(batch);
+    before.seconds = latency(quantizer.folded(), library_, *device_, sample, DType::f32);
+    after.seconds = latency(quantized, library_, *device_, sample, precision);
+    before.bytes = static_cast<double>(onnx::print_model(source_.model).size());
+    write(library_, command_.output, quantized, precision);
+    after.bytes = static_cast<double>(std::filesystem::file_size(command_.output));
+    fmt::print("{}\n{}", results(before, after, has_accuracy, fmt::format("int{}", command_.bits)),
+               layers_in_words(quantizer.layer_errors(left_out), precision));
+  }
+
+  static bool has_fixed_batch(const onnx::Model& model) {
+    for (const onnx::ValueInfo& info : model.graph.inputs)
+      if (!model.graph.initializers.contains(info.name))
+        return info.shape && !info.shape->empty() && info.shape->front().size.has_value();
+    return false;
+  }
+
+  const Library& library_;
+  const QuantizeCommand& command_;
+  const QuantizeSource source_;
+  const std::unique_ptr<Device> device_;
+  const DType rest_;
+  data::LoaderOptions loading_, shuffled_;
+  std::optional<Phase> phase_;
+};
+
 int quantize_command(const Library& library, const QuantizeCommand& command) {
   const std::string extension = std::filesystem::path(command.output).extension();
-  if (extension != ".onnx" && extension != ".safetensors")
+  if (extension != ".onnx" && extension != ".safetensors" && extension != ".weft")
     fail(ErrorKind::usage,
-         "-o {}: weft quantize writes ONNX and safetensors files; name it FILE.onnx or "
+         "-o {}: weft quantize writes ONNX files, compiled models and safetensors; name it FILE.onnx, FILE.weft or "
          "FILE.safetensors",
          command.output);
   std::error_code code;
   if (!command.force && std::filesystem::exists(command.output, code))
     fail(ErrorKind::usage, "'{}' is there already; give another name, or --force to replace it", command.output);
-  const bool is_run = std::filesystem::is_directory(command.source, code);
-  const Source source = is_run ? open_run(library, command) : open_file(library, command);
-  const int64_t threads = command.threads > 0 ? command.threads : available_cores();
-  const auto device = library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
-  const data::LoaderOptions loading{.batch = command.batch, .statistics = source.statistics};
-  data::LoaderOptions shuffled = loading;
-  shuffled.shuffle = true;
-  shuffled.seed = static_cast<uint64_t>(command.seed);
-  const Batches calibration(*source.calibration, shuffled, command.samples);
-  const Batches test(*source.test, loading, command.test_samples);
-  if (calibration.samples() < 16)
-    say(fmt::format("calibration sees {} sample{} only: ranges are those of {} alone; 100 or more are better",
-                    calibration.samples(), calibration.samples() == 1 ? "" : "s",
-                    calibration.samples() == 1 ? "that one" : "these"));
-  const bool has_classes = source.test->info().target_kind() == data::TargetKind::sample_class;
-  if (!has_classes && command.accuracy_drop >= 0)
-    fail(ErrorKind::usage, "--accuracy-drop wants data whose targets are classes, and '{}' has others; leave it away",
-         source.test->info().name);
-
-  const quantize::CalibrationData samples = calibration.data();
-  std::optional<Phase> phase(std::in_place, "calibrated", 3 * samples.batches, command.batch);
-  const quantize::Runner runner{library.ops, *device, [&] {
-                                  if (phase) phase->step();
-                                }};
-  const quantize::Quantizer quantizer(source.model, quantizer_options(command), samples, runner);
-  const quantize::LabelledData labelled = test.labelled();
-  phase.emplace("evaluated", (has_classes ? 2 : 0) * labelled.samples.batches, command.batch);
-  Measured before, after;
-  std::set<std::string> left_out;
-  if (has_classes) {
-    before.accuracy = quantize::accuracy(quantizer.folded(), labelled, runner);
-    const auto measure = [&](const std::set<std::string>& layers) {
-      return quantize::accuracy(quantizer.quantized(layers), labelled, runner);
-    };
-    const double least = command.accuracy_drop < 0 ? -1 : before.accuracy - command.accuracy_drop / 100;
-    const quantize::MixedPrecision mixed = quantize::leave_out_sensitive(quantizer, least, measure);
-    left_out = mixed.left_out;
-    after.accuracy = mixed.accuracy;
-  }
-  const onnx::Model quantized = quantizer.quantized(left_out);
-  phase.reset();
-  const Tensor sample = first_sample(samples.batch(0));
-  before.seconds = latency(quantizer.folded(), library, *device, sample);
-  after.seconds = latency(quantized, library, *device, sample);
-  before.bytes = static_cast<double>(onnx::print_model(source.model).size());
-  after.bytes = static_cast<double>(onnx::print_model(quantized).size());
-  write(command.output, quantized);
-  fmt::print("{}: calibrated on {} samples of {}, measured on {}\n\n", command.output, calibration.samples(),
-             source.calibration->info().name, test.samples());
-  fmt::print("{}\n{}", results(before, after, has_classes, fmt::format("int{}", command.bits)),
-             layers_in_words(quantizer.layer_errors(left_out)));
-  if (has_classes && command.accuracy_drop >= 0 && after.accuracy < before.accuracy - command.accuracy_drop / 100)
-    fail(ErrorKind::numeric, "the accuracy falls by more than {} points even with all layers in f32",
-         command.accuracy_drop);
-  return 0;
+  return QuantizeRun(library, command).run();
 }
 
 }  // namespace
@@ -309,7 +323,8 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
   auto command = std::make_shared<QuantizeCommand>();
   CLI::App* sub = app.add_subcommand("quantize", "Make a model of integers of a run or an ONNX file, without training");
   sub->add_option("RUN", command->source, "Run directory, or ONNX file in f32")->type_name("RUN|FILE.onnx")->required();
-  sub->add_option("-o,--output", command->output, "File to write: FILE.onnx in QDQ form, or FILE.safetensors")
+  sub->add_option("-o,--output", command->output,
+                  "File to write: FILE.onnx in QDQ form, FILE.weft for `weft infer`, or FILE.safetensors")
       ->type_name("FILE")
       ->required();
   sub->add_option("--data", command->data, "Calibrates and measures; default: the data of the run")->type_name("SPEC");
@@ -328,9 +343,14 @@ void add_quantize(CLI::App& app, Action& action, const Library& library) {
       ->check(CLI::IsMember({8, 4, 2}));
   sub->add_option("--group", command->group, "Weights of 4 and 2 bits that share a scale; default: 32")
       ->check(CLI::Range(int64_t{2}, int64_t{65536}));
-  sub->add_option("--accuracy-drop", command->accuracy_drop,
-                  "Leave the most sensitive layers in f32 until the accuracy falls by no more points than this")
+  sub->add_option(
+         "--accuracy-drop", command->accuracy_drop,
+         "Leave the most sensitive layers as reals until the accuracy falls by no more points than this, on the "
+         "validation part or on other training samples")
       ->check(CLI::Range(0.0, 100.0));
+  sub->add_option("--drawn-samples", command->drawn_samples,
+                  "Calibrate with so many samples of drawn numbers: where only speed matters")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
   sub->add_option("--mean", command->mean, "Of an ONNX file's pixels in 0 to 1, for each channel; default: the data's")
       ->delimiter(',');
   sub->add_option("--deviation", command->deviation, "Standard deviations likewise")->delimiter(',');

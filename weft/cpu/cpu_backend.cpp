@@ -124,7 +124,7 @@ DeviceIdentity CpuBackend::identity() const {
 }
 
 MachineRates CpuBackend::measure_rates() const {
-  const OpRegistry ops = ops::make_registry();
+  const OpRegistry ops = ops::make_inference_registry();
   return measure_machine(*this, ops.get("matmul"));
 }
 

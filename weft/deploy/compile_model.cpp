@@ -18,6 +18,9 @@
 #include "weft/graph/generalize.h"
 #include "weft/graph/symbolic_text.h"
 #include "weft/graph/text.h"
+#include "weft/passes/clean/eliminate_dead_code.h"
+#include "weft/passes/fuse/fold_batch_norm.h"
+#include "weft/passes/fuse/fuse_bias.h"
 #include "weft/program/run_data.h"
 #include "weft/run/weights_file.h"
 #include "weft/step/step.h"
@@ -84,7 +87,16 @@ void add_open_graph(DeployedModel& model, const GraphFor& graph_for) {
   add_constants(model, two);
 }
 
-void add_graphs(DeployedModel& model, const GraphFor& graph_for, const std::vector<int64_t>& batches) {
+/// Batch norms become part of the convolutions before them here, once: an engine would hold the weights of both forms
+/// for a while.
+GraphFor with_folded_norms(const GraphFor& graph_for) {
+  return [graph_for](int64_t batch) {
+    return passes::eliminate_dead_code(passes::fold_batch_norm(passes::fuse_bias(graph_for(batch))));
+  };
+}
+
+void add_graphs(DeployedModel& model, const GraphFor& unfolded, const std::vector<int64_t>& batches) {
+  const GraphFor graph_for = with_folded_norms(unfolded);
   if (batches.empty()) return add_open_graph(model, graph_for);
   for (const int64_t batch : batches) {
     const Graph graph = graph_for(batch);

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "weft/base/mapped_file.h"
 #include "weft/engine/picture_input.h"
 #include "weft/graph/constant_text.h"
 #include "weft/tensor/dtype.h"
@@ -39,6 +41,9 @@ struct DeployedModel {
   std::vector<Port> inputs, outputs;            // for any batch, or for the first graph's
   std::vector<DeployedGraph> graphs;
   ConstantTable constants;  // of all graphs
+  /// Where constants lie that were read of a file; null: elsewhere. What has become something else need not stay in
+  /// memory.
+  std::shared_ptr<const MappedFile> mapping = nullptr;
 };
 
 }  // namespace weft::engine

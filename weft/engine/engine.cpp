@@ -4,6 +4,7 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/base/memory.h"
 #include "weft/graph/constant_node.h"
 #include "weft/graph/symbolic_text.h"
 #include "weft/tensor/layout.h"
@@ -142,7 +143,7 @@ TensorType Engine::type_of(const Port& port, const SymbolicGraph& graph, ValueId
 
 CompiledStep Engine::compile_for(int64_t batch) {
   const SymbolicGraph& source = source_for(batch).graph;
-  const SharingBackend sharing(device_, constants_);
+  const SharingBackend sharing(device_, constants_, model_.mapping.get());
   return compile_inference(bind_symbols(source, bindings_of(source, batch)), sharing, options_.compile);
 }
 
@@ -153,19 +154,33 @@ const CompiledStep& Engine::plan(int64_t batch) {
   std::vector<const Graph*> graphs;
   for (const auto& [size, made] : plans_) graphs.push_back(&made.graph);
   constants_.keep_those_of(graphs);
+  release_free_memory();  // of what was only a step towards the plan
   if (options_.on_plan) options_.on_plan(batch, step);
   return step;
 }
 
-int64_t Engine::constant_bytes() const {
+std::map<const std::byte*, int64_t> Engine::constants_by_address() const {
   const std::lock_guard lock(mutex_);
-  std::map<const void*, int64_t> bytes;  // by address: what is shared counts once
+  std::map<const std::byte*, int64_t> bytes;
   for (const auto& [batch, step] : plans_)
     for (const Node& node : step.graph.nodes())
       if (is_constant_tensor(node))
-        bytes.emplace(constant_of(node)->tensor().data(), constant_of(node)->type().bytes());
+        bytes.emplace(constant_of(node)->tensor().data_as<std::byte>(), constant_of(node)->type().bytes());
+  return bytes;
+}
+
+int64_t Engine::constant_bytes() const {
   int64_t sum = 0;
-  for (const auto& [address, size] : bytes) sum += size;
+  for (const auto& [address, size] : constants_by_address()) sum += size;
+  return sum;
+}
+
+int64_t Engine::mapped_constant_bytes() const {
+  int64_t sum = 0;
+  if (model_.mapping == nullptr) return sum;
+  const auto file = std::as_bytes(model_.mapping->bytes());
+  for (const auto& [address, size] : constants_by_address())
+    if (address >= file.data() && address < file.data() + file.size()) sum += size;
   return sum;
 }
 

@@ -54,6 +54,8 @@ class Engine {
   const CompiledStep& plan(int64_t batch);
   /// Of all plans so far, each content once.
   int64_t constant_bytes() const;
+  /// Of these what lies in the mapped file.
+  int64_t mapped_constant_bytes() const;
 
   /// For streams: an executor of that plan in the arena, or in memory of its own where that is too small. Thread-safe.
   std::unique_ptr<Executor> make_executor(int64_t batch, Arena& arena);
@@ -70,6 +72,8 @@ class Engine {
   TensorType type_of(const Port& port, const SymbolicGraph& graph, ValueId value, int64_t batch) const;
   CompiledStep compile_for(int64_t batch);
   std::string name() const;
+  /// By address: what is shared counts once.
+  std::map<const std::byte*, int64_t> constants_by_address() const;
 
   const DeployedModel model_;
   const Device& device_;

@@ -94,12 +94,15 @@ void fill_to_alignment(AtomicFile& out) {
 /// A file's parts as the header names them.
 class Reader {
  public:
-  Reader(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner, const std::string& name)
-      : bytes_(bytes), owner_(std::move(owner)), name_(name) {}
+  /// `mapping` is null where the bytes are no mapped file.
+  Reader(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner, std::shared_ptr<const MappedFile> mapping,
+         const std::string& name)
+      : bytes_(bytes), owner_(std::move(owner)), mapping_(std::move(mapping)), name_(name) {}
 
   DeployedModel read() {
     DeployedModel model;
     model.source = name_;
+    model.mapping = mapping_;
     try {
       read_header();
       take_description(model);
@@ -234,12 +237,14 @@ class Reader {
       Constant constant(Tensor::adopt(type, std::shared_ptr<std::byte>(owner_, data)));
       if (to_string(constant->hash()) != hash)
         damaged(fmt::format("the constant {} is not what its checksum says", to_string(type)));
+      if (mapping_) mapping_->drop(std::as_bytes(bytes));  // until it is packed
       model.constants.emplace(hash, std::move(constant));
     }
   }
 
   const std::span<const uint8_t> bytes_;
   const std::shared_ptr<const void> owner_;
+  const std::shared_ptr<const MappedFile> mapping_;
   const std::string name_;
   ordered_json header_;
   std::span<const uint8_t> content_;
@@ -277,11 +282,11 @@ void write_model(const std::filesystem::path& path, const DeployedModel& model) 
 
 DeployedModel read_model(const std::filesystem::path& path) {
   const auto file = std::make_shared<const MappedFile>(path);
-  return parse_model(file->bytes(), file, path.string());
+  return Reader(file->bytes(), file, file, path.string()).read();
 }
 
 DeployedModel parse_model(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner, const std::string& name) {
-  return Reader(bytes, std::move(owner), name).read();
+  return Reader(bytes, std::move(owner), nullptr, name).read();
 }
 
 }  // namespace weft::engine

@@ -75,7 +75,11 @@ OnnxSession::OnnxSession(onnx::Model model, const OpRegistry& registry, const De
       lowerable_(std::move(model), onnx::standard_operators(), registry,
                  [this](const NodeSignature& node, const std::vector<Tensor>& operands) {
                    return sharing_.evaluate(node, operands);
-                 }) {}
+                 }) {
+  const onnx::OnnxGraph& graph = lowerable_.model().graph;
+  for (const auto& [name, value] : graph.initializers)
+    if (lowerable_.is_read_from(name, graph.nodes.size())) known_outputs_.push_back(name);
+}
 
 OnnxSession::~OnnxSession() = default;
 
@@ -210,8 +214,7 @@ Executor* OnnxSession::executor_of(Plan& plan) {
 
 OnnxSession::Values OnnxSession::run_segments(Values values, bool runs_last) {
   const auto& nodes = model().graph.nodes;
-  for (const auto& [name, value] : model().graph.initializers)
-    if (lowerable_.is_read_from(name, nodes.size())) values.emplace(name, value);
+  for (const std::string& name : known_outputs_) values.emplace(name, model().graph.initializers.at(name));
   size_t node = 0;
   do {
     Plan& plan = find_plan(values, node);

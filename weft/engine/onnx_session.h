@@ -81,6 +81,7 @@ class OnnxSession {
   SharedConstants constants_;
   const SharingBackend sharing_;  // the device, over these constants
   const onnx::LowerableModel lowerable_;
+  std::vector<std::string> known_outputs_;            // initializers that are outputs
   std::map<size_t, std::set<std::string>> deciding_;  // by a segment's first node: values whose numbers are of the key
   std::unique_ptr<Arena> arena_;                      // longer than the plans' executors, which lie in it
   std::list<std::unique_ptr<Plan>> plans_;            // the last used first

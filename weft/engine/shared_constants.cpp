@@ -38,9 +38,14 @@ std::optional<std::vector<Tensor>> SharingBackend::evaluate(const NodeSignature&
                                                             const std::vector<Tensor>& operands) const {
   if (node.outputs.size() != 1 || operands.empty()) return backend_.evaluate(node, operands);
   const std::string key = key_of(node, operands);
-  if (const Tensor* known = constants_.find(key)) return std::vector<Tensor>{*known};
-  auto results = backend_.evaluate(node, operands);
-  if (results) constants_.add(key, results->front());
+  std::optional<std::vector<Tensor>> results;
+  if (const Tensor* known = constants_.find(key))
+    results.emplace({*known});
+  else if ((results = backend_.evaluate(node, operands)))
+    constants_.add(key, results->front());
+  if (mapping_ != nullptr)
+    for (const Tensor& operand : operands)
+      mapping_->drop({operand.data_as<std::byte>(), static_cast<size_t>(operand.bytes())});
   return results;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/mapped_file.h"
 #include "weft/device/backend.h"
 
 namespace weft::engine {
@@ -23,11 +24,13 @@ class SharedConstants {
   std::map<std::string, Tensor> tensors_;
 };
 
-/// A device to compile for, which looks there before it computes a constant.
+/// A device to compile for, which looks there before it computes a constant. Operands that lie in the mapped file give
+/// their memory back once they have been read: what was computed of them takes their place.
 class SharingBackend : public Backend {
  public:
-  /// Keeps references.
-  SharingBackend(const Backend& backend, SharedConstants& constants) : backend_(backend), constants_(constants) {}
+  /// Keeps references; `mapping` may be null.
+  SharingBackend(const Backend& backend, SharedConstants& constants, const MappedFile* mapping = nullptr)
+      : backend_(backend), constants_(constants), mapping_(mapping) {}
 
   MemoryRules memory_rules() const override { return backend_.memory_rules(); }
   std::optional<LayoutChoice> preferred_layouts(const NodeSignature& node) const override {
@@ -46,6 +49,7 @@ class SharingBackend : public Backend {
  private:
   const Backend& backend_;
   SharedConstants& constants_;
+  const MappedFile* const mapping_;
 };
 
 }  // namespace weft::engine

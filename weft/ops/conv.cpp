@@ -262,6 +262,63 @@ std::vector<OpExample> conv_examples() {
   return examples;
 }
 
+std::vector<TensorType> infer_fused_conv2d(const InferContext& context) {
+  std::vector<TensorType> outputs = infer_conv2d(context);
+  const std::string& activation = context.attributes.text("activation");
+  if (activation != "none" && activation != "relu" && activation != "relu6")
+    context.fail(fmt::format("activation is none, relu or relu6, got '{}'", activation));
+  if (context.input_count() < 4) return outputs;
+  context.require_dtype(3, outputs[0].dtype);
+  if (context.shape(3) != outputs[0].shape)
+    context.fail(fmt::format("the residual {} is added to images {}; both must have one shape", context.describe(3),
+                             to_string(outputs[0].shape)));
+  return outputs;
+}
+
+std::vector<OpExample> fused_examples() {
+  // Sums of a few products in the middle of what relu6 lets through, with a few below and above.
+  const OpExample::Range wide{-1, 1}, bias{-2, 8};
+  std::vector<OpExample> examples;
+  for (const ConvCase& c : conv_cases_with_bias())
+    for (const char* activation : {"none", "relu", "relu6"})
+      for (const bool has_residual : {false, true}) {
+        Attributes attributes = to_attributes(c.options);
+        attributes.set("activation", std::string(activation));
+        OpExample example{c.label + ", " + activation + (has_residual ? ", with a residual" : ""),
+                          {f32(c.input), f32(c.weight), f32({c.weight[0]})},
+                          std::move(attributes),
+                          {wide, wide, bias}};
+        if (has_residual) {
+          example.inputs.push_back(f32(c.output()));
+          example.ranges.push_back(wide);
+        }
+        examples.push_back(std::move(example));
+      }
+  return examples;
+}
+
+OpDef fused_conv_op() {
+  OpDef op;
+  op.name = "fused_conv2d";
+  op.summary =
+      "activation(conv2d(input, weight, bias) + residual), rounded once; for inference: made by the pass "
+      "fuse_conv_epilogue only.";
+  op.inputs = {"input", "weight", "bias", "residual?"};
+  op.outputs = {"output"};
+  op.attributes = conv_attributes();
+  op.attributes.push_back(attribute("activation", std::string("none"), "applied to the sum: none, relu or relu6"));
+  op.infer = infer_fused_conv2d;
+  op.flops = [](const auto& inputs, const auto& outputs, const Attributes& attributes) {
+    const int64_t extra = (inputs.size() > 3 ? 1 : 0) + (attributes.text("activation") != "none" ? 1 : 0);
+    return conv_flops(outputs[0].shape, inputs[1].shape) + extra * outputs[0].shape.elements();
+  };
+  op.layout_rule = LayoutRule::kernel;
+  op.precision = PrecisionRule::reduced;
+  op.f32_inputs = {2};
+  op.examples = fused_examples();
+  return of_work(work::kConvolution, std::move(op));
+}
+
 std::vector<OpExample> backward_data_examples() {
   std::vector<OpExample> examples;
   for (const ConvCase& c : conv_cases()) {
@@ -306,6 +363,7 @@ void add_conv_ops(OpRegistry& registry) {
   conv.f32_inputs = {2};
   conv.examples = conv_examples();
   registry.add(of_work(work::kConvolution, std::move(conv)));
+  registry.add(fused_conv_op());
 
   OpDef data;
   data.name = "conv2d_backward_data";

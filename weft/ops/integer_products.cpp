@@ -149,6 +149,7 @@ struct IntegerConvCase {
   Attributes attributes;
   DType input_dtype = DType::u8, weight_dtype = DType::i8;
   bool per_channel = false;
+  bool is_symmetric = false;  // the weights' zero point is 0
 };
 
 Attributes window_of(std::vector<int64_t> stride, std::vector<int64_t> padding, int64_t groups = 1,
@@ -157,6 +158,12 @@ Attributes window_of(std::vector<int64_t> stride, std::vector<int64_t> padding, 
           {"padding", std::move(padding)},
           {"dilation", std::move(dilation)},
           {"groups", groups}};
+}
+
+IntegerConvCase symmetric(IntegerConvCase one) {
+  one.label += ", symmetric";
+  one.is_symmetric = true;
+  return one;
 }
 
 std::vector<IntegerConvCase> integer_conv_cases() {
@@ -180,6 +187,18 @@ std::vector<IntegerConvCase> integer_conv_cases() {
       {"two groups of 16", {1, 32, 4, 4}, {32, 16, 3, 3}, window_of(one, around, 2)},
       {"depthwise", {1, 21, 6, 6}, {21, 1, 3, 3}, window_of(one, around, 21), DType::u8, DType::i8, true},
       {"depthwise, stride 2, i8", {2, 16, 7, 7}, {16, 1, 3, 3}, window_of({2, 2}, around, 16), DType::i8},
+      // Weights as most are quantized: around 0.
+      symmetric({"3x3, 16 to 80 channels", {1, 16, 5, 4}, {80, 16, 3, 3}, window_of(one, around)}),
+      symmetric({"1x1, i8", {1, 20, 5, 5}, {37, 20, 1, 1}, window_of(one, none), DType::i8}),
+      symmetric({"picture, 7x7", {1, 3, 11, 9}, {16, 3, 7, 7}, window_of({2, 2}, {3, 3, 3, 3})}),
+      symmetric(
+          {"picture of i8, uneven padding", {1, 3, 6, 7}, {20, 3, 3, 3}, window_of(one, {0, 1, 1, 2}), DType::i8}),
+      symmetric({"two channels, dilated rows", {1, 2, 9, 6}, {5, 2, 3, 3}, window_of(one, {2, 0, 0, 1}, 1, {2, 1})}),
+      symmetric({"two groups of 16", {1, 32, 4, 4}, {32, 16, 3, 3}, window_of(one, around, 2)}),
+      symmetric({"depthwise", {1, 80, 5, 37}, {80, 1, 3, 3}, window_of(one, around, 80)}),
+      symmetric({"depthwise, i8, stride 2", {1, 70, 6, 7}, {70, 1, 3, 3}, window_of({2, 2}, around, 70), DType::i8}),
+      symmetric({"depthwise, 5x5", {1, 9, 8, 7}, {9, 1, 5, 5}, window_of({1, 2}, {2, 2, 2, 2}, 9)}),
+      symmetric({"depthwise, dilated, 2x3", {1, 16, 6, 8}, {16, 1, 2, 3}, window_of(one, none, 16, {2, 3}), DType::i8}),
   };
 }
 
@@ -261,12 +280,18 @@ OpDef quantized_matmul_op() {
   op.layout_rule = LayoutRule::kernel;
   for (const ProductCase& c : product_cases())
     add_requantized(op.examples, product_sum_example(c), c.b[c.b.rank() - 1]);
+  OpExample around_zero =
+      sum_example("weights around 0", typed(DType::u8, {15, 24}), typed(DType::i8, {24, 77}), {}, {});
+  around_zero.ranges[3] = {0, 1};
+  add_requantized(op.examples, around_zero, 77);
   return of_work(work::kMatrixProducts, std::move(op));
 }
 
 OpExample conv_sum_example(const IntegerConvCase& c) {
-  return sum_example(c.label, typed(c.input_dtype, c.input), typed(c.weight_dtype, c.weight),
-                     c.per_channel ? Shape{c.weight[0]} : Shape{}, c.attributes);
+  OpExample example = sum_example(c.label, typed(c.input_dtype, c.input), typed(c.weight_dtype, c.weight),
+                                  c.per_channel ? Shape{c.weight[0]} : Shape{}, c.attributes);
+  if (c.is_symmetric) example.ranges[3] = {0, 1};
+  return example;
 }
 
 OpDef integer_conv2d_op() {

@@ -17,6 +17,7 @@ int64_t status_bytes(const std::string& key) { return 1024 * number_behind("/pro
 }  // namespace
 
 int64_t resident_bytes() { return status_bytes("VmRSS:"); }
+int64_t anonymous_bytes() { return status_bytes("RssAnon:"); }
 int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 
 void reset_peak_resident_bytes() {

@@ -8,6 +8,8 @@ namespace weft::program {
 
 /// Resident bytes now; 0 where the system does not say.
 int64_t resident_bytes();
+/// Of these what is no file's: code and mapped files are not counted.
+int64_t anonymous_bytes();
 /// The largest resident size since the start of the process or the last reset.
 int64_t peak_resident_bytes();
 /// Restarts peak_resident_bytes() from the current resident size; changes nothing where the system refuses.

@@ -116,7 +116,7 @@ void run_and_look(const onnx::Model& model, const std::set<std::string>& values,
     watched.graph.outputs.push_back(info);
   }
   engine::OnnxSession session(std::move(watched), runner.ops, runner.device,
-                              {.compile = {.threads = runner.device.threads()}});
+                              {.compile = {.precision = {runner.precision, {}}, .threads = runner.device.threads()}});
   const std::vector<onnx::ValueInfo> wanted = session.inputs();
   if (wanted.size() != 1)
     fail(ErrorKind::usage, "the model has {} inputs; weft calibrates models of one", wanted.size());

@@ -26,6 +26,7 @@ struct Runner {
   const OpRegistry& ops;
   const Device& device;
   std::function<void()> on_batch = {};
+  DType precision = DType::f32;  // of convolutions and matrix products of reals
 };
 
 /// Calls look(name, tensor) with these values of every batch. Error(usage) where the model has not one input.

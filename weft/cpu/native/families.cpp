@@ -31,7 +31,7 @@ namespace {
 
 /// What inference and training have alike.
 void add_common_kernels(KernelTable& table, Isa isa) {
-  add_batch_norm(table, isa);
+  add_batch_norm_inference(table, isa);
   add_few_channels_data(table, isa);
   add_winograd(table, isa);
   add_pool(table, isa);
@@ -47,6 +47,10 @@ void add_common_kernels(KernelTable& table, Isa isa) {
   add_transpose(table, isa);
   add_cast(table, isa);
   add_reorder(table, isa);
+  add_integer_matmul(table, isa);
+  add_integer_convolution(table, isa);
+  add_byte_pool(table, isa);
+  add_quantize(table, isa);
 }
 
 }  // namespace
@@ -60,7 +64,11 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_few_channels(table, isa);  // before Winograd's, which serve the same op
   add_elementwise(table, isa);
   add_common_kernels(table, isa);
+  add_batch_norm(table, isa);
   add_batch_norm_backward(table, isa);
+  add_winograd_weights(table, isa);
+  add_softmax_backward(table, isa);
+  add_layer_norm_backward(table, isa);
   add_pool_gradients(table, isa);
   add_update(table, isa);
   add_losses(table, isa);
@@ -68,10 +76,6 @@ void add_kernels(KernelTable& table, Isa isa) {
   add_dropout(table, isa);
   add_cached_attention(table, isa);
   add_compression(table, isa);
-  add_integer_matmul(table, isa);
-  add_integer_convolution(table, isa);
-  add_byte_pool(table, isa);
-  add_quantize(table, isa);
 }
 
 bool all_plain(const NodeSignature& node, std::string& why_not) {

@@ -43,16 +43,12 @@ Layout without_group_axis(const Layout& layout, int64_t outputs_per_group) {
   return canonical(merged);
 }
 
-struct Descs {
-  MemoryDesc image, weights, output;
-};
-
 std::optional<MemoryDesc> describe_bias(const Convolution& c) {
   if (!c.bias) return std::nullopt;
   return MemoryDesc::strided(dnnl_f32, {c.weights.shape[0]}, {1});
 }
 
-PrimitiveDesc ask(const Engine& engine, const Convolution& c, const Descs& descs) {
+PrimitiveDesc ask(const Engine& engine, const Convolution& c, const ConvolutionDescs& descs) {
   return ask_convolution(engine, c, descs.image, descs.weights, descs.output);
 }
 
@@ -61,13 +57,24 @@ MemoryDesc wanted_weights(const Convolution& c, const PrimitiveDesc& main) {
   return main.memory_desc(c.pass == Pass::backward_weights ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
 }
 
-std::string kernel_name(const Convolution& c, const PrimitiveDesc& main, const Descs& descs) {
+std::string kernel_name(const Convolution& c, const PrimitiveDesc& main, const ConvolutionDescs& descs) {
   const bool reordered = !wanted_weights(c, main).same_memory(descs.weights);
   return "onednn:" + main.implementation() + (reordered ? "+reorder" : "");
 }
 
-std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, const Descs& descs,
-                              const Request& request) {
+/// What oneDNN does to the sums of a fused_conv2d.
+std::vector<PostOp> post_ops_of(const Convolution& c, const MemoryDesc& output) {
+  std::vector<PostOp> post_ops;
+  if (c.residual) post_ops.push_back({dnnl_binary_add, output});
+  if (c.activation == "relu") post_ops.push_back({dnnl_eltwise_relu});
+  if (c.activation == "relu6") post_ops.push_back({dnnl_eltwise_clip, {}, 0, 6});
+  return post_ops;
+}
+
+}  // namespace
+
+std::unique_ptr<CallKernel> build_convolution(const Convolution& c, const PrimitiveDesc& main,
+                                              const ConvolutionDescs& descs, const Request& request) {
   auto kernel = request.new_kernel();
   const bool backward_data = c.pass == Pass::backward_data, backward_weights = c.pass == Pass::backward_weights;
   const MemoryDesc wanted = wanted_weights(c, main);
@@ -79,6 +86,8 @@ std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, c
       {c.pass == Pass::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, descs.output, c.output_operand}};
   if (const auto bias = describe_bias(c))
     arguments.push_back({backward_weights ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, *bias, *c.bias});
+  if (c.residual)  // the first of the post-ops
+    arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, descs.output, *c.residual});
   const auto add_reorder = [&](const MemoryDesc& from, Operand source, const MemoryDesc& to, Operand target) {
     const PrimitiveDesc reorder = ask_reorder(*request.engine, from, to);
     check(static_cast<bool>(reorder), "oneDNN reorders every weight that it wants");
@@ -91,21 +100,30 @@ std::unique_ptr<Kernel> build(const Convolution& c, const PrimitiveDesc& main, c
   return kernel;
 }
 
-}  // namespace
-
 PrimitiveDesc ask_convolution(const Engine& engine, const Convolution& c, const MemoryDesc& image,
                               const MemoryDesc& weights, const MemoryDesc& output, dnnl_alg_kind_t algorithm) {
-  return ask_convolution(
-      engine, {c.pass, image, weights, output, c.stride, c.padding, c.dilation, describe_bias(c), algorithm});
+  return ask_convolution(engine, {c.pass, image, weights, output, c.stride, c.padding, c.dilation, describe_bias(c),
+                                  algorithm, post_ops_of(c, output)});
+}
+
+Convolution Convolution::unfused() const {
+  Convolution plain = *this;
+  plain.is_fused = false;
+  plain.activation = "none";
+  plain.residual.reset();
+  return plain;
 }
 
 std::optional<Convolution> read_convolution(const NodeSignature& node) {
   Convolution c;
   const auto& in = node.inputs;
-  if (node.op->name == "conv2d") {
+  c.is_fused = node.op->name == "fused_conv2d";
+  if (node.op->name == "conv2d" || c.is_fused) {
     c.image = in[0], c.weights = in[1], c.output = node.outputs[0];
     c.image_operand = input(0), c.weights_operand = input(1), c.output_operand = output(0);
     if (in.size() > 2) c.bias = input(2);
+    if (in.size() > 3) c.residual = input(3);
+    if (c.is_fused) c.activation = node.attributes.text("activation");
   } else if (node.op->name == "conv2d_backward_data") {
     c.pass = Pass::backward_data;
     c.output = in[0], c.weights = in[1], c.image = node.outputs[0];
@@ -151,6 +169,12 @@ std::optional<Layout> weights_layout(const Convolution& c, const MemoryDesc& des
   return same && same->same_memory(desc) ? std::optional(merged) : std::nullopt;
 }
 
+std::optional<ConvolutionDescs> describe_operands(const Convolution& c) {
+  const auto image = describe(c.image), output = describe(c.output);
+  const auto weights = describe_weights(c, c.weights.layout);
+  return image && weights && output ? std::optional(ConvolutionDescs{*image, *weights, *output}) : std::nullopt;
+}
+
 namespace {
 
 /// With the signature's layouts; weights that are laid out for another kernel are reordered inside.
@@ -163,14 +187,7 @@ std::unique_ptr<Kernel> make_winograd(const Request& request, std::string& why_n
   const PrimitiveDesc desc =
       image && output && weights ? ask_winograd(*request.engine, *c, *image, *output) : PrimitiveDesc();
   if (!desc) return declined(why_not, "Winograd's algorithm does not serve it, or is no faster");
-  return build(*c, desc, {*image, *weights, *output}, request);
-}
-
-/// The operands in the signature's layouts; nullopt where oneDNN cannot describe one.
-std::optional<Descs> describe_operands(const Convolution& c) {
-  const auto image = describe(c.image), output = describe(c.output);
-  const auto weights = describe_weights(c, c.weights.layout);
-  return image && weights && output ? std::optional(Descs{*image, *weights, *output}) : std::nullopt;
+  return build_convolution(*c, desc, {*image, *weights, *output}, request);
 }
 
 /// Serves the signature's layouts exactly; plain weights are reordered inside where that makes the better kernel.
@@ -178,7 +195,7 @@ std::unique_ptr<Kernel> make_convolution(const Request& request, std::string& wh
   const Engine& engine = *request.engine;
   const auto c = read_convolution(request.node);
   check(c.has_value(), "make_convolution wants a convolution");
-  const std::optional<Descs> exact = describe_operands(*c);
+  const std::optional<ConvolutionDescs> exact = describe_operands(*c);
   if (!exact) {
     why_not =
         fmt::format("no descriptor for {}, {} or {}", to_string(c->image), to_string(c->weights), to_string(c->output));
@@ -195,7 +212,7 @@ std::unique_ptr<Kernel> make_convolution(const Request& request, std::string& wh
                           to_string(c->weights), to_string(c->output));
     return nullptr;
   }
-  return build(*c, best, *exact, request);
+  return build_convolution(*c, best, *exact, request);
 }
 
 }  // namespace
@@ -204,13 +221,13 @@ std::unique_ptr<Kernel> make_convolution(const Request& request, std::string& wh
 std::vector<std::unique_ptr<Kernel>> other_convolutions(const Request& request, const Wants& wants) {
   std::vector<std::unique_ptr<Kernel>> kernels;
   const auto c = read_convolution(request.node);
-  const std::optional<Descs> exact = c ? describe_operands(*c) : std::nullopt;
+  const std::optional<ConvolutionDescs> exact = c ? describe_operands(*c) : std::nullopt;
   if (!exact) return kernels;
   for (const MemoryDesc& weights : {exact->weights, *describe_weights(*c, std::nullopt)})
     for (PrimitiveDesc desc = ask(*request.engine, *c, {exact->image, weights, exact->output}); desc; desc.next()) {
       if (desc.quality() == Quality::reference) continue;
       const std::string name = kernel_name(*c, desc, *exact);
-      if (wants(name) && is_new(kernels, name)) kernels.push_back(build(*c, desc, *exact, request));
+      if (wants(name) && is_new(kernels, name)) kernels.push_back(build_convolution(*c, desc, *exact, request));
     }
   return kernels;
 }
@@ -220,6 +237,7 @@ void add_convolutions(const Register& add) {
     add(op, make_winograd);
     add(op, make_convolution);
   }
+  add("fused_conv2d", make_fused_convolution);
 }
 
 }  // namespace weft::onednn

@@ -90,7 +90,25 @@ void take_winograd_weights(const Convolution& c, const Engine& engine, Answer& a
 
 }  // namespace
 
+namespace {
+
+/// Those of the convolution alone, where oneDNN fuses what follows it in these; else nullopt.
+std::optional<LayoutChoice> preferred_fused_layouts(const Convolution& c, const Engine& engine) {
+  auto choice = preferred_convolution_layouts(c.unfused(), engine);
+  if (!choice) return std::nullopt;
+  Convolution laid_out = c;
+  laid_out.image.layout = choice->inputs[0];
+  laid_out.weights.layout = choice->inputs[1];
+  laid_out.output.layout = choice->outputs[0];
+  if (why_not_fused(laid_out, engine)) return std::nullopt;
+  if (c.residual) choice->inputs.push_back(choice->outputs[0]);
+  return choice;
+}
+
+}  // namespace
+
 std::optional<LayoutChoice> preferred_convolution_layouts(const Convolution& c, const Engine& engine) {
+  if (c.is_fused) return preferred_fused_layouts(c, engine);
   const auto asked = questions(c, engine);
   std::optional<Answer> answer;
   for (const Quality least : {Quality::direct, Quality::gemm})

@@ -56,7 +56,7 @@ void add_onednn_kernels(KernelTable& table) {
                                 const onednn::ThreadScope scope(threads);
                                 return make({node, threads, engine}, why_not);
                               }};
-    if (op.starts_with("conv2d")) candidate.layouts = convolution_layouts;
+    if (op.starts_with("conv2d") || op == "fused_conv2d") candidate.layouts = convolution_layouts;
     comes_first(op) ? table.add_first(op, std::move(candidate)) : table.add(op, std::move(candidate));
   };
   onednn::add_convolutions(add);

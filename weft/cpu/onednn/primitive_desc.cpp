@@ -50,15 +50,15 @@ AttributesHandle make_attributes(const std::vector<PostOp>& post_ops) {
   dnnl_post_ops_t chain = nullptr;
   require(dnnl_post_ops_create(&chain), "dnnl_post_ops_create");
   const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> chain_owner(chain);
-  for (const auto& [algorithm, operand] : post_ops) {
-    if (operand) {
-      require(dnnl_post_ops_append_binary(chain, algorithm, operand->get()), "dnnl_post_ops_append_binary");
+  for (const PostOp& op : post_ops) {
+    if (op.operand) {
+      require(dnnl_post_ops_append_binary(chain, op.algorithm, op.operand->get()), "dnnl_post_ops_append_binary");
       continue;
     }
 #if DNNL_VERSION_MAJOR >= 3
-    require(dnnl_post_ops_append_eltwise(chain, algorithm, 0, 0), "dnnl_post_ops_append_eltwise");
+    require(dnnl_post_ops_append_eltwise(chain, op.algorithm, op.alpha, op.beta), "dnnl_post_ops_append_eltwise");
 #else
-    require(dnnl_post_ops_append_eltwise(chain, 1, algorithm, 0, 0), "dnnl_post_ops_append_eltwise");
+    require(dnnl_post_ops_append_eltwise(chain, 1, op.algorithm, op.alpha, op.beta), "dnnl_post_ops_append_eltwise");
 #endif
   }
   require(dnnl_primitive_attr_set_post_ops(attributes, chain), "dnnl_primitive_attr_set_post_ops");
@@ -101,11 +101,13 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
   const auto *stride = query.stride.data(), *padding = query.padding.data();
   const auto* bias = query.bias ? query.bias->get() : nullptr;
   if (query.pass == Pass::forward)
-    return ask([&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
-      return dnnl_convolution_forward_primitive_desc_create(
-          desc, engine.get(), dnnl_forward_training, query.algorithm, query.image.get(), query.weights.get(), bias,
-          query.output.get(), stride, dilation.data(), padding, padding, attributes);
-    });
+    return ask(
+        [&](dnnl_primitive_desc_t* desc, const_dnnl_primitive_attr_t attributes) {
+          return dnnl_convolution_forward_primitive_desc_create(
+              desc, engine.get(), dnnl_forward_training, query.algorithm, query.image.get(), query.weights.get(), bias,
+              query.output.get(), stride, dilation.data(), padding, padding, attributes);
+        },
+        nullptr, query.post_ops);
   const auto hint = std::make_shared<const PrimitiveDesc>(ask_convolution(engine, forward_hint(query)));
   if (query.pass == Pass::backward_data)
     return ask(
@@ -156,7 +158,7 @@ PrimitiveDesc ask_convolution(const Engine& engine, const ConvolutionQuery& quer
                dnnl_dilated_convolution_forward_desc_init(
                    operation.get(), dnnl_forward_training, query.algorithm, query.image.get(), query.weights.get(),
                    bias, query.output.get(), stride, dilation.data(), padding, padding),
-               operation);
+               operation, nullptr, query.post_ops);
   const dnnl_status_t described = query.pass == Pass::backward_data
                                       ? dnnl_dilated_convolution_backward_data_desc_init(
                                             operation.get(), query.algorithm, query.image.get(), query.weights.get(),

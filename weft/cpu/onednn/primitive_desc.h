@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "weft/cpu/onednn/handles.h"
 #include "weft/cpu/onednn/memory_desc.h"
@@ -58,6 +59,13 @@ PrimitiveDesc skip_reference(PrimitiveDesc desc);
 
 enum class Pass { forward, backward_data, backward_weights };
 
+/// What a primitive does to its result before it stores it: a function, or arithmetic with another operand.
+struct PostOp {
+  dnnl_alg_kind_t algorithm;
+  std::optional<MemoryDesc> operand = {};
+  float alpha = 0, beta = 0;  // of the function
+};
+
 /// Image, weights and output stand for the tensors themselves or their gradients, as the pass says.
 struct ConvolutionQuery {
   Pass pass = Pass::forward;
@@ -65,6 +73,7 @@ struct ConvolutionQuery {
   std::array<int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};  // (height, width); dilation 1: dense
   std::optional<MemoryDesc> bias = {};                                 // or its gradient, beside that of the weights
   dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
+  std::vector<PostOp> post_ops = {};  // of the forward pass
 };
 
 // Each is empty where oneDNN has no implementation. Scratchpads are the caller's.

@@ -10,12 +10,6 @@
 
 namespace weft::onednn {
 
-/// What a primitive does to its result before it stores it: a function, or arithmetic with another operand.
-struct PostOp {
-  dnnl_alg_kind_t algorithm;
-  std::optional<MemoryDesc> operand;
-};
-
 /// The scratchpad is the caller's.
 AttributesHandle make_attributes(const std::vector<PostOp>& post_ops = {});
 

@@ -67,6 +67,17 @@ void forward(const ConvGeometry& g, const float* in, const float* weight, const 
         }
 }
 
+/// What follows the sums of fused_conv2d, in place; `residual` may be null.
+void finish(const float* residual, const std::string& activation, float* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    float sum = out[i];
+    if (residual != nullptr) sum += residual[i];
+    if (activation != "none" && sum < 0) sum = 0;
+    if (activation == "relu6" && sum > 6) sum = 6;
+    out[i] = sum;
+  }
+}
+
 /// The output position whose tap `k` reads `in` along `axis`, or -1.
 int64_t reader_of(const ConvGeometry& g, int axis, int64_t in, int64_t k) {
   const int64_t shifted = in + g.padding[axis] - k * g.dilation[axis];
@@ -131,6 +142,15 @@ void add_conv(KernelTable& table) {
     const bool has_bias = node.inputs.size() > 2;
     return [g, has_bias](const KernelArguments& call) {
       forward(g, input(call, 0), input(call, 1), has_bias ? input(call, 2) : nullptr, output(call, 0));
+    };
+  });
+  add_plain(table, "fused_conv2d", [](const NodeSignature& node) -> Body {
+    const ConvGeometry g(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape, node.attributes);
+    const bool has_residual = node.inputs.size() > 3;
+    return [g, has_residual, activation = node.attributes.text("activation"),
+            count = node.outputs[0].elements()](const KernelArguments& call) {
+      forward(g, input(call, 0), input(call, 1), input(call, 2), output(call, 0));
+      finish(has_residual ? input(call, 3) : nullptr, activation, output(call, 0), count);
     };
   });
   add_plain(table, "conv2d_backward_data", [](const NodeSignature& node) -> Body {

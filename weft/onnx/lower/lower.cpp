@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/constant_node.h"
+#include "weft/onnx/lower/expand_contributed.h"
 #include "weft/onnx/lower/expand_functions.h"
 #include "weft/ops/ops.h"
 
@@ -474,7 +475,7 @@ std::vector<std::string> missing_operators(const Model& model, const OperatorTab
 }
 
 LowerableModel::LowerableModel(Model model, OperatorTable operators, const OpRegistry& registry, Evaluate evaluate)
-    : model_(expand_functions(std::move(model))),
+    : model_(expand_contributed(expand_functions(std::move(model)))),
       operators_(std::move(operators)),
       registry_(registry),
       evaluate_(std::move(evaluate)) {

@@ -173,7 +173,6 @@ void add_winograd(KernelTable& table, Isa isa) {
     table.add(op, {"native", [isa](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
                      return make_winograd(node, options.threads, isa, why_not);
                    }});
-  add_winograd_weights(table, isa);
 }
 
 #else

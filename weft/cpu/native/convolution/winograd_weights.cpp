@@ -171,6 +171,10 @@ void add_winograd_weights(KernelTable& table, Isa isa) {
              }});
 }
 
+#else
+
+void add_winograd_weights(KernelTable&, Isa) {}
+
 #endif
 
 }  // namespace weft::native

@@ -1,10 +1,12 @@
-// Depthwise convolutions of integers: position by position, a vector of channels at a time, tap by tap.
+// Depthwise convolutions of integers. Where the processor has VNNI and weights less their zero points fit 8 bits, by
+// depthwise_vnni.h; else position by position, a vector of channels at a time, tap by tap.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "weft/base/parallel.h"
+#include "weft/cpu/native/integer/depthwise_vnni.h"
 #include "weft/cpu/native/integer/images.h"
 #include "weft/cpu/native/integer/row_ends.h"
 #include "weft/cpu/native/support/families.h"
@@ -20,18 +22,30 @@ class IntegerDepthwise : public Kernel {
  public:
   IntegerDepthwise(const NodeSignature& node, IntegerImages images, int threads, Isa isa)
       : node_(node), g_(std::move(images)), threads_(threads), loops_(row_loops_for(isa)) {
-    if (result() != DType::i32) rule_ = ops::requantization_of(node.attributes, result());
+    if (result() == DType::i32) return;
+    rule_ = ops::requantization_of(node.attributes, result());
+    if (isa == Isa::avx512 && multiplies_bytes() && rule_.rounding == ops::RequantizeRounding::real)
+      run_tile_ = vnni_depthwise_tile();
   }
   std::string name() const override { return "native:integer_depthwise"; }
   int64_t workspace_bytes() const override {
-    return align_up(2 * pairs() * g_.channels * 2) + (4 + threads_) * channel_bytes() + align_up(g_.channels);
+    const int64_t plain =
+        align_up(2 * pairs() * g_.channels * 2) + (4 + threads_) * channel_bytes() + align_up(g_.channels);
+    return run_tile_ == nullptr ? plain : std::max(plain, blocks_place(0) + threads_ * column_memory());
   }
 
   void run(const KernelArguments& arguments) override {
-    const Call call = begin(arguments);
     const int64_t lines = g_.images * g_.out_rows;
     const int64_t work = lines * g_.out_columns * g_.channels * taps();
     const int64_t most = work < kLeastWork ? 1 : threads_;
+    if (run_tile_ != nullptr && pack_blocks(arguments)) {
+      parallel_run(threads_, static_cast<int>(std::min<int64_t>(most, lines)), [&](int part, int parts) {
+        const auto [first, last] = split_range(lines, part, parts);
+        for (int64_t line = first; line < last; ++line) run_blocks(arguments, line, part);
+      });
+      return;
+    }
+    const Call call = begin(arguments);
     parallel_run(threads_, static_cast<int>(std::min<int64_t>(most, lines)), [&](int part, int parts) {
       const auto [first, last] = split_range(lines, part, parts);
       auto* const sums = reinterpret_cast<int32_t*>(call.sums + part * channel_bytes());
@@ -45,6 +59,122 @@ class IntegerDepthwise : public Kernel {
   int64_t channel_bytes() const { return align_up(g_.channels * 4); }
 
   int64_t pairs() const { return (taps() + 1) / 2; }
+
+  int64_t blocks() const { return (g_.channels + kDepthwiseChannels - 1) / kDepthwiseChannels; }
+  int64_t row_groups() const { return (g_.kernel_rows + kDepthwiseRows - 1) / kDepthwiseRows; }
+  int64_t block_weights() const { return g_.kernel_columns * row_groups() * kDepthwiseGroup; }
+  int64_t column_memory() const {
+    return depthwise_columns(kDepthwiseResults, g_.kernel_columns, g_.window.stride[1], g_.window.dilation[1]) *
+           row_groups() * kDepthwiseGroup;
+  }
+  /// In the workspace: channels outside the image; of each block the weights, what is added, factors; columns of each
+  /// thread.
+  int64_t weights_place() const { return align_up(blocks() * kDepthwiseChannels); }
+  int64_t added_place(int64_t block) const {
+    return weights_place() + blocks() * block_weights() + block * kDepthwiseChannels * 8;
+  }
+  int64_t blocks_place(int64_t thread) const { return added_place(blocks()) + thread * column_memory(); }
+
+  /// The operands in the order of depthwise_vnni.h; false where a weight less its zero point does not fit 8 bits.
+  bool pack_blocks(const KernelArguments& arguments) const {
+    auto* const memory = static_cast<uint8_t*>(arguments.workspace);
+    const DType dtype = node_.inputs[1].dtype;
+    const bool is_signed_image = node_.inputs[0].dtype == DType::i8;
+    const bool has_zero = node_.inputs.size() > 3, zero_per_channel = has_zero && node_.inputs[3].shape.rank() == 1;
+    const int32_t image_zero = node_.inputs.size() > 2 ? byte_of(node_.inputs[0].dtype, arguments.inputs[2], 0) : 0;
+    std::fill(memory, memory + weights_place(), static_cast<uint8_t>(image_zero));
+    std::fill(memory + weights_place(), memory + added_place(0), uint8_t{0});
+    const bool is_plain_i8 = dtype == DType::i8;
+    for (int64_t c = 0; c < blocks() * kDepthwiseChannels; ++c) {
+      const int64_t block = c / kDepthwiseChannels, place = depthwise_place(c % kDepthwiseChannels);
+      auto* const added = reinterpret_cast<int32_t*>(memory + added_place(block));
+      auto* const factors = reinterpret_cast<float*>(added + kDepthwiseChannels);
+      added[place] = 0;
+      factors[place] = 0;
+      if (c >= g_.channels) continue;
+      const int32_t own_zero = has_zero ? byte_of(dtype, arguments.inputs[3], zero_per_channel ? c : 0) : 0;
+      uint8_t* const weights = memory + weights_place() + block * block_weights() + place * kDepthwiseRows;
+      const int32_t sum = is_plain_i8 && own_zero == 0
+                              ? place_taps(arguments.input<int8_t>(1) + c * taps(), weights)
+                              : place_centred(dtype, arguments.inputs[1], c * taps(), own_zero, weights);
+      if (sum == kDoesNotFit) return false;
+      const int32_t bias = node_.inputs.size() > 6 ? arguments.input<int32_t>(6)[c] : 0;
+      added[place] = ops::add_wrapping(-(image_zero + (is_signed_image ? 128 : 0)) * sum, bias);
+      factors[place] = arguments.input(4)[node_.inputs[4].shape.rank() == 1 ? c : 0];
+    }
+    return true;
+  }
+
+  static constexpr int32_t kDoesNotFit = INT32_MIN;
+
+  /// Of a channel's taps, from the place of the channel on.
+  int64_t tap_place(int64_t row, int64_t column) const {
+    return (column * row_groups() + row / kDepthwiseRows) * kDepthwiseGroup + row % kDepthwiseRows;
+  }
+
+  /// The sum of a channel's weights, which are put to their places.
+  int32_t place_taps(const int8_t* from, uint8_t* to) const {
+    int32_t sum = 0;
+    for (int64_t row = 0; row < g_.kernel_rows; ++row)
+      for (int64_t column = 0; column < g_.kernel_columns; ++column, ++from) {
+        to[tap_place(row, column)] = static_cast<uint8_t>(*from);
+        sum += *from;
+      }
+    return sum;
+  }
+  /// The same less the zero point; kDoesNotFit where that takes more than 8 bits.
+  int32_t place_centred(DType dtype, const void* from, int64_t first, int32_t zero, uint8_t* to) const {
+    int32_t sum = 0;
+    for (int64_t tap = 0; tap < taps(); ++tap) {
+      const int32_t weight = byte_of(dtype, from, first + tap) - zero;
+      if (weight < -128 || weight > 127) return kDoesNotFit;
+      to[tap_place(tap / g_.kernel_columns, tap % g_.kernel_columns)] = static_cast<uint8_t>(weight);
+      sum += weight;
+    }
+    return sum;
+  }
+
+  void run_blocks(const KernelArguments& arguments, int64_t line, int thread) const {
+    const int64_t n = line / g_.out_rows, y = line % g_.out_rows;
+    auto* const memory = static_cast<uint8_t*>(arguments.workspace);
+    const uint8_t* const image = arguments.input<uint8_t>(0) + n * g_.rows * g_.columns * g_.channels;
+    const uint8_t* rows[kMostTaps + kDepthwiseRows];
+    int64_t row_steps[kMostTaps + kDepthwiseRows];
+    DepthwiseTile tile{};
+    tile.rows = rows;
+    tile.row_steps = row_steps;
+    tile.width = g_.columns;
+    tile.flip = node_.inputs[0].dtype == DType::i8 ? 0x80 : 0;
+    tile.row_groups = row_groups();
+    tile.kernel_columns = g_.kernel_columns;
+    tile.stride = g_.window.stride[1];
+    tile.dilation = g_.window.dilation[1];
+    tile.zero_point = byte_of(result(), arguments.inputs[5], 0);
+    tile.range = rule_.range;
+    tile.is_signed = result() == DType::i8;
+    tile.columns = memory + blocks_place(thread);
+    tile.to_step = g_.channels;
+    for (int64_t block = 0; block < blocks(); ++block) {
+      const int64_t channel = block * kDepthwiseChannels;
+      for (int64_t i = 0; i < row_groups() * kDepthwiseRows; ++i) {
+        const int64_t row = y * g_.window.stride[0] - g_.window.padding[0] + i * g_.window.dilation[0];
+        const bool inside = i < g_.kernel_rows && row >= 0 && row < g_.rows;
+        rows[i] = inside ? image + row * g_.columns * g_.channels + channel : memory + channel;
+        row_steps[i] = inside ? g_.channels : 0;
+      }
+      tile.outside = memory + channel;
+      tile.channels = std::min(kDepthwiseChannels, g_.channels - channel);
+      tile.weights = memory + weights_place() + block * block_weights();
+      tile.added = reinterpret_cast<const int32_t*>(memory + added_place(block));
+      tile.factors = reinterpret_cast<const float*>(tile.added + kDepthwiseChannels);
+      for (int64_t x = 0; x < g_.out_columns; x += kDepthwiseResults) {
+        tile.results = std::min(kDepthwiseResults, g_.out_columns - x);
+        tile.first_column = x * tile.stride - g_.window.padding[1];
+        tile.to = arguments.output<uint8_t>(0) + (line * g_.out_columns + x) * g_.channels + channel;
+        run_tile_(tile);
+      }
+    }
+  }
 
   /// What is read of the operands once, in the workspace.
   struct Call {
@@ -131,6 +261,7 @@ class IntegerDepthwise : public Kernel {
   const int threads_;
   const RowLoops& loops_;
   ops::Requantization rule_;
+  RunDepthwiseTile run_tile_ = nullptr;
 };
 
 /// Channels lie side by side: channels last, or one channel, or one pixel.
@@ -141,17 +272,18 @@ bool has_adjacent_channels(const TensorType& type) {
 
 }  // namespace
 
-std::optional<IntegerImages> read_integer_images(const NodeSignature& node, std::string& why_not) {
+std::optional<IntegerImages> read_integer_images(const NodeSignature& node, std::string& why_not, bool takes_plain) {
   for (size_t operand = 0; operand < node.inputs.size(); ++operand)
     if (operand != 1 && operand != 0 && !node.inputs[operand].layout.is_plain()) {
       why_not = fmt::format("layout of operand {}", operand);
       return std::nullopt;
     }
-  for (const TensorType* images : {&node.inputs[0], &node.outputs[0]})
-    if (!has_adjacent_channels(*images)) {
-      why_not = fmt::format("layout of {}", to_string(*images));
-      return std::nullopt;
-    }
+  for (const TensorType* images : {&node.inputs[0], &node.outputs[0]}) {
+    const bool may_be_plain = takes_plain && images == &node.inputs[0] && images->layout.is_plain();
+    if (may_be_plain || has_adjacent_channels(*images)) continue;
+    why_not = fmt::format("layout of {}", to_string(*images));
+    return std::nullopt;
+  }
   const Shape &in = node.inputs[0].shape, &weight = node.inputs[1].shape, &out = node.outputs[0].shape;
   return IntegerImages{in[0],  in[1],  in[2],     in[3],     out[1],
                        out[2], out[3], weight[2], weight[3], ops::integer_window(node.attributes)};

@@ -21,8 +21,10 @@ struct IntegerImages {
   bool is_depthwise() const { return window.groups > 1 && window.groups == channels && outputs == channels; }
 };
 
-/// Of integer_conv2d and quantized_conv2d; nullopt, with the reason, where image or result do not lie so.
-std::optional<IntegerImages> read_integer_images(const NodeSignature& node, std::string& why_not);
+/// Of integer_conv2d and quantized_conv2d; nullopt, with the reason, where image or result do not lie so. With
+/// `takes_plain` the image may be plain.
+std::optional<IntegerImages> read_integer_images(const NodeSignature& node, std::string& why_not,
+                                                 bool takes_plain = false);
 
 /// Depthwise convolutions, a second candidate of the op.
 void add_integer_depthwise(KernelTable& table, const std::string& op, Isa isa);

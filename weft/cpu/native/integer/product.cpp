@@ -9,8 +9,11 @@ namespace weft::native {
 
 namespace {
 
-constexpr int64_t kRowBytes = 96 << 10;     // of packed rows: they stay in the second-level cache beside the columns
+// Of packed rows: they stay in the second-level cache beside four blocks of columns, which all of them meet. Where rows
+// are few and long, all are packed at once, so that the columns come from memory once.
+constexpr int64_t kRowBytes = 320 << 10;
 constexpr int64_t kMostRows = 96;           // packed at a time, a multiple of kTileRows
+constexpr int64_t kFewTiles = 8;            // of rows, for each thread
 constexpr int64_t kLeastWork = 1 << 19;     // multiplications that are worth a second thread
 constexpr int64_t kPackingGrain = 1 << 16;  // bytes of columns that are worth a thread
 
@@ -45,12 +48,13 @@ IntegerProduct::Memory IntegerProduct::memory() const {
     at += align_up(bytes);
     return begin;
   };
-  const int64_t channel_bytes = round_up(plan_.channels, kColumnBlock) * 4;
+  // Tiles read whole blocks, wherever their first channel is.
+  const int64_t channel_bytes = (plan_.channels + kTileColumns) * 4;
   for (int64_t* place : {&memory.b_zeros, &memory.added, &memory.factors, &memory.multipliers, &memory.shifts})
     *place = take(channel_bytes);
   memory.ones = take(plan_.size.padded);
   memory.columns = take(plan_.size.packed_bytes());
-  memory.rows_bytes = align_up(block_rows_ * plan_.size.padded);
+  memory.rows_bytes = align_up(block_rows_ * plan_.size.padded + kPackingSlack);
   memory.share_bytes = memory.rows_bytes + align_up(block_rows_ * 4);
   memory.shares = take(plan_.threads * memory.share_bytes);
   memory.all = at;
@@ -61,6 +65,9 @@ IntegerProduct::IntegerProduct(ProductPlan plan)
     : plan_(std::move(plan)),
       uses_vnni_(plan_.isa == Isa::avx512 && multiplies_bytes() && vnni_multiply_tile() != nullptr),
       tile_(multiply_tile_for(plan_.isa, uses_vnni_)),
+      finish_(uses_vnni_ && plan_.result != DType::i32 && plan_.rule.rounding == ops::RequantizeRounding::real
+                  ? vnni_finish_tile()
+                  : nullptr),
       loops_(row_loops_for(plan_.isa)) {
   const int64_t fitting = kRowBytes / std::max<int64_t>(1, plan_.size.padded) / kTileRows * kTileRows;
   block_rows_ = std::clamp<int64_t>(fitting, kTileRows, kMostRows);
@@ -111,12 +118,13 @@ void IntegerProduct::prepare_columns(const Call& call, const ProductPart& part, 
     part.pack_columns(first, last, call.columns + first * block_bytes);
     columns = call.columns;
   }
-  for (int64_t block = first; block < last; ++block) {
+  for (int64_t block = first; block < last; block += kTileBlocks) {
     int32_t sums[kTileColumns] = {};
+    const int64_t blocks = std::min(kTileBlocks, last - block);
     if (call.a_zero != 0 && size.groups() > 0)
-      tile_({call.ones, size.padded, columns + block * block_bytes, block_bytes, size.groups(), 1, 1,
+      tile_({call.ones, size.padded, columns + block * block_bytes, block_bytes, size.groups(), 1, blocks,
              plan_.b == DType::u8, sums});
-    const int64_t end = std::min(size.columns, (block + 1) * kColumnBlock);
+    const int64_t end = std::min(size.columns, (block + blocks) * kColumnBlock);
     for (int64_t column = block * kColumnBlock; column < end; ++column) {
       const int64_t channel = part.first_channel + column;
       const int64_t constant =
@@ -134,6 +142,21 @@ struct IntegerProduct::Share {
   int32_t* row_sums;
 };
 
+/// How threads share out a product: `rows` parts of its rows by `columns` parts of its columns.
+struct IntegerProduct::Parts {
+  int rows, columns;
+};
+
+/// Threads share out rows. Where there are few tiles of rows for each, and more of columns, they share out columns:
+/// each packs all rows for itself, but reads its own columns only.
+IntegerProduct::Parts IntegerProduct::parts_for(int threads) const {
+  const int64_t tiles = (plan_.size.rows + kTileRows - 1) / kTileRows;
+  const int64_t tile_columns = (plan_.size.blocks() + kTileBlocks - 1) / kTileBlocks;
+  if (tiles < kFewTiles * threads && tile_columns >= 2 * threads) return {1, threads};
+  const auto rows = static_cast<int>(std::min<int64_t>(threads, tiles));
+  return {rows, static_cast<int>(std::clamp<int64_t>(threads / rows, 1, tile_columns))};
+}
+
 void IntegerProduct::run(const Call& call, const ProductPart& part) const {
   const ProductSize& size = plan_.size;
   if (size.rows == 0 || size.columns == 0) return;
@@ -142,19 +165,17 @@ void IntegerProduct::run(const Call& call, const ProductPart& part) const {
   const int64_t blocks = size.blocks(), block_bytes = std::max<int64_t>(1, size.groups() * kGroupBytes);
   parallel_for(threads, blocks, std::max<int64_t>(1, kPackingGrain / block_bytes),
                [&](int64_t first, int64_t last) { prepare_columns(call, part, first, last); });
-  // Threads share out rows; where there are too few, columns.
   const int64_t tiles = (size.rows + kTileRows - 1) / kTileRows;
-  const auto row_parts = static_cast<int>(std::min<int64_t>(threads, tiles));
   const int64_t tile_columns = (blocks + kTileBlocks - 1) / kTileBlocks;
-  const auto column_parts = static_cast<int>(std::clamp<int64_t>(threads / row_parts, 1, tile_columns));
+  const Parts parts = parts_for(threads);
   const Memory places = memory();
-  parallel_run(threads, row_parts * column_parts, [&](int index, int total) {
+  parallel_run(threads, parts.rows * parts.columns, [&](int index, int total) {
     // A team may be smaller than asked for.
-    const auto [first_part, last_part] = split_range(row_parts * column_parts, index, total);
+    const auto [first_part, last_part] = split_range(parts.rows * parts.columns, index, total);
     for (int64_t at = first_part; at < last_part; ++at) {
-      const auto [first_tile, last_tile] = split_range(tiles, static_cast<int>(at) % row_parts, row_parts);
+      const auto [first_tile, last_tile] = split_range(tiles, static_cast<int>(at) % parts.rows, parts.rows);
       const auto [first_column, last_column] =
-          split_range(tile_columns, static_cast<int>(at) / row_parts, column_parts);
+          split_range(tile_columns, static_cast<int>(at) / parts.rows, parts.columns);
       std::byte* const own = call.shares + index * places.share_bytes;
       multiply(call, part,
                {first_tile * kTileRows, std::min(size.rows, last_tile * kTileRows), first_column * kTileBlocks,
@@ -168,11 +189,19 @@ void IntegerProduct::multiply(const Call& call, const ProductPart& part, const S
   const ProductSize& size = plan_.size;
   const uint8_t* const columns = part.packed != nullptr ? part.packed : call.columns;
   const int64_t block_bytes = size.groups() * kGroupBytes;
+  // As many rows at a time as fit, all times alike.
+  const int64_t rows_in_all = share.last_row - share.first_row;
+  const bool finds_rows = part.find_rows && uses_vnni_ && !call.has_b_zeros;
+  const int64_t most_rows = finds_rows ? kMostRows : block_rows_;
+  const int64_t turns = std::max<int64_t>(1, (rows_in_all + most_rows - 1) / most_rows);
+  const int64_t step = std::min(most_rows, round_up((rows_in_all + turns - 1) / turns, kTileRows));
+  const auto pieces = static_cast<int64_t>(part.pieces.size());
   int32_t sums[kTileRows * kTileColumns];
-  for (int64_t row = share.first_row; row < share.last_row; row += block_rows_) {
-    const int64_t end = std::min(share.last_row, row + block_rows_);
+  const uint8_t* starts[kTileRows];
+  for (int64_t row = share.first_row; row < share.last_row; row += step) {
+    const int64_t end = std::min(share.last_row, row + step);
     const bool is_direct = part.direct != nullptr;
-    if (!is_direct) part.pack_rows(row, end, share.rows);
+    if (!is_direct && !finds_rows) part.pack_rows(row, end, share.rows);
     const uint8_t* const rows = is_direct ? part.direct + row * part.direct_row : share.rows;
     const int64_t row_bytes = is_direct ? part.direct_row : size.padded;
     if (call.has_b_zeros)
@@ -182,16 +211,38 @@ void IntegerProduct::multiply(const Call& call, const ProductPart& part, const S
       const int64_t block_count = std::min(kTileBlocks, share.last_block - block);
       const int64_t column = block * kColumnBlock;
       const int64_t count = std::min(size.columns, column + block_count * kColumnBlock) - column;
-      for (int64_t tile = row; tile < end; tile += kTileRows) {
-        const int64_t tile_rows = std::min(kTileRows, end - tile);
-        tile_({rows + (tile - row) * row_bytes, row_bytes, columns + block * block_bytes, block_bytes, size.groups(),
-               tile_rows, block_count, plan_.b == DType::u8, sums});
-        for (int64_t r = 0; r < tile_rows; ++r)
-          end_row(call, part, sums + r * kTileColumns, tile + r, column, count,
-                  call.has_b_zeros ? share.row_sums[tile + r - row] : 0);
+      for (int64_t first = row; first < end; first += kTileRows) {
+        IntegerTile tile{
+            rows + (first - row) * row_bytes, row_bytes,   columns + block * block_bytes, block_bytes, size.groups(),
+            std::min(kTileRows, end - first), block_count, plan_.b == DType::u8,          sums};
+        if (finds_rows) {
+          part.find_rows(first, tile.rows, starts);
+          tile.row_starts = starts;
+          tile.pieces = part.pieces.data();
+          tile.piece_count = pieces;
+          tile.groups = size.groups() / pieces;
+        }
+        if (finish_ != nullptr && !call.has_b_zeros) {
+          finish_tile(call, part, tile, first, column);
+          continue;
+        }
+        tile_(tile);
+        for (int64_t r = 0; r < tile.rows; ++r)
+          end_row(call, part, sums + r * kTileColumns, first + r, column, count,
+                  call.has_b_zeros ? share.row_sums[first + r - row] : 0);
       }
     }
   }
+}
+
+void IntegerProduct::finish_tile(const Call& call, const ProductPart& part, const IntegerTile& tile, int64_t row,
+                                 int64_t column) const {
+  const int64_t channel = part.first_channel + column;
+  const int64_t columns = std::min(plan_.size.columns - column, tile.blocks * kColumnBlock);
+  finish_(tile, {call.added + channel, call.factors.factors + channel, call.factors.zero_point, call.factors.range,
+                 plan_.result == DType::i8,
+                 call.arguments->output<uint8_t>(0) + part.first_element + row * part.row_elements + column,
+                 part.row_elements, columns});
 }
 
 void IntegerProduct::end_row(const Call& call, const ProductPart& part, const int32_t* sums, int64_t row,

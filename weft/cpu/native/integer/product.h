@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "weft/cpu/native/integer/row_ends.h"
@@ -16,6 +17,8 @@
 #include "weft/ops/quantized.h"
 
 namespace weft::native {
+
+constexpr int64_t kPackingSlack = 64;
 
 /// Of one stack or group.
 struct ProductSize {
@@ -48,10 +51,14 @@ struct ProductPart {
   const uint8_t* packed = nullptr;
   std::function<void(int64_t first, int64_t last, uint8_t* to)> pack_columns = {};
   /// Rows as they are, `direct_row` bytes from one to the next; null: pack_rows(first, last, to) brings them into
-  /// rows of size.padded bytes, zeros behind each.
+  /// rows of size.padded bytes, zeros behind each. It may write kPackingSlack bytes more behind the last.
   const uint8_t* direct = nullptr;
   int64_t direct_row = 0;
   std::function<void(int64_t first, int64_t last, uint8_t* to)> pack_rows = {};
+  /// Where rows begin that nobody needs to pack, each in pieces of so many groups (tile.h); asked for only where
+  /// IntegerProduct::reads_pieces() and there are no zero points of b.
+  std::function<void(int64_t first, int64_t count, const uint8_t** starts)> find_rows = {};
+  std::span<const int64_t> pieces = {};
   int64_t first_channel = 0;
   int64_t first_element = 0, row_elements = 0;  // of the result: the part's first, and from one row to the next
 };
@@ -63,6 +70,7 @@ class IntegerProduct {
   const ProductPlan& plan() const { return plan_; }
   const RowLoops& loops() const { return loops_; }
   int64_t workspace_bytes() const;
+  bool reads_pieces() const { return uses_vnni_; }
   /// "vnni", "avx512", "avx2", "baseline"
   std::string instructions() const;
 
@@ -74,17 +82,22 @@ class IntegerProduct {
  private:
   struct Memory;
   struct Share;
+  struct Parts;
+  Parts parts_for(int threads) const;
   Memory memory() const;
   void prepare_columns(const Call& call, const ProductPart& part, int64_t first, int64_t last) const;
   void multiply(const Call& call, const ProductPart& part, const Share& share) const;
+  void finish_tile(const Call& call, const ProductPart& part, const IntegerTile& tile, int64_t row,
+                   int64_t column) const;
   void end_row(const Call& call, const ProductPart& part, const int32_t* sums, int64_t row, int64_t column,
                int64_t count, int32_t row_sum) const;
 
   ProductPlan plan_;
   bool uses_vnni_;
   MultiplyTile tile_;
+  FinishTile finish_;  // null: sums go through memory
   const RowLoops& loops_;
-  int64_t block_rows_;  // packed at a time
+  int64_t block_rows_;  // packed at a time, at most
 };
 
 struct IntegerProduct::Call {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "weft/base/isa.h"
+#include "weft/ops/requantization.h"
 
 namespace weft::native {
 
@@ -27,13 +28,36 @@ struct IntegerTile {
   int64_t blocks;    // 1 to kTileBlocks
   bool flips_b;      // b holds unsigned bytes: 128 is taken off each
   int32_t* sums;     // [rows][kTileColumns], written over
+  // Of vnni_multiply_tile() and vnni_finish_tile() alone: where rows begin, in place of a and a_row; null: as these
+  // say.
+  const uint8_t* const* row_starts = nullptr;
+  // A row in pieces of `groups` groups each, at these offsets from its start; null: one piece.
+  const int64_t* pieces = nullptr;
+  int64_t piece_count = 1;
 };
 
 using MultiplyTile = void (*)(const IntegerTile&);
+
+/// What becomes of a tile's sums while they are in registers: integers of 8 bits by weft/ops/requantization.h, of the
+/// kind `real`. The arrays have numbers for all columns of the tile's blocks.
+struct TileEnd {
+  const int32_t* added;  // to each column's sum
+  const float* factors;  // of each column
+  int32_t zero_point;
+  ops::IntegerRange range;
+  bool is_signed;  // the result is i8, else u8
+  uint8_t* to;     // row r begins at to + r * to_row
+  int64_t to_row;
+  int64_t columns;  // that are written, 1 to kTileColumns
+};
+
+using FinishTile = void (*)(const IntegerTile&, const TileEnd&);
 
 /// The fastest that this instruction set has; with `may_use_vnni` vpdpbusd where the processor has that.
 MultiplyTile multiply_tile_for(Isa isa, bool may_use_vnni);
 /// Null where this processor has no such instruction.
 MultiplyTile vnni_multiply_tile();
+/// As that, without leaving the sums in memory: `sums` is not read. Null likewise.
+FinishTile vnni_finish_tile();
 
 }  // namespace weft::native

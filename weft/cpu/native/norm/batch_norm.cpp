@@ -18,9 +18,13 @@ struct NormaliseChunk {
 };
 
 template <typename T>
-struct Loops {
+struct TrainingLoops {
   void (*moments)(const T* x, int64_t rows, int64_t stride, int64_t width, double before, double* mean,
                   double* squares);
+};
+
+template <typename T>
+struct Loops {
   void (*normalise[2][3])(const NormaliseChunk<T>&);  // [has residual][Activation]
 };
 
@@ -30,6 +34,7 @@ struct Loops {
 
 #define WEFT_LOOPS "weft/cpu/native/norm/batch_norm_loops.h"
 #define WEFT_LOOPS_PER_TYPE
+#define WEFT_TRAINING_LOOPS
 #include "weft/cpu/native/support/multiversion.h"
 
 namespace weft::native {
@@ -43,10 +48,13 @@ enum class Part { training, inference, statistics };
 template <typename T>
 class BatchNorm : public Kernel {
  public:
-  BatchNorm(const ChannelView& view, const NodeSignature& node, int threads, Part part, Isa isa)
+  /// `training` is null where statistics are known.
+  BatchNorm(const ChannelView& view, const NodeSignature& node, int threads, Part part, Isa isa,
+            const TrainingLoops<T>* training)
       : view_(view),
         split_(split_channels(view, threads)),
         loops_(loops_for<T>(isa)),
+        training_(training),
         measures_(part != Part::inference),
         normalises_(part != Part::statistics),
         residual_(node.inputs.size() == (measures_ ? 4u : 6u)),
@@ -133,7 +141,7 @@ class BatchNorm : public Kernel {
     std::fill(mean, mean + 2 * partial_stride(), 0.0);
     double before = 0;
     for_each_chunk(view_, group, begin, end, split_.chunk_rows, [&](int64_t offset, int64_t rows) {
-      loops_.moments(call.x + offset, rows, view_.row_stride, view_.width, before, mean, squares);
+      training_->moments(call.x + offset, rows, view_.row_stride, view_.width, before, mean, squares);
       before += static_cast<double>(rows);
     });
   }
@@ -184,6 +192,7 @@ class BatchNorm : public Kernel {
   const ChannelView view_;
   const ChannelSplit split_;
   const Loops<T>& loops_;
+  const TrainingLoops<T>* const training_;
   const bool measures_, normalises_, residual_;
   const Activation activation_;
   const double epsilon_;
@@ -229,20 +238,31 @@ std::optional<ChannelView> batch_norm_view(const NodeSignature& node, std::strin
   return view;
 }
 
-void add_batch_norm(KernelTable& table, Isa isa) {
-  for (const auto& [op, part] :
-       {std::pair{"batch_norm", Part::training}, std::pair{"batch_norm_inference", Part::inference},
-        std::pair{"batch_statistics", Part::statistics}}) {
-    const auto make = [part = part, isa](const NodeSignature& node, const KernelOptions& options,
-                                         std::string& why_not) -> std::unique_ptr<Kernel> {
-      const auto view = batch_norm_view(node, why_not);
-      if (!view) return nullptr;
-      return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
-        return std::make_unique<BatchNorm<decltype(number)>>(*view, node, options.threads, part, isa);
-      });
-    };
-    table.add(op, {"native", make});
-  }
+namespace {
+
+template <Part part>
+void add(KernelTable& table, const char* op, Isa isa) {
+  const auto make = [isa](const NodeSignature& node, const KernelOptions& options,
+                          std::string& why_not) -> std::unique_ptr<Kernel> {
+    const auto view = batch_norm_view(node, why_not);
+    if (!view) return nullptr;
+    return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+      using T = decltype(number);
+      const TrainingLoops<T>* training = nullptr;
+      if constexpr (part != Part::inference) training = &training_loops_for<T>(isa);
+      return std::make_unique<BatchNorm<T>>(*view, node, options.threads, part, isa, training);
+    });
+  };
+  table.add(op, {"native", make});
 }
+
+}  // namespace
+
+void add_batch_norm(KernelTable& table, Isa isa) {
+  add<Part::training>(table, "batch_norm", isa);
+  add<Part::statistics>(table, "batch_statistics", isa);
+}
+
+void add_batch_norm_inference(KernelTable& table, Isa isa) { add<Part::inference>(table, "batch_norm_inference", isa); }
 
 }  // namespace weft::native

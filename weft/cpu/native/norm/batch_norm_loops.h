@@ -134,8 +134,10 @@ void normalise_chunk(const NormaliseChunk<T>& chunk) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{moments<T>,
-                         {{normalise_chunk<T, false, Activation::none>, normalise_chunk<T, false, Activation::relu>,
+constexpr TrainingLoops<T> training_loops{moments<T>};
+
+template <typename T>
+constexpr Loops<T> loops{{{normalise_chunk<T, false, Activation::none>, normalise_chunk<T, false, Activation::relu>,
                            normalise_chunk<T, false, Activation::relu6>},
                           {normalise_chunk<T, true, Activation::none>, normalise_chunk<T, true, Activation::relu>,
                            normalise_chunk<T, true, Activation::relu6>}}};

@@ -14,6 +14,10 @@ template <typename T>
 struct Loops {
   void (*normalise)(const T* x, const float* scale, const float* shift, T* y, float* mean, float* inverse,
                     int64_t width, int64_t rows, double epsilon);
+};
+
+template <typename T>
+struct TrainingLoops {
   void (*backward)(const T* dy, const T* x, const float* mean, const float* inverse, const float* scale,
                    float* scale_gradient, float* shift_gradient, T* dx, int64_t width, int64_t rows);
   void (*flush)(double* totals, float* part, int64_t width);
@@ -25,6 +29,7 @@ struct Loops {
 
 #define WEFT_LOOPS "weft/cpu/native/norm/layer_norm_loops.h"
 #define WEFT_LOOPS_PER_TYPE
+#define WEFT_TRAINING_LOOPS
 #include "weft/cpu/native/support/multiversion.h"
 
 namespace weft::native {
@@ -38,8 +43,8 @@ constexpr int64_t kRowsInSingle = 64;  // rows added to a column sum in single p
 template <typename T>
 class LayerNorm : public Kernel {
  public:
-  LayerNorm(const NodeSignature& node, int64_t width, int threads, const Loops<T>& loops)
-      : loops_(loops),
+  LayerNorm(const NodeSignature& node, int64_t width, int threads, Isa isa)
+      : loops_(loops_for<T>(isa)),
         threads_(threads),
         width_(width),
         rows_(node.inputs[0].elements() / width),
@@ -62,8 +67,8 @@ class LayerNorm : public Kernel {
 template <typename T>
 class LayerNormBackward : public Kernel {
  public:
-  LayerNormBackward(const NodeSignature& node, int64_t width, int threads, const Loops<T>& loops)
-      : loops_(loops),
+  LayerNormBackward(const NodeSignature& node, int64_t width, int threads, Isa isa)
+      : loops_(training_loops_for<T>(isa)),
         width_(width),
         rows_(node.inputs[0].elements() / width),
         threads_(threads),
@@ -108,7 +113,7 @@ class LayerNormBackward : public Kernel {
     }
   }
 
-  const Loops<T>& loops_;
+  const TrainingLoops<T>& loops_;
   const int64_t width_, rows_;
   const int threads_, parts_;
 };
@@ -124,16 +129,16 @@ void add(KernelTable& table, const char* op, size_t images, Isa isa) {
                    if (shape.elements() == 0) return declined(why_not, "the input is empty");
                    return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
                      using T = decltype(number);
-                     return std::make_unique<NormKernel<T>>(node, shape[shape.rank() - 1], options.threads,
-                                                            loops_for<T>(isa));
+                     return std::make_unique<NormKernel<T>>(node, shape[shape.rank() - 1], options.threads, isa);
                    });
                  }});
 }
 
 }  // namespace
 
-void add_layer_norm(KernelTable& table, Isa isa) {
-  add<LayerNorm>(table, "layer_norm", 1, isa);
+void add_layer_norm(KernelTable& table, Isa isa) { add<LayerNorm>(table, "layer_norm", 1, isa); }
+
+void add_layer_norm_backward(KernelTable& table, Isa isa) {
   add<LayerNormBackward>(table, "layer_norm_backward", 2, isa);
 }
 

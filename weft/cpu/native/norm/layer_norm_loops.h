@@ -116,4 +116,7 @@ void flush(double* totals, float* part, int64_t width) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{normalise<T>, backward<T>, flush};
+constexpr Loops<T> loops{normalise<T>};
+
+template <typename T>
+constexpr TrainingLoops<T> training_loops{backward<T>, flush};

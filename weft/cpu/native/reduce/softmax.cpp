@@ -18,8 +18,12 @@ struct Loops {
   void (*softmax)(const T* x, float* powers, T* y, int64_t width, int64_t rows);
   void (*scale)(const float* x, float factor, float offset, T* y, int64_t count);
   void (*shift)(const float* x, float first, float second, T* y, int64_t count);
-  void (*backward)(const T* dy, const T* y, T* dx, int64_t width, int64_t rows);
   void (*widen)(const T* from, float* to, int64_t count);
+};
+
+template <typename T>
+struct TrainingLoops {
+  void (*backward)(const T* dy, const T* y, T* dx, int64_t width, int64_t rows);
 };
 
 }  // namespace
@@ -28,6 +32,7 @@ struct Loops {
 
 #define WEFT_LOOPS "weft/cpu/native/reduce/softmax_loops.h"
 #define WEFT_LOOPS_PER_TYPE
+#define WEFT_TRAINING_LOOPS
 #include "weft/cpu/native/support/multiversion.h"
 
 namespace weft::native {
@@ -73,8 +78,8 @@ class RowKernel : public Kernel {
 template <typename T>
 class Softmax : public RowKernel<T> {
  public:
-  Softmax(const NodeSignature& node, int threads, const Loops<T>& loops)
-      : RowKernel<T>(node, node.inputs[0], threads, loops), logarithm_(node.op->name == "log_softmax") {}
+  Softmax(const NodeSignature& node, int threads, Isa isa)
+      : RowKernel<T>(node, node.inputs[0], threads, loops_for<T>(isa)), logarithm_(node.op->name == "log_softmax") {}
   int64_t workspace_bytes() const override { return kIsWide ? 0 : this->parts() * row_bytes(); }
 
   void run(const KernelArguments& a) override {
@@ -108,14 +113,17 @@ class Softmax : public RowKernel<T> {
 template <typename T>
 class SoftmaxBackward : public RowKernel<T> {
  public:
-  SoftmaxBackward(const NodeSignature& node, int threads, const Loops<T>& loops)
-      : RowKernel<T>(node, node.inputs[0], threads, loops) {}
+  SoftmaxBackward(const NodeSignature& node, int threads, Isa isa)
+      : RowKernel<T>(node, node.inputs[0], threads, loops_for<T>(isa)), training_(training_loops_for<T>(isa)) {}
   void run(const KernelArguments& a) override {
     this->for_each_part([&](int64_t first, int64_t rows, int) {
       const int64_t at = first * this->width_;
-      this->loops_.backward(a.input<T>(0) + at, a.input<T>(1) + at, a.output<T>(0) + at, this->width_, rows);
+      training_.backward(a.input<T>(0) + at, a.input<T>(1) + at, a.output<T>(0) + at, this->width_, rows);
     });
   }
+
+ private:
+  const TrainingLoops<T>& training_;
 };
 
 class CrossEntropy : public RowKernel<float> {
@@ -198,7 +206,7 @@ void add(KernelTable& table, const char* op, Isa isa) {
                    if (shape.elements() == 0) return declined(why_not, "the input is empty");
                    return with_stored_type(node.inputs[0].dtype, [&](auto number) -> std::unique_ptr<Kernel> {
                      using T = decltype(number);
-                     return std::make_unique<RowsKernel<T>>(node, options.threads, loops_for<T>(isa));
+                     return std::make_unique<RowsKernel<T>>(node, options.threads, isa);
                    });
                  }});
 }
@@ -208,8 +216,9 @@ void add(KernelTable& table, const char* op, Isa isa) {
 void add_softmax(KernelTable& table, Isa isa) {
   add<Softmax>(table, "softmax", isa);
   add<Softmax>(table, "log_softmax", isa);
-  add<SoftmaxBackward>(table, "softmax_backward", isa);
 }
+
+void add_softmax_backward(KernelTable& table, Isa isa) { add<SoftmaxBackward>(table, "softmax_backward", isa); }
 
 void add_losses(KernelTable& table, Isa isa) {
   table.add("cross_entropy", {"native",

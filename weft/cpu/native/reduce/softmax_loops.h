@@ -167,5 +167,7 @@ void widen(const T* from, float* to, int64_t count) {
 }
 
 template <typename T>
-constexpr Loops<T> loops{largest,  exponentials, exponential_sum, sum,     softmax<T>,
-                         scale<T>, shift<T>,     backward<T>,     widen<T>};
+constexpr Loops<T> loops{largest, exponentials, exponential_sum, sum, softmax<T>, scale<T>, shift<T>, widen<T>};
+
+template <typename T>
+constexpr TrainingLoops<T> training_loops{backward<T>};

@@ -3,7 +3,9 @@
 // namespace, defines WEFT_LOOPS as the header's name and then includes this file. The header defines
 // `constexpr Loops loops` and is compiled in the namespaces baseline, avx2 and avx512, after vector.h. `loops_for(isa)`
 // gives the table to call through. Where WEFT_LOOPS_PER_TYPE is defined too, `Loops` is a template over the type of the
-// numbers in memory (stored_type.h), so is `loops`, and `loops_for<T>(isa)` gives the table of one type.
+// numbers in memory (stored_type.h), so is `loops`, and `loops_for<T>(isa)` gives the table of one type. Where
+// WEFT_TRAINING_LOOPS is defined besides, so is `TrainingLoops` with `training_loops` and `training_loops_for<T>(isa)`:
+// what inference does not call stands in a table of its own, and is not linked with it.
 //
 // Why not __attribute__((target_clones)): it compares whole CPU models for "arch=", neither compiler clones the
 // helpers and lambdas that a function calls, clang 14 refuses templates, and tests could reach one version only.
@@ -92,6 +94,14 @@ template <typename T>
 const Loops<T>& loops_for(Isa isa) {
   return isa == Isa::avx512 ? avx512::loops<T> : isa == Isa::avx2 ? avx2::loops<T> : baseline::loops<T>;
 }
+#if defined(WEFT_TRAINING_LOOPS)
+template <typename T>
+const TrainingLoops<T>& training_loops_for(Isa isa) {
+  return isa == Isa::avx512 ? avx512::training_loops<T>
+         : isa == Isa::avx2 ? avx2::training_loops<T>
+                            : baseline::training_loops<T>;
+}
+#endif
 #else
 const Loops& loops_for(Isa isa) {
   return isa == Isa::avx512 ? avx512::loops : isa == Isa::avx2 ? avx2::loops : baseline::loops;
@@ -109,6 +119,12 @@ template <typename T>
 const Loops<T>& loops_for(Isa) {
   return baseline::loops<T>;
 }
+#if defined(WEFT_TRAINING_LOOPS)
+template <typename T>
+const TrainingLoops<T>& training_loops_for(Isa) {
+  return baseline::training_loops<T>;
+}
+#endif
 #else
 const Loops& loops_for(Isa) { return baseline::loops; }
 #endif
