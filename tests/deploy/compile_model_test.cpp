@@ -106,6 +106,13 @@ TEST_F(CompileModel, AGraphThatIsAnotherForOneSampleIsNotOfAnyBatch) {
               HasSubstr("another form for each size of the batch"));
 }
 
+TEST_F(CompileModel, AModelWithoutAGraphOfItsOwnIsSentToItsSession) {
+  onnx::Model model = model_of_rows({onnx::make_node("Reshape", {"x", "shape"}, {"y"})}, {});
+  model.graph.inputs.push_back(onnx::tensor_info("shape", {onnx::fixed(2)}, DType::i64));
+  EXPECT_THAT(error_of([&] { compile_onnx(library_, model, {}); }, ErrorKind::usage),
+              HasSubstr("`weft infer` without --batch, --streams and --json"));
+}
+
 TEST_F(CompileModel, BoundNamesAreOfOpenDimensions) {
   const onnx::Model model = model_of_rows({onnx::make_node("Neg", {"x"}, {"y"})}, {});
   EXPECT_THAT(error_of(

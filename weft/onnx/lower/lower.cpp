@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kFoldedBytes = int64_t{8} << 20;  // a known result may have as many, or as its operands
 constexpr int64_t kMostUnrolled = 4096;             // nodes that a loop with a known number of turns becomes
-constexpr int64_t kMostUnrolledInAll = 65536;       // that all loops of a segment become, with those within others
+constexpr int64_t kMostUnrolledInAll = 8192;        // that all loops of a segment become, with those within others
 
 const std::string kIf = "If";
 const std::string kLoop = "Loop";
