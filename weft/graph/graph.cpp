@@ -33,8 +33,11 @@ bool is_scalar_input(const TensorType& type) {
 
 std::string Graph::unique_name(const std::string& hint) {
   const std::string base = sanitize(hint);
-  std::string name = base;
-  for (int suffix = 2; by_name_.contains(name); ++suffix) name = fmt::format("{}_{}", base, suffix);
+  if (!by_name_.contains(base)) return base;
+  // Those below the suffix are taken.
+  int& suffix = next_suffixes_.try_emplace(base, 2).first->second;
+  std::string name = fmt::format("{}_{}", base, suffix);
+  while (by_name_.contains(name)) name = fmt::format("{}_{}", base, ++suffix);
   return name;
 }
 
@@ -116,6 +119,7 @@ void Graph::rename(ValueId id, const std::string& name) {
   if (current == name) return;
   if (by_name_.contains(name)) fail(ErrorKind::usage, "graph '{}' has a value %{} already", name_, name);
   by_name_.erase(current);
+  next_suffixes_.clear();  // the name is free again
   by_name_.emplace(name, id);
   current = name;
 }

@@ -113,6 +113,7 @@ class Graph {
   std::vector<GraphOutput> outputs_;
   std::vector<StateUpdate> updates_;
   std::unordered_map<std::string, ValueId> by_name_;
+  std::unordered_map<std::string, int> next_suffixes_;  // of names that several wanted
 };
 
 /// For each value the nodes that read it, in order, a node once per operand position.
