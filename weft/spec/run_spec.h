@@ -162,7 +162,7 @@ struct MeshSpec {
 
 /// What the ranks along the axis data share among themselves instead of keeping it all (step/sharded_states.h).
 struct ShardSpec {
-  int64_t zero = 0;  // 0: nothing, 1: states of the optimiser
+  int64_t zero = 0;  // 0: nothing, 1: states of the optimiser, 2: also sums of gradients, 3: also weights
   friend bool operator==(const ShardSpec&, const ShardSpec&) = default;
 };
 

@@ -39,9 +39,9 @@ std::vector<RecipeKey> rank_keys() {
   for (RecipeKey& key : KeySection<ShardSpec>("shard", [](RunSpec& spec) -> ShardSpec& { return spec.shard; })
                             .add("zero", &ShardSpec::zero,
                                  {.low = 0,
-                                 .high = 1,
+                                 .high = 3,
                                  .help = "what ranks share instead of each keeping it: 0 nothing, 1 the optimiser's "
-                                         "states"})
+                                         "states, 2 also sums of gradients, 3 also weights"})
                             .quiet()
                             .take())
     keys.push_back(std::move(key));
