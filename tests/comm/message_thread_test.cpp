@@ -50,7 +50,7 @@ class OneByOne final : public Communicator {
     ++asked_;
     return messages_[static_cast<size_t>(ticket.id)].is_through;
   }
-  std::shared_ptr<SharedMemory> share(int64_t) override { return nullptr; }
+  std::shared_ptr<SharedMemory> share(int64_t, const std::vector<int>&) override { return nullptr; }
   double seconds_silent(int) const override { return 0; }
   void give_up() override {}
 

@@ -68,6 +68,7 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"where", {0, 2}},
       {"fused_elementwise", {0, 1, 2}},
       {"slice", {0}},
+      {"own_part", {0}},
       {"strided_slice", {0}},
       {"gather", {0}},
       {"gather_nd", {0}},

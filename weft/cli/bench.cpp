@@ -20,6 +20,7 @@
 #include "weft/program/autotune.h"
 #include "weft/program/planned_step.h"
 #include "weft/program/process_memory.h"
+#include "weft/report/shared_states.h"
 #include "weft/report/work_report.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/virtual_ranks.h"
@@ -179,7 +180,7 @@ int print_plan(const Benched& benched, bool json) {
   print_input(benched);
   print_recompute(benched);
   fmt::print("costs of nodes in this plan: {}\n", benched.costs);
-  fmt::print("{}", report::work_table(benched.work));
+  fmt::print("{}{}", report::shared_states_text(benched.compiled.graph), report::work_table(benched.work));
   return 0;
 }
 

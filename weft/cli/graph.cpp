@@ -101,8 +101,13 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
     input = std::move(found.input);
   }
   spec::choose_automatic_precision(spec, *library.device.make({}));
-  return options.inference ? step::build_prediction_step(library, spec, input)
-                           : step::build_training_step(library, spec, input).graph;
+  if (options.inference) return step::build_prediction_step(library, spec, input);
+  const int ranks = static_cast<int>(std::max<int64_t>(spec.mesh.data, 1));
+  if (input.batch % ranks != 0)
+    fail(ErrorKind::usage, "--batch {}: {} ranks cannot divide it (mesh.data); choose a multiple of them", input.batch,
+         ranks);
+  input.batch /= ranks;
+  return step::build_training_step(library, spec, input, {.ranks = ranks}).graph;
 }
 
 Graph run_passes(const Library& library, const GraphOptions& options, const spec::RunSpec& spec, const Graph& graph) {
@@ -111,6 +116,7 @@ Graph run_passes(const Library& library, const GraphOptions& options, const spec
       library.device.make({.threads = static_cast<int>(threads), .kernels = library.kernels});
   CompileOptions compile_options = spec::compile_options(spec, *device);
   compile_options.threads = static_cast<int>(threads);
+  compile_options.ranks.count = static_cast<int>(std::max<int64_t>(spec.mesh.data, 1));
   auto& disabled = compile_options.passes.disabled;
   disabled.insert(disabled.end(), options.without.begin(), options.without.end());
   passes::require_matches(graph, compile_options.precision);

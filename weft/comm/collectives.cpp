@@ -187,7 +187,7 @@ struct Collectives::Impl {
       part.job->runner = std::make_unique<ScheduleRunner>(communicator, std::move(schedule), ranks, wire, next_tag);
       next_tag += slots;  // members of a lane, who alone exchange messages, count alike
     }
-    check(kFirstCollectiveTag + next_tag <= kFirstMessageTag, "more messages in a step than there are tags");
+    check(kFirstCollectiveTag + next_tag <= kFirstGroupTag, "more messages in a step than there are tags");
     messages->reserve(parts.size());
     collective.set_parts(std::move(parts), lane_elements);
     for (Collective::Part& part : collective.parts())

@@ -63,7 +63,15 @@ class Communicator {
   /// Memory that the ranks of this host see of each other. Every rank of the host calls it with the same number of
   /// bytes, in the same order. Error(io) where the system has none left, Error(communication) where a rank does not
   /// come.
-  virtual std::shared_ptr<SharedMemory> share(int64_t bytes) = 0;
+  std::shared_ptr<SharedMemory> share(int64_t bytes) { return share(bytes, ranks_of_own_host()); }
+  /// The same among some of them, this one included, in rising order: all of these call it with the same `ranks`. The
+  /// part of each is that of its place among them.
+  virtual std::shared_ptr<SharedMemory> share(int64_t bytes, const std::vector<int>& ranks) = 0;
+  /// In rising order, this one among them.
+  std::vector<int> ranks_of_own_host() const;
+
+  /// The rank's number in messages for users: of a group that among all ranks of the run.
+  virtual int shown_rank(int rank) const { return rank; }
 
   /// Seconds since the rank gave a sign of life, which it does several times per second by itself, whatever it
   /// computes or writes; grows without end where it is dead or stopped or the link to it is cut.

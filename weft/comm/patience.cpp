@@ -39,7 +39,8 @@ bool hears_no_other_host(const Communicator& communicator, double longest) {
 }  // namespace
 
 std::string name_of_rank(const Communicator& communicator, int rank) {
-  return fmt::format("rank {} on host '{}'", rank, communicator.members()[static_cast<size_t>(rank)].host);
+  return fmt::format("rank {} on host '{}'", communicator.shown_rank(rank),
+                     communicator.members()[static_cast<size_t>(rank)].host);
 }
 
 void fail_wrong_size(const Communicator& communicator, int peer, int64_t expected, int64_t got) {

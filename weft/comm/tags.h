@@ -14,4 +14,9 @@ inline constexpr int kTags = 1 << 23;  // what all implementations of MPI in use
 inline constexpr int kMessageTags = 1 << 20;
 inline constexpr int kFirstMessageTag = kTags - kMessageTags;
 
+/// Groups of ranks (group.h) have tags of their own below those, as many each: at the end of them those of messages.
+inline constexpr int kMostGroups = 8;
+inline constexpr int kGroupTags = 1 << 18, kGroupMessageTags = 1 << 14;
+inline constexpr int kFirstGroupTag = kFirstMessageTag - kMostGroups * kGroupTags;
+
 }  // namespace weft::comm

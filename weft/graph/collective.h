@@ -21,6 +21,7 @@ inline constexpr const char* kAllGatherWait = "all_gather_wait";
 inline constexpr const char* kReduceScatter = "reduce_scatter";
 inline constexpr const char* kReduceScatterStart = "reduce_scatter_start";
 inline constexpr const char* kReduceScatterWait = "reduce_scatter_wait";
+inline constexpr const char* kOwnPart = "own_part";  // of what every rank has: nothing travels
 inline constexpr const char* kBroadcast = "broadcast";
 inline constexpr const char* kBroadcastStart = "broadcast_start";
 inline constexpr const char* kBroadcastWait = "broadcast_wait";

@@ -110,6 +110,18 @@ void Graph::add_update(const std::string& state, ValueId value) {
   updates_.push_back({state, value});
 }
 
+void Graph::set_sharding(const std::string& input, Sharding sharding) {
+  for (GraphInput& known : inputs_) {
+    if (known.name != input) continue;
+    if (shape(known.value) != part_shape(sharding))
+      fail(ErrorKind::shape, "input '{}' is {}, and a part of '{}' is {}", input, to_string(type(known.value)),
+           to_string(sharding), to_string(part_shape(sharding)));
+    known.sharding = std::move(sharding);
+    return;
+  }
+  fail(ErrorKind::usage, "graph '{}' has no input '{}'", name_, input);
+}
+
 void Graph::set_layout(ValueId value, Layout layout) {
   values_[static_cast<size_t>(value.index)].type.layout = canonical(std::move(layout));
 }

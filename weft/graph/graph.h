@@ -2,6 +2,7 @@
 // The step is a pure function (State, Batch, Scalars) -> (State, Outputs).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "weft/graph/attributes.h"
 #include "weft/graph/ids.h"
 #include "weft/graph/op_def.h"
+#include "weft/graph/sharding.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -41,6 +43,7 @@ struct GraphInput {
   InputKind kind;
   std::string name;  // e.g. "layer1.0.conv1.weight"
   ValueId value;
+  std::optional<Sharding> sharding = {};  // of a state of which each rank has a part; the value is that part
 };
 /// Something the caller reads after a step: "loss", "logits".
 struct GraphOutput {
@@ -80,6 +83,8 @@ class Graph {
   void clear_outputs() { outputs_.clear(); }
   void add_update(const std::string& state, ValueId value);
   void set_layout(ValueId value, Layout layout);
+  /// Error(shape) where the input is no part of such a tensor.
+  void set_sharding(const std::string& input, Sharding sharding);
   /// Error(usage) where the name is taken by another value.
   void rename(ValueId value, const std::string& name);
 

@@ -96,6 +96,14 @@ enum class PrecisionRule {
 };
 std::string_view name_of(PrecisionRule rule);
 
+/// What an output of an op is on a rank where the op's operands are split by their elements (graph/sharding.h): those
+/// of one shape alike, beside single numbers that every rank has.
+enum class OfSplit {
+  elements,  // the same elements of the output
+  sum,       // a term of the sum over the ranks
+  all,       // 1 or 0: the output is 1 where it is 1 on all ranks, else 0
+};
+
 struct OpDef {
   std::string name;
   std::string summary;              // one sentence for `weft ops`
@@ -122,6 +130,8 @@ struct OpDef {
   std::vector<std::pair<int, int>> in_place;
   /// The output is the input's memory under another shape: nothing is computed (reshape of a plain tensor).
   bool is_view = false;
+  /// Per output, the last one for all that follow; empty: the op wants whole tensors. What is split may end with zeros.
+  std::vector<OfSplit> of_split = {};
   /// Reads state and writes its successor: outputs[i] replaces the state that `in_place` pairs it with.
   bool is_update = false;
 

@@ -6,8 +6,10 @@ namespace weft {
 
 Rewriter::Rewriter(const Graph& source)
     : source_(source), result_(source.registry(), source.name()), mapped_(source.values().size()) {
-  for (const GraphInput& input : source.inputs())
+  for (const GraphInput& input : source.inputs()) {
     replace(input.value, result_.add_input(input.kind, input.name, source.type(input.value)));
+    if (input.sharding) result_.set_sharding(input.name, *input.sharding);
+  }
 }
 
 std::vector<ValueId> Rewriter::map(const std::vector<ValueId>& old_values) const {

@@ -11,7 +11,7 @@ namespace weft {
 /// nodes to result() and replace() its outputs. finish() copies outputs and updates and returns the result.
 class Rewriter {
  public:
-  /// Copies all inputs with their layouts.
+  /// Copies all inputs with their layouts and shardings.
   explicit Rewriter(const Graph& source);
 
   const Graph& source() const { return source_; }

@@ -11,6 +11,8 @@ namespace weft {
 
 namespace {
 
+constexpr const char* kSharding = "sharding";
+
 std::string quoted(const std::string& text) { return to_string(AttributeValue(text)); }
 
 std::string print_attribute(const AttributeValue& value) {
@@ -53,6 +55,11 @@ void parse_input(Graph& graph, InputKind kind, LineReader& line) {
   line.require(':');
   const ValueId id = graph.add_input(kind, name, line.tensor_type());
   graph.rename(id, value);
+  if (!line.accept('{')) return;
+  if (line.word() != kSharding) line.bad("sharding=\"...\"");
+  line.require('=');
+  graph.set_sharding(name, parse_sharding(line.quoted_text()));
+  line.require('}');
 }
 
 void parse_node(Graph& graph, LineReader& line, const ConstantTable& constants) {
@@ -96,9 +103,12 @@ void parse_node(Graph& graph, LineReader& line, const ConstantTable& constants) 
 
 std::string print_graph(const Graph& graph) {
   std::string text = fmt::format("graph {} {{\n", quoted(graph.name()));
-  for (const GraphInput& input : graph.inputs())
-    text += fmt::format("  {} %{} {} : {}\n", name_of(input.kind), graph.value(input.value).name, quoted(input.name),
+  for (const GraphInput& input : graph.inputs()) {
+    text += fmt::format("  {} %{} {} : {}", name_of(input.kind), graph.value(input.value).name, quoted(input.name),
                         to_string(graph.type(input.value)));
+    if (input.sharding) text += fmt::format(" {{{}={}}}", kSharding, quoted(to_string(*input.sharding)));
+    text += "\n";
+  }
   for (const Node& node : graph.nodes()) text += print_node(graph, node);
   for (const GraphOutput& output : graph.outputs())
     text += fmt::format("  output {} %{}\n", quoted(output.name), graph.value(output.value).name);

@@ -41,6 +41,7 @@ OpDef unary(std::string name, std::string summary, UnaryDerivative derivative, O
   };
   op.flops = count_elements;
   op.layout_rule = LayoutRule::elementwise;
+  op.of_split = {OfSplit::elements};
   op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}};
   op.examples = {
@@ -76,6 +77,7 @@ OpDef binary(std::string name, std::string summary) {
   };
   op.flops = count_elements;
   op.layout_rule = LayoutRule::elementwise;
+  op.of_split = {OfSplit::elements};
   op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}, {0, 1}};
   return op;

@@ -10,6 +10,7 @@
 #include "weft/program/arena_limit.h"
 #include "weft/program/decisions.h"
 #include "weft/program/process_memory.h"
+#include "weft/step/sharded_states.h"
 
 namespace weft::program {
 
@@ -76,7 +77,10 @@ void PlannedStep::require_memory(const Note& note) {
 PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, const Note& note,
                              const std::function<StepChoice()>& choose) {
   StepChoice choice;
-  comm::on_all_ranks(ranks, "choice of the step", [&] { choice = choose(); });
+  comm::on_all_ranks(ranks, "choice of the step", [&] {
+    choice = choose();
+    step::require_mesh(choice.spec, comm::number_of(ranks));
+  });
   spec::RunSpec& spec = choice.spec;
   spec.threads = comm::common_threads(ranks, spec.threads);
   Tuning tuning;
@@ -98,7 +102,8 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
 RunningStep::RunningStep(PlannedStep& planned)
     : choice_(planned.choice_),
       shards_(choice_.spec.virtual_ranks > 0 ? choice_.batches : 1),
-      state_(step::initial_state(planned.training_, static_cast<uint64_t>(planned.spec().seed))),
+      state_(step::initial_state(planned.training_, static_cast<uint64_t>(planned.spec().seed),
+                                 planned.collectives() == nullptr ? 0 : planned.collectives()->rank())),
       driver_(planned.program_, state_),
       batch_(planned.compiled().graph, choice_.input.classes),
       spec_(on_noise(choice_.spec)),

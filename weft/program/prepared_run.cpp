@@ -12,6 +12,7 @@
 #include "weft/program/process_memory.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/step/sharded_states.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -46,6 +47,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
             return step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
           *device, evaluation_options(), arena) {
+  step::require_mesh(spec, share.shares);
   if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
   step::require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
   passes::require_matches(step.graph, spec::compile_options(spec, *device).precision);
@@ -153,6 +155,9 @@ int64_t PreparedRun::bytes_to_come() const {
 
 int64_t PreparedRun::bytes_beside_arena() const {
   int64_t bytes = step::state_bytes(step);
+  if (step::shares_weights(step))  // evaluations put them together
+    for (const models::ParameterSpec& parameter : step.parameters)
+      bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
   bytes += loader_bytes(training_loader_options(spec, run_data.description, share, library), run_data.description);
   bytes += run_data.training->cache_bytes_to_come();
   for (const data::Dataset* evaluated : run_data.evaluated()) {

@@ -110,7 +110,7 @@ std::vector<Trait> traits_of(PreparedRun& run, const State& state) {
     if (run.training.has(Phase::averaging))
       add("the plan of the mean of the weights", run.training.compiled(shape, Phase::averaging));
   }
-  traits.push_back({"the state at the beginning", fingerprint_of(state), advice, machine});
+  traits.push_back({"the state at the beginning", fingerprint_of(state, run.step.shardings), advice, machine});
   return traits;
 }
 

@@ -8,6 +8,7 @@
 #include "weft/base/rng.h"
 #include "weft/comm/exchange.h"
 #include "weft/comm/on_all_ranks.h"
+#include "weft/step/optimizers/optimizer.h"
 
 namespace weft::program {
 
@@ -16,36 +17,72 @@ namespace {
 using nlohmann::json;
 constexpr std::string_view kWhat = "state of the first step";
 
+json entry_of(const std::string& name, const TensorType& type) {
+  return {{"name", name}, {"dtype", weft::name_of(type.dtype)}, {"shape", type.shape.dims()}};
+}
+
 json description_of(const State& state) {
   json tensors = json::array();
-  for (const std::string& name : state.names()) {
-    const TensorType& type = state.type(name);
-    tensors.push_back({{"name", name}, {"dtype", weft::name_of(type.dtype)}, {"shape", type.shape.dims()}});
-  }
+  for (const std::string& name : state.names()) tensors.push_back(entry_of(name, state.type(name)));
   return tensors;
 }
 
 }  // namespace
 
-void take_first_state(comm::Communicator* ranks, State& state) {
-  if (ranks == nullptr) return;
-  const json tensors =
-      json::parse(comm::broadcast(*ranks, 0, comm::is_first(ranks) ? description_of(state).dump() : "", kWhat));
+State take_first_tensors(comm::Communicator& ranks, const std::vector<SourceTensor>& tensors,
+                         const std::function<Tensor(const std::string& name)>& read, const step::Shardings& shardings) {
+  json described = json::array();
+  for (const SourceTensor& tensor : tensors) described.push_back(entry_of(tensor.name, tensor.type));
+  described = json::parse(comm::broadcast(ranks, 0, described.dump(), kWhat));
   State taken;
-  for (const json& entry : tensors) {
+  for (const json& entry : described) {
     const std::string name = entry.at("name");
-    Tensor tensor = comm::is_first(ranks) ? state.plain(name)
-                                          : Tensor(parse_dtype(entry.at("dtype").get<std::string>()).value(),
-                                                   Shape(entry.at("shape").get<std::vector<int64_t>>()));
-    comm::broadcast(*ranks, 0, {tensor.data_as<std::byte>(), static_cast<size_t>(tensor.bytes())}, kWhat);
-    taken.set(name, std::move(tensor));
+    Tensor tensor = comm::is_first(&ranks) ? read(name)
+                                           : Tensor(parse_dtype(entry.at("dtype").get<std::string>()).value(),
+                                                    Shape(entry.at("shape").get<std::vector<int64_t>>()));
+    comm::broadcast(ranks, 0, {tensor.data_as<std::byte>(), static_cast<size_t>(tensor.bytes())}, kWhat);
+    const auto shared = shardings.find(name);
+    taken.set(name, shared == shardings.end() ? std::move(tensor) : part_of(tensor, shared->second, ranks.rank()));
   }
-  state = std::move(taken);
+  return taken;
 }
 
-std::string fingerprint_of(const State& state) {
+void take_first_state(comm::Communicator* ranks, State& state, const step::Shardings& shardings) {
+  if (ranks == nullptr) return;
+  std::vector<SourceTensor> tensors;
+  if (comm::is_first(ranks))
+    for (const std::string& name : state.names())
+      tensors.push_back({name, {state.type(name).dtype, state.type(name).shape, {}}});
+  state = take_first_tensors(
+      *ranks, tensors, [&](const std::string& name) { return state.plain(name); }, shardings);
+}
+
+State whole_weights(comm::Communicator& ranks, const State& state, const step::Shardings& shardings) {
+  constexpr std::string_view kWeights = "weights of an evaluation";
+  State whole;
+  for (const std::string& name : state.names()) {
+    if (name.starts_with(step::kSlotPrefix)) continue;
+    const auto shared = shardings.find(name);
+    if (shared == shardings.end() || state.type(name).shape == shared->second.whole) {
+      whole.share(name, state, name);
+      continue;
+    }
+    const Tensor own = state.plain(name);
+    Tensor tensor(own.dtype(), shared->second.whole);
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      Tensor part = rank == ranks.rank() ? own : Tensor(own.type());
+      comm::broadcast(ranks, rank, {part.data_as<std::byte>(), static_cast<size_t>(part.bytes())}, kWeights);
+      put_part(tensor, part, shared->second, rank);
+    }
+    whole.set(name, std::move(tensor));
+  }
+  return whole;
+}
+
+std::string fingerprint_of(const State& state, const step::Shardings& shardings) {
   uint64_t hash = hash_name(description_of(state).dump());
   for (const std::string& name : state.names()) {
+    if (shardings.contains(name)) continue;
     const Tensor tensor = state.plain(name);
     hash = mix(hash, crc32_of(tensor.data(), static_cast<size_t>(tensor.bytes())));
   }

@@ -11,6 +11,7 @@
 #include "weft/base/table.h"
 #include "weft/graph/offloaded.h"
 #include "weft/graph/recomputed.h"
+#include "weft/report/shared_states.h"
 #include "weft/run/summary.h"
 
 namespace weft::report {
@@ -84,6 +85,8 @@ std::string memory_summary(const Explained& explained) {
                  bytes(plan.arena_bytes), bytes(plan.lower_bound_bytes), bytes(plan.state_bytes),
                  bytes(plan.batch_bytes),
                  plan.constant_bytes > 0 ? fmt::format(", constants {}", bytes(plan.constant_bytes)) : "");
+  if (const std::string shared = shared_states_text(explained.compiled->graph); !shared.empty())
+    fmt::format_to(to, "{}\n", shared);
   if (explained.update != nullptr)
     fmt::format_to(to, "the update after {} batches: arena {}; what follows is of a batch\n\n", explained.batches,
                    bytes(explained.update->plan.arena_bytes));

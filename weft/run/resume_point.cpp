@@ -1,12 +1,18 @@
 #include "weft/run/resume_point.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "weft/comm/on_all_ranks.h"
 #include "weft/program/shared_state.h"
+#include "weft/run/checkpoint/reader.h"
 #include "weft/run/checkpoint/store.h"
 #include "weft/run/initial_weights.h"
 #include "weft/run/whitening.h"
 #include "weft/spec/recipe.h"
 #include "weft/step/compression.h"
+#include "weft/step/sharded_states.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::run {
@@ -25,15 +31,49 @@ bool start_from_images(State& state, const program::PreparedRun& run) {
 /// Sets `from_files` where it is not the seed alone that decides.
 void start(ResumePoint& point, const program::PreparedRun& run, bool& from_files) {
   State& state = point.state;
-  state = step::initial_state(run.step, static_cast<uint64_t>(run.spec.seed));
+  const auto seed = static_cast<uint64_t>(run.spec.seed);
+  state = step::initial_state(run.step, seed, comm::rank_of(run.ranks));
   if (!run.spec.init.empty()) {
     from_files = true;
     if (!comm::is_first(run.ranks)) return;
+    for (const models::ParameterSpec& parameter : run.step.parameters)  // what the file lacks starts whole
+      if (step::is_shared(run.step.shardings, parameter.name))
+        state.set(parameter.name, models::initialize(parameter, seed));
     point.initial_weights = load_weights(state, run.step.parameters, run.spec.init, load_options_of(run.spec));
   } else {
     from_files = start_from_images(state, run);
   }
-  if (from_files) step::start_slots(run.step, state);
+  if (from_files) step::start_slots(run.step, state, comm::rank_of(run.ranks));
+}
+
+/// The first rank's weights, with the slots that belong to them: of what ranks share each has another part.
+void take_first_weights(const program::PreparedRun& run, State& state) {
+  if (run.step.shardings.empty()) return program::take_first_state(run.ranks, state);
+  for (const step::SlotSpec& slot : run.step.slots) state.remove(slot.name);
+  State drawn;  // parts that follow from the seed alone
+  if (run.spec.init.empty())
+    for (const std::string& name : state.names()) {
+      if (!step::is_shared(run.step.shardings, name)) continue;
+      drawn.share(name, state, name);
+      state.remove(name);
+    }
+  program::take_first_state(run.ranks, state, run.step.shardings);
+  for (const std::string& name : drawn.names()) state.share(name, drawn, name);
+  step::start_slots(run.step, state, run.ranks->rank());
+}
+
+/// Of ranks that share states: one tensor after the other.
+void read_in_parts(ResumePoint& point, const program::PreparedRun& run, const std::filesystem::path& checkpoint) {
+  std::optional<CheckpointReader> reader;
+  std::vector<program::SourceTensor> tensors;
+  const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {
+    reader.emplace(checkpoint);
+    for (const std::string& name : reader->names()) tensors.push_back({name, reader->type(name)});
+    return print_manifest(reader->manifest());
+  });
+  point.manifest = parse_manifest(manifest, checkpoint.string());
+  point.state = program::take_first_tensors(
+      *run.ranks, tensors, [&](const std::string& name) { return reader->read(name); }, run.step.shardings);
 }
 
 }  // namespace
@@ -45,6 +85,9 @@ ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesyst
     comm::on_all_ranks(run.ranks, "initial weights", [&] { start(point, run, from_files); });
     point.manifest.spec_hash = spec::spec_hash(run.spec, run.library);
     point.manifest.seed = run.spec.seed;
+    if (from_files) take_first_weights(run, point.state);
+  } else if (!run.step.shardings.empty()) {
+    read_in_parts(point, run, checkpoint);
   } else {
     const std::string manifest = comm::decided_by_first(run.ranks, "checkpoint", [&] {
       Checkpoint read = read_checkpoint(checkpoint);
@@ -52,8 +95,8 @@ ResumePoint resume_point_of(const program::PreparedRun& run, const std::filesyst
       return print_manifest(read.manifest);
     });
     point.manifest = parse_manifest(manifest, checkpoint.string());
+    program::take_first_state(run.ranks, point.state);
   }
-  if (from_files) program::take_first_state(run.ranks, point.state);
   step::renew_compression_slots(run.step.slots, point.state);
   step::start_shard_sums(run.step, point.state);
   return point;

@@ -29,6 +29,7 @@
 #include "weft/run/run_loop.h"
 #include "weft/run/weights_file.h"
 #include "weft/spec/recipe.h"
+#include "weft/step/sharded_states.h"
 
 namespace weft::run {
 
@@ -138,6 +139,16 @@ void take_over_weights(const Library& library, spec::RunSpec& spec, const RunOpt
   if (!comm::is_first(options.ranks)) spec::apply_recipe(spec, text, "spec.toml", library);
 }
 
+/// Ranks that share states write their parts of a checkpoint into one directory.
+void require_one_directory(const spec::RunSpec& spec, const RunOptions& options) {
+  if (spec.shard.zero == 0 || !options.copies || options.ranks == nullptr) return;
+  fail(
+      ErrorKind::usage,
+      "--copies with shard.zero = {}: no host has all states to keep; leave --copies away, and name a run directory on "
+      "a file system that all hosts share with --run",
+      spec.shard.zero);
+}
+
 /// A model that a file describes: the run keeps a copy, and needs the file no more.
 void keep_model(const RunDirectory& directory, spec::RunSpec& spec) {
   const auto file = spec.model.options.find(kModelFileOption);
@@ -157,6 +168,8 @@ RunOutcome start_run(const Library& library, const spec::RunSpec& spec, const fs
   comm::on_all_ranks(ranks, "recipe", [&] {
     if (keeps) RunDirectory::require_free(path);
     spec::resolve(resolved, library);
+    step::require_sharers(resolved, comm::number_of(ranks));
+    require_one_directory(resolved, options);
   });
   take_over_weights(library, resolved, options);
   comm::on_all_ranks(ranks, "tuning", [&] {
@@ -226,7 +239,7 @@ Resumption resumption_of(const Library& library, const RunDirectory& directory, 
   };
   const CheckpointStore store(directory.checkpoints(), spec.checkpoint.keep);
   store.put_back();
-  if (const std::optional<Checkpoint> checkpoint = store.read_newest(note)) {
+  if (const std::optional<Checkpoint> checkpoint = store.check_newest(note)) {
     require_same_spec(directory, *checkpoint, old_spec, library);
     const step::Position& position = checkpoint->manifest.position;
     resumption.step = position.step;
@@ -322,6 +335,7 @@ RunOutcome resume_run(const Library& library, const fs::path& path, int64_t thre
   if (resumption.outcome) return *resumption.outcome;
   spec::RunSpec& spec = resumption.spec;
   spec.threads = comm::common_threads(ranks, spec.threads);
+  comm::on_all_ranks(ranks, "recipe", [&] { require_one_directory(spec, options); });
   const std::unique_ptr<program::PreparedRun> prepared = program::prepare_run(
       library, spec, resumption.tuning, options.note, ranks, resumption.cluster, resumption.cost_profile);
   comm::on_all_ranks(ranks, "run directory", [&] {

@@ -61,7 +61,9 @@ const std::vector<std::string>& changeable_keys() {
                                                 "evaluation.*",
                                                 "checkpoint.*",
                                                 "loader.*",
-                                                "clip.*"};
+                                                "clip.*",
+                                                "mesh.*",
+                                                "shard.*"};
   return keys;
 }
 

@@ -14,6 +14,7 @@
 #include "weft/program/same_run.h"
 #include "weft/program/shared_state.h"
 #include "weft/run/checkpoint/store.h"
+#include "weft/run/checkpoint/write_parts.h"
 #include "weft/run/copies.h"
 #include "weft/run/run_summary.h"
 #include "weft/spec/recipe.h"
@@ -50,13 +51,18 @@ RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const
 
 RunOutcome RunLoop::train() {
   const train::FitInputs inputs{
-      run_.spec,       run_.training,         run_.evaluation, resume_point_.state,
-      *training_data_, test_data_.get(),      run_.ranks,      run_.runtime.collectives().get(),
-      run_.library,    validation_data_.get()};
+      run_.spec,       run_.training,          run_.evaluation,     resume_point_.state,
+      *training_data_, test_data_.get(),       run_.ranks,          run_.runtime.collectives().get(),
+      run_.library,    validation_data_.get(), &run_.step.shardings};
   RunOutcome outcome;
   try {
     train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
     hooks.stop_requested = options_.stop_requested;
+    hooks.saves_together = !run_.step.shardings.empty();
+    if (hooks.saves_together && !records_)
+      hooks.save = [&](const step::Position&) {
+        write_in_parts(*run_.ranks, nullptr, resume_point_.state, {}, run_.step.shardings);
+      };
     const train::FitResult result = train::fit(inputs, resume_point_.manifest.position, hooks);
     outcome.finished = result.finished;
     outcome.steps_done = result.position.step;
@@ -102,11 +108,11 @@ bool RunLoop::measure_test_data(const train::FitInputs& inputs, const train::Hoo
   if (best_step != last_step) {
     comm::on_all_ranks(run_.ranks, "best checkpoint", [&] {
       if (!comm::is_first(run_.ranks)) {
-        best = step::initial_state(run_.step, static_cast<uint64_t>(run_.spec.seed));
+        best = step::initial_state(run_.step, static_cast<uint64_t>(run_.spec.seed), comm::rank_of(run_.ranks));
         return;
       }
       const CheckpointStore store(directory_->checkpoints(), run_.spec.checkpoint.keep);
-      best = store.read_best(/*with_optimizer=*/true).state;
+      best = store.read_best(/*with_optimizer=*/run_.step.shardings.empty()).state;
     });
     program::take_first_state(run_.ranks, best);
   }

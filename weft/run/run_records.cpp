@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/base/format.h"
+#include "weft/run/checkpoint/write_parts.h"
 #include "weft/run/metrics_history.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/step/monitor.h"
@@ -84,7 +85,10 @@ void RunRecords::save(const step::Position& position) {
     manifest.best = validated_;
   log_.sync();  // records of the steps before a checkpoint are not written again
   if (tensorboard_) tensorboard_->sync();
-  store_.write(resume_point_.state, manifest);
+  if (const step::Shardings& shardings = run_.step.shardings; !shardings.empty())
+    write_in_parts(*run_.ranks, &store_, resume_point_.state, manifest, shardings);
+  else
+    store_.write(resume_point_.state, manifest);
 }
 
 void RunRecords::on_step(const step::StepMetrics& metrics) {

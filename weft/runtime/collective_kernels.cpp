@@ -107,6 +107,27 @@ class CollectiveKernel : public Kernel {
   std::vector<int64_t> input_bytes_, output_bytes_;  // per tensor
 };
 
+/// The rank's part of what it has whole.
+class OwnPartKernel : public Kernel {
+ public:
+  OwnPartKernel(int rank, const NodeSignature& node, int threads)
+      : rank_(rank), bytes_(node.outputs[0].bytes()), threads_(threads) {}
+
+  std::string name() const override { return "comm"; }
+
+  void run(const KernelArguments& arguments) override {
+    const std::byte* const from = arguments.input<std::byte>(0) + rank_ * bytes_;
+    auto* const to = arguments.output<std::byte>(0);
+    parallel_for(threads_, bytes_, kCopyGrain, [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+    });
+  }
+
+ private:
+  const int64_t rank_, bytes_;
+  const int threads_;
+};
+
 }  // namespace
 
 comm::CollectiveSpec reduction_of(const NodeSignature& node) {
@@ -129,6 +150,13 @@ comm::CollectiveSpec reduction_of(const NodeSignature& node) {
 
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives) {
   add_message_kernels(table, collectives);
+  table.add_first(
+      kOwnPart,
+      {"comm",
+       [collectives](const NodeSignature& node, const KernelOptions& options, std::string&) -> std::unique_ptr<Kernel> {
+         check(node.attributes.integer("ranks") == collectives->size(), "a graph for another number of ranks");
+         return std::make_unique<OwnPartKernel>(collectives->rank(), node, options.threads);
+       }});
   using Part = CollectiveKernel::Part;
   for (const CollectiveOps& ops : kCollectives)
     for (const auto& [op, part] :

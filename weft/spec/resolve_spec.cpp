@@ -131,6 +131,22 @@ void check_averaging(const RunSpec& spec) {
          averaging.period);
 }
 
+/// What must be so on any number of ranks.
+void check_shard(const RunSpec& spec) {
+  const int64_t zero = spec.shard.zero;
+  if (zero == 0) return;
+  if (spec.averaging.period > 0)
+    fail(ErrorKind::usage,
+         "shard.zero = {} with averaging.period = {}: ranks that train on their own need all states; leave one of the "
+         "two away",
+         zero, spec.averaging.period);
+  if (spec.compression.method != "none")
+    fail(ErrorKind::usage,
+         "shard.zero = {} with compression.method = '{}': what is left out is of whole gradients; leave one of the two "
+         "away",
+         zero, spec.compression.method);
+}
+
 /// Of a list that changes during the run: `values` before and after each of the boundaries.
 void check_stages(const std::string& section, const std::vector<double>& boundaries, const char* key,
                   const std::vector<double>& values, const RunSpec& spec) {
@@ -250,6 +266,7 @@ void resolve(RunSpec& spec, const Entries& entries) {
          spec.compression.method);
   check_virtual_ranks(spec);
   check_averaging(spec);
+  check_shard(spec);
   check_validation(spec);
   resolve_monitors(spec, entries);
   if (!spec.memory_limit.empty() && !parse_bytes(spec.memory_limit))

@@ -154,6 +154,18 @@ struct AveragingSpec {
   friend bool operator==(const AveragingSpec&, const AveragingSpec&) = default;
 };
 
+/// How the ranks are arranged (graph/sharding.h).
+struct MeshSpec {
+  int64_t data = 0;  // ranks along the axis data, each of which has a part of every batch; 0: all
+  friend bool operator==(const MeshSpec&, const MeshSpec&) = default;
+};
+
+/// What the ranks along the axis data share among themselves instead of keeping it all (step/sharded_states.h).
+struct ShardSpec {
+  int64_t zero = 0;  // 0: nothing, 1: states of the optimiser, 2: also sums of gradients, 3: also weights
+  friend bool operator==(const ShardSpec&, const ShardSpec&) = default;
+};
+
 struct LossSpec {
   std::string name = "auto";   // an entry of the library, or auto: chosen by the model and the labels
   double label_smoothing = 0;  // share of the target spread over all classes
@@ -258,6 +270,8 @@ struct RunSpec {
   LookaheadSpec lookahead;
   CompressionSpec compression;
   AveragingSpec averaging;
+  MeshSpec mesh;
+  ShardSpec shard;
   LossSpec loss;
   LossScalingSpec loss_scaling;
   AugmentSpec augment;

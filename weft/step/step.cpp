@@ -17,6 +17,7 @@
 #include "weft/step/metrics/entries.h"
 #include "weft/step/optimizers/hidden_weights.h"
 #include "weft/step/optimizers/loss_scaling.h"
+#include "weft/step/sharded_states.h"
 #include "weft/step/synchronised_norm.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
@@ -156,10 +157,9 @@ std::vector<ValueId> gradients_of(const std::vector<TrainedParameter>& trained) 
   return gradients;
 }
 
-}  // namespace
-
-TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
-                                 const TrainingStepOptions& options) {
+/// Of ranks that keep all states.
+TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
+                              const TrainingStepOptions& options) {
   const bool mixed = spec::mixes(spec.augment) && input.target == DType::i32;
   models::ModelInput batch = input;
   if (mixed) batch.target = DType::f32;
@@ -207,8 +207,10 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
     return with_averaging({finished(), std::move(model.parameters), std::move(slots)});
   }
   if (ranks > 1) {
-    slots = accumulate_before_exchange(graph, trained);
-    exchange();
+    const bool sums_parts = spec.shard.zero >= kGradientsShared;
+    if (sums_parts) exchange();
+    add_slots(slots, accumulate_before_exchange(graph, trained));
+    if (!sums_parts) exchange();
     add_slots(slots, add_update(graph, spec, trained, statistics, "update", library));
     graph = accumulate_early(graph);
     return {finished(), std::move(model.parameters), std::move(slots)};
@@ -216,6 +218,15 @@ TrainingStep build_training_step(const Library& library, const spec::RunSpec& sp
   slots = accumulate_gradients(graph, trained);
   Graph update = build_update(graph, spec, trained, statistics, slots, library);
   return with_averaging({finished(), std::move(model.parameters), std::move(slots), std::move(update)});
+}
+
+}  // namespace
+
+TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
+                                 const TrainingStepOptions& options) {
+  TrainingStep step = build_whole_step(library, spec, input, options);
+  share_states(step, spec, options.ranks);
+  return step;
 }
 
 namespace {
@@ -314,20 +325,26 @@ void require_fit(const Graph& graph, const std::string& model, const data::Datas
          weft::name_of(info.target_dtype));
 }
 
-State initial_state(const TrainingStep& step, uint64_t seed) {
+State initial_state(const TrainingStep& step, uint64_t seed, int rank) {
   State state;
-  for (const models::ParameterSpec& parameter : step.parameters)
-    state.set(parameter.name, models::initialize(parameter, seed));
-  start_slots(step, state);
+  for (const models::ParameterSpec& parameter : step.parameters) {
+    const auto shared = step.shardings.find(parameter.name);
+    Tensor whole = models::initialize(parameter, seed);
+    state.set(parameter.name, shared == step.shardings.end() ? std::move(whole) : part_of(whole, shared->second, rank));
+  }
+  start_slots(step, state, rank);
   return state;
 }
 
-void start_slots(const TrainingStep& step, State& state) { start_slots(step.slots, state); }
+void start_slots(const TrainingStep& step, State& state, int rank) { start_slots(step.slots, state, rank); }
 
 int64_t state_bytes(const TrainingStep& step) {
   int64_t bytes = 0;
-  for (const models::ParameterSpec& parameter : step.parameters)
-    bytes += align_up(byte_size(DType::f32, parameter.shape.elements()));
+  for (const models::ParameterSpec& parameter : step.parameters) {
+    const auto shared = step.shardings.find(parameter.name);
+    const Shape shape = shared == step.shardings.end() ? parameter.shape : part_shape(shared->second);
+    bytes += align_up(byte_size(DType::f32, shape.elements()));
+  }
   for (const SlotSpec& slot : step.slots) bytes += align_up(slot.type.bytes());
   return bytes;
 }

@@ -2,6 +2,7 @@
 // the library that made them.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,12 +20,16 @@
 
 namespace weft::step {
 
+/// Of states of which each rank keeps a part, by name.
+using Shardings = std::map<std::string, Sharding>;
+
 struct TrainingStep {
   Graph graph;  // forward, backward, update; where one process accumulates batches, forward, backward and the sum
   std::vector<models::ParameterSpec> parameters;  // of the model, running statistics included
   std::vector<SlotSpec> slots;                    // of the optimiser
   std::optional<Graph> update = {};               // of batches that are summed first: from the sum of the gradients on
   std::optional<Graph> averaging = {};            // of ranks that train apart: the mean of their states (local_steps.h)
+  Shardings shardings = {};                       // of states that the ranks share (sharded_states.h)
 };
 
 struct TrainingStepOptions {
@@ -46,7 +51,7 @@ struct TrainingStepOptions {
 /// Outputs: "loss" (mean over the labels of the batch that count) and, where there are classes, "correct": the rows
 /// whose largest logit is the label (scaled to all rows), or the sequences that are right as a whole. With several
 /// ranks, the batch is this rank's part; the outputs and the new state are those of all parts, and kStop, kOwnLoss and
-/// kOwnGradient (data_parallel.h) are added.
+/// kOwnGradient (data_parallel.h) are added. With shard.zero the ranks share states (sharded_states.h).
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options = {});
 
@@ -82,13 +87,14 @@ Graph update_graph_for(const TrainingStep& step, const Graph& compiled);
 /// The same for the mean of the states of ranks that train apart; `update` is null where it is no graph of its own.
 Graph averaging_graph_for(const TrainingStep& step, const Graph& compiled, const Graph* update);
 
-/// The state before the first step: parameters drawn from (seed, name), optimiser slots as start_slots() sets them.
-State initial_state(const TrainingStep& step, uint64_t seed);
+/// The state of a rank before the first step: parameters drawn from (seed, name), optimiser slots as start_slots() sets
+/// them. Of what ranks share it has its part of what one process would have.
+State initial_state(const TrainingStep& step, uint64_t seed, int rank = 0);
 /// Sets the optimiser's slots to their start values, zero or copies of the parameters in the state; for parameters
 /// loaded from elsewhere.
-void start_slots(const TrainingStep& step, State& state);
+void start_slots(const TrainingStep& step, State& state, int rank = 0);
 
-/// Bytes of that state, known without making it.
+/// Bytes of that state on a rank, known without making it.
 int64_t state_bytes(const TrainingStep& step);
 
 /// Trainable numbers.

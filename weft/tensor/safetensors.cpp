@@ -108,10 +108,10 @@ std::map<std::string, std::string> read_metadata(const std::string& path, const 
   return metadata;
 }
 
-/// Checks one header entry and copies its bytes; every number in it comes from outside and is distrusted.
-/// Notes in `ranges` which bytes it has.
-Tensor read_entry(const std::string& path, const std::string& name, const json& entry,
-                  const std::vector<uint8_t>& bytes, uint64_t data_begin, std::vector<ByteRange>& ranges) {
+/// Checks one header entry, of a file with so many bytes of data; every number in it comes from outside and is
+/// distrusted. Notes in `ranges` which bytes it has.
+TensorType read_type(const std::string& path, const std::string& name, const json& entry, uint64_t data_bytes,
+                     std::vector<ByteRange>& ranges) {
   const auto bad = [&](const std::string& why) { fail(ErrorKind::data, "'{}': tensor '{}' {}", path, name, why); };
   if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
     bad("lacks dtype, shape or data_offsets");
@@ -127,14 +127,12 @@ Tensor read_entry(const std::string& path, const std::string& name, const json& 
     if (!offset.is_number_unsigned()) bad("has an offset that is no whole number");
   const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
   const uint64_t wanted = static_cast<uint64_t>(byte_size(known->dtype, shape.elements()));
-  if (begin > end || end > bytes.size() - data_begin)
+  if (begin > end || end > data_bytes)
     bad(fmt::format("ends at byte {} of the data, but the file holds {}; it is truncated, copy it again", end,
-                    bytes.size() - data_begin));
+                    data_bytes));
   if (end - begin != wanted) bad(fmt::format("has {} bytes, its shape wants {}", end - begin, wanted));
-  Tensor tensor(known->dtype, shape);
   ranges.push_back({begin, end, name});
-  if (wanted != 0) std::memcpy(tensor.data(), bytes.data() + data_begin + begin, wanted);
-  return tensor;
+  return {known->dtype, shape, {}};
 }
 
 }  // namespace
@@ -152,7 +150,11 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
     if (name == "__metadata__") {
       file.metadata = read_metadata(shown, entry);
     } else {
-      file.tensors.emplace(name, read_entry(shown, name, entry, bytes, data_begin, ranges));
+      Tensor tensor(read_type(shown, name, entry, bytes.size() - data_begin, ranges));
+      if (tensor.bytes() != 0)
+        std::memcpy(tensor.data(), bytes.data() + data_begin + ranges.back().begin,
+                    static_cast<size_t>(tensor.bytes()));
+      file.tensors.emplace(name, std::move(tensor));
     }
   }
   require_no_holes(shown, std::move(ranges), bytes.size() - data_begin);
@@ -174,6 +176,44 @@ SafetensorsHeader read_safetensors_header(const std::filesystem::path& path) {
       header.shapes.emplace(name, read_shape(shown, name, entry["shape"]));
   }
   return header;
+}
+
+SafetensorsReader::SafetensorsReader(std::filesystem::path path) : path_(std::move(path)) {
+  const std::string shown = path_.string();
+  const auto file_bytes = [&] {
+    std::error_code code;
+    const auto bytes = std::filesystem::file_size(path_, code);
+    if (!code) file_.open(path_, std::ios::binary);
+    if (code || !file_)
+      fail(ErrorKind::io, "cannot read '{}': {}", shown, code ? code.message() : "it cannot be opened");
+    return static_cast<uint64_t>(bytes);
+  }();
+  std::string text(std::min<uint64_t>(file_bytes, sizeof(uint64_t)), 0);
+  file_.read(text.data(), static_cast<std::streamsize>(text.size()));
+  const uint64_t header_bytes = read_header_bytes(shown, text.data(), file_bytes);
+  text.resize(header_bytes);
+  file_.read(text.data(), static_cast<std::streamsize>(header_bytes));
+  if (!file_) fail(ErrorKind::io, "cannot read the header of '{}'", shown);
+  const json header = parse_header(shown, text.data(), text.data() + text.size());
+  const uint64_t data_begin = sizeof header_bytes + header_bytes;
+  std::vector<ByteRange> ranges;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    types_.emplace(name, read_type(shown, name, entry, file_bytes - data_begin, ranges));
+    begins_.emplace(name, data_begin + ranges.back().begin);
+  }
+  require_no_holes(shown, std::move(ranges), file_bytes - data_begin);
+}
+
+Tensor SafetensorsReader::read(const std::string& name) {
+  const auto type = types_.find(name);
+  if (type == types_.end()) fail(ErrorKind::usage, "'{}' has no tensor '{}'", path_.string(), name);
+  Tensor tensor(type->second);
+  file_.clear();
+  file_.seekg(static_cast<std::streamoff>(begins_.at(name)));
+  file_.read(tensor.data_as<char>(), static_cast<std::streamsize>(tensor.bytes()));
+  if (!file_) fail(ErrorKind::io, "cannot read '{}' of '{}'; copy the file again", name, path_.string());
+  return tensor;
 }
 
 void write_safetensors(AtomicFile& out, const std::vector<SafetensorsEntry>& entries,

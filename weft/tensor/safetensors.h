@@ -3,7 +3,9 @@
 // has no packed types: Error(usage) where one is to be written.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -29,6 +31,23 @@ struct SafetensorsHeader {
 };
 /// Errors as of read_safetensors(), where the header shows them.
 SafetensorsHeader read_safetensors_header(const std::filesystem::path& path);
+
+/// A file whose tensors are read one at a time, when they are asked for.
+class SafetensorsReader {
+ public:
+  /// Reads and checks the header. Errors as of read_safetensors().
+  explicit SafetensorsReader(std::filesystem::path path);
+
+  const std::map<std::string, TensorType>& types() const { return types_; }
+  /// Error(usage) where there is none of that name; Error(io) where the file cannot be read any more.
+  Tensor read(const std::string& name);
+
+ private:
+  std::filesystem::path path_;
+  std::ifstream file_;
+  std::map<std::string, TensorType> types_;
+  std::map<std::string, uint64_t> begins_;  // of each tensor, in the file
+};
 
 struct SafetensorsEntry {
   std::string name;

@@ -1,5 +1,6 @@
 #include "weft/train/epoch.h"
 
+#include "weft/program/shared_state.h"
 #include "weft/step/optimizers/ema.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/virtual_ranks.h"
@@ -35,9 +36,13 @@ Evaluation evaluate_epoch(const FitInputs& in, State& state, data::Loader& data,
                                 .virtual_ranks = in.spec.virtual_ranks,
                                 .batch = in.spec.evaluation.batch,
                                 .place = step::place_of(in.spec, in.ranks)};
-  if (in.spec.ema.decay == 0) return evaluate(in.evaluation, state, data, options);
-  State averaged = step::averaged_state(state);
-  return evaluate(in.evaluation, averaged, data, options);
+  const bool is_shared = in.shardings != nullptr && !in.shardings->empty();
+  if (in.spec.ema.decay == 0 && !is_shared) return evaluate(in.evaluation, state, data, options);
+  State averaged;
+  if (in.spec.ema.decay > 0) averaged = step::averaged_state(state);
+  if (!is_shared) return evaluate(in.evaluation, averaged, data, options);
+  State whole = program::whole_weights(*in.ranks, in.spec.ema.decay > 0 ? averaged : state, *in.shardings);
+  return evaluate(in.evaluation, whole, data, options);
 }
 
 }  // namespace weft::train

@@ -23,6 +23,7 @@ struct Hooks {
   std::function<void(const step::ValidationMetrics&)> on_validation = {};  // of evaluations within an epoch
   /// Makes a checkpoint: when the spec asks for one, after the last epoch, and before an interrupted loop returns.
   std::function<void(const step::Position&)> save;
+  bool saves_together = false;  // whether all ranks take part in a checkpoint, and have to decide on it together
   /// Called when one of several ranks became slow, or fast again; `step` counts the steps done.
   std::function<void(int64_t step, const RankPace&)> on_rank_pace = {};
   std::function<bool()> stop_requested;  // asked after each step and each batch of an evaluation
@@ -43,6 +44,7 @@ struct FitInputs {
   /// Null: the spec sets nothing aside. With it, fit() evaluates the test data only where [evaluation] or a metric that
   /// decides something asks for it: the caller does so once, with the best weights.
   data::Loader* validation_data = nullptr;
+  const step::Shardings* shardings = nullptr;  // of states that the ranks share; null: none
 };
 
 struct FitResult {

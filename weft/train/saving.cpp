@@ -16,7 +16,7 @@ bool Saving::is_due_on_this_rank(const step::Position& position) const {
 
 bool Saving::is_due(const step::Position& position) {
   double due = is_due_on_this_rank(position) ? 1 : 0;
-  if (errors_.exist() && spec_.every_seconds > 0)
+  if ((errors_.exist() || hooks_.saves_together) && spec_.every_seconds > 0)
     comm::all_reduce_max(*ranks_, {&due, 1}, "time of the next checkpoint");
   return due > 0;
 }

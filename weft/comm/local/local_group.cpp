@@ -48,8 +48,8 @@ struct RankState {
   std::vector<TicketRecord> tickets;
   std::vector<int64_t> unused_tickets;
   std::optional<Clock::time_point> silent_since;
-  int64_t shares = 0;   // how often it called share()
-  int64_t through = 0;  // messages so far
+  std::map<std::vector<int>, int64_t> shares = {};  // how often it called share() with those ranks
+  int64_t through = 0;                              // messages so far
 };
 
 class Parts final : public SharedMemory {
@@ -80,8 +80,8 @@ struct LocalGroup::Impl {
 
   mutable std::mutex mutex;  // guards what follows
   std::vector<RankState> ranks;
-  std::vector<Channel> channels;                        // from * size + to
-  std::map<std::pair<int, int64_t>, Sharing> sharings;  // by host and number of the call
+  std::vector<Channel> channels;                                     // from * size + to
+  std::map<std::pair<std::vector<int>, int64_t>, Sharing> sharings;  // by the ranks and the number of their call
 
   RankState& state(int rank) { return ranks[static_cast<size_t>(rank)]; }
   Channel& channel(int from, int to) {
@@ -187,12 +187,12 @@ class LocalGroup::Rank final : public Communicator {
     return true;
   }
 
-  std::shared_ptr<SharedMemory> share(int64_t bytes) override {
+  using Communicator::share;
+  std::shared_ptr<SharedMemory> share(int64_t bytes, const std::vector<int>& ranks) override {
     const std::lock_guard lock(group_.mutex);
     group_.require_alive(rank_);
-    const int host = group_.members[static_cast<size_t>(rank_)].host_index;
-    const int count = group_.ranks_of_host[static_cast<size_t>(host)];
-    const std::pair<int, int64_t> key{host, group_.state(rank_).shares++};
+    const auto count = static_cast<int>(ranks.size());
+    const std::pair<std::vector<int>, int64_t> key{ranks, group_.state(rank_).shares[ranks]++};
     Sharing& sharing = group_.sharings[key];
     if (sharing.parts == nullptr) sharing = {std::make_shared<Parts>(bytes, count), count};
     if (sharing.parts->bytes() != bytes)

@@ -342,8 +342,7 @@ bool MpiCommunicator::is_done(Ticket ticket) {
   return true;
 }
 
-std::shared_ptr<SharedMemory> MpiCommunicator::share(int64_t bytes) {
-  const auto& peers = impl_->peers_on_host;
+std::shared_ptr<SharedMemory> MpiCommunicator::share(int64_t bytes, const std::vector<int>& peers) {
   const MemoryFile own(bytes);
   std::vector<std::shared_ptr<std::byte>> parts;
   if (peers.size() == 1) return std::make_shared<Parts>(bytes, std::vector{own.map()});

@@ -24,7 +24,8 @@ class MpiCommunicator final : public Communicator, public NativeAllReduce {
   Ticket receive(int peer, int tag, std::span<std::byte> bytes) override;
   int64_t progress() override;
   bool is_done(Ticket ticket) override;
-  std::shared_ptr<SharedMemory> share(int64_t bytes) override;
+  using Communicator::share;
+  std::shared_ptr<SharedMemory> share(int64_t bytes, const std::vector<int>& ranks) override;
   Ticket all_reduce(std::span<float> values) override;
   double seconds_silent(int peer) const override;
   void give_up() override;

@@ -34,6 +34,12 @@ Body prepare_repetitions(const NodeSignature& node) {
   };
 }
 
+/// That of the first rank.
+Body prepare_first_part(const NodeSignature& node) {
+  const auto bytes = static_cast<size_t>(node.outputs[0].bytes());
+  return [bytes](const KernelArguments& arguments) { std::memcpy(arguments.outputs[0], arguments.inputs[0], bytes); };
+}
+
 /// Each rank's part of a tensor is what the others give this one for its own: they add up to one part.
 Body prepare_sums_of_parts(const NodeSignature& node) {
   const int64_t ranks = node.attributes.integer("ranks");
@@ -66,6 +72,7 @@ void add_collective(KernelTable& table) {
                          kBroadcastStart, kBroadcastWait, kReduceToRoot, kReduceToRootStart, kReduceToRootWait})
     add_any_layout(table, op, prepare_copies);
   for (const char* op : {kAllGather, kAllGatherStart}) add_any_layout(table, op, prepare_repetitions);
+  add_any_layout(table, kOwnPart, prepare_first_part);
   for (const char* op : {kReduceScatter, kReduceScatterWait}) add_any_layout(table, op, prepare_sums_of_parts);
   for (const char* op : {kSend, kSendStart, kSendWait, kReceiveWait}) add_any_layout(table, op, prepare_copies);
   for (const char* op : {kReceive, kReceiveStart}) add_any_layout(table, op, prepare_zeros);

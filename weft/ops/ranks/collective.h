@@ -11,11 +11,15 @@
 namespace weft::ops {
 
 // --- tensors of which each rank has a part (collective_parts.cpp) ----------------------------------------------------
-//   all_gather(x[r,...]) {ranks=n} -> y[n r,...]: the parts of all ranks, rank 0's first. Elements of 2 or 4 bytes.
+//   all_gather(x[r,...]) {ranks=n, turn=0} -> y[n r,...]: the parts of all ranks, rank 0's first. Elements of 2 or 4
+//       bytes. Gathers of one tensor with different turns are not made one.
 //       Its gradient is the sum of what the ranks do with this one's part: reduce_scatter.
 //   reduce_scatter(x[n r,...]) {ranks=n, reduction="mean"|"sum"} -> y[r,...]: rank k gets the rows k r to (k+1) r of
 //   the
 //       sum over all ranks, or of the mean. f32 or bf16, summed in f32. Its gradient is an all_gather.
+//   own_part(x[n r,...]) {ranks=n} -> y[r,...]: rank k's rows k r to (k+1) r of what all ranks have; nothing travels.
+//       2 or 4 bytes. Has no gradient.
+ValueId own_part(Graph&, ValueId x, int64_t ranks, const std::string& name = "");
 ValueId all_gather(Graph&, ValueId x, int64_t ranks, const std::string& name = "");
 ValueId reduce_scatter(Graph&, ValueId x, int64_t ranks, const std::string& reduction = "mean",
                        const std::string& name = "");

@@ -73,7 +73,8 @@ OpDef all_gather_op() {
   op.summary = "The parts of all ranks behind each other, on each of them.";
   op.inputs = {"x"};
   op.outputs = {"y"};
-  op.attributes = {ranks_attribute()};
+  op.attributes = {ranks_attribute(),
+                   attribute("turn", int64_t{0}, "of several of one tensor, each of which stays a gather of its own")};
   op.infer = gathered_types;
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     const DType dtype = context.graph.type(context.inputs[0]).dtype;
@@ -114,6 +115,28 @@ OpDef reduce_scatter_op() {
   return op;
 }
 
+OpDef own_part_op() {
+  OpDef op;
+  op.name = kOwnPart;
+  op.summary = "Of a tensor that all ranks have each rank's part: nothing travels.";
+  op.inputs = {"x"};
+  op.outputs = {"y"};
+  op.attributes = {ranks_attribute()};
+  op.infer = [](const InferContext& context) -> std::vector<TensorType> {
+    const int64_t ranks = ranks_of(context, "takes the part of one of");
+    require_moves(context, 0, "takes a part of");
+    require_rows(context, 0, "takes parts");
+    require_equal_parts(context, 0, ranks);
+    TensorType type = typed(context.dtype(0), context.shape(0));
+    type.shape[0] /= ranks;
+    return {type};
+  };
+  op.examples = {{"rows of a matrix", {f32({6, 5})}, {{"ranks", int64_t{2}}}},
+                 {"indices", {i32({21})}, {{"ranks", int64_t{3}}}, {{0, 100}}},
+                 {"one rank", {f32({2, 3, 4})}, {{"ranks", int64_t{1}}}}};
+  return op;
+}
+
 OpDef half_of_gather(const char* name, std::string summary, bool is_start) {
   OpDef op = half_of_collective(name, std::move(summary), is_start, "gathered", {ranks_attribute()});
   op.infer = is_start ? gathered_types : types_being_gathered;
@@ -148,6 +171,7 @@ void add_collectives_of_parts(OpRegistry& registry) {
                        half_of_gather(kAllGatherWait, "Waits for the parts of all ranks; made by a pass only.",
                                       /*is_start=*/false)));
   registry.add(of_work(work::kCommunication, reduce_scatter_op()));
+  registry.add(of_work(work::kCopies, own_part_op()));
   registry.add(
       of_work(work::kCommunication,
               half_of_scatter(kReduceScatterStart,
@@ -161,6 +185,10 @@ void add_collectives_of_parts(OpRegistry& registry) {
 
 ValueId all_gather(Graph& graph, ValueId x, int64_t ranks, const std::string& name) {
   return graph.add(kAllGather, {x}, {{"ranks", ranks}}, name);
+}
+
+ValueId own_part(Graph& graph, ValueId x, int64_t ranks, const std::string& name) {
+  return graph.add(kOwnPart, {x}, {{"ranks", ranks}}, name);
 }
 
 ValueId reduce_scatter(Graph& graph, ValueId x, int64_t ranks, const std::string& reduction, const std::string& name) {

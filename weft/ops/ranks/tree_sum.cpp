@@ -54,6 +54,7 @@ void add_tree_sum_op(OpRegistry& registry) {
   // On average: every second value joins one partial sum, every fourth another one.
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return inputs[0].elements(); };
   op.layout_rule = LayoutRule::elementwise;
+  op.of_split = {OfSplit::elements};
   for (int partial = 0; partial < kMostPartials; ++partial) op.in_place.emplace_back(partial, partial + 2);
   op.is_update = true;
   op.examples = {example("first of two", {5, 7}, 1, 0),

@@ -34,6 +34,7 @@ void add_accumulate_op(OpRegistry& registry) {
   op.infer = infer_accumulate;
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 3 * inputs[0].elements(); };
   op.layout_rule = LayoutRule::elementwise;
+  op.of_split = {OfSplit::elements};
   op.in_place = {{0, 0}};
   op.is_update = true;
   op.examples = {example("matrix", {5, 7}), example("convolution weight", {16, 3, 3, 3}), example("vector", {33}),

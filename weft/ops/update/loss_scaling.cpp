@@ -38,6 +38,7 @@ OpDef unscale_op() {
   op.infer = infer_unscale;
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return inputs[0].elements(); };
   op.layout_rule = LayoutRule::elementwise;
+  op.of_split = {OfSplit::elements, OfSplit::all};
   op.in_place = {{0, 0}};
   for (const Shape& shape : {Shape{5, 7}, Shape{16, 3, 3, 3}, Shape{33}})
     op.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape), f32({})}, {}, {{-1, 1}, {1, 8}}});

@@ -103,6 +103,7 @@ OpDef sgd_update_op() {
     return (attributes.boolean("nesterov") ? 8 : 6) * inputs[0].elements();
   };
   op.layout_rule = LayoutRule::elementwise;
+  op.of_split = {OfSplit::elements};
   op.in_place = {{0, 0}, {1, 2}};
   op.is_update = true;
   op.examples = {
@@ -127,6 +128,7 @@ OpDef adamw_update_op() {
   // Per element: 2 for the decay, 3 and 4 for the moments, 6 for the root, the quotient and the step.
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 15 * inputs[0].elements(); };
   op.layout_rule = LayoutRule::elementwise;
+  op.of_split = {OfSplit::elements};
   op.in_place = {{0, 0}, {1, 2}, {2, 3}};
   op.is_update = true;
   op.examples = {adamw_example("matrix", {5, 7}, {}),
@@ -146,6 +148,7 @@ OpDef blend_update_op() {
   op.infer = infer_blend;
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 3 * inputs[0].elements(); };
   op.layout_rule = LayoutRule::elementwise;
+  op.of_split = {OfSplit::elements};
   op.in_place = {{0, 0}};
   op.is_update = true;
   op.examples = {blend_example("matrix", {5, 7}), blend_example("convolution weight", {16, 3, 3, 3}),
@@ -188,6 +191,7 @@ OpDef squared_norm_op() {
   };
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 2 * inputs[0].elements(); };
   op.layout_rule = LayoutRule::channelwise;
+  op.of_split = {OfSplit::sum};
   for (const Shape& shape : {Shape{5, 7}, Shape{4, 3, 3, 3}, Shape{33}})
     op.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape)}, {}, {}});
   return of_work(work::kReductions, std::move(op));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 #include "weft/graph/collective.h"
@@ -18,45 +19,133 @@ const CollectiveOps* split_of(const Node& node) {
   return ops != nullptr && node.op->name == ops->whole && !is_all_reduce(node) ? ops : nullptr;
 }
 
+/// Of whole tensors that are scattered, or put together from parts: each takes the memory of all of it meanwhile.
+constexpr size_t kMostScatters = 4, kMostLateGathers = 2;
+
 class GatherOverlap {
  public:
-  explicit GatherOverlap(const Graph& graph)
-      : graph_(graph), is_late_(find_late_nodes(graph)), rewriter_(graph), pending_(graph.nodes().size()) {
+  GatherOverlap(const Graph& graph, const PassContext& context)
+      : graph_(graph),
+        context_(context),
+        is_late_(find_late_nodes(graph)),
+        users_(find_users(graph)),
+        rewriter_(graph),
+        pending_(graph.nodes().size()) {
     const size_t count = graph.nodes().size();
     is_split_.assign(count, false);
     follows_.assign(count, false);
+    is_fetched_.assign(count, false);
+    follows_late_.assign(count, false);
     for (size_t index = 0; index < count; ++index) {
       const Node& node = graph.nodes()[index];
       for (const ValueId input : node.inputs)
-        if (const NodeId producer = graph.value(input).producer; producer.valid())
-          follows_[index] = follows_[index] || follows_[index_of(producer)] || is_split_[index_of(producer)];
-      is_split_[index] = split_of(node) != nullptr && !is_late_[index] && !follows_[index];
+        if (const NodeId producer = graph.value(input).producer; producer.valid()) {
+          const size_t before = index_of(producer);
+          follows_[index] = follows_[index] || follows_[before] || (is_split_[before] && !is_late_[before]);
+          follows_late_[index] =
+              follows_late_[index] || follows_late_[before] || (is_split_[before] && is_late_[before]);
+        }
+      is_fetched_[index] = gathers_state(node);
+      is_split_[index] = split_of(node) != nullptr && !follows_[index] && !follows_late_[index] && !is_fetched_[index];
+      if (is_fetched_[index]) fetched_.push_back(index);
     }
   }
 
   Graph run() {
     for (size_t index = 0; index < graph_.nodes().size(); ++index)
-      if (is_split_[index] && !graph_.value(graph_.nodes()[index].inputs[0]).producer.valid()) start(index);
-    const auto users = find_users(graph_);
+      if (is_split_[index] && !is_late_[index] && !graph_.value(graph_.nodes()[index].inputs[0]).producer.valid())
+        start(index);
+    double now = 0;
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
       if (is_split_[index] || is_late_[index] || follows_[index]) continue;
+      while (!scatters_.empty() && scatters_.front().arrives <= now) wait_for_scatter();
+      if (is_fetched_[index]) {
+        fetch(index);
+        continue;
+      }
       rewriter_.copy(node_at(index));
-      for (const ValueId output : graph_.nodes()[index].outputs)
-        for (const NodeId user : users[index_of(output)])
-          if (is_split_[index_of(user)]) start(index_of(user));
+      now += context_.seconds(signature_of(graph_, node_at(index)));
+      for_each_split_user(index, [&](size_t user) { start_at(user, now); });
     }
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
-      if (is_split_[index])
+      if (is_late_[index]) continue;
+      if (is_split_[index] && !is_there(index))
         wait(index);
-      else if (follows_[index] && !is_late_[index])
+      else if (follows_[index])
         rewriter_.copy(node_at(index));
     }
-    for (size_t index = 0; index < graph_.nodes().size(); ++index)
-      if (is_late_[index]) rewriter_.copy(node_at(index));
+    put_late();
     return rewriter_.finish();
   }
 
  private:
+  /// A tensor of which ranks keep parts, and which is wanted whole for a while.
+  bool gathers_state(const Node& node) const {
+    if (node.op->name != kAllGather || graph_.value(node.inputs[0]).producer.valid()) return false;
+    return std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [&](const GraphInput& input) {
+      return input.value == node.inputs[0] && input.sharding.has_value();
+    });
+  }
+
+  template <typename Body>
+  void for_each_split_user(size_t index, Body&& body) {
+    for (const ValueId output : graph_.nodes()[index].outputs)
+      for (const NodeId user : users_[index_of(output)])
+        if (is_split_[index_of(user)]) body(index_of(user));
+  }
+
+  /// Each begins while the one before it is used.
+  void fetch(size_t index) {
+    const auto at = static_cast<size_t>(std::find(fetched_.begin(), fetched_.end(), index) - fetched_.begin());
+    for (const size_t next : {at, at + 1})
+      if (next < fetched_.size() && !pending_[fetched_[next]].valid()) start(fetched_[next]);
+    wait(index);
+  }
+
+  void start_at(size_t index, double now) {
+    if (graph_.nodes()[index].op->name != kReduceScatter) return start(index);
+    while (scatters_.size() >= kMostScatters) wait_for_scatter();
+    start(index);
+    const double before = scatters_.empty() ? 0 : scatters_.back().arrives;
+    const int64_t bytes = graph_.type(graph_.nodes()[index].inputs[0]).bytes();
+    scatters_.push_back({index, std::max(before, now) + predicted_gather_seconds(context_.ranks, bytes)});
+  }
+  void wait_for_scatter() {
+    wait(scatters_.front().node);
+    scatters_.pop_front();
+  }
+  bool is_there(size_t index) const { return rewriter_.is_mapped(graph_.nodes()[index].outputs[0]); }
+
+  /// Updates and what depends on them: what they gather sets out as soon as it is there, and is put in its place while
+  /// the next ones are under way.
+  void put_late() {
+    std::deque<size_t> under_way;
+    for (size_t index = 0; index < graph_.nodes().size(); ++index) {
+      if (!is_late_[index] || follows_late_[index]) continue;
+      if (!is_split_[index]) {
+        rewriter_.copy(node_at(index));
+        continue;
+      }
+      while (under_way.size() >= kMostLateGathers) end_late(under_way);
+      start(index);
+      under_way.push_back(index);
+    }
+    while (!under_way.empty()) end_late(under_way);
+  }
+
+  /// Waits for the first, and adds what only waited for it.
+  void end_late(std::deque<size_t>& under_way) {
+    const size_t first = under_way.front();
+    wait(first);
+    under_way.pop_front();
+    for (size_t index = first + 1; index < graph_.nodes().size(); ++index) {
+      if (!follows_late_[index] || is_there(index)) continue;
+      const std::vector<ValueId>& inputs = graph_.nodes()[index].inputs;
+      if (std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) { return rewriter_.is_mapped(input); }))
+        rewriter_.copy(node_at(index));
+    }
+  }
+
   void start(size_t index) {
     const Node& node = graph_.nodes()[index];
     const ValueId operand = rewriter_.map(node.inputs[0]);
@@ -76,7 +165,7 @@ class GatherOverlap {
 
   Attributes attributes_of(size_t index) const {
     int64_t number = 0;
-    for (size_t before = 0; before < index; ++before) number += is_split_[before] ? 1 : 0;
+    for (size_t before = 0; before < index; ++before) number += is_split_[before] || is_fetched_[before] ? 1 : 0;
     Attributes attributes{{"number", number}, {"tensors", graph_.node_name(node_at(index))}};
     for (const char* name : {"ranks", "reduction", "root"})
       if (const Attributes& own = graph_.nodes()[index].attributes; own.has(name))
@@ -84,10 +173,21 @@ class GatherOverlap {
     return attributes;
   }
 
+  struct Scatter {
+    size_t node;
+    double arrives;  // predicted, in seconds of the nodes before the updates
+  };
+
   const Graph& graph_;
+  const PassContext& context_;
   const std::vector<bool> is_late_;
-  std::vector<bool> is_split_;  // per node: an exchange that becomes two; one of what another gives stays as it is
-  std::vector<bool> follows_;   // per node: depends on an exchange
+  const std::vector<std::vector<NodeId>> users_;
+  std::vector<bool> is_split_;      // per node: an exchange that becomes two; one of what another gives stays as it is
+  std::vector<bool> follows_;       // per node: depends on an exchange before the updates,
+  std::vector<bool> follows_late_;  // or on one behind them
+  std::vector<bool> is_fetched_;    // per node: gathers a state where it is wanted
+  std::vector<size_t> fetched_;     // those nodes
+  std::deque<Scatter> scatters_;    // under way
   Rewriter rewriter_;
   std::vector<ValueId> pending_;  // per node
 };
@@ -102,7 +202,7 @@ double predicted_gather_seconds(const Ranks& ranks, int64_t bytes) {
 Graph overlap_collectives(const Graph& graph, const PassContext& context) {
   const auto splits = [](const Node& node) { return split_of(node) != nullptr; };
   if (context.ranks.count <= 1 || std::none_of(graph.nodes().begin(), graph.nodes().end(), splits)) return graph;
-  return GatherOverlap(graph).run();
+  return GatherOverlap(graph, context).run();
 }
 
 }  // namespace weft::passes

@@ -134,6 +134,24 @@ step::EpochMetrics epoch_from(const json& j) {
           .input_wait_seconds = j.value("input_wait_seconds", 0.0)};
 }
 
+json to_json(const PartsRecord& parts) {
+  json shardings = json::object();
+  for (const auto& [name, sharding] : parts.shardings) shardings[name] = to_string(sharding);
+  return {{"ranks", parts.ranks}, {"shardings", shardings}};
+}
+
+PartsRecord parts_from(const json& j, const std::string& name) {
+  PartsRecord parts{.ranks = whole_number(j.at("ranks")), .shardings = {}};
+  for (const auto& [tensor, text] : j.at("shardings").items()) {
+    const Sharding sharding = parse_sharding(text.get<std::string>());
+    if (!sharding.flat || sharding.flat->size != parts.ranks || sharding.partial || !sharding.split.empty())
+      fail(ErrorKind::data, "'{}' is damaged: '{}' of '{}' is no split over {} ranks", name, to_string(sharding),
+           tensor, parts.ranks);
+    parts.shardings.emplace(tensor, sharding);
+  }
+  return parts;
+}
+
 }  // namespace
 
 bool is_better(const BestCheckpoint& one, const BestCheckpoint& other) {
@@ -164,6 +182,7 @@ std::string print_manifest(const Manifest& manifest) {
     root["best"] = {{"step", manifest.best->step},
                     {"score", optional_number(manifest.best->score)},
                     {"loss", optional_number(manifest.best->loss)}};
+  if (manifest.parts.ranks > 0) root["parts"] = to_json(manifest.parts);
   add_seal(root);
   return root.dump(2) + "\n";
 }
@@ -191,6 +210,7 @@ void require_sense(const Manifest& manifest, const std::string& name) {
   require(is_count(p.plateau.bad_epochs) && is_count(p.plateau.cooldown), "position.plateau");
   require(is_count(p.stopping.evaluations_since), "position.stopping");
   require(std::isfinite(p.averaging.first_loss) && is_count(p.averaging.period), "position.averaging");
+  require(manifest.parts.ranks >= 0 && manifest.parts.ranks <= (int64_t{1} << 20), "parts.ranks");
   if (manifest.best) require(is_count(manifest.best->step) && manifest.best->step <= p.step, "best.step");
   if (manifest.last_epoch)
     require(is_count(manifest.last_epoch->epoch) && is_count(manifest.last_epoch->step) &&
@@ -222,6 +242,7 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
     for (const auto& [file, record] : root.at("files").items())
       manifest.files[file] = {.bytes = unsigned_number(record.at("bytes")),
                               .checksum = static_cast<uint32_t>(unsigned_number(record.at("crc32")))};
+    if (root.contains("parts")) manifest.parts = parts_from(root["parts"], name);
     require_sense(manifest, name);
     return manifest;
   } catch (const json::exception&) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "weft/graph/sharding.h"
 #include "weft/step/metrics.h"
 
 namespace weft::run {
@@ -27,6 +28,12 @@ struct BestCheckpoint {
 /// scores, by a lower loss. A value that is not finite beats nothing, and every finite one beats it.
 bool is_better(const BestCheckpoint& one, const BestCheckpoint& other);
 
+/// Of a checkpoint that several ranks wrote, each its part of some tensors.
+struct PartsRecord {
+  int64_t ranks = 0;                          // 0: there are no parts
+  std::map<std::string, Sharding> shardings;  // of those tensors, flat over these ranks
+};
+
 struct Manifest {
   std::string spec_hash;
   int64_t seed = 0;
@@ -34,6 +41,7 @@ struct Manifest {
   std::optional<step::EpochMetrics> last_epoch;  // the last one that ended
   std::optional<BestCheckpoint> best;            // best checkpoint saved so far
   std::map<std::string, FileRecord> files;
+  PartsRecord parts;
   bool has_checksum = false;  // as read: checkpoints of weft 0.1 have none
 };
 

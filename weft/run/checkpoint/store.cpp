@@ -6,16 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
-#include <map>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
-#include "weft/step/optimizers/ema.h"
-#include "weft/step/optimizers/optimizer.h"
-#include "weft/step/virtual_ranks.h"
-#include "weft/tensor/safetensors.h"
+#include "weft/run/checkpoint/reader.h"
+#include "weft/run/checkpoint/tensor_files.h"
 
 namespace weft::run {
 
@@ -23,9 +19,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kManifestFile = "manifest.json";
 constexpr const char* kStepPrefix = "step-";
 constexpr const char* kUnfinishedPrefix = ".unfinished-";
 constexpr const char* kReplacedPrefix = ".replaced-";
@@ -41,100 +34,6 @@ fs::path replaced_path(const fs::path& target) {
   return target.parent_path() / (kReplacedPrefix + target.filename().string());
 }
 
-/// Removes a directory that is being written unless told that it has become whole.
-class UnfinishedDirectory {
- public:
-  explicit UnfinishedDirectory(fs::path path) : path_(std::move(path)) { make_directories(path_); }
-  ~UnfinishedDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  UnfinishedDirectory(const UnfinishedDirectory&) = delete;
-  UnfinishedDirectory& operator=(const UnfinishedDirectory&) = delete;
-  const fs::path& path() const { return path_; }
-  /// At each moment there is a whole checkpoint of the target's step: the older one of that step, or this.
-  void rename_to(const fs::path& target) {
-    sync_directory(path_);
-    std::error_code code, ignored;
-    if (fs::exists(target, ignored) && exchange(path_, target)) {
-      sync_directory(target.parent_path());
-      return;  // path_ is the older one now, which the destructor removes
-    }
-    const fs::path replaced = replaced_path(target);
-    if (fs::exists(target, ignored)) {
-      fs::remove_all(replaced, ignored);
-      fs::rename(target, replaced, code);
-    }
-    if (!code) {
-      fs::rename(path_, target, code);
-      if (code) fs::rename(replaced, target, ignored);
-    }
-    if (code) fail(ErrorKind::io, "cannot rename to '{}': {}", target.string(), code.message());
-    path_.clear();
-    sync_directory(target.parent_path());
-    fs::remove_all(replaced, ignored);
-  }
-
- private:
-  fs::path path_;
-};
-
-bool is_slot(const std::string& name) { return name.starts_with(step::kSlotPrefix); }
-
-/// Where the weights are averaged, the model's file holds the averages under the weights' names, so that every reader
-/// uses them, and the optimiser's file the weights as "optimizer/trained/NAME".
-constexpr const char* kTrainedSlot = "trained";
-
-std::string average_of(const std::string& name) { return step::slot_name(step::kEmaSlot, name); }
-
-void exchange_averages(State& state) {
-  for (const std::string& name : state.names()) {
-    const std::string trained = step::slot_name(kTrainedSlot, name);
-    if (!state.has(trained)) continue;
-    state.share(average_of(name), state, name);
-    state.share(name, state, trained);
-    state.remove(trained);
-  }
-}
-
-void require_finite(const std::string& name, const Tensor& tensor, int64_t step) {
-  const float* values = tensor.data_as<float>();
-  for (int64_t index = 0; index < tensor.elements(); ++index)
-    if (!std::isfinite(values[index]))
-      fail(ErrorKind::numeric,
-           "'{}' holds {} after step {}; no checkpoint of it was made: lower optimizer.learning_rate, or warm up with "
-           "schedule.warmup_epochs",
-           name, values[index], step);
-}
-
-FileRecord write_tensors(const fs::path& path, const State& state, bool slots, int64_t step) {
-  std::vector<SafetensorsEntry> entries;
-  std::map<std::string, std::string> sources;  // entry -> state
-  for (const std::string& name : state.names()) {
-    if (name.starts_with(step::slot_name(step::kShardSumSlot, "")))
-      continue;  // as many as the processes of the moment want
-    if (is_slot(name)) {
-      if (slots && !name.starts_with(average_of(""))) sources[name] = name;
-      continue;
-    }
-    const bool averaged = state.has(average_of(name));
-    if (!slots) sources[name] = averaged ? average_of(name) : name;
-    if (slots && averaged) sources[step::slot_name(kTrainedSlot, name)] = name;
-  }
-  for (const auto& [entry, source] : sources)
-    entries.push_back({entry, {state.type(source).dtype, state.type(source).shape, {}}});
-  AtomicFile file(path);
-  write_safetensors(file, entries, {{"format", "pt"}}, [&](const std::string& entry) {
-    const std::string& name = sources.at(entry);
-    Tensor plain = state.plain_view(name);
-    if (plain.dtype() == DType::f32 && !name.starts_with(step::slot_name(step::kGradientSumSlot, "")))
-      require_finite(name, plain, step);
-    return plain;
-  });
-  file.commit();
-  return {file.bytes(), file.checksum()};
-}
-
 /// -1 where the name is not that of a checkpoint.
 int64_t step_of(const fs::path& directory) {
   const std::string name = directory.filename().string();
@@ -142,33 +41,6 @@ int64_t step_of(const fs::path& directory) {
   const std::string digits = name.substr(std::strlen(kStepPrefix));
   if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) return -1;
   return std::stoll(digits);
-}
-
-void check_file(const fs::path& path, const FileRecord& record) {
-  const std::vector<uint8_t> bytes = read_bytes(path);
-  if (bytes.size() != record.bytes)
-    fail(ErrorKind::data, "'{}' has {} bytes, its manifest says {}: it is truncated or damaged", path.string(),
-         bytes.size(), record.bytes);
-  if (crc32_of(bytes.data(), bytes.size()) != record.checksum)
-    fail(ErrorKind::data, "'{}' is damaged: its checksum differs from that in its manifest", path.string());
-}
-
-std::vector<const char*> files_of(bool with_optimizer) {
-  if (with_optimizer) return {kModelFile, kOptimizerFile};
-  return {kModelFile};
-}
-
-/// The manifest, whose sizes and checksums those files have.
-Manifest checked_manifest(const fs::path& directory, const std::vector<const char*>& names) {
-  const fs::path path = directory / kManifestFile;
-  Manifest manifest = parse_manifest(read_text(path), path.string());
-  for (const char* name : names) {
-    const auto record = manifest.files.find(name);
-    if (record == manifest.files.end())
-      fail(ErrorKind::data, "'{}' is damaged: it does not list '{}'", path.string(), name);
-    check_file(directory / name, record->second);
-  }
-  return manifest;
 }
 
 void point_link(const fs::path& link, const fs::path& target) {
@@ -182,25 +54,63 @@ void point_link(const fs::path& link, const fs::path& target) {
 
 }  // namespace
 
-Checkpoint read_checkpoint(const fs::path& directory, bool with_optimizer) {
-  Checkpoint checkpoint;
-  checkpoint.path = directory;
-  const std::vector<const char*> names = files_of(with_optimizer);
-  checkpoint.manifest = checked_manifest(directory, names);
-  for (const char* name : names) {
-    SafetensorsFile file = read_safetensors(directory / name);
-    for (auto& [tensor_name, tensor] : file.tensors) checkpoint.state.set(tensor_name, std::move(tensor));
+UnfinishedDirectory::UnfinishedDirectory(fs::path path) : path_(std::move(path)) { make_directories(path_); }
+
+UnfinishedDirectory::~UnfinishedDirectory() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+void UnfinishedDirectory::rename_to(const fs::path& target) {
+  sync_directory(path_);
+  std::error_code code, ignored;
+  if (fs::exists(target, ignored) && exchange(path_, target)) {
+    sync_directory(target.parent_path());
+    return;  // path_ is the older one now, which the destructor removes
   }
-  exchange_averages(checkpoint.state);
+  const fs::path replaced = replaced_path(target);
+  if (fs::exists(target, ignored)) {
+    fs::remove_all(replaced, ignored);
+    fs::rename(target, replaced, code);
+  }
+  if (!code) {
+    fs::rename(path_, target, code);
+    if (code) fs::rename(replaced, target, ignored);
+  }
+  if (code) fail(ErrorKind::io, "cannot rename to '{}': {}", target.string(), code.message());
+  path_.clear();
+  sync_directory(target.parent_path());
+  fs::remove_all(replaced, ignored);
+}
+
+Checkpoint read_checkpoint(const fs::path& directory, bool with_optimizer) {
+  CheckpointReader reader(directory, with_optimizer);
+  Checkpoint checkpoint{.path = directory, .manifest = reader.manifest(), .state = {}};
+  for (const std::string& name : reader.names()) checkpoint.state.set(name, reader.read(name));
   return checkpoint;
 }
 
 fs::path CheckpointStore::write(const State& state, Manifest manifest) {
+  manifest.files.clear();
+  manifest.parts = {};
+  UnfinishedDirectory unfinished = begin(manifest.position.step);
+  write_whole(unfinished.path(), state, manifest);
+  return finish(std::move(unfinished), manifest);
+}
+
+UnfinishedDirectory CheckpointStore::begin(int64_t step) const {
+  return UnfinishedDirectory(directory_ / unfinished_name(directory_name(step)));
+}
+
+void CheckpointStore::write_whole(const fs::path& unfinished, const State& state, Manifest& manifest) {
+  for (const TensorFile file : {TensorFile::model, TensorFile::optimizer})
+    manifest.files[name_of(file)] =
+        write_tensors(unfinished / name_of(file), state, file, manifest.position.step, manifest.parts.shardings);
+}
+
+fs::path CheckpointStore::finish(UnfinishedDirectory unfinished, const Manifest& manifest) {
   const int64_t step = manifest.position.step;
   const std::string name = directory_name(step);
-  UnfinishedDirectory unfinished(directory_ / unfinished_name(name));
-  manifest.files[kModelFile] = write_tensors(unfinished.path() / kModelFile, state, false, step);
-  manifest.files[kOptimizerFile] = write_tensors(unfinished.path() / kOptimizerFile, state, true, step);
   write_atomically(unfinished.path() / kManifestFile, print_manifest(manifest));
   unfinished.rename_to(directory_ / name);
   if (manifest.best && manifest.best->step == step) point_link(directory_ / "best", name);
@@ -208,9 +118,7 @@ fs::path CheckpointStore::write(const State& state, Manifest manifest) {
   return directory_ / name;
 }
 
-Manifest check_checkpoint(const fs::path& directory) {
-  return checked_manifest(directory, files_of(/*with_optimizer=*/true));
-}
+Manifest check_checkpoint(const fs::path& directory) { return checked_manifest(directory, /*with_optimizer=*/true); }
 
 std::string CheckpointStore::directory_name(int64_t step) { return fmt::format("{}{:08}", kStepPrefix, step); }
 
@@ -233,11 +141,22 @@ std::vector<fs::path> CheckpointStore::list() const {
 
 std::optional<Checkpoint> CheckpointStore::read_newest(const std::function<void(const std::string&)>& warn,
                                                        bool with_optimizer) const {
+  return newest(warn, [&](const fs::path& path) { return read_checkpoint(path, with_optimizer); });
+}
+
+std::optional<Checkpoint> CheckpointStore::check_newest(const std::function<void(const std::string&)>& warn) const {
+  return newest(warn, [](const fs::path& path) {
+    return Checkpoint{.path = path, .manifest = CheckpointReader(path).manifest(), .state = {}};
+  });
+}
+
+std::optional<Checkpoint> CheckpointStore::newest(const std::function<void(const std::string&)>& warn,
+                                                  const std::function<Checkpoint(const fs::path&)>& read_one) const {
   const std::vector<fs::path> found = list();
   std::string newest_problem;
   for (const fs::path& path : found) {
     try {
-      Checkpoint read = read_checkpoint(path, with_optimizer);
+      Checkpoint read = read_one(path);
       if (!read.manifest.has_checksum)
         warn(fmt::format("checkpoint '{}' is of an older weft: its manifest has no checksum", path.string()));
       return read;

@@ -1,4 +1,4 @@
-// [compression], [averaging]: what several ranks exchange.
+// [compression], [averaging], [mesh], [shard]: what several ranks exchange, and what each of them keeps.
 #include "weft/spec/recipe_keys.h"
 
 namespace weft::spec {
@@ -29,6 +29,21 @@ std::vector<RecipeKey> rank_keys() {
            .add("slow_learning_rate", &Averaging::slow_learning_rate,
                 {.low = kAboveZero, .high = 100, .help = "of their way"})
            .take())
+    keys.push_back(std::move(key));
+  for (RecipeKey& key : KeySection<MeshSpec>("mesh", [](RunSpec& spec) -> MeshSpec& { return spec.mesh; })
+                            .add("data", &MeshSpec::data,
+                                 {.low = 0, .high = 65536, .unit = "ranks", .help = "that divide each batch; 0: all"})
+                            .quiet()
+                            .take())
+    keys.push_back(std::move(key));
+  for (RecipeKey& key : KeySection<ShardSpec>("shard", [](RunSpec& spec) -> ShardSpec& { return spec.shard; })
+                            .add("zero", &ShardSpec::zero,
+                                 {.low = 0,
+                                 .high = 3,
+                                 .help = "what ranks share instead of each keeping it: 0 nothing, 1 the optimiser's "
+                                         "states, 2 also sums of gradients, 3 also weights"})
+                            .quiet()
+                            .take())
     keys.push_back(std::move(key));
   return keys;
 }

@@ -9,12 +9,28 @@
 
 namespace weft::step {
 
-void start_slots(const std::vector<SlotSpec>& slots, State& state) {
+namespace {
+
+/// Of what ranks share the whole, or a copy of this rank's part.
+Tensor start_of(const SlotSpec& slot, const State& state) {
+  const TensorType type{slot.type.dtype, slot.sharding ? slot.sharding->whole : slot.type.shape, {}};
+  Tensor tensor = slot.copy_of.empty() ? Tensor(type) : state.plain(slot.copy_of);
+  if (slot.start != 0)
+    for (int64_t i = 0; i < tensor.elements(); ++i) store_element(tensor.dtype(), tensor.data(), i, slot.start);
+  return tensor;
+}
+
+}  // namespace
+
+void start_slots(const std::vector<SlotSpec>& slots, State& state, int rank) {
   for (const SlotSpec& slot : slots) {
-    Tensor tensor = slot.copy_of.empty() ? Tensor(slot.type) : state.plain(slot.copy_of);
-    if (slot.start != 0)
-      for (int64_t i = 0; i < tensor.elements(); ++i) store_element(tensor.dtype(), tensor.data(), i, slot.start);
-    state.set(slot.name, std::move(tensor));
+    if (slot.copy_of.empty() && slot.start == 0) {
+      state.set(slot.name, Tensor(slot.type));
+      continue;
+    }
+    Tensor start = start_of(slot, state);
+    const bool is_part = !slot.sharding || start.shape() != slot.sharding->whole;
+    state.set(slot.name, is_part ? std::move(start) : part_of(start, *slot.sharding, rank));
   }
 }
 

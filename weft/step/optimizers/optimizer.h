@@ -1,6 +1,7 @@
 // Optimisers: each adds to the graph of a step the update of every parameter and the states that it needs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,13 @@ struct TrainedParameter {
 struct SlotSpec {
   std::string name;
   TensorType type;
-  std::string copy_of = {};  // begins as a copy of this state
-  double start = 0;          // else each element is this
+  std::string copy_of = {};               // begins as a copy of this state
+  double start = 0;                       // else each element is this
+  std::optional<Sharding> sharding = {};  // where ranks share it; the type is that of a part
 };
 
-/// Sets slots to what they begin with.
-void start_slots(const std::vector<SlotSpec>& slots, State& state);
+/// Sets slots to what they begin with, on the rank of this number.
+void start_slots(const std::vector<SlotSpec>& slots, State& state, int rank = 0);
 
 /// Whether optimizer.freeze names the parameter.
 bool is_frozen(const spec::OptimizerSpec& spec, const std::string& parameter);

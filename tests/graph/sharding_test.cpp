@@ -1,0 +1,116 @@
+// How ranks stand in a mesh, and which part of a tensor each of them has.
+#include "weft/graph/sharding.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/support/error_of.h"
+#include "weft/graph/text.h"
+#include "weft/ops/all.h"
+
+namespace weft {
+namespace {
+
+Tensor counted(const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  std::iota(values.begin(), values.end(), 1.0f);
+  return Tensor::of(shape, values);
+}
+
+Sharding flat(const Shape& whole, int64_t ranks) { return {.whole = whole, .flat = MeshAxis{"data", ranks}}; }
+
+TEST(Mesh, GroupsDifferOnOneAxisAlone) {
+  const Mesh mesh({{"pipeline", 2}, {"data", 3}, {"tensor", 2}});
+  EXPECT_EQ(mesh.size(), 12);
+  EXPECT_EQ(mesh.size_of("data"), 3);
+  EXPECT_EQ(mesh.size_of("expert"), 1);
+  EXPECT_EQ(mesh.group_of(9, "tensor"), (std::vector<int>{8, 9}));
+  EXPECT_EQ(mesh.group_of(9, "data"), (std::vector<int>{7, 9, 11}));
+  EXPECT_EQ(mesh.group_of(9, "pipeline"), (std::vector<int>{3, 9}));
+  EXPECT_EQ(mesh.group_of(9, "expert"), std::vector<int>{9});
+}
+
+TEST(Mesh, EveryRankStandsWhereItsCoordinatesSay) {
+  const Mesh mesh({{"data", 3}, {"tensor", 4}});
+  for (int64_t rank = 0; rank < mesh.size(); ++rank) {
+    EXPECT_EQ(4 * mesh.coordinate(rank, "data") + mesh.coordinate(rank, "tensor"), rank);
+    for (const char* axis : {"data", "tensor"})
+      EXPECT_EQ(mesh.group_of(rank, axis)[static_cast<size_t>(mesh.coordinate(rank, axis))], rank) << axis;
+  }
+}
+
+TEST(Mesh, ItsTextIsReadBack) {
+  EXPECT_EQ(to_string(parse_mesh("data=4,tensor=2")), "data=4,tensor=2");
+  for (const char* wrong : {"", "data", "data=0", "data=x", "4=data", "data=2,"})
+    EXPECT_NE(test::error_of([&] { parse_mesh(wrong); }).find("is no mesh; write its axes"), std::string::npos)
+        << wrong;
+  EXPECT_NE(test::error_of([] { parse_mesh("data=2,data=3"); }).find("two axes 'data'"), std::string::npos);
+}
+
+TEST(Sharding, ItsTextIsReadBack) {
+  const MeshAxis data{"data", 4}, tensor{"tensor", 2};
+  const std::pair<Sharding, const char*> cases[] = {
+      {{.whole = {64, 3, 7, 7}, .flat = data}, "flat(data=4) of (64,3,7,7)"},
+      {{.whole = {64, 128}, .split = {std::nullopt, tensor}}, "split(-,tensor=2) of (64,128)"},
+      {{.whole = {8}, .partial = data}, "partial(data=4) of (8)"},
+      {{.whole = {8, 2}, .split = {tensor, std::nullopt}, .partial = data},
+       "split(tensor=2,-) partial(data=4) of (8,2)"},
+      {{.whole = {}}, "replicated of ()"}};
+  for (const auto& [sharding, text] : cases) {
+    EXPECT_EQ(to_string(sharding), text);
+    EXPECT_EQ(parse_sharding(text), sharding) << text;
+  }
+  for (const char* wrong : {"", "flat of (3)", "flat(data) of (3)", "flat(data=2)", "split(data=2) of (3,4)",
+                            "round(data=2) of (3)", "flat(data=2) of (x)", "flat(data=2 of (3)"})
+    EXPECT_NE(test::error_of([&] { parse_sharding(wrong); }).find("is no sharding"), std::string::npos) << wrong;
+}
+
+TEST(Sharding, PartsAreEvenWhateverTheShape) {
+  EXPECT_EQ(flat_part_elements(64 * 3 * 7 * 7, 2), 4704);
+  EXPECT_EQ(flat_part_elements(1024, 3), 352);
+  EXPECT_EQ(flat_part_elements(17, 2), 16);
+  EXPECT_EQ(flat_part_elements(1, 4), 16);
+  EXPECT_EQ(part_shape(flat({64, 3, 7, 7}, 2)), Shape{4704});
+  EXPECT_EQ(part_shape({.whole = {64, 128}, .split = {std::nullopt, MeshAxis{"tensor", 4}}}), (Shape{64, 32}));
+  EXPECT_NE(test::error_of([] {
+              part_shape({.whole = {6, 5}, .split = {std::nullopt, MeshAxis{"tensor", 2}}});
+            }).find("dimension 1 of (6,5) cannot be split into 2 equal parts"),
+            std::string::npos);
+}
+
+TEST(Sharding, PartsPutTogetherAreTheWhole) {
+  for (const Shape& shape : {Shape{5, 7}, Shape{64}, Shape{3, 3, 3, 3}, Shape{1}})
+    for (const int64_t ranks : {1, 2, 3, 8}) {
+      const Tensor whole = counted(shape);
+      Tensor again(DType::f32, shape);
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const Tensor part = part_of(whole, flat(shape, ranks), rank);
+        EXPECT_EQ(part.elements(), flat_part_elements(shape.elements(), ranks));
+        for (int64_t i = 0; i < part.elements(); ++i) {
+          const int64_t at = rank * part.elements() + i;
+          EXPECT_EQ(part.data_as<float>()[i], at < whole.elements() ? static_cast<float>(at + 1) : 0.0f);
+        }
+        put_part(again, part, flat(shape, ranks), rank);
+      }
+      for (int64_t i = 0; i < whole.elements(); ++i) EXPECT_EQ(again.data_as<float>()[i], whole.data_as<float>()[i]);
+    }
+}
+
+TEST(Sharding, AGraphsTextSaysWhichStatesAreParts) {
+  const OpRegistry registry = ops::make_registry();
+  Graph graph(registry, "g");
+  graph.add_input(InputKind::state, "v", {DType::f32, {32}, {}});
+  graph.set_sharding("v", flat({5, 11}, 2));
+  const std::string text = print_graph(graph);
+  EXPECT_NE(text.find("state %v \"v\" : f32[32] {sharding=\"flat(data=2) of (5,11)\"}"), std::string::npos) << text;
+  EXPECT_EQ(print_graph(parse_graph(text, registry)), text);
+  EXPECT_EQ(parse_graph(text, registry).find_input("v")->sharding, flat({5, 11}, 2));
+  EXPECT_NE(test::error_of([&] {
+              graph.set_sharding("v", flat({5, 11}, 4));
+            }).find("input 'v' is f32[32], and a part of"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft

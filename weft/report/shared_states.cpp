@@ -1,0 +1,32 @@
+#include "weft/report/shared_states.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/format.h"
+#include "weft/step/optimizers/optimizer.h"
+
+namespace weft::report {
+
+std::string shared_states_text(const Graph& graph) {
+  int64_t weights = 0, sums = 0, slots = 0, shared = 0, in_all = 0, ranks = 0;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind != InputKind::parameter && input.kind != InputKind::state) continue;
+    const int64_t bytes = align_up(graph.type(input.value).bytes());
+    const bool is_slot = input.name.starts_with(step::kSlotPrefix);
+    const bool is_sum = input.name.starts_with(step::slot_name(step::kGradientSumSlot, ""));
+    (is_sum ? sums : is_slot ? slots : weights) += bytes;
+    if (!input.sharding || !input.sharding->flat) continue;
+    shared += bytes;
+    in_all += byte_size(graph.type(input.value).dtype, input.sharding->whole.elements());
+    ranks = input.sharding->flat->size;
+  }
+  if (ranks == 0) return "";
+  const auto shown = [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); };
+  return fmt::format(
+      "states of this rank: {} of weights and statistics, {}{} of the optimiser; {} of it are its parts of {} that {} "
+      "ranks share\n",
+      shown(weights), sums > 0 ? shown(sums) + " of sums of gradients, " : "", shown(slots), shown(shared),
+      shown(in_all), ranks);
+}
+
+}  // namespace weft::report

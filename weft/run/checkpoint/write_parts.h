@@ -1,0 +1,22 @@
+// Checkpoints of ranks that share states: each writes its part, all at once, into one directory, which becomes whole
+// when all have.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "weft/comm/communicator.h"
+#include "weft/device/state.h"
+#include "weft/run/checkpoint/manifest.h"
+#include "weft/run/checkpoint/store.h"
+
+namespace weft::run {
+
+/// All ranks call it. `store` and `manifest` are those of the first rank; `store` is null elsewhere. SharedError as
+/// CheckpointStore::write() gives it on any rank, or where a rank does not see the directory; the older checkpoints
+/// then stay as they are.
+void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
+                    const std::map<std::string, Sharding>& shardings);
+
+}  // namespace weft::run

@@ -1,0 +1,39 @@
+// States of which each of several ranks keeps a part, in place of all of them the whole (ZeRO: Rajbhandari, Rasley,
+// Ruwase and He 2020, "ZeRO: Memory optimizations toward training trillion parameter models", section 5). Every rank
+// updates its part of the weights by its part of the gradients, and then takes the others' parts.
+//   shard.zero = 1: the optimiser's slots
+//   shard.zero = 2: also the sum of the gradients of batches that are accumulated, each of which is exchanged then
+//   shard.zero = 3: also the weights, which are gathered where a layer reads them, forward and again backward
+// Each tensor is split by its elements, evenly whatever its shape. Small ones stay whole: there the message costs more
+// than the memory. The graph stays one for all ranks (passes/ranks/partition.h).
+#pragma once
+
+#include <string>
+
+#include "weft/spec/run_spec.h"
+#include "weft/step/step.h"
+
+namespace weft::step {
+
+/// Values of shard.zero.
+inline constexpr int64_t kGradientsShared = 2, kWeightsShared = 3;
+inline constexpr const char* kDataAxis = "data";
+/// Of fewer elements states stay whole.
+inline constexpr int64_t kFewestShared = 1024;
+
+/// Lets the ranks share the step's states as the spec says, in its graphs, slots and shardings. With one rank, or
+/// without shard.zero, the step stays as it is.
+void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks);
+
+/// Error(usage) where the spec's mesh is not that of so many ranks.
+void require_mesh(const spec::RunSpec& spec, int ranks);
+/// The same for a run that begins: states that nobody is there to share are a mistake.
+void require_sharers(const spec::RunSpec& spec, int ranks);
+
+/// Whether there are weights of which each rank keeps a part.
+bool shares_weights(const TrainingStep& step);
+
+/// Whether the ranks share the state.
+inline bool is_shared(const Shardings& shardings, const std::string& state) { return shardings.contains(state); }
+
+}  // namespace weft::step
