@@ -55,8 +55,8 @@ def export(model, arguments):
 
 def write_input(path, batch, arguments):
     """An .npy file as the model reads it: pixels about zero, or tokens."""
-    wanted = run_json([arguments.weft, "import", path, "--json"])["inputs"][0]
-    kind, sizes = wanted["dtype"], [batch if not isinstance(size, int) else size for size in wanted["shape"]]
+    kind, _, shape = run_json([arguments.weft, "import", path, "--json"])["inputs"][0]["type"].rstrip("]").partition("[")
+    sizes = [int(size) if size.isdigit() else batch for size in shape.split(",")]
     count = 1
     for size in sizes:
         count *= size
@@ -152,7 +152,7 @@ def main():
                 try:
                     row = measure(model, batch, precision, arguments)
                 except (SideFailed, subprocess.CalledProcessError) as failure:
-                    row = {"model": model, "batch": batch, "precision": precision, "error": str(failure).splitlines()[-1]}
+                    row = {"model": model, "batch": batch, "precision": precision, "error": str(failure).strip().splitlines()[-1]}
                 rows.append(row)
                 print(row_text(row), flush=True)
                 if arguments.json:

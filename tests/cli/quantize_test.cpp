@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 #include "weft/engine/model_file.h"
@@ -45,6 +46,17 @@ TEST_F(QuantizeCommand, ARunBecomesAModelOfIntegersThatRuns) {
   const Tensor logits = read_npy(path("out/logits.npy"));
   EXPECT_EQ(logits.shape(), (Shape{2, 4}));
   for (int64_t at = 0; at < logits.elements(); ++at) EXPECT_TRUE(std::isfinite(logits.data_as<float>()[at]));
+}
+
+TEST_F(QuantizeCommand, ACompiledFileComputesWithIntegers) {
+  ASSERT_EQ(weft({"export", "lenet5", "net.onnx"}).code, 0);
+  ASSERT_EQ(weft({"quantize", "net.onnx", "--drawn-samples", "4", "-o", "int8.onnx", "--threads", "1"}).code, 0);
+  ASSERT_EQ(weft({"compile", "int8.onnx", "int8.weft"}).code, 0);
+  write_npy(path("images.npy"), Tensor(DType::f32, Shape{1, 1, 28, 28}));
+  const Outcome inferred = weft({"infer", "int8.weft", "--input", "images.npy", "--repeat", "1", "--json"});
+  ASSERT_EQ(inferred.code, 0) << inferred.err;
+  const auto report = nlohmann::json::parse(inferred.out);
+  EXPECT_LT(report["constant_bytes"].get<int64_t>(), 100'000) << "61,706 weights of one byte each";
 }
 
 TEST_F(QuantizeCommand, AnOnnxFileWantsData) {
