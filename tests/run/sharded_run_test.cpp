@@ -167,6 +167,45 @@ TEST_F(ShardedRun, WhatWantsWholeMatricesGathersThem) {
   expect_nearly_data_parallel(run, "muon", 1e-6);
 }
 
+TEST_F(ShardedRun, WeightsFromAFileGiveTheSameBits) {
+  spec::RunSpec run = spec("lenet5", 1);
+  spec::resolve(run);
+  const Library library = library_of(run);
+  train(library, run, one_host(2), "first");
+  run.init = (newest("first").path / "model.safetensors").string();
+  run.lookahead.steps = 2;  // whose slots begin as copies
+  train(library, run, one_host(2), "plain");
+  for (const int64_t zero : levels()) {
+    const std::string name = fmt::format("from-file{}", zero);
+    train(library, shared(run, zero), one_host(2), name);
+    expect_same_bits(name, "plain");
+  }
+}
+
+TEST_F(ShardedRun, TheBestCheckpointIsMeasuredOnTheTestData) {
+  spec::RunSpec run = spec("lenet5", 3);
+  run.validation = "0.2";
+  run.ema.decay = 0.9;
+  spec::resolve(run);
+  const Library library = library_of(run);
+  const std::optional<double> wanted = train(library, run, one_host(2), "plain").summary.test_loss;
+  ASSERT_TRUE(wanted);
+  for (const int64_t zero : levels()) {
+    const run::RunOutcome outcome = train(library, shared(run, zero), one_host(2), fmt::format("validated{}", zero));
+    EXPECT_EQ(outcome.summary.test_loss, wanted) << zero;
+  }
+}
+
+TEST_F(ShardedRun, FiltersFromTheImagesGiveTheSameBits) {
+  spec::RunSpec run = spec("airbench94", 1);
+  run.model.options = {{"width", "8"}};
+  spec::resolve(run);
+  const Library library = drawn_library(drawn_images(3), kSamples, kTestSamples);
+  train(library, run, one_host(2), "plain");
+  train(library, shared(run, 3), one_host(2), "shared");
+  expect_same_bits("shared", "plain");
+}
+
 TEST_F(ShardedRun, EachRankWritesItsPartsOfACheckpoint) {
   spec::RunSpec run = spec("lenet5", 1);
   spec::resolve(run);
