@@ -194,7 +194,8 @@ TEST_F(ShardedRun, ANumberThatIsNotFiniteInOnePartMakesNoCheckpoint) {
   const Library library = library_of(run);
   std::vector<std::string> errors(2);
   comm::run_ranks(one_host(2), [&](comm::Communicator& ranks) {
-    Manifest manifest{.spec_hash = "", .seed = 1, .position = {.step = 3}};
+    Manifest manifest;
+    manifest.position.step = 3;
     CheckpointStore store(path("checkpoints"), 2);
     State state;
     state.set("weight", Tensor(DType::f32, {4}));
