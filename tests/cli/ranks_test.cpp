@@ -234,6 +234,32 @@ TEST_F(Ranks, WithVirtualRanksTheWeightsAreBitwiseTheSameOnAnyNumberOfThem) {
   }
 }
 
+TEST_F(Ranks, WhereTheyShareStatesTheLossesAreTheSameAndEveryCommandReadsTheRun) {
+  const auto run = [&](const std::string& name, const std::string& zero) {
+    return tiny_run(name, {"--epochs", "2", "--zero", zero, "--set", "late_multiply=false"});
+  };
+  ASSERT_EQ(weft_on(2, run("plain", "0")).code, 0);
+  for (const std::string zero : {"1", "2", "3"})
+    for (const bool apart : {false, true}) {
+      std::vector<std::string> launcher = mpirun(2);
+      if (apart) launcher.insert(launcher.begin(), "WEFT_RANKS_PER_HOST=1");
+      const std::string name = "zero" + zero + (apart ? "apart" : "");
+      const Outcome outcome = Process(run(name, zero), directory_, -1, launcher).wait();
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      expect_same_losses(name, "plain");
+      const Outcome exported = weft({"export", name, name + ".safetensors"});
+      EXPECT_EQ(exported.code, 0) << exported.err;
+      EXPECT_TRUE(read_all(path(name + ".safetensors")) == read_all(path("zero1.safetensors"))) << "one file, whole";
+      EXPECT_EQ(weft({"eval", name}).code, 0);
+      const Outcome more = weft({"train", "--resume", name, "--epochs", "3", "--quiet"});
+      EXPECT_EQ(more.code, 0) << "on one process: " << more.err;
+    }
+  const Outcome alone = weft(run("alone", "1"));
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_EQ(count_of(alone.err, "shard.zero = 1 with one rank, which has nobody to share its states with"), 1)
+      << alone.err;
+}
+
 TEST_F(Ranks, RanksThatCannotShareTheVirtualRanksAreTold) {
   const Outcome outcome = weft_on(3, tiny_run("r", {"--virtual-ranks", "4"}));
   EXPECT_EQ(outcome.code, 2) << outcome.err;

@@ -7,8 +7,10 @@
 #include "tests/support/error_of.h"
 #include "tests/support/ranks_rig.h"
 #include "weft/base/files.h"
+#include "weft/comm/measure.h"
 #include "weft/comm/on_all_ranks.h"
 #include "weft/run/checkpoint/tensor_files.h"
+#include "weft/run/checkpoint/write_parts.h"
 #include "weft/step/sharded_states.h"
 
 namespace weft::run {
@@ -148,6 +150,72 @@ TEST_F(ShardedRun, VirtualRanksGiveTheSameBitsOnAnyHosts) {
     }
 }
 
+/// Of two hosts, whose sums are of two numbers; over slow links small gradients are left to the next step.
+TEST_F(ShardedRun, TwoHostsWithFastAndSlowLinksGiveTheSameBits) {
+  spec::RunSpec run = spec("resnet9", 2);
+  run.optimizer.name = "adamw";
+  run.optimizer.learning_rate = 0.001;
+  run.ema.decay = 0.9;
+  run.checkpoint.every_steps = 4;
+  spec::resolve(run);
+  const Library library = library_of(run);
+  for (const double bytes_per_second : {1e14, 1e6}) {
+    run.cluster = path(fmt::format("{:g}.toml", bytes_per_second));
+    comm::LocalGroup group({"a", "b"});
+    comm::ClusterCosts costs;
+    costs.between_hosts.bytes_per_second = bytes_per_second;
+    write_atomically(run.cluster, comm::cluster_text(group.communicator(0), costs));
+    const std::string plain = fmt::format("plain{:g}", bytes_per_second);
+    train(library, run, {"a", "b"}, plain);
+    for (const int64_t zero : levels()) {
+      const std::string name = fmt::format("zero{}-{:g}", zero, bytes_per_second);
+      train(library, shared(run, zero), {"a", "b"}, name);
+      expect_same_bits(name, plain);
+    }
+  }
+}
+
+TEST_F(ShardedRun, FourRanksOnTwoHostsTrainAlikeUpToRounding) {
+  spec::RunSpec run = spec("lenet5", 2);
+  spec::resolve(run);
+  const Library library = library_of(run);
+  train(library, run, {"a", "a", "b", "b"}, "plain");
+  for (const int64_t zero : levels()) {
+    const std::string name = fmt::format("zero{}", zero);
+    train(library, shared(run, zero), {"a", "b", "a", "b"}, name);
+    const std::vector<double> wanted = losses("plain", "step"), got = losses(name, "step");
+    for (size_t at = 0; at < got.size(); ++at) EXPECT_NEAR(got[at], wanted[at], 1e-5 * wanted[at]) << name << at;
+  }
+}
+
+TEST_F(ShardedRun, ANumberThatIsNotFiniteInOnePartMakesNoCheckpoint) {
+  spec::RunSpec run = spec("lenet5", 1);
+  spec::resolve(run);
+  const Library library = library_of(run);
+  std::vector<std::string> errors(2);
+  comm::run_ranks(one_host(2), [&](comm::Communicator& ranks) {
+    Manifest manifest;
+    manifest.position.step = 3;
+    CheckpointStore store(path("checkpoints"), 2);
+    State state;
+    state.set("weight", Tensor(DType::f32, {4}));
+    Tensor part(DType::f32, {512});
+    if (ranks.rank() == 1) part.data_as<float>()[7] = std::nanf("");
+    state.set("optimizer/velocity/weight", std::move(part));
+    errors[static_cast<size_t>(ranks.rank())] = test::error_of(
+        [&] {
+          write_in_parts(ranks, ranks.rank() == 0 ? &store : nullptr, state, manifest,
+                         {{"optimizer/velocity/weight", {.whole = {1024}, .flat = MeshAxis{"data", 2}}}});
+        },
+        ErrorKind::numeric);
+  });
+  for (const std::string& error : errors)
+    EXPECT_EQ(error.find("rank 1 on host 'host': 'optimizer/velocity/weight' holds nan after step 3; no checkpoint"),
+              0u)
+        << error;
+  EXPECT_TRUE(fs::is_empty(path("checkpoints")));
+}
+
 TEST_F(ShardedRun, NormsOfSharedTensorsAreThoseOfTheWholeUpToRounding) {
   spec::RunSpec run = spec("lenet5", 2);
   run.clip.norm = 0.5;
@@ -165,6 +233,45 @@ TEST_F(ShardedRun, WhatWantsWholeMatricesGathersThem) {
   run.optimizer.name = "muon";
   run.optimizer.learning_rate = 0.01;
   expect_nearly_data_parallel(run, "muon", 1e-6);
+}
+
+TEST_F(ShardedRun, WeightsFromAFileGiveTheSameBits) {
+  spec::RunSpec run = spec("lenet5", 1);
+  spec::resolve(run);
+  const Library library = library_of(run);
+  train(library, run, one_host(2), "first");
+  run.init = (newest("first").path / "model.safetensors").string();
+  run.lookahead.steps = 2;  // whose slots begin as copies
+  train(library, run, one_host(2), "plain");
+  for (const int64_t zero : levels()) {
+    const std::string name = fmt::format("from-file{}", zero);
+    train(library, shared(run, zero), one_host(2), name);
+    expect_same_bits(name, "plain");
+  }
+}
+
+TEST_F(ShardedRun, TheBestCheckpointIsMeasuredOnTheTestData) {
+  spec::RunSpec run = spec("lenet5", 3);
+  run.validation = "0.2";
+  run.ema.decay = 0.9;
+  spec::resolve(run);
+  const Library library = library_of(run);
+  const std::optional<double> wanted = train(library, run, one_host(2), "plain").summary.test_loss;
+  ASSERT_TRUE(wanted);
+  for (const int64_t zero : levels()) {
+    const run::RunOutcome outcome = train(library, shared(run, zero), one_host(2), fmt::format("validated{}", zero));
+    EXPECT_EQ(outcome.summary.test_loss, wanted) << zero;
+  }
+}
+
+TEST_F(ShardedRun, FiltersFromTheImagesGiveTheSameBits) {
+  spec::RunSpec run = spec("airbench94", 1);
+  run.model.options = {{"width", "8"}};
+  spec::resolve(run);
+  const Library library = drawn_library(drawn_images(3), kSamples, kTestSamples);
+  train(library, run, one_host(2), "plain");
+  train(library, shared(run, 3), one_host(2), "shared");
+  expect_same_bits("shared", "plain");
 }
 
 TEST_F(ShardedRun, EachRankWritesItsPartsOfACheckpoint) {

@@ -132,8 +132,8 @@ class Partition {
     if (state == successor_of_.end()) return gathered;
     // It takes the place of the state, so that its memory is not wanted twice.
     const ValueId before = mapped(graph_.find_input(state->second)->value);
-    return ops::blend_update(result_, before, gathered, ops::constant(result_, {}, 0), ops::constant(result_, {}, 1),
-                             "assign/" + as);
+    const ValueId keep = ops::constant(result_, {}, 0), take = ops::constant(result_, {}, 1);
+    return ops::blend_update(result_, before, gathered, keep, take, "assign/" + as);
   }
 
   ValueId gather(ValueId value, const std::string& as) {
