@@ -1,0 +1,20 @@
+// The searchers, one source each.
+#pragma once
+
+#include "weft/tune/searchers/searcher.h"
+
+namespace weft::tune {
+
+std::unique_ptr<Searcher> make_random_searcher(const SearcherOptions& options);
+std::unique_ptr<Searcher> make_grid_searcher(const SearcherOptions& options);
+std::unique_ptr<Searcher> make_sobol_searcher(const SearcherOptions& options);
+std::unique_ptr<Searcher> make_tpe_searcher(const SearcherOptions& options);
+
+/// Every point of a grid with so many values of each range of real numbers, and of integers where these have more; 0:
+/// of all their values, where there are no real ranges. Gives up above `most` points: nullopt.
+std::optional<std::vector<Point>> grid_points(const Space& space, int64_t levels, size_t most);
+
+/// Point number `index` of a scrambled Sobol sequence, in unit coordinates.
+std::vector<double> sobol_point(size_t dimensions, uint32_t index, int64_t seed);
+
+}  // namespace weft::tune
