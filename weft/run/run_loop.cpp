@@ -57,9 +57,12 @@ RunOutcome RunLoop::train() {
   try {
     train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
     hooks.stop_requested = options_.stop_requested;
+    hooks.pause_epochs = options_.pause_epochs;
     const train::FitResult result = train::fit(inputs, resume_point_.manifest.position, hooks);
     outcome.finished = result.finished;
     outcome.steps_done = result.position.step;
+    outcome.epochs_done = result.position.epoch;
+    outcome.paused = result.paused;
     if (outcome.finished && validation_data_ && test_data_)
       outcome.finished = measure_test_data(inputs, hooks, result.position.step);
     outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);

@@ -66,10 +66,11 @@ std::vector<Found> Search::front() const {
   std::vector<Found> front;
   for (size_t number = 0; number < history_.size(); ++number) {
     const Trial& trial = history_[number];
+    if (!trial.is_finished()) continue;
     const bool is_beaten = std::any_of(history_.begin(), history_.end(), [&](const Trial& other) {
       return other.is_finished() && dominates(other.losses, trial.losses);
     });
-    if (trial.is_finished() && !is_beaten) front.push_back(found(number));
+    if (!is_beaten) front.push_back(found(number));
   }
   return front;
 }
