@@ -58,14 +58,16 @@ void read_form(RangeText& range, const std::string& form) {
     range.arguments = {"true", "false"};
     return;
   }
-  const auto found = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& one) { return one.first == kind; });
+  const auto found =
+      std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& one) { return one.first == kind; });
   if (found == std::end(kinds) || colon == form.npos)
     fail(ErrorKind::usage, "{}: '{}' is no range; write {}", range.where, form, kForms);
   range.kind = found->second;
   range.arguments = range.kind == RangeText::Kind::choice ? split_list(rest) : split_numbers(rest);
   const size_t most = range.kind == RangeText::Kind::integer ? 3 : 2;
   if (range.kind != RangeText::Kind::choice && (range.arguments.size() < 2 || range.arguments.size() > most))
-    fail(ErrorKind::usage, "{}: '{}' wants {}:LOW:HIGH{}", range.where, form, kind, most == 3 ? ", or :STEP behind" : "");
+    fail(ErrorKind::usage, "{}: '{}' wants {}:LOW:HIGH{}", range.where, form, kind,
+         most == 3 ? ", or :STEP behind" : "");
 }
 
 /// "FORM", or "FORM if KEY=A,B".
@@ -87,8 +89,8 @@ RangeText parse_range(const std::string& text) {
   RangeText range{.key = {}, .where = fmt::format("--set-range '{}'", text)};
   const size_t equals = text.find('=');
   if (equals == text.npos || equals == 0)
-    fail(ErrorKind::usage, "{}: wants KEY=RANGE, such as optimizer.learning_rate=log:1e-4:1; a range is {}", range.where,
-         kForms);
+    fail(ErrorKind::usage, "{}: wants KEY=RANGE, such as optimizer.learning_rate=log:1e-4:1; a range is {}",
+         range.where, kForms);
   range.key = trimmed(text.substr(0, equals));
   read_text(range, text.substr(equals + 1));
   return range;
@@ -138,7 +140,8 @@ RangeText range_of_table(const toml::table& table, const std::string& key, const
   const std::vector<std::string> known = {"range", "log", "step", "choices", "if"};
   for (const auto& [name, node] : table)
     if (std::find(known.begin(), known.end(), name.str()) == known.end())
-      fail(ErrorKind::usage, "{}: {} has no '{}'{}", where, key, name.str(), suggestion(std::string(name.str()), known));
+      fail(ErrorKind::usage, "{}: {} has no '{}'{}", where, key, name.str(),
+           suggestion(std::string(name.str()), known));
   if (const toml::node* condition = table.get("if")) read_condition(range, *condition);
   const toml::node *ends = table.get("range"), *choices = table.get("choices"), *step = table.get("step");
   if ((ends != nullptr) == (choices != nullptr))
@@ -152,7 +155,8 @@ RangeText range_of_table(const toml::table& table, const std::string& key, const
   const toml::array* array = ends->as_array();
   if (array == nullptr || array->size() != 2) fail(ErrorKind::usage, "{}: {} wants range = [LOW, HIGH]", where, key);
   range.arguments = texts_of(*array, where);
-  const bool is_log = table["log"].value_or(false), is_whole = array->get(0)->is_integer() && array->get(1)->is_integer();
+  const bool is_log = table["log"].value_or(false),
+             is_whole = array->get(0)->is_integer() && array->get(1)->is_integer();
   range.kind = is_log ? RangeText::Kind::log : RangeText::Kind::real;
   if (step != nullptr || (is_whole && !is_log)) range.kind = RangeText::Kind::integer;
   if (step != nullptr) range.arguments.push_back(text_of(*step, where));

@@ -52,8 +52,10 @@ class Keys {
       d.condition = Condition{range.condition->first, {}};
       const RangeText* parent = range_of(range.condition->first);
       if (parent == nullptr)
-        fail(ErrorKind::usage, "{}: the condition names '{}', which is not searched; give it a range, or leave the "
-             "condition away", range.where, range.condition->first);
+        fail(ErrorKind::usage,
+             "{}: the condition names '{}', which is not searched; give it a range, or leave the "
+             "condition away",
+             range.where, range.condition->first);
       for (const std::string& text : range.condition->second) d.condition->values.push_back(value_of(*parent, text));
     } else if (is_option) {
       d.condition = condition_by_readers(range, models_with(range), "model.name");
@@ -95,7 +97,8 @@ class Keys {
 
   static double number(const RangeText& range, const std::string& text) {
     const std::optional<double> number = parse_number<double>(text);
-    if (!number) fail(ErrorKind::usage, "{}: {} wants numbers as the ends of its range, got '{}'", range.where, range.key, text);
+    if (!number)
+      fail(ErrorKind::usage, "{}: {} wants numbers as the ends of its range, got '{}'", range.where, range.key, text);
     return *number;
   }
 
@@ -118,7 +121,8 @@ class Keys {
       case RangeText::Kind::integer:
         return integer(range.key, whole(range, arguments[0]), whole(range, arguments[1]),
                        arguments.size() > 2 ? whole(range, arguments[2]) : 1);
-      case RangeText::Kind::choice: break;
+      case RangeText::Kind::choice:
+        break;
     }
     std::vector<KeyValue> choices;
     for (const std::string& text : arguments) choices.push_back(value_of(range, text));
@@ -127,9 +131,11 @@ class Keys {
 
   Dimension key_dimension(const RangeText& range, const spec::RecipeKey& key) const {
     RangeText typed = range;
-    const bool is_whole = std::holds_alternative<int64_t>(key.value), is_real = std::holds_alternative<double>(key.value);
+    const bool is_whole = std::holds_alternative<int64_t>(key.value),
+               is_real = std::holds_alternative<double>(key.value);
     if (range.kind != RangeText::Kind::choice && !is_whole && !is_real)
-      fail(ErrorKind::usage, "{}: {} is {}; list what to choose from: choice:A,B", range.where, range.key, kind_of(key));
+      fail(ErrorKind::usage, "{}: {} is {}; list what to choose from: choice:A,B", range.where, range.key,
+           kind_of(key));
     if (is_whole && range.kind == RangeText::Kind::log) typed.kind = RangeText::Kind::log_integer;
     if (is_whole && range.kind == RangeText::Kind::real) typed.kind = RangeText::Kind::integer;
     Dimension d = plain_dimension(typed);
@@ -229,7 +235,8 @@ class Keys {
 Space recipe_space(const std::vector<RangeText>& ranges, const spec::RunSpec& base, const Library& library) {
   if (ranges.empty())
     fail(ErrorKind::usage,
-         "there is nothing to search: give --set-range KEY=RANGE, such as optimizer.learning_rate=log:1e-4:1, or --space "
+         "there is nothing to search: give --set-range KEY=RANGE, such as optimizer.learning_rate=log:1e-4:1, or "
+         "--space "
          "FILE");
   const Keys keys(ranges, base, library);
   std::vector<Dimension> dimensions;
