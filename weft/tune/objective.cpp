@@ -21,9 +21,8 @@ const std::vector<std::string>& costs() {
 }
 
 std::vector<std::string> known_metrics(const Entries& entries) {
-  std::vector<std::string> known = {"train_loss", "train_accuracy", "validation_loss", "test_loss"};
-  for (const MetricEntry& metric : entries.metrics)
-    for (const char* part : {"validation_", "test_"}) known.push_back(part + metric.name);
+  std::vector<std::string> known = {"train_loss", "train_accuracy", "validation_loss"};
+  for (const MetricEntry& metric : entries.metrics) known.push_back("validation_" + metric.name);
   return known;
 }
 
@@ -38,6 +37,9 @@ std::vector<Objective> parse_objectives(const std::string& text, const Entries& 
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     Objective objective{text.substr(begin, end - begin)};
+    if (objective.name.starts_with("test_"))
+      fail(ErrorKind::usage, "--objective {}: the test data are measured once, for the winner; search by validation_{}",
+           text, objective.name.substr(5));
     if (std::find(known.begin(), known.end(), objective.name) == known.end())
       fail(ErrorKind::usage, "--objective {}: nothing measures '{}'{}", text, objective.name,
            suggestion(objective.name, known));

@@ -197,6 +197,15 @@ std::vector<StudyTrial> Study::read_trials() {
   return trials;
 }
 
+int64_t Study::wanted_trials() {
+  Statement statement = database_->prepare("SELECT value FROM settings WHERE name = 'trials'");
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+void Study::set_wanted_trials(int64_t trials) {
+  database_->prepare("INSERT OR REPLACE INTO settings VALUES ('trials', ?)").bind(std::to_string(trials)).run();
+}
+
 std::vector<StudyTrial> Study::trials() { return read_trials(); }
 
 void Study::write(const StudyTrial& trial) {

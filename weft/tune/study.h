@@ -77,6 +77,10 @@ class Study {
   std::filesystem::path run_of(int64_t number) const;
   std::filesystem::path best() const { return folder_ / "best.toml"; }
 
+  /// How many trials the study is to have, as it was last set; 0: nobody has said.
+  int64_t wanted_trials();
+  void set_wanted_trials(int64_t trials);
+
   /// In the order of their numbers, as they are now.
   std::vector<StudyTrial> trials();
 
