@@ -71,7 +71,7 @@ void read_form(RangeText& range, const std::string& form) {
 }
 
 /// "FORM", or "FORM if KEY=A,B".
-void read_text(RangeText& range, const std::string& text) {
+void read_range_text(RangeText& range, const std::string& text) {
   const size_t word = text.rfind(" if ");
   if (word != text.npos) {
     const std::string condition = trimmed(text.substr(word + 4));
@@ -92,7 +92,7 @@ RangeText parse_range(const std::string& text) {
     fail(ErrorKind::usage, "{}: wants KEY=RANGE, such as optimizer.learning_rate=log:1e-4:1; a range is {}",
          range.where, kForms);
   range.key = trimmed(text.substr(0, equals));
-  read_text(range, text.substr(equals + 1));
+  read_range_text(range, text.substr(equals + 1));
   return range;
 }
 
@@ -180,7 +180,7 @@ void read_table(const toml::table& table, const std::string& prefix, const std::
     if (inner != nullptr)
       range = range_of_table(*inner, path, where);
     else if (const auto* text = node.as_string())
-      read_text(range, text->get());
+      read_range_text(range, text->get());
     else
       fail(ErrorKind::usage, "{}: {} wants a range: a text such as \"log:1e-4:1\", or {{ range = [LOW, HIGH] }}", where,
            path);

@@ -12,8 +12,6 @@
 
 namespace weft::tune {
 
-using State = TrialProgress::State;
-
 const std::vector<std::string>& scheduler_names() {
   static const std::vector<std::string> names = {"none", "asha", "halving", "hyperband", "median"};
   return names;
@@ -100,7 +98,7 @@ std::vector<size_t> ranked_at(const std::vector<TrialProgress>& trials, const st
   std::vector<size_t> ranked;
   for (const size_t trial : candidates) {
     const TrialProgress& progress = trials[trial];
-    const bool is_on_its_way = progress.state == State::running && progress.target <= resource;
+    const bool is_on_its_way = progress.state == TrialProgress::State::running && progress.target <= resource;
     if (progress.target >= resource && !is_on_its_way && std::isfinite(progress.loss_at(resource)))
       ranked.push_back(trial);
   }
@@ -110,7 +108,7 @@ std::vector<size_t> ranked_at(const std::vector<TrialProgress>& trials, const st
 }
 
 bool waits_at(const TrialProgress& trial, int64_t resource) {
-  return trial.state == State::paused && trial.target == resource;
+  return trial.state == TrialProgress::State::paused && trial.target == resource;
 }
 
 /// The first of the best `count` that waits at this rung.
@@ -140,7 +138,7 @@ Job halving_promotion(const SchedulerOptions& options, const std::vector<TrialPr
   auto left = static_cast<int64_t>(all.size());
   for (size_t rung = 0; rung + 1 < rungs.size(); ++rung) {
     const bool some_are_on_their_way = std::any_of(all.begin(), all.end(), [&](size_t trial) {
-      return trials[trial].state == State::running && trials[trial].target <= rungs[rung];
+      return trials[trial].state == TrialProgress::State::running && trials[trial].target <= rungs[rung];
     });
     if (some_are_on_their_way) return {};
     left = std::max<int64_t>(1, left / options.reduction);
@@ -175,8 +173,9 @@ Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& 
     job = asha_promotion(options, trials);
   if (job.kind == Job::Kind::none && may_start && !has_brackets(options))
     job = {Job::Kind::start, 0, 0, rungs_of(options, 0).front()};
-  const bool some_run = std::any_of(trials.begin(), trials.end(),
-                                    [](const TrialProgress& trial) { return trial.state == State::running; });
+  const bool some_run = std::any_of(trials.begin(), trials.end(), [](const TrialProgress& trial) {
+    return trial.state == TrialProgress::State::running;
+  });
   if (job.kind == Job::Kind::none && some_run) job.kind = Job::Kind::wait;
   return job;
 }
@@ -189,7 +188,7 @@ bool should_stop(const SchedulerOptions& options, const std::vector<TrialProgres
   if (resource < options.least || resource >= options.most) return false;
   std::vector<double> means;  // of each other trial's losses up to here
   for (size_t other = 0; other < trials.size(); ++other) {
-    if (other == trial || trials[other].state == State::running) continue;
+    if (other == trial || trials[other].state == TrialProgress::State::running) continue;
     double sum = 0;
     int64_t count = 0, furthest = 0;
     for (const auto& [at, loss] : trials[other].curve) {
