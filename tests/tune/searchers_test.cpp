@@ -7,6 +7,7 @@
 #include "tests/support/error_of.h"
 #include "tests/tune/functions.h"
 #include "weft/tune/searchers/entries.h"
+#include "weft/tune/searchers/gaussian_process.h"
 #include "weft/tune/searchers/normal.h"
 #include "weft/tune/searchers/parzen.h"
 #include "weft/tune/searchers/searcher.h"
@@ -83,9 +84,14 @@ TEST(Parzen, SamplesFollowTheDensity) {
                 std::exp(density.log_density({n * 1.0})), 0.015);
 }
 
+/// Of the problem's space, unless it has choices and the searcher takes numbers alone.
+bool takes(const tune::SearcherEntry& entry, const Problem& problem) {
+  return test::error_of([&] { entry.make({})->check(problem.space); }) == "no error";
+}
+
 TEST(Searchers, TheSameSeedGivesTheSameTrials) {
   for (const tune::SearcherEntry& entry : tune::searcher_entries()) {
-    const Problem problem = mixed();
+    const Problem problem = takes(entry, mixed()) ? mixed() : branin();
     EXPECT_EQ(regret(problem, entry.name, 25, 4), regret(problem, entry.name, 25, 4)) << entry.name;
     EXPECT_NE(regret(problem, entry.name, 25, 4), regret(problem, entry.name, 25, 5)) << entry.name;
   }
@@ -93,7 +99,7 @@ TEST(Searchers, TheSameSeedGivesTheSameTrials) {
 
 TEST(Searchers, EveryPointIsOneOfTheSpace) {
   for (const tune::SearcherEntry& entry : tune::searcher_entries()) {
-    const Problem problem = conditional();
+    const Problem problem = takes(entry, conditional()) ? conditional() : branin();
     tune::Search search(problem.space, {.searcher = entry.name, .seed = 2});
     for (int trial = 0; trial < 40; ++trial) {
       const auto asked = search.ask();
@@ -106,7 +112,7 @@ TEST(Searchers, EveryPointIsOneOfTheSpace) {
 
 TEST(Searchers, TrialsThatRunOrFailedAreNoObstacle) {
   for (const tune::SearcherEntry& entry : tune::searcher_entries()) {
-    const Problem problem = mixed();
+    const Problem problem = takes(entry, mixed()) ? mixed() : hartmann6();
     tune::Search search(problem.space, {.searcher = entry.name, .seed = 2});
     for (int trial = 0; trial < 40; ++trial) {
       const auto asked = search.ask();
@@ -120,7 +126,9 @@ TEST(Searchers, TrialsThatRunOrFailedAreNoObstacle) {
 
 TEST(Searchers, NoPointOfASmallSpaceIsTriedTwice) {
   for (const tune::SearcherEntry& entry : tune::searcher_entries()) {
-    tune::Search search(Space({tune::integer("a", 1, 5), tune::choice("b", {true, false})}), {.searcher = entry.name});
+    const Problem problem{.space = Space({tune::integer("a", 1, 5), tune::choice("b", {true, false})}), .function = {}};
+    if (!takes(entry, problem)) continue;
+    tune::Search search(problem.space, {.searcher = entry.name});
     std::set<std::string> seen;
     while (const auto asked = search.ask()) {
       EXPECT_TRUE(seen.insert(tune::print_values(asked->values)).second) << entry.name;
@@ -170,6 +178,167 @@ TEST(Tpe, FindsTheMixedOne) {
 TEST(Tpe, FindsTheConditionalOne) {
   const double of_chance = median_regret(conditional(), "random", 60), found = median_regret(conditional(), "tpe", 60);
   EXPECT_LT(found, 0.5 * of_chance) << "by chance " << of_chance;
+}
+
+TEST(GaussianProcess, ItsGradientIsThatOfItsDensity) {
+  const std::vector<bool> is_choice = {false, true, false};
+  std::vector<tune::Features> points;
+  std::vector<double> values;
+  tune::Random random(5, 0);
+  for (int point = 0; point < 12; ++point) {
+    points.push_back({random.uniform(), static_cast<double>(random.below(3)), random.uniform()});
+    values.push_back(random.normal());
+  }
+  const std::vector<double> logs = {0.3, -0.5, 1.2, 0.1, -3};
+  std::vector<double> gradient, ignored;
+  tune::negative_log_posterior(points, values, is_choice, logs, gradient);
+  for (size_t index = 0; index < logs.size(); ++index) {
+    std::vector<double> above = logs, below = logs;
+    above[index] += 1e-5;
+    below[index] -= 1e-5;
+    const double difference = (tune::negative_log_posterior(points, values, is_choice, above, ignored) -
+                               tune::negative_log_posterior(points, values, is_choice, below, ignored)) /
+                              2e-5;
+    EXPECT_NEAR(gradient[index], difference, 1e-6 * (1 + std::abs(difference))) << index;
+  }
+}
+
+TEST(GaussianProcess, PredictsAsTheEquationsSay) {
+  // Two points and no noise to speak of: k(0.5) is exp(-d)(1 + d + d^2 / 3) with d = sqrt(5) * 0.5.
+  const tune::GaussianProcess process({{0.0}, {1.0}}, {1, -1}, {false},
+                                      {.inverse_squares = {1}, .scale = 2, .noise = 1e-12});
+  const auto kernel = [](double r) {
+    const double d = std::sqrt(5.0) * r;
+    return 2 * std::exp(-d) * (1 + d + d * d / 3);
+  };
+  EXPECT_NEAR(process.predict({0.0}).mean, 1, 1e-9);
+  EXPECT_NEAR(process.predict({0.0}).variance, 0, 1e-9);
+  EXPECT_NEAR(process.predict({0.5}).mean, 0, 1e-12);
+  const double a = kernel(0), b = kernel(1), c = kernel(0.5);
+  EXPECT_NEAR(process.predict({0.5}).variance, a - 2 * c * c / (a + b), 1e-9);
+}
+
+TEST(GaussianProcess, PredictionsHaveTheirGradients) {
+  const tune::GaussianProcess process({{0.1, 0}, {0.7, 1}, {0.4, 1}}, {0.5, -1, 0.2}, {false, true},
+                                      {.inverse_squares = {4, 1}, .scale = 1.5, .noise = 0.01});
+  const tune::Prediction at = process.predict({0.3, 1}, true);
+  const tune::Prediction above = process.predict({0.3 + 1e-6, 1}), below = process.predict({0.3 - 1e-6, 1});
+  EXPECT_NEAR(at.mean_gradient[0], (above.mean - below.mean) / 2e-6, 1e-6);
+  EXPECT_NEAR(at.variance_gradient[0], (above.variance - below.variance) / 2e-6, 1e-6);
+}
+
+TEST(GaussianProcess, ImprovementsFarOutKeepTheirDigits) {
+  // From mpmath: log(phi(z) + z Phi(z)).
+  EXPECT_NEAR(tune::log_improvement(0.5), -0.35982768374506382, 1e-12);
+  EXPECT_NEAR(tune::log_improvement(-3), -7.8696860596030285, 1e-9);
+  EXPECT_NEAR(tune::log_improvement(-24.9), -317.35848574266738, 1e-8);
+  EXPECT_NEAR(tune::log_improvement(-25.1), -322.37440987246403, 1e-8);
+  EXPECT_NEAR(tune::log_improvement(-1000), -500014.73445209116, 1e-6);
+}
+
+TEST(GaussianProcess, FindsBranin) {
+  const double found = median_regret(branin(), "gp", 30, 7);
+  EXPECT_LT(found, 0.01);
+}
+
+TEST(GaussianProcess, FindsHartmann6) {
+  const double of_chance = median_regret(hartmann6(), "random", 50, 7), found = median_regret(hartmann6(), "gp", 50, 7);
+  EXPECT_LT(found, 0.3 * of_chance) << "by chance " << of_chance;
+}
+
+TEST(GaussianProcess, FindsTheMixedOne) {
+  const double of_chance = median_regret(mixed(), "random", 40, 7), found = median_regret(mixed(), "gp", 40, 7);
+  EXPECT_LT(found, 0.3 * of_chance) << "by chance " << of_chance;
+}
+
+TEST(GaussianProcess, FindsTheConditionalOne) {
+  const double of_chance = median_regret(conditional(), "random", 40, 7),
+               found = median_regret(conditional(), "gp", 40, 7);
+  EXPECT_LT(found, 0.3 * of_chance) << "by chance " << of_chance;
+}
+
+TEST(GaussianProcess, TrialsThatRunTurnOthersAway) {
+  const Problem problem = branin();
+  tune::Search search(problem.space, {.searcher = "gp", .seed = 3});
+  for (int trial = 0; trial < 15; ++trial) {
+    const auto asked = search.ask();
+    search.tell(asked->number, {problem.function(asked->values)});
+  }
+  std::vector<std::pair<double, double>> asked;  // a batch of four, before any is told
+  for (int trial = 0; trial < 4; ++trial) {
+    const Values values = search.ask()->values;
+    for (const auto& [x, y] : asked) EXPECT_GT(std::hypot(x - number_of(values, "x"), y - number_of(values, "y")), 0.1);
+    asked.emplace_back(number_of(values, "x"), number_of(values, "y"));
+  }
+}
+
+TEST(CmaEs, FindsTheBottomOfALongValley) {
+  const Problem problem{tune::Space({tune::real("x", -2, 2), tune::real("y", -1, 3)}),
+                        [](const Values& at) {  // Rosenbrock's
+                          const double x = number_of(at, "x"), y = number_of(at, "y");
+                          return 100 * (y - x * x) * (y - x * x) + (1 - x) * (1 - x);
+                        }};
+  const double of_chance = median_regret(problem, "random", 400, 9), found = median_regret(problem, "cma-es", 400, 9);
+  EXPECT_LT(found, 0.01 * of_chance) << "by chance " << of_chance;
+}
+
+TEST(CmaEs, FindsIntegersTooAndDoesNotGetStuck) {
+  std::vector<tune::Dimension> dimensions;
+  for (int index = 0; index < 3; ++index) dimensions.push_back(tune::integer("n" + std::to_string(index), -20, 20));
+  for (int index = 0; index < 3; ++index) dimensions.push_back(tune::real("x" + std::to_string(index), -20, 20));
+  const Problem problem{tune::Space(dimensions), [](const Values& at) {
+                          double sum = 0;
+                          for (int index = 0; index < 3; ++index) {
+                            const double n = number_of(at, "n" + std::to_string(index)) - 11 + 3 * index;
+                            const double x = number_of(at, "x" + std::to_string(index)) + 5;
+                            sum += n * n + x * x;
+                          }
+                          return sum;
+                        }};
+  EXPECT_LT(median_regret(problem, "cma-es", 500, 9), 1e-3);
+}
+
+TEST(CmaEs, SaysWhatItCannotSearch) {
+  EXPECT_NE(test::error_of([] { tune::Search search(mixed().space, {.searcher = "cma-es"}); }, ErrorKind::usage)
+                .find("kind is a list of choices; take tpe or gp"),
+            std::string::npos);
+}
+
+/// The area that a front dominates, up to (1, 1) on ZDT's scale of 0 to 1.1.
+double hypervolume(std::vector<tune::Found> front) {
+  std::sort(front.begin(), front.end(), [](const auto& a, const auto& b) { return a.losses[0] < b.losses[0]; });
+  double area = 0, height = 1.1;
+  for (const tune::Found& found : front) {
+    if (found.losses[0] > 1.1 || found.losses[1] >= height) continue;
+    area += (1.1 - found.losses[0]) * (height - found.losses[1]);
+    height = found.losses[1];
+  }
+  return area;
+}
+
+double median_hypervolume(const std::string& searcher) {
+  std::vector<double> volumes;
+  for (int seed = 1; seed <= 7; ++seed) {
+    std::vector<tune::Dimension> dimensions;
+    for (int index = 0; index < 8; ++index) dimensions.push_back(tune::real("x" + std::to_string(index), 0, 1));
+    tune::Search search(tune::Space(dimensions), {.searcher = searcher, .seed = seed, .options = {.objectives = 2}});
+    for (int trial = 0; trial < 600; ++trial) {  // ZDT1
+      const tune::Asked asked = *search.ask();
+      double g = 1;
+      for (int index = 1; index < 8; ++index) g += 9.0 / 7 * number_of(asked.values, "x" + std::to_string(index));
+      const double first = number_of(asked.values, "x0");
+      search.tell(asked.number, {first, g * (1 - std::sqrt(first / g))});
+    }
+    volumes.push_back(hypervolume(search.front()));
+  }
+  return median(std::move(volumes));
+}
+
+TEST(Nsga, FindsTheFrontOfTwoObjectives) {
+  // The whole front dominates 0.1 * 1.1 + 2/3 + 0.1 = 0.877.
+  const double found = median_hypervolume("nsga2"), of_chance = median_hypervolume("random");
+  EXPECT_GT(found, 0.6);
+  EXPECT_GT(found, of_chance + 0.3);
 }
 
 TEST(Search, TellsMistakes) {

@@ -67,7 +67,8 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
   }
   keep_absolute_paths(settings, spec, library);
   for (const std::string& text : request.constraints) parse_constraint(text);
-  make_searcher(settings.searcher, {.objectives = static_cast<int64_t>(settings.objectives.size())});
+  make_searcher(settings.searcher, {.objectives = static_cast<int64_t>(settings.objectives.size())})
+      ->check(settings.space);
   SchedulerOptions& scheduler = settings.scheduler;
   scheduler = {.name = request.scheduler,
                .least = request.least_epochs,

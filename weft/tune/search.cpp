@@ -11,6 +11,7 @@ namespace weft::tune {
 Search::Search(Space space, const SearchOptions& options)
     : space_(std::move(space)), options_(options), searcher_(make_searcher(options.searcher, options.options)) {
   if (space_.size() == 0) fail(ErrorKind::usage, "there is nothing to search: the space has no dimensions");
+  searcher_->check(space_);
 }
 
 std::optional<Asked> Search::ask() {
@@ -51,15 +52,6 @@ std::optional<Found> Search::best() const {
     if (history_[number].is_finished() && (!best || history_[number].losses.front() < history_[*best].losses.front()))
       best = number;
   return best ? std::optional(found(*best)) : std::nullopt;
-}
-
-bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
-  bool is_better = false;
-  for (size_t index = 0; index < a.size(); ++index) {
-    if (a[index] > b[index]) return false;
-    is_better |= a[index] < b[index];
-  }
-  return is_better;
 }
 
 std::vector<Found> Search::front() const {

@@ -68,7 +68,4 @@ class Search {
   History history_;
 };
 
-/// Whether `a` is nowhere worse than `b`, and somewhere better.
-bool dominates(const std::vector<double>& a, const std::vector<double>& b);
-
 }  // namespace weft::tune

@@ -8,7 +8,6 @@
 #include "weft/base/error.h"
 #include "weft/base/files.h"
 #include "weft/tune/owner.h"
-#include "weft/tune/search.h"
 
 namespace weft::tune {
 

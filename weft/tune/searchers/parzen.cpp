@@ -85,24 +85,12 @@ Point ParzenEstimator::sample(Random& random) const {
 double ParzenEstimator::log_density(const Part& part, size_t index, double coordinate) const {
   const Dimension& d = space_[index];
   if (d.kind == Dimension::Kind::choice) return std::log(choice_share(part, index, static_cast<size_t>(coordinate)));
-  const double unit = space_.to_unit(index, coordinate);
   if (d.kind == Dimension::Kind::real) {
     if (part.is_wide) return 0;
-    const double z = (unit - part.mean) / part.deviation;
+    const double z = (space_.to_unit(index, coordinate) - part.mean) / part.deviation;
     return log_normal_density(z) - std::log(part.deviation) - part.log_mass;
   }
-  // Of the piece that rounds to this integer.
-  const double half = 0.5 * static_cast<double>(d.step);
-  double low = unit, high = unit;
-  if (d.log) {
-    const double length = std::log(d.high + half) - std::log(d.low - half);
-    low += (std::log(coordinate - half) - std::log(coordinate)) / length;
-    high += (std::log(coordinate + half) - std::log(coordinate)) / length;
-  } else {
-    const double length = d.high - d.low + 2 * half;
-    low -= half / length;
-    high += half / length;
-  }
+  const auto [low, high] = space_.piece(index, coordinate);  // of numbers that are rounded to this integer
   if (part.is_wide) return std::log(high - low);
   return log_normal_probability((low - part.mean) / part.deviation, (high - part.mean) / part.deviation) -
          part.log_mass;

@@ -15,6 +15,12 @@ const std::vector<SearcherEntry>& searcher_entries() {
   static const std::vector<SearcherEntry> entries = {
       {"tpe", "tree of Parzen estimators: tries what is likely among the good trials and rare among the others",
        make_tpe_searcher},
+      {"gp",
+       "Bayesian optimisation by a Gaussian process: for trials that take long, and at most some hundreds of them",
+       make_bayesian_searcher},
+      {"cma-es", "covariance matrix adaptation: for numbers, and hundreds of trials", make_cma_es_searcher},
+      {"nsga2", "a population that is bred and sorted: for several objectives", make_nsga_searcher,
+       /*takes_several_objectives=*/true},
       {"random", "each trial by chance", make_random_searcher, /*takes_several_objectives=*/true},
       {"sobol", "trials spread evenly, by a scrambled Sobol sequence", make_sobol_searcher,
        /*takes_several_objectives=*/true},
@@ -38,6 +44,15 @@ std::unique_ptr<Searcher> make_searcher(const std::string& name, const SearcherO
     return entry.make(options);
   }
   fail(ErrorKind::usage, "there is no searcher '{}'{}", name, suggestion(name, names));
+}
+
+bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
+  bool is_better = false;
+  for (size_t index = 0; index < a.size(); ++index) {
+    if (a[index] > b[index]) return false;
+    is_better |= a[index] < b[index];
+  }
+  return is_better;
 }
 
 namespace {

@@ -42,6 +42,8 @@ struct SearchState {
 class Searcher {
  public:
   virtual ~Searcher() = default;
+  /// Error(usage) for a space that the searcher cannot search.
+  virtual void check(const Space&) const {}
   /// What to try as trial number history.size(); nullopt where nothing is left to try.
   virtual std::optional<Proposal> ask(const SearchState& state) const = 0;
 };
@@ -65,6 +67,9 @@ const std::vector<SearcherEntry>& searcher_entries();
 
 /// Error(usage) for an unknown name, with the nearest one, and where it takes one objective and there are several.
 std::unique_ptr<Searcher> make_searcher(const std::string& name, const SearcherOptions& options = {});
+
+/// Of losses: whether `a` is nowhere worse than `b`, and somewhere better.
+bool dominates(const std::vector<double>& a, const std::vector<double>& b);
 
 /// What the searcher proposes, or, where a space of few points has been tried there already, a point that has not.
 /// nullopt where all have. Training twice with the same seed gives the same result: there is nothing to learn from it.

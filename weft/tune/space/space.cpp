@@ -209,6 +209,16 @@ Point Space::from_unit(const std::vector<double>& units) const {
   return point;
 }
 
+std::pair<double, double> Space::piece(size_t index, double coordinate) const {
+  const Dimension& d = dimensions_[index];
+  const auto [low, high] = ends_of(d);
+  if (d.kind == Dimension::Kind::choice) return {coordinate / high, (coordinate + 1) / high};
+  const double half = 0.5 * static_cast<double>(d.step);
+  const double first = d.log ? std::log(coordinate - half) : coordinate - half;
+  const double last = d.log ? std::log(coordinate + half) : coordinate + half;
+  return {(first - low) / (high - low), (last - low) / (high - low)};
+}
+
 size_t Space::count(size_t index) const {
   const Dimension& d = dimensions_[index];
   if (d.kind == Dimension::Kind::choice) return d.choices.size();

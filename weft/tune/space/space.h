@@ -79,6 +79,9 @@ class Space {
   /// Of unit coordinates of all dimensions.
   Point from_unit(const std::vector<double>& units) const;
 
+  /// The unit coordinates that become this value of integers or choices.
+  std::pair<double, double> piece(size_t index, double coordinate) const;
+
   /// How many values the dimension has; 0 for a real one.
   size_t count(size_t index) const;
   /// How many points the space has; nullopt where there are too many to list.
