@@ -113,7 +113,7 @@ TEST_F(StudyTest, NamesADamagedDatabase) {
 
 TEST_F(StudyTest, NamesALockThatLasts) {
   Study::create(folder(), settings());
-  Database other(folder() / "study.db", Database::Mode::write);
+  Database other(folder() / "study.db", Database::Mode::open);
   const Transaction held(other);
   Study study = Study::open(folder(), /*busy_seconds=*/0.05);
   EXPECT_NE(error_of([&] { add_next(study); }, ErrorKind::io).find("locked for 0.05 s"), std::string::npos);

@@ -13,23 +13,16 @@ void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_fi
 
 Database::Database(const std::filesystem::path& path, Mode mode, double busy_seconds)
     : path_(path), busy_seconds_(busy_seconds) {
-  // A reader of a write-ahead log writes too: it marks what it reads.
   const int flags = SQLITE_OPEN_READWRITE | (mode == Mode::create ? SQLITE_OPEN_CREATE : 0);
   sqlite3* opened = nullptr;
-  int code = sqlite3_open_v2(path.c_str(), &opened, flags | SQLITE_OPEN_FULLMUTEX, nullptr);
-  if (code == SQLITE_CANTOPEN && mode == Mode::read) {
-    sqlite3_close(opened);
-    code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
-  }
+  const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
   connection_.reset(opened);
   if (opened == nullptr) fail(ErrorKind::io, "cannot open '{}': out of memory", path.string());
   sqlite3_extended_result_codes(opened, 1);
   require(code);
   sqlite3_busy_timeout(opened, static_cast<int>(busy_seconds * 1000));
-  if (mode != Mode::read) {
-    execute("PRAGMA journal_mode = WAL");
-    execute("PRAGMA synchronous = FULL");
-  }
+  execute("PRAGMA journal_mode = WAL");
+  execute("PRAGMA synchronous = FULL");
 }
 
 void Database::require(int code) {

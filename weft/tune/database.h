@@ -44,7 +44,7 @@ class Statement {
 /// is locked for too long, or the disk is full; Error(data) where it is no database or is damaged.
 class Database {
  public:
-  enum class Mode { read, write, create };
+  enum class Mode { open, create };
   Database(const std::filesystem::path& path, Mode mode, double busy_seconds = 30);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

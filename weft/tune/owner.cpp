@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
 #include <sstream>
+
+#include "weft/base/parse_number.h"
 
 namespace weft::tune {
 
@@ -17,7 +20,7 @@ std::string boot() {
 }
 
 /// In the clock ticks of the machine since its boot; empty where there is no such process, or it has ended.
-std::string begin_of(long process) {
+std::string begin_of(int64_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string text;
   std::getline(file, text);
@@ -30,19 +33,24 @@ std::string begin_of(long process) {
   return field;
 }
 
-std::string owner_of(long process) {
+}  // namespace
+
+std::string identity_of(int64_t process) {
   const std::string begin = begin_of(process);
   return begin.empty() ? "" : fmt::format("{}:{}:{}", boot(), process, begin);
 }
 
-}  // namespace
+std::string this_process() { return identity_of(getpid()); }
 
-std::string this_process() { return owner_of(getpid()); }
-
-bool is_running(const std::string& owner) {
-  const size_t begin = owner.find(':'), end = owner.rfind(':');
-  if (begin == owner.npos || begin == end) return false;
-  return owner_of(std::atol(owner.substr(begin + 1, end - begin - 1).c_str())) == owner;
+bool is_running(const std::string& owners) {
+  std::istringstream words(owners);
+  for (std::string owner; words >> owner;) {
+    const size_t begin = owner.find(':'), end = owner.rfind(':');
+    if (begin == owner.npos || begin == end) continue;
+    const std::optional<int64_t> process = parse_number<int64_t>(owner.substr(begin + 1, end - begin - 1));
+    if (process && identity_of(*process) == owner) return true;
+  }
+  return false;
 }
 
 }  // namespace weft::tune

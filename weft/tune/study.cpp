@@ -148,7 +148,7 @@ Study Study::open(const fs::path& folder, double busy_seconds) {
   if (!fs::exists(file, code))
     fail(ErrorKind::usage, "'{}' is no study: it has no study.db; `weft tune RECIPE --study {}` begins one",
          folder.string(), folder.string());
-  auto database = std::make_unique<Database>(file, Database::Mode::write, busy_seconds);
+  auto database = std::make_unique<Database>(file, Database::Mode::open, busy_seconds);
   if (!database->prepare("SELECT 1 FROM sqlite_master WHERE name = 'settings'").step())
     fail(ErrorKind::data, "'{}' holds no study; name another folder", file.string());
   StudySettings settings = read_settings(*database, folder);

@@ -23,10 +23,10 @@ namespace weft::tune {
 
 /// What makes trials comparable, and decides which there are. It never changes, but for how many trials there are.
 struct StudySettings {
-  Space space;
-  std::string recipe;            // TOML
-  std::vector<std::string> set;  // assignments to its keys, as --set has them
-  std::vector<Objective> objectives;
+  Space space = {};
+  std::string recipe = {};            // TOML
+  std::vector<std::string> set = {};  // assignments to its keys, as --set has them
+  std::vector<Objective> objectives = {};
   std::vector<std::string> constraints = {};
   std::string searcher = "tpe";
   SchedulerOptions scheduler = {};  // without SchedulerOptions::trials
@@ -36,7 +36,7 @@ struct StudySettings {
 
 struct StudyTrial {
   enum class State {
-    running,      // in the process `owner`
+    running,      // in the processes `owner`
     interrupted,  // its process stopped: it goes on towards `target`
     paused,       // has reached `target`; a scheduler may let it go on
     finished,     // has trained to its end

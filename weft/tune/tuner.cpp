@@ -226,8 +226,12 @@ class Tuner {
     else
       words.insert(words.end(), {study_.recipe_of(trial.number).string(), "--run", run.string()});
     words.insert(words.end(), {"--pause-after", std::to_string(trial.target), "--quiet"});
-    workers_.push_back(
-        {trial, std::make_unique<launch::ChildProcess>(words, launch::ChildProcess::Output::kept), {}, hooks_.clock()});
+    Worker worker{
+        trial, std::make_unique<launch::ChildProcess>(words, launch::ChildProcess::Output::kept), {}, hooks_.clock()};
+    // Where this process dies, the trial is nobody's only once its own process has ended, too.
+    worker.trial.owner = owner_ + " " + identity_of(worker.process->process());
+    workers_.push_back(std::move(worker));
+    study_.update(workers_.back().trial);
   }
 
   void reap() {

@@ -23,8 +23,8 @@ struct TuneLimits {
 struct TuneStatus {
   int64_t done = 0, wanted = 0;  // trials; wanted 0: as many as the time allows
   int64_t running = 0, failed = 0, refused = 0;
-  std::optional<StudyTrial> best;
-  std::optional<double> seconds_left;  // where that can be told
+  std::optional<StudyTrial> best = {};
+  std::optional<double> seconds_left = {};  // where that can be told
 };
 
 struct TuneHooks {
@@ -37,8 +37,9 @@ struct TuneHooks {
 
 struct TuneOutcome {
   bool was_stopped = false;  // by request: some trials are interrupted, and go on with the study
-  std::optional<StudyTrial> best;
-  std::optional<run::Summary> summary;  // of the best one, with its test data measured, where it has trained to its end
+  std::optional<StudyTrial> best = {};
+  std::optional<run::Summary> summary =
+      {};  // of the best one, with its test data measured, where it has trained to its end
 };
 
 /// `program` is the path of this program. A trial that fails is recorded with its reason, and the study goes on.
