@@ -60,8 +60,9 @@ std::string study_table(const StudySettings& settings, const std::vector<StudyTr
     for (size_t index = 0; index < settings.objectives.size(); ++index)
       cells.push_back(trial.has_results() ? fmt::format("{:.6g}", trial.results[index]) : "");
     for (const tune::Dimension& dimension : settings.space.dimensions())
-      cells.push_back(has_value(trial.values, dimension.name) ? value_text(value_of(trial.values, dimension.name))
-                                                              : "");
+      cells.push_back(tune::has_value(trial.values, dimension.name)
+                          ? value_text(tune::value_of(trial.values, dimension.name))
+                          : "");
     cells.push_back(trial.seconds > 0 ? human_duration(trial.seconds) : "");
     cells.push_back(printable(trial.reason.substr(0, 80)));
     table.add_row(std::move(cells));
@@ -82,7 +83,7 @@ std::string study_json(const StudySettings& settings, const std::vector<StudyTri
   for (const StudyTrial& trial : trials) {
     list.push_back({{"trial", trial.number},
                     {"state", name_of(trial.state)},
-                    {"values", Json::parse(print_values(trial.values))},
+                    {"values", Json::parse(tune::print_values(trial.values))},
                     {"results", results(trial)},
                     {"epochs", epochs_of(trial)},
                     {"parameters", trial.plan.parameters},
@@ -95,8 +96,9 @@ std::string study_json(const StudySettings& settings, const std::vector<StudyTri
     json["objectives"].push_back(
         {{"name", objective.name}, {"better", objective.higher_is_better ? "higher" : "lower"}});
   if (const auto trial = best_trial(settings, trials)) {
-    json["best"] = {
-        {"trial", trial->number}, {"values", Json::parse(print_values(trial->values))}, {"results", results(*trial)}};
+    json["best"] = {{"trial", trial->number},
+                    {"values", Json::parse(tune::print_values(trial->values))},
+                    {"results", results(*trial)}};
     if (best) json["best"]["summary"] = Json::parse(run::print_summary(*best));
   }
   json["trials"] = std::move(list);

@@ -109,7 +109,7 @@ void require_same(const StudySettings& found, const StudySettings& wanted, const
   }
 }
 
-bool is_empty(const fs::path& folder) {
+bool holds_nothing(const fs::path& folder) {
   std::error_code code;
   return !fs::exists(folder, code) || fs::is_empty(folder, code);
 }
@@ -121,7 +121,7 @@ const char* name_of(StudyTrial::State state) { return kStates[static_cast<size_t
 Study Study::create(const fs::path& folder, const StudySettings& settings) {
   const fs::path file = folder / "study.db";
   std::error_code code;
-  if (!fs::exists(file, code) && !is_empty(folder))
+  if (!fs::exists(file, code) && !holds_nothing(folder))
     fail(ErrorKind::usage, "'{}' holds something, and no study; name another folder", folder.string());
   make_directories(folder);
   auto database = std::make_unique<Database>(file, Database::Mode::create);
