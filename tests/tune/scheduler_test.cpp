@@ -60,7 +60,7 @@ TEST(Scheduler, HalvingKeepsTheBestThird) {
   EXPECT_EQ(run.reached.at(3), 9);
   EXPECT_EQ(run.reached.at(9), 3);
   for (const TrialProgress& trial : run.trials)
-    if (trial.target == 9) EXPECT_LT(trial.loss_at(1), 4) << "losses 1, 2, 3 are the three best";
+    EXPECT_EQ(trial.target == 9, trial.loss_at(1) < 4) << "losses 1, 2, 3 are the three best";
 }
 
 TEST(Scheduler, HalvingWaitsForTheWholeRound) {
