@@ -13,7 +13,7 @@
 namespace weft::tune {
 namespace {
 
-using State = TrialProgress::State;
+using Progress = TrialProgress::State;
 using test::error_of;
 
 /// Runs all jobs in turn on one worker: the loss of trial i at r epochs is loss(i, r). Epochs trained in all.
@@ -38,7 +38,7 @@ Simulated simulate(const SchedulerOptions& options, const std::function<double(s
       progress.curve.emplace_back(epoch, loss(trial, epoch));
     run.epochs += job.target - progress.target;
     progress.target = job.target;
-    progress.state = job.target == options.most ? State::ended : State::paused;
+    progress.state = job.target == options.most ? Progress::ended : Progress::paused;
     ++run.reached[job.target];
   }
   return run;
@@ -64,12 +64,12 @@ TEST(Scheduler, HalvingKeepsTheBestThird) {
 }
 
 TEST(Scheduler, HalvingWaitsForTheWholeRound) {
-  std::vector<TrialProgress> trials(3, {.state = State::paused, .target = 1, .curve = {{1, 1.0}}});
-  trials[1].state = State::running;
+  std::vector<TrialProgress> trials(3, {.state = Progress::paused, .target = 1, .curve = {{1, 1.0}}});
+  trials[1].state = Progress::running;
   trials[1].curve.clear();
   const SchedulerOptions options{.name = "halving", .least = 1, .most = 3, .trials = 3};
   EXPECT_EQ(next_job(options, trials).kind, Job::Kind::wait);
-  trials[1] = {.state = State::paused, .target = 1, .curve = {{1, 0.5}}};
+  trials[1] = {.state = Progress::paused, .target = 1, .curve = {{1, 0.5}}};
   const Job job = next_job(options, trials);
   EXPECT_EQ(job.kind, Job::Kind::go_on);
   EXPECT_EQ(job.trial, 1u);
@@ -77,15 +77,15 @@ TEST(Scheduler, HalvingWaitsForTheWholeRound) {
 }
 
 TEST(Scheduler, AshaPromotesWithoutWaiting) {
-  std::vector<TrialProgress> trials(3, {.state = State::paused, .target = 1, .curve = {{1, 1.0}}});
+  std::vector<TrialProgress> trials(3, {.state = Progress::paused, .target = 1, .curve = {{1, 1.0}}});
   trials[2].curve = {{1, 0.1}};
-  trials.push_back({.state = State::running, .target = 1});
+  trials.push_back({.state = Progress::running, .target = 1});
   const SchedulerOptions options{.name = "asha", .least = 1, .most = 9, .trials = 100};
   const Job job = next_job(options, trials);
   EXPECT_EQ(job.kind, Job::Kind::go_on);
   EXPECT_EQ(job.trial, 2u);
   EXPECT_EQ(job.target, 3);
-  trials[2].state = State::running;
+  trials[2].state = Progress::running;
   trials[2].target = 3;
   EXPECT_EQ(next_job(options, trials).kind, Job::Kind::start) << "of three one goes on, and it does already";
 }
@@ -99,21 +99,21 @@ TEST(Scheduler, AshaNeverLetsAWorkerIdleWhileTrialsAreLeft) {
     ASSERT_TRUE(job.kind == Job::Kind::start || job.kind == Job::Kind::go_on) << round;
     if (job.kind == Job::Kind::start) trials.push_back({.target = job.target});
     const size_t trial = job.kind == Job::Kind::start ? trials.size() - 1 : job.trial;
-    trials[trial].state = State::running;
+    trials[trial].state = Progress::running;
     trials[trial].target = job.target;
     running.push_back(trial);
     if (running.size() < 2) continue;  // two workers: the older job ends
     TrialProgress& ended = trials[running.front()];
     running.erase(running.begin());
     ended.curve.emplace_back(ended.target, steady_loss(static_cast<size_t>(&ended - trials.data()), ended.target));
-    ended.state = ended.target == options.most ? State::ended : State::paused;
+    ended.state = ended.target == options.most ? Progress::ended : Progress::paused;
   }
   EXPECT_GT(std::count_if(trials.begin(), trials.end(), [](const auto& trial) { return trial.target == 27; }), 3);
 }
 
 TEST(Scheduler, AFailedTrialIsNotPromoted) {
-  std::vector<TrialProgress> trials(3, {.state = State::paused, .target = 1, .curve = {{1, 1.0}}});
-  trials[0] = {.state = State::ended, .target = 1, .curve = {}};
+  std::vector<TrialProgress> trials(3, {.state = Progress::paused, .target = 1, .curve = {{1, 1.0}}});
+  trials[0] = {.state = Progress::ended, .target = 1, .curve = {}};
   const Job job = next_job({.name = "halving", .least = 1, .most = 3, .trials = 3}, trials);
   EXPECT_EQ(job.kind, Job::Kind::go_on);
   EXPECT_EQ(job.trial, 1u);
@@ -141,11 +141,12 @@ TEST(Scheduler, TheMedianRuleStopsTheWorseHalf) {
   const SchedulerOptions options{.name = "median", .least = 1, .most = 10, .trials = 20};
   std::vector<TrialProgress> trials;
   for (int trial = 0; trial < 5; ++trial) {
-    trials.push_back({.state = State::ended, .target = 10, .curve = {}});
+    trials.push_back({.state = Progress::ended, .target = 10, .curve = {}});
     for (int64_t epoch = 1; epoch <= 10; ++epoch)
       trials.back().curve.emplace_back(epoch, trial + 10.0 / static_cast<double>(epoch));
   }
-  trials.push_back({.state = State::running, .target = 10, .curve = {{1, 13}, {2, 9.6}}});  // means at 2: 7.5 to 11.5
+  trials.push_back(
+      {.state = Progress::running, .target = 10, .curve = {{1, 13}, {2, 9.6}}});  // means at 2: 7.5 to 11.5
   EXPECT_TRUE(should_stop(options, trials, 5));
   trials[5].curve[1].second = 9.4;
   EXPECT_FALSE(should_stop(options, trials, 5));
