@@ -118,7 +118,7 @@ TEST_F(TuneTest, CtrlCEndsItAndKeepsWhatItHas) {
 TEST_F(TuneTest, AFailedTrialIsKeptWithItsReason) {
   const Outcome outcome =
       weft({"tune", "recipe.toml", "--study", "study", "--trials", "6", "--searcher", "random", "--set-range",
-            "optimizer.learning_rate=choice:0.01,1e6", "--set-range", "batch=choice:16,32,64", "--set", "epochs=1"});
+            "optimizer.learning_rate=choice:0.01,1e6", "--set-range", "batch=choice:16,32,64", "--set", "epochs=4"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const nlohmann::json study = shown();
   EXPECT_EQ(count(study, "failed"), 3) << study.dump(1);
@@ -185,7 +185,7 @@ TEST_F(TuneTest, AnotherSpaceIsAnotherStudy) {
 TEST_F(TuneTest, NamesMistakes) {
   expect_error(weft({"tune"}), 2, "there is no recipe to tune");
   expect_error(weft({"tune", "recipe.toml"}), 2, "there is nothing to search");
-  expect_error(weft(tune({"--objective", "validation_acc"})), 2, "did you mean 'validation_accuracy'?");
+  expect_error(weft(tune({"--objective", "validation_acuracy"})), 2, "did you mean 'validation_accuracy'?");
   expect_error(weft(tune({"--objective", "validation_rmse"})), 2, "no run of this recipe measures it");
   expect_error(weft(tune({"--scheduler", "asha"})), 2, "leave no room for a second round");
   expect_error(weft(tune({"--time", "soon"})), 2, "is no duration");

@@ -28,6 +28,12 @@ Database::Database(const std::filesystem::path& path, Mode mode, double busy_sec
 void Database::require(int code) {
   if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
   const std::string file = path_.string(), reason = sqlite3_errmsg(connection_.get());
+  if (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_SHMSIZE)
+    fail(ErrorKind::io,
+         "cannot write '{}' ({}): its disk is full, or a limit of the size of files is reached; make room, then go on "
+         "with "
+         "--resume: all finished trials are there",
+         file, reason);
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

@@ -173,19 +173,21 @@ class Tuner {
 
   /// Plans a new trial and writes its recipe; false where it cannot or must not train, which is recorded.
   bool prepare(StudyTrial& trial) {
+    std::string recipe;
     try {
       const spec::RunSpec spec = trial_spec(settings_, trial.values, library_);
       trial.plan = plan_trial(spec, library_);
-      for (const Constraint& constraint : constraints_)
-        if (!constraint.holds(trial.plan)) return refuse(trial, constraint);
-      if (rungs_of(settings_.scheduler, trial.bracket).size() == 1) trial.target = trial.plan.epochs;
-      write_atomically(study_.recipe_of(trial.number), spec::print_recipe(spec, library_));
+      recipe = spec::print_recipe(spec, library_);
     } catch (const std::exception& error) {
       trial.state = State::failed;
       trial.reason = error.what();
       end(trial);
       return false;
     }
+    for (const Constraint& constraint : constraints_)
+      if (!constraint.holds(trial.plan)) return refuse(trial, constraint);
+    if (rungs_of(settings_.scheduler, trial.bracket).size() == 1) trial.target = trial.plan.epochs;
+    write_atomically(study_.recipe_of(trial.number), recipe);
     refused_in_a_row_ = 0;
     study_.update(trial);
     return true;

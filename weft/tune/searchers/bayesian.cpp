@@ -19,8 +19,8 @@ double log_improvement(double z) {
   if (z > -1) return std::log(normal_density(z) + z * normal_probability(z));
   const double t = -z, square = 1 / (t * t);
   // 1 - t * (tail / density), which cancels far out: there its series.
-  const double share =
-      t < 25 ? 1 - t * normal_probability(z) / normal_density(z) : square * (1 - 3 * square * (1 - 5 * square));
+  const double share = t < 25 ? 1 - t * normal_probability(z) / normal_density(z)
+                              : square * (1 - 3 * square * (1 - 5 * square * (1 - 7 * square * (1 - 9 * square))));
   return log_normal_density(z) + std::log(share);
 }
 

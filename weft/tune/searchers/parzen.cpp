@@ -11,13 +11,22 @@ namespace weft::tune {
 
 namespace {
 
-/// Along each dimension, in units of its length, for many dimensions and points: Scott's exponent with the factor of
-/// Optuna's multivariate estimator, and its bound from below ("magic clip").
-double deviation_of(size_t points, size_t dimensions) {
-  const double scott =
-      0.2 * std::pow(std::max(1.0, static_cast<double>(points)), -1.0 / (static_cast<double>(dimensions) + 4));
-  const double least = 1 / std::min(100.0, 2.0 + static_cast<double>(points));
-  return std::clamp(scott, least, 1.0);
+/// Of the kernels along one dimension: the distance to the further one of the two neighbours (Bergstra et al. 2011), at
+/// least a share of the whole length that shrinks with the number of points.
+std::vector<double> deviations_of(const std::vector<double>& units) {
+  std::vector<size_t> order(units.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return units[a] < units[b]; });
+  const double least = 1 / std::min(100.0, 2.0 + static_cast<double>(units.size()));
+  std::vector<double> deviations(units.size());
+  if (units.size() == 1) deviations[0] = std::max(units[0], 1 - units[0]);
+  for (size_t place = 0; place < order.size() && order.size() > 1; ++place) {
+    const double unit = units[order[place]];
+    const double below = place > 0 ? unit - units[order[place - 1]] : 0;
+    const double above = place + 1 < order.size() ? units[order[place + 1]] - unit : 0;
+    deviations[order[place]] = std::clamp(std::max(below, above), least, 1.0);
+  }
+  return deviations;
 }
 
 double log_of_ends(double mean, double deviation) {
@@ -32,20 +41,34 @@ ParzenEstimator::ParzenEstimator(const Space& space, const std::vector<const Poi
   weights_.push_back(1);
   const double sum = std::accumulate(weights_.begin(), weights_.end(), 0.0);
   for (double& weight : weights_) weight /= sum;
-  const double deviation = deviation_of(points.size(), space.size());
-  parts_.reserve(weights_.size() * space.size());
-  for (const Point* point : points)
-    for (size_t index = 0; index < space.size(); ++index) {
-      const std::optional<double>& coordinate = (*point)[index];
-      Part part{.is_wide = !coordinate, .deviation = deviation};
-      const bool is_choice = space[index].kind == Dimension::Kind::choice;
-      if (coordinate) part.mean = is_choice ? *coordinate : space.to_unit(index, *coordinate);
-      if (coordinate && !is_choice) part.log_mass = log_of_ends(part.mean, deviation);
-      parts_.push_back(part);
-    }
+  parts_.resize(points.size() * space.size());
+  for (size_t index = 0; index < space.size(); ++index) add_parts(points, index);
   for (size_t index = 0; index < space.size(); ++index) {
     const bool is_choice = space[index].kind == Dimension::Kind::choice;
     parts_.push_back({.is_wide = is_choice, .log_mass = is_choice ? 0 : log_of_ends(0.5, 1)});
+  }
+}
+
+/// Of the points, along one dimension.
+void ParzenEstimator::add_parts(const std::vector<const Point*>& points, size_t index) {
+  const bool is_choice = space_[index].kind == Dimension::Kind::choice;
+  std::vector<double> units;
+  for (const Point* point : points)
+    if ((*point)[index] && !is_choice) units.push_back(space_.to_unit(index, *(*point)[index]));
+  const std::vector<double> deviations = deviations_of(units);
+  size_t next = 0;
+  for (size_t kernel = 0; kernel < points.size(); ++kernel) {
+    Part& part = parts_[kernel * space_.size() + index];
+    const std::optional<double>& coordinate = (*points[kernel])[index];
+    part.is_wide = !coordinate;
+    if (!coordinate) continue;
+    if (is_choice) {
+      part.mean = *coordinate;
+      continue;
+    }
+    part.mean = units[next];
+    part.deviation = deviations[next++];
+    part.log_mass = log_of_ends(part.mean, part.deviation);
   }
 }
 

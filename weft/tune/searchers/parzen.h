@@ -28,6 +28,7 @@ class ParzenEstimator {
     double log_mass = 0;  // of the normal distribution between the ends
   };
   const Part& part(size_t kernel, size_t index) const { return parts_[kernel * space_.size() + index]; }
+  void add_parts(const std::vector<const Point*>& points, size_t index);
   double sample(const Part& part, size_t index, Random& random) const;
   double log_density(const Part& part, size_t index, double coordinate) const;
   double choice_share(const Part& part, size_t index, size_t value) const;

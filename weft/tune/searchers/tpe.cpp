@@ -1,6 +1,6 @@
 // Tree-structured Parzen estimator: Bergstra, Bardenet, Bengio and Kegl, "Algorithms for hyper-parameter optimization",
-// NeurIPS 2011; over all dimensions together as in BOHB (Falkner, Klein and Hutter, ICML 2018) and in Optuna's
-// `multivariate=True`, whose numbers are taken where nothing else is said. Trials that still run count as poor ones, so
+// NeurIPS 2011; over all dimensions together as in BOHB (Falkner, Klein and Hutter, ICML 2018) and in Optuna, whose
+// numbers are taken where nothing else is said. Trials that still run count as poor ones, so
 // that others look elsewhere.
 #include <algorithm>
 #include <cmath>
