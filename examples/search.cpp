@@ -24,11 +24,12 @@ int main() try {
                       {.searcher = "gp"});
   for (int trial = 0; trial < 40; ++trial) {
     const tune::Asked asked = *search.ask();
-    search.tell(asked.number, {descend(number_of(asked.values, "rate"), number_of(asked.values, "momentum"))});
+    search.tell(asked.number,
+                {descend(tune::number_of(asked.values, "rate"), tune::number_of(asked.values, "momentum"))});
   }
   const tune::Found best = *search.best();
-  std::printf("height %.4f with rate %.5f and momentum %.3f\n", best.losses[0], number_of(best.values, "rate"),
-              number_of(best.values, "momentum"));
+  std::printf("height %.4f with rate %.5f and momentum %.3f\n", best.losses[0], tune::number_of(best.values, "rate"),
+              tune::number_of(best.values, "momentum"));
   return best.losses[0] < 0.5 ? 0 : 1;
 } catch (const Error& error) {
   std::fprintf(stderr, "%s\n", error.what());
