@@ -14,6 +14,8 @@ namespace weft::tune {
 namespace {
 
 constexpr int kCandidates = 24;
+constexpr int kExchanges =
+    24;  // then, of one dimension of the best candidate for that of another: it helps with many dimensions
 
 /// How many of so many trials are good ones.
 size_t good_count(size_t trials) {
@@ -62,6 +64,19 @@ ParzenEstimator density_of(const Space& space, const History& history, const std
   return {space, points, weights_by_age(points.size())};
 }
 
+/// The point with one dimension of another; dimensions that then are there for the first time come from the other, too.
+Point exchanged(const Space& space, Point point, const Point& other, size_t index) {
+  if (!point[index] || !other[index]) return point;
+  point[index] = other[index];
+  for (size_t later = index + 1; later < space.size(); ++later) {
+    if (!space.is_active(point, later))
+      point[later].reset();
+    else if (!point[later])
+      point[later] = other[later] ? other[later] : space.from_unit(later, 0.5);
+  }
+  return point;
+}
+
 class TpeSearcher : public Searcher {
  public:
   explicit TpeSearcher(int64_t startup_trials) : startup_trials_(startup_trials) {}
@@ -77,14 +92,19 @@ class TpeSearcher : public Searcher {
     const ParzenEstimator good = density_of(state.space, state.history, split.good);
     const ParzenEstimator others = density_of(state.space, state.history, split.others);
     Random random(state.seed, number);
-    Proposal best;
-    double best_score = -std::numeric_limits<double>::infinity();
-    for (int candidate = 0; candidate < kCandidates; ++candidate) {
-      Point point = good.sample(random);
-      const double score = good.log_density(point) - others.log_density(point);
-      if (candidate > 0 && !(score > best_score)) continue;
+    const auto score_of = [&](const Point& point) { return good.log_density(point) - others.log_density(point); };
+    Proposal best{good.sample(random)};
+    double best_score = score_of(best.point);
+    const auto consider = [&](Point point) {
+      const double score = score_of(point);
+      if (!(score > best_score)) return;
       best_score = score;
       best.point = std::move(point);
+    };
+    for (int candidate = 1; candidate < kCandidates; ++candidate) consider(good.sample(random));
+    for (int candidate = 0; candidate < kExchanges; ++candidate) {
+      const Point other = good.sample(random);
+      consider(exchanged(state.space, best.point, other, random.below(state.space.size())));
     }
     return best;
   }
