@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "weft/tune/searchers/normal.h"
@@ -29,8 +28,10 @@ std::vector<double> deviations_of(const std::vector<double>& units) {
   return deviations;
 }
 
-double log_of_ends(double mean, double deviation) {
-  return log_normal_probability((0 - mean) / deviation, (1 - mean) / deviation);
+/// What the density of a kernel is divided by: the probability between the ends and, of real numbers, the deviation.
+double log_norm_of(const Dimension& d, double mean, double deviation) {
+  const double mass = log_normal_probability((0 - mean) / deviation, (1 - mean) / deviation);
+  return d.kind == Dimension::Kind::real ? mass + std::log(deviation) : mass;
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ ParzenEstimator::ParzenEstimator(const Space& space, const std::vector<const Poi
   for (size_t index = 0; index < space.size(); ++index) add_parts(points, index);
   for (size_t index = 0; index < space.size(); ++index) {
     const bool is_choice = space[index].kind == Dimension::Kind::choice;
-    parts_.push_back({.is_wide = is_choice, .log_mass = is_choice ? 0 : log_of_ends(0.5, 1)});
+    parts_.push_back({.is_wide = is_choice, .log_norm = is_choice ? 0 : log_norm_of(space[index], 0.5, 1)});
   }
 }
 
@@ -68,7 +69,7 @@ void ParzenEstimator::add_parts(const std::vector<const Point*>& points, size_t 
     }
     part.mean = units[next];
     part.deviation = deviations[next++];
-    part.log_mass = log_of_ends(part.mean, part.deviation);
+    part.log_norm = log_norm_of(space_[index], part.mean, part.deviation);
   }
 }
 
@@ -105,29 +106,36 @@ Point ParzenEstimator::sample(Random& random) const {
   return point;
 }
 
-double ParzenEstimator::log_density(const Part& part, size_t index, double coordinate) const {
+/// Adds the logarithm of each kernel along one dimension.
+void ParzenEstimator::add_log_densities(size_t index, double coordinate, std::vector<double>& logs) const {
   const Dimension& d = space_[index];
-  if (d.kind == Dimension::Kind::choice) return std::log(choice_share(part, index, static_cast<size_t>(coordinate)));
+  const auto each = [&](const auto& log_of_part) {
+    for (size_t kernel = 0; kernel < logs.size(); ++kernel) logs[kernel] += log_of_part(part(kernel, index));
+  };
+  if (d.kind == Dimension::Kind::choice) {
+    const auto value = static_cast<size_t>(coordinate);
+    return each([&](const Part& part) { return std::log(choice_share(part, index, value)); });
+  }
   if (d.kind == Dimension::Kind::real) {
-    if (part.is_wide) return 0;
-    const double z = (space_.to_unit(index, coordinate) - part.mean) / part.deviation;
-    return log_normal_density(z) - std::log(part.deviation) - part.log_mass;
+    const double unit = space_.to_unit(index, coordinate);
+    return each([&](const Part& part) {
+      return part.is_wide ? 0 : log_normal_density((unit - part.mean) / part.deviation) - part.log_norm;
+    });
   }
   const auto [low, high] = space_.piece(index, coordinate);  // of numbers that are rounded to this integer
-  if (part.is_wide) return std::log(high - low);
-  return log_normal_probability((low - part.mean) / part.deviation, (high - part.mean) / part.deviation) -
-         part.log_mass;
+  each([&, low = low, high = high](const Part& part) {
+    if (part.is_wide) return std::log(high - low);
+    return log_normal_probability((low - part.mean) / part.deviation, (high - part.mean) / part.deviation) -
+           part.log_norm;
+  });
 }
 
 double ParzenEstimator::log_density(const Point& point) const {
   std::vector<double> logs(weights_.size());
-  double most = -std::numeric_limits<double>::infinity();
-  for (size_t kernel = 0; kernel < weights_.size(); ++kernel) {
-    logs[kernel] = std::log(weights_[kernel]);
-    for (size_t index = 0; index < space_.size(); ++index)
-      if (point[index]) logs[kernel] += log_density(part(kernel, index), index, *point[index]);
-    most = std::max(most, logs[kernel]);
-  }
+  for (size_t kernel = 0; kernel < logs.size(); ++kernel) logs[kernel] = std::log(weights_[kernel]);
+  for (size_t index = 0; index < space_.size(); ++index)
+    if (point[index]) add_log_densities(index, *point[index], logs);
+  const double most = *std::max_element(logs.begin(), logs.end());
   if (!std::isfinite(most)) return most;
   double sum = 0;
   for (const double value : logs) sum += std::exp(value - most);

@@ -25,12 +25,12 @@ class ParzenEstimator {
     bool is_wide = false;  // the point lacks the dimension: any value is as likely
     double mean = 0.5;     // unit coordinates; of a choice its index
     double deviation = 1;
-    double log_mass = 0;  // of the normal distribution between the ends
+    double log_norm = 0;  // what its density is divided by
   };
   const Part& part(size_t kernel, size_t index) const { return parts_[kernel * space_.size() + index]; }
   void add_parts(const std::vector<const Point*>& points, size_t index);
   double sample(const Part& part, size_t index, Random& random) const;
-  double log_density(const Part& part, size_t index, double coordinate) const;
+  void add_log_densities(size_t index, double coordinate, std::vector<double>& logs) const;
   double choice_share(const Part& part, size_t index, size_t value) const;
 
   const Space& space_;
