@@ -29,6 +29,8 @@ double log_normal_probability(double low, double high) {
     low = -low;
     high = -high;
   }
+  const double below = normal_probability(high), between = below - normal_probability(low);
+  if (high > -20 && between > 1e-6 * below) return std::log(between);  // the difference has enough digits
   const double log_high = log_below(high);
   if (!(low > -1e300)) return log_high;
   const double difference = log_below(low) - log_high;
