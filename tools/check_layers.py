@@ -40,7 +40,8 @@ run <- infer <- tasks
 plot, run <- report
 comm <- launch
 engine, run <- deploy
-deploy, infer, launch, quantize, report <- cli
+launch, run <- tune
+deploy, infer, launch, quantize, report, tune <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.
@@ -48,6 +49,7 @@ CONFINED = {
     re.compile(r"dnnl"): "weft/cpu/onednn",
     re.compile(r"cairo"): "weft/plot",
     re.compile(r"mpi"): "weft/comm/mpi",
+    re.compile(r"sqlite"): "weft/tune",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

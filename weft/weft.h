@@ -9,6 +9,7 @@
 //   weft::program compiled steps over a State, and the driver that runs them
 //   weft::train   the loop: fitting, evaluating, stopping on a signal
 //   weft::infer   predictions of trained models
+//   weft::tune    searches: of any function, and studies of recipes
 //   weft::run     run directories: start and resume, checkpoints, summaries
 //   weft::cli     the program `weft` over a library of one's own
 #pragma once
@@ -50,3 +51,4 @@
 #include "weft/tensor/tensor.h"
 #include "weft/train/evaluate.h"
 #include "weft/train/interrupt.h"
+#include "weft/tune/search.h"

@@ -22,6 +22,8 @@ void add_launch(CLI::App& app, Action& action, const Library& library, const std
 void add_init(CLI::App& app, Action& action, const Library& library, const std::string& program);
 void add_data(CLI::App& app, Action& action, const Library& library);
 void add_pack(CLI::App& app, Action& action, const Library& library, const std::string& program);
+/// Searches the keys of a recipe; `show` prints what was found.
+void add_tune(CLI::App& app, Action& action, const Library& library, const std::string& program);
 void add_eval(CLI::App& app, Action& action, const Library& library);
 void add_predict(CLI::App& app, Action& action, const Library& library);
 void add_import(CLI::App& app, Action& action, const Library& library);

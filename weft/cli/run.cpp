@@ -54,6 +54,7 @@ int run(int argc, char** argv, const Library& library) {
   add_init(app, action, library, program);
   add_data(app, action, library);
   add_pack(app, action, library, program);
+  add_tune(app, action, library, program);
   add_eval(app, action, library);
   add_predict(app, action, library);
   add_import(app, action, library);

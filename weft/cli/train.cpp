@@ -37,6 +37,7 @@ struct TrainOptions {
   std::vector<std::string> precision_of, freeze, groups;
   std::optional<double> epochs;
   std::optional<int64_t> batch, max_steps, virtual_ranks, zero, seed, threads;
+  int64_t pause_epochs = 0;
   std::vector<std::string> set;
   bool init_partial = false, list_init = false;
   bool quiet = false, json = false, tensorboard = false, copies = false, dry_run = false;
@@ -194,6 +195,7 @@ run::RunOutcome train_or_resume(const Library& library, const TrainOptions& opti
                                     .tensorboard = options.tensorboard,
                                     .copies = options.copies,
                                     .list_init = options.list_init,
+                                    .pause_epochs = options.pause_epochs,
                                     .autotune = program::parse_autotune(options.autotune.value_or("off")),
                                     .ranks = ranks};
   if (options.copies && options.resume.empty() && options.run.empty())
@@ -217,7 +219,14 @@ int train_command(const Library& library, const TrainOptions& options, const std
     return dry_run(library, spec_from(library, options, /*is_alone=*/true), options.run, options.list_init);
   }
   const run::RunOutcome outcome = train_or_resume(library, options, ranks);
-  if (!comm::is_first(ranks)) return outcome.finished ? 0 : train::kInterruptedExitCode;
+  const int stopped_code = outcome.paused ? 0 : train::kInterruptedExitCode;
+  if (!comm::is_first(ranks)) return outcome.finished ? 0 : stopped_code;
+  if (outcome.paused) {
+    if (!options.quiet)
+      say(fmt::format("paused after {} epochs; go on with `{} train --resume {}`", outcome.epochs_done,
+                      quoted_for_shell(program), quoted_for_shell(outcome.directory.string())));
+    return 0;
+  }
   if (!outcome.finished) {
     say(fmt::format("interrupted after step {}; go on with `{} train --resume {}`", outcome.steps_done,
                     quoted_for_shell(program), quoted_for_shell(outcome.directory.string())));
@@ -261,6 +270,12 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
   command->add_option("--epochs", options->epochs, spec::flag_help("epochs"));
   command->add_option("--max-steps", options->max_steps, spec::flag_help("max_steps"));
   command->add_option("--max-time", options->max_time, spec::flag_help("max_time"));
+  command
+      ->add_option("--pause-after", options->pause_epochs,
+                   "Save and stop after so many epochs, before the test data are measured; --resume goes on as if the "
+                   "run had not stopped")
+      ->type_name("EPOCHS")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   command->add_option("--validation", options->validation, spec::flag_help("validation"));
   command->add_option("--batch", options->batch, spec::flag_help("batch"));
   command->add_option("--virtual-ranks", options->virtual_ranks, spec::flag_help("virtual_ranks"));

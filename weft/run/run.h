@@ -23,6 +23,9 @@ struct RunOptions {
                                                       // has some
   bool copies = false;     // each host that does not see the first rank's run directory keeps a full copy of its own
   bool list_init = false;  // name every tensor of RunSpec::init
+  /// Saves and stops once so many epochs are done, or where the run ends before, without measuring the test data where
+  /// there is a validation part: a resumed run goes on as if it had not stopped. 0: it trains to its end.
+  int64_t pause_epochs = 0;
   program::Autotune autotune = program::Autotune::off;  // of a new run; a resumed run keeps its kernels
   /// With several ranks, all call the same function. They train as one, on equal parts of each batch; only the first
   /// rank writes messages and, unless there are copies, files. Errors before the first step, and a loss that is not
@@ -34,6 +37,8 @@ struct RunOutcome {
   std::filesystem::path directory;  // on the first rank
   bool finished = false;            // false: stopped on request; the run can be resumed
   int64_t steps_done = 0;
+  bool paused = false;              // by RunOptions::pause_epochs
+  int64_t epochs_done = 0;          // whole ones
   Summary summary;  // complete where finished, on the first rank
 };
 

@@ -63,9 +63,12 @@ RunOutcome RunLoop::train() {
       hooks.save = [&](const step::Position&) {
         write_in_parts(*run_.ranks, nullptr, resume_point_.state, {}, run_.step.shardings);
       };
+    hooks.pause_epochs = options_.pause_epochs;
     const train::FitResult result = train::fit(inputs, resume_point_.manifest.position, hooks);
     outcome.finished = result.finished;
     outcome.steps_done = result.position.step;
+    outcome.epochs_done = result.position.epoch;
+    outcome.paused = result.paused;
     if (outcome.finished && validation_data_ && test_data_)
       outcome.finished = measure_test_data(inputs, hooks, result.position.step);
     outcome.summary = summary_of(run_, result.position, resume_point_.manifest, resume_point_.state, rss_before_);

@@ -64,11 +64,12 @@ class Loop {
     in_.training_data.start(at_.epoch, course_.batches_before_in_epoch(at_.epoch, at_.step_in_epoch),
                             spec::begun_epochs(in_.spec));
     bool stopped = false;
-    while (!stopped && !is_over()) stopped = !run_steps() || !finish_epoch();
+    while (!stopped && !is_over() && !is_pause()) stopped = !run_steps() || !finish_epoch();
+    const bool paused = !stopped && hooks_.pause_epochs > 0;
     at_.train_seconds = elapsed();
     const std::string where = consensus_.where_last_gradient_not_finite();
     saving_.require_none_refused(where.empty() ? "" : "; the gradients were not finite" + where);
-    return {at_, !stopped, step_times_.means()};
+    return {at_, !stopped && !paused, paused, step_times_.means()};
   }
 
  private:
@@ -172,6 +173,7 @@ class Loop {
   }
 
   bool stop_requested() const { return hooks_.stop_requested && hooks_.stop_requested(); }
+  bool is_pause() const { return hooks_.pause_epochs > 0 && at_.epoch >= hooks_.pause_epochs; }
   bool is_out_of_time() const { return max_seconds_ && elapsed() >= *max_seconds_; }
   /// After the ranks agreed to stop: whether anybody asked for it. If not, the time is up.
   bool stopped_by_request() const {
@@ -347,12 +349,13 @@ class Loop {
     at_.plateau = step::after_epoch(at_.plateau, in_.spec.schedule, metrics, in_.entries);
     const bool save_now = last || !at_.ended.empty() || is_due(in_.spec.checkpoint.every_epochs) || saving_.is_due(at_);
     ++at_.epoch;
+    const bool pauses = is_pause();
     at_.step_in_epoch = 0;
     at_.loss_sum = at_.correct = at_.epoch_seconds = at_.epoch_wait_seconds = 0;
     at_.samples = 0;
     metrics.train_seconds = elapsed();
     if (hooks_.on_epoch) hooks_.on_epoch(metrics);
-    if (save_now) save();
+    if (save_now || pauses) save();
     if (hooks_.tell_epoch) hooks_.tell_epoch(metrics);
     return true;
   }

@@ -27,6 +27,8 @@ struct Hooks {
   /// Called when one of several ranks became slow, or fast again; `step` counts the steps done.
   std::function<void(int64_t step, const RankPace&)> on_rank_pace = {};
   std::function<bool()> stop_requested;  // asked after each step and each batch of an evaluation
+  /// The loop stops, as if it was asked to, once so many epochs are done, or where it would end before. 0: it does not.
+  int64_t pause_epochs = 0;
 };
 
 struct FitInputs {
@@ -50,6 +52,7 @@ struct FitInputs {
 struct FitResult {
   step::Position position;
   bool finished = false;  // false: stopped by stop_requested; position.ended says why it ended before its last epoch
+  bool paused = false;    // stopped by Hooks::pause_epochs
   /// per rank, mean seconds per step without waits for the others; empty where ranks have not exchanged them
   std::vector<double> rank_step_seconds = {};
 };

@@ -1,0 +1,213 @@
+// weft tune as a user runs it: on small pictures, an mlp and some epochs.
+#include "tests/cli/run_files.h"
+
+namespace weft::cli_tests {
+namespace {
+
+class TuneTest : public RunTest {
+ protected:
+  void SetUp() override {
+    RunTest::SetUp();
+    write_all(path("recipe.toml"), "data = \"" + data() +
+                                       "\"\nvalidation = 0.25\nepochs = 2\nbatch = 32\n[model]\nname = \"mlp\"\n"
+                                       "hidden = \"8\"\n[optimizer]\nname = \"sgd\"\n");
+  }
+  static std::vector<std::string> tune(std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"tune",  "recipe.toml", "--study",
+                                      "study", "--set-range", "optimizer.learning_rate=log:1e-4:1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  nlohmann::json shown(const std::string& study = "study") {
+    const Outcome outcome = weft({"tune", "show", study, "--json"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  }
+  static int count(const nlohmann::json& study, const std::string& state) {
+    return static_cast<int>(std::count_if(study["trials"].begin(), study["trials"].end(),
+                                          [&](const nlohmann::json& trial) { return trial["state"] == state; }));
+  }
+};
+
+TEST_F(TuneTest, FindsTheBestRecipeAndTestsItAlone) {
+  const Outcome outcome = weft(tune({"--trials", "6", "--set-range", "batch=int:16:64:16"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json study = shown();
+  EXPECT_EQ(study["trials"].size(), 6u);
+  EXPECT_EQ(count(study, "finished"), 6);
+  double best = 0;
+  int tested = 0;
+  for (const nlohmann::json& trial : study["trials"]) {
+    best = std::max(best, trial["results"]["validation_accuracy"].get<double>());
+    char number[8];
+    std::snprintf(number, sizeof number, "%04d", trial["trial"].get<int>());
+    tested += fs::exists(path("study/runs") / number / "summary.json");
+  }
+  EXPECT_EQ(study["best"]["results"]["validation_accuracy"], best);
+  EXPECT_EQ(tested, 1);
+  EXPECT_TRUE(study["best"]["summary"].contains("test_accuracy"));
+  EXPECT_NE(outcome.out.find("test_accuracy"), std::string::npos) << outcome.out;
+  // The recipe that it wrote trains to the same.
+  ASSERT_EQ(weft({"train", "study/best.toml", "--run", "again", "--quiet"}).code, 0);
+  EXPECT_EQ(json_of("again/summary.json")["best_validation_accuracy"], best);
+}
+
+TEST_F(TuneTest, APromotedTrialIsBitwiseTheRunWithoutAPause) {
+  ASSERT_EQ(weft(tune({"--trials", "6", "--set", "epochs=4", "--scheduler", "asha", "--reduction", "2"})).code, 0);
+  const nlohmann::json study = shown();
+  ASSERT_GT(count(study, "finished"), 0);
+  EXPECT_LT(count(study, "finished"), 6);
+  for (const nlohmann::json& trial : study["trials"]) {
+    if (trial["state"] != "finished") continue;
+    char number[8];
+    std::snprintf(number, sizeof number, "%04d", trial["trial"].get<int>());
+    ASSERT_EQ(weft({"train", std::string("study/trials/") + number + ".toml", "--run",
+                    std::string("straight-") + number, "--quiet"})
+                  .code,
+              0);
+    EXPECT_EQ(last_state(std::string("study/runs/") + number), last_state(std::string("straight-") + number));
+  }
+}
+
+TEST_F(TuneTest, AStudyGoesOnAndIsTheSameAsWithoutAStop) {
+  ASSERT_EQ(weft(tune({"--trials", "8", "--workers", "1"})).code, 0);
+  fs::rename(path("study"), path("whole"));
+  ASSERT_EQ(weft(tune({"--trials", "5", "--workers", "1"})).code, 0);
+  ASSERT_EQ(weft({"tune", "--resume", "study", "--trials", "8", "--workers", "1"}).code, 0);
+  const nlohmann::json whole = shown("whole"), resumed = shown();
+  for (size_t trial = 0; trial < 8; ++trial) {
+    EXPECT_EQ(whole["trials"][trial]["values"], resumed["trials"][trial]["values"]);
+    EXPECT_EQ(whole["trials"][trial]["results"], resumed["trials"][trial]["results"]);
+  }
+}
+
+TEST_F(TuneTest, KillingTheTunerLosesNothingThatIsFinished) {
+  const std::vector<std::string> words = tune({"--trials", "12", "--workers", "2", "--set", "epochs=6"});
+  for (int round = 0; round < 3; ++round) {
+    Process process(words, directory_);
+    const auto begin = std::chrono::steady_clock::now();
+    while (!process.has_ended() &&
+           std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(600 + 100 * round))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    process.send(SIGKILL);
+    process.wait();
+  }
+  const int finished = fs::exists(path("study/study.db")) ? count(shown(), "finished") : 0;
+  const Outcome outcome = weft(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json study = shown();
+  EXPECT_GE(count(study, "finished"), finished);
+  EXPECT_EQ(count(study, "finished"), 12) << study.dump(1);
+  for (const nlohmann::json& trial : study["trials"]) EXPECT_EQ(trial["epochs"], 6);
+}
+
+TEST_F(TuneTest, CtrlCEndsItAndKeepsWhatItHas) {
+  Process process(tune({"--trials", "500", "--workers", "2"}), directory_);
+  while (!process.has_ended() && !fs::exists(path("study/runs/0003")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  process.send(SIGINT);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_NE(outcome.err.find("tune --resume study"), std::string::npos) << outcome.err;
+  const nlohmann::json study = shown();
+  EXPECT_GE(count(study, "finished"), 1);
+  EXPECT_EQ(count(study, "running"), 0);
+  EXPECT_EQ(count(study, "failed"), 0) << study.dump(1);
+}
+
+TEST_F(TuneTest, AFailedTrialIsKeptWithItsReason) {
+  const Outcome outcome =
+      weft({"tune", "recipe.toml", "--study", "study", "--trials", "6", "--searcher", "random", "--set-range",
+            "optimizer.learning_rate=choice:0.01,1e6", "--set-range", "batch=choice:16,32,64", "--set", "epochs=4"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json study = shown();
+  EXPECT_EQ(count(study, "failed"), 3) << study.dump(1);
+  EXPECT_EQ(count(study, "finished"), 3);
+  for (const nlohmann::json& trial : study["trials"])
+    EXPECT_EQ(trial["state"] == "failed",
+              trial.contains("reason") && trial["reason"].get<std::string>().find("loss") != std::string::npos)
+        << trial;
+}
+
+TEST_F(TuneTest, NoTrialBreaksAConstraint) {
+  const Outcome outcome =
+      weft({"tune", "recipe.toml", "--study", "study", "--trials", "5", "--set-range",
+            "model.hidden=choice:8|16|32|64|128|256|512|1024|2048", "--constraint", "parameters <= 3000"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const nlohmann::json& trial : shown()["trials"]) {
+    const bool is_large = trial["parameters"].get<int64_t>() > 3000;
+    EXPECT_EQ(trial["state"], is_large ? "refused" : "finished") << trial;
+    EXPECT_EQ(trial["results"].empty(), is_large);
+  }
+}
+
+TEST_F(TuneTest, ConstraintsThatNothingMeetsAreNamedWithTheNearest) {
+  const Outcome outcome = weft(tune({"--trials", "5", "--quiet", "--constraint", "parameters <= 10"}));
+  expect_error(outcome, 2, "do not keep to the constraints; the nearest is trial 0 with parameters 556");
+}
+
+TEST_F(TuneTest, ShowPrintsTheBestFirst) {
+  ASSERT_EQ(weft(tune({"--trials", "3"})).code, 0);
+  const Outcome outcome = weft({"tune", "show", "study"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json study = shown();
+  std::istringstream lines(outcome.out);
+  std::string title, rule, first;
+  std::getline(lines, title);
+  std::getline(lines, rule);
+  std::getline(lines, first);
+  EXPECT_NE(title.find("optimizer.learning_rate"), std::string::npos) << outcome.out;
+  EXPECT_EQ(std::stoi(first), study["best"]["trial"].get<int>()) << outcome.out;
+}
+
+TEST_F(TuneTest, TwoTunersShareAStudy) {
+  const std::vector<std::string> words = tune({"--trials", "10", "--workers", "1"});
+  // Each process's output goes to files of its folder.
+  fs::create_directories(path("other"));
+  Process first(words, directory_);
+  while (!first.has_ended() && !fs::exists(path("study/runs/0000")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  Process second({"tune", "--resume", "../study", "--workers", "1"}, path("other"));
+  const Outcome one = first.wait(), two = second.wait();
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(two.code, 0) << two.err;
+  const nlohmann::json study = shown();
+  EXPECT_EQ(study["trials"].size(), 10u);
+  EXPECT_EQ(count(study, "finished"), 10) << study.dump(1);
+}
+
+TEST_F(TuneTest, AnotherSpaceIsAnotherStudy) {
+  ASSERT_EQ(weft(tune({"--trials", "1"})).code, 0);
+  expect_error(weft(tune({"--trials", "2", "--set-range", "batch=int:16:64"})), 2, "has another space");
+  expect_error(weft(tune({"--trials", "2", "--set", "epochs=3"})), 2, "has another set");
+}
+
+TEST_F(TuneTest, NamesMistakes) {
+  expect_error(weft({"tune"}), 2, "there is no recipe to tune");
+  expect_error(weft({"tune", "recipe.toml"}), 2, "there is nothing to search");
+  expect_error(weft(tune({"--objective", "validation_acuracy"})), 2, "did you mean 'validation_accuracy'?");
+  expect_error(weft(tune({"--objective", "validation_rmse"})), 2, "no run of this recipe measures it");
+  expect_error(weft(tune({"--scheduler", "asha"})), 2, "leave no room for a second round");
+  expect_error(weft(tune({"--time", "soon"})), 2, "is no duration");
+  expect_error(weft({"tune", "--resume", "nothing"}), 2, "is no study");
+  expect_error(weft(tune({"--resume", "study"})), 2, "leave the others away");
+  expect_error(weft({"tune", "show", "."}), 2, "is no study");
+  EXPECT_FALSE(fs::exists(path("study"))) << "nothing is written before all is checked";
+}
+
+TEST_F(TuneTest, ARunCanPause) {
+  const std::vector<std::string> more = {"--epochs", "4", "--validation", "0.25"};
+  ASSERT_EQ(weft(tiny_run("straight", more)).code, 0);
+  std::vector<std::string> paused = more;
+  paused.insert(paused.end(), {"--pause-after", "2"});
+  ASSERT_EQ(weft(tiny_run("r", paused)).code, 0);
+  EXPECT_FALSE(fs::exists(path("r/summary.json"))) << "the test data were not measured";
+  ASSERT_EQ(weft({"train", "--resume", "r", "--pause-after", "4", "--quiet"}).code, 0);
+  EXPECT_FALSE(fs::exists(path("r/summary.json")));
+  ASSERT_EQ(weft({"train", "--resume", "r", "--quiet"}).code, 0);
+  EXPECT_EQ(last_state("r"), last_state("straight"));
+  EXPECT_EQ(json_of("r/summary.json")["test_accuracy"], json_of("straight/summary.json")["test_accuracy"]);
+}
+
+}  // namespace
+}  // namespace weft::cli_tests

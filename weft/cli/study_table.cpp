@@ -1,0 +1,108 @@
+#include "weft/cli/study_table.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/format.h"
+#include "weft/base/table.h"
+
+namespace weft::cli {
+
+using tune::StudySettings;
+using tune::StudyTrial;
+
+namespace {
+
+std::string value_text(const KeyValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{:.4g}", *real);
+  return shown(value);
+}
+
+/// The best first, then those without results by their numbers.
+std::vector<StudyTrial> ranked(const StudySettings& settings, std::vector<StudyTrial> trials) {
+  const tune::Objective& objective = settings.objectives.front();
+  std::stable_sort(trials.begin(), trials.end(), [&](const StudyTrial& a, const StudyTrial& b) {
+    if (a.has_results() != b.has_results()) return a.has_results();
+    return a.has_results() && objective.loss(a.results.front()) < objective.loss(b.results.front());
+  });
+  return trials;
+}
+
+int64_t epochs_of(const StudyTrial& trial) { return trial.curve.empty() ? 0 : trial.curve.back().first; }
+
+}  // namespace
+
+std::string objective_in_words(const tune::Objective& objective, double value, const Library& library) {
+  if (objective.name == "memory" || objective.name == "size") return human_bytes(value);
+  if (objective.name == "parameters") return human_count(value);
+  if (objective.name == "seconds") return human_duration(value);
+  const std::string name = objective.name.substr(objective.name.find('_') + 1);
+  const MetricEntry* metric = find_entry(library.metrics, name);
+  return metric != nullptr ? shown(*metric, value) : fmt::format("{:.4f}", value);
+}
+
+std::string study_table(const StudySettings& settings, const std::vector<StudyTrial>& trials, size_t rows) {
+  std::vector<Column> columns = {{"trial", Align::right}, {"state", Align::left}, {"epochs", Align::right}};
+  for (const tune::Objective& objective : settings.objectives) columns.push_back({objective.name, Align::right});
+  for (const tune::Dimension& dimension : settings.space.dimensions())
+    columns.push_back({dimension.name, Align::right});
+  columns.push_back({"time", Align::right});
+  columns.push_back({"", Align::left});
+  Table table(columns);
+  size_t shown_rows = 0;
+  for (const StudyTrial& trial : ranked(settings, trials)) {
+    if (rows > 0 && shown_rows++ == rows) break;
+    std::vector<std::string> cells = {std::to_string(trial.number), name_of(trial.state),
+                                      trial.curve.empty() ? "" : std::to_string(epochs_of(trial))};
+    for (size_t index = 0; index < settings.objectives.size(); ++index)
+      cells.push_back(trial.has_results() ? fmt::format("{:.6g}", trial.results[index]) : "");
+    for (const tune::Dimension& dimension : settings.space.dimensions())
+      cells.push_back(tune::has_value(trial.values, dimension.name)
+                          ? value_text(tune::value_of(trial.values, dimension.name))
+                          : "");
+    cells.push_back(trial.seconds > 0 ? human_duration(trial.seconds) : "");
+    cells.push_back(printable(trial.reason.substr(0, 80)));
+    table.add_row(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string study_json(const StudySettings& settings, const std::vector<StudyTrial>& trials,
+                       const std::optional<run::Summary>& best) {
+  using Json = nlohmann::ordered_json;
+  const auto results = [&](const StudyTrial& trial) {
+    Json json = Json::object();
+    for (size_t index = 0; index < trial.results.size(); ++index)
+      json[settings.objectives[index].name] = trial.results[index];
+    return json;
+  };
+  Json list = Json::array();
+  for (const StudyTrial& trial : trials) {
+    list.push_back({{"trial", trial.number},
+                    {"state", name_of(trial.state)},
+                    {"values", Json::parse(tune::print_values(trial.values))},
+                    {"results", results(trial)},
+                    {"epochs", epochs_of(trial)},
+                    {"parameters", trial.plan.parameters},
+                    {"planned_bytes", trial.plan.memory},
+                    {"seconds", trial.seconds}});
+    if (!trial.reason.empty()) list.back()["reason"] = trial.reason;
+  }
+  Json json{{"objectives", Json::array()}, {"searcher", settings.searcher}, {"scheduler", settings.scheduler.name}};
+  for (const tune::Objective& objective : settings.objectives)
+    json["objectives"].push_back(
+        {{"name", objective.name}, {"better", objective.higher_is_better ? "higher" : "lower"}});
+  if (const auto trial = best_trial(settings, trials)) {
+    json["best"] = {{"trial", trial->number},
+                    {"values", Json::parse(tune::print_values(trial->values))},
+                    {"results", results(*trial)}};
+    if (best) json["best"]["summary"] = Json::parse(run::print_summary(*best));
+  }
+  json["trials"] = std::move(list);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace weft::cli

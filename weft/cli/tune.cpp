@@ -1,0 +1,304 @@
+// weft tune: a search over the keys of a recipe.
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "weft/base/clock.h"
+#include "weft/base/cores.h"
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/base/format.h"
+#include "weft/base/progress.h"
+#include "weft/base/say.h"
+#include "weft/base/table.h"
+#include "weft/cli/command.h"
+#include "weft/cli/options.h"
+#include "weft/cli/study_table.h"
+#include "weft/spec/built_in_recipes.h"
+#include "weft/train/interrupt.h"
+#include "weft/tune/begin_study.h"
+#include "weft/tune/tuner.h"
+
+namespace weft::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kTrials = 50;  // where neither their number nor a time is given
+
+struct TuneOptions {
+  std::string recipe, space, study, resume, time;
+  std::vector<std::string> set, ranges;
+  std::optional<int64_t> trials;
+  int64_t workers = 0;
+  tune::StudyRequest request = {.recipe = {}, .ranges = {}};
+  bool quiet = false, json = false;
+};
+
+/// "optdigits" of "recipes/optdigits.toml".
+std::string stem_of(const std::string& recipe) { return fs::path(recipe).stem().string(); }
+
+/// studies/NAME-N with the next free N.
+fs::path free_folder(const std::string& name) {
+  for (int number = 1;; ++number) {
+    fs::path folder = fs::path("studies") / fmt::format("{}-{}", name, number);
+    std::error_code code;
+    if (!fs::exists(fs::symlink_status(folder, code))) return folder;
+  }
+}
+
+std::string recipe_text(const Library& library, const std::string& name) {
+  spec::RunSpec checked;
+  apply_recipe(library, checked, name);  // for its messages
+  std::error_code code;
+  const spec::BuiltInRecipe* built_in = spec::find_built_in_recipe(name);
+  return built_in != nullptr && !fs::is_regular_file(name, code) ? built_in->text : read_text(name);
+}
+
+tune::Study begin_study(const Library& library, const TuneOptions& options) {
+  if (options.recipe.empty())
+    fail(ErrorKind::usage,
+         "there is no recipe to tune: give one (`weft recipes` lists some, `weft init SPEC` writes one), or go on with "
+         "a "
+         "study by --resume DIR");
+  tune::StudyRequest request = options.request;
+  request.recipe = recipe_text(library, options.recipe);
+  request.set = options.set;
+  if (!options.space.empty()) request.ranges = tune::parse_space_file(read_text(options.space), options.space);
+  for (const std::string& text : options.ranges) request.ranges.push_back(tune::parse_range(text));
+  const tune::StudySettings settings = tune::study_settings(library, request, say);
+  return tune::Study::create(options.study.empty() ? free_folder(stem_of(options.recipe)) : fs::path(options.study),
+                             settings);
+}
+
+tune::Study open_study(const Library& library, const TuneOptions& options) {
+  if (options.resume.empty()) return begin_study(library, options);
+  if (!options.recipe.empty() || !options.space.empty() || !options.ranges.empty() || !options.set.empty() ||
+      !options.study.empty())
+    fail(ErrorKind::usage,
+         "--resume takes the recipe, the space and all but --trials, --time and --workers from the study; leave the "
+         "others away");
+  return tune::Study::open(options.resume);
+}
+
+/// Shows where a study stands: one line that updates itself on a terminal, else a line for each trial that ended.
+class StudyProgress {
+ public:
+  StudyProgress(const Library& library, const tune::StudySettings& settings, bool quiet)
+      : library_(library), settings_(settings), quiet_(quiet), options_(progress_options_for(stderr)) {}
+  ~StudyProgress() { clear(); }
+  StudyProgress(const StudyProgress&) = delete;
+  StudyProgress& operator=(const StudyProgress&) = delete;
+
+  void update(const tune::TuneStatus& status) {
+    status_ = status;
+    if (quiet_ || !options_.terminal) return;
+    std::string line = in_words();
+    line.resize(std::min(line.size(), static_cast<size_t>(std::max(1, options_.columns - 1))));
+    std::fputs(fmt::format("\r\x1b[K{}", line).c_str(), stderr);
+    std::fflush(stderr);
+    is_open_ = true;
+  }
+
+  void add(const tune::StudyTrial& trial) {
+    if (quiet_) return;
+    clear();
+    std::string line = fmt::format("trial {}: {}", trial.number, name_of(trial.state));
+    if (trial.has_results() && trial.reason.empty())
+      for (size_t index = 0; index < settings_.objectives.size(); ++index)
+        line += fmt::format(", {} {}", settings_.objectives[index].name,
+                            objective_in_words(settings_.objectives[index], trial.results[index], library_));
+    if (!trial.reason.empty()) line += ": " + trial.reason;
+    std::fputs((printable(line) + "\n").c_str(), stderr);
+  }
+
+  void clear() {
+    if (is_open_) std::fputs("\r\x1b[K", stderr);
+    is_open_ = false;
+  }
+
+ private:
+  std::string in_words() const {
+    std::string line = fmt::format("trial {}", status_.done);
+    if (status_.wanted > 0) line += fmt::format("/{}", status_.wanted);
+    line += fmt::format(", {} running", status_.running);
+    if (status_.best)
+      line += fmt::format(", best {} {} (trial {})", settings_.objectives.front().name,
+                          objective_in_words(settings_.objectives.front(), status_.best->results.front(), library_),
+                          status_.best->number);
+    if (status_.failed > 0) line += fmt::format(", {} failed", status_.failed);
+    if (status_.refused > 0) line += fmt::format(", {} refused", status_.refused);
+    if (status_.seconds_left) line += fmt::format(", about {} left", human_duration(*status_.seconds_left));
+    return line;
+  }
+
+  const Library& library_;
+  const tune::StudySettings& settings_;
+  const bool quiet_;
+  const ProgressOptions options_;
+  tune::TuneStatus status_;
+  bool is_open_ = false;
+};
+
+void print_best(const Library& library, const tune::Study& study, const tune::TuneOutcome& outcome,
+                const std::string& program) {
+  const tune::StudySettings& settings = study.settings();
+  const tune::StudyTrial& best = *outcome.best;
+  Table table({{"", Align::left}, {"", Align::left}});
+  table.add_row({"best trial", std::to_string(best.number)});
+  for (size_t index = 0; index < settings.objectives.size(); ++index)
+    table.add_row({settings.objectives[index].name,
+                   objective_in_words(settings.objectives[index], best.results[index], library)});
+  if (outcome.summary)
+    for (const MetricValue& metric : outcome.summary->test_metrics)
+      if (const MetricEntry* entry = find_entry(library.metrics, metric.name); entry != nullptr && metric.value)
+        table.add_row({"test_" + metric.name, shown(*entry, metric.value)});
+  for (const auto& [name, value] : best.values) table.add_row({name, printable(shown(value))});
+  table.add_row({"run", printable(study.run_of(best.number).string())});
+  table.add_row({"recipe", printable(study.best().string())});
+  const std::string command = quoted_for_shell(program), folder = quoted_for_shell(study.folder().string());
+  fmt::print("{}next, try:\n  {} tune show {}\n  {} train {}\n", table.text(), command, folder, command,
+             quoted_for_shell(study.best().string()));
+}
+
+/// The best run's summary, where it is finished.
+std::optional<run::Summary> best_summary(const tune::Study& study, const std::optional<tune::StudyTrial>& best) {
+  std::error_code code;
+  if (!best || !fs::exists(study.run_of(best->number) / "summary.json", code)) return std::nullopt;
+  return run::parse_summary(read_text(study.run_of(best->number) / "summary.json"));
+}
+
+int tune_command(const Library& library, const TuneOptions& options, const std::string& program) {
+  std::optional<double> seconds;
+  if (!options.time.empty() && !(seconds = parse_duration(options.time)))
+    fail(ErrorKind::usage, "--time '{}' is no duration; write 30m, 2h, 1h 30m or 3600 (seconds)", options.time);
+  tune::Study study = open_study(library, options);
+  int64_t trials = options.trials.value_or(study.wanted_trials());
+  if (trials == 0 && !seconds) trials = kTrials;
+  if (trials != study.wanted_trials()) study.set_wanted_trials(trials);
+  const int64_t threads = study.settings().threads;
+  const int64_t workers = options.workers > 0 ? options.workers : std::max<int64_t>(1, available_cores() / threads);
+
+  const train::InterruptGuard interrupt;
+  StudyProgress progress(library, study.settings(), options.quiet);
+  const tune::TuneHooks hooks{.status = [&](const tune::TuneStatus& status) { progress.update(status); },
+                              .trial_ended = [&](const tune::StudyTrial& trial) { progress.add(trial); },
+                              .note =
+                                  [&](const std::string& line) {
+                                    progress.clear();
+                                    say(line);
+                                  },
+                              .stop_requested = [&] { return interrupt.requested(); },
+                              .clock = steady_seconds};
+  const tune::TuneOutcome outcome =
+      run_study(library, study, {.trials = trials, .seconds = seconds.value_or(0), .workers = workers},
+                fs::read_symlink("/proc/self/exe").string(), hooks);
+  progress.clear();
+  if (outcome.was_stopped) {
+    say(fmt::format("stopped; go on with `{} tune --resume {}`", quoted_for_shell(program),
+                    quoted_for_shell(study.folder().string())));
+    return train::kInterruptedExitCode;
+  }
+  if (!outcome.best)
+    fail(ErrorKind::data, "no trial has a result; `{} tune show {}` says why", program,
+         quoted_for_shell(study.folder().string()));
+  if (options.json)
+    fmt::print("{}", study_json(study.settings(), study.trials(), outcome.summary));
+  else
+    print_best(library, study, outcome, program);
+  return 0;
+}
+
+int show_command(const std::string& folder, int64_t rows, bool as_json) {
+  tune::Study study = tune::Study::open(folder);
+  const std::vector<tune::StudyTrial> trials = study.trials();
+  if (as_json)
+    fmt::print("{}", study_json(study.settings(), trials, best_summary(study, best_trial(study.settings(), trials))));
+  else
+    fmt::print("{}", study_table(study.settings(), trials, static_cast<size_t>(rows)));
+  return 0;
+}
+
+void add_search_options(CLI::App* command, TuneOptions* options) {
+  std::vector<std::string> searchers;
+  for (const tune::SearcherEntry& entry : tune::searcher_entries()) searchers.push_back(entry.name);
+  command->add_option("--space", options->space, "TOML file with the ranges to search")->type_name("FILE");
+  command
+      ->add_option("--set-range", options->ranges,
+                   "A key and where to search it: log:1e-4:1, float:0:0.99, int:16:256, log-int:16:1024, bool or "
+                   "choice:A,B; repeatable")
+      ->type_name("KEY=RANGE")
+      ->allow_extra_args(false);
+  command->add_option("--set", options->set, "Any key of the recipe, as for `weft train`; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--objective", options->request.objective,
+                      "What is to become better, such as validation_accuracy; further ones behind commas: parameters, "
+                      "memory, size, seconds; default: what the task is decided by");
+  command
+      ->add_option("--constraint", options->request.constraints,
+                   "What trials keep to, such as 'memory <= 800MB' or 'parameters <= 100k'; repeatable")
+      ->type_name("BOUND")
+      ->allow_extra_args(false);
+  command->add_option("--searcher", options->request.searcher, fmt::format("{}", fmt::join(searchers, ", ")))
+      ->capture_default_str();
+  command
+      ->add_option("--scheduler", options->request.scheduler,
+                   fmt::format("{}", fmt::join(tune::scheduler_names(), ", ")))
+      ->capture_default_str();
+  command->add_option("--least-epochs", options->request.least_epochs, "With a scheduler: of each trial's first round")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+  command->add_option("--reduction", options->request.reduction, "With a scheduler: one trial of so many goes on")
+      ->check(CLI::Range(int64_t{2}, int64_t{100}))
+      ->capture_default_str();
+  command->add_option("--seed", options->request.seed, "Of the search; that of the trials is the recipe's")
+      ->check(CLI::Range(int64_t{0}, int64_t{9'000'000'000'000'000}))
+      ->capture_default_str();
+  command->add_option("--threads", options->request.threads, "Of each trial")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, Action& action, const Library& library, const std::string& program) {
+  auto options = std::make_shared<TuneOptions>();
+  CLI::App* command = app.add_subcommand("tune", "Search the keys of a recipe for the best model");
+  command->require_subcommand(0, 1);
+  command->add_option("RECIPE", options->recipe, "TOML file, or a name from `weft recipes`")->type_name("RECIPE|FILE");
+  add_search_options(command, options.get());
+  command->add_option("--trials", options->trials, fmt::format("Of the study in all; default: {}", kTrials))
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
+  command->add_option("--time", options->time, "For the search, such as 30m");
+  command->add_option("--workers", options->workers, "Trials at a time; default: the cores over --threads")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
+  command
+      ->add_option("--study", options->study,
+                   "Folder of the study, which several processes may work on; default: studies/RECIPE-N")
+      ->type_name("DIR");
+  command->add_option("--resume", options->resume, "Go on with this study")->type_name("DIR");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  command->add_flag("--json", options->json, "Print the study as JSON");
+  command->callback([options, program, &action, &library] {
+    if (!action) action = [options, program, &library] { return tune_command(library, *options, program); };
+  });
+
+  auto folder = std::make_shared<std::string>();
+  auto rows = std::make_shared<int64_t>(0);
+  auto as_json = std::make_shared<bool>(false);
+  CLI::App* show = command->add_subcommand("show", "Print the trials of a study, the best first");
+  show->add_option("STUDY", *folder, "Folder of a study")->type_name("DIR")->required();
+  show->add_option("--top", *rows, "So many trials; default: all")->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
+  show->add_flag("--json", *as_json, "Print JSON");
+  show->callback([folder, rows, as_json, &action] {
+    action = [folder, rows, as_json] { return show_command(*folder, *rows, *as_json); };
+  });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,84 @@
+#include "weft/tune/begin_study.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/data/open_dataset.h"
+#include "weft/program/run_data.h"
+#include "weft/step/metrics/entries.h"
+#include "weft/tune/recipe_space.h"
+#include "weft/tune/trial_plan.h"
+
+namespace weft::tune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Files that the recipe names, as they are seen from any folder.
+void keep_absolute_paths(StudySettings& settings, const spec::RunSpec& spec, const Library& library) {
+  const auto set = [&](const char* key, const std::string& from, const std::string& to) {
+    if (from != to) settings.set.push_back(fmt::format("{}={}", key, to));
+  };
+  set("data", spec.data, data::with_absolute_paths(library.data, spec.data));
+  if (!spec::validation_share(spec)) set("validation", spec.validation, program::validation_data_spec(library, spec));
+  if (!spec.init.empty()) set("init", spec.init, fs::absolute(spec.init).lexically_normal().string());
+}
+
+/// Error(usage) for a metric that runs of this recipe do not measure.
+void require_measured(const std::vector<Objective>& objectives, const spec::RunSpec& spec, const std::string& task,
+                      const Library& library) {
+  std::vector<std::string> measured = {"train_loss", "validation_loss"};
+  for (const MetricEntry& metric : step::metrics_of(library, spec.metrics, task)) {
+    measured.push_back("validation_" + metric.name);
+    if (metric.name == "accuracy") measured.emplace_back("train_accuracy");
+  }
+  for (const Objective& objective : objectives)
+    if (objective.is_metric() && std::find(measured.begin(), measured.end(), objective.name) == measured.end())
+      fail(ErrorKind::usage, "--objective {}: no run of this recipe measures it{}", objective.name,
+           suggestion(objective.name, measured));
+}
+
+}  // namespace
+
+StudySettings study_settings(const Library& library, const StudyRequest& request,
+                             const std::function<void(const std::string&)>& note) {
+  StudySettings settings{.space = {},
+                         .recipe = request.recipe,
+                         .set = request.set,
+                         .objectives = {},
+                         .constraints = request.constraints,
+                         .searcher = request.searcher,
+                         .seed = request.seed,
+                         .threads = request.threads};
+  spec::RunSpec spec = base_spec(settings, library);
+  settings.space = recipe_space(request.ranges, spec, library);
+  const std::string task = data::open_dataset(library.data, spec.data, data::Split::train)->info().task;
+  const std::string objective =
+      request.objective.empty() ? "validation_" + task_entry(library, task).decided_by : request.objective;
+  settings.objectives = parse_objectives(objective, library);
+  require_measured(settings.objectives, spec, task, library);
+  if (!spec::has_validation(spec)) {
+    settings.set.emplace_back("validation=0.1");
+    note("a tenth of the training data is set aside to compare trials by: validation=0.1");
+    spec = base_spec(settings, library);
+  }
+  keep_absolute_paths(settings, spec, library);
+  for (const std::string& text : request.constraints) parse_constraint(text);
+  make_searcher(settings.searcher, {.objectives = static_cast<int64_t>(settings.objectives.size())})
+      ->check(settings.space);
+  SchedulerOptions& scheduler = settings.scheduler;
+  scheduler = {.name = request.scheduler,
+               .least = request.least_epochs,
+               .most = spec::begun_epochs(spec),
+               .reduction = request.reduction};
+  check_scheduler(scheduler);
+  if (settings.space.find("epochs") && scheduler.name != "none")
+    fail(ErrorKind::usage, "epochs are searched, and the scheduler '{}' deals them out: leave one of the two away",
+         scheduler.name);
+  return settings;
+}
+
+}  // namespace weft::tune

@@ -1,0 +1,31 @@
+// From what a user asks for to the settings of a study, checked before anything is written or trained.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/library/library.h"
+#include "weft/tune/range_text.h"
+#include "weft/tune/study.h"
+
+namespace weft::tune {
+
+struct StudyRequest {
+  std::string recipe;                 // TOML
+  std::vector<std::string> set = {};  // KEY=VALUE
+  std::vector<RangeText> ranges;
+  std::string objective = {};  // empty: what the task is decided by, on the validation part
+  std::vector<std::string> constraints = {};
+  std::string searcher = "tpe", scheduler = "none";
+  int64_t least_epochs = 1, reduction = 3;  // of schedulers
+  int64_t seed = 1, threads = 1;
+};
+
+/// Sets aside a tenth of the training data for validation, and says so to `note`, where the recipe has no such part.
+/// Error(usage) for all that cannot be, with the next step.
+StudySettings study_settings(const Library& library, const StudyRequest& request,
+                             const std::function<void(const std::string&)>& note);
+
+}  // namespace weft::tune

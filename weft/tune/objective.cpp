@@ -1,0 +1,171 @@
+#include "weft/tune/objective.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/base/names.h"
+#include "weft/base/parse_number.h"
+#include "weft/run/metrics_history.h"
+#include "weft/run/run_directory.h"
+#include "weft/step/monitor.h"
+
+namespace weft::tune {
+
+namespace {
+
+const std::vector<std::string>& costs() {
+  static const std::vector<std::string> names = {"parameters", "memory", "size", "seconds"};
+  return names;
+}
+
+std::vector<std::string> known_metrics(const Entries& entries) {
+  std::vector<std::string> known = {"train_loss", "train_accuracy", "validation_loss"};
+  for (const MetricEntry& metric : entries.metrics) known.push_back("validation_" + metric.name);
+  return known;
+}
+
+}  // namespace
+
+bool Objective::is_metric() const { return std::find(costs().begin(), costs().end(), name) == costs().end(); }
+
+std::vector<Objective> parse_objectives(const std::string& text, const Entries& entries) {
+  std::vector<std::string> known = known_metrics(entries);
+  known.insert(known.end(), costs().begin(), costs().end());
+  std::vector<Objective> objectives;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    Objective objective{text.substr(begin, end - begin)};
+    if (objective.name.starts_with("test_"))
+      fail(ErrorKind::usage, "--objective {}: the test data are measured once, for the winner; search by validation_{}",
+           text, objective.name.substr(5));
+    if (std::find(known.begin(), known.end(), objective.name) == known.end())
+      fail(ErrorKind::usage, "--objective {}: nothing measures '{}'{}", text, objective.name,
+           suggestion(objective.name, known));
+    if (std::any_of(objectives.begin(), objectives.end(), [&](const auto& one) { return one.name == objective.name; }))
+      fail(ErrorKind::usage, "--objective {}: '{}' stands there twice", text, objective.name);
+    objective.higher_is_better = objective.is_metric() && step::higher_is_better(objective.name, entries);
+    objectives.push_back(std::move(objective));
+    begin = end + 1;
+  }
+  if (!objectives.front().is_metric())
+    fail(ErrorKind::usage, "--objective {}: the first objective is a metric, such as validation_accuracy, not '{}'",
+         text, objectives.front().name);
+  return objectives;
+}
+
+std::string print_objectives(const std::vector<Objective>& objectives) {
+  std::string text;
+  for (const Objective& objective : objectives) text += (text.empty() ? "" : ",") + objective.name;
+  return text;
+}
+
+double Constraint::value(const TrialPlan& plan) const {
+  return static_cast<double>(name == "memory" ? plan.memory : plan.parameters);
+}
+
+std::string Constraint::in_words(const TrialPlan& plan) const {
+  return fmt::format("{} {}", name, name == "memory" ? human_bytes(value(plan)) : human_count(value(plan)));
+}
+
+namespace {
+
+std::string without_blanks(std::string text) {
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\t'; });
+  return text;
+}
+
+/// "100k", "1.5M"
+std::optional<double> parse_count(const std::string& text) {
+  const std::pair<char, double> units[] = {{'k', 1e3}, {'M', 1e6}, {'G', 1e9}};
+  for (const auto& [unit, factor] : units)
+    if (!text.empty() && text.back() == unit) {
+      const std::optional<double> number = parse_number<double>(text.substr(0, text.size() - 1));
+      return number ? std::optional(*number * factor) : std::nullopt;
+    }
+  return parse_number<double>(text);
+}
+
+}  // namespace
+
+Constraint parse_constraint(const std::string& text) {
+  const size_t sign = text.find_first_of("<>");
+  const std::string name = without_blanks(text.substr(0, sign));
+  const std::vector<std::string> names = {"memory", "parameters"};
+  if (sign == text.npos || sign + 1 >= text.size() || text[sign + 1] != '=')
+    fail(ErrorKind::usage, "--constraint '{}': wants NAME <= BOUND, such as 'memory <= 800MB' or 'parameters <= 100k'",
+         text);
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    fail(ErrorKind::usage, "--constraint '{}': no plan says '{}'{}", text, name, suggestion(name, names));
+  const std::string bound = without_blanks(text.substr(sign + 2));
+  std::optional<double> number;
+  if (name == "memory") {
+    if (const std::optional<int64_t> bytes = parse_bytes(bound)) number = static_cast<double>(*bytes);
+  } else {
+    number = parse_count(bound);
+  }
+  if (!number || !std::isfinite(*number))
+    fail(ErrorKind::usage, "--constraint '{}': '{}' is no {}", text, bound,
+         name == "memory" ? "amount of memory, such as 800MB" : "number, such as 100k");
+  return {text, name, text[sign] == '<', *number};
+}
+
+Measured measured_curve(const std::filesystem::path& run, const std::string& metric) {
+  const run::MetricsHistory history = run::read_metrics(run / "metrics.jsonl");
+  Measured measured;
+  const auto found = history.by_epoch.find(metric), epochs = history.by_epoch.find("epoch");
+  if (found == history.by_epoch.end() || epochs == history.by_epoch.end()) return measured;
+  measured.is_known = true;
+  for (size_t index = 0; index < std::min(found->second.values.size(), epochs->second.values.size()); ++index)
+    if (std::isfinite(found->second.values[index]))
+      measured.curve.emplace_back(static_cast<int64_t>(epochs->second.values[index]), found->second.values[index]);
+  return measured;
+}
+
+namespace {
+
+/// Of the weights that the run would be used with.
+int64_t weight_bytes(const std::filesystem::path& run) {
+  std::error_code code;
+  const auto bytes = std::filesystem::file_size(run / "checkpoints" / "best" / "model.safetensors", code);
+  return code ? 0 : static_cast<int64_t>(bytes);
+}
+
+double train_seconds(const std::filesystem::path& run) {
+  const Measured seconds = measured_curve(run, "train_seconds");
+  return seconds.curve.empty() ? 0 : seconds.curve.back().second;
+}
+
+}  // namespace
+
+std::optional<std::vector<double>> measure(const std::filesystem::path& run, const std::vector<Objective>& objectives,
+                                           const TrialPlan& plan) {
+  const Objective& first = objectives.front();
+  const Measured curve = measured_curve(run, first.name);
+  if (curve.curve.empty()) return std::nullopt;
+  const auto best = std::min_element(curve.curve.begin(), curve.curve.end(), [&](const auto& a, const auto& b) {
+    return first.loss(a.second) < first.loss(b.second);
+  });
+  std::vector<double> values;
+  for (const Objective& objective : objectives) {
+    if (objective.name == "parameters") {
+      values.push_back(static_cast<double>(plan.parameters));
+    } else if (objective.name == "memory") {
+      values.push_back(static_cast<double>(plan.memory));
+    } else if (objective.name == "size") {
+      values.push_back(static_cast<double>(weight_bytes(run)));
+    } else if (objective.name == "seconds") {
+      values.push_back(train_seconds(run));
+    } else {
+      const Measured other = measured_curve(run, objective.name);
+      const auto at = std::find_if(other.curve.begin(), other.curve.end(),
+                                   [&](const auto& one) { return one.first == best->first; });
+      if (at == other.curve.end()) return std::nullopt;
+      values.push_back(at->second);
+    }
+  }
+  return values;
+}
+
+}  // namespace weft::tune

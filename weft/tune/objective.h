@@ -1,0 +1,67 @@
+// What a search makes better, and what it keeps to: names and numbers that are read from run directories and plans.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/library/entries.h"
+
+namespace weft::tune {
+
+struct Objective {
+  std::string name;  // a metric of evaluations or of training, such as "validation_accuracy", or "parameters", "memory"
+                     // (bytes, planned), "size" (bytes of the weights) or "seconds" (of training)
+  bool higher_is_better = false;
+  friend bool operator==(const Objective&, const Objective&) = default;
+
+  bool is_metric() const;
+  /// As searchers have it: the lower the better.
+  double loss(double value) const { return higher_is_better ? -value : value; }
+};
+
+/// "validation_accuracy,size". Error(usage) for an unknown name, with the nearest one.
+std::vector<Objective> parse_objectives(const std::string& text, const Entries& entries);
+std::string print_objectives(const std::vector<Objective>& objectives);
+
+/// What the plan of a trial says before it starts.
+struct TrialPlan {
+  int64_t parameters = 0;
+  int64_t memory = 0;  // bytes, all that training adds
+  int64_t epochs = 0;  // that begin
+};
+
+/// "memory <= 800MB"
+struct Constraint {
+  std::string text;
+  std::string name;  // "memory" or "parameters"
+  bool at_most = true;
+  double bound = 0;
+
+  double value(const TrialPlan& plan) const;
+  bool holds(const TrialPlan& plan) const { return at_most ? value(plan) <= bound : value(plan) >= bound; }
+  /// "memory 1.20 GB"
+  std::string in_words(const TrialPlan& plan) const;
+};
+
+/// Error(usage) for anything else.
+Constraint parse_constraint(const std::string& text);
+
+/// What a run has measured of a metric.
+struct Measured {
+  std::vector<std::pair<int64_t, double>> curve;  // epochs done, and the value; without values that are not finite
+  bool is_known = false;                          // the run records it
+};
+
+/// Of one metric after each evaluated epoch. Error(io).
+Measured measured_curve(const std::filesystem::path& run, const std::string& metric);
+
+/// The values of all objectives of a run that has stopped: metrics at the evaluation that is the best by the first
+/// metric, as the checkpoint `best` has it. nullopt where a metric has not been measured. Error(io).
+std::optional<std::vector<double>> measure(const std::filesystem::path& run, const std::vector<Objective>& objectives,
+                                           const TrialPlan& plan);
+
+}  // namespace weft::tune

@@ -1,0 +1,15 @@
+// Which process works on a trial, in words that name no other process, also after a restart of the machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft::tune {
+
+/// Of a process of this machine: the machine's boot, the process's number and when it began. Empty where it has ended.
+std::string identity_of(int64_t process);
+std::string this_process();
+/// Whether one of these processes, separated by blanks, still runs here.
+bool is_running(const std::string& owners);
+
+}  // namespace weft::tune

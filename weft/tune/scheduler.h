@@ -1,0 +1,64 @@
+// Which trial trains next, and how far: schedulers give many trials a little training, and more of it to those that do
+// well. They are functions of what was measured so far, and keep nothing themselves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::tune {
+
+struct SchedulerOptions {
+  /// none: every trial trains to its end | median: likewise, unless it does worse than half of the others |
+  /// halving: of all trials after `least` the best go on, of these again, ... | hyperband: likewise in several groups
+  /// that begin with different amounts of training | asha: like halving, without waiting for all trials of a round
+  std::string name = "none";
+  int64_t least = 1;      // training of a first round, such as epochs
+  int64_t most = 1;       // of a trial that trains to its end
+  int64_t reduction = 3;  // one of so many goes on, with so many times the training
+  int64_t trials = 0;     // in all; 0: no end
+};
+
+/// The names for SchedulerOptions::name.
+const std::vector<std::string>& scheduler_names();
+
+/// Error(usage) where the options do not fit together.
+void check_scheduler(const SchedulerOptions& options);
+
+/// What a scheduler knows of a trial.
+struct TrialProgress {
+  enum class State {
+    running,  // towards `target`
+    paused,   // has reached it, and may go on
+    ended,    // failed, or was stopped, or trained to its end
+  };
+  State state = State::running;
+  int64_t bracket = 0;  // as the scheduler said when it began
+  int64_t target = 0;
+  std::vector<std::pair<int64_t, double>> curve = {};  // training, and the loss then: the lower the better
+
+  /// The lowest loss up to this training; infinity where nothing was measured.
+  double loss_at(int64_t resource) const;
+};
+
+struct Job {
+  enum class Kind { start, go_on, wait, none };
+  Kind kind = Kind::none;  // none: there is nothing left to do
+  size_t trial = 0;        // that goes on
+  int64_t bracket = 0;     // of a new one
+  int64_t target = 0;      // the training after which it pauses
+};
+
+/// The next job for a worker that is free. Trials in the order in which they began.
+Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& trials);
+
+/// Whether a running trial should end now: by the median rule of Golovin et al., "Google Vizier", KDD 2017.
+bool should_stop(const SchedulerOptions& options, const std::vector<TrialProgress>& trials, size_t trial);
+
+/// The amounts of training at which the trials of a bracket pause, the last one `most`.
+std::vector<int64_t> rungs_of(const SchedulerOptions& options, int64_t bracket);
+/// How many trials a bracket begins with; 0: no end.
+int64_t bracket_size(const SchedulerOptions& options, int64_t bracket);
+
+}  // namespace weft::tune

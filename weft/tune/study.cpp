@@ -1,0 +1,321 @@
+#include "weft/tune/study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "weft/base/error.h"
+#include "weft/base/files.h"
+#include "weft/tune/owner.h"
+
+namespace weft::tune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kStates[] = {"running", "interrupted", "paused", "finished", "stopped", "failed", "refused"};
+constexpr const char* kFormat = "1";
+
+constexpr const char* kTables =
+    "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS trials (number INTEGER PRIMARY KEY, state TEXT NOT NULL, point TEXT NOT NULL,"
+    " generation INTEGER NOT NULL, bracket INTEGER NOT NULL, target INTEGER NOT NULL, owner TEXT NOT NULL,"
+    " results TEXT NOT NULL, curve TEXT NOT NULL, reason TEXT NOT NULL, parameters INTEGER NOT NULL,"
+    " memory INTEGER NOT NULL, epochs INTEGER NOT NULL, seconds REAL NOT NULL);";
+
+StudyTrial::State state_of(const std::string& name) {
+  const auto found = std::find(std::begin(kStates), std::end(kStates), name);
+  if (found == std::end(kStates)) fail(ErrorKind::data, "'{}' is no state of a trial", name);
+  return static_cast<StudyTrial::State>(found - std::begin(kStates));
+}
+
+/// Name and text of each setting, in the order in which differences are named.
+std::vector<std::pair<std::string, std::string>> print_settings(const StudySettings& settings) {
+  std::string objectives, constraints, assignments;
+  for (const std::string& assignment : settings.set) assignments += assignment + "\n";
+  for (const Objective& objective : settings.objectives)
+    objectives += fmt::format("{} {}\n", objective.higher_is_better ? "higher" : "lower", objective.name);
+  for (const std::string& constraint : settings.constraints) constraints += constraint + "\n";
+  const SchedulerOptions& scheduler = settings.scheduler;
+  return {
+      {"format", kFormat},
+      {"space", print_space(settings.space)},
+      {"recipe", settings.recipe},
+      {"set", assignments},
+      {"objective", objectives},
+      {"constraints", constraints},
+      {"searcher", settings.searcher},
+      {"scheduler", fmt::format("{} {} {} {}", scheduler.name, scheduler.least, scheduler.most, scheduler.reduction)},
+      {"seed", std::to_string(settings.seed)},
+      {"threads", std::to_string(settings.threads)}};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+StudySettings parse_settings(const std::function<std::string(const std::string&)>& read) {
+  StudySettings settings;
+  settings.space = parse_space(read("space"));
+  settings.recipe = read("recipe");
+  settings.set = lines_of(read("set"));
+  for (const std::string& line : lines_of(read("objective")))
+    settings.objectives.push_back({line.substr(line.find(' ') + 1), line.starts_with("higher ")});
+  if (settings.objectives.empty()) fail(ErrorKind::data, "it has no objective");
+  settings.constraints = lines_of(read("constraints"));
+  settings.searcher = read("searcher");
+  SchedulerOptions& scheduler = settings.scheduler;
+  std::istringstream(read("scheduler")) >> scheduler.name >> scheduler.least >> scheduler.most >> scheduler.reduction;
+  settings.seed = std::stoll(read("seed"));
+  settings.threads = std::stoll(read("threads"));
+  return settings;
+}
+
+StudySettings read_settings(Database& database, const fs::path& folder) try {
+  const StudySettings settings = parse_settings([&](const std::string& name) {
+    Statement statement = database.prepare("SELECT value FROM settings WHERE name = ?");
+    if (!statement.bind(name).step()) fail(ErrorKind::data, "it has no '{}'", name);
+    return statement.text(0);
+  });
+  return settings;
+} catch (const std::logic_error& error) {  // of std::stoll
+  fail(ErrorKind::data, "'{}' holds no study that this weft can read: {}", folder.string(), error.what());
+}
+
+/// Error(usage) with the first difference.
+void require_same(const StudySettings& found, const StudySettings& wanted, const fs::path& folder) {
+  const auto a = print_settings(found), b = print_settings(wanted);
+  for (size_t index = 0; index < a.size(); ++index) {
+    if (a[index].second == b[index].second) continue;
+    const std::string& name = a[index].first;
+    const bool is_short = name != "space" && name != "recipe";
+    const auto shown_of = [](std::string text) {
+      while (text.ends_with('\n')) text.pop_back();
+      std::replace(text.begin(), text.end(), '\n', ',');
+      return text;
+    };
+    fail(ErrorKind::usage,
+         "the study '{}' has another {}{}: its trials cannot be compared with these; go on with it by --resume {}, or "
+         "name "
+         "another folder",
+         folder.string(), name,
+         is_short ? fmt::format(", {} in place of {}", shown_of(a[index].second), shown_of(b[index].second)) : "",
+         folder.string());
+  }
+}
+
+bool holds_nothing(const fs::path& folder) {
+  std::error_code code;
+  return !fs::exists(folder, code) || fs::is_empty(folder, code);
+}
+
+}  // namespace
+
+const char* name_of(StudyTrial::State state) { return kStates[static_cast<size_t>(state)]; }
+
+Study Study::create(const fs::path& folder, const StudySettings& settings) {
+  const fs::path file = folder / "study.db";
+  std::error_code code;
+  if (!fs::exists(file, code) && !holds_nothing(folder))
+    fail(ErrorKind::usage, "'{}' holds something, and no study; name another folder", folder.string());
+  make_directories(folder);
+  auto database = std::make_unique<Database>(file, Database::Mode::create);
+  {
+    Transaction transaction(*database);
+    database->execute(kTables);
+    const bool is_new = !database->prepare("SELECT 1 FROM settings").step();
+    if (is_new)
+      for (const auto& [name, value] : print_settings(settings))
+        database->prepare("INSERT INTO settings VALUES (?, ?)").bind(name).bind(value).run();
+    transaction.commit();
+  }
+  require_same(read_settings(*database, folder), settings, folder);
+  make_directories(folder / "trials");
+  make_directories(folder / "runs");
+  write_atomically(folder / "recipe.toml", settings.recipe);
+  sync_directory(folder);
+  return {folder, std::move(database), settings};
+}
+
+Study Study::open(const fs::path& folder, double busy_seconds) {
+  const fs::path file = folder / "study.db";
+  std::error_code code;
+  if (!fs::exists(file, code))
+    fail(ErrorKind::usage, "'{}' is no study: it has no study.db; `weft tune RECIPE --study {}` begins one",
+         folder.string(), folder.string());
+  auto database = std::make_unique<Database>(file, Database::Mode::open, busy_seconds);
+  if (!database->prepare("SELECT 1 FROM sqlite_master WHERE name = 'settings'").step())
+    fail(ErrorKind::data, "'{}' holds no study; name another folder", file.string());
+  StudySettings settings = read_settings(*database, folder);
+  return {folder, std::move(database), std::move(settings)};
+}
+
+fs::path Study::recipe_of(int64_t number) const { return folder_ / "trials" / fmt::format("{:04}.toml", number); }
+fs::path Study::run_of(int64_t number) const { return folder_ / "runs" / fmt::format("{:04}", number); }
+
+namespace {
+
+std::string print_curve(const std::vector<std::pair<int64_t, double>>& curve) { return nlohmann::json(curve).dump(); }
+
+template <typename Value>
+Value parse_list(const std::string& text, const char* what) {
+  try {
+    return nlohmann::json::parse(text).get<Value>();
+  } catch (const nlohmann::json::exception& error) {
+    fail(ErrorKind::data, "the study's {} cannot be read: {}", what, error.what());
+  }
+}
+
+}  // namespace
+
+std::vector<StudyTrial> Study::read_trials() {
+  std::vector<StudyTrial> trials;
+  Statement rows = database_->prepare(
+      "SELECT number, state, point, generation, bracket, target, owner, results, curve, reason, parameters, memory,"
+      " epochs, seconds FROM trials ORDER BY number");
+  while (rows.step()) {
+    StudyTrial trial{.number = rows.integer(0), .state = state_of(rows.text(1)), .values = parse_values(rows.text(2))};
+    if (trial.number != static_cast<int64_t>(trials.size()))
+      fail(ErrorKind::data, "'{}' lacks trial {}; put a copy of it back", database_->path().string(), trials.size());
+    trial.generation = rows.integer(3);
+    trial.bracket = rows.integer(4);
+    trial.target = rows.integer(5);
+    trial.owner = rows.text(6);
+    trial.results = parse_list<std::vector<double>>(rows.text(7), "results");
+    trial.curve = parse_list<std::vector<std::pair<int64_t, double>>>(rows.text(8), "curves");
+    trial.reason = rows.text(9);
+    trial.plan = {.parameters = rows.integer(10), .memory = rows.integer(11), .epochs = rows.integer(12)};
+    trial.seconds = rows.real(13);
+    trials.push_back(std::move(trial));
+  }
+  return trials;
+}
+
+int64_t Study::wanted_trials() {
+  Statement statement = database_->prepare("SELECT value FROM settings WHERE name = 'trials'");
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+void Study::set_wanted_trials(int64_t trials) {
+  database_->prepare("INSERT OR REPLACE INTO settings VALUES ('trials', ?)").bind(std::to_string(trials)).run();
+}
+
+std::vector<StudyTrial> Study::trials() { return read_trials(); }
+
+void Study::write(const StudyTrial& trial) {
+  database_->prepare("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .bind(trial.number)
+      .bind(std::string(name_of(trial.state)))
+      .bind(print_values(trial.values))
+      .bind(trial.generation)
+      .bind(trial.bracket)
+      .bind(trial.target)
+      .bind(trial.owner)
+      .bind(nlohmann::json(trial.results).dump())
+      .bind(print_curve(trial.curve))
+      .bind(trial.reason)
+      .bind(trial.plan.parameters)
+      .bind(trial.plan.memory)
+      .bind(trial.plan.epochs)
+      .bind(trial.seconds)
+      .run();
+}
+
+std::optional<StudyTrial> Study::change(
+    const std::function<std::optional<StudyTrial>(const std::vector<StudyTrial>&)>& decide) {
+  Transaction transaction(*database_);
+  std::vector<StudyTrial> trials = read_trials();
+  for (StudyTrial& trial : trials)
+    if (trial.state == StudyTrial::State::running && !is_running(trial.owner))
+      trial.state = StudyTrial::State::interrupted;
+  const std::optional<StudyTrial> changed = decide(trials);
+  if (changed) {
+    check(changed->number >= 0 && changed->number <= static_cast<int64_t>(trials.size()), "a trial's number");
+    write(*changed);
+  }
+  transaction.commit();
+  return changed;
+}
+
+void Study::update(const StudyTrial& trial) {
+  Transaction transaction(*database_);
+  write(trial);
+  transaction.commit();
+}
+
+namespace {
+
+using State = StudyTrial::State;
+
+bool has_failed(const StudyTrial& trial) { return trial.state == State::failed || trial.state == State::refused; }
+
+}  // namespace
+
+History history_of(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
+  History history;
+  for (const StudyTrial& trial : trials) {
+    Trial seen{.point = settings.space.point(trial.values), .generation = trial.generation};
+    if (has_failed(trial)) {
+      seen.state = Trial::State::failed;
+    } else if (trial.has_results()) {  // also where it goes on: it is known how well it did so far
+      seen.state = Trial::State::finished;
+      for (size_t index = 0; index < trial.results.size(); ++index)
+        seen.losses.push_back(settings.objectives[index].loss(trial.results[index]));
+      seen.resource = trial.curve.empty() ? 0 : static_cast<double>(trial.curve.back().first);
+    }
+    history.push_back(std::move(seen));
+  }
+  return history;
+}
+
+std::vector<TrialProgress> progress_of(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
+  std::vector<TrialProgress> all;
+  for (const StudyTrial& trial : trials) {
+    TrialProgress progress{.bracket = trial.bracket, .target = trial.target};
+    progress.state = trial.state == State::paused ? TrialProgress::State::paused
+                     : trial.state == State::running || trial.state == State::interrupted
+                         ? TrialProgress::State::running
+                         : TrialProgress::State::ended;
+    for (const auto& [epochs, value] : trial.curve)
+      progress.curve.emplace_back(epochs, settings.objectives.front().loss(value));
+    all.push_back(std::move(progress));
+  }
+  return all;
+}
+
+std::optional<StudyTrial> best_trial(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
+  const StudyTrial* best = nullptr;
+  const auto loss = [&](const StudyTrial& trial) { return settings.objectives.front().loss(trial.results.front()); };
+  const auto is_better = [&](const StudyTrial& a, const StudyTrial& b) {
+    if ((a.state == State::finished) != (b.state == State::finished)) return a.state == State::finished;
+    return loss(a) < loss(b);
+  };
+  for (const StudyTrial& trial : trials)
+    if (trial.has_results() && !has_failed(trial) && (best == nullptr || is_better(trial, *best))) best = &trial;
+  return best != nullptr ? std::optional(*best) : std::nullopt;
+}
+
+std::vector<StudyTrial> best_trials(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
+  const auto losses = [&](const StudyTrial& trial) {
+    std::vector<double> found;
+    for (size_t index = 0; index < trial.results.size(); ++index)
+      found.push_back(settings.objectives[index].loss(trial.results[index]));
+    return found;
+  };
+  std::vector<StudyTrial> front;
+  for (const StudyTrial& trial : trials) {
+    if (!trial.has_results() || has_failed(trial)) continue;
+    const bool is_beaten = std::any_of(trials.begin(), trials.end(), [&](const StudyTrial& other) {
+      return other.has_results() && !has_failed(other) && dominates(losses(other), losses(trial));
+    });
+    if (!is_beaten) front.push_back(trial);
+  }
+  return front;
+}
+
+}  // namespace weft::tune

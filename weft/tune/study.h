@@ -1,0 +1,115 @@
+// A study: a folder with a database of its trials, their recipes and their run directories.
+//   study.db         settings, trials, what they measured (SQLite, write-ahead log: on one host)
+//   recipe.toml      what trials change, with the assignments of --set in settings of the database
+//   trials/0012.toml the recipe of trial 12          runs/0012/   its run directory
+//   best.toml        the recipe of the best trial
+// Several processes of a host may work on one study. A process that dies leaves its trials to the others.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/tune/database.h"
+#include "weft/tune/objective.h"
+#include "weft/tune/scheduler.h"
+#include "weft/tune/searchers/searcher.h"
+#include "weft/tune/space/space.h"
+
+namespace weft::tune {
+
+/// What makes trials comparable, and decides which there are. It never changes, but for how many trials there are.
+struct StudySettings {
+  Space space = {};
+  std::string recipe = {};            // TOML
+  std::vector<std::string> set = {};  // assignments to its keys, as --set has them
+  std::vector<Objective> objectives = {};
+  std::vector<std::string> constraints = {};
+  std::string searcher = "tpe";
+  SchedulerOptions scheduler = {};  // without SchedulerOptions::trials
+  int64_t seed = 1;
+  int64_t threads = 1;  // of each trial: they change the sums
+};
+
+struct StudyTrial {
+  enum class State {
+    running,      // in the processes `owner`
+    interrupted,  // its process stopped: it goes on towards `target`
+    paused,       // has reached `target`; a scheduler may let it go on
+    finished,     // has trained to its end
+    stopped,      // a scheduler ended it
+    failed,       // see `reason`
+    refused,      // its plan does not keep to a constraint: it was not started
+  };
+  int64_t number = 0;
+  State state = State::running;
+  Values values = {};
+  int64_t generation = 0;  // of its searcher
+  int64_t bracket = 0;     // of its scheduler
+  int64_t target = 0;      // epochs
+  std::string owner = {};
+  std::vector<double> results = {};                    // of the objectives, as they were measured
+  std::vector<std::pair<int64_t, double>> curve = {};  // epochs, and the first objective then
+  std::string reason = {};
+  TrialPlan plan = {};
+  double seconds = 0;  // of training
+
+  bool has_results() const { return !results.empty(); }
+};
+
+/// "finished"
+const char* name_of(StudyTrial::State state);
+
+class Study {
+ public:
+  /// Makes the folder, or joins the study that is there. Error(usage) where that has other settings, naming the first
+  /// that differs, or the folder holds something else.
+  static Study create(const std::filesystem::path& folder, const StudySettings& settings);
+  /// Error(usage) where there is no study.
+  static Study open(const std::filesystem::path& folder, double busy_seconds = 30);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const StudySettings& settings() const { return settings_; }
+  std::filesystem::path recipe_of(int64_t number) const;
+  std::filesystem::path run_of(int64_t number) const;
+  std::filesystem::path best() const { return folder_ / "best.toml"; }
+
+  /// How many trials the study is to have, as it was last set; 0: nobody has said.
+  int64_t wanted_trials();
+  void set_wanted_trials(int64_t trials);
+
+  /// In the order of their numbers, as they are now.
+  std::vector<StudyTrial> trials();
+
+  /// Looks at the trials and changes one of them, or adds one with the next number, while no other process does either.
+  /// Running trials whose process is dead are interrupted ones. What `decide` returns is written, where it returns
+  /// something; the number of a new trial is how many there are.
+  std::optional<StudyTrial> change(
+      const std::function<std::optional<StudyTrial>(const std::vector<StudyTrial>& trials)>& decide);
+  /// Writes a trial that this process owns.
+  void update(const StudyTrial& trial);
+
+ private:
+  Study(std::filesystem::path folder, std::unique_ptr<Database> database, StudySettings settings)
+      : folder_(std::move(folder)), database_(std::move(database)), settings_(std::move(settings)) {}
+  void write(const StudyTrial& trial);
+  std::vector<StudyTrial> read_trials();
+
+  std::filesystem::path folder_;
+  std::unique_ptr<Database> database_;
+  StudySettings settings_;
+};
+
+/// As searchers and schedulers see the trials.
+History history_of(const StudySettings& settings, const std::vector<StudyTrial>& trials);
+std::vector<TrialProgress> progress_of(const StudySettings& settings, const std::vector<StudyTrial>& trials);
+
+/// The best by the first objective among those that trained the most; nullopt where none has results.
+std::optional<StudyTrial> best_trial(const StudySettings& settings, const std::vector<StudyTrial>& trials);
+/// Those that no other one beats in all objectives.
+std::vector<StudyTrial> best_trials(const StudySettings& settings, const std::vector<StudyTrial>& trials);
+
+}  // namespace weft::tune

@@ -1,0 +1,50 @@
+// Works on a study: starts trials as processes of this program, one for each free worker, records what came of them,
+// and lets those go on that the scheduler chooses.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "weft/library/library.h"
+#include "weft/run/summary.h"
+#include "weft/tune/study.h"
+
+namespace weft::tune {
+
+struct TuneLimits {
+  int64_t trials = 0;   // of the study in all, without those that were refused; 0: no limit
+  double seconds = 0;   // of this process; 0: no limit
+  int64_t workers = 1;  // trials at a time
+};
+
+/// Where a study stands.
+struct TuneStatus {
+  int64_t done = 0, wanted = 0;  // trials; wanted 0: as many as the time allows
+  int64_t running = 0, failed = 0, refused = 0;
+  std::optional<StudyTrial> best = {};
+  std::optional<double> seconds_left = {};  // where that can be told
+};
+
+struct TuneHooks {
+  std::function<void(const TuneStatus&)> status = {};       // called often
+  std::function<void(const StudyTrial&)> trial_ended = {};  // each time that a trial stops
+  std::function<void(const std::string&)> note = {};        // a line for the user
+  std::function<bool()> stop_requested = {};
+  std::function<double()> clock;  // seconds, monotonic
+};
+
+struct TuneOutcome {
+  bool was_stopped = false;  // by request: some trials are interrupted, and go on with the study
+  std::optional<StudyTrial> best = {};
+  std::optional<run::Summary> summary =
+      {};  // of the best one, with its test data measured, where it has trained to its end
+};
+
+/// `program` is the path of this program. A trial that fails is recorded with its reason, and the study goes on.
+/// Error(usage) where no trial keeps to the constraints, with the nearest. Error(io), Error(data) of the study's files.
+TuneOutcome run_study(const Library& library, Study& study, const TuneLimits& limits, const std::string& program,
+                      const TuneHooks& hooks);
+
+}  // namespace weft::tune
