@@ -17,10 +17,12 @@ namespace weft::native {
 
 namespace {
 
-constexpr const char* kWeightsLayout = "Acdb16a";
+constexpr const char* kWeightsLayout =
+    "ABcd16b16a";  // as oneDNN's kernels want them: plans for other batches share them
 constexpr const char* kImageLayout = "aBcd16b";
 constexpr int64_t kLanes = 16;
 constexpr int64_t kMostPositions = 100;
+constexpr int64_t kPiecesAtATime = 96;      // of 4 KB for a tile: 393 KB
 constexpr int64_t kLeastWeights = 1 << 18;  // numbers: 1 MB
 
 struct Geometry {
@@ -59,7 +61,12 @@ class FewPositions : public Kernel {
         has_residual_(node.inputs.size() > 3),
         activation_(node.attributes.text("activation")),
         threads_(threads),
-        loops_(*position_loops()) {}
+        loops_(*position_loops()) {
+    for (int64_t block = 0; block < g_.image[1] / kLanes; ++block)
+      for (int64_t i = 0; i < g_.weight[2]; ++i)
+        for (int64_t j = 0; j < g_.weight[3]; ++j)
+          pieces_.push_back((i * g_.dilation[0] * g_.columns() + j) * g_.image[1] + block * kLanes);
+  }
   std::string name() const override { return "native:few_positions"; }
   int64_t workspace_bytes() const override { return align_up(g_.copied_floats() * 4) + threads_ * sums_bytes(); }
 
@@ -104,18 +111,17 @@ class FewPositions : public Kernel {
   }
 
   void run_tile(const KernelArguments& arguments, const float* copied, int64_t tile, float* sums) const {
-    const int64_t line = g_.weight[3] * g_.image[1], inner = g_.weight[2] * line;
+    const auto count = static_cast<int64_t>(pieces_.size()), inner = count * kLanes;
     const float* const columns = arguments.input(1) + tile * kPositionColumns * inner;
-    for (int64_t i = 0; i < g_.weight[2]; ++i) {
-      const float* const from = copied + i * g_.dilation[0] * g_.columns() * g_.image[1];
+    for (int64_t piece = 0; piece < count; piece += kPiecesAtATime)
       for (int64_t first = 0; first < g_.positions(); first += kPositionRows) {
-        const int64_t count = std::min(kPositionRows, g_.positions() - first);
+        const int64_t row_count = std::min(kPositionRows, g_.positions() - first);
         const float* rows[kPositionRows];
-        find_rows(from, first, count, rows);
-        loops_.multiply(
-            {rows, count, line, columns + i * line * kLanes, inner * kLanes, sums + first * kPositionColumns, i > 0});
+        find_rows(copied, first, row_count, rows);
+        loops_.multiply({rows, row_count, pieces_.data() + piece, std::min(kPiecesAtATime, count - piece),
+                         columns + piece * kLanes * kLanes, inner * kLanes, sums + first * kPositionColumns,
+                         piece > 0});
       }
-    }
     finish(arguments, tile, sums);
   }
 
@@ -136,6 +142,7 @@ class FewPositions : public Kernel {
   const std::string activation_;
   const int threads_;
   const PositionLoops& loops_;
+  std::vector<int64_t> pieces_;  // of what a window sees, in the order of the weights
 };
 
 std::optional<LayoutChoice> wanted_layouts(const NodeSignature& node, Isa isa) {

@@ -25,15 +25,18 @@ WEFT_AVX512_TARGET void multiply_rows(const PositionTile& t, int64_t first) {
     for (int n = 0; n < 4; ++n)
       sums[r][n] = t.adds ? _mm512_loadu_ps(to + r * kPositionColumns + n * 16) : _mm512_setzero_ps();
   const float* b = t.columns;
-  for (int64_t k = 0; k < t.depth; ++k, b += 16) {
-    __m512 columns[4];
+  for (int64_t piece = 0; piece < t.piece_count; ++piece) {
+    const int64_t end = t.pieces[piece] + 16;
+    for (int64_t k = t.pieces[piece]; k < end; ++k, b += 16) {
+      __m512 columns[4];
 #pragma GCC unroll 4
-    for (int n = 0; n < 4; ++n) columns[n] = _mm512_loadu_ps(b + n * t.column_block);
+      for (int n = 0; n < 4; ++n) columns[n] = _mm512_loadu_ps(b + n * t.column_block);
 #pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
-      const __m512 number = _mm512_set1_ps(a[r][k]);
+      for (int r = 0; r < kRows; ++r) {
+        const __m512 number = _mm512_set1_ps(a[r][k]);
 #pragma GCC unroll 4
-      for (int n = 0; n < 4; ++n) sums[r][n] = _mm512_fmadd_ps(number, columns[n], sums[r][n]);
+        for (int n = 0; n < 4; ++n) sums[r][n] = _mm512_fmadd_ps(number, columns[n], sums[r][n]);
+      }
     }
   }
 #pragma GCC unroll 6

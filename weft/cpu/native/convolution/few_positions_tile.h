@@ -11,11 +11,12 @@ constexpr int64_t kPositionRows = 6;
 struct PositionTile {
   const float* const* rows;  // where each row begins
   int64_t row_count;         // 1 to kPositionRows
-  int64_t depth;             // numbers of a row that are multiplied
-  const float* columns;      // [4][depth of all][16], of this piece
-  int64_t column_block;      // floats from one block of 16 columns to the next
-  float* sums;               // [row_count][64]
-  bool adds;                 // to what stands there; else it is written over
+  const int64_t* pieces;     // of 16 numbers each: where they begin in a row
+  int64_t piece_count;
+  const float* columns;  // [4] blocks of [piece_count][16][16 columns]
+  int64_t column_block;  // floats from one block of 16 columns to the next
+  float* sums;           // [row_count][64]
+  bool adds;             // to what stands there; else it is written over
 };
 
 /// What becomes of the sums of 64 columns at one position: plus bias, plus residual, activation.
