@@ -10,7 +10,7 @@ namespace weft {
 KernelTable inference_kernels(const OpRegistry& registry) {
   KernelTable table;
   native::add_forward_kernels(table, detect_isa());
-  add_onednn_kernels(table);
+  add_forward_onednn_kernels(table);
   native::add_weight_tiles(table, detect_isa());
   native::add_through_f32(table, registry, detect_isa());
   leave_integers_to_reference(table);

@@ -94,5 +94,7 @@ void add_reference_kernels(KernelTable&);
 void add_native_kernels(KernelTable&);
 /// oneDNN's primitives.
 void add_onednn_kernels(KernelTable&);
+/// Of these what inference has use for.
+void add_forward_onednn_kernels(KernelTable&);
 
 }  // namespace weft

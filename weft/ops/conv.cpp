@@ -294,6 +294,14 @@ std::vector<OpExample> fused_examples() {
         }
         examples.push_back(std::move(example));
       }
+  // Which has kernels of its own.
+  const ConvCase few{"few positions by many weights", {1, 512, 2, 3}, {64, 512, 3, 3}, {.padding = {1, 1}}};
+  Attributes attributes = to_attributes(few.options);
+  attributes.set("activation", std::string("relu"));
+  examples.push_back({few.label,
+                      {f32(few.input), f32(few.weight), f32({few.weight[0]}), f32(few.output())},
+                      std::move(attributes),
+                      {wide, wide, bias, wide}});
   return examples;
 }
 

@@ -27,11 +27,13 @@ using Register = std::function<void(const std::string& op, Factory)>;
 
 void add_convolutions(const Register&);   // conv2d and its two gradients
 void add_matmul(const Register&);         // matmul, reorder, cast
-void add_normalization(const Register&);  // batch_norm, layer_norm, their gradients, batch_norm_inference
-void add_pooling(const Register&);        // avg_pool2d and its gradient
-void add_elementwise(const Register&);    // functions of one tensor, arithmetic of two
-void add_reduction(const Register&);      // reduce_sum, reduce_mean
-void add_recurrent(const Register&);      // lstm, gru and their gradients
+void add_normalization(const Register&);  // batch_norm, layer_norm, batch_norm_inference
+void add_normalization_gradients(const Register&);
+void add_pooling(const Register&);      // avg_pool2d and its gradient
+void add_elementwise(const Register&);  // functions of one tensor, arithmetic of two
+void add_reduction(const Register&);    // reduce_sum, reduce_mean
+void add_recurrent(const Register&);    // lstm, gru
+void add_recurrent_gradients(const Register&);
 
 // Not here, because a NaN must not turn into a number, or it would not show in the loss: oneDNN's maxima of two
 // tensors, over an axis and over a window, its softmax, and its gradients of elu, hardswish and maximum pooling. Nor

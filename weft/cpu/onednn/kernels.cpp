@@ -45,9 +45,11 @@ std::optional<LayoutChoice> convolution_layouts(const NodeSignature& node, const
 
 }  // namespace
 
-void add_onednn_kernels(KernelTable& table) {
+namespace {
+
+onednn::Register register_in(KernelTable& table) {
   const auto engine = std::make_shared<const onednn::Engine>();
-  const onednn::Register add = [&](const std::string& op, onednn::Factory make) {
+  return [&table, engine](const std::string& op, onednn::Factory make) {
     KernelCandidate candidate{"onednn",
                               [engine, make = std::move(make)](const NodeSignature& node, const KernelOptions& options,
                                                                std::string& why_not) -> std::unique_ptr<Kernel> {
@@ -59,6 +61,12 @@ void add_onednn_kernels(KernelTable& table) {
     if (op.starts_with("conv2d") || op == "fused_conv2d") candidate.layouts = convolution_layouts;
     comes_first(op) ? table.add_first(op, std::move(candidate)) : table.add(op, std::move(candidate));
   };
+}
+
+}  // namespace
+
+void add_forward_onednn_kernels(KernelTable& table) {
+  const onednn::Register add = register_in(table);
   onednn::add_convolutions(add);
   onednn::add_matmul(add);
   onednn::add_normalization(add);
@@ -66,6 +74,13 @@ void add_onednn_kernels(KernelTable& table) {
   onednn::add_elementwise(add);
   onednn::add_reduction(add);
   onednn::add_recurrent(add);
+}
+
+void add_onednn_kernels(KernelTable& table) {
+  add_forward_onednn_kernels(table);
+  const onednn::Register add = register_in(table);
+  onednn::add_normalization_gradients(add);
+  onednn::add_recurrent_gradients(add);
 }
 
 std::vector<std::unique_ptr<Kernel>> onednn::make_alternatives(const NodeSignature& node, int threads,

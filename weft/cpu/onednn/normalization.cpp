@@ -149,8 +149,11 @@ void add_normalization(const Register& add) {
   add("batch_norm_inference", [](const Request& request, std::string& why_not) {
     return make_batch_norm(request, dnnl_forward_inference, why_not);
   });
-  add("batch_norm_backward", make_batch_norm_backward);
   add("layer_norm", make_layer_norm);
+}
+
+void add_normalization_gradients(const Register& add) {
+  add("batch_norm_backward", make_batch_norm_backward);
   add("layer_norm_backward", make_layer_norm_backward);
 }
 

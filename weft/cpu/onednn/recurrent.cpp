@@ -150,13 +150,16 @@ class LstmBackward final : public Recurrence {
       const float* cells = before(step, in(a, 3), in(a, 2));
       for_rows([&, first = time(step) * batch_](int64_t n) {
         const int64_t state = (first + n) * width_, row = n * width_;
-        gates_.lstm_backward({width_, in(a, 0) + state, a.inputs.size() > 5 ? in(a, 5) + state : nullptr,
-                              hidden_gradient + row, cells + row, in(a, 3) + state, in(a, 4) + 4 * state,
-                              cell_gradient + row, out(a, 0) + 4 * state});
+        gradient_gates_.lstm_backward({width_, in(a, 0) + state, a.inputs.size() > 5 ? in(a, 5) + state : nullptr,
+                                       hidden_gradient + row, cells + row, in(a, 3) + state, in(a, 4) + 4 * state,
+                                       cell_gradient + row, out(a, 0) + 4 * state});
       });
       multiply(a, out(a, 0) + time(step) * batch_ * 4 * width_, hidden_gradient);
     }
   }
+
+ private:
+  const native::RecurrentGradientGates& gradient_gates_ = native::recurrent_gradient_gates(detect_isa());
 };
 
 class Gru final : public Recurrence {
@@ -190,13 +193,16 @@ class GruBackward final : public Recurrence {
       const float* hidden = before(step, in(a, 3), in(a, 2));
       for_rows([&, first = time(step) * batch_](int64_t n) {
         const int64_t state = (first + n) * width_, row = n * width_;
-        gates_.gru_backward({width_, in(a, 0) + state, through_gates + row, hidden + row, in(a, 4) + 4 * state,
-                             hidden_gradient + row, out(a, 0) + 3 * state, out(a, 1) + 3 * state});
+        gradient_gates_.gru_backward({width_, in(a, 0) + state, through_gates + row, hidden + row, in(a, 4) + 4 * state,
+                                      hidden_gradient + row, out(a, 0) + 3 * state, out(a, 1) + 3 * state});
       });
       multiply(a, out(a, 1) + time(step) * batch_ * 3 * width_, through_gates);
     }
     for (int64_t i = 0; i < batch_ * width_; ++i) hidden_gradient[i] += through_gates[i];
   }
+
+ private:
+  const native::RecurrentGradientGates& gradient_gates_ = native::recurrent_gradient_gates(detect_isa());
 };
 
 /// The states [T,N,H] are the first output, or, in the backward pass, have the shape of the first input.
@@ -217,8 +223,11 @@ Factory make(int64_t gates, bool backward) {
 
 void add_recurrent(const Register& add) {
   add("lstm", make<Lstm>(4, false));
-  add("lstm_backward", make<LstmBackward>(4, true));
   add("gru", make<Gru>(3, false));
+}
+
+void add_recurrent_gradients(const Register& add) {
+  add("lstm_backward", make<LstmBackward>(4, true));
   add("gru_backward", make<GruBackward>(3, true));
 }
 

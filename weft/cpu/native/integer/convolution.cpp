@@ -4,8 +4,8 @@
 // that constant ones are laid out once; those that do not fit are packed at each call.
 //
 // Where the processor has VNNI, nothing is packed: the image is copied once with the zero point around it, and the tile
-// reads the rows of a window from there, piece by piece. Images of few channels, such as pictures, are widened on the
-// way to four bytes a pixel. They may be plain.
+// reads the rows of a window from there, piece by piece. Channels are filled up on the way to groups of four bytes,
+// those of pictures to one. Such images may be plain.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -270,10 +270,11 @@ class IntegerConvolution : public Kernel {
   std::vector<int64_t> pieces_;
 };
 
-/// Few channels that are no group of 4: worth widening. One channel is not: three quarters would be filling.
+/// Channels that are no groups of 4: filled up, also where there is one, since packing costs more than what is
+/// multiplied with zeros.
 bool may_be_widened(const NodeSignature& node) {
   const int64_t channels = node.inputs[1].shape[1];
-  return node.attributes.integer("groups") == 1 && (channels == 2 || channels == 3) &&
+  return node.attributes.integer("groups") == 1 && channels % kInnerGroup != 0 &&
          node.attributes.integers("dilation")[1] == 1 && node.inputs[1].dtype == DType::i8;  // filled up with zeros
 }
 

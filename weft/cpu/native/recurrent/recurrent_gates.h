@@ -37,11 +37,14 @@ struct GruBackwardRow {
 
 struct RecurrentGates {
   void (*lstm)(const LstmRow&);
-  void (*lstm_backward)(const LstmBackwardRow&);
   void (*gru)(const GruRow&);
+};
+const RecurrentGates& recurrent_gates(Isa isa);
+
+struct RecurrentGradientGates {
+  void (*lstm_backward)(const LstmBackwardRow&);
   void (*gru_backward)(const GruBackwardRow&);
 };
-
-const RecurrentGates& recurrent_gates(Isa isa);
+const RecurrentGradientGates& recurrent_gradient_gates(Isa isa);
 
 }  // namespace weft::native

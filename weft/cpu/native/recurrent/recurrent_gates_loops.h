@@ -85,4 +85,5 @@ void gru_backward_row(const GruBackwardRow& row) {
   }
 }
 
-constexpr Loops loops{lstm_row, lstm_backward_row, gru_row, gru_backward_row};
+constexpr Loops loops{lstm_row, gru_row};
+constexpr TrainingLoops training_loops{lstm_backward_row, gru_backward_row};

@@ -33,6 +33,7 @@ void add_ctc(KernelTable&, Isa);     // ctc_loss, ctc_loss_backward
 void add_layer_norm(KernelTable&, Isa);
 void add_layer_norm_backward(KernelTable&, Isa);
 void add_embedding(KernelTable&, Isa);            // embedding, embedding_backward, causal_mask
+void add_few_positions(KernelTable&, Isa);        // fused_conv2d of few positions by many weights
 void add_few_rows(KernelTable&, Isa);             // matmul of few rows
 void add_cached_attention(KernelTable&, Isa);     // cached_attention
 void add_fused_attention(KernelTable&, Isa);      // fused_attention

@@ -106,6 +106,13 @@ const TrainingLoops<T>& training_loops_for(Isa isa) {
 const Loops& loops_for(Isa isa) {
   return isa == Isa::avx512 ? avx512::loops : isa == Isa::avx2 ? avx2::loops : baseline::loops;
 }
+#if defined(WEFT_TRAINING_LOOPS)
+const TrainingLoops& training_loops_for(Isa isa) {
+  return isa == Isa::avx512 ? avx512::training_loops
+         : isa == Isa::avx2 ? avx2::training_loops
+                            : baseline::training_loops;
+}
+#endif
 #endif
 }  // namespace
 }  // namespace weft::native
@@ -127,6 +134,9 @@ const TrainingLoops<T>& training_loops_for(Isa) {
 #endif
 #else
 const Loops& loops_for(Isa) { return baseline::loops; }
+#if defined(WEFT_TRAINING_LOOPS)
+const TrainingLoops& training_loops_for(Isa) { return baseline::training_loops; }
+#endif
 #endif
 }  // namespace
 }  // namespace weft::native
