@@ -49,6 +49,7 @@ class GatherOverlap {
       is_split_[index] = split_of(node) != nullptr && !follows_[index] && !follows_late_[index] && !is_fetched_[index];
       if (is_fetched_[index]) fetched_.push_back(index);
     }
+    find_carriers();
   }
 
   Graph run() {
@@ -57,15 +58,13 @@ class GatherOverlap {
         start(index);
     double now = 0;
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
-      if (is_split_[index] || is_late_[index] || follows_[index]) continue;
+      if (is_split_[index] || is_late_[index] || follows_[index] || is_carrier_[index]) continue;
       while (!scatters_.empty() && scatters_.front().arrives <= now) wait_for_scatter();
       if (is_fetched_[index]) {
         fetch(index);
         continue;
       }
-      rewriter_.copy(node_at(index));
-      now += context_.seconds(signature_of(graph_, node_at(index)));
-      for_each_split_user(index, [&](size_t user) { start_at(user, now); });
+      put(index, now);
     }
     for (size_t index = 0; index < graph_.nodes().size(); ++index) {
       if (is_late_[index]) continue;
@@ -85,6 +84,32 @@ class GatherOverlap {
     return std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [&](const GraphInput& input) {
       return input.value == node.inputs[0] && input.sharding.has_value();
     });
+  }
+
+  /// What only brings a tensor into the shape in which it is scattered is done as soon as the tensor is there.
+  void find_carriers() {
+    is_carrier_.assign(graph_.nodes().size(), false);
+    for (size_t index = graph_.nodes().size(); index-- > 0;) {
+      const Node& node = graph_.nodes()[index];
+      const std::string& op = node.op->name;
+      if (is_late_[index] || follows_[index] || (op != "reorder" && op != "reshape" && op != "pad")) continue;
+      if (!graph_.value(node.inputs[0]).producer.valid()) continue;
+      const std::vector<NodeId>& users = users_[index_of(node.outputs[0])];
+      is_carrier_[index] = !users.empty() && std::all_of(users.begin(), users.end(), [&](NodeId user) {
+        const bool scatters = is_split_[index_of(user)] && graph_.node(user).op->name == kReduceScatter;
+        return scatters || is_carrier_[index_of(user)];
+      });
+    }
+  }
+
+  /// The node, and what can set out behind it.
+  void put(size_t index, double& now) {
+    rewriter_.copy(node_at(index));
+    now += context_.seconds(signature_of(graph_, node_at(index)));
+    for (const ValueId output : graph_.nodes()[index].outputs)
+      for (const NodeId user : users_[index_of(output)])
+        if (is_carrier_[index_of(user)]) put(index_of(user), now);
+    for_each_split_user(index, [&](size_t user) { start_at(user, now); });
   }
 
   template <typename Body>
@@ -184,6 +209,7 @@ class GatherOverlap {
   const std::vector<std::vector<NodeId>> users_;
   std::vector<bool> is_split_;      // per node: an exchange that becomes two; one of what another gives stays as it is
   std::vector<bool> follows_;       // per node: depends on an exchange before the updates,
+  std::vector<bool> is_carrier_;    // per node: only leads to what is scattered
   std::vector<bool> follows_late_;  // or on one behind them
   std::vector<bool> is_fetched_;    // per node: gathers a state where it is wanted
   std::vector<size_t> fetched_;     // those nodes
