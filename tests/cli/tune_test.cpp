@@ -190,7 +190,8 @@ TEST_F(TuneTest, NamesMistakes) {
   expect_error(weft(tune({"--scheduler", "asha"})), 2, "leave no room for a second round");
   expect_error(weft(tune({"--time", "soon"})), 2, "is no duration");
   expect_error(weft({"tune", "--resume", "nothing"}), 2, "is no study");
-  expect_error(weft(tune({"--resume", "study"})), 2, "leave the others away");
+  expect_error(weft({"tune", "--resume", "study", "--searcher", "gp"}), 2, "leave --searcher away");
+  expect_error(weft({"tune", "recipe.toml", "--resume", "study"}), 2, "leave RECIPE away");
   expect_error(weft({"tune", "show", "."}), 2, "is no study");
   EXPECT_FALSE(fs::exists(path("study"))) << "nothing is written before all is checked";
 }
