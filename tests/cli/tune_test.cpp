@@ -101,6 +101,20 @@ TEST_F(TuneTest, KillingTheTunerLosesNothingThatIsFinished) {
   for (const nlohmann::json& trial : study["trials"]) EXPECT_EQ(trial["epochs"], 6);
 }
 
+TEST_F(TuneTest, AKilledTrialGoesOn) {
+  Process process(tune({"--trials", "2", "--workers", "1", "--set", "epochs=400"}), directory_);
+  while (!process.has_ended() && !fs::exists(path("study/runs/0000/checkpoints")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const std::string pid = std::to_string(process.pid());
+  const std::string children = read_all("/proc/" + pid + "/task/" + pid + "/children");
+  ASSERT_FALSE(children.empty());
+  kill(std::stoi(children), SIGKILL);
+  const Outcome outcome = process.wait();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("trial 0: interrupted"), std::string::npos) << outcome.err;
+  EXPECT_EQ(count(shown(), "finished"), 2);
+}
+
 TEST_F(TuneTest, CtrlCEndsItAndKeepsWhatItHas) {
   Process process(tune({"--trials", "500", "--workers", "2"}), directory_);
   while (!process.has_ended() && !fs::exists(path("study/runs/0003")))
