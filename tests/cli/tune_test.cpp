@@ -101,6 +101,20 @@ TEST_F(TuneTest, KillingTheTunerLosesNothingThatIsFinished) {
   for (const nlohmann::json& trial : study["trials"]) EXPECT_EQ(trial["epochs"], 6);
 }
 
+TEST_F(TuneTest, AKilledTrialGoesOn) {
+  Process process(tune({"--trials", "2", "--workers", "1", "--set", "epochs=400"}), directory_);
+  while (!process.has_ended() && !fs::exists(path("study/runs/0000/checkpoints")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const std::string pid = std::to_string(process.pid());
+  const std::string children = read_all("/proc/" + pid + "/task/" + pid + "/children");
+  ASSERT_FALSE(children.empty());
+  kill(std::stoi(children), SIGKILL);
+  const Outcome outcome = process.wait();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("trial 0: interrupted"), std::string::npos) << outcome.err;
+  EXPECT_EQ(count(shown(), "finished"), 2);
+}
+
 TEST_F(TuneTest, CtrlCEndsItAndKeepsWhatItHas) {
   Process process(tune({"--trials", "500", "--workers", "2"}), directory_);
   while (!process.has_ended() && !fs::exists(path("study/runs/0003")))
@@ -190,7 +204,8 @@ TEST_F(TuneTest, NamesMistakes) {
   expect_error(weft(tune({"--scheduler", "asha"})), 2, "leave no room for a second round");
   expect_error(weft(tune({"--time", "soon"})), 2, "is no duration");
   expect_error(weft({"tune", "--resume", "nothing"}), 2, "is no study");
-  expect_error(weft(tune({"--resume", "study"})), 2, "leave the others away");
+  expect_error(weft({"tune", "--resume", "study", "--searcher", "gp"}), 2, "leave --searcher away");
+  expect_error(weft({"tune", "recipe.toml", "--resume", "study"}), 2, "leave RECIPE away");
   expect_error(weft({"tune", "show", "."}), 2, "is no study");
   EXPECT_FALSE(fs::exists(path("study"))) << "nothing is written before all is checked";
 }

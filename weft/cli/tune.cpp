@@ -34,6 +34,7 @@ constexpr int64_t kTrials = 50;  // where neither their number nor a time is giv
 struct TuneOptions {
   std::string recipe, space, study, resume, time;
   std::vector<std::string> set, ranges;
+  std::vector<std::string> given;  // the options on the command line, by their names
   std::optional<int64_t> trials;
   int64_t workers = 0;
   tune::StudyRequest request = {.recipe = {}, .ranges = {}};
@@ -78,11 +79,13 @@ tune::Study begin_study(const Library& library, const TuneOptions& options) {
 
 tune::Study open_study(const Library& library, const TuneOptions& options) {
   if (options.resume.empty()) return begin_study(library, options);
-  if (!options.recipe.empty() || !options.space.empty() || !options.ranges.empty() || !options.set.empty() ||
-      !options.study.empty())
-    fail(ErrorKind::usage,
-         "--resume takes the recipe, the space and all but --trials, --time and --workers from the study; leave the "
-         "others away");
+  const std::vector<std::string> allowed = {"--resume", "--trials", "--time", "--workers", "--quiet", "--json"};
+  for (const std::string& name : options.given)
+    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end())
+      fail(
+          ErrorKind::usage,
+          "--resume takes all but --trials, --time and --workers from the study; leave {} away, or begin another study",
+          name);
   return tune::Study::open(options.resume);
 }
 
@@ -285,7 +288,9 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
   command->add_option("--resume", options->resume, "Go on with this study")->type_name("DIR");
   command->add_flag("--quiet", options->quiet, "No progress");
   command->add_flag("--json", options->json, "Print the study as JSON");
-  command->callback([options, program, &action, &library] {
+  command->callback([options, command, program, &action, &library] {
+    for (const CLI::Option* option : command->get_options())
+      if (option->count() > 0) options->given.push_back(option->get_name());
     if (!action) action = [options, program, &library] { return tune_command(library, *options, program); };
   });
 

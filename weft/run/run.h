@@ -37,9 +37,9 @@ struct RunOutcome {
   std::filesystem::path directory;  // on the first rank
   bool finished = false;            // false: stopped on request; the run can be resumed
   int64_t steps_done = 0;
-  bool paused = false;              // by RunOptions::pause_epochs
-  int64_t epochs_done = 0;          // whole ones
-  Summary summary;  // complete where finished, on the first rank
+  bool paused = false;      // by RunOptions::pause_epochs
+  int64_t epochs_done = 0;  // whole ones
+  Summary summary;          // complete where finished, on the first rank
 };
 
 /// Trains in a new directory; an empty `directory` takes runs/MODEL-DATA-N. Resolves what the spec leaves open. Reports

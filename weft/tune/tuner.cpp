@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -29,6 +30,7 @@ using State = StudyTrial::State;
 constexpr std::chrono::milliseconds kPause{20};
 constexpr double kLookSeconds = 0.5;       // between two looks at the metrics of a running trial
 constexpr int64_t kRefusedInARow = 100;    // trials that keep to no constraint, before the search gives up
+constexpr int kMostKills = 2;              // of one trial, before it counts as failed
 constexpr size_t kKeptOutput = 16 * 1024;  // bytes
 
 /// A trial's process.
@@ -258,7 +260,9 @@ class Tuner {
     const fs::path run = study_.run_of(trial.number);
     const int code = worker.process->exit_code();
     const bool was_asked = worker.is_stopped || is_ending_;
-    const bool is_interrupted = code == 130 || (was_asked && worker.process->was_killed());
+    // Somebody else may have killed it: it goes on, unless that happens again and again, as where memory is short.
+    const bool goes_on = code == 128 + SIGKILL && worker.process->was_killed() && ++kills_[trial.number] <= kMostKills;
+    const bool is_interrupted = code == 130 || goes_on || (was_asked && worker.process->was_killed());
     if (code != 0 && !is_interrupted) {
       const std::string message = last_message(worker.output);
       trial.state = State::failed;
@@ -386,6 +390,7 @@ class Tuner {
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;  // bytes, of all trials together
   std::vector<Worker> workers_;
+  std::map<int64_t, int> kills_;    // of trials by others, by their numbers
   std::optional<StudyTrial> held_;  // claimed, and waits for memory
   bool waits_for_others_ = false;   // nothing can start before a running trial, here or elsewhere, has ended
   bool is_exhausted_ = false, is_ending_ = false;
