@@ -121,15 +121,25 @@ void export_causal_mask(Emitter& emitter, NodeId id) {
   const auto shape = emitter.shape(scores);
   const Size rows = shape[shape.size() - 2], columns = shape.back();
   if (!rows.is_fixed() || !columns.is_fixed()) emitter.fail(id, "its length depends on the batch");
+  const DType dtype = emitter.graph().type(scores).dtype;
+  const double value = attributes_of(emitter, id).real("value");
+  const auto is_seen = [&](int64_t row, int64_t column) { return column <= row + columns.constant - rows.constant; };
+  if (dtype == DType::f32) {
+    // Beside so large a number no score counts, and every engine adds quickly.
+    Tensor addend(DType::f32, Shape{rows.constant, columns.constant});
+    for (int64_t row = 0; row < rows.constant; ++row)
+      for (int64_t column = 0; column < columns.constant; ++column)
+        addend.data_as<float>()[row * columns.constant + column] =
+            is_seen(row, column) ? 0.0F : static_cast<float>(value);
+    emitter.add("Add", {emitter.name(scores), emitter.constant(addend, "causal")}, {}, output(emitter, id));
+    return;
+  }
   Tensor mask(DType::boolean, Shape{rows.constant, columns.constant});
   for (int64_t row = 0; row < rows.constant; ++row)
     for (int64_t column = 0; column < columns.constant; ++column)
-      mask.data_as<uint8_t>()[row * columns.constant + column] = column <= row + columns.constant - rows.constant;
-  const DType dtype = emitter.graph().type(scores).dtype;
-  emitter.add("Where",
-              {emitter.constant(mask, "causal"), emitter.name(scores),
-               emitter.number(attributes_of(emitter, id).real("value"), dtype)},
-              {}, output(emitter, id));
+      mask.data_as<uint8_t>()[row * columns.constant + column] = is_seen(row, column);
+  emitter.add("Where", {emitter.constant(mask, "causal"), emitter.name(scores), emitter.number(value, dtype)}, {},
+              output(emitter, id));
 }
 
 }  // namespace weft::onnx
