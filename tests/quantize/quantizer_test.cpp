@@ -29,15 +29,6 @@ Tensor random_tensor(const Shape& shape, uint64_t seed, float deviation = 1) {
   return tensor;
 }
 
-OnnxNode node(const std::string& op, std::vector<std::string> inputs, const std::string& output) {
-  OnnxNode result;
-  result.name = output;
-  result.op = op;
-  result.inputs = std::move(inputs);
-  result.outputs = {output};
-  return result;
-}
-
 onnx::ValueInfo info(const std::string& name, const std::vector<int64_t>& dims) {
   onnx::ValueInfo result;
   result.kind = onnx::ValueInfo::Kind::tensor;
@@ -74,20 +65,20 @@ onnx::Model small_model() {
     conv.attributes["pads"].value = std::vector<int64_t>{1, 1, 1, 1};
     return conv;
   };
-  OnnxNode pool = node("MaxPool", {"r2"}, "p");
+  OnnxNode pool = onnx::node_with_output("MaxPool", {"r2"}, "p");
   pool.attributes["kernel_shape"].value = std::vector<int64_t>{2, 2};
   pool.attributes["strides"].value = std::vector<int64_t>{2, 2};
-  OnnxNode gemm = node("Gemm", {"f", "w3", "b3"}, "logits");
+  OnnxNode gemm = onnx::node_with_output("Gemm", {"f", "w3", "b3"}, "logits");
   gemm.attributes["transB"].value = int64_t{1};
-  graph.nodes = {padded(node("Conv", {"x", "w1"}, "c1")),
-                 node("BatchNormalization", {"c1", "scale", "shift", "mean", "variance"}, "n1"),
-                 node("Relu", {"n1"}, "r1"),
-                 padded(node("Conv", {"r1", "w2"}, "c2")),
-                 node("Add", {"c2", "b2"}, "a2"),
-                 node("Add", {"a2", "r1"}, "s2"),
-                 node("Relu", {"s2"}, "r2"),
+  graph.nodes = {padded(onnx::node_with_output("Conv", {"x", "w1"}, "c1")),
+                 onnx::node_with_output("BatchNormalization", {"c1", "scale", "shift", "mean", "variance"}, "n1"),
+                 onnx::node_with_output("Relu", {"n1"}, "r1"),
+                 padded(onnx::node_with_output("Conv", {"r1", "w2"}, "c2")),
+                 onnx::node_with_output("Add", {"c2", "b2"}, "a2"),
+                 onnx::node_with_output("Add", {"a2", "r1"}, "s2"),
+                 onnx::node_with_output("Relu", {"s2"}, "r2"),
                  pool,
-                 node("Flatten", {"p"}, "f"),
+                 onnx::node_with_output("Flatten", {"p"}, "f"),
                  gemm};
   return model;
 }
@@ -188,7 +179,7 @@ TEST_F(QuantizerTest, RefusesNaNInCalibration) {
 
 TEST_F(QuantizerTest, RefusesAModelWithoutLayers) {
   onnx::Model model = small_model();
-  model.graph.nodes = {node("Relu", {"x"}, "logits")};
+  model.graph.nodes = {onnx::node_with_output("Relu", {"x"}, "logits")};
   EXPECT_THROW(Quantizer(model, {}, data_, runner_), Error);
 }
 
@@ -222,8 +213,8 @@ onnx::Model model_of_shared_weights() {
   graph.initializers["w"] = random_tensor({8, 8}, 1, 0.4f);
   graph.initializers["b1"] = random_tensor({8}, 2, 1);
   graph.initializers["b2"] = random_tensor({8}, 3, 1);
-  graph.nodes = {node("Gemm", {"x", "w", "b1"}, "h"), node("Relu", {"h"}, "r"),
-                 node("Gemm", {"r", "w", "b2"}, "logits")};
+  graph.nodes = {onnx::node_with_output("Gemm", {"x", "w", "b1"}, "h"), onnx::node_with_output("Relu", {"h"}, "r"),
+                 onnx::node_with_output("Gemm", {"r", "w", "b2"}, "logits")};
   return model;
 }
 
@@ -243,8 +234,8 @@ TEST_F(QuantizerTest, LayersThatShareWeightsKeepTheirBiasesAndScales) {
 
 TEST_F(QuantizerTest, WeightsThatSomethingElseReadsStayForIt) {
   onnx::Model model = model_of_shared_weights();
-  model.graph.nodes[2] = node("Add", {"r", "row"}, "logits");
-  OnnxNode gather = node("Gather", {"w", "first"}, "row");
+  model.graph.nodes[2] = onnx::node_with_output("Add", {"r", "row"}, "logits");
+  OnnxNode gather = onnx::node_with_output("Gather", {"w", "first"}, "row");
   Tensor first(DType::i64, Shape{});
   model.graph.initializers["first"] = first;
   model.graph.nodes.insert(model.graph.nodes.begin(), gather);
@@ -275,8 +266,8 @@ TEST_F(QuantizerTest, BiasesOfChannelsNextToNothingKeepTheirNumbers) {
 TEST_F(QuantizerTest, NodesThatReadEachOtherAreNoConstants) {
   onnx::Model model = small_model();
   model.graph.nodes[9].inputs[2] = "a";
-  model.graph.nodes.push_back(node("Identity", {"b"}, "a"));
-  model.graph.nodes.push_back(node("Identity", {"a"}, "b"));
+  model.graph.nodes.push_back(onnx::node_with_output("Identity", {"b"}, "a"));
+  model.graph.nodes.push_back(onnx::node_with_output("Identity", {"a"}, "b"));
   EXPECT_FALSE(known_tensor(model.graph, "a"));
   EXPECT_THROW(Quantizer(model, {}, data_, runner_), Error);
 }
@@ -287,7 +278,7 @@ TEST_F(QuantizerTest, ConstantsOfImpossibleShapesAreNone) {
     Tensor shape(DType::i64, Shape{static_cast<int64_t>(dims.size())});
     std::copy(dims.begin(), dims.end(), shape.data_as<int64_t>());
     model.graph.initializers["shape"] = shape;
-    model.graph.nodes = {node("Reshape", {"b3x6", "shape"}, "reshaped")};
+    model.graph.nodes = {onnx::node_with_output("Reshape", {"b3x6", "shape"}, "reshaped")};
     return known_tensor(model.graph, "reshaped");
   };
   model.graph.initializers["b3x6"] = random_tensor({6}, 1);
@@ -301,7 +292,8 @@ TEST_F(QuantizerTest, ConstantsOfImpossibleShapesAreNone) {
 TEST_F(QuantizerTest, BiasesThatAddADimensionAreNotFolded) {
   onnx::Model model = model_of_shared_weights();
   model.graph.initializers["wide"] = random_tensor({1, 1, 8}, 4);
-  model.graph.nodes = {node("Gemm", {"x", "w", "b1"}, "h"), node("Add", {"h", "wide"}, "logits")};
+  model.graph.nodes = {onnx::node_with_output("Gemm", {"x", "w", "b1"}, "h"),
+                       onnx::node_with_output("Add", {"h", "wide"}, "logits")};
   fold_layers(model.graph);
   EXPECT_THAT(ops_of(model), ElementsAre("Gemm", "Add"));
 }
@@ -316,14 +308,14 @@ TEST_F(QuantizerTest, BatchNormsByTheBatchsStatisticsAreNotFolded) {
 TEST_F(QuantizerTest, WhatSubgraphsOfSubgraphsReadIsKept) {
   onnx::Model model = model_of_shared_weights();
   auto inner = std::make_shared<onnx::OnnxGraph>(), outer = std::make_shared<onnx::OnnxGraph>();
-  inner->nodes = {node("Add", {"r", "deep"}, "i")};
+  inner->nodes = {onnx::node_with_output("Add", {"r", "deep"}, "i")};
   inner->outputs = {info("i", {4, 8})};
-  OnnxNode within = node("If", {"go"}, "o");
+  OnnxNode within = onnx::node_with_output("If", {"go"}, "o");
   within.attributes["then_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(inner);
   within.attributes["else_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(inner);
   outer->nodes = {within};
   outer->outputs = {info("o", {4, 8})};
-  OnnxNode around = node("If", {"go"}, "logits");
+  OnnxNode around = onnx::node_with_output("If", {"go"}, "logits");
   around.attributes["then_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(outer);
   around.attributes["else_branch"].value = std::shared_ptr<const onnx::OnnxGraph>(outer);
   Tensor go(DType::boolean, Shape{});
@@ -359,12 +351,14 @@ TEST_F(QuantizerTest, FewBitsConvertOperatorsOfOlderVersions) {
   // Of version 13: axes of ReduceMean are an attribute, and Split has no number of outputs.
   onnx::Model model = model_of_shared_weights();
   model.opsets[""] = 13;
-  OnnxNode mean = node("ReduceMean", {"h"}, "m"), split = node("Split", {"c"}, "left");
+  OnnxNode mean = onnx::node_with_output("ReduceMean", {"h"}, "m"),
+           split = onnx::node_with_output("Split", {"c"}, "left");
   mean.attributes["axes"].value = std::vector<int64_t>{1};
   split.outputs = {"left", "right"};
   split.attributes["axis"].value = int64_t{1};
-  model.graph.nodes = {node("Gemm", {"x", "w", "b1"}, "h"), mean, node("Sub", {"h", "m"}, "c"), split,
-                       node("Mul", {"left", "right"}, "logits")};
+  model.graph.nodes = {onnx::node_with_output("Gemm", {"x", "w", "b1"}, "h"), mean,
+                       onnx::node_with_output("Sub", {"h", "m"}, "c"), split,
+                       onnx::node_with_output("Mul", {"left", "right"}, "logits")};
   model.graph.outputs = {info("logits", {4, 4})};
   const CalibrationData rows{2, [](int64_t index) { return random_tensor({4, 8}, 50 + static_cast<uint64_t>(index)); }};
   const Tensor input = random_tensor({4, 8}, 99);

@@ -40,17 +40,9 @@ void add_preprocessing(onnx::Model& model, const data::ChannelStatistics& statis
   };
   factors("pixels.scale", [&](size_t channel) { return 1.0 / (255.0 * statistics.deviation[channel]); });
   factors("pixels.shift", [&](size_t channel) { return -statistics.mean[channel] / statistics.deviation[channel]; });
-  const auto node = [](const std::string& op, std::vector<std::string> inputs, const std::string& output) {
-    onnx::OnnxNode result;
-    result.name = output;
-    result.op = op;
-    result.inputs = std::move(inputs);
-    result.outputs = {output};
-    return result;
-  };
-  std::vector<onnx::OnnxNode> front = {node("Cast", {"pixels"}, "pixels.reals"),
-                                       node("Mul", {"pixels.reals", "pixels.scale"}, "pixels.scaled"),
-                                       node("Add", {"pixels.scaled", "pixels.shift"}, network_input)};
+  std::vector<onnx::OnnxNode> front = {onnx::node_with_output("Cast", {"pixels"}, "pixels.reals"),
+                                       onnx::node_with_output("Mul", {"pixels.reals", "pixels.scale"}, "pixels.scaled"),
+                                       onnx::node_with_output("Add", {"pixels.scaled", "pixels.shift"}, network_input)};
   front[0].attributes["to"].value = int64_t{1};
   // Sizes of the batch are read from the input's shape, wherever they are needed.
   for (onnx::OnnxNode& each : model.graph.nodes)

@@ -16,15 +16,6 @@ namespace {
 const std::set<std::string> kActivations{"Relu", "Clip"};
 const std::set<std::string> kMovers{"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"};
 
-OnnxNode conversion(const std::string& op, std::vector<std::string> inputs, const std::string& output) {
-  OnnxNode node;
-  node.name = output;
-  node.op = op;
-  node.inputs = std::move(inputs);
-  node.outputs = {output};
-  return node;
-}
-
 Tensor number(DType dtype, int64_t value) {
   Tensor tensor(dtype, Shape{});
   store_number(dtype, tensor.data(), 0, value);
@@ -59,8 +50,8 @@ class Writer {
     graph().initializers[base + ".zero_point"] = number(dtype, scale.zero_point);
     const std::vector<std::string> factors{base + ".scale", base + ".zero_point"};
     std::vector<OnnxNode>& place = behind_[value];
-    place.push_back(conversion("QuantizeLinear", {value, factors[0], factors[1]}, base));
-    place.push_back(conversion("DequantizeLinear", {base, factors[0], factors[1]}, base + ".reals"));
+    place.push_back(onnx::node_with_output("QuantizeLinear", {value, factors[0], factors[1]}, base));
+    place.push_back(onnx::node_with_output("DequantizeLinear", {base, factors[0], factors[1]}, base + ".reals"));
     for (OnnxNode& node : graph().nodes)
       for (std::string& input : node.inputs)
         if (input == value) input = base + ".reals";
@@ -97,7 +88,7 @@ class Writer {
                      int64_t{matrix.integers[static_cast<size_t>(row * matrix.columns + column)]});
     graph().initializers[base] = integers;
     graph().initializers[base + ".scale"] = scales_of_layer(quantized, axis);
-    OnnxNode node = conversion("DequantizeLinear", {base, base + ".scale"}, base + ".reals");
+    OnnxNode node = onnx::node_with_output("DequantizeLinear", {base, base + ".scale"}, base + ".reals");
     if (quantized.by_groups) {
       node.attributes["axis"].value = axis == 0 ? int64_t{1} : int64_t{0};
       node.attributes["block_size"].value = matrix.group;
@@ -144,7 +135,8 @@ class Writer {
     }
     graph().initializers[base + ".bias"] = integers;
     graph().initializers[base + ".bias.scale"] = scales;
-    OnnxNode node = conversion("DequantizeLinear", {base + ".bias", base + ".bias.scale"}, base + ".bias.reals");
+    OnnxNode node =
+        onnx::node_with_output("DequantizeLinear", {base + ".bias", base + ".bias.scale"}, base + ".bias.reals");
     node.attributes["axis"].value = int64_t{0};
     first_.push_back(node);
     OnnxNode& owner = graph().nodes[layer.node];

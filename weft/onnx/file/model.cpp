@@ -37,6 +37,15 @@ std::string describe(const ValueInfo& info) {
   return text + ']';
 }
 
+OnnxNode node_with_output(const std::string& op, std::vector<std::string> inputs, const std::string& output) {
+  OnnxNode node;
+  node.name = output;
+  node.op = op;
+  node.inputs = std::move(inputs);
+  node.outputs = {output};
+  return node;
+}
+
 std::string describe(const OnnxNode& node) {
   std::string name = node.name;
   for (size_t index = 0; name.empty() && index < node.outputs.size(); ++index) name = node.outputs[index];

@@ -73,6 +73,8 @@ struct OnnxNode {
 };
 /// "Conv 'stem'": the op with the node's name, or that of its first output.
 std::string describe(const OnnxNode& node);
+/// Of the default domain, called after its one output.
+OnnxNode node_with_output(const std::string& op, std::vector<std::string> inputs, const std::string& output);
 
 struct OnnxGraph {
   std::string name;

@@ -117,12 +117,9 @@ class ContributedExpander {
 
   static OnnxNode make(const OnnxNode& origin, const std::string& op, std::vector<std::string> inputs,
                        const std::string& output) {
-    OnnxNode node;
-    node.name = origin.name;
-    node.op = op;
     while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
-    node.inputs = std::move(inputs);
-    node.outputs = {output};
+    OnnxNode node = node_with_output(op, std::move(inputs), output);
+    node.name = origin.name;
     return node;
   }
 
