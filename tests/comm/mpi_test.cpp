@@ -205,6 +205,18 @@ void lose_rank_1(int signal_number) {
 
 TEST_F(InMpi, StoppedRank) { lose_rank_1(SIGSTOP); }
 
+/// More hosts than tell each other directly that they live.
+TEST_F(InMpi, ManyHosts) {
+  MpiSession session;
+  Communicator& ranks = session.communicator();
+  barrier(ranks, "the start");
+  for (int look = 0; look < 10; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (int peer = 0; peer < ranks.size(); ++peer) EXPECT_LT(ranks.seconds_silent(peer), 5) << peer;
+  }
+  session.finish();
+}
+
 TEST_F(InMpi, StoppedRankInNativeAllReduce) {
   MpiSession session;
   Communicator& ranks = session.communicator();
@@ -322,6 +334,15 @@ TEST_P(RanksLose, AStoppedRankWithinBoundedTimeAndNameIt) {
   const Outcome outcome = mpirun(3, "StoppedRank", GetParam());
   EXPECT_NE(outcome.output.find("REPORT [the second step]: rank 1 on host"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("no sign of life"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_LT(outcome.seconds, kBoundSeconds);
+}
+
+TEST(Ranks, OfManyHostsAllLive) { expect_all_pass(mpirun(66, "ManyHosts", "WEFT_RANKS_PER_HOST=1"), 66); }
+
+TEST(Ranks, OfManyHostsLoseOneWithinBoundedTimeAndNameIt) {
+  const Outcome outcome = mpirun(66, "StoppedRank", "WEFT_RANKS_PER_HOST=1");
+  EXPECT_NE(outcome.output.find("REPORT [the second step]: rank 1 on host"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_LT(outcome.seconds, kBoundSeconds);
 }

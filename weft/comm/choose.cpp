@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/comm/estimate.h"
 #include "weft/comm/orders.h"
 #include "weft/comm/schedules/broadcast.h"
 #include "weft/comm/schedules/reordered.h"
@@ -25,9 +26,14 @@ struct Pieces {
   int64_t per_member = 1;
 };
 
+/// Larger groups are estimated by formula: a ring of n members has 4n^2 actions.
+constexpr int kMostSimulated = 64;
+
 /// What is to be chosen, as the search sees it.
 struct Question {
   int size = 1;
+  int64_t elements = 0;
+  Estimate (*estimate)(const EstimatedCollective&, const Links&) = nullptr;
   std::vector<Algorithm> algorithms;
   std::function<Pieces(Algorithm)> pieces;
   /// `place`: of the member, in the order of hosts.
@@ -47,7 +53,8 @@ std::vector<int64_t> chunks_of(const Question& question, Algorithm algorithm, in
   std::vector<int64_t> chunks;
   for (int64_t bytes = kSmallestChunkBytes; bytes <= kLargestChunkBytes; bytes *= 4) {
     const int64_t chunk = bytes / element_bytes, count = std::max<int64_t>(1, pieces.elements / chunk);
-    if (2 * count * pieces.per_member * question.size <= kMostActions) chunks.push_back(chunk);
+    const bool is_cheap = 2 * count * pieces.per_member * question.size <= kMostActions;
+    if (is_cheap || question.size > kMostSimulated) chunks.push_back(chunk);
     if (count == 1) break;
   }
   if (chunks.empty()) chunks.push_back(pieces.elements);
@@ -74,9 +81,19 @@ Choice choose(const Question& question, int64_t element_bytes, const Links& link
   if (only && std::find(algorithms.begin(), algorithms.end(), *only) != algorithms.end()) algorithms.assign(1, *only);
   std::vector<std::vector<int>> orders{{}};
   if (question.may_reorder) orders = orders_of(links, question.size, question.root);
-  const auto seconds_of = [&](const std::vector<Schedule>& schedules, const Links& costs, double link_seconds) {
-    return simulate(schedules, costs, summed_bytes_per_second / static_cast<double>(sizeof(float)), element_bytes) +
-           static_cast<double>(count - 1) * link_seconds;
+  const double summed_elements_per_second = summed_bytes_per_second / static_cast<double>(sizeof(float));
+  const auto cost_of = [&](const Choice& choice, const Links& costs) -> Estimate {
+    if (question.size > kMostSimulated)
+      return question.estimate({.algorithm = choice.algorithm,
+                                .size = question.size,
+                                .elements = question.elements,
+                                .chunk = choice.chunk,
+                                .element_bytes = element_bytes,
+                                .summed_elements_per_second = summed_elements_per_second},
+                               costs);
+    const std::vector<Schedule> schedules = schedules_of(question, choice);
+    return {simulate(schedules, costs, summed_elements_per_second, element_bytes),
+            busiest_seconds(schedules, costs, element_bytes)};
   };
   std::vector<Candidate> candidates;
   double least_link_seconds = std::numeric_limits<double>::infinity(), least_seconds = least_link_seconds;
@@ -86,9 +103,9 @@ Choice choose(const Question& question, int64_t element_bytes, const Links& link
       if (algorithm == Algorithm::hierarchical && !has_groups_in_turn(ordered, question.size)) continue;
       for (const int64_t chunk : chunks_of(question, algorithm, element_bytes)) {
         Candidate candidate{.choice = {algorithm, chunk, 0, order}};
-        const std::vector<Schedule> schedules = schedules_of(question, candidate.choice);
-        candidate.link_seconds = busiest_seconds(schedules, ordered, element_bytes);
-        candidate.choice.seconds = seconds_of(schedules, ordered, candidate.link_seconds);
+        const Estimate cost = cost_of(candidate.choice, ordered);
+        candidate.link_seconds = cost.link_seconds;
+        candidate.choice.seconds = cost.seconds + static_cast<double>(count - 1) * cost.link_seconds;
         least_link_seconds = std::min(least_link_seconds, candidate.link_seconds);
         least_seconds = std::min(least_seconds, candidate.choice.seconds);
         candidates.push_back(std::move(candidate));
@@ -106,7 +123,8 @@ Choice choose(const Question& question, int64_t element_bytes, const Links& link
   for (const Candidate& candidate : candidates) {
     const Links queued =
         links.reordered(candidate.choice.order).delayed(queue_seconds > 0 ? queue_seconds : kWaitSeconds);
-    const double queued_seconds = seconds_of(schedules_of(question, candidate.choice), queued, candidate.link_seconds);
+    const double queued_seconds =
+        cost_of(candidate.choice, queued).seconds + static_cast<double>(count - 1) * candidate.link_seconds;
     if (best != nullptr && queued_seconds >= margin_of(best->choice, candidate.choice) * best_queued_seconds) continue;
     best = &candidate;
     best_queued_seconds = queued_seconds;
@@ -115,8 +133,11 @@ Choice choose(const Question& question, int64_t element_bytes, const Links& link
 }
 
 Question from_or_to_root(int size, int root, int64_t elements,
-                         Schedule (*make)(Algorithm, int, int, int, int64_t, int64_t)) {
+                         Schedule (*make)(Algorithm, int, int, int, int64_t, int64_t),
+                         Estimate (*estimate)(const EstimatedCollective&, const Links&)) {
   return {.size = size,
+          .elements = elements,
+          .estimate = estimate,
           .algorithms = broadcast_algorithms(),
           .pieces = [=](Algorithm algorithm) -> Pieces {
             return {algorithm == Algorithm::direct_exchange ? 0 : std::max<int64_t>(elements, 1), 1};
@@ -144,6 +165,8 @@ Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const
     algorithms.push_back(Algorithm::hierarchical);
   const Question question{
       .size = size,
+      .elements = elements,
+      .estimate = estimate_all_reduce,
       .algorithms = algorithms,
       .pieces = [=](Algorithm algorithm) -> Pieces {
         if (!is_chunked(algorithm)) return {};
@@ -161,6 +184,8 @@ Choice choose_algorithm(int size, int64_t elements, int64_t element_bytes, const
 Choice choose_gather(const std::vector<int64_t>& begins, int64_t element_bytes, const Links& links,
                      std::optional<Algorithm> only) {
   const Question question{.size = static_cast<int>(begins.size()) - 1,
+                          .elements = begins.back(),
+                          .estimate = estimate_gather,
                           .algorithms = all_gather_algorithms(),
                           .pieces = [](Algorithm) { return Pieces{}; },
                           .make =
@@ -175,6 +200,8 @@ Choice choose_reduce_scatter(const std::vector<int64_t>& begins, int64_t element
   const int size = static_cast<int>(begins.size()) - 1;
   const Question question{
       .size = size,
+      .elements = begins.back(),
+      .estimate = estimate_reduce_scatter,
       .algorithms = all_gather_algorithms(),
       .pieces = [&](Algorithm algorithm) -> Pieces {
         return {algorithm == Algorithm::ring ? std::max<int64_t>(begins.back() / size, 1) : 0, size - 1};
@@ -188,14 +215,15 @@ Choice choose_reduce_scatter(const std::vector<int64_t>& begins, int64_t element
 
 Choice choose_broadcast(int size, int root, int64_t elements, int64_t element_bytes, const Links& links,
                         std::optional<Algorithm> only, int64_t count) {
-  return choose(from_or_to_root(size, root, elements, make_broadcast_schedule), element_bytes, links,
+  return choose(from_or_to_root(size, root, elements, make_broadcast_schedule, estimate_broadcast), element_bytes,
+                links,
                 /*summed_bytes_per_second=*/1, only, count);
 }
 
 Choice choose_reduction(int size, int root, int64_t elements, int64_t element_bytes, const Links& links,
                         double summed_bytes_per_second, std::optional<Algorithm> only, int64_t count) {
-  return choose(from_or_to_root(size, root, elements, make_reduction_schedule), element_bytes, links,
-                summed_bytes_per_second, only, count);
+  return choose(from_or_to_root(size, root, elements, make_reduction_schedule, estimate_reduction), element_bytes,
+                links, summed_bytes_per_second, only, count);
 }
 
 }  // namespace weft::comm

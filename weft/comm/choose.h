@@ -1,4 +1,5 @@
-// Which algorithm a collective takes: the cheapest, by simulation (cost.h).
+// Which algorithm a collective takes: the cheapest, by simulation (cost.h), or beyond 64 members by formula
+// (estimate.h).
 #pragma once
 
 #include <cstdint>

@@ -111,6 +111,38 @@ class Exchange {
   const std::string_view what_;
 };
 
+/// Texts as one: their number, their lengths, and then all of them.
+std::string pack(const std::vector<std::string>& texts) {
+  std::string packed;
+  const auto add_number = [&](uint64_t number) {
+    packed.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  add_number(texts.size());
+  for (const std::string& text : texts) add_number(text.size());
+  for (const std::string& text : texts) packed += text;
+  return packed;
+}
+
+/// Reverses pack(); of what another rank of the same program has packed.
+std::vector<std::string> unpack(std::string_view packed) {
+  const auto number = [&](size_t place) {
+    uint64_t found = 0;
+    check((place + 1) * sizeof found <= packed.size(), "texts that are cut off");
+    std::memcpy(&found, packed.data() + place * sizeof found, sizeof found);
+    return found;
+  };
+  const uint64_t count = number(0);
+  std::vector<std::string> texts;
+  size_t at = (count + 1) * sizeof(uint64_t);
+  for (uint64_t place = 1; place <= count; ++place) {
+    const uint64_t length = number(place);
+    check(at + length <= packed.size(), "texts that are cut off");
+    texts.emplace_back(packed.substr(at, length));
+    at += length;
+  }
+  return texts;
+}
+
 template <typename Combine>
 void all_reduce(Communicator& communicator, std::span<double> values, std::string_view what, const WaitLimits& limits,
                 Combine&& combine) {
@@ -155,30 +187,23 @@ std::string broadcast(Communicator& communicator, int root, std::string_view tex
 std::vector<std::string> gather(Communicator& communicator, std::string_view mine, std::string_view what,
                                 const WaitLimits& limits) {
   Exchange exchange(communicator, what, limits);
-  if (communicator.rank() != 0) {
-    exchange.send(0, std::as_bytes(std::span(mine)));
-    return {};
+  const int size = communicator.size(), rank = communicator.rank();
+  std::vector<std::string> texts{std::string(mine)};  // of this rank and those behind it in the tree
+  for (int mask = 1; mask < size; mask <<= 1) {
+    if ((rank & mask) != 0) {
+      const std::string packed = pack(texts);
+      exchange.send(rank - mask, std::as_bytes(std::span(packed)));
+      return {};
+    }
+    if (rank + mask >= size) continue;
+    for (std::string& text : unpack(exchange.receive_text(rank + mask))) texts.push_back(std::move(text));
   }
-  std::vector<std::string> texts{std::string(mine)};
-  for (int peer = 1; peer < communicator.size(); ++peer) texts.push_back(exchange.receive_text(peer));
   return texts;
 }
 
 std::vector<std::string> all_gather(Communicator& communicator, std::string_view mine, std::string_view what,
                                     const WaitLimits& limits) {
-  std::vector<std::string> texts = gather(communicator, mine, what, limits);
-  texts.resize(static_cast<size_t>(communicator.size()));
-  std::vector<uint64_t> lengths;
-  std::string joined;
-  for (const std::string& text : texts) {
-    lengths.push_back(text.size());
-    joined += text;
-  }
-  broadcast(communicator, 0, std::as_writable_bytes(std::span(lengths)), what, limits);
-  joined = broadcast(communicator, 0, joined, what, limits);
-  for (size_t rank = 0, at = 0; rank < texts.size(); at += lengths[rank++])
-    texts[rank] = joined.substr(at, lengths[rank]);
-  return texts;
+  return unpack(broadcast(communicator, 0, pack(gather(communicator, mine, what, limits)), what, limits));
 }
 
 void barrier(Communicator& communicator, std::string_view what, const WaitLimits& limits) {

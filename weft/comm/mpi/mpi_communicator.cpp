@@ -11,10 +11,12 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "weft/base/error.h"
 #include "weft/comm/mpi/memory_file.h"
+#include "weft/comm/mpi/remote_signs.h"
 #include "weft/comm/mpi/signs_of_life.h"
 #include "weft/comm/patience.h"
 #include "weft/comm/tags.h"
@@ -106,9 +108,7 @@ struct MpiCommunicator::Impl {
   int64_t through = 0;  // messages so far
 
   std::vector<int> remote_peers;
-  std::vector<MPI_Request> signs_received, signs_sent;  // per remote peer
-  std::vector<uint64_t> received_signs;
-  uint64_t sent_sign = 0;
+  std::optional<RemoteSigns> remote_signs;
   std::unique_ptr<SignsOfLife> signs_of_life;
   bool is_open = true;
   std::atomic<bool> is_given_up = false;
@@ -221,20 +221,7 @@ void MpiCommunicator::Impl::set_members(const Card& mine) {
 void MpiCommunicator::Impl::exchange_signs(std::vector<char>& heard) {
   const std::lock_guard lock(mutex);
   if (!is_open || is_given_up) return;
-  for (size_t i = 0; i < remote_peers.size(); ++i) {
-    const int peer = remote_peers[i];
-    int done = 0;
-    // Several may have come while this rank slept.
-    while (MPI_Test(&signs_received[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0) {
-      heard[static_cast<size_t>(peer)] = 1;
-      if (MPI_Irecv(&received_signs[i], 1, MPI_UINT64_T, peer, kSignOfLifeTag, world, &signs_received[i]) !=
-          MPI_SUCCESS)
-        break;
-    }
-    // No second one before the first has gone: they would pile up before a rank that is stopped.
-    if (MPI_Test(&signs_sent[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0)
-      MPI_Isend(&sent_sign, 1, MPI_UINT64_T, peer, kSignOfLifeTag, world, &signs_sent[i]);
-  }
+  remote_signs->exchange(heard);
 }
 
 MpiCommunicator::MpiCommunicator() : impl_(std::make_unique<Impl>()) {
@@ -248,14 +235,15 @@ MpiCommunicator::MpiCommunicator() : impl_(std::make_unique<Impl>()) {
   std::vector<SignsOfLife::Counter*> counters(impl.members.size(), nullptr);
   for (size_t i = 0; i < impl.peers_on_host.size(); ++i)
     counters[static_cast<size_t>(impl.peers_on_host[i])] = &impl.board(i).signs_of_life;
-  impl.signs_received.resize(impl.remote_peers.size(), MPI_REQUEST_NULL);
-  impl.signs_sent.resize(impl.remote_peers.size(), MPI_REQUEST_NULL);
-  impl.received_signs.resize(impl.remote_peers.size(), 0);
-  impl.sent_sign = 1;
-  for (size_t i = 0; i < impl.remote_peers.size(); ++i)
-    require(MPI_Irecv(&impl.received_signs[i], 1, MPI_UINT64_T, impl.remote_peers[i], kSignOfLifeTag, impl.world,
-                      &impl.signs_received[i]),
-            "receive");
+  impl.remote_signs.emplace(impl.world,
+                            RemoteSigns::Peers{.rank = impl.rank,
+                                               .ranks = static_cast<int>(impl.members.size()),
+                                               .on_host = impl.peers_on_host,
+                                               .remote = impl.remote_peers,
+                                               .turns_of = [&impl](size_t place) -> uint64_t {
+                                                 return impl.board(place).signs_of_life.load(std::memory_order_relaxed);
+                                               }});
+  require(impl.remote_signs->begin(), "receive");
   impl.signs_of_life = std::make_unique<SignsOfLife>(impl.rank, std::move(counters),
                                                      [&impl](std::vector<char>& heard) { impl.exchange_signs(heard); });
 }
@@ -268,12 +256,7 @@ void MpiCommunicator::close() {
   const std::lock_guard lock(impl_->mutex);
   impl_->is_open = false;
   if (impl_->is_given_up) return;
-  for (MPI_Request& request : impl_->signs_received) {
-    MPI_Cancel(&request);
-    MPI_Request_free(&request);
-  }
-  for (MPI_Request& request : impl_->signs_sent)
-    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  impl_->remote_signs->cancel();
 }
 
 int MpiCommunicator::rank() const { return impl_->rank; }
