@@ -69,6 +69,29 @@ TEST_F(TuneTest, APromotedTrialIsBitwiseTheRunWithoutAPause) {
   }
 }
 
+TEST_F(TuneTest, APopulationCopiesItsBestWhateverTheNumberOfWorkers) {
+  const std::vector<std::string> population = {"--scheduler", "population", "--trials", "4", "--set", "epochs=3"};
+  for (const std::string workers : {"1", "2"}) {
+    std::vector<std::string> words = tune(population);
+    words[3] = "study" + workers;
+    words.insert(words.end(), {"--workers", workers});
+    const Outcome outcome = weft(words);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  const nlohmann::json one = shown("study1"), two = shown("study2");
+  ASSERT_EQ(one["trials"].size(), 4u + 2) << one;
+  EXPECT_EQ(count(one, "stopped"), 2);
+  EXPECT_EQ(one["trials"][4]["copy_of"]["epochs"], 1);
+  EXPECT_EQ(one["best"]["values"], two["best"]["values"]);
+  EXPECT_EQ(one["best"]["results"], two["best"]["results"]);
+}
+
+TEST_F(TuneTest, APopulationChangesOnlyWhatMayChange) {
+  const Outcome outcome = weft(tune({"--scheduler", "population", "--set-range", "batch=int:16:64:16"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("'batch' cannot change while a trial trains"), std::string::npos) << outcome.err;
+}
+
 TEST_F(TuneTest, AStudyGoesOnAndIsTheSameAsWithoutAStop) {
   ASSERT_EQ(weft(tune({"--trials", "8", "--workers", "1"})).code, 0);
   fs::rename(path("study"), path("whole"));

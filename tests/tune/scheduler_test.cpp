@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
 
 #include "tests/support/error_of.h"
+#include "weft/tune/population.h"
 
 namespace weft::tune {
 namespace {
@@ -32,6 +34,12 @@ Simulated simulate(const SchedulerOptions& options, const std::function<double(s
     if (job.kind == Job::Kind::start) {
       trial = run.trials.size();
       run.trials.push_back({.bracket = job.bracket});
+    }
+    if (job.kind == Job::Kind::copy) {
+      trial = run.trials.size();
+      run.trials.push_back({.bracket = job.bracket, .target = job.begun, .begun = job.begun});
+      for (const auto& [at, measured] : run.trials[job.trial].curve)
+        if (at <= job.begun) run.trials.back().curve.emplace_back(at, measured);
     }
     TrialProgress& progress = run.trials[trial];
     for (int64_t epoch = progress.target + 1; epoch <= job.target; ++epoch)
@@ -164,6 +172,107 @@ TEST(Scheduler, NamesMistakes) {
             std::string::npos);
   EXPECT_NE(error_of([] { check_scheduler({.name = "median", .least = 7, .most = 5}); }).find("not between 1 and"),
             std::string::npos);
+}
+
+SchedulerOptions population(int64_t members, int64_t most = 6) {
+  return {.name = "population", .least = 2, .most = most, .trials = members};
+}
+
+TEST(Population, ReplacesTheWorstQuarterByCopiesOfTheBestAfterEachRound) {
+  // Losses 0 to 7, which members keep; a copy is as good as a new trial of its number.
+  const Simulated run = simulate(population(8), [](size_t trial, int64_t) { return static_cast<double>(trial); });
+  ASSERT_EQ(run.trials.size(), 8u + 2 + 2);
+  EXPECT_EQ(run.trials[8].bracket, 7);
+  EXPECT_EQ(run.trials[9].bracket, 6);
+  EXPECT_EQ(run.trials[8].begun, 2);
+  EXPECT_EQ(run.trials[8].loss_at(2), 0) << "of trial 0, whose copy it is";
+  EXPECT_EQ(run.trials[9].loss_at(2), 1);
+  EXPECT_EQ(run.trials[10].begun, 4);
+  EXPECT_EQ(run.trials[7].target, 2) << "it has given way";
+  EXPECT_EQ(run.epochs, 8 * 6);
+}
+
+TEST(Population, AllMembersComeToTheEnd) {
+  const Simulated run = simulate(population(5, 7), steady_loss);
+  std::map<int64_t, int64_t> target_of_place;
+  for (const TrialProgress& trial : run.trials) target_of_place[trial.bracket] = trial.target;  // of the newest
+  ASSERT_EQ(target_of_place.size(), 5u);
+  for (const auto& [place, target] : target_of_place) EXPECT_EQ(target, 7) << place;
+}
+
+TEST(Population, WaitsForTheWholeRound) {
+  std::vector<TrialProgress> trials;
+  for (int64_t place = 0; place < 4; ++place)
+    trials.push_back(
+        {.state = Progress::paused, .bracket = place, .target = 2, .curve = {{2, static_cast<double>(place)}}});
+  trials[1].state = Progress::running;
+  EXPECT_EQ(next_job(population(4), trials).kind, Job::Kind::wait);
+  trials[1].state = Progress::paused;
+  const Job job = next_job(population(4), trials);
+  EXPECT_EQ(job.kind, Job::Kind::copy);
+  EXPECT_EQ(job.trial, 0u);
+  EXPECT_EQ(job.bracket, 3);
+  EXPECT_EQ(job.target, 4);
+}
+
+TEST(Population, CopiesAreMadeBeforeTheirOriginGoesOn) {
+  std::vector<TrialProgress> trials;
+  for (int64_t place = 0; place < 4; ++place)
+    trials.push_back(
+        {.state = Progress::paused, .bracket = place, .target = 2, .curve = {{2, static_cast<double>(place)}}});
+  trials.push_back({.state = Progress::running, .bracket = 3, .target = 4, .begun = 2, .curve = {{2, 0.0}}});
+  const Job job = next_job(population(4), trials);
+  EXPECT_EQ(job.kind, Job::Kind::go_on);
+  EXPECT_EQ(job.trial, 0u);
+}
+
+TEST(Population, AFailedMemberIsReplacedWhateverItsPlace) {
+  std::vector<TrialProgress> trials;
+  for (int64_t place = 0; place < 4; ++place)
+    trials.push_back(
+        {.state = Progress::paused, .bracket = place, .target = 2, .curve = {{2, static_cast<double>(place)}}});
+  trials[1] = {.state = Progress::ended, .bracket = 1, .target = 2, .curve = {}};
+  const Job job = next_job(population(4), trials);
+  EXPECT_EQ(job.kind, Job::Kind::copy);
+  EXPECT_EQ(job.bracket, 1);
+}
+
+TEST(Population, RanksByTheWeightsAtHandNotByTheBestEver) {
+  std::vector<TrialProgress> trials;
+  for (int64_t place = 0; place < 4; ++place)
+    trials.push_back({.state = Progress::paused, .bracket = place, .target = 2, .curve = {{1, 5.0}, {2, 1.0}}});
+  trials[2].curve = {{1, 0.1}, {2, 9.0}};
+  const Job job = next_job(population(4), trials);
+  EXPECT_EQ(job.kind, Job::Kind::copy);
+  EXPECT_EQ(job.bracket, 2);
+}
+
+TEST(Population, NeedsASecondRound) {
+  EXPECT_NE(error_of([] { check_scheduler(population(4, 2)); }).find("no room for a second round"), std::string::npos);
+}
+
+TEST(Explored, StaysInTheSpaceAndNearItsOrigin) {
+  const Space space({log_real("rate", 1e-4, 1), real("momentum", 0, 1), integer("width", 8, 64, 8),
+                     choice("kind", {std::string("a"), std::string("b")})});
+  const Values from = space.values({1e-2, 0.5, 32.0, 0.0});
+  int near = 0;
+  for (int64_t number = 0; number < 400; ++number) {
+    const Values values = explored(space, from, 1, number);
+    const Point point = space.point(values);  // Error(data) outside of the space
+    EXPECT_EQ(values, explored(space, from, 1, number));
+    const double factor = *point[0] / 1e-2;
+    near += std::abs(factor - 1.25) < 1e-9 || std::abs(factor - 0.8) < 1e-9;
+    EXPECT_NE(*point[1], 0.5);
+  }
+  EXPECT_NEAR(near, 300, 40) << "three in four move, one is drawn anew";
+}
+
+TEST(Explored, DimensionsThatItsChoiceDoesNotHaveAreLeftAway) {
+  const Space space({choice("kind", {std::string("a"), std::string("b")}), real("of_a", 0, 1).when("kind", {"a"})});
+  for (int64_t number = 0; number < 50; ++number) {
+    const Values values = explored(space, space.values({0.0, 0.5}), 3, number);
+    EXPECT_EQ(has_value(values, "of_a"), value_of(values, "kind") == KeyValue(std::string("a")));
+  }
 }
 
 }  // namespace

@@ -64,7 +64,9 @@ std::string study_table(const StudySettings& settings, const std::vector<StudyTr
                           ? value_text(tune::value_of(trial.values, dimension.name))
                           : "");
     cells.push_back(trial.seconds > 0 ? human_duration(trial.seconds) : "");
-    cells.push_back(printable(trial.reason.substr(0, 80)));
+    const std::string origin =
+        trial.parent ? fmt::format("copy of trial {} after {} epochs", *trial.parent, trial.begun) : "";
+    cells.push_back(printable((trial.reason.empty() ? origin : trial.reason).substr(0, 80)));
     table.add_row(std::move(cells));
   }
   return table.text();
@@ -90,6 +92,7 @@ std::string study_json(const StudySettings& settings, const std::vector<StudyTri
                     {"planned_bytes", trial.plan.memory},
                     {"seconds", trial.seconds}});
     if (!trial.reason.empty()) list.back()["reason"] = trial.reason;
+    if (trial.parent) list.back()["copy_of"] = {{"trial", *trial.parent}, {"epochs", trial.begun}};
   }
   Json json{{"objectives", Json::array()}, {"searcher", settings.searcher}, {"scheduler", settings.scheduler.name}};
   for (const tune::Objective& objective : settings.objectives)

@@ -22,12 +22,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool may_change(const std::string& key) {
-  return std::any_of(changeable_keys().begin(), changeable_keys().end(), [&](const std::string& pattern) {
-    return pattern.ends_with(".*") ? key.starts_with(pattern.substr(0, pattern.size() - 1)) : key == pattern;
-  });
-}
-
 std::string key_of(const std::string& assignment) {
   const std::string key = assignment.substr(0, assignment.find('='));
   return key.substr(0, key.find_last_not_of(' ') + 1);
@@ -58,6 +52,8 @@ const std::vector<std::string>& changeable_keys() {
                                                 "schedule.*",
                                                 "optimizer.learning_rate",
                                                 "optimizer.weight_decay",
+                                                "optimizer.momentum",
+                                                "loss.label_smoothing",
                                                 "evaluation.*",
                                                 "checkpoint.*",
                                                 "loader.*",
@@ -67,12 +63,18 @@ const std::vector<std::string>& changeable_keys() {
   return keys;
 }
 
+bool is_changeable(const std::string& key) {
+  return std::any_of(changeable_keys().begin(), changeable_keys().end(), [&](const std::string& pattern) {
+    return pattern.ends_with(".*") ? key.starts_with(pattern.substr(0, pattern.size() - 1)) : key == pattern;
+  });
+}
+
 std::vector<KeyChange> change_spec(spec::RunSpec& spec, const std::vector<std::string>& assignments,
                                    const fs::path& run, const Entries& entries) {
   spec::RunSpec before = spec;
   for (const std::string& assignment : assignments) {
     spec::set_from_text(spec, assignment, entries);  // which names a key that there is not
-    if (!may_change(key_of(assignment)))
+    if (!is_changeable(key_of(assignment)))
       fail(ErrorKind::usage,
            "'{0}' cannot change in a run that has begun; these can: {1}. For another {0}, start a new run from these "
            "weights: weft train {2}/spec.toml --set '{3}' --init {2}/checkpoints/best/model.safetensors",

@@ -20,6 +20,7 @@ struct KeyChange {
 
 /// Keys that may change, as names or as tables: "epochs", "stop.*".
 const std::vector<std::string>& changeable_keys();
+bool is_changeable(const std::string& key);
 
 /// Applies assignments such as "epochs=12", and resolves the spec again. The keys that differ afterwards. Error(usage)
 /// where a key may not change; it says what to do instead. `run` is the directory, for that message.

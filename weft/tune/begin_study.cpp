@@ -1,5 +1,7 @@
 #include "weft/tune/begin_study.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -7,6 +9,7 @@
 #include "weft/base/names.h"
 #include "weft/data/open_dataset.h"
 #include "weft/program/run_data.h"
+#include "weft/run/run_changes.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/tune/recipe_space.h"
 #include "weft/tune/trial_plan.h"
@@ -67,6 +70,8 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
   }
   keep_absolute_paths(settings, spec, library);
   for (const std::string& text : request.constraints) parse_constraint(text);
+  // Members of a population begin spread evenly, whatever the first of them have reached by then.
+  if (request.scheduler == "population" && settings.searcher == StudyRequest().searcher) settings.searcher = "sobol";
   make_searcher(settings.searcher, {.objectives = static_cast<int64_t>(settings.objectives.size())})
       ->check(settings.space);
   SchedulerOptions& scheduler = settings.scheduler;
@@ -75,6 +80,13 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                .most = spec::begun_epochs(spec),
                .reduction = request.reduction};
   check_scheduler(scheduler);
+  if (scheduler.name == "population")
+    for (const Dimension& dimension : settings.space.dimensions())
+      if (!run::is_changeable(dimension.name))
+        fail(ErrorKind::usage,
+             "'{}' cannot change while a trial trains, which the scheduler 'population' does; leave it away, or take "
+             "another scheduler. These can change: {}",
+             dimension.name, fmt::join(run::changeable_keys(), ", "));
   if (settings.space.find("epochs") && scheduler.name != "none")
     fail(ErrorKind::usage, "epochs are searched, and the scheduler '{}' deals them out: leave one of the two away",
          scheduler.name);

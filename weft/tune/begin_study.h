@@ -13,9 +13,9 @@
 namespace weft::tune {
 
 struct StudyRequest {
-  std::string recipe;                 // TOML
+  std::string recipe = {};            // TOML
   std::vector<std::string> set = {};  // KEY=VALUE
-  std::vector<RangeText> ranges;
+  std::vector<RangeText> ranges = {};
   std::string objective = {};  // empty: what the task is decided by, on the validation part
   std::vector<std::string> constraints = {};
   std::string searcher = "tpe", scheduler = "none";

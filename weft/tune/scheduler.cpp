@@ -9,11 +9,12 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/tune/population.h"
 
 namespace weft::tune {
 
 const std::vector<std::string>& scheduler_names() {
-  static const std::vector<std::string> names = {"none", "asha", "halving", "hyperband", "median"};
+  static const std::vector<std::string> names = {"none", "asha", "halving", "hyperband", "median", "population"};
   return names;
 }
 
@@ -26,7 +27,11 @@ void check_scheduler(const SchedulerOptions& options) {
   if (options.least < 1 || options.least > options.most)
     fail(ErrorKind::usage, "the least training, {}, is not between 1 and that of a whole trial, {}", options.least,
          options.most);
-  const bool has_rounds = options.name != "none" && options.name != "median";
+  if (options.name == "population" && options.most <= options.least)
+    fail(ErrorKind::usage,
+         "{} epochs leave no room for a second round after {}; train for more epochs, or take the scheduler none",
+         options.most, options.least);
+  const bool has_rounds = options.name != "none" && options.name != "median" && options.name != "population";
   if (has_rounds && options.most < options.least * options.reduction)
     fail(ErrorKind::usage,
          "{} epochs leave no room for a second round of {} after {}; train for more epochs, or take the scheduler none",
@@ -68,6 +73,12 @@ int64_t power(int64_t base, int64_t exponent) {
 
 std::vector<int64_t> rungs_of(const SchedulerOptions& options, int64_t bracket) {
   if (options.name == "none" || options.name == "median") return {options.most};
+  if (options.name == "population") {
+    std::vector<int64_t> ends;
+    for (int64_t end = options.least; end < options.most; end += options.least) ends.push_back(end);
+    ends.push_back(options.most);
+    return ends;
+  }
   std::vector<int64_t> rungs;
   for (int64_t left = promotions_of(options, bracket); left >= 0; --left)
     rungs.push_back(std::max<int64_t>(options.least, options.most / power(options.reduction, left)));
@@ -167,11 +178,14 @@ Job bracket_job(const SchedulerOptions& options, const std::vector<TrialProgress
 Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& trials) {
   const bool may_start = options.trials == 0 || static_cast<int64_t>(trials.size()) < options.trials;
   Job job;
-  if (has_brackets(options))
+  const bool is_population = options.name == "population";
+  if (is_population)
+    job = population_job(options, trials);
+  else if (has_brackets(options))
     job = bracket_job(options, trials, may_start);
   else if (options.name == "asha")
     job = asha_promotion(options, trials);
-  if (job.kind == Job::Kind::none && may_start && !has_brackets(options))
+  if (job.kind == Job::Kind::none && may_start && !has_brackets(options) && !is_population)
     job = {Job::Kind::start, 0, 0, rungs_of(options, 0).front()};
   const bool some_run = std::any_of(trials.begin(), trials.end(), [](const TrialProgress& trial) {
     return trial.state == TrialProgress::State::running;

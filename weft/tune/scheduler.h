@@ -12,12 +12,14 @@ namespace weft::tune {
 struct SchedulerOptions {
   /// none: every trial trains to its end | median: likewise, unless it does worse than half of the others |
   /// halving: of all trials after `least` the best go on, of these again, ... | hyperband: likewise in several groups
-  /// that begin with different amounts of training | asha: like halving, without waiting for all trials of a round
+  /// that begin with different amounts of training | asha: like halving, without waiting for all trials of a round |
+  /// population: `trials` members train to their end; after each `least` the worst become copies of the best
+  /// (population.h)
   std::string name = "none";
   int64_t least = 1;      // training of a first round, such as epochs
   int64_t most = 1;       // of a trial that trains to its end
   int64_t reduction = 3;  // one of so many goes on, with so many times the training
-  int64_t trials = 0;     // in all; 0: no end
+  int64_t trials = 0;     // in all, or members of a population; 0: no end
 };
 
 /// The names for SchedulerOptions::name.
@@ -36,6 +38,7 @@ struct TrialProgress {
   State state = State::running;
   int64_t bracket = 0;  // as the scheduler said when it began
   int64_t target = 0;
+  int64_t begun = 0;                                   // the training that it has from the trial that it is a copy of
   std::vector<std::pair<int64_t, double>> curve = {};  // training, and the loss then: the lower the better
 
   /// The lowest loss up to this training; infinity where nothing was measured.
@@ -43,11 +46,12 @@ struct TrialProgress {
 };
 
 struct Job {
-  enum class Kind { start, go_on, wait, none };
+  enum class Kind { start, go_on, copy, wait, none };
   Kind kind = Kind::none;  // none: there is nothing left to do
-  size_t trial = 0;        // that goes on
+  size_t trial = 0;        // that goes on, or that a new one begins as a copy of
   int64_t bracket = 0;     // of a new one
   int64_t target = 0;      // the training after which it pauses
+  int64_t begun = 0;       // of a copy: what its origin has trained
 };
 
 /// The next job for a worker that is free. Trials in the order in which they began.

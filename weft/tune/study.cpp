@@ -16,14 +16,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kStates[] = {"running", "interrupted", "paused", "finished", "stopped", "failed", "refused"};
-constexpr const char* kFormat = "1";
+constexpr const char* kFormat = "2";
 
 constexpr const char* kTables =
     "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);"
     "CREATE TABLE IF NOT EXISTS trials (number INTEGER PRIMARY KEY, state TEXT NOT NULL, point TEXT NOT NULL,"
     " generation INTEGER NOT NULL, bracket INTEGER NOT NULL, target INTEGER NOT NULL, owner TEXT NOT NULL,"
     " results TEXT NOT NULL, curve TEXT NOT NULL, reason TEXT NOT NULL, parameters INTEGER NOT NULL,"
-    " memory INTEGER NOT NULL, epochs INTEGER NOT NULL, seconds REAL NOT NULL);";
+    " memory INTEGER NOT NULL, epochs INTEGER NOT NULL, seconds REAL NOT NULL, parent INTEGER NOT NULL,"
+    " begun INTEGER NOT NULL);";
 
 StudyTrial::State state_of(const std::string& name) {
   const auto found = std::find(std::begin(kStates), std::end(kStates), name);
@@ -74,6 +75,19 @@ StudySettings parse_settings(const std::function<std::string(const std::string&)
   settings.seed = std::stoll(read("seed"));
   settings.threads = std::stoll(read("threads"));
   return settings;
+}
+
+/// Studies of the first format know no copies of trials.
+void raise_format(Database& database) {
+  Transaction transaction(database);
+  Statement found = database.prepare("SELECT value FROM settings WHERE name = 'format'");
+  if (found.step() && found.text(0) == "1") {
+    database.execute(
+        "ALTER TABLE trials ADD COLUMN parent INTEGER NOT NULL DEFAULT -1;"
+        "ALTER TABLE trials ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;");
+    database.prepare("UPDATE settings SET value = ? WHERE name = 'format'").bind(std::string(kFormat)).run();
+  }
+  transaction.commit();
 }
 
 StudySettings read_settings(Database& database, const fs::path& folder) try {
@@ -134,6 +148,7 @@ Study Study::create(const fs::path& folder, const StudySettings& settings) {
         database->prepare("INSERT INTO settings VALUES (?, ?)").bind(name).bind(value).run();
     transaction.commit();
   }
+  raise_format(*database);
   require_same(read_settings(*database, folder), settings, folder);
   make_directories(folder / "trials");
   make_directories(folder / "runs");
@@ -151,6 +166,7 @@ Study Study::open(const fs::path& folder, double busy_seconds) {
   auto database = std::make_unique<Database>(file, Database::Mode::open, busy_seconds);
   if (!database->prepare("SELECT 1 FROM sqlite_master WHERE name = 'settings'").step())
     fail(ErrorKind::data, "'{}' holds no study; name another folder", file.string());
+  raise_format(*database);
   StudySettings settings = read_settings(*database, folder);
   return {folder, std::move(database), std::move(settings)};
 }
@@ -177,7 +193,7 @@ std::vector<StudyTrial> Study::read_trials() {
   std::vector<StudyTrial> trials;
   Statement rows = database_->prepare(
       "SELECT number, state, point, generation, bracket, target, owner, results, curve, reason, parameters, memory,"
-      " epochs, seconds FROM trials ORDER BY number");
+      " epochs, seconds, parent, begun FROM trials ORDER BY number");
   while (rows.step()) {
     StudyTrial trial{.number = rows.integer(0), .state = state_of(rows.text(1)), .values = parse_values(rows.text(2))};
     if (trial.number != static_cast<int64_t>(trials.size()))
@@ -191,6 +207,8 @@ std::vector<StudyTrial> Study::read_trials() {
     trial.reason = rows.text(9);
     trial.plan = {.parameters = rows.integer(10), .memory = rows.integer(11), .epochs = rows.integer(12)};
     trial.seconds = rows.real(13);
+    if (rows.integer(14) >= 0) trial.parent = rows.integer(14);
+    trial.begun = rows.integer(15);
     trials.push_back(std::move(trial));
   }
   return trials;
@@ -208,7 +226,7 @@ void Study::set_wanted_trials(int64_t trials) {
 std::vector<StudyTrial> Study::trials() { return read_trials(); }
 
 void Study::write(const StudyTrial& trial) {
-  database_->prepare("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  database_->prepare("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .bind(trial.number)
       .bind(std::string(name_of(trial.state)))
       .bind(print_values(trial.values))
@@ -223,6 +241,8 @@ void Study::write(const StudyTrial& trial) {
       .bind(trial.plan.memory)
       .bind(trial.plan.epochs)
       .bind(trial.seconds)
+      .bind(trial.parent.value_or(-1))
+      .bind(trial.begun)
       .run();
 }
 
@@ -276,7 +296,7 @@ History history_of(const StudySettings& settings, const std::vector<StudyTrial>&
 std::vector<TrialProgress> progress_of(const StudySettings& settings, const std::vector<StudyTrial>& trials) {
   std::vector<TrialProgress> all;
   for (const StudyTrial& trial : trials) {
-    TrialProgress progress{.bracket = trial.bracket, .target = trial.target};
+    TrialProgress progress{.bracket = trial.bracket, .target = trial.target, .begun = trial.begun};
     progress.state = trial.state == State::paused ? TrialProgress::State::paused
                      : trial.state == State::running || trial.state == State::interrupted
                          ? TrialProgress::State::running

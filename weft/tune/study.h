@@ -47,9 +47,11 @@ struct StudyTrial {
   int64_t number = 0;
   State state = State::running;
   Values values = {};
-  int64_t generation = 0;  // of its searcher
-  int64_t bracket = 0;     // of its scheduler
-  int64_t target = 0;      // epochs
+  int64_t generation = 0;              // of its searcher
+  int64_t bracket = 0;                 // of its scheduler
+  int64_t target = 0;                  // epochs
+  std::optional<int64_t> parent = {};  // the trial that it began as a copy of,
+  int64_t begun = 0;                   // and after how many epochs
   std::string owner = {};
   std::vector<double> results = {};                    // of the objectives, as they were measured
   std::vector<std::pair<int64_t, double>> curve = {};  // epochs, and the first objective then

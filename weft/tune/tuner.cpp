@@ -17,6 +17,7 @@
 #include "weft/run/run_directory.h"
 #include "weft/spec/recipe.h"
 #include "weft/tune/owner.h"
+#include "weft/tune/population.h"
 #include "weft/tune/trial_plan.h"
 
 namespace weft::tune {
@@ -59,6 +60,23 @@ bool is_free(const fs::path& run) {
   } catch (const Error&) {
     return false;
   }
+}
+
+/// With its checkpoints, at once or not at all.
+void copy_run(const fs::path& from, const fs::path& to) {
+  const fs::path half = to.string() + ".partial";
+  std::error_code code;
+  fs::remove_all(half, code);
+  fs::remove_all(to, code);
+  fs::copy(from, half, fs::copy_options::recursive, code);
+  if (code) {
+    const std::string why = code.message();
+    fs::remove_all(half, code);
+    fail(ErrorKind::io, "cannot copy '{}' to '{}': {}; make room there, then go on with the study", from.string(),
+         to.string(), why);
+  }
+  fs::rename(half, to);
+  sync_directory(to.parent_path());
 }
 
 class Tuner {
@@ -119,6 +137,7 @@ class Tuner {
       trial.target = job.target;
       return claimed(std::move(trial));
     }
+    if (job.kind == Job::Kind::copy) return copied(counted, job, static_cast<int64_t>(trials.size()));
     if (job.kind != Job::Kind::start) return std::nullopt;
     const History history = history_of(settings_, trials);
     std::optional<Proposal> proposal = propose_new(*searcher_, {settings_.space, history, settings_.seed});
@@ -132,6 +151,22 @@ class Tuner {
                     .generation = proposal->generation,
                     .bracket = job.bracket,
                     .target = job.target});
+  }
+
+  /// A new member of the population in place of one that does worse. The run is copied now, before anybody lets the
+  /// origin go on.
+  StudyTrial copied(const std::vector<StudyTrial>& trials, const Job& job, int64_t number) {
+    const StudyTrial& origin = trials[job.trial];
+    copy_run(study_.run_of(origin.number), study_.run_of(number));
+    for (const StudyTrial& trial : trials)
+      if (trial.bracket == job.bracket) replaced_ = trial;
+    return claimed({.number = number,
+                    .values = explored(settings_.space, origin.values, settings_.seed, number),
+                    .bracket = job.bracket,
+                    .target = job.target,
+                    .parent = origin.number,
+                    .begun = job.begun,
+                    .curve = origin.curve});
   }
 
   StudyTrial claimed(StudyTrial trial) const {
@@ -156,6 +191,12 @@ class Tuner {
     if (!held_) {
       held_ = study_.change([&](const std::vector<StudyTrial>& trials) { return choose(trials); });
       if (!held_) return false;
+      if (replaced_) {
+        replaced_->state = State::stopped;
+        replaced_->reason = fmt::format("gave way to trial {}, a copy of trial {}", held_->number, *held_->parent);
+        end(*replaced_);
+        replaced_.reset();
+      }
       if (held_->plan.epochs == 0 && !prepare(*held_)) {
         held_.reset();
         return true;  // the next one may do better
@@ -222,13 +263,15 @@ class Tuner {
   void start(const StudyTrial& trial) {
     const fs::path run = study_.run_of(trial.number);
     std::error_code code;
-    const bool goes_on = fs::exists(run / "spec.toml", code);
+    const bool goes_on = trial.parent || fs::exists(run / "spec.toml", code);
     if (!goes_on) fs::remove_all(run, code);  // what a process left that died before its run began
     std::vector<std::string> words = {program_, "train"};
     if (goes_on)
       words.insert(words.end(), {"--resume", run.string()});
     else
       words.insert(words.end(), {study_.recipe_of(trial.number).string(), "--run", run.string()});
+    if (trial.parent)
+      for (const auto& [key, value] : trial.values) words.insert(words.end(), {"--set", key + "=" + shown(value)});
     words.insert(words.end(), {"--pause-after", std::to_string(trial.target), "--quiet"});
     Worker worker{
         trial, std::make_unique<launch::ChildProcess>(words, launch::ChildProcess::Output::kept), {}, hooks_.clock()};
@@ -390,9 +433,10 @@ class Tuner {
   std::vector<Constraint> constraints_;
   int64_t memory_ = 0;  // bytes, of all trials together
   std::vector<Worker> workers_;
-  std::map<int64_t, int> kills_;    // of trials by others, by their numbers
-  std::optional<StudyTrial> held_;  // claimed, and waits for memory
-  bool waits_for_others_ = false;   // nothing can start before a running trial, here or elsewhere, has ended
+  std::map<int64_t, int> kills_;        // of trials by others, by their numbers
+  std::optional<StudyTrial> held_;      // claimed, and waits for memory
+  std::optional<StudyTrial> replaced_;  // by it
+  bool waits_for_others_ = false;       // nothing can start before a running trial, here or elsewhere, has ended
   bool is_exhausted_ = false, is_ending_ = false;
   int64_t refused_in_a_row_ = 0;
   double nearest_excess_ = 0, told_ = -1, next_look_ = 0;
