@@ -219,9 +219,27 @@ TEST_F(TuneTest, AnotherSpaceIsAnotherStudy) {
   expect_error(weft(tune({"--trials", "2", "--set", "epochs=3"})), 2, "has another set");
 }
 
+TEST_F(TuneTest, SearchesTheUsualKeysOfARecipeWithoutRanges) {
+  const Outcome outcome = weft({"tune", "recipe.toml", "--study", "study", "--trials", "2", "--set", "epochs=1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* range : {"optimizer.learning_rate=log:", "optimizer.momentum=float:0.7:0.98",
+                            "batch=choice:8,16,32,64", "model.hidden=choice:64|128|256|128,64|256,128"})
+    EXPECT_NE(outcome.err.find(range), std::string::npos) << outcome.err;
+  for (const nlohmann::json& trial : shown()["trials"])
+    EXPECT_TRUE(trial["values"].contains("optimizer.learning_rate"));
+}
+
+TEST_F(TuneTest, ChoosesTheRecipeWhereThereAreDataAlone) {
+  const Outcome outcome = weft(
+      {"tune", "--data", data(), "--study", "study", "--trials", "1", "--set", "epochs=1", "--set", "model.name=mlp"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("the recipe is that of `weft init`"), std::string::npos) << outcome.err;
+  EXPECT_EQ(count(shown(), "finished"), 1);
+}
+
 TEST_F(TuneTest, NamesMistakes) {
-  expect_error(weft({"tune"}), 2, "there is no recipe to tune");
-  expect_error(weft({"tune", "recipe.toml"}), 2, "there is nothing to search");
+  expect_error(weft({"tune"}), 2, "there is nothing to tune");
+  expect_error(weft({"tune", "recipe.toml", "--data", data()}), 2, "give either RECIPE or --data");
   expect_error(weft(tune({"--objective", "validation_acuracy"})), 2, "did you mean 'validation_accuracy'?");
   expect_error(weft(tune({"--objective", "validation_rmse"})), 2, "no run of this recipe measures it");
   expect_error(weft(tune({"--scheduler", "asha"})), 2, "leave no room for a second round");

@@ -1,6 +1,5 @@
 // weft init: a commented recipe for the data at hand, with what it will take.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 
 #include "weft/base/error.h"
@@ -9,8 +8,7 @@
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
-#include "weft/data/dataset/data_spec.h"
-#include "weft/data/open_dataset.h"
+#include "weft/cli/starting_data.h"
 #include "weft/program/forecast.h"
 #include "weft/run/starting_recipe.h"
 
@@ -26,36 +24,6 @@ struct InitOptions {
   bool force = false;
 };
 
-struct OpenedData {
-  std::string spec;
-  std::unique_ptr<data::Dataset> training, test;
-};
-
-OpenedData open_both(const Library& library, const std::string& spec) {
-  OpenedData opened{spec, data::open_dataset(library.data, spec, data::Split::train), nullptr};
-  if (data::has_test_split(library.data, spec))
-    opened.test = data::open_dataset(library.data, spec, data::Split::test, opened.training->info().encoding);
-  return opened;
-}
-
-/// A table of which an error says that its labels are better predicted as numbers is opened once more for its values.
-OpenedData open_data(const Library& library, const std::string& text) {
-  try {
-    return open_both(library, text);
-  } catch (const Error& error) {
-    data::DataSpec spec = data::parse_data_spec(text);
-    const bool says_task = std::any_of(spec.options.begin(), spec.options.end(),
-                                       [](const auto& option) { return option.first == "task"; });
-    const std::string message = error.what();
-    const size_t advice = message.find("; to predict the number, add task=regression");
-    if (error.kind() != ErrorKind::data || spec.kind != "csv" || says_task || advice == message.npos) throw;
-    spec.options.emplace_back("task", "regression");
-    OpenedData opened = open_both(library, data::print_data_spec(spec));
-    say(message.substr(0, advice) + ": the recipe predicts the number, by task=regression");
-    return opened;
-  }
-}
-
 int init_command(const Library& library, const InitOptions& options, const std::string& program) {
   const auto require_free = [&](const std::string& path) {
     std::error_code code;
@@ -63,7 +31,7 @@ int init_command(const Library& library, const InitOptions& options, const std::
       fail(ErrorKind::usage, "'{}' exists; name another file with -o, or replace it with --force", path);
   };
   if (!options.output.empty()) require_free(options.output);
-  const OpenedData opened = open_data(library, options.data);
+  const OpenedData opened = open_for_recipe(library, options.data);
   const data::DatasetInfo& info = opened.training->info();
   const std::string path = options.output.empty() ? info.name + ".toml" : options.output;
   require_free(path);

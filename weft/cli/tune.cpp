@@ -17,7 +17,9 @@
 #include "weft/base/table.h"
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
+#include "weft/cli/starting_data.h"
 #include "weft/cli/study_table.h"
+#include "weft/run/starting_recipe.h"
 #include "weft/spec/built_in_recipes.h"
 #include "weft/train/interrupt.h"
 #include "weft/tune/begin_study.h"
@@ -32,7 +34,7 @@ namespace {
 constexpr int64_t kTrials = 50;  // where neither their number nor a time is given
 
 struct TuneOptions {
-  std::string recipe, space, study, resume, time;
+  std::string recipe, data, space, study, resume, time;
   std::vector<std::string> set, ranges;
   std::vector<std::string> given;  // the options on the command line, by their names
   std::optional<int64_t> trials;
@@ -62,19 +64,29 @@ std::string recipe_text(const Library& library, const std::string& name) {
 }
 
 tune::Study begin_study(const Library& library, const TuneOptions& options) {
-  if (options.recipe.empty())
-    fail(ErrorKind::usage,
-         "there is no recipe to tune: give one (`weft recipes` lists some, `weft init SPEC` writes one), or go on with "
-         "a "
-         "study by --resume DIR");
+  if (options.recipe.empty() == options.data.empty())
+    fail(ErrorKind::usage, "{}",
+         options.recipe.empty()
+             ? "there is nothing to tune: give a recipe (`weft recipes` lists some), data by --data SPEC, for which "
+               "weft "
+               "chooses one, or go on with a study by --resume DIR"
+             : "a recipe names its data: give either RECIPE or --data; `--set data=SPEC` changes those of the recipe");
   tune::StudyRequest request = options.request;
-  request.recipe = recipe_text(library, options.recipe);
+  std::string name = stem_of(options.recipe);
+  if (options.recipe.empty()) {
+    const OpenedData opened = open_for_recipe(library, options.data);
+    const run::StartingRecipe chosen = run::choose_recipe(opened.spec, *opened.training, opened.test.get());
+    request.recipe = spec::print_recipe(chosen.spec, "", chosen.keys, library);
+    name = opened.training->info().name;
+    say(fmt::format("the recipe is that of `weft init`: {}", chosen.spec.model.name));
+  } else {
+    request.recipe = recipe_text(library, options.recipe);
+  }
   request.set = options.set;
   if (!options.space.empty()) request.ranges = tune::parse_space_file(read_text(options.space), options.space);
   for (const std::string& text : options.ranges) request.ranges.push_back(tune::parse_range(text));
   const tune::StudySettings settings = tune::study_settings(library, request, say);
-  return tune::Study::create(options.study.empty() ? free_folder(stem_of(options.recipe)) : fs::path(options.study),
-                             settings);
+  return tune::Study::create(options.study.empty() ? free_folder(name) : fs::path(options.study), settings);
 }
 
 tune::Study open_study(const Library& library, const TuneOptions& options) {
@@ -230,7 +242,10 @@ int show_command(const std::string& folder, int64_t rows, bool as_json) {
 void add_search_options(CLI::App* command, TuneOptions* options) {
   std::vector<std::string> searchers;
   for (const tune::SearcherEntry& entry : tune::searcher_entries()) searchers.push_back(entry.name);
-  command->add_option("--space", options->space, "TOML file with the ranges to search")->type_name("FILE");
+  command
+      ->add_option("--space", options->space,
+                   "TOML file with the ranges to search; default: the keys that decide the most, around the recipe")
+      ->type_name("FILE");
   command
       ->add_option("--set-range", options->ranges,
                    "A key and where to search it: log:1e-4:1, float:0:0.99, int:16:256, log-int:16:1024, bool or "
@@ -276,6 +291,10 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
   command->require_subcommand(0, 1);
   command->add_option("RECIPE", options->recipe, "TOML file, or a name from `weft recipes`")->type_name("RECIPE|FILE");
   add_search_options(command, options.get());
+  command
+      ->add_option("--data", options->data,
+                   "In place of a recipe: data for which weft chooses one, as `weft init` does")
+      ->type_name("SPEC");
   command->add_option("--trials", options->trials, fmt::format("Of the study in all; default: {}", kTrials))
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   command->add_option("--time", options->time, "For the search, such as 30m");

@@ -11,6 +11,7 @@
 #include "weft/program/run_data.h"
 #include "weft/run/run_changes.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/tune/default_space.h"
 #include "weft/tune/recipe_space.h"
 #include "weft/tune/trial_plan.h"
 
@@ -57,7 +58,12 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
                          .seed = request.seed,
                          .threads = request.threads};
   spec::RunSpec spec = base_spec(settings, library);
-  settings.space = recipe_space(request.ranges, spec, library);
+  std::vector<RangeText> ranges = request.ranges;
+  if (ranges.empty()) {
+    ranges = default_ranges(spec, library);
+    for (const RangeText& range : ranges) note("searched by default: " + print_range(range));
+  }
+  settings.space = recipe_space(ranges, spec, library);
   const std::string task = data::open_dataset(library.data, spec.data, data::Split::train)->info().task;
   const std::string objective =
       request.objective.empty() ? "validation_" + task_entry(library, task).decided_by : request.objective;

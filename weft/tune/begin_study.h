@@ -13,10 +13,10 @@
 namespace weft::tune {
 
 struct StudyRequest {
-  std::string recipe = {};            // TOML
-  std::vector<std::string> set = {};  // KEY=VALUE
-  std::vector<RangeText> ranges = {};
-  std::string objective = {};  // empty: what the task is decided by, on the validation part
+  std::string recipe = {};             // TOML
+  std::vector<std::string> set = {};   // KEY=VALUE
+  std::vector<RangeText> ranges = {};  // empty: default_ranges()
+  std::string objective = {};          // empty: what the task is decided by, on the validation part
   std::vector<std::string> constraints = {};
   std::string searcher = "tpe", scheduler = "none";
   int64_t least_epochs = 1, reduction = 3;  // of schedulers
