@@ -174,6 +174,22 @@ TEST(Scheduler, NamesMistakes) {
             std::string::npos);
 }
 
+TEST(Scheduler, CurveStopsATrialThatWillNotComeNearTheBest) {
+  const SchedulerOptions options{.name = "curve", .least = 1, .most = 20, .trials = 3};
+  std::vector<TrialProgress> trials(3);
+  trials[0].state = Progress::ended;
+  for (int64_t epoch = 1; epoch <= 20; ++epoch)
+    trials[0].curve.emplace_back(epoch, 0.1 + 1.0 / static_cast<double>(epoch));
+  for (int64_t epoch = 1; epoch <= 6; ++epoch) {
+    trials[1].curve.emplace_back(epoch, 0.8 + 0.5 / static_cast<double>(epoch));
+    trials[2].curve.emplace_back(epoch, 0.05 + 1.0 / static_cast<double>(epoch));
+  }
+  EXPECT_TRUE(should_stop(options, trials, 1));
+  EXPECT_FALSE(should_stop(options, trials, 2));
+  trials[1].curve.resize(3);
+  EXPECT_FALSE(should_stop(options, trials, 1)) << "three points say nothing";
+}
+
 SchedulerOptions population(int64_t members, int64_t most = 6) {
   return {.name = "population", .least = 2, .most = most, .trials = members};
 }

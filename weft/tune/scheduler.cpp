@@ -9,12 +9,14 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/tune/learning_curve.h"
 #include "weft/tune/population.h"
 
 namespace weft::tune {
 
 const std::vector<std::string>& scheduler_names() {
-  static const std::vector<std::string> names = {"none", "asha", "halving", "hyperband", "median", "population"};
+  static const std::vector<std::string> names = {"none",   "asha",  "halving",   "hyperband",
+                                                 "median", "curve", "population"};
   return names;
 }
 
@@ -31,7 +33,8 @@ void check_scheduler(const SchedulerOptions& options) {
     fail(ErrorKind::usage,
          "{} epochs leave no room for a second round after {}; train for more epochs, or take the scheduler none",
          options.most, options.least);
-  const bool has_rounds = options.name != "none" && options.name != "median" && options.name != "population";
+  const bool has_rounds =
+      options.name != "none" && options.name != "median" && options.name != "curve" && options.name != "population";
   if (has_rounds && options.most < options.least * options.reduction)
     fail(ErrorKind::usage,
          "{} epochs leave no room for a second round of {} after {}; train for more epochs, or take the scheduler none",
@@ -72,7 +75,7 @@ int64_t power(int64_t base, int64_t exponent) {
 }  // namespace
 
 std::vector<int64_t> rungs_of(const SchedulerOptions& options, int64_t bracket) {
-  if (options.name == "none" || options.name == "median") return {options.most};
+  if (options.name == "none" || options.name == "median" || options.name == "curve") return {options.most};
   if (options.name == "population") {
     std::vector<int64_t> ends;
     for (int64_t end = options.least; end < options.most; end += options.least) ends.push_back(end);
@@ -194,12 +197,13 @@ Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& 
   return job;
 }
 
-bool should_stop(const SchedulerOptions& options, const std::vector<TrialProgress>& trials, size_t trial) {
+namespace {
+
+/// Worse than the median of the others' mean losses up to here.
+bool is_below_median(const std::vector<TrialProgress>& trials, size_t trial) {
   constexpr size_t kLeastOthers = 5;
   const TrialProgress& own = trials[trial];
-  if (options.name != "median" || own.curve.empty()) return false;
   const int64_t resource = own.curve.back().first;
-  if (resource < options.least || resource >= options.most) return false;
   std::vector<double> means;  // of each other trial's losses up to here
   for (size_t other = 0; other < trials.size(); ++other) {
     if (other == trial || trials[other].state == TrialProgress::State::running) continue;
@@ -218,6 +222,27 @@ bool should_stop(const SchedulerOptions& options, const std::vector<TrialProgres
   const size_t middle = means.size() / 2;
   const double median = means.size() % 2 == 1 ? means[middle] : (means[middle - 1] + means[middle]) / 2;
   return own.loss_at(resource) > median;
+}
+
+/// Whether its curve leads past what the best trial has reached that trained to its end.
+bool leads_nowhere(const SchedulerOptions& options, const std::vector<TrialProgress>& trials, size_t trial) {
+  double best = std::numeric_limits<double>::infinity();
+  for (size_t other = 0; other < trials.size(); ++other)
+    if (other != trial && !trials[other].curve.empty() && trials[other].curve.back().first >= options.most)
+      best = std::min(best, trials[other].loss_at(options.most));
+  const auto reached = extrapolate(trials[trial].curve, options.most);
+  return reached && std::isfinite(best) && reached->low > best;
+}
+
+}  // namespace
+
+bool should_stop(const SchedulerOptions& options, const std::vector<TrialProgress>& trials, size_t trial) {
+  const TrialProgress& own = trials[trial];
+  if (own.curve.empty()) return false;
+  const int64_t resource = own.curve.back().first;
+  if (resource < options.least || resource >= options.most) return false;
+  if (options.name == "curve") return leads_nowhere(options, trials, trial);
+  return options.name == "median" && is_below_median(trials, trial);
 }
 
 }  // namespace weft::tune

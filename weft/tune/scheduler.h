@@ -11,6 +11,7 @@ namespace weft::tune {
 
 struct SchedulerOptions {
   /// none: every trial trains to its end | median: likewise, unless it does worse than half of the others |
+  /// curve: likewise, unless its learning curve will hardly come near the best (learning_curve.h) |
   /// halving: of all trials after `least` the best go on, of these again, ... | hyperband: likewise in several groups
   /// that begin with different amounts of training | asha: like halving, without waiting for all trials of a round |
   /// population: `trials` members train to their end; after each `least` the worst become copies of the best
@@ -57,7 +58,8 @@ struct Job {
 /// The next job for a worker that is free. Trials in the order in which they began.
 Job next_job(const SchedulerOptions& options, const std::vector<TrialProgress>& trials);
 
-/// Whether a running trial should end now: by the median rule of Golovin et al., "Google Vizier", KDD 2017.
+/// Whether a running trial should end now: by the median rule of Golovin et al., "Google Vizier", KDD 2017, or since
+/// with a probability of 90 % it will not reach the best that others ended with.
 bool should_stop(const SchedulerOptions& options, const std::vector<TrialProgress>& trials, size_t trial);
 
 /// The amounts of training at which the trials of a bracket pause, the last one `most`.

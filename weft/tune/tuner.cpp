@@ -341,7 +341,7 @@ class Tuner {
 
   /// By the scheduler, from what running trials have measured so far.
   void stop_poor_trials() {
-    if (settings_.scheduler.name != "median") return;
+    if (settings_.scheduler.name != "median" && settings_.scheduler.name != "curve") return;
     for (Worker& worker : workers_) {
       if (worker.is_stopped || hooks_.clock() - worker.looked < kLookSeconds) continue;
       worker.looked = hooks_.clock();
