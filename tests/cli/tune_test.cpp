@@ -197,6 +197,16 @@ TEST_F(TuneTest, ShowPrintsTheBestFirst) {
   EXPECT_EQ(std::stoi(first), study["best"]["trial"].get<int>()) << outcome.out;
 }
 
+TEST_F(TuneTest, ShowDrawsTheSearch) {
+  ASSERT_EQ(weft(tune({"--trials", "3"})).code, 0);
+  const Outcome outcome = weft({"tune", "show", "study", "-o", "search.svg"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string picture = read_all(path("search.svg"));
+  for (const char* text : {"best so far", "validation_accuracy", "trial 1"})
+    EXPECT_NE(picture.find(text), std::string::npos) << text;
+  expect_error(weft({"tune", "show", "study", "-o", "search.txt"}), 2, "neither a .svg nor a .png");
+}
+
 TEST_F(TuneTest, TwoTunersShareAStudy) {
   const std::vector<std::string> words = tune({"--trials", "10", "--workers", "1"});
   // Each process's output goes to files of its folder.

@@ -18,6 +18,7 @@
 #include "weft/cli/command.h"
 #include "weft/cli/options.h"
 #include "weft/cli/starting_data.h"
+#include "weft/cli/study_figure.h"
 #include "weft/cli/study_table.h"
 #include "weft/run/starting_recipe.h"
 #include "weft/spec/built_in_recipes.h"
@@ -229,13 +230,27 @@ int tune_command(const Library& library, const TuneOptions& options, const std::
   return 0;
 }
 
-int show_command(const std::string& folder, int64_t rows, bool as_json) {
-  tune::Study study = tune::Study::open(folder);
+struct ShowOptions {
+  std::string folder, picture;
+  int64_t rows = 0;  // 0: all
+  bool as_json = false;
+};
+
+int show_command(const ShowOptions& options) {
+  const std::string extension = fs::path(options.picture).extension().string();
+  if (!options.picture.empty() && extension != ".svg" && extension != ".png")
+    fail(ErrorKind::usage, "'{}' is neither a .svg nor a .png file; name one of these", options.picture);
+  tune::Study study = tune::Study::open(options.folder);
   const std::vector<tune::StudyTrial> trials = study.trials();
-  if (as_json)
+  if (!options.picture.empty()) {
+    const plot::Figure figure = study_figure(study.settings(), trials);
+    write_atomically(options.picture, extension == ".svg" ? plot::draw_svg(figure) : plot::draw_png(figure));
+    return 0;
+  }
+  if (options.as_json)
     fmt::print("{}", study_json(study.settings(), trials, best_summary(study, best_trial(study.settings(), trials))));
   else
-    fmt::print("{}", study_table(study.settings(), trials, static_cast<size_t>(rows)));
+    fmt::print("{}", study_table(study.settings(), trials, static_cast<size_t>(options.rows)));
   return 0;
 }
 
@@ -313,16 +328,14 @@ void add_tune(CLI::App& app, Action& action, const Library& library, const std::
     if (!action) action = [options, program, &library] { return tune_command(library, *options, program); };
   });
 
-  auto folder = std::make_shared<std::string>();
-  auto rows = std::make_shared<int64_t>(0);
-  auto as_json = std::make_shared<bool>(false);
+  auto shown = std::make_shared<ShowOptions>();
   CLI::App* show = command->add_subcommand("show", "Print the trials of a study, the best first");
-  show->add_option("STUDY", *folder, "Folder of a study")->type_name("DIR")->required();
-  show->add_option("--top", *rows, "So many trials; default: all")->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
-  show->add_flag("--json", *as_json, "Print JSON");
-  show->callback([folder, rows, as_json, &action] {
-    action = [folder, rows, as_json] { return show_command(*folder, *rows, *as_json); };
-  });
+  show->add_option("STUDY", shown->folder, "Folder of a study")->type_name("DIR")->required();
+  show->add_option("--top", shown->rows, "So many trials; default: all")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
+  show->add_flag("--json", shown->as_json, "Print JSON");
+  show->add_option("-o,--output", shown->picture, "Draw the search as FILE.svg or FILE.png")->type_name("FILE");
+  show->callback([shown, &action] { action = [shown] { return show_command(*shown); }; });
 }
 
 }  // namespace weft::cli
