@@ -9,9 +9,9 @@
 namespace weft::registry_tests {
 namespace {
 
-constexpr const char* kOps[] = {"integer_matmul",   "quantized_matmul", "integer_conv2d",
-                                "quantized_conv2d", "quantize_linear",  "dequantize_linear",
-                                "requantize",       "quantized_add",    "max_pool2d"};
+constexpr const char* kOps[] = {"integer_matmul",   "quantized_matmul",  "integer_conv2d", "quantized_conv2d",
+                                "quantize_linear",  "dequantize_linear", "requantize",     "quantized_add",
+                                "quantized_affine", "max_pool2d"};
 constexpr const char* kInstructionSets[] = {"SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "ALL"};
 
 /// ONEDNN_MAX_CPU_ISA while it lives.

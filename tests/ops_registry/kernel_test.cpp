@@ -107,6 +107,7 @@ const std::map<std::string, std::set<size_t>>& may_hide_nan() {
       {"quantize_linear", {0, 1}},
       {"requantize", {1}},
       {"quantized_add", {2, 4, 6}},
+      {"quantized_affine", {1, 2}},
       {"quantized_matmul", {4}},
       {"quantized_conv2d", {4}},
   };

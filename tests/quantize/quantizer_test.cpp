@@ -419,6 +419,73 @@ TEST_F(QuantizerTest, ClassesOfNaNAreAnError) {
               HasSubstr("begins with a NaN"));
 }
 
+/// x -> conv, relu -> batch norm, relu, conv -> joined with what it read -> batch norm, relu, conv -> 5 logits, as
+/// dense blocks are.
+onnx::Model dense_model() {
+  onnx::Model model = small_model();
+  auto& graph = model.graph;
+  const auto norm = [&](const std::string& name, const std::string& input, int64_t channels, uint64_t seed) {
+    graph.initializers[name + ".scale"] = random_tensor({channels}, seed, 0.5f);
+    graph.initializers[name + ".shift"] = random_tensor({channels}, seed + 1, 0.5f);
+    graph.initializers[name + ".mean"] = random_tensor({channels}, seed + 2, 0.5f);
+    Tensor variance(DType::f32, Shape{channels});
+    std::fill_n(variance.data_as<float>(), channels, 0.7f);
+    graph.initializers[name + ".variance"] = variance;
+    return onnx::node_with_output("BatchNormalization",
+                                  {input, name + ".scale", name + ".shift", name + ".mean", name + ".variance"}, name);
+  };
+  const auto conv = [&](const std::string& name, const std::string& input, const std::string& weight) {
+    OnnxNode node = onnx::node_with_output("Conv", {input, weight}, name);
+    node.attributes["pads"].value = std::vector<int64_t>{1, 1, 1, 1};
+    return node;
+  };
+  graph.initializers["w4"] = random_tensor({5, 16, 3, 3}, 21, 0.2f);
+  OnnxNode joined = onnx::node_with_output("Concat", {"r1", "c2"}, "j");
+  joined.attributes["axis"].value = int64_t{1};
+  graph.nodes = {conv("c1", "x", "w1"),
+                 onnx::node_with_output("Relu", {"c1"}, "r1"),
+                 norm("n1", "r1", 8, 31),
+                 onnx::node_with_output("Relu", {"n1"}, "m1"),
+                 conv("c2", "m1", "w2"),
+                 joined,
+                 norm("n2", "j", 16, 41),
+                 onnx::node_with_output("Relu", {"n2"}, "m2"),
+                 conv("c3", "m2", "w4"),
+                 onnx::node_with_output("GlobalAveragePool", {"c3"}, "g"),
+                 onnx::node_with_output("Flatten", {"g"}, "logits")};
+  return model;
+}
+
+TEST_F(QuantizerTest, JoinedValuesShareTheScaleOfTheWhole) {
+  const Quantizer quantizer(dense_model(), {}, data_, runner_);
+  const onnx::Model quantized = quantizer.quantized();
+  const auto scale_of = [&](const std::string& value) {
+    const auto& tensors = quantized.graph.initializers;
+    return *tensors.at(value + ".quantized.scale").tensor()->data_as<float>();
+  };
+  EXPECT_EQ(scale_of("r1"), scale_of("j"));
+  EXPECT_EQ(scale_of("c2"), scale_of("j"));
+  EXPECT_NE(scale_of("m1"), scale_of("j"));
+  EXPECT_LT(distance(run(dense_model(), batch(9)), run(quantized, batch(9))), 0.08);
+}
+
+TEST_F(QuantizerTest, DenseBlocksComputeWithIntegers) {
+  const Quantizer quantizer(dense_model(), {}, data_, runner_);
+  const onnx::LowerableModel lowerable(quantizer.quantized(), onnx::standard_operators(), ops_,
+                                       [&](const NodeSignature& signature, const std::vector<Tensor>& operands) {
+                                         return device_->evaluate(signature, operands);
+                                       });
+  onnx::LowerRequest request;
+  request.live["x"] = onnx::LiveValue(batch(0).type());
+  const CompiledStep step = compile(lowerable.lower(request).graph, *device_, {});
+  std::map<std::string, int> counts;
+  for (const Node& each : step.graph.nodes()) ++counts[each.op->name];
+  EXPECT_EQ(counts["quantized_affine"], 2);
+  EXPECT_EQ(counts["quantized_conv2d"], 2);
+  EXPECT_EQ(counts["integer_conv2d"], 1) << "whose sums a mean reads";
+  EXPECT_EQ(counts["batch_norm_inference"] + counts["dequantize_linear"] + counts["conv2d"], 0);
+}
+
 TEST_F(QuantizerTest, ComputesWithIntegers) {
   const Quantizer quantizer(small_model(), {}, data_, runner_);
   const onnx::LowerableModel lowerable(quantizer.quantized(), onnx::standard_operators(), ops_,

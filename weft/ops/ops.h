@@ -268,6 +268,7 @@ ValueId logical_not(Graph&, ValueId x, const std::string& name = "");
 //   requantize(sum i32, factor, zero_point, bias?) {axis=1, rounding="float"|"fixed", multiplier_bits=24, low, high}
 //   quantized_matmul, quantized_conv2d: both in one, of (.., factor, zero_point, bias?); made by passes/fuse_requantize
 //   quantize_linear(x, scale, zero_point) {axis=1}, dequantize_linear(q, scale, zero_point) {axis=1}
+//   quantized_affine(q, factor, shift, zero_point) {axis=1, low, high}: round(q factor + shift)
 //   quantized_add(a, b, a_scale, a_zero_point, b_scale, b_zero_point, scale, zero_point) {low, high}
 // A zero point has the type of what it belongs to, a result that of its zero point. The zero point of b or of a weight,
 // a scale, a factor and a bias may be one number or one per channel. None is differentiable.

@@ -87,6 +87,22 @@ std::vector<TensorType> infer_quantized_add(const InferContext& context) {
   return {typed(dtype, context.shape(0))};
 }
 
+std::vector<TensorType> infer_quantized_affine(const InferContext& context) {
+  require_byte(context, 0);
+  const DType dtype = require_byte(context, 3);
+  for (const int factor : {1, 2}) {
+    context.require_dtype(factor, DType::f32);
+    require_factor(context, factor, quantized_channels(context, factor));
+  }
+  if (context.shape(1) != context.shape(2)) context.fail("factor and shift must have the same shape");
+  require_one(context, 3);
+  require_byte_limits(context);
+  if (context.attributes.integer("low") > (dtype == DType::i8 ? 127 : 255) ||
+      context.attributes.integer("high") < (dtype == DType::i8 ? -128 : 0))
+    context.fail(fmt::format("low and high leave no number of {}", name_of(dtype)));
+  return {typed(dtype, context.shape(0))};
+}
+
 constexpr OpExample::Range kExampleScales{0.01, 0.02}, kExampleFactors{1e-3, 1e-2};
 
 OpDef quantize_op() {
@@ -193,6 +209,35 @@ OpDef quantized_add_op() {
   return op;
 }
 
+OpDef quantized_affine_op() {
+  OpDef op;
+  op.name = "quantized_affine";
+  op.summary =
+      "Integers of 8 bits, times a factor, plus a shift, as integers of 8 bits: a batch norm of known numbers.";
+  op.inputs = {"q", "factor", "shift", "zero_point"};
+  op.outputs = {"y"};
+  op.attributes = {quantized_axis_attribute(), least_attribute(), greatest_attribute()};
+  op.infer = infer_quantized_affine;
+  op.flops = [](const auto&, const auto& outputs, const Attributes&) { return 2 * outputs[0].elements(); };
+  op.layout_rule = LayoutRule::channelwise;
+  const auto one = [](std::string label, Shape shape, DType from, DType to, Shape factors, Attributes more = {},
+                      int64_t axis = 1) {
+    more.set("axis", axis);
+    return OpExample{
+        std::move(label),
+        {typed(from, std::move(shape)), f32(factors), f32(factors), typed(to, {})},
+        std::move(more),
+        {all_of(from), {-2, 2}, {-20, 20}, to == DType::i8 ? OpExample::Range{-9, 9} : OpExample::Range{100, 140}}};
+  };
+  op.examples = {one("images, per channel", {2, 16, 3, 3}, DType::i8, DType::i8, {16}),
+                 one("images of u8, per channel", {2, 5, 3, 4}, DType::u8, DType::u8, {5}),
+                 one("another type", {2, 5, 3, 4}, DType::u8, DType::i8, {5}),
+                 one("a relu", {2, 4, 3, 3}, DType::i8, DType::u8, {4}, {{"low", int64_t{120}}}),
+                 one("one factor", {7, 33}, DType::i8, DType::i8, {}),
+                 one("channels last", {5, 19}, DType::u8, DType::i8, {19}, {}, -1)};
+  return op;
+}
+
 }  // namespace
 
 DType require_byte(const InferContext& context, int input) {
@@ -256,6 +301,7 @@ void add_quantized_ops(OpRegistry& registry) {
   registry.add(dequantize_op());
   registry.add(requantize_op());
   registry.add(quantized_add_op());
+  registry.add(quantized_affine_op());
 }
 
 ValueId quantize_linear(Graph& graph, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,

@@ -7,6 +7,8 @@
 //                 the terms changes a bit
 //   quantize      clamp(round(x / scale) + zero point), half to even, as ONNX's QuantizeLinear
 //   dequantize    (q - zero point) scale, one rounding to f32, as ONNX's DequantizeLinear
+//   affine        clamp(round(q factor + shift) + zero point), half to even, factor and shift of each channel: what a
+//                 normalisation of integers means, where all of its numbers are known
 //   requantize    from a sum of i32 to 8 bits, by a factor that joins three scales (a's b's / the result's):
 //     float       clamp(round(f32(sum) factor) + zero point), half to even: what ONNX's QLinearConv and QDQ mean
 //     fixed       clamp(floor(sum multiplier / 2^shift + 1/2) + zero point) in i64, where multiplier / 2^shift is the
@@ -79,6 +81,11 @@ inline int32_t quantize(float x, float scale, int32_t zero_point, const IntegerR
 
 inline float dequantize(int32_t q, float scale, int32_t zero_point) {
   return static_cast<float>(q - zero_point) * scale;
+}
+
+inline int32_t affine(int32_t q, float factor, float shift, int32_t zero_point, const IntegerRange& range) {
+  const float scaled = static_cast<float>(q) * factor;
+  return round_steps(scaled + shift, zero_point, range);
 }
 
 inline int32_t requantize_real(int32_t sum, float factor, int32_t zero_point, const IntegerRange& range) {

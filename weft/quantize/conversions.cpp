@@ -167,9 +167,49 @@ bool takes_integers(const OnnxGraph& graph, const ValueUses& uses, const std::ma
                     const std::set<std::string>& layer_inputs, size_t reader, const std::string& value) {
   const OnnxNode& node = graph.nodes[reader];
   if (layer_inputs.contains(value) && (node.op == "Conv" || node.op == "Gemm" || node.op == "MatMul")) return true;
-  if (kMovers.contains(node.op)) return converted.contains(node.outputs[0]);
+  if (kMovers.contains(node.op) || node.op == "Concat") return converted.contains(node.outputs[0]);
+  if (node.op == "BatchNormalization")
+    return value == node.inputs[0] && layer_inputs.contains(behind_activations(graph, uses, node.outputs[0])) &&
+           converted.contains(behind_activations(graph, uses, node.outputs[0]));
   return node.op == "Add" && converted.contains(node.inputs[0]) && converted.contains(node.inputs[1]) &&
          converted.contains(behind_activations(graph, uses, node.outputs[0]));
+}
+
+/// Values that are joined, of which none is the model's input or a constant: where a layer reads the whole, maybe
+/// behind a normalisation, or it is joined again.
+bool is_worth_joining(const OnnxGraph& graph, const ValueUses& uses, const std::set<std::string>& layer_inputs,
+                      const std::map<std::string, std::string>& converted, const OnnxNode& node) {
+  for (const std::string& input : node.inputs)
+    if (graph.initializers.contains(input) || uses.outputs.contains(input)) return false;
+  const bool some_are_integers = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                             [&](const std::string& input) { return converted.contains(input); });
+  const auto readers = uses.readers.find(node.outputs[0]);
+  if (!some_are_integers || readers == uses.readers.end()) return false;
+  return std::any_of(readers->second.begin(), readers->second.end(), [&](size_t reader) {
+    const OnnxNode& next = graph.nodes[reader];
+    return next.op == "Concat" || layer_inputs.contains(node.outputs[0]) ||
+           (next.op == "BatchNormalization" && layer_inputs.contains(behind_activations(graph, uses, next.outputs[0])));
+  });
+}
+
+/// Integers are joined as they are where all have one scale: that of the last whole, whose range holds all of its
+/// parts.
+void share_scales_of_joined(const OnnxGraph& graph, std::map<std::string, std::string>& converted) {
+  std::map<std::string, std::string> whole_of;  // of a source of scales: that which it is joined into
+  const auto find = [&](std::string source) {
+    for (auto next = whole_of.find(source); next != whole_of.end() && next->second != source;
+         next = whole_of.find(source))
+      source = next->second;
+    return source;
+  };
+  for (const OnnxNode& node : graph.nodes) {
+    if (node.op != "Concat" || !converted.contains(node.outputs[0])) continue;
+    const std::string whole = node.outputs[0];
+    for (const std::string& input : node.inputs)
+      if (const auto found = converted.find(input); found != converted.end())
+        if (const std::string source = find(found->second); source != whole) whole_of[source] = whole;
+  }
+  for (auto& [value, source] : converted) source = find(source);
 }
 
 }  // namespace
@@ -191,6 +231,10 @@ std::map<std::string, std::string> find_converted(const OnnxGraph& graph, const 
     if (node.op == "Add" && node.inputs.size() == 2 && converted.contains(node.inputs[0]) &&
         converted.contains(node.inputs[1]))
       add(behind_activations(graph, uses, node.outputs[0]));
+    if (node.op == "Concat" && is_worth_joining(graph, uses, layer_inputs, converted, node)) {
+      add(node.outputs[0]);
+      for (const std::string& input : node.inputs) add(input);
+    }
     // What is moved has the scale of where it comes from.
     if (kMovers.contains(node.op) && node.outputs.size() == 1 && converted.contains(node.inputs[0]))
       converted[node.outputs[0]] = converted.at(node.inputs[0]);
@@ -208,7 +252,18 @@ std::map<std::string, std::string> find_converted(const OnnxGraph& graph, const 
       entry = is_taken ? std::next(entry) : converted.erase(entry);
     }
   }
+  share_scales_of_joined(graph, converted);
   return converted;
+}
+
+std::map<std::string, std::string> joined_values(const OnnxGraph& graph,
+                                                 const std::map<std::string, std::string>& converted) {
+  std::map<std::string, std::string> joined;
+  for (const OnnxNode& node : graph.nodes)
+    if (const auto found = node.op == "Concat" ? converted.find(node.outputs[0]) : converted.end();
+        found != converted.end())
+      joined.insert(*found);
+  return joined;
 }
 
 void add_conversions(onnx::Model& model, const Conversions& conversions) { Writer(model, conversions).run(); }

@@ -2,7 +2,7 @@
 // (ONNX, "Quantization operators"; the form that ONNX Runtime, TensorRT and weft compute with integers).
 //
 // Integers are what layers read, what they make once a relu or clip has been applied, what is added up of such, and
-// what is moved of them. The graph's inputs and outputs stay reals.
+// what is moved or joined of them, and what a batch normalisation makes of such for a layer. The graph's inputs and outputs stay reals.
 #pragma once
 
 #include <map>
@@ -15,8 +15,11 @@
 
 namespace weft::quantize {
 
-/// Values to be converted, each with the value whose scale it shares: itself, or what it moves.
+/// Values to be converted, each with the value whose scale it shares: itself, what it moves, or what it is joined into.
 std::map<std::string, std::string> find_converted(const onnx::OnnxGraph& graph, const std::vector<Layer>& layers);
+/// Of these the ones that others are joined into, whose ranges the shared scale has to hold.
+std::map<std::string, std::string> joined_values(const onnx::OnnxGraph& graph,
+                                                 const std::map<std::string, std::string>& converted);
 
 /// A layer's integers. With a group (weights of few bits) the layer's input stays real.
 struct QuantizedLayer {

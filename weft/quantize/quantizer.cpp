@@ -102,15 +102,20 @@ Quantizer::Quantizer(onnx::Model model, const QuantizerOptions& options, const C
   conversions_.shared = find_converted(folded_.graph, with_integer_inputs);
   conversions_.is_signed = options_.symmetric;
   std::set<std::string> sources;
-  for (const auto& [value, source] : conversions_.shared) sources.insert(source);
+  // Also of what now shares another's scale: where layers are left out, it may stand alone.
+  for (const auto& [value, source] : conversions_.shared) sources.insert({value, source});
   const int64_t lowest = options_.symmetric ? -128 : 0, highest = options_.symmetric ? 127 : 255;
   const auto histograms =
       sources.empty() ? std::map<std::string, Histogram>{} : observe(folded_, sources, data_, runner_);
-  for (const auto& [value, histogram] : histograms) {
-    const int64_t steps = options_.symmetric ? 254 : 255;
-    const RealRange range = choose_range(histogram, options_.calibration, steps, options_.symmetric);
-    conversions_.scales[value] = scale_of(range, lowest, highest, options_.symmetric);
+  std::map<std::string, RealRange> ranges;
+  for (const auto& [value, histogram] : histograms)
+    ranges[value] = choose_range(histogram, options_.calibration, options_.symmetric ? 254 : 255, options_.symmetric);
+  for (const auto& [whole, source] : joined_values(folded_.graph, conversions_.shared)) {
+    RealRange& range = ranges[source];
+    range = {std::min(range.low, ranges.at(whole).low), std::max(range.high, ranges.at(whole).high)};
   }
+  for (const auto& [value, range] : ranges)
+    conversions_.scales[value] = scale_of(range, lowest, highest, options_.symmetric);
   if (options_.corrects_bias || needs_moments(options_))
     inputs_ = observe_inputs(folded_, layers_, data_, runner_, kMostSamples, needs_moments(options_) ? kMostInputs : 0);
   round_weights();

@@ -191,6 +191,20 @@ Body prepare_add(const NodeSignature& node) {
   };
 }
 
+Body prepare_affine(const NodeSignature& node) {
+  const ChannelWalk walk(node.inputs[0].shape, node.attributes.integer("axis"));
+  const DType from = node.inputs[0].dtype, to = node.outputs[0].dtype;
+  return [walk, from, to, factor_type = node.inputs[1], range = ops::range_of(node.attributes, to),
+          count = node.outputs[0].elements()](const KernelArguments& call) {
+    const int32_t zero = byte_at(to, call.inputs[3], 0);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = per_channel(factor_type, walk.channel(i));
+      store_byte(to, call.outputs[0], i,
+                 ops::affine(byte_at(from, call.inputs[0], i), input(call, 1)[at], input(call, 2)[at], zero, range));
+    }
+  };
+}
+
 }  // namespace
 
 void add_quantized(KernelTable& table) {
@@ -202,6 +216,7 @@ void add_quantized(KernelTable& table) {
   add_plain(table, "quantize_linear", prepare_quantize, Accepts::any_dtype);
   add_plain(table, "dequantize_linear", prepare_dequantize, Accepts::any_dtype);
   add_plain(table, "quantized_add", prepare_add, Accepts::any_dtype);
+  add_plain(table, "quantized_affine", prepare_affine, Accepts::any_dtype);
 }
 
 }  // namespace weft::reference

@@ -107,6 +107,12 @@ class IntegerFormer {
       operands.push_back(zero_point);
       rewriter_.replace(old_value,
                         result().add("quantized_add", operands, {{"low", end.low}, {"high", end.high}}, name));
+    } else if (end.affine) {
+      const std::vector<ValueId> operands{rewriter_.map(end.affine->x.integers),
+                                          constant(vector_of(end.affine->factors), name + ".factor"),
+                                          constant(vector_of(end.affine->shifts), name + ".shift"), zero_point};
+      rewriter_.replace(old_value,
+                        result().add("quantized_affine", operands, {{"low", end.low}, {"high", end.high}}, name));
     } else {
       const Node& mover = graph_.node(*end.mover);
       std::vector<ValueId> operands;
@@ -114,6 +120,10 @@ class IntegerFormer {
         operands.push_back(rewriter_.map(patterns_.find_dequantized(input)->integers));
       rewriter_.replace(old_value, result().add(mover.op->name, operands, mover.attributes, name));
     }
+  }
+
+  static Tensor vector_of(const std::vector<float>& numbers) {
+    return Tensor::of(Shape{static_cast<int64_t>(numbers.size())}, numbers);
   }
 
   ValueId scalar(float number, const std::string& name) {
@@ -134,7 +144,14 @@ class IntegerFormer {
       scales = scales.reinterpreted({DType::f32, Shape(shape), {}});
     }
     const ValueId factor = constant(std::move(scales), name + ".scales");
-    rewriter_.replace(node.outputs[0], result().add("multiply", {sum, factor}, {}, name));
+    if (product.bias.empty())
+      return rewriter_.replace(node.outputs[0], result().add("multiply", {sum, factor}, {}, name));
+    const ValueId scaled = result().add("multiply", {sum, factor}, {}, name + ".scaled");
+    std::vector<int64_t> shape(static_cast<size_t>(graph_.shape(node.outputs[0]).rank()), 1);
+    shape[static_cast<size_t>(product.channel_axis)] = product.channels;
+    const ValueId bias =
+        constant(vector_of(product.bias).reinterpreted({DType::f32, Shape(shape), {}}), name + ".bias");
+    rewriter_.replace(node.outputs[0], result().add("add", {scaled, bias}, {}, name));
   }
 
   const Graph& graph_;

@@ -56,7 +56,9 @@ std::optional<QuantizedProduct> QuantizedPatterns::find_product(NodeId id) const
   QuantizedProduct product;
   product.node = id;
   product.is_convolution = node.op->name == "conv2d";
-  if ((!product.is_convolution && node.op->name != "matmul") || node.inputs.size() != 2) return std::nullopt;
+  const bool has_bias = product.is_convolution && node.inputs.size() == 3;
+  if ((!product.is_convolution && node.op->name != "matmul") || (node.inputs.size() != 2 && !has_bias))
+    return std::nullopt;
   ValueId a = node.inputs[0];
   if (product.is_convolution) {
     const auto& even = node.attributes.integers("padding");
@@ -90,8 +92,25 @@ std::optional<QuantizedProduct> QuantizedPatterns::find_product(NodeId id) const
   if (right->axis >= 0 && right->axis != wanted) return std::nullopt;
   product.a = *std::move(left);
   product.b = *std::move(right);
+  if (has_bias) {
+    const auto numbers = known(node.inputs[2]);
+    if (!numbers || graph_.type(node.inputs[2]).dtype != DType::f32 || graph_.shape(node.inputs[2]).rank() != 1)
+      return std::nullopt;
+    for (const double number : *numbers) product.bias.push_back(static_cast<float>(number));
+  }
   return product;
 }
+
+namespace {
+
+/// Whether it is so many whole steps of the sum that the sum still has half of what 32 bits hold.
+bool is_whole(double number, const QuantizedProduct& product, int64_t channel) {
+  const double b_scale = product.b.axis < 0 ? product.b.scales[0] : product.b.scales[static_cast<size_t>(channel)];
+  const double step = product.a.scales[0] * b_scale, steps = std::nearbyint(number / step);
+  return std::fabs(steps * step - number) <= std::fabs(number) * 0x1p-20 && std::fabs(steps) <= 0x1p30;
+}
+
+}  // namespace
 
 /// One number for each channel, whole numbers of steps of the sum.
 std::optional<std::vector<float>> QuantizedPatterns::bias_of(ValueId value, const QuantizedProduct& product) const {
@@ -106,11 +125,7 @@ std::optional<std::vector<float>> QuantizedPatterns::bias_of(ValueId value, cons
   std::vector<float> bias;
   for (int64_t channel = 0; channel < product.channels; ++channel) {
     const double number = numbers->size() == 1 ? numbers->front() : (*numbers)[static_cast<size_t>(channel)];
-    const double b_scale = product.b.axis < 0 ? product.b.scales[0] : product.b.scales[static_cast<size_t>(channel)];
-    const double step = product.a.scales[0] * b_scale, steps = std::nearbyint(number / step);
-    const bool is_whole = std::fabs(steps * step - number) <= std::fabs(number) * 0x1p-20;
-    // The sum that it is added to has the other half of what 32 bits hold.
-    if (!is_whole || !(std::fabs(steps) <= 0x1p30)) return std::nullopt;
+    if (!is_whole(number, product, channel)) return std::nullopt;
     bias.push_back(static_cast<float>(number));
   }
   return bias;
@@ -120,20 +135,48 @@ std::optional<QuantizedProduct> QuantizedPatterns::find_product_with_bias(ValueI
   if (!is_read_once(value)) return std::nullopt;
   const Node* node = graph_.producer(value);
   if (node == nullptr) return std::nullopt;
-  if (node->op->name != "add") return find_product(graph_.value(value).producer);
+  if (node->op->name != "add") {
+    auto product = find_product(graph_.value(value).producer);
+    for (size_t channel = 0; product && channel < product->bias.size(); ++channel)
+      if (!is_whole(product->bias[channel], *product, static_cast<int64_t>(channel))) return std::nullopt;
+    return product;
+  }
   for (const size_t side : {size_t{0}, size_t{1}}) {
     const ValueId convolved = node->inputs[side];
     if (!graph_.value(convolved).producer.valid() || !is_read_once(convolved) ||
         graph_.shape(convolved) != graph_.shape(value))
       continue;
     auto product = find_product(graph_.value(convolved).producer);
-    if (!product) continue;
+    if (!product || !product->bias.empty()) continue;
     auto bias = bias_of(node->inputs[1 - side], *product);
     if (!bias) return std::nullopt;
     product->bias = *std::move(bias);
     return product;
   }
   return std::nullopt;
+}
+
+/// Of the reals behind a conversion to integers of this scale.
+std::optional<QuantizedAffine> QuantizedPatterns::find_affine(const Node& node, double scale) const {
+  if (node.op->name != "batch_norm_inference" || node.inputs.size() != 5 || !(scale > 0) ||
+      node.attributes.text("activation") != "none")
+    return std::nullopt;
+  auto x = find_dequantized(node.inputs[0]);
+  if (!x || x->axis >= 0 || x->is_transposed) return std::nullopt;
+  const auto gains = known(node.inputs[1]), offsets = known(node.inputs[2]), means = known(node.inputs[3]),
+             variances = known(node.inputs[4]), zero = known(x->zero_point);
+  if (!gains || !offsets || !means || !variances || !zero) return std::nullopt;
+  QuantizedAffine affine{.x = *std::move(x), .factors = {}, .shifts = {}};
+  for (size_t channel = 0; channel < gains->size(); ++channel) {
+    const double slope = (*gains)[channel] / std::sqrt((*variances)[channel] + node.attributes.real("epsilon")),
+                 factor = slope * affine.x.scales[0] / scale;
+    const double shift =
+        ((*offsets)[channel] - (*means)[channel] * slope) / scale - static_cast<double>(zero->front()) * factor;
+    if (!std::isfinite(factor) || !std::isfinite(shift)) return std::nullopt;
+    affine.factors.push_back(static_cast<float>(factor));
+    affine.shifts.push_back(static_cast<float>(shift));
+  }
+  return affine;
 }
 
 /// A relu or clip in front of the conversion cuts off integers: rounding keeps the order of numbers.
@@ -201,6 +244,7 @@ std::optional<QuantizedEnd> QuantizedPatterns::find_end(NodeId quantize) const {
     if (fits) end.sum.emplace(*std::move(a), *std::move(b));
     return fits ? std::optional(std::move(end)) : std::nullopt;
   }
+  if ((end.affine = find_affine(*before, end.scale_number))) return end;
   if (value == node.inputs[0] && moves_integers(*before, end, end.zero_point)) {
     end.mover = graph_.value(value).producer;
     return end;

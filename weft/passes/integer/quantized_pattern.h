@@ -28,6 +28,12 @@ struct QuantizedProduct {
   std::vector<float> bias;  // empty: none
 };
 
+/// A batch norm of integers, all of whose numbers are known.
+struct QuantizedAffine {
+  Dequantized x;
+  std::vector<float> factors, shifts;  // of each channel, in steps of the result
+};
+
 /// A quantize_linear that ends a part which integers can compute.
 struct QuantizedEnd {
   ValueId scale, zero_point;
@@ -35,6 +41,7 @@ struct QuantizedEnd {
   int64_t low = -128, high = 255;                          // integers, by the activation in front of it
   std::optional<QuantizedProduct> product;                 // either
   std::optional<std::pair<Dequantized, Dequantized>> sum;  // or
+  std::optional<QuantizedAffine> affine;                   // or
   std::optional<NodeId> mover;                             // or: a node that moves or compares elements, of one scale
 };
 
@@ -44,7 +51,7 @@ class QuantizedPatterns {
       : graph_(graph), backend_(backend), users_(find_users(graph)), is_result_(find_results(graph)) {}
 
   std::optional<QuantizedEnd> find_end(NodeId quantize) const;
-  /// Without bias.
+  /// With the bias that is an operand of the node; it may be any number.
   std::optional<QuantizedProduct> find_product(NodeId node) const;
   std::optional<Dequantized> find_dequantized(ValueId value) const;
 
@@ -53,6 +60,7 @@ class QuantizedPatterns {
   bool is_read_once(ValueId value) const;
   bool narrow_by_activation(const Node& node, QuantizedEnd& end, double zero_point) const;
   std::optional<QuantizedProduct> find_product_with_bias(ValueId value) const;
+  std::optional<QuantizedAffine> find_affine(const Node& node, double scale) const;
   std::optional<std::vector<float>> bias_of(ValueId value, const QuantizedProduct& product) const;
   bool moves_integers(const Node& node, const QuantizedEnd& end, ValueId zero_point) const;
 

@@ -1,6 +1,6 @@
-// quantize_linear, dequantize_linear, requantize and quantized_add. A factor for all numbers: in any layout that
-// operand and result share, one sweep. A factor per channel: where channels lie side by side, row by row; where each
-// channel's numbers do, run by run.
+// quantize_linear, dequantize_linear, requantize, quantized_affine and quantized_add. A factor for all numbers: in any
+// layout that operand and result share, one sweep. A factor per channel: where channels lie side by side, row by row;
+// where each channel's numbers do, run by run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -166,6 +166,32 @@ class RequantizeRuns : public Kernel {
   const ByteLoops& loops_;
 };
 
+class AffineRuns : public Kernel {
+ public:
+  AffineRuns(const NodeSignature& node, const ChannelRuns& runs, int threads, Isa isa)
+      : runs_(runs),
+        result_(node.outputs[0].dtype),
+        range_(ops::range_of(node.attributes, result_)),
+        threads_(threads),
+        affine_(row_loops_for(isa).affine[node.inputs[0].dtype == DType::u8][result_ == DType::u8]) {}
+  std::string name() const override { return "native:quantized_affine"; }
+
+  void run(const KernelArguments& a) override {
+    const int32_t zero = byte_of(result_, a.inputs[3], 0);
+    for_each_run(runs_, threads_, [&](int64_t element, int64_t channel, int64_t count, bool per_channel) {
+      affine_({a.input(1) + channel, a.input(2) + channel, per_channel, zero, range_, count},
+              a.input<uint8_t>(0) + element, a.output<uint8_t>(0) + element);
+    });
+  }
+
+ private:
+  const ChannelRuns runs_;
+  const DType result_;
+  const ops::IntegerRange range_;
+  const int threads_;
+  void (*const affine_)(const AffineRun&, const void*, void*);
+};
+
 class QuantizedAdd : public Kernel {
  public:
   QuantizedAdd(const NodeSignature& node, int threads, Isa isa)
@@ -214,6 +240,7 @@ std::unique_ptr<Kernel> make_runs(const NodeSignature& node, const KernelOptions
   }
   const auto runs = runs_of(node, per_channel);
   if (!runs || !is_full(node.inputs[0])) return declined(why_not, "layout of " + to_string(node.inputs[0]));
+  if (node.op->name == "quantized_affine") return std::make_unique<AffineRuns>(node, *runs, options.threads, isa);
   if (node.op->name == "requantize") return std::make_unique<RequantizeRuns>(node, *runs, options.threads, isa);
   return std::make_unique<QuantizeRuns>(node, *runs, options.threads, isa);
 }
@@ -229,7 +256,7 @@ std::unique_ptr<Kernel> make_add(const NodeSignature& node, const KernelOptions&
 }  // namespace
 
 void add_quantize(KernelTable& table, Isa isa) {
-  for (const char* op : {"quantize_linear", "dequantize_linear", "requantize"})
+  for (const char* op : {"quantize_linear", "dequantize_linear", "requantize", "quantized_affine"})
     table.add(op, {"native", [isa](const NodeSignature& node, const KernelOptions& options, std::string& why_not) {
                      return make_runs(node, options, isa, why_not);
                    }});

@@ -55,6 +55,15 @@ struct AddRun {
   int64_t count;
 };
 
+/// q factor + shift: one factor and shift for `count` numbers side by side, or, with `per_channel`, one for each.
+struct AffineRun {
+  const float *factors, *shifts;
+  bool per_channel;
+  int32_t zero_point;
+  ops::IntegerRange range;
+  int64_t count;
+};
+
 /// Taps of one position of a depthwise convolution, two at a time.
 struct DepthwisePosition {
   const void* const* taps;  // 2 * pairs: where each tap reads the first channel
@@ -80,6 +89,8 @@ struct RowLoops {
   ByteLoops of_i8, of_u8;
   /// [a is u8][b is u8][result is u8]
   void (*add[2][2][2])(const AddRun&, const void* a, const void* b, void* to);
+  /// [q is u8][result is u8]
+  void (*affine[2][2])(const AffineRun&, const void* from, void* to);
 };
 
 const RowLoops& row_loops_for(Isa isa);

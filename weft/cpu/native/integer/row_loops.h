@@ -185,6 +185,34 @@ void add_run(const AddRun& run, const void* a_data, const void* b_data, void* to
   }
 }
 
+template <typename Q, typename T>
+void affine_run(const AffineRun& run, const void* from, void* to) {
+  const Q* const q = static_cast<const Q*>(from);
+  T* const y = static_cast<T*>(to);
+  const StepLimits limits = limits_of(run.zero_point, run.range);
+  int64_t i = 0;
+  if (run.per_channel) {
+    for (; i + kLanes <= run.count; i += kLanes) {
+      const FloatVector scaled = as_reals(load_bytes(q + i)) * load_reals(run.factors + i);
+      store_bytes(y + i, round_steps(scaled + load_reals(run.shifts + i), limits));
+    }
+    for (; i < run.count; ++i) {
+      const float scaled = static_cast<float>(q[i]) * run.factors[i];
+      y[i] = static_cast<T>(round_steps(scaled + run.shifts[i], limits));
+    }
+    return;
+  }
+  const float factor = *run.factors, shift = *run.shifts;
+  for (; i + kLanes <= run.count; i += kLanes) {
+    const FloatVector scaled = as_reals(load_bytes(q + i)) * factor;
+    store_bytes(y + i, round_steps(scaled + shift, limits));
+  }
+  for (; i < run.count; ++i) {
+    const float scaled = static_cast<float>(q[i]) * factor;
+    y[i] = static_cast<T>(round_steps(scaled + shift, limits));
+  }
+}
+
 #if WEFT_LANES >= 8
 /// Eight channels by two taps, as pairs of 16 bits.
 template <typename T>
@@ -262,4 +290,6 @@ constexpr Loops loops{store_sums,
                       {{{add_run<int8_t, int8_t, int8_t>, add_run<int8_t, int8_t, uint8_t>},
                         {add_run<int8_t, uint8_t, int8_t>, add_run<int8_t, uint8_t, uint8_t>}},
                        {{add_run<uint8_t, int8_t, int8_t>, add_run<uint8_t, int8_t, uint8_t>},
-                        {add_run<uint8_t, uint8_t, int8_t>, add_run<uint8_t, uint8_t, uint8_t>}}}};
+                        {add_run<uint8_t, uint8_t, int8_t>, add_run<uint8_t, uint8_t, uint8_t>}}},
+                      {{affine_run<int8_t, int8_t>, affine_run<int8_t, uint8_t>},
+                       {affine_run<uint8_t, int8_t>, affine_run<uint8_t, uint8_t>}}};

@@ -45,7 +45,7 @@ void add_reorder(KernelTable&, Isa);              // reorder
 void add_integer_matmul(KernelTable&, Isa);       // integer_matmul, quantized_matmul
 void add_integer_convolution(KernelTable&, Isa);  // integer_conv2d, quantized_conv2d
 void add_byte_pool(KernelTable&, Isa);            // max_pool2d of i8 and u8
-void add_quantize(KernelTable&, Isa);             // quantize_linear, dequantize_linear, requantize, quantized_add
+void add_quantize(KernelTable&, Isa);             // quantize_linear, dequantize_linear, requantize, quantized_affine, quantized_add
 void add_weight_tiles(KernelTable&, Isa);  // cast and reorder of weights in tiles: before all other kernels of theirs
 
 /// Registers the families that inference wants, for one instruction set.
