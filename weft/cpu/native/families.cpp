@@ -42,6 +42,7 @@ void add_common_kernels(KernelTable& table, Isa isa) {
   add_layer_norm(table, isa);
   add_embedding(table, isa);
   add_few_rows(table, isa);
+  add_lstm_few_rows(table, isa);
   add_few_positions(table, isa);
   add_fused_attention(table, isa);
   add_copies(table, isa);

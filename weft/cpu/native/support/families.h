@@ -35,6 +35,7 @@ void add_layer_norm_backward(KernelTable&, Isa);
 void add_embedding(KernelTable&, Isa);            // embedding, embedding_backward, causal_mask
 void add_few_positions(KernelTable&, Isa);        // fused_conv2d of few positions by many weights
 void add_few_rows(KernelTable&, Isa);             // matmul of few rows
+void add_lstm_few_rows(KernelTable&, Isa);        // lstm of few rows
 void add_cached_attention(KernelTable&, Isa);     // cached_attention
 void add_fused_attention(KernelTable&, Isa);      // fused_attention
 void add_dropout(KernelTable&, Isa);              // dropout
@@ -45,7 +46,8 @@ void add_reorder(KernelTable&, Isa);              // reorder
 void add_integer_matmul(KernelTable&, Isa);       // integer_matmul, quantized_matmul
 void add_integer_convolution(KernelTable&, Isa);  // integer_conv2d, quantized_conv2d
 void add_byte_pool(KernelTable&, Isa);            // max_pool2d of i8 and u8
-void add_quantize(KernelTable&, Isa);             // quantize_linear, dequantize_linear, requantize, quantized_affine, quantized_add
+void add_quantize(KernelTable&,
+                  Isa);  // quantize_linear, dequantize_linear, requantize, quantized_affine, quantized_add
 void add_weight_tiles(KernelTable&, Isa);  // cast and reorder of weights in tiles: before all other kernels of theirs
 
 /// Registers the families that inference wants, for one instruction set.
