@@ -25,9 +25,14 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=10, help="to measure, at least")
     parser.add_argument("--seconds", type=float, default=0, help="to measure, at least")
     parser.add_argument("--warm-up", type=int, default=3, help="steps before the measured ones")
-    parser.add_argument("--optimizer", choices=["foreach", "fused"], default="foreach", help="SGD's implementation")
+    parser.add_argument("--optimizer", choices=["foreach", "fused"], default="foreach", help="its implementation")
+    parser.add_argument("--adamw", action="store_true", help="AdamW in place of SGD")
     parser.add_argument("--rank", type=int, default=0, help="of --ranks processes that train together; the first one prints")
-    parser.add_argument("--ranks", type=int, default=1, help="DistributedDataParallel over Gloo; --batch is each one's own")
+    parser.add_argument("--ranks", type=int, default=1, help="over Gloo; --batch is each one's own, but for a pipeline's")
+    parser.add_argument("--strategy", choices=["ddp", "fsdp", "pipeline"], default="ddp", help="of several ranks: "
+                        "DistributedDataParallel, FSDP2 (fully_shard of each block), or torch.distributed.pipelining")
+    parser.add_argument("--micro-batches", type=int, default=4, help="of the pipeline")
+    parser.add_argument("--schedule", choices=["gpipe", "1f1b"], default="1f1b", help="of the pipeline")
     parser.add_argument("--meet", help="a file that is not there yet, by which the ranks find each other")
     parser.add_argument("--compress", choices=["none", "f16"], default="none", help="gradients on their way to other ranks")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the model")
@@ -39,18 +44,91 @@ def parse_options(settings):
     return {key: int(value) if value.isdigit() else value for key, value in pairs}
 
 
-def distribute(model, arguments):
-    """The model as one of several ranks. Buckets as views of the gradients spare DDP a copy of each."""
+def meet_others(arguments):
     import torch.distributed
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-    from torch.nn.parallel import DistributedDataParallel
 
     torch.distributed.init_process_group("gloo", init_method=f"file://{os.path.abspath(arguments.meet)}",
                                          rank=arguments.rank, world_size=arguments.ranks)
+
+
+def distribute(model, arguments):
+    """The model as one of several ranks. Buckets as views of the gradients spare DDP a copy of each."""
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from torch.nn.parallel import DistributedDataParallel
+
+    meet_others(arguments)
+    if arguments.strategy == "fsdp":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh("cpu", (arguments.ranks,))
+        for block in model.blocks:
+            fully_shard(block, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
     model = DistributedDataParallel(model, gradient_as_bucket_view=True)
     if arguments.compress == "f16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
     return model
+
+
+def make_optimizer(model, arguments):
+    import models
+    import torch
+
+    options = {arguments.optimizer: True}
+    if arguments.adamw:
+        return torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01, **options)
+    return models.make_sgd(model, 0.01, momentum=0.9, weight_decay=5e-4, **options)
+
+
+class Stage:
+    """A rank's part of a transformer_lm: as many of its blocks as the other ranks have, and its ends on the outer ones.
+    Run by torch.distributed.pipelining."""
+
+    def __init__(self, model, x, labels, arguments, autocast):
+        import torch
+        from torch import nn
+        from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+
+        rank, ranks = arguments.rank, arguments.ranks
+        per_rank = len(model.blocks) // ranks
+
+        class Part(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.blocks = nn.ModuleList(model.blocks[rank * per_rank:(rank + 1) * per_rank])
+                self.register_buffer("mask", model.mask)
+                if rank == 0:
+                    self.tok_emb, self.pos_emb = model.tok_emb, model.pos_emb
+                if rank + 1 == ranks:
+                    self.ln_f, self.head = model.ln_f, model.head
+
+            def forward(self, values):
+                with autocast():
+                    if rank == 0:
+                        values = self.tok_emb(values) + self.pos_emb.weight[:values.shape[1]]
+                    for block in self.blocks:
+                        values = block(values, self.mask)
+                    return self.head(self.ln_f(values)) if rank + 1 == ranks else values
+
+        meet_others(arguments)
+        self.part, self.rank, self.ranks, self.x = Part(), rank, ranks, x
+        self.labels = labels.view(x.shape)
+        stage = PipelineStage(self.part, rank, ranks, torch.device("cpu"))
+        schedule = Schedule1F1B if arguments.schedule == "1f1b" else ScheduleGPipe
+
+        def loss_of(logits, targets):
+            return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+        self.schedule = schedule(stage, arguments.micro_batches, loss_fn=loss_of)
+
+    def step(self):
+        if self.rank == 0:
+            self.schedule.step(self.x)
+        elif self.rank + 1 == self.ranks:
+            self.schedule.step(target=self.labels, losses=[])
+        else:
+            self.schedule.step()
 
 
 def status_bytes(key):
@@ -95,17 +173,24 @@ def main():
                 frozen(x)
 
     else:
-        if arguments.ranks > 1:
+        labels = torch.randint(arguments.classes, (arguments.batch * models.label_count(model, shape),))
+        is_pipeline = arguments.ranks > 1 and arguments.strategy == "pipeline"
+        if is_pipeline:
+            pipeline = Stage(model, x, labels, arguments, autocast)
+            model = pipeline.part
+        elif arguments.ranks > 1:
             model = distribute(model, arguments)
-        labels = torch.randint(arguments.classes, (arguments.batch * models.label_count(getattr(model, "module", model), shape),))
-        optimizer = models.make_sgd(model, 0.01, momentum=0.9, weight_decay=5e-4, **{arguments.optimizer: True})
+        optimizer = make_optimizer(model, arguments)
         loss_of = torch.compile(models.loss_of) if arguments.compile else models.loss_of
 
         def step():
             optimizer.zero_grad(set_to_none=True)
-            with autocast():
-                loss = loss_of(model, x, labels)
-            loss.backward()
+            if is_pipeline:
+                pipeline.step()
+            else:
+                with autocast():
+                    loss = loss_of(model, x, labels)
+                loss.backward()
             optimizer.step()
 
     for _ in range(arguments.warm_up):

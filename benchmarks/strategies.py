@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Two ranks that share a transformer, beside PyTorch: fully sharded (FSDP2), and as a pipeline (torch.distributed.pipelining).
+
+Each round runs weft's ranks and PyTorch's in turn, with the same network, tokens, batch, micro-batches, optimiser (AdamW)
+and threads. A table of tokens per second, of the most memory that a rank took beyond what it had before the model was
+made, and of their ratios: medians over the rounds, with the lowest and the highest. The last row sets weft's sharded
+ranks beside its own data-parallel ones.
+
+  benchmarks/strategies.py --rounds 5
+  benchmarks/strategies.py --only fsdp --steps 8 --set preset=small --batch 8
+
+PyTorch runs eagerly over Gloo on this host, through GLOO_SOCKET_IFNAME=lo. Its other rank ends with the first.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+
+from sides import ROOT, TRAIN_SPEED, SideFailed, python_of_peer, run_json, run_ranks_json
+
+WEFT = {
+    "fsdp": ["--set", "shard.zero=3", "--set", "late_multiply=false"],
+    "pipeline": ["--set", "mesh.pipeline=2", "--set", "pipeline.schedule=1f1b"],
+    "ddp": ["--set", "late_multiply=false"],
+}
+
+
+def network(arguments):
+    """The model with its options, as both sides take them."""
+    return ["transformer_lm", "--input", str(arguments.length), "--classes", str(arguments.vocabulary),
+            "--threads", str(arguments.threads)]
+
+
+def weft_side(strategy, arguments):
+    settings = [*WEFT[strategy], "--set", "optimizer.name=adamw", "--batch", str(arguments.batch)]
+    for option in arguments.set:
+        settings += ["--set", f"model.{option}"]
+    if strategy == "pipeline":
+        settings += ["--set", f"pipeline.micro_batches={arguments.micro_batches}"]
+    command = ["mpirun", "-n", "2", "--bind-to", "none", arguments.weft, "bench", *network(arguments), *settings,
+               "--seconds", str(arguments.seconds), "--json"]
+    result = run_json(command, arguments.threads)
+    return {"tokens": result["tokens_per_second"], "bytes": result["rss_growth_bytes"]}
+
+
+def pytorch_side(strategy, arguments):
+    is_pipeline = strategy == "pipeline"
+    batch = arguments.batch if is_pipeline else arguments.batch // 2
+    with tempfile.TemporaryDirectory() as folder:
+        commands = [[python_of_peer(), TRAIN_SPEED, *network(arguments), "--batch", str(batch), "--adamw", "--steps", str(arguments.steps),
+                     "--rank", str(rank), "--ranks", "2", "--meet", os.path.join(folder, "meet"), "--strategy", strategy,
+                     "--micro-batches", str(arguments.micro_batches), *(word for option in arguments.set for word in ("--set", option))]
+                    for rank in range(2)]
+        result = run_ranks_json(commands, arguments.threads)
+    return {"tokens": arguments.batch * arguments.length / result["step_seconds"], "bytes": result["rss_growth_bytes"]}
+
+
+def spread(values):
+    return f"**{statistics.median(values):.2f}** ({min(values):.2f}-{max(values):.2f})"
+
+
+def measure(name, sides, arguments):
+    """Rounds of both sides, who begins alternates."""
+    rounds = []
+    for index in range(arguments.rounds):
+        order = list(sides) if index % 2 == 0 else list(reversed(sides))
+        done = {side: sides[side]() for side in order}
+        rounds.append({side: done[side] for side in sides})
+    first, second = sides
+    median = {side: {key: statistics.median(r[side][key] for r in rounds) for key in ("tokens", "bytes")} for side in sides}
+    ratios = [r[first]["tokens"] / r[second]["tokens"] for r in rounds]
+    memory = [r[first]["bytes"] / r[second]["bytes"] for r in rounds]
+    print(f"| {name} | {median[first]['tokens']:.0f} | {median[second]['tokens']:.0f} | {spread(ratios)} | "
+          f"{median[first]['bytes'] / 1e6:.0f} MB | {median[second]['bytes'] / 1e6:.0f} MB | {spread(memory)} |", flush=True)
+    return {"row": name, "rounds": rounds, "ratios": ratios, "memory": memory}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=["fsdp", "pipeline", "own"], help="repeatable; default: all")
+    parser.add_argument("--set", action="append", metavar="KEY=VALUE", help="options of the model; default: preset=small")
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--vocabulary", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=8, help="of both ranks together")
+    parser.add_argument("--micro-batches", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=1, help="of each rank")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=6, help="how long weft measures in a round")
+    parser.add_argument("--steps", type=int, default=10, help="that PyTorch measures in a round")
+    parser.add_argument("--weft", default=str(ROOT / "build/weft"))
+    parser.add_argument("--json", help="write the figures here")
+    arguments = parser.parse_args()
+    arguments.set = arguments.set or ["preset=small"]
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    print(f"2 ranks of {arguments.threads} threads, {arguments.rounds} rounds, medians of tokens/s\n")
+    print("| strategy | weft | PyTorch | weft / PyTorch | memory of a rank | PyTorch's | weft / PyTorch |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    rows = arguments.only or ["fsdp", "pipeline", "own"]
+    report = []
+    for name, strategy in (("fully sharded", "fsdp"), ("pipeline of 2", "pipeline")):
+        if strategy in rows:
+            report.append(measure(name, {"weft": lambda: weft_side(strategy, arguments),
+                                         "PyTorch": lambda: pytorch_side(strategy, arguments)}, arguments))
+    if "own" in rows:
+        report.append(measure("fully sharded, beside weft's data parallel",
+                              {"sharded": lambda: weft_side("fsdp", arguments), "data parallel": lambda: weft_side("ddp", arguments)},
+                              arguments))
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SideFailed as failure:
+        sys.exit(f"strategies: {failure}")
