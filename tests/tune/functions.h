@@ -88,8 +88,14 @@ inline Problem conditional() {
 }
 
 /// How far above the least value the best of so many trials is.
+/// What searchers that train a network compute with.
+inline const Library& library() {
+  static const Library library = standard_library();
+  return library;
+}
+
 inline double regret(const Problem& problem, const std::string& searcher, int trials, int64_t seed) {
-  tune::Search search(problem.space, {.searcher = searcher, .seed = seed});
+  tune::Search search(problem.space, {.searcher = searcher, .seed = seed, .options = {.library = &library()}});
   for (int trial = 0; trial < trials; ++trial) {
     const auto asked = search.ask();
     if (!asked) break;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "tests/support/error_of.h"
@@ -86,7 +87,7 @@ TEST(Parzen, SamplesFollowTheDensity) {
 
 /// Of the problem's space, unless it has choices and the searcher takes numbers alone.
 bool takes(const tune::SearcherEntry& entry, const Problem& problem) {
-  return test::error_of([&] { entry.make({})->check(problem.space); }) == "no error";
+  return test::error_of([&] { entry.make({.library = &library()})->check(problem.space); }) == "no error";
 }
 
 TEST(Searchers, TheSameSeedGivesTheSameTrials) {
@@ -100,7 +101,7 @@ TEST(Searchers, TheSameSeedGivesTheSameTrials) {
 TEST(Searchers, EveryPointIsOneOfTheSpace) {
   for (const tune::SearcherEntry& entry : tune::searcher_entries()) {
     const Problem problem = takes(entry, conditional()) ? conditional() : branin();
-    tune::Search search(problem.space, {.searcher = entry.name, .seed = 2});
+    tune::Search search(problem.space, {.searcher = entry.name, .seed = 2, .options = {.library = &library()}});
     for (int trial = 0; trial < 40; ++trial) {
       const auto asked = search.ask();
       if (!asked) break;
@@ -113,7 +114,7 @@ TEST(Searchers, EveryPointIsOneOfTheSpace) {
 TEST(Searchers, TrialsThatRunOrFailedAreNoObstacle) {
   for (const tune::SearcherEntry& entry : tune::searcher_entries()) {
     const Problem problem = takes(entry, mixed()) ? mixed() : hartmann6();
-    tune::Search search(problem.space, {.searcher = entry.name, .seed = 2});
+    tune::Search search(problem.space, {.searcher = entry.name, .seed = 2, .options = {.library = &library()}});
     for (int trial = 0; trial < 40; ++trial) {
       const auto asked = search.ask();
       ASSERT_TRUE(asked) << entry.name;
@@ -128,7 +129,7 @@ TEST(Searchers, NoPointOfASmallSpaceIsTriedTwice) {
   for (const tune::SearcherEntry& entry : tune::searcher_entries()) {
     const Problem problem{.space = Space({tune::integer("a", 1, 5), tune::choice("b", {true, false})}), .function = {}};
     if (!takes(entry, problem)) continue;
-    tune::Search search(problem.space, {.searcher = entry.name});
+    tune::Search search(problem.space, {.searcher = entry.name, .options = {.library = &library()}});
     std::set<std::string> seen;
     while (const auto asked = search.ask()) {
       EXPECT_TRUE(seen.insert(tune::print_values(asked->values)).second) << entry.name;
@@ -339,6 +340,40 @@ TEST(Nsga, FindsTheFrontOfTwoObjectives) {
   const double found = median_hypervolume("nsga2"), of_chance = median_hypervolume("random");
   EXPECT_GT(found, 0.6);
   EXPECT_GT(found, of_chance + 0.3);
+}
+
+/// Six choices of four values; a trial loses by each that is not that of the one before, plus 1.
+TEST(Ppo, LearnsChoicesThatDependOnEachOther) {
+  std::vector<tune::Dimension> dimensions;
+  for (int index = 0; index < 6; ++index)
+    dimensions.push_back(tune::choice("c" + std::to_string(index), {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{3}}));
+  std::vector<double> first, last;
+  for (const int64_t seed : {1, 2, 3}) {
+    tune::Search search(Space(dimensions),
+                        {.searcher = "ppo", .seed = seed, .options = {.library = &library()}, .repeats = true});
+    constexpr int kTrials = 240, kShown = 40;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const auto asked = search.ask();
+      double loss = 0;
+      for (size_t index = 1; index < 6; ++index) {
+        const auto value = std::get<int64_t>(asked->values[index].second),
+                   before = std::get<int64_t>(asked->values[index - 1].second);
+        loss += value == (before + 1) % 4 ? 0 : 1;
+      }
+      search.tell(asked->number, {loss});
+      if (trial < kShown) first.push_back(loss);
+      if (trial >= kTrials - kShown) last.push_back(loss);
+    }
+  }
+  const auto mean = [](const std::vector<double>& losses) {
+    return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+  };
+  EXPECT_LT(mean(last), 0.6 * mean(first));
+}
+
+TEST(Ppo, WantsALibrary) {
+  EXPECT_NE(test::error_of([] { tune::make_searcher("ppo"); }, ErrorKind::usage).find("give it a library"),
+            std::string::npos);
 }
 
 TEST(Search, TellsMistakes) {

@@ -78,7 +78,8 @@ StudySettings study_settings(const Library& library, const StudyRequest& request
   for (const std::string& text : request.constraints) parse_constraint(text);
   // Members of a population begin spread evenly, whatever the first of them have reached by then.
   if (request.scheduler == "population" && settings.searcher == StudyRequest().searcher) settings.searcher = "sobol";
-  make_searcher(settings.searcher, {.objectives = static_cast<int64_t>(settings.objectives.size())})
+  make_searcher(settings.searcher,
+                {.objectives = static_cast<int64_t>(settings.objectives.size()), .library = &library})
       ->check(settings.space);
   SchedulerOptions& scheduler = settings.scheduler;
   scheduler = {.name = request.scheduler,

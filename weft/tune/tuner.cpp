@@ -90,7 +90,8 @@ class Tuner {
         hooks_(hooks),
         begin_(hooks.clock()),
         owner_(this_process()) {
-    searcher_ = make_searcher(settings_.searcher, {.objectives = static_cast<int64_t>(settings_.objectives.size())});
+    searcher_ = make_searcher(settings_.searcher,
+                              {.objectives = static_cast<int64_t>(settings_.objectives.size()), .library = &library_});
     for (const std::string& text : settings_.constraints) constraints_.push_back(parse_constraint(text));
     memory_ = memory_limit_bytes();
   }

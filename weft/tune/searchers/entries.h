@@ -12,6 +12,7 @@ std::unique_ptr<Searcher> make_tpe_searcher(const SearcherOptions& options);
 std::unique_ptr<Searcher> make_bayesian_searcher(const SearcherOptions& options);
 std::unique_ptr<Searcher> make_cma_es_searcher(const SearcherOptions& options);
 std::unique_ptr<Searcher> make_nsga_searcher(const SearcherOptions& options);
+std::unique_ptr<Searcher> make_ppo_searcher(const SearcherOptions& options);
 
 /// Every point of a grid with so many values of each range of real numbers, and of integers where these have more; 0:
 /// of all their values, where there are no real ranges. Gives up above `most` points: nullopt.

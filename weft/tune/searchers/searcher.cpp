@@ -21,6 +21,8 @@ const std::vector<SearcherEntry>& searcher_entries() {
       {"cma-es", "covariance matrix adaptation: for numbers, and hundreds of trials", make_cma_es_searcher},
       {"nsga2", "a population that is bred and sorted: for several objectives", make_nsga_searcher,
        /*takes_several_objectives=*/true},
+      {"ppo", "reinforcement learning: a network that makes the choices and learns from their results",
+       make_ppo_searcher},
       {"random", "each trial by chance", make_random_searcher, /*takes_several_objectives=*/true},
       {"sobol", "trials spread evenly, by a scrambled Sobol sequence", make_sobol_searcher,
        /*takes_several_objectives=*/true},

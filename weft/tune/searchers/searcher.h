@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/library/library.h"
 #include "weft/tune/space/space.h"
 
 namespace weft::tune {
@@ -53,6 +54,7 @@ struct SearcherOptions {
   int64_t grid_levels = 5;      // of the grid: values of each range of numbers
   int64_t population = 0;       // of searchers that work by generations; 0: their own choice
   int64_t objectives = 1;
+  const Library* library = nullptr;  // of searchers that train a network; outlives them
 };
 
 struct SearcherEntry {

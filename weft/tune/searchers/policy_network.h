@@ -1,0 +1,57 @@
+// A policy that makes one decision after the other, each knowing those before: an LSTM whose output chooses among the
+// values of the next decision (Zoph and Le 2017, "Neural architecture search with reinforcement learning"). It is a
+// graph of weft's, and learns by proximal policy optimisation (Schulman et al. 2017, "Proximal policy optimization
+// algorithms", equation 7) with a bonus for entropy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/compile/compile.h"
+#include "weft/library/library.h"
+#include "weft/runtime/executor.h"
+
+namespace weft::tune {
+
+class PolicyNetwork {
+ public:
+  /// `choices`: how many values each decision has. Keeps a reference to the library.
+  PolicyNetwork(const Library& library, std::vector<int64_t> choices, uint64_t seed);
+
+  /// Of each value of decision number `decision`, where those before it are these; `decisions` has one for each.
+  std::vector<double> log_probabilities(const std::vector<int64_t>& decisions, size_t decision);
+
+  /// Decisions that were made, and how much better than usual what came of them was.
+  struct Sample {
+    std::vector<int64_t> decisions;
+    std::vector<bool> counts;  // of each: whether it decided anything
+    double advantage = 0;
+  };
+  static constexpr int64_t kBatch = 8;  // samples that it learns from at a time
+  void learn(const std::vector<Sample>& batch);
+
+ private:
+  struct Running {
+    CompiledStep step;
+    std::unique_ptr<Executor> executor;
+  };
+  Graph forward_graph(int64_t batch, ValueId& log_probabilities) const;
+  Graph learning_graph() const;
+  Running running(const Graph& graph) const;
+  /// [decisions, samples]: the value that was chosen before, among all of all decisions; 0 at the beginning.
+  std::vector<int32_t> tokens(const std::vector<const std::vector<int64_t>*>& all) const;
+  int64_t columns() const { return static_cast<int64_t>(choices_.size()) * most_; }
+  /// 0 where a decision has the value, else far below.
+  std::vector<float> mask(int64_t batch) const;
+
+  const Library& library_;
+  const std::vector<int64_t> choices_;
+  int64_t most_ = 1, values_ = 1;  // values of a decision at most; of all together, and one for the beginning
+  std::unique_ptr<Device> device_;
+  State state_;
+  Running asks_, learns_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace weft::tune
