@@ -56,8 +56,7 @@ PolicyNetwork::PolicyNetwork(const Library& library, std::vector<int64_t> choice
     state_.set(moment_name("second", weight.name), zeros.clone());
   }
   ValueId ignored;
-  asks_ = running(forward_graph(1, ignored));
-  learns_ = running(learning_graph());
+  asks_.emplace(forward_graph(1, ignored), *device_);
 }
 
 /// The log probabilities [decisions * batch, columns].
@@ -115,10 +114,6 @@ Graph PolicyNetwork::learning_graph() const {
   return graph;
 }
 
-PolicyNetwork::Running PolicyNetwork::running(const Graph& graph) const {
-  return {compile(graph, *device_, {}), nullptr};
-}
-
 std::vector<int32_t> PolicyNetwork::tokens(const std::vector<const std::vector<int64_t>*>& all) const {
   std::vector<int32_t> tokens(choices_.size() * all.size(), 0);
   for (size_t sample = 0; sample < all.size(); ++sample) {
@@ -143,14 +138,13 @@ std::vector<float> PolicyNetwork::mask(int64_t batch) const {
 }
 
 std::vector<double> PolicyNetwork::log_probabilities(const std::vector<int64_t>& decisions, size_t decision) {
-  if (!asks_.executor) asks_.executor = std::make_unique<Executor>(asks_.step.graph, asks_.step.plan, *device_);
-  asks_.executor->bind_state(state_);
+  asks_->executor.bind_state(state_);
   const std::vector<int32_t> read = tokens({&decisions});
   const std::vector<float> possible = mask(1);
-  asks_.executor->bind_batch("tokens", read.data());
-  asks_.executor->bind_batch("mask", possible.data());
-  asks_.executor->run();
-  const Tensor all = asks_.executor->output("log_probabilities");
+  asks_->executor.bind_batch("tokens", read.data());
+  asks_->executor.bind_batch("mask", possible.data());
+  asks_->executor.run();
+  const Tensor all = asks_->executor.output("log_probabilities");
   const float* const own = all.data_as<float>() + static_cast<int64_t>(decision) * (columns() + most_);
   return {own, own + choices_[decision]};
 }
@@ -172,8 +166,8 @@ void PolicyNetwork::learn(const std::vector<Sample>& batch) {
       advantages[row] = static_cast<float>(batch[sample].advantage);
       counts[row] = batch[sample].counts[decision] ? 1 : 0;
     }
-  if (!learns_.executor) learns_.executor = std::make_unique<Executor>(learns_.step.graph, learns_.step.plan, *device_);
-  Executor& executor = *learns_.executor;
+  if (!learns_) learns_.emplace(learning_graph(), *device_);
+  Executor& executor = learns_->executor;
   executor.bind_state(state_);
   const std::vector<int32_t> read = tokens(decided);
   const std::vector<float> possible = mask(kBatch);

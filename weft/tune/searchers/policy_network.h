@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "weft/compile/compile.h"
@@ -32,13 +33,17 @@ class PolicyNetwork {
   void learn(const std::vector<Sample>& batch);
 
  private:
+  /// A graph that runs; the executor refers to what is beside it.
   struct Running {
-    CompiledStep step;
-    std::unique_ptr<Executor> executor;
+    Running(const Graph& graph, const Device& device)
+        : step(compile(graph, device, {})), executor(step.graph, step.plan, device) {}
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    const CompiledStep step;
+    Executor executor;
   };
   Graph forward_graph(int64_t batch, ValueId& log_probabilities) const;
   Graph learning_graph() const;
-  Running running(const Graph& graph) const;
   /// [decisions, samples]: the value that was chosen before, among all of all decisions; 0 at the beginning.
   std::vector<int32_t> tokens(const std::vector<const std::vector<int64_t>*>& all) const;
   int64_t columns() const { return static_cast<int64_t>(choices_.size()) * most_; }
@@ -50,7 +55,7 @@ class PolicyNetwork {
   int64_t most_ = 1, values_ = 1;  // values of a decision at most; of all together, and one for the beginning
   std::unique_ptr<Device> device_;
   State state_;
-  Running asks_, learns_;
+  std::optional<Running> asks_, learns_;
   int64_t steps_ = 0;
 };
 
