@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 
 #include "weft/base/error.h"
 #include "weft/base/files.h"
+#include "weft/base/format.h"
 #include "weft/base/say.h"
 #include "weft/cli/command.h"
 #include "weft/cli/recipe_input.h"
@@ -18,6 +20,7 @@ namespace weft::cli {
 namespace {
 
 constexpr const char* kTransformer = "transformer";
+constexpr int64_t kUsualBatch = 32;  // of a rank
 
 struct SimulateOptions {
   ModelChoice choice;
@@ -25,10 +28,10 @@ struct SimulateOptions {
   int ranks = 0;
   bool tf32 = false, unequal = false, json = false;
   double calibration = 1, weeks = 0, device_hours = 0;
-  int64_t steps = 0, seed = 0;
+  int64_t batch = 0, steps = 0, seed = 0;
 };
 
-int64_t bucket_bytes_of(const std::string& bucket) {
+int64_t parse_bucket(const std::string& bucket) {
   if (bucket.empty()) return 0;
   if (bucket == "none") return 1;
   const std::optional<int64_t> bytes = parse_bytes(bucket);
@@ -45,27 +48,32 @@ double exchange_factor_of(const std::string& exchange) {
 /// A model of the zoo or a recipe, whose ranks share a batch.
 void simulate_graph(const Library& library, const SimulateOptions& options, const machines::ClusterFile& cluster,
                     SimulationReport& report) {
-  spec::RunSpec spec = spec_of(library, options.choice, 16);
-  RecipeInput found = input_of_recipe(library, options.choice, spec);
+  // Keys of a recipe hold what a rank computes; the batch of all ranks may be larger than any of them takes.
+  ModelChoice choice = options.choice;
+  if (options.batch > 0) choice.batch = std::max<int64_t>(1, options.batch / report.ranks);
+  spec::RunSpec spec = spec_of(library, choice, kUsualBatch);
+  RecipeInput found = input_of_recipe(library, choice, spec);
+  const bool is_recipe = names_recipe(library, options.choice.model);
+  const int64_t whole = options.batch > 0 ? options.batch : is_recipe ? spec.batch : spec.batch * report.ranks;
   if (!found.note.empty()) say(found.note);
   report.model = spec.model.name;
-  report.batch = spec.batch * std::max<int64_t>(1, spec.accumulate);
+  report.batch = whole * std::max<int64_t>(1, spec.accumulate);
   report.batches = static_cast<int>(std::max<int64_t>(1, spec.accumulate));
   const int ranks = report.ranks;
   simulate::GraphStepOptions step_options{
       .ranks = ranks,
       .roofline = {.uses_tf32 = options.tf32, .calibration = {options.calibration, options.calibration}},
-      .bucket_bytes = bucket_bytes_of(options.bucket),
+      .bucket_bytes = parse_bucket(options.bucket),
       .bytes_factor = exchange_factor_of(options.exchange)};
   // Ranks of one rate and one part of the batch do the same.
   std::vector<double> speeds;
   for (int rank = 0; rank < ranks; ++rank) speeds.push_back(cluster.speed_of(rank));
-  std::vector<int64_t> parts(speeds.size(), spec.batch / ranks);
+  std::vector<int64_t> parts(speeds.size(), whole / ranks);
   if (options.unequal)
-    parts = simulate::unequal_shares(spec.batch, speeds);
-  else if (spec.batch % ranks != 0 || spec.batch < ranks)
+    parts = simulate::unequal_shares(whole, speeds);
+  else if (whole % ranks != 0)
     fail(ErrorKind::usage, "a batch of {} does not divide among {} ranks; choose --batch {}, or --unequal-shares",
-         spec.batch, ranks, (spec.batch / ranks + 1) * ranks);
+         whole, ranks, (whole / ranks + 1) * ranks);
   std::map<std::pair<double, int64_t>, int> kinds;
   for (size_t rank = 0; rank < speeds.size(); ++rank) ++kinds[{speeds[rank], parts[rank]}];
   const auto compiled = [&](int64_t batch, int count) {
@@ -101,7 +109,7 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   // Linear: what the ranks would do if each ran as one of its rate does alone, on its part of the batch.
   double rates = 0;
   for (const double speed : speeds) rates += speed;
-  const int64_t even = std::max<int64_t>(1, spec.batch / ranks);
+  const int64_t even = std::max<int64_t>(1, whole / ranks);
   const simulate::GraphStep alone = compiled(even, 1);
   report.of_linear = static_cast<double>(report.batch) / report.seconds /
                      (ranks * static_cast<double>(even) / alone.program.compute_seconds);
@@ -111,7 +119,7 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
 void simulate_shape(const SimulateOptions& options, const machines::ClusterFile& cluster, SimulationReport& report) {
   const simulate::TransformerShape shape = simulate::parse_shape(options.shape);
   const simulate::Strategy strategy =
-      simulate::parse_strategy(options.strategy, report.ranks, std::max<int64_t>(options.choice.batch, 1));
+      simulate::parse_strategy(options.strategy, report.ranks, std::max<int64_t>(options.batch, 1));
   const double factor =
       simulate::straggler_factor(cluster.stragglers, report.ranks, static_cast<uint64_t>(options.seed));
   report.transformer = simulate::simulate_transformer(shape, strategy, cluster,
@@ -197,7 +205,7 @@ void add_simulate(CLI::App& app, Action& action, const Library& library) {
       ->type_name("FILE|NAME")
       ->required();
   command->add_option("--ranks", options->ranks, "Default: all devices of the cluster")->check(CLI::Range(1, 1000000));
-  command->add_option("--batch", options->choice.batch, "Samples per step, of all ranks; default 16, or the recipe's")
+  command->add_option("--batch", options->batch, "Samples per step, of all ranks; default 32 for each, or the recipe's")
       ->check(CLI::Range(1, 100000000));
   command->add_option("--input", options->choice.input, "C,H,W of one image, or T tokens; default: the model's own");
   command->add_option("--classes", options->choice.classes, "Or the vocabulary")->check(CLI::Range(1, 100000000));

@@ -24,7 +24,8 @@ nlohmann::ordered_json campaign_json(const SimulationReport& report) {
   for (const simulate::Campaign::Row& row : report.campaign.rows) {
     const double interval = row.settings.checkpoint_interval_seconds;
     rows.push_back({{"policy", row.policy},
-                    {"checkpoint_interval_seconds", std::isfinite(interval) ? nlohmann::ordered_json(interval) : nullptr},
+                    {"checkpoint_interval_seconds", std::isfinite(interval) ? nlohmann::ordered_json(interval)
+                                                                       : nlohmann::ordered_json(nullptr)},
                     {"goodput", row.outcome.goodput()},
                     {"failures", row.outcome.failures},
                     {"lost_seconds", row.outcome.lost_seconds},

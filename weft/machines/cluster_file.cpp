@@ -1,4 +1,8 @@
+// clang-format off
+#include <cstdint>
+
 #include "weft/base/toml.h"  // before what includes toml++ itself
+// clang-format on
 
 #include "weft/machines/cluster_file.h"
 
@@ -200,8 +204,11 @@ ClusterFile parse_cluster(std::string_view text, const std::string& path) {
 }
 
 ClusterFile read_cluster(const std::string& name) {
-  return read_named(name, "cluster", shipped_clusters(),
-                    [](const std::string& text, const std::string& path) { return parse_cluster(text, path); });
+  return read_named(name, "cluster", shipped_clusters(), [&](const std::string& text, const std::string& path) {
+    ClusterFile cluster = parse_cluster(text, path);
+    if (cluster.name == "cluster " + name) cluster.name = name;  // one that comes with weft
+    return cluster;
+  });
 }
 
 DeviceFile read_device(const std::string& name) {

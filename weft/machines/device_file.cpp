@@ -1,4 +1,8 @@
+// clang-format off
+#include <cstdint>
+
 #include "weft/base/toml.h"  // before what includes toml++ itself
+// clang-format on
 
 #include "weft/machines/device_file.h"
 

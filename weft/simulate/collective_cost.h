@@ -25,7 +25,7 @@ struct GroupShape {
 GroupShape group_of_all(const machines::ClusterFile& cluster, int ranks);
 
 struct CollectiveCost {
-  std::string algorithm;
+  std::string algorithm = {};
   double latency_seconds = 0;   // of the chain of messages, without their bytes
   double device_bytes = 0;      // that each member sends within its host
   double host_bytes = 0;        // that each host sends, all groups on it together

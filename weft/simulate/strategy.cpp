@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <map>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"

@@ -100,7 +100,6 @@ class LayerWork {
 
   Attention attention() {
     const double keys = static_cast<double>(s_.sequence), heads = static_cast<double>(s_.heads) / t_.tensor;
-    const double width = h_ / static_cast<double>(s_.heads);
     const double all = 4 * rows_ * keys * h_ / t_.tensor;  // both products, of all pairs
     Attention result{.flops = all};
     if (t_.flash_attention) {
@@ -114,7 +113,6 @@ class LayerWork {
     const double scores = rows_ * heads * keys;
     const double one = seconds({WorkClass::matrix_product, all / 2,
                                 stored_ * (scores + 2 * rows_ * h_ / t_.tensor), attention_arithmetic()});
-    static_cast<void>(width);
     // Scale, mask and softmax in one kernel, dropout in another: two passes each, and a mask of bytes.
     const double softmax = sweep(2, scores, 1) + sweep(2.5, scores, 1);
     result.forward = 2 * one + softmax;

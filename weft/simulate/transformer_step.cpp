@@ -222,6 +222,8 @@ class Simulation {
       ends_[key] = task;
     }
     if (behind > 0) ends_[key] = compute(stage, name + ", logits", "forward", behind);
+    if (!ends_.contains(key)) ends_[key] = compute(stage, name, "forward", 0);  // a chunk without layers
+    begins_.try_emplace(key, ends_[key]);
   }
 
   /// A gather waits for the layer before the last: two layers' weights find room.
@@ -262,6 +264,8 @@ class Simulation {
           reduce(stage, 1, fmt::format("gradients of layer {}", layer), last);
       }
       if (behind > 0) last = compute(stage, name + ", embedding", kind, behind);
+      if (last < 0) last = compute(stage, name, kind, 0);
+      if (!is_weights) back_begins_.try_emplace(key, last), back_ends_.try_emplace(key, last);
     }
     if (!is_last_of_stage || !exchanges()) return;
     // What is left: other chunks' layers, or all of them, and the embedding.
