@@ -26,7 +26,8 @@ struct SimulateOptions {
   ModelChoice choice;
   std::string cluster, strategy, shape, bucket, exchange = "f32", trace, checkpoint_interval;
   int ranks = 0;
-  bool tf32 = false, unequal = false, json = false;
+  bool tf32 = false, unequal = false, json = false, as_others = false;
+  std::vector<std::string> without;
   double calibration = 1, weeks = 0, device_hours = 0;
   int64_t batch = 0, steps = 0, seed = 0;
 };
@@ -64,7 +65,10 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
       .ranks = ranks,
       .roofline = {.uses_tf32 = options.tf32, .calibration = {options.calibration, options.calibration}},
       .bucket_bytes = parse_bucket(options.bucket),
-      .bytes_factor = exchange_factor_of(options.exchange)};
+      .bytes_factor = exchange_factor_of(options.exchange),
+      .defers_updates = !options.as_others,
+      .gathers_rows = !options.as_others,
+      .without = options.without};
   // Ranks of one rate and one part of the batch do the same.
   std::vector<double> speeds;
   for (int rank = 0; rank < ranks; ++rank) speeds.push_back(cluster.speed_of(rank));
@@ -96,10 +100,8 @@ void simulate_graph(const Library& library, const SimulateOptions& options, cons
   }
   report.parameters = steps.begin()->second.parameters;
   report.program = steps.rbegin()->second.program;
-  report.step = simulate::simulate_step(classes, cluster,
-                                        {.ranks = ranks,
-                                         .batches = report.batches,
-                                         .bytes_factor = step_options.bytes_factor});
+  report.step = simulate::simulate_step(
+      classes, cluster, {.ranks = ranks, .batches = report.batches, .bytes_factor = step_options.bytes_factor});
   report.seconds = report.step.seconds;
   report.busy_seconds = report.step.compute_seconds;
   report.bytes_sent = report.step.link_bytes;
@@ -122,8 +124,8 @@ void simulate_shape(const SimulateOptions& options, const machines::ClusterFile&
       simulate::parse_strategy(options.strategy, report.ranks, std::max<int64_t>(options.batch, 1));
   const double factor =
       simulate::straggler_factor(cluster.stragglers, report.ranks, static_cast<uint64_t>(options.seed));
-  report.transformer = simulate::simulate_transformer(shape, strategy, cluster,
-                                                      {options.calibration, options.calibration}, factor);
+  report.transformer =
+      simulate::simulate_transformer(shape, strategy, cluster, {options.calibration, options.calibration}, factor);
   const simulate::TransformerStep& step = *report.transformer;
   report.model = kTransformer;
   report.strategy = simulate::describe(strategy);
@@ -138,8 +140,7 @@ void simulate_shape(const SimulateOptions& options, const machines::ClusterFile&
   report.state_bytes = step.memory.states;
 }
 
-void simulate_failures(const SimulateOptions& options, const machines::ClusterFile& cluster,
-                       SimulationReport& report) {
+void simulate_failures(const SimulateOptions& options, const machines::ClusterFile& cluster, SimulationReport& report) {
   if (options.weeks <= 0 && options.device_hours <= 0) return;
   const int hosts = std::max(1, report.ranks / cluster.devices_per_host);
   const double all_states = report.transformer ? 14 * report.parameters : report.state_bytes;
@@ -196,8 +197,7 @@ int simulate_command(const Library& library, const SimulateOptions& options) {
 
 void add_simulate(CLI::App& app, Action& action, const Library& library) {
   auto options = std::make_shared<SimulateOptions>();
-  CLI::App* command =
-      app.add_subcommand("simulate", "Simulate steps and runs on a cluster that a file describes");
+  CLI::App* command = app.add_subcommand("simulate", "Simulate steps and runs on a cluster that a file describes");
   command->add_option("MODEL", options->choice.model, "Model, recipe, or 'transformer' with --shape")
       ->type_name("MODEL|RECIPE|FILE")
       ->required();
@@ -217,11 +217,17 @@ void add_simulate(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--exchange", options->exchange, "What gradients travel as: f32 (default), f16 or bf16");
   command->add_option("--bucket", options->bucket,
                       "Of gradients that ranks reduce together: such as 25MB, or none; default: as is predicted best");
+  command->add_option("--without", options->without, "Leave this pass out (see `weft graph --list-passes`); repeatable")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
+  command->add_flag("--reduce-all", options->as_others,
+                    "All gradients are reduced, and waited for before the update, as most frameworks do");
   command->add_flag("--unequal-shares", options->unequal, "Faster ranks get more of the batch");
   command->add_option("--shape", options->shape, "Of a transformer: layers=24,hidden=1024,heads=16,sequence=1024...");
   command->add_option("--strategy", options->strategy, "Of a transformer: tensor=8,pipeline=4,micro-batch=1,zero=1...");
-  command->add_option("--calibration", options->calibration,
-                      "What nodes take of the time that the device file gives; default 1")
+  command
+      ->add_option("--calibration", options->calibration,
+                   "What nodes take of the time that the device file gives; default 1")
       ->check(CLI::Range(0.01, 100.0));
   command->add_option("--steps", options->steps, "Of a run: prints its hours, energy and price")
       ->check(CLI::Range(1, 2000000000));

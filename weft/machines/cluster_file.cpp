@@ -136,7 +136,8 @@ void read_links(const toml::table& file, const std::string& path, ClusterFile& c
     section.refuse_others();
   }
   const toml::table* const memory = section_of(file, "memory", path);
-  cluster.summed_bytes_per_second = cluster.device ? cluster.device->bytes_per_second / 3 : 8e9;  // two read, one written
+  cluster.summed_bytes_per_second =
+      cluster.device ? cluster.device->bytes_per_second / 3 : 8e9;  // two read, one written
   SectionReader section(memory, path, "memory");
   cluster.summed_bytes_per_second =
       1e6 * section.positive_or("summed_megabytes_per_second", cluster.summed_bytes_per_second / 1e6, kProbe);
