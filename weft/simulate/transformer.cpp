@@ -13,6 +13,8 @@ using machines::WorkClass;
 
 namespace {
 
+constexpr double kExposed = 0.25;  // of messages that hide behind products
+
 /// The work of one layer, kernel by kernel.
 class LayerWork {
  public:
@@ -129,10 +131,11 @@ class LayerWork {
       return result;
     }
     const double scores = rows_ * heads * keys;
+    // Many small products, one for each head of each sample.
     const double one = seconds(
-        {WorkClass::matrix_product, all / 2, stored_ * (scores + 2 * rows_ * h_ / t_.tensor), attention_arithmetic()});
-    // Scale, mask and softmax in one kernel, dropout in another: two passes each, and a mask of bytes.
-    const double softmax = sweep(2, scores, 1) + sweep(2.5, scores, 1);
+        {WorkClass::attention, all / 2, stored_ * (scores + 2 * rows_ * h_ / t_.tensor), attention_arithmetic()});
+    // Scale, mask and softmax in one kernel, dropout with its mask in another; heads are moved together and apart.
+    const double softmax = sweep(3, scores, 1) + sweep(3, scores, 1) + sweep(8, rows_, h_ / t_.tensor);
     result.forward = 2 * one + softmax;
     result.backward = 4 * one + 1.4 * softmax;
     return result;
@@ -159,7 +162,7 @@ class LayerWork {
     const double both = t_.sequence_parallel ? tensor_seconds_of(Collective::all_gather, bytes) +
                                                    tensor_seconds_of(Collective::reduce_scatter, bytes)
                                              : tensor_seconds_of(Collective::all_reduce, bytes);
-    return (t_.overlaps_tensor ? 0.4 : 1) * 2 * both;
+    return (t_.overlaps_tensor ? kExposed : 1) * 2 * both;
   }
 
   /// Keys and values go around the ring of the context axis (Liu et al. 2023) while the parts there are computed.

@@ -38,7 +38,8 @@ class Simulation {
     last_ = scaled(last_cost(shape, strategy, cluster, calibration));
     if (strategy.tensor > 1 && shape.heads % strategy.tensor != 0)
       fail(ErrorKind::usage, "--strategy: tensor={} does not divide the {} heads", strategy.tensor, shape.heads);
-    if (shape.layers < int64_t{stages_} * strategy.chunks)
+    // The first and the last part may have none: the embedding and the logits are there.
+    if (shape.layers < std::max<int64_t>(1, int64_t{stages_} * strategy.chunks - 2))
       fail(ErrorKind::usage, "--strategy: {} stages of {} chunks are more than the {} layers", stages_, strategy.chunks,
            shape.layers);
     layers_ = divide_layers(shape.layers, stages_, strategy.chunks);
