@@ -98,5 +98,23 @@ TEST_F(Steps, MoreAccumulatedBatchesHideTheExchange) {
   EXPECT_LT(seconds(4), seconds(1));
 }
 
+TEST_F(Steps, MemoryOfResnestIsWithinThePublished) {
+  // Zhang et al. 2020, batch 16 of 416x416: 1.2 GB of weights, gradients and momenta, 28 GB at the peak.
+  const machines::ClusterFile cluster = machines::read_cluster("p3_2xlarge");
+  const GraphStep step = compiled("resnest269", 16, 1, cluster, "f32");
+  EXPECT_NEAR((step.program.state_bytes + 4 * step.parameters) / (1 << 30), 1.2, 0.05);
+  EXPECT_LE(step.program.total_bytes(), 28e9);
+  EXPECT_LE(compiled("resnest269", 16, 1, cluster, "bf16").program.total_bytes(), 20e9);
+}
+
+TEST_F(Steps, LargestBatchOfResnet152OnAnM40) {
+  const machines::ClusterFile cluster = machines::read_cluster("m40_10g");
+  const auto fits = [&](int64_t batch) {
+    return compiled("resnet152", batch, 1, cluster, "f32").program.total_bytes() <= cluster.device->memory_bytes;
+  };
+  EXPECT_TRUE(fits(65));
+  EXPECT_FALSE(fits(66));
+}
+
 }  // namespace
 }  // namespace weft::simulate

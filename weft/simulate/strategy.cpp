@@ -90,6 +90,7 @@ const std::map<std::string, Set>& setters() {
       {"sequence-parallel", flag(&Strategy::sequence_parallel)},
       {"flash", flag(&Strategy::flash_attention)},
       {"overlap", flag(&Strategy::overlaps_gradients)},
+      {"overlap-messages", flag(&Strategy::overlaps_messages)},
       {"overlap-tensor", flag(&Strategy::overlaps_tensor)},
       {"fused", flag(&Strategy::fused)},
       {"arithmetic", arithmetic(&Strategy::arithmetic)},
@@ -201,6 +202,7 @@ std::string describe(const Strategy& s) {
   if (s.flash_attention) text += ",flash=yes";
   if (s.fused) text += ",fused=yes";
   if (!s.overlaps_gradients) text += ",overlap=no";
+  if (s.overlaps_messages) text += ",overlap-messages=yes";
   if (s.overlaps_tensor) text += ",overlap-tensor=yes";
   return text;
 }

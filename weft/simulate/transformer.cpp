@@ -67,9 +67,10 @@ class LayerWork {
     all.add(products(rows_, ffn, h_), 1);
     if (s_.gated) flops_ += 2 * rows_ * h_ * ffn;
     const double product_flops = flops_;
-    // Two norms of three passes each; bias, dropout and residual of four behind either half; the activation of three.
+    // Two norms of three passes each; bias, dropout with its random numbers and residual of six behind either half; the
+    // activation of three.
     const double sweeps =
-        sweep(6, own_rows_, h_) + sweep(s_.gated ? 4 : 8, own_rows_, h_) + sweep(s_.gated ? 4 : 3, rows_, ffn);
+        sweep(6, own_rows_, h_) + sweep(s_.gated ? 4 : 12, own_rows_, h_) + sweep(s_.gated ? 4 : 3, rows_, ffn);
     const Attention attention = this->attention();
     const double messages = tensor_messages();
     const double context = context_messages();
@@ -137,7 +138,7 @@ class LayerWork {
     // Scale, mask and softmax in one kernel, dropout with its mask in another; heads are moved together and apart.
     const double softmax = sweep(3, scores, 1) + sweep(3, scores, 1) + sweep(8, rows_, h_ / t_.tensor);
     result.forward = 2 * one + softmax;
-    result.backward = 4 * one + 1.4 * softmax;
+    result.backward = 4 * one + 1.2 * softmax;
     return result;
   }
 

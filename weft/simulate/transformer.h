@@ -54,6 +54,7 @@ struct Strategy {
   bool flash_attention = false;    // without its scores in memory
   bool overlaps_gradients = true;  // they are exchanged during the backward part
   bool overlaps_tensor = false;    // messages of the tensor axis hide behind products
+  bool overlaps_messages = false;  // stages compute while they send; else they wait, as Megatron-LM's 1F1B does
   bool fused = false;              // elementwise work is done along with products where a compiler can
   machines::Arithmetic arithmetic = machines::Arithmetic::bf16;
   machines::Arithmetic stored = machines::Arithmetic::bf16;  // weights and activations in memory

@@ -146,6 +146,7 @@ class Simulation {
             cost_of(Collective::all_gather, at_once,
                     {.size = t_.tensor, .per_host = std::min(t_.tensor, cluster_.devices_per_host)}, cluster_)
                 .seconds();
+      if (!t_.overlaps_messages) waiting_seconds_ = message_seconds_;
       result_.pipeline_bytes = 2 * bytes * micro_batches_ * t_.chunks;
     }
   }
@@ -220,8 +221,8 @@ class Simulation {
     const auto weights = first_weights_.find({stage, step.chunk});
     const bool by_layer = gathers_each_ || (weights != first_weights_.end() && step.micro_batch == 0);
     if (!by_layer) {
-      begins_[key] = ends_[key] =
-          compute(stage, name, "forward", before + static_cast<double>(layers) * layer_.forward + behind);
+      begins_[key] = ends_[key] = compute(
+          stage, name, "forward", before + static_cast<double>(layers) * layer_.forward + behind + waiting_seconds_);
       return;
     }
     if (before > 0) begins_[key] = compute(stage, name + ", embedding", "forward", before);
@@ -238,6 +239,7 @@ class Simulation {
       ends_[key] = task;
     }
     if (behind > 0) ends_[key] = compute(stage, name + ", logits", "forward", behind);
+    if (waiting_seconds_ > 0) ends_[key] = compute(stage, name + ", message", "message", waiting_seconds_);
     if (!ends_.contains(key)) ends_[key] = compute(stage, name, "forward", 0);  // a chunk without layers
     begins_.try_emplace(key, ends_[key]);
   }
@@ -263,7 +265,9 @@ class Simulation {
     const bool by_layer = gathers_each_ || (is_last_of_stage && exchanges() && t_.overlaps_gradients);
     int32_t last = -1;
     if (!by_layer) {
-      last = compute(stage, name, kind, before + static_cast<double>(layers) * part(layer_) + behind);
+      last =
+          compute(stage, name, kind,
+                  before + static_cast<double>(layers) * part(layer_) + behind + (is_weights ? 0 : waiting_seconds_));
       if (!is_weights) back_begins_[key] = back_ends_[key] = last;
     } else {
       if (before > 0) last = compute(stage, name + ", logits", kind, before);
@@ -347,7 +351,8 @@ class Simulation {
       graph_.wait_for(to, from);
       return;
     }
-    const int32_t message = graph_.add({.name = "activations", .kind = "message", .seconds = message_seconds_});
+    const int32_t message =
+        graph_.add({.name = "activations", .kind = "message", .seconds = message_seconds_ - waiting_seconds_});
     graph_.wait_for(message, from);
     graph_.wait_for(to, message);
   }
@@ -362,7 +367,7 @@ class Simulation {
   int micro_batches_ = 1;
   bool gathers_each_ = false;  // weights, for each micro-batch
   CollectiveCost gradient_, weights_;
-  double replica_seconds_ = 0, message_seconds_ = 0, table_layers_ = 0;
+  double replica_seconds_ = 0, message_seconds_ = 0, waiting_seconds_ = 0, table_layers_ = 0;
   TaskGraph graph_;
   TransformerStep result_;
   /// A stage's part of the network: a second of it is what exchanges take when nothing else is under way.
