@@ -181,10 +181,11 @@ def with_stages(source):
             chunks = stage["chunks"] if schedule == "interleaved" else 1
             strategy = (f"pipeline={stage['p']},micro-batch={stage['b']},chunks={chunks},"
                         f"schedule={'1f1b' if chunks > 1 else schedule}")
-            rows.append({"accelerator": "A100", "calibrates": not rows, "cluster": "dgx_a100_80gb", "ranks": stage["p"],
+            name = f"{stage['model']}, m {stage['m']}, {schedule}"
+            rows.append({"accelerator": "A100", "calibrates": name == source["calibrates"], "cluster": "dgx_a100_80gb", "ranks": stage["p"],
                          "shape": merged(stage["shape"], "sequence=1024,vocabulary=50304"),
                          "batch": stage["b"] * stage["m"], "strategy": strategy, "value_is": "samples_per_rank",
-                         "value": value, "name": f"{stage['model']}, m {stage['m']}, {schedule}"})
+                         "value": value, "name": name})
     return rows
 
 
@@ -199,6 +200,16 @@ def name_of(source, row):
     own = {key: value for key, value in keys_of(row.get("strategy", "")).items() if key in ("tensor", "pipeline", "context", "recompute", "arithmetic")}
     ways = " ".join(f"{key[0].upper()}{value}" for key, value in own.items())
     return f"{what} S{keys['sequence']}, {row['ranks']} ranks {ways}".strip()
+
+
+def print_table(sources, table):
+    print("\n| source | rows | median error | largest |\n|---|---:|---:|---|")
+    for source in sources:
+        rows = [row for row in table if row["source"] == source["id"]]
+        if rows:
+            worst = max(rows, key=lambda row: abs(row["error"]))
+            print(f"| {source['title']} | {len(rows)} | {100 * statistics.median(abs(row['error']) for row in rows):.1f} % | "
+                  f"{100 * worst['error']:+.1f} %, {worst['accelerator']}, {worst['row']} |")
 
 
 def main():
@@ -237,6 +248,7 @@ def main():
         ninth = errors[min(len(errors) - 1, -(-9 * len(errors) // 10) - 1)]
         print(f"\n{len(errors)} rows predicted: median error {100 * statistics.median(errors):.1f} %, nine of ten within "
               f"{100 * ninth:.1f} %, largest {100 * errors[-1]:.1f} %; {simulator.calls} simulations")
+    print_table(sources, table)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(table, indent=1), encoding="utf-8")
     return 1 if failed else 0

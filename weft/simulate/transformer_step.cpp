@@ -136,11 +136,14 @@ class Simulation {
     table_layers_ = static_cast<double>(shape_.vocabulary * shape_.hidden) / shape_.layer_parameters();
     const double at_once = static_cast<double>(t_.micro_batch * shape_.sequence) / t_.context *
                            static_cast<double>(shape_.hidden) * stored;
-    // Devices of a host that have the same send a part of it each (Narayanan et al. 2021, 4.1).
-    const bool leaves = t_.tensor * t_.context * t_.data >= cluster_.devices_per_host;
+    // Devices of a host that have the same send a part of it each (Narayanan et al. 2021, 4.1). Where stages lie on
+    // several hosts, all of them keep the pace of those whose messages leave theirs.
+    const int of_stage = t_.tensor * t_.context * t_.data;
+    const bool leaves = of_stage * stages_ > cluster_.devices_per_host;
     const double bytes = at_once / t_.tensor;
     if (stages_ > 1) {
-      message_seconds_ = message_cost(bytes, leaves, cluster_.devices_per_host, cluster_).seconds();
+      message_seconds_ =
+          message_cost(bytes, leaves, std::min(of_stage, cluster_.devices_per_host), cluster_).seconds();
       if (t_.tensor > 1 && !t_.sequence_parallel)
         message_seconds_ +=
             cost_of(Collective::all_gather, at_once,
