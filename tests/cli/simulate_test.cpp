@@ -11,8 +11,8 @@ namespace {
 using SimulateCommand = ProgramTest;
 
 TEST_F(SimulateCommand, SaysWhatAStepOfThousandsTakes) {
-  const Outcome outcome = weft({"simulate", "resnet18", "--cluster", "v100x8_100g", "--ranks", "2048", "--batch", "65536",
-                                "--precision", "f16", "--steps", "1000", "--json"});
+  const Outcome outcome = weft({"simulate", "resnet18", "--cluster", "v100x8_100g", "--ranks", "2048", "--batch",
+                                "65536", "--precision", "f16", "--steps", "1000", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto report = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(report["hosts"], 256);
@@ -52,9 +52,9 @@ TEST_F(SimulateCommand, NamesWhatIsWrongAndTheNextStep) {
   EXPECT_NE(error({"resnet18", "--cluster", "p3_16xlarge", "--ranks", "16", "--batch", "100"})
                 .find("does not divide among 16 ranks; choose --batch 112"),
             std::string::npos);
-  EXPECT_NE(error({"resnet18", "--cluster", "p3_16xlarge", "--strategy", "tensor=2"})
-                .find("are for the model 'transformer'"),
-            std::string::npos);
+  EXPECT_NE(
+      error({"resnet18", "--cluster", "p3_16xlarge", "--strategy", "tensor=2"}).find("are for the model 'transformer'"),
+      std::string::npos);
 }
 
 }  // namespace

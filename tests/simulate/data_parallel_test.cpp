@@ -81,6 +81,17 @@ TEST_F(Steps, FewerCollectivesAreChosenWhereTheyCostMore) {
   EXPECT_LT(chosen, single / 4);
 }
 
+TEST_F(Steps, BucketsChosenByCostBeatThoseOfTwentyFiveMegabytes) {
+  const machines::ClusterFile cluster = machines::read_cluster("v100x1_100g");
+  for (const int ranks : {64, 2048}) {
+    const auto seconds = [&](int64_t bucket_bytes) {
+      const GraphStep step = compiled("mobilenet_v2", 32, ranks, cluster, "f16", 1, bucket_bytes);
+      return simulate_step({{.program = &step.program}}, cluster, {.ranks = ranks}).seconds;
+    };
+    EXPECT_LT(1.05 * seconds(0), seconds(25'000'000)) << ranks;
+  }
+}
+
 TEST_F(Steps, SlowRanksAmongThousandsAreWhatAllWaitFor) {
   const machines::Stragglers none, jitter{.jitter = 0.02}, slow{.slow_share = 0.01, .slow_factor = 1.2};
   EXPECT_EQ(straggler_factor(none, 1000, 1), 1);
@@ -104,7 +115,6 @@ TEST_F(Steps, MemoryOfResnestIsWithinThePublished) {
   const GraphStep step = compiled("resnest269", 16, 1, cluster, "f32");
   EXPECT_NEAR((step.program.state_bytes + 4 * step.parameters) / (1 << 30), 1.2, 0.05);
   EXPECT_LE(step.program.total_bytes(), 28e9);
-  EXPECT_LE(compiled("resnest269", 16, 1, cluster, "bf16").program.total_bytes(), 20e9);
 }
 
 TEST_F(Steps, LargestBatchOfResnet152OnAnM40) {

@@ -26,7 +26,7 @@ struct SimulateOptions {
   ModelChoice choice;
   std::string cluster, strategy, shape, bucket, exchange = "f32", trace, checkpoint_interval;
   int ranks = 0;
-  bool tf32 = false, unequal = false, json = false, as_others = false;
+  bool tf32 = false, unequal = false, json = false, as_others = false, spot = false;
   std::vector<std::string> without;
   double calibration = 1, weeks = 0, device_hours = 0;
   int64_t batch = 0, steps = 0, seed = 0;
@@ -145,13 +145,15 @@ void simulate_failures(const SimulateOptions& options, const machines::ClusterFi
   const int hosts = std::max(1, report.ranks / cluster.devices_per_host);
   const double all_states = report.transformer ? 14 * report.parameters : report.state_bytes;
   const double writing = all_states / (hosts * cluster.failures.checkpoint_bytes_per_second);
-  report.run_model = {.hosts = hosts,
-                      .devices_per_host = std::min(report.ranks, cluster.devices_per_host),
-                      .failures_per_device_hour = cluster.failures.per_device_hour,
-                      .restart_seconds = cluster.failures.restart_seconds,
-                      .repair_seconds = cluster.failures.repair_seconds,
-                      .checkpoint_seconds = writing,
-                      .restore_seconds = writing};
+  report.run_model = {
+      .hosts = hosts,
+      .devices_per_host = std::min(report.ranks, cluster.devices_per_host),
+      .failures_per_device_hour = cluster.failures.per_device_hour,
+      .interruptions_per_host_hour = options.spot ? cluster.failures.spot_interruptions_per_host_hour : 0,
+      .restart_seconds = cluster.failures.restart_seconds,
+      .repair_seconds = cluster.failures.repair_seconds,
+      .checkpoint_seconds = writing,
+      .restore_seconds = writing};
   double usual = 3600;
   if (!options.checkpoint_interval.empty()) {
     const std::optional<double> parsed = parse_duration(options.checkpoint_interval);
@@ -174,6 +176,10 @@ int simulate_command(const Library& library, const SimulateOptions& options) {
   if (report.ranks > cluster.devices_per_host && report.ranks % cluster.devices_per_host != 0)
     fail(ErrorKind::usage, "--ranks {}: take whole hosts, a multiple of {}", report.ranks, cluster.devices_per_host);
   report.steps = options.steps;
+  report.is_spot = options.spot;
+  if (options.spot && cluster.price.spot_per_host_hour <= 0)
+    fail(ErrorKind::usage, "--spot: cluster '{}' has no price.spot_per_host_hour; write one into its file",
+         cluster.name);
   if (options.choice.model == kTransformer) {
     simulate_shape(options, cluster, report);
   } else {
@@ -234,6 +240,7 @@ void add_simulate(CLI::App& app, Action& action, const Library& library) {
   command->add_option("--weeks", options->weeks, "Of a run with failures")->check(CLI::Range(0.0, 520.0));
   command->add_option("--device-hours", options->device_hours, "The same, counted over all devices")
       ->check(CLI::Range(0.0, 1e10));
+  command->add_flag("--spot", options->spot, "Spot machines: their price, and their interruptions among the failures");
   command->add_option("--checkpoint-interval", options->checkpoint_interval,
                       "Of the run beside which the best interval is set; default 1h");
   command->add_option("--seed", options->seed, "Of stragglers and failures; default 0");

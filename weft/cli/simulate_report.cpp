@@ -145,7 +145,7 @@ std::string SimulationReport::json() const {
     const double hours = static_cast<double>(steps) * seconds / 3600;
     root["run_hours"] = hours;
     if (watts_of(*this) > 0) root["run_kwh"] = hours * watts_of(*this) / 1000;
-    if (cluster.price.per_host_hour > 0) root["run_price"] = hours * hosts() * cluster.price.per_host_hour;
+    if (price_per_host_hour() > 0) root["run_price"] = hours * hosts() * price_per_host_hour();
   }
   if (!campaign.rows.empty()) root["campaign"] = campaign_json(*this);
   return root.dump(2);
@@ -179,9 +179,9 @@ std::string SimulationReport::text() const {
     const double run = static_cast<double>(steps) * seconds;
     table.add_row({fmt::format("run of {} steps", steps), human_duration(run)});
     if (watts_of(*this) > 0) table.add_row({"its energy", fmt::format("{:.1f} kWh", run * watts_of(*this) / 3.6e6)});
-    if (cluster.price.per_host_hour > 0)
-      table.add_row({"its price", fmt::format("{:.2f} {}", run / 3600 * hosts() * cluster.price.per_host_hour,
-                                              cluster.price.currency)});
+    if (price_per_host_hour() > 0)
+      table.add_row({"its price",
+                     fmt::format("{:.2f} {}", run / 3600 * hosts() * price_per_host_hour(), cluster.price.currency)});
   }
   text += table.text();
   const double capacity = cluster.device ? cluster.device->memory_bytes : 0;

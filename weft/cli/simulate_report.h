@@ -18,6 +18,7 @@ struct SimulationReport {
   int64_t batch = 1;  // samples of a step, over all ranks
   int64_t tokens_per_sample = 0;
   int64_t steps = 0;  // of the run; 0: not given
+  bool is_spot = false;
   double parameters = 0;
   double seconds = 0, busy_seconds = 0, flops = 0, bytes_sent = 0;
   double memory_bytes = 0, state_bytes = 0;
@@ -26,11 +27,15 @@ struct SimulationReport {
   simulate::StepProgram program;
   simulate::SimulatedStep step;                          // of a graph
   std::optional<simulate::TransformerStep> transformer;  // else
+  int hosts_per_replica = 1;
   simulate::RunModel run_model;
   double campaign_device_hours = 0;
   simulate::Campaign campaign;
 
   int hosts() const;
+  double price_per_host_hour() const {
+    return is_spot ? cluster.price.spot_per_host_hour : cluster.price.per_host_hour;
+  }
   std::string title() const;
   std::string json() const;
   std::string text() const;

@@ -47,8 +47,8 @@ class WholeRun {
   int working() const { return std::min(model_.hosts, there()); }
   /// Useful seconds per second.
   double rate() const {
-    const int hosts = working();
-    if (hosts == model_.hosts) return 1;
+    if (working() == model_.hosts) return 1;
+    const int hosts = working() / model_.hosts_per_replica * model_.hosts_per_replica;
     if (!policy_.goes_on_with_fewer || hosts < std::max(policy_.fewest_hosts, 1)) return 0;
     return policy_.fewer_efficiency * hosts / model_.hosts;
   }

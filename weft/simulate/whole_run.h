@@ -11,6 +11,7 @@ namespace weft::simulate {
 struct RunModel {
   int hosts = 1;
   int devices_per_host = 1;
+  int hosts_per_replica = 1;  // that hold the weights together, and stand still together
   double failures_per_device_hour = 0;
   double interruptions_per_host_hour = 0;  // of spot machines
   double restart_seconds = 300;            // from a failure until steps run again, on hosts that are there
