@@ -80,6 +80,14 @@ TEST(WholeRun, GoingOnWithFewerBeatsWaiting) {
   EXPECT_GE(spare, fewer);
 }
 
+TEST(WholeRun, AHostThatFailsStopsAllThatHoldTheWeightsWithIt) {
+  const RunPolicy policy{.checkpoint_interval_seconds = 3000, .goes_on_with_fewer = true};
+  RunModel divided = model();
+  divided.hosts_per_replica = 64;
+  EXPECT_LT(simulate_run(divided, policy, 20 * kWeeks, 2).goodput(),
+            simulate_run(model(), policy, 20 * kWeeks, 2).goodput() - 0.05);
+}
+
 TEST(WholeRun, ACampaignOfAHundredThousandDeviceHoursGainsByWhatWeftDoes) {
   const Campaign all = campaign(model(), 100'000, 3600, 1);
   ASSERT_EQ(all.rows.size(), 6u);

@@ -129,6 +129,8 @@ void simulate_shape(const SimulateOptions& options, const machines::ClusterFile&
   const simulate::TransformerStep& step = *report.transformer;
   report.model = kTransformer;
   report.strategy = simulate::describe(strategy);
+  report.hosts_per_replica =
+      std::max(1, strategy.tensor * strategy.pipeline * strategy.context / cluster.devices_per_host);
   report.batch = strategy.batch;
   report.tokens_per_sample = shape.sequence;
   report.parameters = shape.parameters();
@@ -148,6 +150,7 @@ void simulate_failures(const SimulateOptions& options, const machines::ClusterFi
   report.run_model = {
       .hosts = hosts,
       .devices_per_host = std::min(report.ranks, cluster.devices_per_host),
+      .hosts_per_replica = report.hosts_per_replica,
       .failures_per_device_hour = cluster.failures.per_device_hour,
       .interruptions_per_host_hour = options.spot ? cluster.failures.spot_interruptions_per_host_hour : 0,
       .restart_seconds = cluster.failures.restart_seconds,
