@@ -72,6 +72,8 @@ TEST(DeviceFile, ThrottlesAfterItsTime) {
   const DeviceFile device = parse_device(kDevice, "dev.toml");
   EXPECT_DOUBLE_EQ(device.rate_share(59), 1);
   EXPECT_DOUBLE_EQ(device.rate_share(60), 0.9);
+  EXPECT_DOUBLE_EQ(device.throttled_seconds(50), 50);
+  EXPECT_DOUBLE_EQ(device.throttled_seconds(150), 60 + 90 / 0.9);
 }
 
 TEST(DeviceFile, NamesTheKeyThatIsMissingAndWhereToFindIt) {

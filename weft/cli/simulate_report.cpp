@@ -102,6 +102,11 @@ std::string campaign_text(const SimulationReport& report) {
 
 int SimulationReport::hosts() const { return (ranks + cluster.devices_per_host - 1) / cluster.devices_per_host; }
 
+double SimulationReport::run_seconds() const {
+  const double busy = static_cast<double>(steps) * busy_seconds, others = static_cast<double>(steps) * seconds - busy;
+  return others + (cluster.device ? cluster.device->throttled_seconds(busy) : busy);
+}
+
 std::string SimulationReport::title() const {
   return fmt::format("{} on {} x {}, {}", model, ranks, cluster.device ? cluster.device->name : "device", cluster.name);
 }
@@ -142,7 +147,7 @@ std::string SimulationReport::json() const {
   }
   if (watts_of(*this) > 0) root["watts"] = watts_of(*this);
   if (steps > 0) {
-    const double hours = static_cast<double>(steps) * seconds / 3600;
+    const double hours = run_seconds() / 3600;
     root["run_hours"] = hours;
     if (watts_of(*this) > 0) root["run_kwh"] = hours * watts_of(*this) / 1000;
     if (price_per_host_hour() > 0) root["run_price"] = hours * hosts() * price_per_host_hour();
@@ -176,7 +181,7 @@ std::string SimulationReport::text() const {
   }
   if (watts_of(*this) > 0) table.add_row({"power of the devices", fmt::format("{:.1f} kW", watts_of(*this) / 1000)});
   if (steps > 0) {
-    const double run = static_cast<double>(steps) * seconds;
+    const double run = run_seconds();
     table.add_row({fmt::format("run of {} steps", steps), human_duration(run)});
     if (watts_of(*this) > 0) table.add_row({"its energy", fmt::format("{:.1f} kWh", run * watts_of(*this) / 3.6e6)});
     if (price_per_host_hour() > 0)

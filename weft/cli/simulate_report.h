@@ -33,6 +33,8 @@ struct SimulationReport {
   simulate::Campaign campaign;
 
   int hosts() const;
+  /// Of the run, with what its devices lose when they get hot.
+  double run_seconds() const;
   double price_per_host_hour() const {
     return is_spot ? cluster.price.spot_per_host_hour : cluster.price.per_host_hour;
   }

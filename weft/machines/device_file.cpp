@@ -120,6 +120,17 @@ double DeviceFile::rate_share(double seconds_of_load) const {
   return share;
 }
 
+double DeviceFile::throttled_seconds(double seconds) const {
+  double now = 0, left = seconds, share = 1;
+  for (const auto& [from, rate] : throttling) {
+    if ((from - now) * share >= left) break;
+    left -= (from - now) * share;
+    now = from;
+    share = rate;
+  }
+  return now + left / share;
+}
+
 DeviceFile parse_device(std::string_view text, const std::string& path) {
   const toml::table file = parse_machine_file(text, path);
   SectionReader top(&file, path, "");

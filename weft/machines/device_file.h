@@ -54,6 +54,8 @@ struct DeviceFile {
   const Efficiency& of(WorkClass work) const { return efficiency.at(work); }
   /// Of the rates, after so many seconds of full load.
   double rate_share(double seconds_of_load) const;
+  /// That work takes which would take so many seconds at the full rates.
+  double throttled_seconds(double seconds) const;
   /// Watts while it computes for this share of the time, in [0, 1].
   double watts(double busy_share) const { return idle_watts + busy_share * (peak_watts - idle_watts); }
   friend bool operator==(const DeviceFile&, const DeviceFile&) = default;
