@@ -31,6 +31,8 @@ autodiff, data, models, runtime <- library
 cpu, onnx, tasks <- standard
 compile, library <- spec
 spec <- step
+comm, device <- machines
+machines, step <- simulate
 compile, step <- program
 program <- train
 interchange, onnx, train <- run
@@ -41,7 +43,7 @@ plot, run <- report
 comm <- launch
 engine, run <- deploy
 launch, run <- tune
-deploy, infer, launch, quantize, report, tune <- cli
+deploy, infer, launch, quantize, report, simulate, tune <- cli
 """.strip().splitlines()
 
 # Headers of third parties that only one folder may see.

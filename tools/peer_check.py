@@ -45,6 +45,7 @@ CASES = [
      {"width": 16, "stem": "deep", "stem_reduction": "convolution", "shortcut": "average_pool", "downsample": "blur",
       "last_stride": 1}),
     ("resnet50", (3, 40, 44), 10, 4, 0.0005, {"width": 16, "stem": "imagenet", "stem_reduction": "pooling"}),
+    ("resnest269", (3, 64, 96), 10, 16, 0.0005, {"blocks": "1,2,1,1", "stem": 16, "width": 16}),
     ("wide_resnet", (3, 16, 16), 10, 8, 0.002, {"depth": 16, "width": 2}),
     ("densenet121", (3, 16, 16), 10, 8, 0.002, {"growth": 12, "blocks": "2,3,4"}),
     ("mobilenet_v2", (3, 32, 32), 10, 4, 0.0002, {"width": "0.25", "dropout": 0}),

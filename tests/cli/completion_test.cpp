@@ -159,7 +159,7 @@ TEST_F(Completion, BashCompletesFlagsOfTheCommand) {
 }
 
 TEST_F(Completion, BashCompletesModelsBehindTheirFlag) {
-  const Words expected{"resnet18", "resnet101"};
+  const Words expected{"resnet18", "resnet101", "resnet152"};
   EXPECT_EQ(bash("weft train --model resnet1"), expected);
   EXPECT_EQ(bash("weft train --model=resnet1"), expected);
 }
@@ -289,7 +289,7 @@ TEST_F(Completion, ZshCompletesTheSame) {
   const auto zsh = [&](const std::string& line) {
     return lines_of(run_shell({"zsh", "-f", "-c", kZshHarness, "zsh", WEFT_PROGRAM, line}));
   };
-  EXPECT_EQ(zsh("weft train --model resnet1"), (Words{"resnet18", "resnet101"}));
+  EXPECT_EQ(zsh("weft train --model resnet1"), (Words{"resnet18", "resnet101", "resnet152"}));
   EXPECT_EQ(zsh("weft train --set optimizer.name=adam"), (Words{"optimizer.name=adam", "optimizer.name=adamw"}));
   EXPECT_EQ(zsh("weft cluster "), (Words{"probe", "bench"}));
 }
@@ -307,7 +307,7 @@ TEST_F(Completion, FishCompletesTheSame) {
       words.insert(answer.substr(0, answer.find('\t')));
     return words;
   };
-  EXPECT_EQ(fish("weft train --model resnet1"), (Words{"resnet18", "resnet101"}));
+  EXPECT_EQ(fish("weft train --model resnet1"), (Words{"resnet18", "resnet101", "resnet152"}));
   EXPECT_EQ(fish("weft train --set optimizer.name=adam"), (Words{"optimizer.name=adam", "optimizer.name=adamw"}));
   EXPECT_EQ(fish("weft cluster "), (Words{"probe", "bench"}));
 }

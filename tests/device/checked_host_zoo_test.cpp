@@ -20,9 +20,14 @@ constexpr int64_t kLargestSide = 64;  // of photos; AlexNet wants that
 /// Smaller ones of the same kind, where the usual ones take seconds.
 const std::map<std::string, models::ModelOptions>& small_options() {
   static const std::map<std::string, models::ModelOptions> options{
-      {"densenet121", {{"blocks", "2,3,2,2"}}}, {"wide_resnet", {{"depth", "10"}, {"width", "2"}}},
-      {"wide_resnet50_2", {{"width", "16"}}},   {"resnet101", {{"width", "16"}}},
-      {"resnet50", {{"width", "16"}}},          {"resnet50_128", {{"width", "16"}}},
+      {"densenet121", {{"blocks", "2,3,2,2"}}},
+      {"wide_resnet", {{"depth", "10"}, {"width", "2"}}},
+      {"wide_resnet50_2", {{"width", "16"}}},
+      {"resnet101", {{"width", "16"}}},
+      {"resnet152", {{"width", "16"}}},
+      {"resnest269", {{"blocks", "1,2,1,1"}, {"stem", "16"}, {"width", "16"}}},
+      {"resnet50", {{"width", "16"}}},
+      {"resnet50_128", {{"width", "16"}}},
       {"resnet34", {{"width", "16"}}},
   };
   return options;

@@ -7,6 +7,7 @@ from models.image_to_image import Autoencoder, UnetSmall
 from models.mobilenet import MobilenetV2
 from models.plain import Alexnet, Lenet5, Mlp, Vgg16
 from models.recurrent import Crnn, LstmClassifier, Seq2seqAttention
+from models.resnest import Resnest
 from models.resnet import BasicBlock, Bottleneck, Resnet9, Resnet20, WideBottleneck, WideResnet, resnet
 from models.training import label_count, loss_of, make_sgd
 from models.transformers import TransformerLm, VitTiny
@@ -25,6 +26,8 @@ MODELS = {
     "resnet50": resnet(Bottleneck, 3, 4, 6, 3),
     "resnet50_128": resnet(Bottleneck, 3, 4, 6, 3, stem="deep", shortcut="average_pool"),
     "resnet101": resnet(Bottleneck, 3, 4, 23, 3),
+    "resnet152": resnet(Bottleneck, 3, 8, 36, 3),
+    "resnest269": Resnest,
     "wide_resnet": WideResnet,
     "wide_resnet50_2": resnet(WideBottleneck, 3, 4, 6, 3),
     "densenet121": Densenet,

@@ -1,0 +1,61 @@
+// weft simulate: models, transformers, failures and traces on clusters of files, and what users get wrong.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace weft::cli_tests {
+namespace {
+
+using SimulateCommand = ProgramTest;
+
+TEST_F(SimulateCommand, SaysWhatAStepOfThousandsTakes) {
+  const Outcome outcome = weft({"simulate", "resnet18", "--cluster", "v100x8_100g", "--ranks", "2048", "--batch",
+                                "65536", "--precision", "f16", "--steps", "1000", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(report["hosts"], 256);
+  EXPECT_GT(report["step_seconds"], 0.001);
+  EXPECT_LT(report["step_seconds"], 0.1);
+  EXPECT_GT(report["of_linear"], 0.7);
+  EXPECT_GT(report["run_kwh"], 0);
+}
+
+TEST_F(SimulateCommand, WritesATraceThatIsJson) {
+  const Outcome outcome =
+      weft({"simulate", "lenet5", "--cluster", "p3_16xlarge", "--ranks", "16", "--trace", "trace.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(nlohmann::json::parse(read_all(path("trace.json")))["traceEvents"].empty());
+}
+
+TEST_F(SimulateCommand, ComparesPoliciesOnTheSameFailures) {
+  const Outcome outcome =
+      weft({"simulate", "transformer", "--shape", "layers=24,hidden=2304,heads=24,sequence=2048,vocabulary=51200",
+            "--cluster", "dgx_a100_80gb", "--ranks", "512", "--batch", "512", "--device-hours", "100000", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto policies = nlohmann::json::parse(outcome.out)["campaign"]["policies"];
+  ASSERT_EQ(policies.size(), 6u);
+  EXPECT_LT(policies[0]["goodput"], policies[5]["goodput"]);
+}
+
+TEST_F(SimulateCommand, NamesWhatIsWrongAndTheNextStep) {
+  const auto error = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "simulate");
+    const Outcome outcome = weft(words);
+    EXPECT_NE(outcome.code, 0);
+    return outcome.err;
+  };
+  EXPECT_NE(error({"resnet18", "--cluster", "p3_16xlarg"}).find("did you mean 'p3_16xlarge'?"), std::string::npos);
+  EXPECT_NE(error({"resnet18", "--cluster", "lambda_8xv100", "--ranks", "64"}).find("write more hosts into its file"),
+            std::string::npos);
+  EXPECT_NE(error({"resnet18", "--cluster", "p3_16xlarge", "--ranks", "16", "--batch", "100"})
+                .find("does not divide among 16 ranks; choose --batch 112"),
+            std::string::npos);
+  EXPECT_NE(
+      error({"resnet18", "--cluster", "p3_16xlarge", "--strategy", "tensor=2"}).find("are for the model 'transformer'"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::cli_tests
