@@ -53,6 +53,7 @@ TEST(Sharding, ItsTextIsReadBack) {
   const std::pair<Sharding, const char*> cases[] = {
       {{.whole = {64, 3, 7, 7}, .flat = data}, "flat(data=4) of (64,3,7,7)"},
       {{.whole = {64, 128}, .split = {std::nullopt, tensor}}, "split(-,tensor=2) of (64,128)"},
+      {{.whole = {96, 8}, .split = {tensor, std::nullopt}, .blocks = 3}, "split(tensor=2,-) blocks(3) of (96,8)"},
       {{.whole = {8}, .partial = data}, "partial(data=4) of (8)"},
       {{.whole = {8, 2}, .split = {tensor, std::nullopt}, .partial = data},
        "split(tensor=2,-) partial(data=4) of (8,2)"},
@@ -95,6 +96,35 @@ TEST(Sharding, PartsPutTogetherAreTheWhole) {
       }
       for (int64_t i = 0; i < whole.elements(); ++i) EXPECT_EQ(again.data_as<float>()[i], whole.data_as<float>()[i]);
     }
+}
+
+TEST(Sharding, PartsAlongADimensionPutTogetherAreTheWhole) {
+  const Shape shape{4, 12, 3};
+  for (int dimension = 0; dimension < 2; ++dimension)
+    for (const int64_t blocks : {1, 2}) {
+      Sharding sharding{.whole = shape, .split = {{}, {}, {}}, .blocks = blocks};
+      sharding.split[static_cast<size_t>(dimension)] = MeshAxis{"tensor", 2};
+      const Tensor whole = counted(shape);
+      Tensor again(DType::f32, shape);
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        const Tensor part = part_of(whole, sharding, rank);
+        EXPECT_EQ(part.shape(), part_shape(sharding));
+        put_part(again, part, sharding, rank);
+      }
+      for (int64_t i = 0; i < whole.elements(); ++i) EXPECT_EQ(again.data_as<float>()[i], whole.data_as<float>()[i]);
+    }
+  // Queries, keys and values of two heads each: a rank gets one of each.
+  const Sharding heads{.whole = {6}, .split = {MeshAxis{"tensor", 2}}, .blocks = 3};
+  const Tensor second = part_of(counted({6}), heads, 1);
+  EXPECT_EQ(std::vector<float>(second.data_as<float>(), second.data_as<float>() + 3), (std::vector<float>{2, 4, 6}));
+}
+
+TEST(Sharding, OfRanksWithTheSamePartTheFirstHoldsIt) {
+  const Mesh mesh({{"data", 3}, {"tensor", 2}});
+  const Sharding split{.whole = {6}, .split = {MeshAxis{"tensor", 2}}};
+  EXPECT_EQ(holders_of(split, mesh), (std::vector<int>{0, 1}));
+  EXPECT_EQ(holders_of({.whole = {6}, .flat = MeshAxis{"data", 3}}, mesh), (std::vector<int>{0, 2, 4}));
+  EXPECT_EQ(coordinate_of(split, mesh, 5), 1);
 }
 
 TEST(Sharding, AGraphsTextSaysWhichStatesAreParts) {

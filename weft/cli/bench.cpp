@@ -23,6 +23,7 @@
 #include "weft/report/shared_states.h"
 #include "weft/report/work_report.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::cli {
@@ -187,8 +188,9 @@ int print_plan(const Benched& benched, bool json) {
 /// `input_source` becomes where the shape is from.
 program::StepChoice choose_step(const Library& library, const BenchOptions& options, comm::Communicator* communicator,
                                 const program::Note& note, std::string& input_source) {
-  const int ranks = comm::number_of(communicator);
   spec::RunSpec spec = spec_of(library, options.choice, 16);
+  step::require_mesh(spec, comm::number_of(communicator));
+  const int ranks = step::data_ranks(spec, comm::number_of(communicator));
   step::place_of(spec, communicator);  // what cannot be is said first
   RecipeInput found = input_of_recipe(library, options.choice, spec);
   if (!found.note.empty() && note) note(found.note);
@@ -219,7 +221,7 @@ Benched work_of(program::PlannedStep& planned, int ranks) {
                   .compiled = compiled,
                   .identity = planned.device().identity(),
                   .costs = planned.costs().describe(),
-                  .batch = ranks * planned.spec().batch,
+                  .batch = step::data_ranks(planned.spec(), ranks) * planned.spec().batch,
                   .batches = batches,
                   .ranks = ranks,
                   .forward = choice.forward};

@@ -20,6 +20,7 @@
 #include "weft/report/explain_page.h"
 #include "weft/report/explain_text.h"
 #include "weft/report/run_curves.h"
+#include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::cli {
@@ -68,12 +69,13 @@ program::StepChoice choose_step(const Library& library, const ExplainOptions& op
   const spec::DataDescription data = run.read_data();
   spec::Stage stage = program::largest_stage(spec, data);
   if (options.batch > 0) stage = {.batch = options.batch, .accumulate = spec.accumulate};
+  step::require_mesh(spec, ranks);
   step::place_of(spec, communicator);  // what cannot be is said first
   if (const int64_t shards = step::shards_of_rank(spec, ranks); spec.virtual_ranks > 0) {
     stage.batch /= shards;
     stage.accumulate = shards;
   }
-  spec.batch = stage.batch = launch::batch_of_rank(stage.batch, ranks, "batch");
+  spec.batch = stage.batch = launch::batch_of_rank(stage.batch, step::data_ranks(spec, ranks), "batch");
   spec.accumulate = stage.accumulate;
   spec::choose_precision(spec, options.precision, *library.device.make({}), note);
   const auto tuning = [=, &library, chosen = options.autotune](int64_t threads) {
@@ -108,12 +110,12 @@ void explain_memory(program::PlannedStep& planned, const ExplainOptions& options
 std::string headline(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,
                      int ranks) {
   const data::DatasetInfo info = run::RunDirectory::open(options.run).read_data().info;
-  const int64_t samples = ranks * spec.accumulate * spec.batch;
+  const int64_t batch = step::data_ranks(spec, ranks) * spec.batch, samples = batch * spec.accumulate;
   const double rate = static_cast<double>(samples * info.items_per_sample()) / explained.step_seconds;
   return fmt::format("{}: {} {}batch {}, {}, {}{} threads: {} per step, {:.0f} {}/s ({} steps measured now, medians)\n",
                      options.run, spec.model.name, spec.accumulate > 1 ? fmt::format("{} times ", spec.accumulate) : "",
-                     ranks * spec.batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "",
-                     spec.threads, human_duration(explained.step_seconds), rate, info.item(), options.steps);
+                     batch, spec.precision, ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", spec.threads,
+                     human_duration(explained.step_seconds), rate, info.item(), options.steps);
 }
 
 void print_step(const report::Explained& explained, const ExplainOptions& options, const spec::RunSpec& spec,

@@ -107,7 +107,9 @@ Graph build_graph(const Library& library, const GraphOptions& options, spec::Run
     fail(ErrorKind::usage, "--batch {}: {} ranks cannot divide it (mesh.data); choose a multiple of them", input.batch,
          ranks);
   input.batch /= ranks;
-  return step::build_training_step(library, spec, input, {.ranks = ranks}).graph;
+  return step::build_training_step(library, spec, input,
+                                   {.ranks = ranks, .tensor_ranks = static_cast<int>(spec.mesh.tensor)})
+      .graph;
 }
 
 Graph run_passes(const Library& library, const GraphOptions& options, const spec::RunSpec& spec, const Graph& graph) {

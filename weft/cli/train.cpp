@@ -36,7 +36,7 @@ struct TrainOptions {
   std::optional<std::string> workers, cache_limit, max_bad_records, validation, max_time;
   std::vector<std::string> precision_of, freeze, groups;
   std::optional<double> epochs;
-  std::optional<int64_t> batch, max_steps, virtual_ranks, zero, seed, threads;
+  std::optional<int64_t> batch, max_steps, virtual_ranks, zero, tensor, seed, threads;
   int64_t pause_epochs = 0;
   std::vector<std::string> set;
   bool init_partial = false, list_init = false;
@@ -109,6 +109,7 @@ spec::RunSpec spec_from(const Library& library, const TrainOptions& options, boo
   if (options.batch) spec::set_field(spec, "batch", *options.batch, "--batch", library);
   if (options.virtual_ranks) spec::set_field(spec, "virtual_ranks", *options.virtual_ranks, "--virtual-ranks", library);
   if (options.zero) spec::set_field(spec, "shard.zero", *options.zero, "--zero", library);
+  if (options.tensor) spec::set_field(spec, "mesh.tensor", *options.tensor, "--tensor", library);
   if (options.memory_limit) spec::set_field(spec, "memory_limit", *options.memory_limit, "--memory-limit", library);
   if (options.offload) spec::set_field(spec, "offload", *options.offload, "--offload", library);
   if (options.cluster) spec::set_field(spec, "cluster", *options.cluster, "--cluster", library);
@@ -169,6 +170,7 @@ std::vector<std::string> changes_of_resume(const TrainOptions& options) {
   if (options.max_steps) changes.push_back(fmt::format("max_steps={}", *options.max_steps));
   if (options.max_time) changes.push_back("max_time=" + *options.max_time);
   if (options.zero) changes.push_back(fmt::format("shard.zero={}", *options.zero));
+  if (options.tensor) changes.push_back(fmt::format("mesh.tensor={}", *options.tensor));
   if (options.workers) changes.push_back(fmt::format("loader.workers={}", parse_workers(*options.workers)));
   changes.insert(changes.end(), options.set.begin(), options.set.end());
   return changes;
@@ -280,6 +282,7 @@ void add_options(CLI::App* command, TrainOptions* options, const Library& librar
   command->add_option("--batch", options->batch, spec::flag_help("batch"));
   command->add_option("--virtual-ranks", options->virtual_ranks, spec::flag_help("virtual_ranks"));
   command->add_option("--zero", options->zero, spec::flag_help("shard.zero"));
+  command->add_option("--tensor", options->tensor, spec::flag_help("mesh.tensor"));
   command->add_option("--memory-limit", options->memory_limit, spec::flag_help("memory_limit"));
   command->add_option("--offload", options->offload, spec::flag_help("offload"))->type_name("DIR");
   command->add_option("--cluster", options->cluster, spec::flag_help("cluster"))->type_name("FILE");

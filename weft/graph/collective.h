@@ -7,6 +7,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <variant>
 
 #include "weft/graph/graph.h"
 
@@ -21,7 +23,11 @@ inline constexpr const char* kAllGatherWait = "all_gather_wait";
 inline constexpr const char* kReduceScatter = "reduce_scatter";
 inline constexpr const char* kReduceScatterStart = "reduce_scatter_start";
 inline constexpr const char* kReduceScatterWait = "reduce_scatter_wait";
-inline constexpr const char* kOwnPart = "own_part";  // of what every rank has: nothing travels
+inline constexpr const char* kOwnPart = "own_part";      // of what every rank has: nothing travels
+inline constexpr const char* kAxisPlace = "axis_place";  // likewise
+inline constexpr const char* kAxis = "axis";             // of an exchange: of the mesh, along which it is
+inline constexpr const char* kDataAxis = "data";
+inline constexpr const char* kTensorAxis = "tensor";
 inline constexpr const char* kBroadcast = "broadcast";
 inline constexpr const char* kBroadcastStart = "broadcast_start";
 inline constexpr const char* kBroadcastWait = "broadcast_wait";
@@ -60,7 +66,17 @@ inline const CollectiveOps* find_collective(const Node& node) { return find_ops(
 /// Each has its counterpart on another rank, which waits for it.
 inline bool is_message(const Node& node) { return find_ops(node, kMessages) != nullptr; }
 
-inline bool is_all_reduce(const Node& node) { return node.op->name == kAllReduce; }
+/// Of an exchange, or of what gives a rank its part. Other ops have axes of other kinds.
+inline std::string axis_of_exchange(const Node& node) {
+  const auto axis = node.attributes.values().find(kAxis);
+  const bool is_name = axis != node.attributes.values().end() && std::holds_alternative<std::string>(axis->second);
+  return is_name ? std::get<std::string>(axis->second) : kDataAxis;
+}
+
+/// Over the ranks that divide the batch.
+inline bool is_all_reduce(const Node& node) {
+  return node.op->name == kAllReduce && axis_of_exchange(node) == kDataAxis;
+}
 inline bool is_deferred(const Node& node) {
   return node.attributes.has(kDeferred) && node.attributes.boolean(kDeferred);
 }

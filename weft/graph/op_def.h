@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/graph/attributes.h"
+#include "weft/graph/dimension_rule.h"
 #include "weft/graph/ids.h"
 #include "weft/tensor/tensor.h"
 
@@ -132,6 +133,12 @@ struct OpDef {
   bool is_view = false;
   /// Per output, the last one for all that follow; empty: the op wants whole tensors. What is split may end with zeros.
   std::vector<OfSplit> of_split = {};
+  /// Null: the op wants whole tensors, along a dimension. Else what can be split together.
+  std::function<DimensionRule(const DimensionContext&)> dimensions = {};
+  /// Changes attributes that say how large something is, or where it lies, to those of a part. Null: none does.
+  std::function<void(Attributes&, const PartContext&)> of_part = {};
+  /// Along the labels `composed`: results in the order of the op's, whole where they lack the label.
+  std::function<std::vector<ValueId>(ComposedContext&)> in_parts = {};
   /// Reads state and writes its successor: outputs[i] replaces the state that `in_place` pairs it with.
   bool is_update = false;
 

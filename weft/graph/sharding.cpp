@@ -72,6 +72,10 @@ std::optional<Sharding> read_sharding(std::string_view text) {
         if (part != "-" && !sharding.split.back()) return std::nullopt;
       }
       if (static_cast<int>(sharding.split.size()) != whole->rank()) return std::nullopt;
+    } else if (kind == "blocks") {
+      const std::optional<int64_t> blocks = parse_number<int64_t>(std::string(inside));
+      if (!blocks || *blocks < 1) return std::nullopt;
+      sharding.blocks = *blocks;
     } else {
       const std::optional<MeshAxis> axis = parse_axis(inside);
       if (!axis || (kind != "flat" && kind != "partial")) return std::nullopt;
@@ -156,10 +160,11 @@ Shape part_shape(const Sharding& sharding) {
   for (size_t at = 0; at < sharding.split.size(); ++at) {
     if (!sharding.split[at]) continue;
     const auto axis = static_cast<int>(at);
-    if (shape[axis] % sharding.split[at]->size != 0)
+    if (shape[axis] % (sharding.split[at]->size * sharding.blocks) != 0)
       fail(ErrorKind::shape,
-           "dimension {} of {} cannot be split into {} equal parts; choose another size of the axis '{}'", at,
-           to_string(sharding.whole), sharding.split[at]->size, sharding.split[at]->name);
+           "dimension {} of {} cannot be split into {} equal parts{}; choose another size of the axis '{}'", at,
+           to_string(sharding.whole), sharding.split[at]->size,
+           sharding.blocks > 1 ? fmt::format(" of {} blocks each", sharding.blocks) : "", sharding.split[at]->name);
     shape[axis] /= sharding.split[at]->size;
   }
   return shape;
@@ -173,6 +178,7 @@ std::string to_string(const Sharding& sharding) {
     std::string axes;
     for (const auto& axis : sharding.split) axes += (axes.empty() ? "" : ",") + (axis ? to_string(*axis) : "-");
     add(fmt::format("split({})", axes));
+    if (sharding.blocks > 1) add(fmt::format("blocks({})", sharding.blocks));
   }
   if (sharding.partial) add(fmt::format("partial({})", to_string(*sharding.partial)));
   return fmt::format("{} of {}", text.empty() ? "replicated" : text, to_string(sharding.whole));
@@ -184,28 +190,70 @@ Sharding parse_sharding(std::string_view text) {
   return *sharding;
 }
 
+const MeshAxis* axis_of(const Sharding& sharding) {
+  if (sharding.flat) return &*sharding.flat;
+  for (const std::optional<MeshAxis>& axis : sharding.split)
+    if (axis) return &*axis;
+  return nullptr;
+}
+
+namespace {
+
+/// Runs of bytes that lie behind each other in the whole tensor and in a part.
+struct Runs {
+  int64_t count = 0;
+  size_t bytes = 0;    // of each
+  int64_t first = 0;   // where the first begins in the whole
+  int64_t stride = 0;  // from one to the next there
+};
+
+Runs runs_of(const Tensor& part, const Sharding& sharding, int64_t coordinate) {
+  if (sharding.flat) {
+    const int64_t begin = std::min(coordinate * part.elements(), sharding.whole.elements());
+    const int64_t end = std::min(begin + part.elements(), sharding.whole.elements());
+    return {begin < end ? 1 : 0, static_cast<size_t>(byte_size(part.dtype(), end - begin)),
+            byte_size(part.dtype(), begin), 0};
+  }
+  int64_t outer = sharding.blocks;
+  int dimension = 0;
+  while (!sharding.split[static_cast<size_t>(dimension)]) outer *= sharding.whole[dimension++];
+  const int64_t bytes = byte_size(part.dtype(), part.elements() / outer);
+  return {outer, static_cast<size_t>(bytes), coordinate * bytes,
+          bytes * sharding.split[static_cast<size_t>(dimension)]->size};
+}
+
+}  // namespace
+
 Tensor part_of(const Tensor& whole, const Sharding& sharding, int64_t coordinate) {
   if (sharding.is_replicated()) return whole;
-  check(sharding.flat.has_value(), "a tensor whose elements are split");
+  check(axis_of(sharding) != nullptr, "a tensor that is split");
   check(whole.layout().is_plain() && whole.shape() == sharding.whole, "the whole tensor of a part");
   Tensor part(whole.dtype(), part_shape(sharding));
-  const int64_t begin = std::min(coordinate * part.elements(), whole.elements());
-  const int64_t end = std::min(begin + part.elements(), whole.elements());
-  if (begin < end)
-    std::memcpy(part.data(), whole.data_as<std::byte>() + byte_size(whole.dtype(), begin),
-                static_cast<size_t>(byte_size(whole.dtype(), end - begin)));
+  const Runs runs = runs_of(part, sharding, coordinate);
+  for (int64_t run = 0; run < runs.count; ++run)
+    std::memcpy(part.data_as<std::byte>() + run * static_cast<int64_t>(runs.bytes),
+                whole.data_as<std::byte>() + runs.first + run * runs.stride, runs.bytes);
   return part;
 }
 
 void put_part(Tensor& whole, const Tensor& part, const Sharding& sharding, int64_t coordinate) {
-  check(sharding.flat.has_value() && whole.layout().is_plain() && whole.shape() == sharding.whole &&
+  check(axis_of(sharding) != nullptr && whole.layout().is_plain() && whole.shape() == sharding.whole &&
             part.dtype() == whole.dtype() && part.shape() == part_shape(sharding),
         "a part of the whole tensor");
-  const int64_t begin = std::min(coordinate * part.elements(), whole.elements());
-  const int64_t end = std::min(begin + part.elements(), whole.elements());
-  if (begin < end)
-    std::memcpy(whole.data_as<std::byte>() + byte_size(whole.dtype(), begin), part.data(),
-                static_cast<size_t>(byte_size(whole.dtype(), end - begin)));
+  const Runs runs = runs_of(part, sharding, coordinate);
+  for (int64_t run = 0; run < runs.count; ++run)
+    std::memcpy(whole.data_as<std::byte>() + runs.first + run * runs.stride,
+                part.data_as<std::byte>() + run * static_cast<int64_t>(runs.bytes), runs.bytes);
+}
+
+int64_t coordinate_of(const Sharding& sharding, const Mesh& mesh, int64_t rank) {
+  const MeshAxis* const axis = axis_of(sharding);
+  return axis == nullptr ? 0 : mesh.coordinate(rank, axis->name);
+}
+
+std::vector<int> holders_of(const Sharding& sharding, const Mesh& mesh) {
+  const MeshAxis* const axis = axis_of(sharding);
+  return axis == nullptr ? std::vector<int>{0} : mesh.group_of(0, axis->name);
 }
 
 }  // namespace weft

@@ -182,6 +182,8 @@ ValueId ModelBuilder::linear(ValueId x, const std::string& name, const LinearLay
   const int64_t inputs = shape(x)[shape(x).rank() - 1];
   const ValueId weight =
       parameter(name + ".weight", {layer.width, inputs}, weight_start(layer.start, inputs, layer.width), true);
+  model_.parameters.back().blocks = layer.blocks;
+  model_.parameters.back().unit = layer.unit;
   const ValueId product = ops::matmul(graph(), x, weight, false, true, name);
   if (!layer.bias) return product;
   const ValueId bias = parameter(name + ".bias", {layer.width}, bias_start(layer.start, inputs), false);

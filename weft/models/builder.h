@@ -51,6 +51,7 @@ struct LinearLayer {
   int64_t width = 0;  // of the output
   bool bias = true;
   Start start = Start::fan_in_uniform;
+  int64_t blocks = 1, unit = 1;  // of the output: see ParameterSpec
 };
 
 class ModelBuilder {

@@ -38,6 +38,9 @@ struct ParameterSpec {
   bool trainable = true;
   bool decay = true;  // false for bias and norm: no weight decay
   Tensor start = {};  // plain: its numbers; empty: the initializer draws them
+  // Of the first dimension, where ranks split it: equal blocks, each of which is split by itself, as the queries, keys
+  // and values of one layer, and elements that stay together, as those of a head.
+  int64_t blocks = 1, unit = 1;
 };
 
 /// What the model is built for.

@@ -25,7 +25,8 @@ ValueId attention_with_caches(ModelBuilder& m, const Projections& of, const std:
 ValueId self_attention(ModelBuilder& m, ValueId x, const std::string& name, const TransformerSizes& s) {
   Graph& graph = m.graph();
   const int64_t head_width = s.width / s.heads;
-  ValueId qkv = m.linear(x, name + ".qkv", {.width = 3 * s.width, .start = Start::small_normal});
+  ValueId qkv =
+      m.linear(x, name + ".qkv", {.width = 3 * s.width, .start = Start::small_normal, .blocks = 3, .unit = head_width});
   qkv = ops::reshape(graph, qkv, {s.batch, s.length, 3, s.heads, head_width}, name + ".qkv.split");
   qkv = ops::transpose(graph, qkv, {2, 0, 3, 1, 4}, name + ".qkv.heads");
   const auto part = [&](int64_t index, const std::string& which) {

@@ -3,6 +3,7 @@
 
 #include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 #include "weft/ops/elementwise.h"
 
 namespace weft::ops {
@@ -153,12 +154,14 @@ OpDef where_op() {
 
 void add_arithmetic(OpRegistry& registry) {
   const Range any{-1, 1};
-  registry.add(arithmetic(
-      "add", "a + b.", [](Graph&, ValueId dy, ValueId, ValueId, ValueId) { return dy; },
-      [](Graph&, ValueId dy, ValueId, ValueId, ValueId) { return dy; }, {{any, any}}));
-  registry.add(arithmetic(
-      "subtract", "a - b.", [](Graph&, ValueId dy, ValueId, ValueId, ValueId) { return dy; },
-      [](Graph& g, ValueId dy, ValueId, ValueId, ValueId) { return negate(g, dy); }, {{any, any}}));
+  registry.add(along(arithmetic(
+                         "add", "a + b.", [](Graph&, ValueId dy, ValueId, ValueId, ValueId) { return dy; },
+                         [](Graph&, ValueId dy, ValueId, ValueId, ValueId) { return dy; }, {{any, any}}),
+                     linear_dimensions));
+  registry.add(along(arithmetic(
+                         "subtract", "a - b.", [](Graph&, ValueId dy, ValueId, ValueId, ValueId) { return dy; },
+                         [](Graph& g, ValueId dy, ValueId, ValueId, ValueId) { return negate(g, dy); }, {{any, any}}),
+                     linear_dimensions));
   registry.add(arithmetic(
       "multiply", "a * b.", [](Graph& g, ValueId dy, ValueId, ValueId b, ValueId) { return multiply(g, dy, b); },
       [](Graph& g, ValueId dy, ValueId a, ValueId, ValueId) { return multiply(g, dy, a); }, {{any, any}}));

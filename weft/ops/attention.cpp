@@ -6,6 +6,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 namespace {
@@ -116,6 +117,10 @@ void add_attention_ops(OpRegistry& registry) {
   op.attributes = {attribute("value", -1e30, "what masked scores become")};
   op.infer = infer_causal_mask;
   op.gradient = grad_causal_mask;
+  op.dimensions = [](const DimensionContext& context) {
+    const int rank = context.inputs[0].shape.rank();
+    return same_but(context, {rank - 2, rank - 1});
+  };
   op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}};
   // Small values: next to -1e30 no difference of the others could be seen.

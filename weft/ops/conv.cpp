@@ -4,6 +4,7 @@
 #include "weft/graph/marks.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 #include "weft/ops/window.h"
 
 namespace weft::ops {
@@ -202,6 +203,56 @@ std::vector<ValueId> grad_backward_weights(GradContext& context) {
   return {of_input, of_gradient};
 }
 
+/// Labels of images, input channels, output channels.
+constexpr int kImages = 0, kInputs = 1, kOutputs = 2, kNone = DimensionRule::kWhole;
+
+/// Those of the channels where these are cut into groups: of a depthwise convolution the same, else none.
+std::pair<int, int> channel_labels(const DimensionContext& context, int64_t outputs) {
+  const int64_t groups = context.attributes.integer("groups");
+  if (groups == 1) return {kInputs, kOutputs};
+  return groups == context.inputs[0].shape[1] && groups == outputs ? std::pair{kInputs, kInputs}
+                                                                   : std::pair{kNone, kNone};
+}
+std::vector<int> weight_labels(const DimensionContext& context, const std::pair<int, int>& channels) {
+  return {channels.second, context.attributes.integer("groups") == 1 ? channels.first : kNone, kNone, kNone};
+}
+
+DimensionRule conv2d_dimensions(const DimensionContext& context) {
+  auto [inputs, outputs] = channel_labels(context, context.inputs[1].shape[0]);
+  // Each rank would add the bias.
+  if (context.inputs.size() > 2 && inputs != outputs) inputs = kNone;
+  DimensionRule rule;
+  rule.inputs = {{kImages, inputs, kNone, kNone}, weight_labels(context, {inputs, outputs})};
+  if (context.inputs.size() > 2) rule.inputs.push_back({outputs});
+  rule.outputs = {{kImages, outputs, kNone, kNone}};
+  return rule;
+}
+
+DimensionRule backward_data_dimensions(const DimensionContext& context) {
+  const auto channels = channel_labels(context, context.outputs[0].shape[1]);
+  DimensionRule rule;
+  rule.inputs = {{kImages, channels.second, kNone, kNone}, weight_labels(context, channels)};
+  rule.outputs = {{kImages, channels.first, kNone, kNone}};
+  return rule;
+}
+
+DimensionRule backward_weights_dimensions(const DimensionContext& context) {
+  auto channels = channel_labels(context, context.inputs[1].shape[1]);
+  const bool has_bias = context.outputs.size() > 1;
+  if (has_bias && channels.first != channels.second) channels.first = kNone;
+  DimensionRule rule;
+  rule.inputs = {{kImages, channels.first, kNone, kNone}, {kImages, channels.second, kNone, kNone}};
+  rule.outputs = {weight_labels(context, channels)};
+  if (has_bias) rule.outputs.push_back({channels.second});
+  return rule;
+}
+
+/// A depthwise convolution of some of the channels.
+void take_groups(Attributes& attributes, const PartContext& context) {
+  const int64_t groups = attributes.integer("groups");
+  if (groups > 1) attributes.set("groups", groups * context.inputs[0][1] / context.whole.inputs[0].shape[1]);
+}
+
 struct ConvCase {
   std::string label;
   Shape input, weight;
@@ -363,6 +414,8 @@ void add_conv_ops(OpRegistry& registry) {
   conv.attributes = conv_attributes();
   conv.infer = infer_conv2d;
   conv.gradient = grad_conv2d;
+  conv.dimensions = conv2d_dimensions;
+  conv.of_part = take_groups;
   conv.flops = [](const auto& inputs, const auto& outputs, const Attributes&) {
     return conv_flops(outputs[0].shape, inputs[1].shape);
   };
@@ -383,6 +436,8 @@ void add_conv_ops(OpRegistry& registry) {
       required_attribute("input_size", std::vector<int64_t>{8, 8}, "height and width of the convolution's input"));
   data.infer = infer_backward_data;
   data.gradient = grad_backward_data;
+  data.dimensions = backward_data_dimensions;
+  data.of_part = take_groups;
   data.flops = [](const auto& inputs, const auto&, const Attributes&) {
     return conv_flops(inputs[0].shape, inputs[1].shape);
   };
@@ -403,6 +458,8 @@ void add_conv_ops(OpRegistry& registry) {
   weights.attributes.push_back(result_dtype_attribute());
   weights.infer = infer_backward_weights;
   weights.gradient = grad_backward_weights;
+  weights.dimensions = backward_weights_dimensions;
+  weights.of_part = take_groups;
   weights.flops = [](const auto& inputs, const auto& outputs, const Attributes&) {
     return conv_flops(inputs[1].shape, outputs[0].shape);
   };

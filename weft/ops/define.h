@@ -45,6 +45,13 @@ inline OpDef of_work(const char* work, OpDef op) {
   return op;
 }
 
+/// The last operand, i64[], of an op that may be split among ranks: the place of this part among equal ones.
+inline void require_place(const InferContext& context, int operand) {
+  if (context.input_count() <= operand) return;
+  context.require_rank(operand, 0);
+  context.require_dtype(operand, DType::i64);
+}
+
 inline std::vector<int64_t> to_list(const Pair& pair) { return {pair[0], pair[1]}; }
 
 inline TensorType typed(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }

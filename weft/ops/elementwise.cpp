@@ -6,6 +6,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 
@@ -42,6 +43,7 @@ OpDef unary(std::string name, std::string summary, UnaryDerivative derivative, O
   op.flops = count_elements;
   op.layout_rule = LayoutRule::elementwise;
   op.of_split = {OfSplit::elements};
+  op.dimensions = elementwise_dimensions;
   op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}};
   op.examples = {
@@ -78,6 +80,7 @@ OpDef binary(std::string name, std::string summary) {
   op.flops = count_elements;
   op.layout_rule = LayoutRule::elementwise;
   op.of_split = {OfSplit::elements};
+  op.dimensions = elementwise_dimensions;
   op.precision = PrecisionRule::follow;
   op.in_place = {{0, 0}, {0, 1}};
   return op;
@@ -143,7 +146,8 @@ void add_functions(OpRegistry& registry) {
       "sqrt", "Square root.",
       [](Graph& g, ValueId dy, ValueId, ValueId y) { return multiply_scalar(g, divide(g, dy, y), 0.5); }, kDivisor));
   registry.add(
-      on_numbers(unary("negate", "-x.", [](Graph& g, ValueId dy, ValueId, ValueId) { return negate(g, dy); })));
+      along(on_numbers(unary("negate", "-x.", [](Graph& g, ValueId dy, ValueId, ValueId) { return negate(g, dy); })),
+            linear_dimensions));
   registry.add(on_numbers(unary(
       "absolute", "|x|; the gradient at 0 is 0.",
       [](Graph& g, ValueId dy, ValueId x, ValueId) {
@@ -176,7 +180,7 @@ void add_functions(OpRegistry& registry) {
   registry.add(
       with_attributes(unary("add_scalar", "x + value.", [](Graph&, ValueId dy, ValueId, ValueId) { return dy; }), value,
                       three_quarters));
-  OpDef scale = unary("multiply_scalar", "x * value.", nullptr);
+  OpDef scale = along(unary("multiply_scalar", "x * value.", nullptr), linear_dimensions);
   scale.gradient = [](GradContext& context) -> std::vector<ValueId> {
     const double factor = attributes_of(context).real("value");
     return {multiply_scalar(context.graph, context.output_gradients[0], factor)};

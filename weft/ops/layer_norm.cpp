@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 namespace {
@@ -83,6 +84,23 @@ std::vector<ValueId> grad_layer_norm(GradContext& context) {
   return gradients;
 }
 
+/// Along rows: what has one number per element of a row is whole, and its gradients are sums.
+DimensionRule row_dimensions(const DimensionContext& context, int rank) {
+  const auto labels_of = [&](const Shape& shape, bool is_per_column) {
+    if (is_per_column) return std::vector<int>{DimensionRule::kWhole};
+    std::vector<int> labels = count_up(shape.rank());
+    if (shape.rank() == rank) labels.back() = DimensionRule::kWhole;
+    return labels;
+  };
+  DimensionRule rule;
+  const bool is_backward = context.inputs.size() == 5;
+  for (size_t input = 0; input < context.inputs.size(); ++input)
+    rule.inputs.push_back(labels_of(context.inputs[input].shape, is_backward ? input == 2 : input > 0));
+  for (size_t output = 0; output < context.outputs.size(); ++output)
+    rule.outputs.push_back(labels_of(context.outputs[output].shape, is_backward && output > 0));
+  return rule;
+}
+
 // Rows of few elements may come out nearly constant, where the inverse deviation is too curved for differences.
 constexpr OpExample::Range kRowRange{-2, 2, true}, kRowScale{0.5, 1.5}, kRowShift{-1, 1};
 
@@ -114,6 +132,9 @@ void add_layer_norm_ops(OpRegistry& registry) {
   op.attributes = {attribute("epsilon", 1e-5, "added to the variance before its root")};
   op.infer = infer_layer_norm;
   op.gradient = grad_layer_norm;
+  op.dimensions = [](const DimensionContext& context) {
+    return row_dimensions(context, context.inputs[0].shape.rank());
+  };
   // Per element: 1 for the mean, 3 for the variance, 2 to normalise, 2 to scale and shift.
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return 8 * inputs[0].elements(); };
   op.precision = PrecisionRule::follow;
@@ -130,6 +151,9 @@ void add_layer_norm_ops(OpRegistry& registry) {
   backward.inputs = {"output_gradient", "input", "scale", "mean", "inverse_std"};
   backward.outputs = {"input_gradient", "scale_gradient", "shift_gradient"};
   backward.infer = infer_layer_norm_backward;
+  backward.dimensions = [](const DimensionContext& context) {
+    return row_dimensions(context, context.inputs[0].shape.rank());
+  };
   // Per element: 2 for the normalised input, 3 for the parameters' gradients, 1 to scale, 3 for two sums, 5 for the
   // rest.
   backward.flops = [](const auto& inputs, const auto&, const Attributes&) { return 14 * inputs[0].elements(); };

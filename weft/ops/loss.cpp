@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include "weft/ops/all.h"
+#include "weft/ops/class_parts.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 
@@ -39,6 +41,10 @@ OpDef cross_entropy_op() {
   op.summary = "Per row, minus the log-softmax of the label's logit; with label smoothing (Szegedy et al. 2016).";
   op.inputs = {"logits", "labels"};
   op.outputs = {"losses"};
+  op.dimensions = [](const DimensionContext&) {
+    return DimensionRule{.inputs = {{0, 1}, {0}}, .outputs = {{0}}, .composed = {1}};
+  };
+  op.in_parts = cross_entropy_in_parts;
   op.attributes = {smoothing_attribute(), ignore_attribute()};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     require_classification(context, 0, 1);
@@ -71,6 +77,10 @@ OpDef cross_entropy_backward_op() {
   op.summary = "Gradient of cross_entropy: loss_gradient times (softmax(logits) - target), per row.";
   op.inputs = {"loss_gradient", "logits", "labels"};
   op.outputs = {"logits_gradient"};
+  op.dimensions = [](const DimensionContext&) {
+    return DimensionRule{.inputs = {{0}, {0, 1}, {0}}, .outputs = {{0, 1}}, .composed = {1}};
+  };
+  op.in_parts = cross_entropy_backward_in_parts;
   op.attributes = {smoothing_attribute(), ignore_attribute()};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     require_classification(context, 1, 2);
@@ -100,6 +110,10 @@ OpDef count_correct_op() {
   op.summary = "Number of rows whose first largest logit is the label.";
   op.inputs = {"logits", "labels"};
   op.outputs = {"count"};
+  op.dimensions = [](const DimensionContext&) {
+    return DimensionRule{.inputs = {{0, 1}, {0}}, .outputs = {{}}, .composed = {1}};
+  };
+  op.in_parts = count_correct_in_parts;
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     require_classification(context, 0, 1);
     return {f32({})};
@@ -121,6 +135,7 @@ void add_loss_ops(OpRegistry& registry) {
   registry.add(of_work(work::kLosses, cross_entropy_op()));
   registry.add(of_work(work::kLosses, cross_entropy_backward_op()));
   registry.add(of_work(work::kLosses, count_correct_op()));
+  add_class_part_ops(registry);
 }
 
 ValueId cross_entropy(Graph& graph, ValueId logits, ValueId labels, double label_smoothing, const std::string& name) {

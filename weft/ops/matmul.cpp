@@ -3,6 +3,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 namespace {
@@ -80,6 +81,24 @@ std::vector<ValueId> grad_matmul(GradContext& context) {
   return {sum_to_shape(graph, a_gradient, a_shape), sum_to_shape(graph, b_gradient, b_shape)};
 }
 
+/// Rows, columns, what is summed over, and the leading dimensions that both or one of them have.
+DimensionRule matmul_dimensions(const DimensionContext& context) {
+  const int rank = context.outputs[0].shape.rank(), rows = rank - 2, columns = rank - 1, summed = rank;
+  const auto labels_of = [&](const Shape& shape, bool transposed, int first, int second) {
+    std::vector<int> labels(static_cast<size_t>(shape.rank()), DimensionRule::kWhole);
+    for (int dimension = 0; dimension < shape.rank() - 2; ++dimension)
+      if (shape[dimension] > 1) labels[static_cast<size_t>(dimension)] = dimension + rank - shape.rank();
+    labels[labels.size() - 2] = transposed ? second : first;
+    labels[labels.size() - 1] = transposed ? first : second;
+    return labels;
+  };
+  DimensionRule rule;
+  rule.inputs = {labels_of(context.inputs[0].shape, context.attributes.boolean("transpose_a"), rows, summed),
+                 labels_of(context.inputs[1].shape, context.attributes.boolean("transpose_b"), summed, columns)};
+  rule.outputs = {labels_of(context.outputs[0].shape, false, rows, columns)};
+  return rule;
+}
+
 OpExample example(std::string label, Shape a, Shape b, bool transpose_a = false, bool transpose_b = false) {
   return {std::move(label),
           {f32(std::move(a)), f32(std::move(b))},
@@ -100,6 +119,7 @@ void add_matmul_ops(OpRegistry& registry) {
                    result_dtype_attribute()};
   op.infer = infer_matmul;
   op.gradient = grad_matmul;
+  op.dimensions = matmul_dimensions;
   op.flops = [](const auto& inputs, const auto& outputs, const Attributes& attributes) {
     return 2 * outputs[0].elements() * matrix_of(inputs[0].shape, attributes.boolean("transpose_a"))[1];
   };

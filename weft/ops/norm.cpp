@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 #include "weft/ops/layer_norm.h"
 
 namespace weft::ops {
@@ -188,6 +189,7 @@ OpExample backward_example(std::string label, Shape shape, const std::string& ac
 OpDef batch_norm_op() {
   OpDef op;
   op.name = "batch_norm";
+  op.dimensions = channel_dimensions;
   op.summary = "Normalises each channel by its mean and biased variance over the batch, then scales and shifts it.";
   op.inputs = {"input", "scale", "shift", "residual?"};
   op.outputs = {"output", "mean", "variance"};
@@ -228,6 +230,7 @@ std::vector<TensorType> infer_batch_statistics(const InferContext& context) {
 OpDef batch_statistics_op() {
   OpDef op;
   op.name = "batch_statistics";
+  op.dimensions = channel_dimensions;
   op.summary = "Mean and biased variance of each channel over the batch, as batch_norm takes them.";
   op.inputs = {"input"};
   op.outputs = {"mean", "variance"};
@@ -262,6 +265,7 @@ OpDef batch_statistics_op() {
 OpDef batch_norm_backward_op() {
   OpDef op;
   op.name = "batch_norm_backward";
+  op.dimensions = channel_dimensions;
   op.summary = "Gradients of batch_norm with respect to input, scale, shift and, if wanted, the residual.";
   op.inputs = {"output_gradient", "input", "scale", "shift", "mean", "variance", "output?"};
   op.outputs = {"input_gradient", "scale_gradient", "shift_gradient", "residual_gradient"};
@@ -291,6 +295,7 @@ OpDef batch_norm_backward_op() {
 OpDef batch_norm_inference_op() {
   OpDef op;
   op.name = "batch_norm_inference";
+  op.dimensions = channel_dimensions;
   op.summary = "Normalises each channel by given statistics, then scales and shifts it.";
   op.inputs = {"input", "scale", "shift", "mean", "variance", "residual?"};
   op.outputs = {"output"};
@@ -321,6 +326,7 @@ OpDef batch_norm_inference_op() {
 OpDef running_average_op() {
   OpDef op;
   op.name = "running_average";
+  op.dimensions = elementwise_dimensions;
   op.summary = "(1 - momentum) running + momentum x sample_factor x sample; what is not finite is left out.";
   op.inputs = {"running", "sample"};
   op.outputs = {"running"};

@@ -367,8 +367,9 @@ ValueId bce_with_logits(Graph&, ValueId logits, ValueId targets, const std::stri
                         ValueId positive_weight = {});
 
 // --- embedding (embedding.cpp) --------------------------------------------------------------------------------------
-//   embedding(table[V,D], indices i32[..]) -> [..,D];  embedding_backward(output_gradient[..,D], indices) {rows=V} ->
-//   [V,D]
+//   embedding(table[V,D], indices i32[..], place?) -> [..,D];
+//   embedding_backward(output_gradient[..,D], indices, place?) {rows=V} -> [V,D]
+//       place i64[]: the table is that one of equal parts of a table; what is in others is zero
 ValueId embedding(Graph&, ValueId table, ValueId indices, const std::string& name = "");
 
 // --- recurrent layers (rnn.cpp) -------------------------------------------------------------------------------------
@@ -419,7 +420,7 @@ ValueId ctc_count_correct(Graph&, ValueId logits, const CtcTargets& targets, int
                           const std::string& name = "");
 
 // --- random (random.cpp) --------------------------------------------------------------------------------------------
-//   dropout(x, seed i64[], step i64[]) {probability, stream=0}: zero with `probability`, else x / (1 - probability).
+//   dropout(x, seed i64[], step i64[], place?, outer_place?) {probability, stream=0, blocks=[], parts=[]}: zero with `probability`, else x / (1 - probability).
 //   The mask depends on (seed, step, stream, element position) only: element i takes word i % 4 of
 //   philox(mix(seed, stream), step, i / 4) and is dropped where uniform_from_bits(word) < probability.
 //   Its gradient is dropout of the gradient under the same key: no mask is stored. LayoutRule::plain.
@@ -479,6 +480,7 @@ ValueId squared_norm(Graph&, ValueId x, const std::string& name = "");
 // --- collectives (collective.cpp) -----------------------------------------------------------------------------------
 //   all_reduce(x) {reduction="mean"|"sum"} -> y, of x's shape: over all ranks, on each of them. f32 or bf16.
 //   all_reduce_start, all_reduce_wait: its halves, made by passes/overlap_all_reduces.
-ValueId all_reduce(Graph&, ValueId x, const std::string& reduction = "mean", const std::string& name = "");
+ValueId all_reduce(Graph&, ValueId x, const std::string& reduction = "mean", const std::string& name = "",
+                   const std::string& axis = "data");
 
 }  // namespace weft::ops

@@ -2,10 +2,20 @@
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 #include "weft/ops/window.h"
 
 namespace weft::ops {
 namespace {
+
+/// Images and channels.
+DimensionRule pool_dimensions(const DimensionContext& context) {
+  const std::vector<int> labels{0, 1, DimensionRule::kWhole, DimensionRule::kWhole};
+  DimensionRule rule;
+  rule.inputs.assign(context.inputs.size(), labels);
+  rule.outputs.assign(1, labels);
+  return rule;
+}
 
 std::vector<AttributeSpec> pool_attributes() {
   return {required_attribute("kernel", std::vector<int64_t>{2, 2}, "rows and columns of a window"),
@@ -202,6 +212,7 @@ void add_pool_ops(OpRegistry& registry) {
     return pool_flops(outputs[0].shape, attributes);
   };
   max.layout_rule = LayoutRule::channelwise;
+  max.dimensions = pool_dimensions;
   max.precision = PrecisionRule::follow;
   max.examples = max_examples();
   for (const DType dtype : {DType::i8, DType::u8})
@@ -224,6 +235,7 @@ void add_pool_ops(OpRegistry& registry) {
     return pool_flops(inputs[0].shape, attributes);
   };
   max_backward.layout_rule = LayoutRule::channelwise;
+  max_backward.dimensions = pool_dimensions;
   max_backward.precision = PrecisionRule::follow;
   max_backward.examples = max_backward_examples();
   registry.add(of_work(work::kPooling, std::move(max_backward)));
@@ -241,6 +253,7 @@ void add_pool_ops(OpRegistry& registry) {
     return pool_flops(outputs[0].shape, attributes);
   };
   average.layout_rule = LayoutRule::channelwise;
+  average.dimensions = pool_dimensions;
   average.precision = PrecisionRule::follow;
   average.examples = average_examples(false);
   registry.add(of_work(work::kPooling, std::move(average)));
@@ -260,6 +273,7 @@ void add_pool_ops(OpRegistry& registry) {
     return pool_flops(inputs[0].shape, attributes);
   };
   average_backward.layout_rule = LayoutRule::channelwise;
+  average_backward.dimensions = pool_dimensions;
   average_backward.precision = PrecisionRule::follow;
   average_backward.examples = average_examples(true);
   registry.add(of_work(work::kPooling, std::move(average_backward)));

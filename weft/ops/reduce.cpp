@@ -7,6 +7,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 
@@ -110,6 +111,36 @@ std::vector<ValueId> product_gradient(GradContext& context) {
                             attributes, gradient_name(context, "x"))};
 }
 
+/// Axes that stay; those that go too where their numbers can be put together: of sums and means.
+DimensionRule reduction_dimensions(const DimensionContext& context, bool of_sums, Joined joined) {
+  const Shape& shape = context.inputs[0].shape;
+  const std::vector<int> axes = normalize_axes(context.attributes.integers("axes"), shape.rank());
+  DimensionRule rule;
+  rule.inputs = {count_up(shape.rank())};
+  rule.outputs = {{}};
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const bool is_reduced = std::binary_search(axes.begin(), axes.end(), axis);
+    if (!is_reduced || context.attributes.boolean("keep_dims"))
+      rule.outputs[0].push_back(is_reduced ? DimensionRule::kWhole : axis);
+    if (is_reduced && !of_sums) rule.inputs[0][static_cast<size_t>(axis)] = DimensionRule::kWhole;
+  }
+  rule.joined = {joined};
+  rule.is_linear = of_sums;
+  return rule;
+}
+DimensionRule sum_dimensions(const DimensionContext& context) {
+  return reduction_dimensions(context, /*of_sums=*/true, Joined::sum);
+}
+DimensionRule mean_dimensions(const DimensionContext& context) {
+  return reduction_dimensions(context, /*of_sums=*/true, Joined::mean);
+}
+
+/// All but the axis along which it is normalised.
+DimensionRule softmax_dimensions(const DimensionContext& context) {
+  const int rank = context.inputs[0].shape.rank();
+  return same_but(context, {normalize_axis(context.attributes.integer("axis"), rank).value()});
+}
+
 OpDef reduction(std::string name, std::string summary, std::vector<ValueId> (*gradient)(GradContext&)) {
   OpDef op;
   op.name = std::move(name);
@@ -119,6 +150,9 @@ OpDef reduction(std::string name, std::string summary, std::vector<ValueId> (*gr
   op.attributes = {attribute("axes", std::vector<int64_t>{}, "axes to reduce, negative from the end; empty: all"),
                    attribute("keep_dims", false, "leave reduced axes in the shape, as 1"), result_dtype_attribute()};
   op.infer = infer_of_numbers;
+  op.dimensions = [](const DimensionContext& context) {
+    return reduction_dimensions(context, /*of_sums=*/false, Joined::sum);
+  };
   op.precision = PrecisionRule::follow;
   op.gradient = gradient;
   op.flops = [](const std::vector<TensorType>& inputs, const std::vector<TensorType>&, const Attributes&) {
@@ -196,6 +230,7 @@ OpDef softmax_op(std::string name, std::string summary, std::vector<ValueId> (*g
     require_axis(context, 0, context.attributes.integer("axis"));
     return {typed(dtype, context.shape(0))};
   };
+  op.dimensions = softmax_dimensions;
   op.gradient = gradient;
   // Maximum, difference, exponential, sum, quotient (or logarithm and difference).
   op.flops = [](const std::vector<TensorType>& inputs, const std::vector<TensorType>&, const Attributes&) {
@@ -219,6 +254,7 @@ OpDef softmax_backward() {
   op.summary = "Gradient of softmax: y (dy - sum(dy y)), with the sum along the axis.";
   op.inputs = {"output_gradient", "output"};
   op.outputs = {"input_gradient"};
+  op.dimensions = softmax_dimensions;
   op.attributes = {attribute("axis", int64_t{-1}, "as of softmax")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const DType dtype = context.require_compute_dtype(0);
@@ -248,9 +284,10 @@ ValueId add_reduction(Graph& graph, const std::string& op, ValueId x, std::vecto
 }  // namespace
 
 void add_reduce_ops(OpRegistry& registry) {
-  registry.add(
-      of_work(work::kReductions, reduction("reduce_sum", "Sum over axes; of integers it wraps around.", sum_gradient)));
-  OpDef mean = reduction("reduce_mean", "Mean over axes.", mean_gradient);
+  registry.add(of_work(
+      work::kReductions,
+      along(reduction("reduce_sum", "Sum over axes; of integers it wraps around.", sum_gradient), sum_dimensions)));
+  OpDef mean = along(reduction("reduce_mean", "Mean over axes.", mean_gradient), mean_dimensions);
   mean.infer = infer_of_reals;
   registry.add(of_work(work::kReductions, std::move(mean)));
   registry.add(of_work(work::kReductions,

@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 namespace {
@@ -40,6 +41,20 @@ void require_shape(const InferContext& context, int operand, const Shape& wanted
 /// One product with the recurrent weights per step, and `per_cell` operations for each element of the hidden state.
 int64_t step_flops(const Shape& output, int64_t gates, int64_t per_cell) {
   return output.elements() * (2 * gates * output[2] + per_cell);
+}
+
+/// Along the batch: [T,N,..] and [N,H].
+DimensionRule recurrent_dimensions(const DimensionContext& context) {
+  constexpr int kWhole = DimensionRule::kWhole;
+  const auto labels_of = [](const Shape& shape) -> std::vector<int> {
+    if (shape.rank() == 3) return {kWhole, 0, kWhole};
+    return shape.rank() == 2 ? std::vector<int>{0, kWhole} : std::vector<int>{kWhole};
+  };
+  DimensionRule rule;
+  for (const TensorType& input : context.inputs) rule.inputs.push_back(labels_of(input.shape));
+  rule.inputs[1] = {kWhole, kWhole};  // the weight
+  for (const TensorType& output : context.outputs) rule.outputs.push_back(labels_of(output.shape));
+  return rule;
 }
 
 AttributeSpec reverse_attribute() { return attribute("reverse", false, "from the last step to the first"); }
@@ -151,6 +166,7 @@ OpExample gru_backward_example(std::string label, int64_t steps, int64_t batch, 
 OpDef lstm_op() {
   OpDef op;
   op.name = "lstm";
+  op.dimensions = recurrent_dimensions;
   op.summary =
       "The recurrence of an LSTM layer: i, f, o = sigmoid and g = tanh of projected + bias + hidden weight^T; "
       "cell = f cell + i g; hidden = o tanh(cell).";
@@ -179,6 +195,7 @@ OpDef lstm_op() {
 OpDef lstm_backward_op() {
   OpDef op;
   op.name = "lstm_backward";
+  op.dimensions = recurrent_dimensions;
   op.summary = "Gradients of lstm with respect to what enters its gates and to its initial state.";
   op.inputs = {"output_gradient", "weight", "initial_cell", "cells", "gates", "cells_gradient?"};
   op.outputs = {"projected_gradient", "initial_hidden_gradient", "initial_cell_gradient"};
@@ -203,6 +220,7 @@ OpDef lstm_backward_op() {
 OpDef gru_op() {
   OpDef op;
   op.name = "gru";
+  op.dimensions = recurrent_dimensions;
   op.summary =
       "The recurrence of a GRU layer: r, z = sigmoid(x + u), n = tanh(x + r u), hidden = (1 - z) n + z hidden, with "
       "x = projected + input_bias and u = hidden weight^T + recurrent_bias.";
@@ -230,6 +248,7 @@ OpDef gru_op() {
 OpDef gru_backward_op() {
   OpDef op;
   op.name = "gru_backward";
+  op.dimensions = recurrent_dimensions;
   op.summary = "Gradients of gru with respect to projected, to u (see gru) and to its initial state.";
   op.inputs = {"output_gradient", "weight", "initial_hidden", "output", "gates"};
   op.outputs = {"projected_gradient", "recurrent_gradient", "initial_hidden_gradient"};

@@ -9,6 +9,7 @@
 #include "weft/ops/all.h"
 #include "weft/ops/broadcast.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 
@@ -68,6 +69,8 @@ OpDef reshape_op() {
     const Dims dims = context.graph.shape(context.inputs[0]).dims();
     return {reshape(context.graph, context.output_gradients[0], dims)};
   };
+  op.dimensions = [](const DimensionContext&) { return DimensionRule{.is_linear = true, .keeps_order = true}; };
+  op.of_part = take_result_shape;
   op.is_view = true;
   op.examples = {
       {"flatten", {f32({2, 3, 2, 1})}, {{"shape", Dims{2, 6}}}, {}},
@@ -102,6 +105,12 @@ OpDef transpose_op() {
       inverse[static_cast<size_t>(permutation[axis])] = static_cast<int64_t>(axis);
     return {transpose(context.graph, context.output_gradients[0], inverse)};
   };
+  op.dimensions = [](const DimensionContext& context) {
+    DimensionRule rule{.inputs = {count_up(context.inputs[0].shape.rank())}, .outputs = {{}}, .is_linear = true};
+    for (const int64_t axis : context.attributes.integers("permutation"))
+      rule.outputs[0].push_back(static_cast<int>(axis));
+    return rule;
+  };
   op.examples = {
       {"matrix", {f32({3, 5})}, {{"permutation", Dims{1, 0}}}, {}},
       {"rotation of three axes", {f32({2, 3, 4})}, {{"permutation", Dims{2, 0, 1}}}, {}},
@@ -129,6 +138,8 @@ OpDef broadcast_to_op() {
     const Shape shape = context.graph.shape(context.inputs[0]);
     return {sum_to_shape(context.graph, context.output_gradients[0], shape)};
   };
+  op.dimensions = elementwise_dimensions;
+  op.of_part = take_result_shape;
   op.examples = {
       {"scalar", {f32({})}, {{"shape", Dims{2, 3}}}, {}},
       {"vector to rows", {f32({5})}, {{"shape", Dims{3, 5}}}, {}},
@@ -183,6 +194,11 @@ OpDef concat_op() {
     }
     return gradients;
   };
+  op.dimensions = [](const DimensionContext& context) {
+    DimensionRule rule = same_but(context, {static_cast<int>(context.attributes.integer("axis"))});
+    rule.is_linear = true;
+    return rule;
+  };
   op.examples = {
       {"vectors", {f32({3}), f32({4})}, {{"axis", int64_t{0}}}, {}},
       {"columns of three", {f32({2, 3}), f32({2, 1}), f32({2, 2})}, {{"axis", int64_t{1}}}, {}},
@@ -215,6 +231,22 @@ OpDef slice_op() {
     Dims high = context.graph.shape(context.inputs[0]).dims();
     for (size_t axis = 0; axis < high.size(); ++axis) high[axis] -= attributes.integers("ends")[axis];
     return {pad(context.graph, context.output_gradients[0], attributes.integers("starts"), high)};
+  };
+  op.dimensions = [](const DimensionContext& context) {
+    DimensionRule rule = elementwise_dimensions(context);  // the label of an axis that is not cut
+    for (size_t axis = 0; axis < rule.outputs[0].size(); ++axis)
+      if (rule.inputs[0][axis] == DimensionRule::kWhole) rule.outputs[0][axis] = DimensionRule::kWhole;
+    rule.is_linear = true;
+    return rule;
+  };
+  op.of_part = [](Attributes& attributes, const PartContext& context) {
+    Dims ends = attributes.integers("ends");
+    for (size_t axis = 0; axis < ends.size(); ++axis) {
+      const auto dimension = static_cast<int>(axis);
+      if (context.inputs[0][dimension] != context.whole.inputs[0].shape[dimension])
+        ends[axis] = context.inputs[0][dimension];
+    }
+    attributes.set("ends", ends);
   };
   op.examples = {
       {"middle of a vector", {f32({7})}, {{"starts", Dims{2}}, {"ends", Dims{5}}}, {}},
@@ -261,6 +293,12 @@ OpDef pad_op() {
     for (size_t axis = 0; axis < ends.size(); ++axis) ends[axis] += low[axis];
     return {slice(context.graph, context.output_gradients[0], low, ends)};
   };
+  op.dimensions = [](const DimensionContext& context) {
+    DimensionRule rule = elementwise_dimensions(context);  // the label of an axis to which nothing is added
+    for (size_t axis = 0; axis < rule.outputs[0].size(); ++axis)
+      if (rule.inputs[0][axis] == DimensionRule::kWhole) rule.outputs[0][axis] = DimensionRule::kWhole;
+    return rule;
+  };
   op.examples = {
       {"vector", {f32({5})}, {{"low", Dims{2}}, {"high", Dims{1}}}, {}},
       {"after only, of ones", {f32({3, 2})}, {{"low", Dims{0, 0}}, {"high", Dims{1, 2}}, {"value", 1.0}}, {}},
@@ -283,6 +321,11 @@ OpDef cast_op() {
     return {cast(context.graph, context.output_gradients[0], from)};
   };
   op.layout_rule = LayoutRule::kernel;
+  op.dimensions = [](const DimensionContext& context) {
+    DimensionRule rule = elementwise_dimensions(context);
+    rule.is_linear = is_floating(context.inputs[0].dtype) && is_floating(context.outputs[0].dtype);
+    return rule;
+  };
   op.examples = {
       {"labels to reals", {i32({7})}, {}, {{-5, 6}}},
       {"wide integers to reals", {{DType::i64, {2, 3}, {}}}, {}, {{0, 100}}},
@@ -322,6 +365,8 @@ OpDef constant_op() {
     return {{dtype, Shape(dims), {}}};
   };
   op.gradient = [](GradContext&) -> std::vector<ValueId> { return {}; };
+  op.dimensions = elementwise_dimensions;
+  op.of_part = take_result_shape;
   op.examples = {
       {"scalar", {}, {{"shape", Dims{}}, {"value", 0.5}}, {}},
       {"matrix", {}, {{"shape", Dims{3, 5}}, {"value", -2.0}}, {}},

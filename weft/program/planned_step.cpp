@@ -10,7 +10,7 @@
 #include "weft/program/arena_limit.h"
 #include "weft/program/decisions.h"
 #include "weft/program/process_memory.h"
-#include "weft/step/sharded_states.h"
+#include "weft/step/rank_mesh.h"
 
 namespace weft::program {
 
@@ -43,9 +43,11 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
       device_(library.device.make({.threads = static_cast<int>(choice.spec.threads),
                                    .kernels = runtime.kernels(library.kernels),
                                    .tuning = std::move(tuning)})),
-      training_(step::build_training_step(
-          library, choice.spec, choice.input,
-          {.ranks = runtime.costs().count, .costs = runtime.costs(), .nodes = profile.costs})),
+      training_(step::build_training_step(library, choice.spec, choice.input,
+                                          {.ranks = runtime.costs().count,
+                                           .tensor_ranks = runtime.tensor_ranks(),
+                                           .costs = runtime.costs(),
+                                           .nodes = profile.costs})),
       options_(options_of(choice, runtime, *device_, profile)),
       program_(
           [this, &library](const spec::StepShape&) {
@@ -61,6 +63,15 @@ PlannedStep::PlannedStep(const Library& library, const StepChoice& choice, const
   if (choice_.limit) choice_.limit(program_.steps(), unlimited.total_bytes() - unlimited.arena_bytes);
   compiled();
   keep_measured(library.device, *device_, note);
+}
+
+int PlannedStep::rank() const {
+  int rank = 0;
+  for (const MeshAxis& axis : training_.mesh.axes()) {
+    const comm::Collectives* const along = collectives(axis.name);
+    rank = rank * static_cast<int>(axis.size) + (along == nullptr ? 0 : along->rank());
+  }
+  return rank;
 }
 
 int64_t PlannedStep::total_bytes() {
@@ -88,8 +99,9 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
     if (comm::is_first(ranks) && choice.tuning) tuning = choice.tuning(spec.threads);
   });
   PlannedOnRanks planned;
-  planned.runtime = std::make_unique<RankRuntime>(ranks, static_cast<int>(spec.threads),
-                                                  agreed_costs(ranks, spec.cluster), spec.virtual_ranks > 0);
+  planned.runtime =
+      std::make_unique<RankRuntime>(ranks, static_cast<int>(spec.threads), agreed_costs(ranks, spec.cluster),
+                                    spec.virtual_ranks > 0, static_cast<int>(spec.mesh.tensor));
   const CostProfile profile = agreed_profile(ranks, library, spec.cost_profile, static_cast<int>(spec.threads));
   prepare_alike(ranks, "plan of the step", measures(tuning), [&](const std::string& decided) {
     planned.step = std::make_unique<PlannedStep>(library, choice, *planned.runtime, profile,
@@ -102,8 +114,7 @@ PlannedOnRanks plan_on_ranks(const Library& library, comm::Communicator* ranks, 
 RunningStep::RunningStep(PlannedStep& planned)
     : choice_(planned.choice_),
       shards_(choice_.spec.virtual_ranks > 0 ? choice_.batches : 1),
-      state_(step::initial_state(planned.training_, static_cast<uint64_t>(planned.spec().seed),
-                                 planned.collectives() == nullptr ? 0 : planned.collectives()->rank())),
+      state_(step::initial_state(planned.training_, static_cast<uint64_t>(planned.spec().seed), planned.rank())),
       driver_(planned.program_, state_),
       batch_(planned.compiled().graph, choice_.input.classes),
       spec_(on_noise(choice_.spec)),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/comm/communicator.h"
+#include "weft/graph/collective.h"
 #include "weft/library/library.h"
 #include "weft/program/autotune.h"
 #include "weft/program/cost_profile.h"
@@ -54,7 +55,13 @@ class PlannedStep {
   const passes::Ranks& ranks() const { return options_.ranks; }
   /// The costs of nodes that the planner used.
   const CostModel& costs() const { return *options_.costs; }
-  comm::Collectives* collectives() const { return runtime_.collectives().get(); }
+  /// Of the ranks along an axis; null where this one is alone there.
+  comm::Collectives* collectives(const std::string& axis = kDataAxis) const {
+    const auto found = runtime_.axes().find(axis);
+    return found == runtime_.axes().end() ? nullptr : found->second.get();
+  }
+  /// The number of this one in the mesh of the step.
+  int rank() const;
   /// Bytes of memory: the larger arena, the states, a batch.
   int64_t total_bytes();
 

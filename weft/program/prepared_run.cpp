@@ -12,11 +12,24 @@
 #include "weft/program/process_memory.h"
 #include "weft/spec/compile_options.h"
 #include "weft/step/metrics/entries.h"
+#include "weft/step/rank_mesh.h"
 #include "weft/step/sharded_states.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::program {
+
+namespace {
+
+/// Ranks that share the layers read the same rows.
+BatchShare training_share(const spec::RunSpec& spec, const comm::Communicator* ranks) {
+  if (spec.mesh.tensor == 1) return {step::place_of(spec, ranks), comm::number_of(ranks)};
+  const Mesh mesh = step::mesh_of(spec, comm::number_of(ranks));
+  return {static_cast<int>(mesh.coordinate(comm::rank_of(ranks), kDataAxis)),
+          static_cast<int>(mesh.size_of(kDataAxis))};
+}
+
+}  // namespace
 
 PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_spec, Tuning tuning,
                          const std::function<void(const std::string&)>& note, comm::Communicator* communicator,
@@ -24,7 +37,8 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
     : library(run_library),
       ranks(communicator),
       spec(run_spec),
-      share{step::place_of(spec, ranks), comm::number_of(ranks)},
+      share(training_share(spec, ranks)),
+      evaluation_share{step::place_of(spec, ranks), comm::number_of(ranks)},
       run_data(open_run_data(library, spec, share.shares)),
       course(spec, run_data.training->size()),
       shapes(usable_shapes(library, spec, run_data.description)),
@@ -47,7 +61,7 @@ PreparedRun::PreparedRun(const Library& run_library, const spec::RunSpec& run_sp
             return step::build_evaluation_step(library, spec, model_input(run_data.description, shape));
           },
           *device, evaluation_options(), arena) {
-  step::require_mesh(spec, share.shares);
+  step::require_mesh(spec, comm::number_of(ranks));
   if (!spec.offload.empty()) arena->open_file(spec.offload);  // what cannot be is said before all the planning
   step::require_fit(step.graph, spec.model.name, run_data.description.info, own_part(shapes.front()).batch);
   passes::require_matches(step.graph, spec::compile_options(spec, *device).precision);
@@ -108,14 +122,18 @@ spec::StepShape PreparedRun::own_part(const spec::StepShape& shape) const {
 }
 
 std::vector<int64_t> PreparedRun::evaluated_rows(int64_t count) const {
-  if (spec.virtual_ranks > 0) return step::rows_of_shards(count, spec.virtual_ranks, share.share, share.shares);
-  const auto [begin, end] = data::rows_of_share(count, share.share, share.shares);
+  if (spec.virtual_ranks > 0)
+    return step::rows_of_shards(count, spec.virtual_ranks, evaluation_share.share, evaluation_share.shares);
+  const auto [begin, end] = data::rows_of_share(count, evaluation_share.share, evaluation_share.shares);
   return {end - begin};
 }
 
 step::TrainingStep PreparedRun::build_training(const spec::StepShape& shape) const {
   return step::build_training_step(library, spec, model_input(run_data.description, own_part(shape)),
-                                   {.ranks = share.shares, .costs = runtime.costs(), .nodes = cost_profile.costs});
+                                   {.ranks = share.shares,
+                                    .tensor_ranks = static_cast<int>(spec.mesh.tensor),
+                                    .costs = runtime.costs(),
+                                    .nodes = cost_profile.costs});
 }
 
 int64_t PreparedRun::memory_of_rank() const { return memory_limit_bytes() / comm::ranks_of_host(ranks); }
@@ -162,10 +180,11 @@ int64_t PreparedRun::bytes_beside_arena() const {
   bytes += run_data.training->cache_bytes_to_come();
   for (const data::Dataset* evaluated : run_data.evaluated()) {
     bytes += evaluated->cache_bytes_to_come();
-    bytes += loader_bytes(evaluation_loader_options(spec, run_data.description, share), run_data.description);
+    bytes +=
+        loader_bytes(evaluation_loader_options(spec, run_data.description, evaluation_share), run_data.description);
     bytes += step::ViewedBatch::bytes(
         spec.evaluation.tta, run_data.description.info,
-        (std::min(spec.evaluation.batch, evaluated->size()) + share.shares - 1) / share.shares);
+        (std::min(spec.evaluation.batch, evaluated->size()) + evaluation_share.shares - 1) / evaluation_share.shares);
   }
   return bytes;
 }

@@ -42,7 +42,8 @@ class PreparedRun {
   const Library& library;
   comm::Communicator* const ranks;  // null: alone
   spec::RunSpec spec;
-  const BatchShare share;
+  const BatchShare share;             // of the batches that it trains on
+  const BatchShare evaluation_share;  // of those that it evaluates
   RunData run_data;
   spec::Course course;
   std::vector<spec::StepShape> shapes;  // of the training step, over the run, of all ranks together

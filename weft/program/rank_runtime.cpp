@@ -8,6 +8,7 @@
 #include "weft/base/seal.h"
 #include "weft/comm/measure.h"
 #include "weft/comm/on_all_ranks.h"
+#include "weft/graph/collective.h"
 #include "weft/runtime/collective_kernels.h"
 #include "weft/step/data_parallel.h"
 
@@ -41,26 +42,48 @@ comm::ClusterCosts agreed_costs(comm::Communicator* ranks, const std::string& fi
   return comm::parse_cluster(text, file, *ranks);
 }
 
-RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order) {
+RankRuntime::RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs, bool in_tree_order,
+                         int tensor_ranks)
+    : tensor_ranks_(tensor_ranks) {
   if (ranks == nullptr) return;
   comm::CollectivesOptions options;
   options.threads = threads;
   options.costs = costs;
   options.in_tree_order = in_tree_order;
   options.overlaps = true;
-  collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
+  if (tensor_ranks == 1) {
+    collectives_ = std::make_shared<comm::Collectives>(*ranks, options);
+    axes_[kDataAxis] = collectives_;
+  } else {
+    options.costs.topology = {};  // of all hosts, which a group need not have
+    const Mesh mesh({{kDataAxis, ranks->size() / tensor_ranks}, {kTensorAxis, tensor_ranks}});
+    for (const MeshAxis& axis : mesh.axes()) {
+      if (axis.size == 1) continue;
+      const auto number = static_cast<int>(groups_.size());
+      groups_.push_back(std::make_shared<comm::Group>(*ranks, mesh.group_of(ranks->rank(), axis.name), number));
+      axes_[axis.name] = std::make_shared<comm::Collectives>(*groups_.back(), options);
+    }
+    if (const auto data = axes_.find(kDataAxis); data != axes_.end()) collectives_ = data->second;
+  }
   if (has_several_hosts(*ranks)) cluster_ = comm::cluster_text(*ranks, costs);
 }
 
 KernelTable RankRuntime::kernels(KernelTable table) const {
-  if (collectives_ != nullptr) add_collective_kernels(table, collectives_);
+  if (tensor_ranks_ > 1 && !axes_.empty())
+    add_collective_kernels(table, axes_);
+  else if (collectives_ != nullptr)
+    add_collective_kernels(table, collectives_);
   return table;
 }
 
 std::shared_ptr<Arena> RankRuntime::make_arena(const Device& device) const {
   // Ranks share the host's memory alone; on other devices nodes copy what is exchanged.
-  if (collectives_ == nullptr || !device.memory()->is_host()) return std::make_shared<Arena>(device.memory());
-  return std::make_shared<Arena>([collectives = collectives_](int64_t bytes) { return collectives->allocate(bytes); });
+  if (axes_.empty() || !device.memory()->is_host()) return std::make_shared<Arena>(device.memory());
+  // Along tensor most is exchanged, and at once: what is not in memory of those ranks is copied there.
+  const auto tensor = axes_.find(kTensorAxis);
+  return std::make_shared<Arena>([collectives = tensor != axes_.end() ? tensor->second : collectives_](int64_t bytes) {
+    return collectives->allocate(bytes);
+  });
 }
 
 passes::Ranks RankRuntime::costs() const {

@@ -4,12 +4,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
+#include "weft/comm/group.h"
 #include "weft/device/arena.h"
 #include "weft/device/device.h"
 #include "weft/passes/pipeline.h"
+#include "weft/runtime/collective_kernels.h"
 #include "weft/spec/compile_options.h"
 
 namespace weft::program {
@@ -24,7 +27,9 @@ class RankRuntime {
  public:
   /// Keeps the communicator, null where the process is alone. `threads`: those of a step. All ranks construct it
   /// together, with the same costs. `in_tree_order`: see CollectivesOptions.
-  RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false);
+  /// `tensor_ranks`: of the ranks, those that share the layers; the others divide the batch.
+  RankRuntime(comm::Communicator* ranks, int threads, const comm::ClusterCosts& costs = {}, bool in_tree_order = false,
+              int tensor_ranks = 1);
 
   /// The table with kernels for the collectives.
   KernelTable kernels(KernelTable table) const;
@@ -40,11 +45,17 @@ class RankRuntime {
   /// The text of cluster.toml with the costs, by which a restart on the same hosts plans the same; empty on one host.
   std::string cluster() const;
 
-  /// Null where the process is alone.
+  /// Of the ranks that divide the batch. Null where one alone has all of it.
   const std::shared_ptr<comm::Collectives>& collectives() const { return collectives_; }
+  /// Of those along each axis that has several.
+  const CollectivesByAxis& axes() const { return axes_; }
+  int tensor_ranks() const { return tensor_ranks_; }
 
  private:
+  std::vector<std::shared_ptr<comm::Group>> groups_;  // before what uses them
   std::shared_ptr<comm::Collectives> collectives_;
+  CollectivesByAxis axes_;
+  int tensor_ranks_ = 1;
   std::string cluster_;
 };
 

@@ -30,7 +30,8 @@ json description_of(const State& state) {
 }  // namespace
 
 State take_first_tensors(comm::Communicator& ranks, const std::vector<SourceTensor>& tensors,
-                         const std::function<Tensor(const std::string& name)>& read, const step::Shardings& shardings) {
+                         const std::function<Tensor(const std::string& name)>& read, const step::Shardings& shardings,
+                         const Mesh& mesh) {
   json described = json::array();
   for (const SourceTensor& tensor : tensors) described.push_back(entry_of(tensor.name, tensor.type));
   described = json::parse(comm::broadcast(ranks, 0, described.dump(), kWhat));
@@ -42,22 +43,24 @@ State take_first_tensors(comm::Communicator& ranks, const std::vector<SourceTens
                                                     Shape(entry.at("shape").get<std::vector<int64_t>>()));
     comm::broadcast(ranks, 0, {tensor.data_as<std::byte>(), static_cast<size_t>(tensor.bytes())}, kWhat);
     const auto shared = shardings.find(name);
-    taken.set(name, shared == shardings.end() ? std::move(tensor) : part_of(tensor, shared->second, ranks.rank()));
+    taken.set(name, shared == shardings.end()
+                        ? std::move(tensor)
+                        : part_of(tensor, shared->second, coordinate_of(shared->second, mesh, ranks.rank())));
   }
   return taken;
 }
 
-void take_first_state(comm::Communicator* ranks, State& state, const step::Shardings& shardings) {
+void take_first_state(comm::Communicator* ranks, State& state, const step::Shardings& shardings, const Mesh& mesh) {
   if (ranks == nullptr) return;
   std::vector<SourceTensor> tensors;
   if (comm::is_first(ranks))
     for (const std::string& name : state.names())
       tensors.push_back({name, {state.type(name).dtype, state.type(name).shape, {}}});
   state = take_first_tensors(
-      *ranks, tensors, [&](const std::string& name) { return state.plain(name); }, shardings);
+      *ranks, tensors, [&](const std::string& name) { return state.plain(name); }, shardings, mesh);
 }
 
-State whole_weights(comm::Communicator& ranks, const State& state, const step::Shardings& shardings) {
+State whole_weights(comm::Communicator& ranks, const State& state, const step::Shardings& shardings, const Mesh& mesh) {
   constexpr std::string_view kWeights = "weights of an evaluation";
   State whole;
   for (const std::string& name : state.names()) {
@@ -69,10 +72,12 @@ State whole_weights(comm::Communicator& ranks, const State& state, const step::S
     }
     const Tensor own = state.plain(name);
     Tensor tensor(own.dtype(), shared->second.whole);
-    for (int rank = 0; rank < ranks.size(); ++rank) {
-      Tensor part = rank == ranks.rank() ? own : Tensor(own.type());
-      comm::broadcast(ranks, rank, {part.data_as<std::byte>(), static_cast<size_t>(part.bytes())}, kWeights);
-      put_part(tensor, part, shared->second, rank);
+    const int64_t place = coordinate_of(shared->second, mesh, ranks.rank());
+    int64_t coordinate = 0;
+    for (const int holder : holders_of(shared->second, mesh)) {
+      Tensor part = coordinate == place ? own : Tensor(own.type());
+      comm::broadcast(ranks, holder, {part.data_as<std::byte>(), static_cast<size_t>(part.bytes())}, kWeights);
+      put_part(tensor, part, shared->second, coordinate++);
     }
     whole.set(name, std::move(tensor));
   }

@@ -30,9 +30,9 @@ std::vector<CollectiveProfile> collectives_of(const CompiledStep& step, const Pr
                                               program::PlannedStep& planned) {
   std::vector<CollectiveProfile> all =
       profile_collectives(step.graph, step.plan, profile, planned.ranks(), planned.costs());
-  comm::Collectives& collectives = *planned.collectives();
   for (CollectiveProfile& one : all) {
     if (one.is_message()) continue;
+    comm::Collectives& collectives = *planned.collectives(axis_of_exchange(step.graph.node(one.node)));
     const comm::CollectiveId id = collectives.prepare(reduction_of(signature_of(step.graph, one.node)));
     one.algorithm = collectives.describe(id);
     one.took_seconds = collectives.last_seconds(id);
@@ -93,7 +93,7 @@ Explained explain_steps(program::PlannedStep& planned, int64_t steps) {
     explained.step_seconds += node.seconds;
     explained.floor_seconds += node.floor_seconds;
   }
-  if (planned.collectives() == nullptr) return explained;
+  if (planned.collectives() == nullptr && planned.collectives(kTensorAxis) == nullptr) return explained;
   explained.collectives = collectives_of(explained, profile, update_profile, planned);
   if (planned.compiled_averaging() != nullptr) explained.averaging = explain_averaging(step, planned, steps);
   return explained;

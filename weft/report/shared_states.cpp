@@ -15,10 +15,11 @@ std::string shared_states_text(const Graph& graph) {
     const bool is_slot = input.name.starts_with(step::kSlotPrefix);
     const bool is_sum = input.name.starts_with(step::slot_name(step::kGradientSumSlot, ""));
     (is_sum ? sums : is_slot ? slots : weights) += bytes;
-    if (!input.sharding || !input.sharding->flat) continue;
+    const MeshAxis* const axis = input.sharding ? axis_of(*input.sharding) : nullptr;
+    if (axis == nullptr) continue;
     shared += bytes;
     in_all += byte_size(graph.type(input.value).dtype, input.sharding->whole.elements());
-    ranks = input.sharding->flat->size;
+    ranks = axis->size;
   }
   if (ranks == 0) return "";
   const auto shown = [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); };

@@ -57,7 +57,7 @@ void take_first_weights(const program::PreparedRun& run, State& state) {
       drawn.share(name, state, name);
       state.remove(name);
     }
-  program::take_first_state(run.ranks, state, run.step.shardings);
+  program::take_first_state(run.ranks, state, run.step.shardings, run.step.mesh);
   for (const std::string& name : drawn.names()) state.share(name, drawn, name);
   step::start_slots(run.step, state, run.ranks->rank());
 }
@@ -73,7 +73,8 @@ void read_in_parts(ResumePoint& point, const program::PreparedRun& run, const st
   });
   point.manifest = parse_manifest(manifest, checkpoint.string());
   point.state = program::take_first_tensors(
-      *run.ranks, tensors, [&](const std::string& name) { return reader->read(name); }, run.step.shardings);
+      *run.ranks, tensors, [&](const std::string& name) { return reader->read(name); }, run.step.shardings,
+      run.step.mesh);
 }
 
 }  // namespace

@@ -50,10 +50,11 @@ RunLoop::RunLoop(program::PreparedRun& run, const RunDirectory* directory, const
 }
 
 RunOutcome RunLoop::train() {
-  const train::FitInputs inputs{
-      run_.spec,       run_.training,          run_.evaluation,     resume_point_.state,
-      *training_data_, test_data_.get(),       run_.ranks,          run_.runtime.collectives().get(),
-      run_.library,    validation_data_.get(), &run_.step.shardings};
+  std::vector<comm::Collectives*> collectives;
+  for (const auto& [axis, along] : run_.runtime.axes()) collectives.push_back(along.get());
+  const train::FitInputs inputs{run_.spec,       run_.training,          run_.evaluation, resume_point_.state,
+                                *training_data_, test_data_.get(),       run_.ranks,      collectives,
+                                run_.library,    validation_data_.get(), &run_.step};
   RunOutcome outcome;
   try {
     train::Hooks hooks = records_ ? records_->hooks() : train::Hooks();
@@ -61,7 +62,7 @@ RunOutcome RunLoop::train() {
     hooks.saves_together = !run_.step.shardings.empty();
     if (hooks.saves_together && !records_)
       hooks.save = [&](const step::Position&) {
-        write_in_parts(*run_.ranks, nullptr, resume_point_.state, {}, run_.step.shardings);
+        write_in_parts(*run_.ranks, nullptr, resume_point_.state, {}, run_.step.shardings, run_.step.mesh);
       };
     hooks.pause_epochs = options_.pause_epochs;
     const train::FitResult result = train::fit(inputs, resume_point_.manifest.position, hooks);
@@ -154,7 +155,7 @@ void RunLoop::open() {
       *run_.run_data.training, program::training_loader_options(run_.spec, description, run_.share, run_.library));
   const auto open_evaluated = [&](const std::unique_ptr<data::Dataset>& dataset) {
     return dataset ? std::make_unique<data::Loader>(
-                         *dataset, program::evaluation_loader_options(run_.spec, description, run_.share))
+                         *dataset, program::evaluation_loader_options(run_.spec, description, run_.evaluation_share))
                    : nullptr;
   };
   validation_data_ = open_evaluated(run_.run_data.validation);

@@ -86,7 +86,7 @@ void RunRecords::save(const step::Position& position) {
   log_.sync();  // records of the steps before a checkpoint are not written again
   if (tensorboard_) tensorboard_->sync();
   if (const step::Shardings& shardings = run_.step.shardings; !shardings.empty())
-    write_in_parts(*run_.ranks, &store_, resume_point_.state, manifest, shardings);
+    write_in_parts(*run_.ranks, &store_, resume_point_.state, manifest, shardings, run_.step.mesh);
   else
     store_.write(resume_point_.state, manifest);
 }

@@ -48,7 +48,7 @@ Summary summary_of(program::PreparedRun& run, const step::Position& position, co
       .precision = run.spec.precision,
       .task = info.task,
       .item = std::string(info.item()),
-      .ranks = run.share.shares,
+      .ranks = comm::number_of(run.ranks),
       .threads = run.spec.threads,
       .parameters = step::parameter_count(run.step.parameters),
       .epochs = run.spec.epochs,

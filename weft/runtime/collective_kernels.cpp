@@ -1,5 +1,6 @@
 #include "weft/runtime/collective_kernels.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -110,23 +111,57 @@ class CollectiveKernel : public Kernel {
 /// The rank's part of what it has whole.
 class OwnPartKernel : public Kernel {
  public:
-  OwnPartKernel(int rank, const NodeSignature& node, int threads)
-      : rank_(rank), bytes_(node.outputs[0].bytes()), threads_(threads) {}
+  OwnPartKernel(int rank, const NodeSignature& node, int threads) : rank_(rank), threads_(threads) {
+    const auto dimension = static_cast<int>(node.attributes.integer("dimension"));
+    runs_ = node.attributes.integer("blocks");
+    for (int before = 0; before < dimension; ++before) runs_ *= node.inputs[0].shape[before];
+    bytes_ = node.outputs[0].bytes() / std::max<int64_t>(1, runs_);
+    stride_ = bytes_ * node.attributes.integer("ranks");
+  }
 
   std::string name() const override { return "comm"; }
 
   void run(const KernelArguments& arguments) override {
     const std::byte* const from = arguments.input<std::byte>(0) + rank_ * bytes_;
     auto* const to = arguments.output<std::byte>(0);
-    parallel_for(threads_, bytes_, kCopyGrain, [&](int64_t begin, int64_t end) {
-      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-    });
+    if (runs_ == 1) {
+      parallel_for(threads_, bytes_, kCopyGrain, [&](int64_t begin, int64_t end) {
+        std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+      });
+      return;
+    }
+    parallel_for(threads_, runs_, std::max<int64_t>(1, kCopyGrain / std::max<int64_t>(1, bytes_)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t run = begin; run < end; ++run)
+                     std::memcpy(to + run * bytes_, from + run * stride_, static_cast<size_t>(bytes_));
+                 });
   }
 
  private:
-  const int64_t rank_, bytes_;
+  const int64_t rank_;
   const int threads_;
+  int64_t runs_ = 1, bytes_ = 0, stride_ = 0;  // of elements that lie behind each other
 };
+
+class AxisPlaceKernel : public Kernel {
+ public:
+  explicit AxisPlaceKernel(int rank) : rank_(rank) {}
+  std::string name() const override { return "comm"; }
+  void run(const KernelArguments& arguments) override { *arguments.output<int64_t>(0) = rank_; }
+
+ private:
+  const int rank_;
+};
+
+/// Those along the axis of the node.
+const std::shared_ptr<comm::Collectives>& collectives_of(const CollectivesByAxis& axes, const NodeSignature& node) {
+  const std::string axis = node.attributes.has(kAxis) ? node.attributes.text(kAxis) : kDataAxis;
+  const auto found = axes.find(axis);
+  check(found != axes.end(), "an exchange along an axis that the mesh does not have");
+  const bool has_ranks = node.attributes.has("ranks");
+  check(!has_ranks || node.attributes.integer("ranks") == found->second->size(), "a graph for another number of ranks");
+  return found->second;
+}
 
 }  // namespace
 
@@ -150,25 +185,31 @@ comm::CollectiveSpec reduction_of(const NodeSignature& node) {
 
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives) {
   add_message_kernels(table, collectives);
+  add_collective_kernels(table, CollectivesByAxis{{kDataAxis, std::move(collectives)}});
+}
+
+void add_collective_kernels(KernelTable& table, const CollectivesByAxis& axes) {
   table.add_first(
       kOwnPart,
       {"comm",
-       [collectives](const NodeSignature& node, const KernelOptions& options, std::string&) -> std::unique_ptr<Kernel> {
-         check(node.attributes.integer("ranks") == collectives->size(), "a graph for another number of ranks");
-         return std::make_unique<OwnPartKernel>(collectives->rank(), node, options.threads);
+       [axes](const NodeSignature& node, const KernelOptions& options, std::string&) -> std::unique_ptr<Kernel> {
+         return std::make_unique<OwnPartKernel>(collectives_of(axes, node)->rank(), node, options.threads);
+       }});
+  table.add_first(
+      kAxisPlace,
+      {"comm", [axes](const NodeSignature& node, const KernelOptions&, std::string&) -> std::unique_ptr<Kernel> {
+         return std::make_unique<AxisPlaceKernel>(collectives_of(axes, node)->rank());
        }});
   using Part = CollectiveKernel::Part;
   for (const CollectiveOps& ops : kCollectives)
     for (const auto& [op, part] :
          {std::pair{ops.whole, Part::both}, std::pair{ops.start, Part::start}, std::pair{ops.wait, Part::wait}}) {
-      const auto make = [collectives, part = part](const NodeSignature& node, const KernelOptions& options,
-                                                   std::string&) -> std::unique_ptr<Kernel> {
+      const auto make = [axes, part = part](const NodeSignature& node, const KernelOptions& options,
+                                            std::string&) -> std::unique_ptr<Kernel> {
         // Declining would leave the node to a kernel that exchanges nothing.
-        if (node.attributes.has("ranks"))
-          check(node.attributes.integer("ranks") == collectives->size(), "a graph for another number of ranks");
-        else
-          check(node.inputs == node.outputs, "a collective's results have other types than its operands");
-        return std::make_unique<CollectiveKernel>(part, collectives, node, options.threads);
+        check(node.attributes.has("ranks") || node.inputs == node.outputs,
+              "a collective's results have other types than its operands");
+        return std::make_unique<CollectiveKernel>(part, collectives_of(axes, node), node, options.threads);
       };
       table.add_first(op, {"comm", make});
     }

@@ -2,7 +2,9 @@
 // back what it gave.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "weft/comm/collectives.h"
 #include "weft/device/kernel.h"
@@ -12,7 +14,12 @@ namespace weft {
 /// What a collective's node exchanges. Tensors are reduced in the layout that they have, padding included.
 comm::CollectiveSpec reduction_of(const NodeSignature& node);
 
-/// Puts them, and those of messages, before all others.
+/// Of the ranks along each axis of a mesh, by its name.
+using CollectivesByAxis = std::map<std::string, std::shared_ptr<comm::Collectives>>;
+
+/// Puts them before all others.
+void add_collective_kernels(KernelTable& table, const CollectivesByAxis& axes);
+/// The same along the axis data alone, with the kernels of messages.
 void add_collective_kernels(KernelTable& table, std::shared_ptr<comm::Collectives> collectives);
 
 }  // namespace weft

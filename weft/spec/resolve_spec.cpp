@@ -131,8 +131,35 @@ void check_averaging(const RunSpec& spec) {
          averaging.period);
 }
 
+/// Of ranks that share layers.
+void check_tensor(const RunSpec& spec) {
+  const int64_t tensor = spec.mesh.tensor;
+  if (tensor == 1) return;
+  if (spec.shard.zero > 0)
+    fail(ErrorKind::usage,
+         "mesh.tensor = {} with shard.zero = {}: ranks that share the layers keep parts of all states already; leave "
+         "one of the two away",
+         tensor, spec.shard.zero);
+  if (spec.virtual_ranks > 0)
+    fail(ErrorKind::usage,
+         "mesh.tensor = {} with virtual_ranks = {}: sums over parts of layers have no order that any number of ranks "
+         "could keep; leave one of the two away",
+         tensor, spec.virtual_ranks);
+  if (spec.averaging.period > 0)
+    fail(ErrorKind::usage,
+         "mesh.tensor = {} with averaging.period = {}: ranks that train on their own need all of the layers; leave one "
+         "of the two away",
+         tensor, spec.averaging.period);
+  if (spec.compression.method != "none")
+    fail(ErrorKind::usage,
+         "mesh.tensor = {} with compression.method = '{}': what is left out is of whole gradients; leave one of the "
+         "two away",
+         tensor, spec.compression.method);
+}
+
 /// What must be so on any number of ranks.
 void check_shard(const RunSpec& spec) {
+  check_tensor(spec);
   const int64_t zero = spec.shard.zero;
   if (zero == 0) return;
   if (spec.averaging.period > 0)

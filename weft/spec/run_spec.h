@@ -156,13 +156,18 @@ struct AveragingSpec {
 
 /// How the ranks are arranged (graph/sharding.h).
 struct MeshSpec {
-  int64_t data = 0;  // ranks along the axis data, each of which has a part of every batch; 0: all
+  int64_t data = 0;    // ranks along the axis data, each of which has a part of every batch; 0: all
+  int64_t tensor = 1;  // ranks along the axis tensor, which share the layers and read the same batch
   friend bool operator==(const MeshSpec&, const MeshSpec&) = default;
 };
 
-/// What the ranks along the axis data share among themselves instead of keeping it all (step/sharded_states.h).
+/// What the ranks share among themselves instead of each keeping it all.
 struct ShardSpec {
-  int64_t zero = 0;  // 0: nothing, 1: states of the optimiser, 2: also sums of gradients, 3: also weights
+  // Along the axis data (step/sharded_states.h). 0: nothing, 1: states of the optimiser, 2: also sums of gradients, 3:
+  // also weights
+  int64_t zero = 0;
+  // Along the axis tensor (step/tensor_parallel.h): "*.qkv.weight=outputs, *.proj.weight=inputs", or auto
+  std::string tensor = "auto";
   friend bool operator==(const ShardSpec&, const ShardSpec&) = default;
 };
 

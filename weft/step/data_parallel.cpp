@@ -11,6 +11,8 @@ bool may_defer_updates(const spec::RunSpec& spec) {
   return spec.virtual_ranks == 0 && !trains_apart(spec) && !spec::scales_loss(spec);
 }
 
+bool draws_by_global_index(const spec::RunSpec& spec) { return spec.virtual_ranks == 0 && !trains_apart(spec); }
+
 Graph average_statistics(const Graph& graph) {
   Rewriter rewriter(graph);
   for (size_t index = 0; index < graph.nodes().size(); ++index) {
@@ -28,9 +30,9 @@ Graph average_statistics(const Graph& graph) {
   return rewriter.finish();
 }
 
-void add_stop(Graph& graph) {
+void add_stop(Graph& graph, int ranks) {
   const ValueId wish = graph.add_input(InputKind::scalar, kStop, {DType::f32, {}, {}});
-  graph.add_output(kStop, ops::all_reduce(graph, wish, "sum", "stop.ranks"));
+  graph.add_output(kStop, ranks == 1 ? wish : ops::all_reduce(graph, wish, "sum", "stop.ranks"));
 }
 
 void add_own_gradient(Graph& graph, const std::vector<ValueId>& gradients) {

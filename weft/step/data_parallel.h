@@ -21,11 +21,15 @@ inline constexpr const char* kOwnGradient = "own_gradient";
 /// their own, nor where the loop reads the result of an update after each step.
 bool may_defer_updates(const spec::RunSpec& spec);
 
+/// Whether ranks draw random numbers as one rank with the whole batch would (global_draws.h). Virtual ranks draw their
+/// own, as do ranks that train apart.
+bool draws_by_global_index(const spec::RunSpec& spec);
+
 /// Returns the graph with statistics averaged over the ranks before they enter running averages.
 Graph average_statistics(const Graph& graph);
 
-/// Adds the input and the output kStop.
-void add_stop(Graph& graph);
+/// Adds the input and the output kStop, of the ranks that divide the batch, where there are several.
+void add_stop(Graph& graph, int ranks = 2);
 
 /// Adds the output kOwnGradient for the vector whose gradient is computed last: a value that is not finite on the way
 /// back from the loss reaches all later gradients.

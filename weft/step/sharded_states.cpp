@@ -9,6 +9,7 @@
 #include "weft/passes/ranks/partition.h"
 #include "weft/step/data_parallel.h"
 #include "weft/step/optimizers/ema.h"
+#include "weft/step/rank_mesh.h"
 #include "weft/step/virtual_ranks.h"
 
 namespace weft::step {
@@ -81,14 +82,6 @@ void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks) {
 bool shares_weights(const TrainingStep& step) {
   return std::any_of(step.parameters.begin(), step.parameters.end(),
                      [&](const models::ParameterSpec& parameter) { return is_shared(step.shardings, parameter.name); });
-}
-
-void require_mesh(const spec::RunSpec& spec, int ranks) {
-  if (spec.mesh.data == 0 || spec.mesh.data == ranks) return;
-  fail(ErrorKind::usage,
-       "mesh.data = {}, and {} take part; start {} ranks (`weft launch -n {} -- ...`), or set mesh.data=0 for as many "
-       "as there are",
-       spec.mesh.data, ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks), spec.mesh.data, spec.mesh.data);
 }
 
 void require_sharers(const spec::RunSpec& spec, int ranks) {

@@ -17,7 +17,6 @@ namespace weft::step {
 
 /// Values of shard.zero.
 inline constexpr int64_t kGradientsShared = 2, kWeightsShared = 3;
-inline constexpr const char* kDataAxis = "data";
 /// Of fewer elements states stay whole.
 inline constexpr int64_t kFewestShared = 1024;
 
@@ -25,9 +24,7 @@ inline constexpr int64_t kFewestShared = 1024;
 /// without shard.zero, the step stays as it is.
 void share_states(TrainingStep& step, const spec::RunSpec& spec, int ranks);
 
-/// Error(usage) where the spec's mesh is not that of so many ranks.
-void require_mesh(const spec::RunSpec& spec, int ranks);
-/// The same for a run that begins: states that nobody is there to share are a mistake.
+/// require_mesh() (rank_mesh.h) for a run that begins: states that nobody is there to share are a mistake.
 void require_sharers(const spec::RunSpec& spec, int ranks);
 
 /// Whether there are weights of which each rank keeps a part.

@@ -12,13 +12,16 @@
 #include "weft/step/accumulation.h"
 #include "weft/step/compression.h"
 #include "weft/step/data_parallel.h"
+#include "weft/step/global_draws.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/metrics/counted_labels.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/step/optimizers/hidden_weights.h"
 #include "weft/step/optimizers/loss_scaling.h"
+#include "weft/step/rank_mesh.h"
 #include "weft/step/sharded_states.h"
 #include "weft/step/synchronised_norm.h"
+#include "weft/step/tensor_parallel.h"
 #include "weft/step/test_time_views.h"
 #include "weft/step/virtual_ranks.h"
 
@@ -175,7 +178,7 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
       is_sharded || trains_apart(spec) ? 1 : options.ranks;  // that a batch is summed over while it is computed
   const ShardResults shard = add_results(model, input, losses, mixed, is_sharded, ranks);
   if (options.ranks > 1) graph.add_output(kOwnLoss, shard.loss);
-  if (ranks > 1) add_stop(graph);
+  if (ranks > 1 || options.tensor_ranks > 1) add_stop(graph, ranks);
 
   std::vector<TrainedParameter> trained = add_parameter_gradients(model, spec, shard.loss);
   if (options.ranks > 1 && !trains_apart(spec)) add_own_gradient(graph, gradients_of(trained));
@@ -225,6 +228,9 @@ TrainingStep build_whole_step(const Library& library, const spec::RunSpec& spec,
 TrainingStep build_training_step(const Library& library, const spec::RunSpec& spec, const models::ModelInput& input,
                                  const TrainingStepOptions& options) {
   TrainingStep step = build_whole_step(library, spec, input, options);
+  step.mesh = Mesh({{kDataAxis, options.ranks}, {kTensorAxis, options.tensor_ranks}});
+  if (options.ranks > 1 && draws_by_global_index(spec)) step.graph = draw_by_global_index(step.graph, options.ranks);
+  split_weights(step, spec, options.tensor_ranks);
   share_states(step, spec, options.ranks);
   return step;
 }
@@ -330,13 +336,15 @@ State initial_state(const TrainingStep& step, uint64_t seed, int rank) {
   for (const models::ParameterSpec& parameter : step.parameters) {
     const auto shared = step.shardings.find(parameter.name);
     Tensor whole = models::initialize(parameter, seed);
-    state.set(parameter.name, shared == step.shardings.end() ? std::move(whole) : part_of(whole, shared->second, rank));
+    state.set(parameter.name, shared == step.shardings.end()
+                                  ? std::move(whole)
+                                  : part_of(whole, shared->second, coordinate_of(shared->second, step.mesh, rank)));
   }
   start_slots(step, state, rank);
   return state;
 }
 
-void start_slots(const TrainingStep& step, State& state, int rank) { start_slots(step.slots, state, rank); }
+void start_slots(const TrainingStep& step, State& state, int rank) { start_slots(step.slots, state, step.mesh, rank); }
 
 int64_t state_bytes(const TrainingStep& step) {
   int64_t bytes = 0;

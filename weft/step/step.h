@@ -29,13 +29,15 @@ struct TrainingStep {
   std::vector<SlotSpec> slots;                    // of the optimiser
   std::optional<Graph> update = {};               // of batches that are summed first: from the sum of the gradients on
   std::optional<Graph> averaging = {};            // of ranks that train apart: the mean of their states (local_steps.h)
-  Shardings shardings = {};                       // of states that the ranks share (sharded_states.h)
+  Shardings shardings = {};  // of states that the ranks share (sharded_states.h, tensor_parallel.h)
+  Mesh mesh = Mesh({});      // of the ranks
 };
 
 struct TrainingStepOptions {
   bool gradient_outputs = false;  // also outputs "gradient.NAME" (of the scaled loss, where the spec scales it), for
                                   // comparison with other programs
   int ranks = 1;                  // that train together, each on a part of every batch
+  int tensor_ranks = 1;           // that share the layers, in place of each of them
   passes::Ranks costs = {};       // of their links, by which compression is chosen
   std::shared_ptr<const CostModel> nodes = rated_costs();  // likewise: how long nodes take
 };

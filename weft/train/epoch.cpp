@@ -36,12 +36,13 @@ Evaluation evaluate_epoch(const FitInputs& in, State& state, data::Loader& data,
                                 .virtual_ranks = in.spec.virtual_ranks,
                                 .batch = in.spec.evaluation.batch,
                                 .place = step::place_of(in.spec, in.ranks)};
-  const bool is_shared = in.shardings != nullptr && !in.shardings->empty();
+  const bool is_shared = in.step != nullptr && !in.step->shardings.empty();
   if (in.spec.ema.decay == 0 && !is_shared) return evaluate(in.evaluation, state, data, options);
   State averaged;
   if (in.spec.ema.decay > 0) averaged = step::averaged_state(state);
   if (!is_shared) return evaluate(in.evaluation, averaged, data, options);
-  State whole = program::whole_weights(*in.ranks, in.spec.ema.decay > 0 ? averaged : state, *in.shardings);
+  State whole =
+      program::whole_weights(*in.ranks, in.spec.ema.decay > 0 ? averaged : state, in.step->shardings, in.step->mesh);
   return evaluate(in.evaluation, whole, data, options);
 }
 

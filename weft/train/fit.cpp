@@ -14,11 +14,13 @@
 #include "weft/comm/patience.h"
 #include "weft/program/driver.h"
 #include "weft/spec/course.h"
+#include "weft/step/data_parallel.h"
 #include "weft/step/local_steps.h"
 #include "weft/step/metrics/entries.h"
 #include "weft/step/monitor.h"
 #include "weft/step/optimizers/loss_scaling.h"
 #include "weft/step/plateau.h"
+#include "weft/step/rank_mesh.h"
 #include "weft/step/step.h"
 #include "weft/step/step_scalars.h"
 #include "weft/step/stopping.h"
@@ -43,14 +45,15 @@ class Loop {
         hooks_(hooks),
         at_(position),
         course_(in_.spec, in_.training_data.dataset().size()),
-        shards_(step::shards_of_rank(in_.spec, comm::number_of(in_.ranks))),
+        shares_(step::data_ranks(in_.spec, comm::number_of(in_.ranks))),
+        shards_(step::shards_of_rank(in_.spec, shares_)),
         metrics_(step::metrics_of(in_.entries, in_.spec.metrics, info_.task)),
-        scalars_(in_.spec, course_, step::place_of(in_.spec, in_.ranks) * shards_, in_.entries),
+        scalars_(in_.spec, course_, first_draw(), in_.entries),
         driver_(in_.training, in_.state),
         max_seconds_(spec::max_seconds(in_.spec)),
         wants_stop_([this] { return stop_requested() || is_out_of_time(); }),
         consensus_(in_.ranks, wants_stop_),
-        errors_(in_.collectives, in_.state),
+        errors_(in_.collectives.empty() ? nullptr : in_.collectives.front(), in_.state),
         saving_(in_.spec.checkpoint, hooks, in_.ranks, errors_),
         step_times_(in_.ranks),
         round_(in_.ranks) {
@@ -108,7 +111,7 @@ class Loop {
                                    .batch_done =
                                        [&](int64_t) {
                                          if (!sums_in_update) result.add(driver_.executor(), parts, has_classes_);
-                                         result.samples += comm::number_of(in_.ranks) * batch->count;
+                                         result.samples += shares_ * batch->count;
                                        },
                                    .before_run = [&](const Executor& executor) { before_run(executor); },
                                    .after_run = [&](const Executor& executor) { consensus_.after_run(executor); }};
@@ -162,9 +165,16 @@ class Loop {
     return true;
   }
 
+  /// Of this rank's shards, the first of those that draw for themselves.
+  int64_t first_draw() const {
+    return step::draws_by_global_index(in_.spec) ? 0 : step::place_of(in_.spec, in_.ranks) * shards_;
+  }
+
   /// In all, for the other ranks, in steps and to average weights.
   double rank_wait_seconds() const {
-    return (in_.collectives == nullptr ? 0 : in_.collectives->waited_seconds()) + round_.waited_seconds();
+    double seconds = round_.waited_seconds();
+    for (comm::Collectives* collectives : in_.collectives) seconds += collectives->waited_seconds();
+    return seconds;
   }
 
   void exchange_times() {
@@ -234,7 +244,7 @@ class Loop {
     const auto written = fmt::format_to_n(position_text_.data(), position_text_.size(), "step {} of epoch {}",
                                           at_.step + 1, at_.epoch + 1);
     position_ = {position_text_.data(), std::min(written.size, position_text_.size())};
-    if (in_.collectives != nullptr) in_.collectives->set_position(position_);
+    for (comm::Collectives* collectives : in_.collectives) collectives->set_position(position_);
   }
 
   void before_run(const Executor& executor) {
@@ -378,6 +388,7 @@ class Loop {
   step::Position at_;
   bool has_classes_ = false;  // something to be right about
   const spec::Course course_;
+  const int shares_;      // of a batch, one of each rank that divides it
   const int64_t shards_;  // of a batch, which this process computes one after the other
   const std::vector<MetricEntry> metrics_;
   step::StepScalars scalars_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "weft/comm/collectives.h"
 #include "weft/comm/communicator.h"
@@ -41,12 +42,12 @@ struct FitInputs {
   /// With several ranks: each rank has loaders of its share and programs for that share. The programs name their steps
   /// by the batch of all ranks together. Null: this process trains alone.
   comm::Communicator* ranks = nullptr;
-  comm::Collectives* collectives = nullptr;     // of the steps, which fit() tells where the run is; null: alone
-  const Entries& entries = standard_entries();  // the entries that the spec names
+  std::vector<comm::Collectives*> collectives = {};  // of the steps, which fit() tells where the run is; none: alone
+  const Entries& entries = standard_entries();       // the entries that the spec names
   /// Null: the spec sets nothing aside. With it, fit() evaluates the test data only where [evaluation] or a metric that
   /// decides something asks for it: the caller does so once, with the best weights.
   data::Loader* validation_data = nullptr;
-  const step::Shardings* shardings = nullptr;  // of states that the ranks share; null: none
+  const step::TrainingStep* step = nullptr;  // of which ranks share states; null: they share none
 };
 
 struct FitResult {

@@ -36,8 +36,19 @@ Body prepare_repetitions(const NodeSignature& node) {
 
 /// That of the first rank.
 Body prepare_first_part(const NodeSignature& node) {
-  const auto bytes = static_cast<size_t>(node.outputs[0].bytes());
-  return [bytes](const KernelArguments& arguments) { std::memcpy(arguments.outputs[0], arguments.inputs[0], bytes); };
+  const auto dimension = static_cast<int>(node.attributes.integer("dimension"));
+  int64_t runs = node.attributes.integer("blocks");
+  for (int before = 0; before < dimension; ++before) runs *= node.inputs[0].shape[before];
+  const auto bytes = static_cast<size_t>(node.outputs[0].bytes() / runs);
+  const auto stride = bytes * static_cast<size_t>(node.attributes.integer("ranks"));
+  return [=](const KernelArguments& arguments) {
+    for (size_t run = 0; run < static_cast<size_t>(runs); ++run)
+      std::memcpy(arguments.output<std::byte>(0) + run * bytes, arguments.input<std::byte>(0) + run * stride, bytes);
+  };
+}
+
+Body prepare_first_place(const NodeSignature&) {
+  return [](const KernelArguments& arguments) { *arguments.output<int64_t>(0) = 0; };
 }
 
 /// Each rank's part of a tensor is what the others give this one for its own: they add up to one part.
@@ -73,6 +84,7 @@ void add_collective(KernelTable& table) {
     add_any_layout(table, op, prepare_copies);
   for (const char* op : {kAllGather, kAllGatherStart}) add_any_layout(table, op, prepare_repetitions);
   add_any_layout(table, kOwnPart, prepare_first_part);
+  add_any_layout(table, kAxisPlace, prepare_first_place);
   for (const char* op : {kReduceScatter, kReduceScatterWait}) add_any_layout(table, op, prepare_sums_of_parts);
   for (const char* op : {kSend, kSendStart, kSendWait, kReceiveWait}) add_any_layout(table, op, prepare_copies);
   for (const char* op : {kReceive, kReceiveStart}) add_any_layout(table, op, prepare_zeros);

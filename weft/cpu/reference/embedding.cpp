@@ -10,15 +10,17 @@ namespace {
 Body prepare_embedding(const NodeSignature& node) {
   const int64_t rows = node.inputs[0].shape[0], width = node.inputs[0].shape[1];
   const int64_t count = node.inputs[1].elements();
+  const bool is_part = node.inputs.size() > 2;
   return [=](const KernelArguments& call) {
     const int32_t* indices = input<int32_t>(call, 1);
+    const int64_t first = is_part ? *input<int64_t>(call, 2) * rows : 0;
     for (int64_t i = 0; i < count; ++i) {
       float* out = output(call, 0) + i * width;
-      const int64_t row = indices[i];
+      const int64_t row = indices[i] - first;
       if (row >= 0 && row < rows)
         std::copy_n(input(call, 0) + row * width, width, out);
       else  // no such row: NaN, which shows in the loss
-        std::fill_n(out, width, std::numeric_limits<float>::quiet_NaN());
+        std::fill_n(out, width, is_part && indices[i] >= 0 ? 0.0f : std::numeric_limits<float>::quiet_NaN());
     }
   };
 }
@@ -26,14 +28,16 @@ Body prepare_embedding(const NodeSignature& node) {
 Body prepare_embedding_backward(const NodeSignature& node) {
   const int64_t rows = node.outputs[0].shape[0], width = node.outputs[0].shape[1];
   const int64_t count = node.inputs[1].elements();
+  const bool is_part = node.inputs.size() > 2;
   return [=](const KernelArguments& call) {
+    const int64_t first = is_part ? *input<int64_t>(call, 2) * rows : 0;
     const float* gradient = input(call, 0);
     const int32_t* indices = input<int32_t>(call, 1);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t d = 0; d < width; ++d) {
         double sum = 0;
         for (int64_t i = 0; i < count; ++i)
-          if (indices[i] == row) sum += static_cast<double>(gradient[i * width + d]);
+          if (indices[i] == first + row) sum += static_cast<double>(gradient[i * width + d]);
         output(call, 0)[row * width + d] = static_cast<float>(sum);
       }
   };

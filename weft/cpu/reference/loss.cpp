@@ -80,12 +80,63 @@ Body prepare_count(const NodeSignature& node) {
   };
 }
 
+/// What class c of this part, the `place`th, takes of the target; NaN where the label is no class of any part.
+double target_in_part(int64_t c, int32_t label, int64_t place, int64_t classes, int64_t parts, double smoothing) {
+  return target(place * classes + c, label, classes * parts, smoothing);
+}
+
+Body prepare_class_terms(const NodeSignature& node) {
+  const int64_t rows = node.inputs[0].shape[0], classes = node.inputs[0].shape[1];
+  const double smoothing = node.attributes.real("label_smoothing");
+  const int64_t ignored = node.attributes.integer("ignore_index"), parts = node.attributes.integer("parts");
+  return [=](const KernelArguments& call) {
+    const int64_t place = *input<int64_t>(call, 3);
+    for (int64_t n = 0; n < rows; ++n) {
+      const float* logits = input(call, 0) + n * classes;
+      const int32_t label = input<int32_t>(call, 1)[n];
+      const auto largest = static_cast<double>(input(call, 2)[n]);
+      double sum = 0, taken = 0;
+      for (int64_t c = 0; c < classes; ++c) {
+        const auto logit = static_cast<double>(logits[c]);
+        sum += std::exp(logit - largest);
+        const double weight = label == ignored ? 0 : target_in_part(c, label, place, classes, parts, smoothing);
+        if (weight != 0) taken += weight * logit;
+      }
+      output(call, 0)[n] = static_cast<float>(sum);
+      output(call, 0)[rows + n] = static_cast<float>(taken);
+    }
+  };
+}
+
+Body prepare_class_terms_backward(const NodeSignature& node) {
+  const int64_t rows = node.inputs[1].shape[0], classes = node.inputs[1].shape[1];
+  const double smoothing = node.attributes.real("label_smoothing");
+  const int64_t ignored = node.attributes.integer("ignore_index"), parts = node.attributes.integer("parts");
+  return [=](const KernelArguments& call) {
+    const int64_t place = *input<int64_t>(call, 4);
+    for (int64_t n = 0; n < rows; ++n) {
+      const auto weight = static_cast<double>(input(call, 0)[n]), log_sum = static_cast<double>(input(call, 3)[n]);
+      const float* logits = input(call, 1) + n * classes;
+      const int32_t label = input<int32_t>(call, 2)[n];
+      for (int64_t c = 0; c < classes; ++c) {
+        double gradient = 0;
+        if (label != ignored)
+          gradient = weight * (std::exp(static_cast<double>(logits[c]) - log_sum) -
+                               target_in_part(c, label, place, classes, parts, smoothing));
+        output(call, 0)[n * classes + c] = static_cast<float>(gradient);
+      }
+    }
+  };
+}
+
 }  // namespace
 
 void add_loss(KernelTable& table) {
   add_plain(table, "cross_entropy", prepare_cross_entropy);
   add_plain(table, "cross_entropy_backward", prepare_cross_entropy_backward);
   add_plain(table, "count_correct", prepare_count);
+  add_plain(table, "class_terms", prepare_class_terms);
+  add_plain(table, "class_terms_backward", prepare_class_terms_backward);
 }
 
 }  // namespace weft::reference

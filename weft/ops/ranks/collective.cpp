@@ -22,8 +22,9 @@ OpDef all_reduce_op() {
   op.summary = "The mean, or the sum, of a tensor over all ranks, on each of them.";
   op.inputs = {"x"};
   op.outputs = {"y"};
-  op.attributes = {reduction_attribute()};
+  op.attributes = {reduction_attribute(), axis_attribute()};
   op.infer = same_types;
+  op.dimensions = linear_dimensions;
   // What each rank does with its result, all of them do to the operand of each.
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     return {context.graph.add(kAllReduce, {context.output_gradients[0]}, attributes_of(context),
@@ -37,6 +38,17 @@ OpDef all_reduce_op() {
   return op;
 }
 
+OpDef axis_place_op() {
+  OpDef op;
+  op.name = kAxisPlace;
+  op.summary = "Where this rank stands on an axis of the mesh, from 0.";
+  op.outputs = {"place"};
+  op.attributes = {axis_attribute(), required_attribute("ranks", int64_t{2}, "along the axis")};
+  op.infer = [](const InferContext&) -> std::vector<TensorType> { return {i64({})}; };
+  op.examples = {{"of two", {}, {{"ranks", int64_t{2}}}}};
+  return op;
+}
+
 OpDef half_op(const char* name, std::string summary, bool is_start, const AttributeSpec& own) {
   return half_that_keeps_shapes(name, std::move(summary), is_start, "reduced", {reduction_attribute(), own},
                                 same_types);
@@ -46,6 +58,7 @@ OpDef half_op(const char* name, std::string summary, bool is_start, const Attrib
 
 void add_collective_ops(OpRegistry& registry) {
   registry.add(of_work(work::kCommunication, all_reduce_op()));
+  registry.add(axis_place_op());
   registry.add(of_work(
       work::kCommunication,
       half_op(
@@ -61,8 +74,9 @@ void add_collective_ops(OpRegistry& registry) {
   add_message_ops(registry);
 }
 
-ValueId all_reduce(Graph& graph, ValueId x, const std::string& reduction, const std::string& name) {
-  return graph.add(kAllReduce, {x}, {{"reduction", reduction}}, name);
+ValueId all_reduce(Graph& graph, ValueId x, const std::string& reduction, const std::string& name,
+                   const std::string& axis) {
+  return graph.add(kAllReduce, {x}, {{"reduction", reduction}, {kAxis, axis}}, name);
 }
 
 }  // namespace weft::ops

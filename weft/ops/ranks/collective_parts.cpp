@@ -73,7 +73,7 @@ OpDef all_gather_op() {
   op.summary = "The parts of all ranks behind each other, on each of them.";
   op.inputs = {"x"};
   op.outputs = {"y"};
-  op.attributes = {ranks_attribute(),
+  op.attributes = {ranks_attribute(), axis_attribute(),
                    attribute("turn", int64_t{0}, "of several of one tensor, each of which stays a gather of its own")};
   op.infer = gathered_types;
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
@@ -98,7 +98,7 @@ OpDef reduce_scatter_op() {
   op.summary = "Of the mean, or the sum, of a tensor over all ranks each rank's part.";
   op.inputs = {"x"};
   op.outputs = {"y"};
-  op.attributes = {ranks_attribute(), reduction_attribute()};
+  op.attributes = {ranks_attribute(), reduction_attribute(), axis_attribute()};
   op.infer = scattered_types;
   op.gradient = [](GradContext& context) -> std::vector<ValueId> {
     const Attributes attributes = attributes_of(context);
@@ -121,18 +121,28 @@ OpDef own_part_op() {
   op.summary = "Of a tensor that all ranks have each rank's part: nothing travels.";
   op.inputs = {"x"};
   op.outputs = {"y"};
-  op.attributes = {ranks_attribute()};
+  op.attributes = {ranks_attribute(), axis_attribute(), attribute("dimension", int64_t{0}, "that is split"),
+                   attribute("blocks", int64_t{1}, "of the dimension, each of which is split by itself")};
   op.infer = [](const InferContext& context) -> std::vector<TensorType> {
     const int64_t ranks = ranks_of(context, "takes the part of one of");
     require_moves(context, 0, "takes a part of");
     require_rows(context, 0, "takes parts");
-    require_equal_parts(context, 0, ranks);
     TensorType type = typed(context.dtype(0), context.shape(0));
-    type.shape[0] /= ranks;
+    const int64_t dimension = context.attributes.integer("dimension"), blocks = context.attributes.integer("blocks");
+    if (dimension < 0 || dimension >= type.shape.rank() || blocks < 1)
+      context.fail(fmt::format("{} has no dimension {} of {} blocks", context.describe(0), dimension, blocks));
+    int64_t& size = type.shape[static_cast<int>(dimension)];
+    if (size % (ranks * blocks) != 0)
+      context.fail(fmt::format("dimension {} of {} cannot hold equal parts of {} ranks{}", dimension,
+                               context.describe(0), ranks, blocks > 1 ? fmt::format(" in {} blocks", blocks) : ""));
+    size /= ranks;
     return {type};
   };
   op.examples = {{"rows of a matrix", {f32({6, 5})}, {{"ranks", int64_t{2}}}},
                  {"indices", {i32({21})}, {{"ranks", int64_t{3}}}, {{0, 100}}},
+                 {"columns in two blocks",
+                  {f32({3, 8})},
+                  {{"ranks", int64_t{2}}, {"dimension", int64_t{1}}, {"blocks", int64_t{2}}}},
                  {"one rank", {f32({2, 3, 4})}, {{"ranks", int64_t{1}}}}};
   return op;
 }

@@ -9,6 +9,7 @@
 
 #include "weft/graph/collective.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 
@@ -59,6 +60,10 @@ inline std::vector<TensorType> types_of_operands(const InferContext& context) {
   for (int operand = 0; operand < context.input_count(); ++operand)
     types.push_back(typed(context.dtype(operand), context.shape(operand)));
   return types;
+}
+
+inline AttributeSpec axis_attribute() {
+  return attribute(kAxis, kDataAxis, "of the mesh, along which the ranks stand that take part");
 }
 
 inline AttributeSpec reduction_attribute() { return attribute("reduction", "mean", "over the ranks: mean, or sum"); }

@@ -2,6 +2,7 @@
 
 #include "weft/graph/accumulation.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 #include "weft/ops/update/update_support.h"
 
 namespace weft::ops {
@@ -28,6 +29,7 @@ OpExample example(std::string label, const Shape& shape) {
 void add_accumulate_op(OpRegistry& registry) {
   OpDef op;
   op.name = kAccumulate;
+  op.dimensions = elementwise_dimensions;
   op.summary = "One of several runs joins their sum, on which what depends on it waits: keep * sum + take * value.";
   op.inputs = {"sum", "value", "keep", "take", "complete"};
   op.outputs = {"sum"};

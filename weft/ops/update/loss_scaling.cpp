@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 
 namespace weft::ops {
 namespace {
@@ -39,6 +40,11 @@ OpDef unscale_op() {
   op.flops = [](const auto& inputs, const auto&, const Attributes&) { return inputs[0].elements(); };
   op.layout_rule = LayoutRule::elementwise;
   op.of_split = {OfSplit::elements, OfSplit::all};
+  op.dimensions = [](const DimensionContext& context) {
+    DimensionRule rule = elementwise_dimensions(context);
+    rule.joined = {Joined::sum, Joined::all};
+    return rule;
+  };
   op.in_place = {{0, 0}};
   for (const Shape& shape : {Shape{5, 7}, Shape{16, 3, 3, 3}, Shape{33}})
     op.examples.push_back({"rank " + std::to_string(shape.rank()), {f32(shape), f32({})}, {}, {{-1, 1}, {1, 8}}});

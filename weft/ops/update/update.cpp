@@ -7,6 +7,7 @@
 #include "weft/graph/kept.h"
 #include "weft/ops/all.h"
 #include "weft/ops/define.h"
+#include "weft/ops/dimensions.h"
 #include "weft/ops/ranks/tree_sum.h"
 #include "weft/ops/update/accumulate.h"
 #include "weft/ops/update/loss_scaling.h"
@@ -91,6 +92,7 @@ namespace {
 OpDef sgd_update_op() {
   OpDef op;
   op.name = "sgd_update";
+  op.dimensions = elementwise_dimensions;
   op.summary = "Stochastic gradient descent with momentum, as torch.optim.SGD.";
   op.inputs = {"parameter", "gradient", "velocity", "learning_rate", kApply};
   op.outputs = {"parameter", "velocity"};
@@ -116,6 +118,7 @@ OpDef sgd_update_op() {
 OpDef adamw_update_op() {
   OpDef op;
   op.name = "adamw_update";
+  op.dimensions = elementwise_dimensions;
   op.summary = "Adam with either form of weight decay, as torch.optim.AdamW and torch.optim.Adam.";
   op.inputs = {"parameter", "gradient", "first_moment", "second_moment", "learning_rate", "step", kApply};
   op.outputs = {"parameter", "first_moment", "second_moment"};
@@ -142,6 +145,7 @@ OpDef adamw_update_op() {
 OpDef blend_update_op() {
   OpDef op;
   op.name = "blend_update";
+  op.dimensions = elementwise_dimensions;
   op.summary = "keep * state + take * value in place of the state: momenta, averages, steps along a direction.";
   op.inputs = {"state", "value", "keep", "take", kApply};
   op.outputs = {"state"};
@@ -178,6 +182,9 @@ OpDef renew_op() {
 OpDef squared_norm_op() {
   OpDef op;
   op.name = "squared_norm";
+  op.dimensions = [](const DimensionContext& context) {
+    return DimensionRule{.inputs = {count_up(context.inputs[0].shape.rank())}, .outputs = {{}}};
+  };
   op.summary = "The sum of the squares of all elements, one number.";
   op.inputs = {"x"};
   op.outputs = {"sum"};

@@ -21,7 +21,7 @@ constexpr int64_t kSmallBytes = 64 << 10;
 
 /// Ops that do something beside computing: they update, exchange, store.
 bool acts(const Node& node) {
-  constexpr std::array<std::string_view, 5> names{kStore, kLoad, kCopyToDevice, kCopyToHost, kRenew};
+  constexpr std::array<std::string_view, 6> names{kStore, kLoad, kCopyToDevice, kCopyToHost, kRenew, kOwnPart};
   return node.op->is_update || is_message(node) || find_collective(node) != nullptr ||
          std::find(names.begin(), names.end(), node.op->name) != names.end();
 }

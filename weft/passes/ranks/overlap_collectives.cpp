@@ -13,10 +13,12 @@ namespace weft::passes {
 
 namespace {
 
-/// All that ranks exchange but all-reduces, which go together where that is cheaper.
+/// All that the ranks that divide the batch exchange, but all-reduces, which go together where that is cheaper. What
+/// others exchange is wanted at once.
 const CollectiveOps* split_of(const Node& node) {
   const CollectiveOps* const ops = find_collective(node);
-  return ops != nullptr && node.op->name == ops->whole && !is_all_reduce(node) ? ops : nullptr;
+  if (ops == nullptr || node.op->name != ops->whole || is_all_reduce(node)) return nullptr;
+  return axis_of_exchange(node) == kDataAxis ? ops : nullptr;
 }
 
 /// Of whole tensors that are scattered, or put together from parts: each takes the memory of all of it meanwhile.
@@ -80,7 +82,9 @@ class GatherOverlap {
  private:
   /// A tensor of which ranks keep parts, and which is wanted whole for a while.
   bool gathers_state(const Node& node) const {
-    if (node.op->name != kAllGather || graph_.value(node.inputs[0]).producer.valid()) return false;
+    if (node.op->name != kAllGather || axis_of_exchange(node) != kDataAxis ||
+        graph_.value(node.inputs[0]).producer.valid())
+      return false;
     return std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [&](const GraphInput& input) {
       return input.value == node.inputs[0] && input.sharding.has_value();
     });

@@ -144,7 +144,8 @@ PartsRecord parts_from(const json& j, const std::string& name) {
   PartsRecord parts{.ranks = whole_number(j.at("ranks")), .shardings = {}};
   for (const auto& [tensor, text] : j.at("shardings").items()) {
     const Sharding sharding = parse_sharding(text.get<std::string>());
-    if (!sharding.flat || sharding.flat->size != parts.ranks || sharding.partial || !sharding.split.empty())
+    const MeshAxis* const axis = weft::axis_of(sharding);
+    if (axis == nullptr || axis->size != parts.ranks || sharding.partial || (sharding.flat && !sharding.split.empty()))
       fail(ErrorKind::data, "'{}' is damaged: '{}' of '{}' is no split over {} ranks", name, to_string(sharding),
            tensor, parts.ranks);
     parts.shardings.emplace(tensor, sharding);

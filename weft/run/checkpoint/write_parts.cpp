@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -24,20 +25,35 @@ constexpr std::string_view kParts = "parts of the checkpoint";
 void require_seen(const fs::path& directory) {
   std::error_code code;
   if (fs::is_directory(directory, code)) return;
-  fail(
-      ErrorKind::io,
-      "there is no '{}' here: with shard.zero all ranks write into the run directory; put it on a file system that all "
-      "hosts share, with --run",
-      directory.parent_path().string());
+  fail(ErrorKind::io,
+       "there is no '{}' here: ranks that share states all write into the run directory; put it on a file system that "
+       "all hosts share, with --run",
+       directory.parent_path().string());
+}
+
+/// How the tensors of a checkpoint, all of which are split along one axis, are divided.
+struct Division {
+  int64_t parts = 0, part = 0;  // of this rank
+  bool writes = false;          // this rank
+};
+
+Division division_of(const comm::Communicator& ranks, const std::map<std::string, Sharding>& shardings,
+                     const Mesh& mesh) {
+  if (shardings.empty()) return {};
+  const Sharding& sharding = shardings.begin()->second;
+  const std::vector<int> holders = holders_of(sharding, mesh);
+  return {static_cast<int64_t>(holders.size()), coordinate_of(sharding, mesh, ranks.rank()),
+          std::find(holders.begin(), holders.end(), ranks.rank()) != holders.end()};
 }
 
 /// This rank's part of each file that has any. What it wrote, as JSON.
-std::string write_own(const fs::path& directory, const State& state, int64_t step, const comm::Communicator& ranks,
+std::string write_own(const fs::path& directory, const State& state, int64_t step, const Division& division,
                       const std::map<std::string, Sharding>& in_parts) {
   json records = json::object();
+  if (!division.writes) return records.dump();
   for (const TensorFile file : {TensorFile::model, TensorFile::optimizer}) {
     if (!has_parts(file, in_parts)) continue;
-    const std::string name = part_name_of(file, ranks.rank(), ranks.size());
+    const std::string name = part_name_of(file, division.part, division.parts);
     const FileRecord record = write_tensors(directory / name, state, file, step, in_parts, /*part=*/true);
     records[name] = {{"bytes", record.bytes}, {"crc32", record.checksum}};
   }
@@ -47,10 +63,11 @@ std::string write_own(const fs::path& directory, const State& state, int64_t ste
 }  // namespace
 
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
-                    const std::map<std::string, Sharding>& shardings) {
+                    const std::map<std::string, Sharding>& shardings, const Mesh& mesh) {
+  const Division division = division_of(ranks, shardings, mesh);
   std::optional<UnfinishedDirectory> unfinished;
   manifest.files.clear();
-  manifest.parts = {.ranks = ranks.size(), .shardings = shardings_in_files(state, shardings)};
+  manifest.parts = {.ranks = division.parts, .shardings = shardings_in_files(state, shardings)};
   const std::string told = comm::decided_by_first(&ranks, "checkpoint", [&] {
     unfinished.emplace(store->begin(manifest.position.step));
     return json{{"directory", unfinished->path().string()}, {"step", manifest.position.step}}.dump();
@@ -60,7 +77,7 @@ void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const Sta
   std::string own;
   comm::on_all_ranks(&ranks, kParts, [&] {
     require_seen(directory);
-    own = write_own(directory, state, step, ranks, manifest.parts.shardings);
+    own = write_own(directory, state, step, division, manifest.parts.shardings);
     if (store != nullptr) CheckpointStore::write_whole(directory, state, manifest);
   });
   const std::vector<std::string> written = comm::gather(ranks, own, kParts);

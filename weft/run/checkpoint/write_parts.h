@@ -13,10 +13,10 @@
 
 namespace weft::run {
 
-/// All ranks call it. `store` and `manifest` are those of the first rank; `store` is null elsewhere. SharedError as
-/// CheckpointStore::write() gives it on any rank, or where a rank does not see the directory; the older checkpoints
-/// then stay as they are.
+/// All ranks, in that mesh, call it; of several with the same part the first writes it. `store` and `manifest` are
+/// those of the first rank; `store` is null elsewhere. SharedError as CheckpointStore::write() gives it on any rank, or
+/// where a rank does not see the directory; the older checkpoints then stay as they are.
 void write_in_parts(comm::Communicator& ranks, CheckpointStore* store, const State& state, Manifest manifest,
-                    const std::map<std::string, Sharding>& shardings);
+                    const std::map<std::string, Sharding>& shardings, const Mesh& mesh);
 
 }  // namespace weft::run

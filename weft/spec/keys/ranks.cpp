@@ -30,11 +30,14 @@ std::vector<RecipeKey> rank_keys() {
                 {.low = kAboveZero, .high = 100, .help = "of their way"})
            .take())
     keys.push_back(std::move(key));
-  for (RecipeKey& key : KeySection<MeshSpec>("mesh", [](RunSpec& spec) -> MeshSpec& { return spec.mesh; })
-                            .add("data", &MeshSpec::data,
-                                 {.low = 0, .high = 65536, .unit = "ranks", .help = "that divide each batch; 0: all"})
-                            .quiet()
-                            .take())
+  for (RecipeKey& key :
+       KeySection<MeshSpec>("mesh", [](RunSpec& spec) -> MeshSpec& { return spec.mesh; })
+           .add("data", &MeshSpec::data,
+                {.low = 0, .high = 65536, .unit = "ranks", .help = "that divide each batch; 0: all"})
+           .quiet()
+           .add("tensor", &MeshSpec::tensor, {.low = 1, .high = 1024, .unit = "ranks", .help = "that share the layers"})
+           .quiet()
+           .take())
     keys.push_back(std::move(key));
   for (RecipeKey& key : KeySection<ShardSpec>("shard", [](RunSpec& spec) -> ShardSpec& { return spec.shard; })
                             .add("zero", &ShardSpec::zero,
@@ -42,6 +45,10 @@ std::vector<RecipeKey> rank_keys() {
                                  .high = 3,
                                  .help = "what ranks share instead of each keeping it: 0 nothing, 1 the optimiser's "
                                          "states, 2 also sums of gradients, 3 also weights"})
+                            .quiet()
+                            .add("tensor", &ShardSpec::tensor,
+                                 {.help = "how ranks that share the layers split weights: auto, or PATTERN=outputs, "
+                                          "inputs, rows, columns, whole or auto, with commas between"})
                             .quiet()
                             .take())
     keys.push_back(std::move(key));

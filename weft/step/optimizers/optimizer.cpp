@@ -22,7 +22,7 @@ Tensor start_of(const SlotSpec& slot, const State& state) {
 
 }  // namespace
 
-void start_slots(const std::vector<SlotSpec>& slots, State& state, int rank) {
+void start_slots(const std::vector<SlotSpec>& slots, State& state, const Mesh& mesh, int rank) {
   for (const SlotSpec& slot : slots) {
     if (slot.copy_of.empty() && slot.start == 0) {
       state.set(slot.name, Tensor(slot.type));
@@ -30,7 +30,8 @@ void start_slots(const std::vector<SlotSpec>& slots, State& state, int rank) {
     }
     Tensor start = start_of(slot, state);
     const bool is_part = !slot.sharding || start.shape() != slot.sharding->whole;
-    state.set(slot.name, is_part ? std::move(start) : part_of(start, *slot.sharding, rank));
+    state.set(slot.name, is_part ? std::move(start)
+                                 : part_of(start, *slot.sharding, coordinate_of(*slot.sharding, mesh, rank)));
   }
 }
 

@@ -29,8 +29,8 @@ struct SlotSpec {
   std::optional<Sharding> sharding = {};  // where ranks share it; the type is that of a part
 };
 
-/// Sets slots to what they begin with, on the rank of this number.
-void start_slots(const std::vector<SlotSpec>& slots, State& state, int rank = 0);
+/// Sets slots to what they begin with, on the rank of this number in the mesh.
+void start_slots(const std::vector<SlotSpec>& slots, State& state, const Mesh& mesh = Mesh({}), int rank = 0);
 
 /// Whether optimizer.freeze names the parameter.
 bool is_frozen(const spec::OptimizerSpec& spec, const std::string& parameter);

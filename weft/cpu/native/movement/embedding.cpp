@@ -22,19 +22,21 @@ class Embedding : public Kernel {
       : threads_(threads),
         rows_(node.inputs[0].shape[0]),
         width_(node.inputs[0].shape[1]),
-        count_(node.inputs[1].elements()) {}
+        count_(node.inputs[1].elements()),
+        is_part_(node.inputs.size() > 2) {}
   std::string name() const override { return "native:embedding"; }
   void run(const KernelArguments& a) override {
     const auto* table = static_cast<const float*>(a.inputs[0]);
     const auto* indices = static_cast<const int32_t*>(a.inputs[1]);
+    const int64_t place = is_part_ ? *static_cast<const int64_t*>(a.inputs[2]) * rows_ : 0;
     parallel_for(threads_, count_, std::max<int64_t>(1, kGrain / width_), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         float* out = static_cast<float*>(a.outputs[0]) + i * width_;
-        const int64_t row = indices[i];
+        const int64_t row = indices[i] - place;
         if (row >= 0 && row < rows_)
           std::memcpy(out, table + row * width_, static_cast<size_t>(width_) * sizeof(float));
         else  // no such row: NaN, which shows in the loss
-          std::fill(out, out + width_, std::numeric_limits<float>::quiet_NaN());
+          std::fill(out, out + width_, is_part_ && indices[i] >= 0 ? 0.0f : std::numeric_limits<float>::quiet_NaN());
       }
     });
   }
@@ -42,6 +44,7 @@ class Embedding : public Kernel {
  private:
   const int threads_;
   const int64_t rows_, width_, count_;
+  const bool is_part_;  // of a table, whose place is the third operand
 };
 
 /// Each thread sums some columns of all rows, in the order of the indices: the same result for any number of threads.
@@ -51,20 +54,23 @@ class EmbeddingBackward : public Kernel {
       : threads_(node.inputs[0].elements() < kGrain ? 1 : threads),
         rows_(node.outputs[0].shape[0]),
         width_(node.outputs[0].shape[1]),
-        count_(node.inputs[1].elements()) {}
+        count_(node.inputs[1].elements()),
+        is_part_(node.inputs.size() > 2) {}
   std::string name() const override { return "native:embedding_backward"; }
   void run(const KernelArguments& a) override {
     const auto* gradient = static_cast<const float*>(a.inputs[0]);
     const auto* indices = static_cast<const int32_t*>(a.inputs[1]);
     auto* table = static_cast<float*>(a.outputs[0]);
+    const int64_t place = is_part_ ? *static_cast<const int64_t*>(a.inputs[2]) * rows_ : 0;
     constexpr int64_t kLine = 16;  // floats of a cache line, which two threads should not share
     parallel_for(threads_, (width_ + kLine - 1) / kLine, 1, [&](int64_t first, int64_t last) {
       const int64_t begin = first * kLine, end = std::min(last * kLine, width_);
       for (int64_t row = 0; row < rows_; ++row)
         std::fill(table + row * width_ + begin, table + row * width_ + end, 0.0f);
       for (int64_t i = 0; i < count_; ++i) {
-        if (indices[i] < 0 || indices[i] >= rows_) continue;
-        float* to = table + indices[i] * width_;
+        const int64_t row = indices[i] - place;
+        if (row < 0 || row >= rows_) continue;
+        float* to = table + row * width_;
         const float* from = gradient + i * width_;
 #pragma omp simd
         for (int64_t d = begin; d < end; ++d) to[d] += from[d];
@@ -75,6 +81,7 @@ class EmbeddingBackward : public Kernel {
  private:
   const int threads_;
   const int64_t rows_, width_, count_;
+  const bool is_part_;
 };
 
 /// Copies elements of 2 or 4 bytes, which Word has, and fills the rest with the bits of one.
@@ -108,12 +115,12 @@ class CausalMask : public Kernel {
   Word masked_;
 };
 
-/// f32 and plain but for the indices, which are the last input.
+/// f32 and plain but for the indices, which are the second input.
 bool rows_and_indices(const NodeSignature& node, std::string& why_not) {
   NodeSignature floats = node;
-  floats.inputs.pop_back();
+  floats.inputs.resize(1);
   if (!all_plain_f32(floats, why_not)) return false;
-  const TensorType& indices = node.inputs.back();
+  const TensorType& indices = node.inputs[1];
   if (indices.dtype == DType::i32 && indices.layout.is_plain() && node.inputs[0].elements() > 0) return true;
   why_not = fmt::format("indices {} into {}", to_string(indices), to_string(node.inputs[0]));
   return false;

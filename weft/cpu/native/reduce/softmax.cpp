@@ -193,6 +193,68 @@ class CrossEntropyBackward : public RowKernel<float> {
   const int64_t ignored_;
 };
 
+/// Of a rank's part of the classes (ops/class_parts.h).
+class ClassTerms : public RowKernel<float> {
+ public:
+  ClassTerms(const NodeSignature& node, int threads, const Loops<float>& loops)
+      : RowKernel(node, node.inputs[0], threads, loops),
+        smoothing_(node.attributes.real("label_smoothing")),
+        ignored_(node.attributes.integer("ignore_index")),
+        classes_(width_ * node.attributes.integer("parts")) {}
+  void run(const KernelArguments& a) override {
+    const int64_t first = *static_cast<const int64_t*>(a.inputs[3]) * width_;
+    for_each_row([&](int64_t row) {
+      const float* x = static_cast<const float*>(a.inputs[0]) + row * width_;
+      const int32_t label = static_cast<const int32_t*>(a.inputs[1])[row];
+      auto* terms = static_cast<float*>(a.outputs[0]);
+      terms[row] = loops_.exponential_sum(x, static_cast<const float*>(a.inputs[2])[row], width_);
+      double taken = 0;
+      if (label != ignored_) {
+        if (label < 0 || label >= classes_) taken = std::numeric_limits<double>::quiet_NaN();
+        if (label >= first && label < first + width_) taken = (1 - smoothing_) * static_cast<double>(x[label - first]);
+        if (smoothing_ != 0) taken += smoothing_ / static_cast<double>(classes_) * loops_.sum(x, width_);
+      }
+      terms[rows_ + row] = static_cast<float>(taken);
+    });
+  }
+
+ private:
+  const double smoothing_;
+  const int64_t ignored_, classes_;  // of all ranks
+};
+
+class ClassTermsBackward : public RowKernel<float> {
+ public:
+  ClassTermsBackward(const NodeSignature& node, int threads, const Loops<float>& loops)
+      : RowKernel(node, node.inputs[1], threads, loops),
+        smoothing_(node.attributes.real("label_smoothing")),
+        ignored_(node.attributes.integer("ignore_index")),
+        classes_(width_ * node.attributes.integer("parts")) {}
+  void run(const KernelArguments& a) override {
+    const int64_t first = *static_cast<const int64_t*>(a.inputs[4]) * width_;
+    for_each_row([&](int64_t row) {
+      const float weight = static_cast<const float*>(a.inputs[0])[row];
+      const float* x = static_cast<const float*>(a.inputs[1]) + row * width_;
+      const int32_t label = static_cast<const int32_t*>(a.inputs[2])[row];
+      float* gradient = static_cast<float*>(a.outputs[0]) + row * width_;
+      if (label == ignored_ || label < 0 || label >= classes_) {
+        std::fill(gradient, gradient + width_, label == ignored_ ? 0.0f : std::numeric_limits<float>::quiet_NaN());
+        return;
+      }
+      loops_.exponentials(x, static_cast<const float*>(a.inputs[3])[row], gradient, width_);
+      const double share = smoothing_ / static_cast<double>(classes_);
+      const bool is_here = label >= first && label < first + width_;
+      const double hit = is_here ? static_cast<double>(gradient[label - first]) - (1 - smoothing_) - share : 0;
+      loops_.scale(gradient, weight, static_cast<float>(-static_cast<double>(weight) * share), gradient, width_);
+      if (is_here) gradient[label - first] = static_cast<float>(static_cast<double>(weight) * hit);
+    });
+  }
+
+ private:
+  const double smoothing_;
+  const int64_t ignored_, classes_;
+};
+
 template <template <typename> class RowsKernel>
 void add(KernelTable& table, const char* op, Isa isa) {
   table.add(op, {"native",
@@ -234,6 +296,22 @@ void add_losses(KernelTable& table, Isa isa) {
          if (!logits_and_labels(node, why_not)) return nullptr;
          return std::make_unique<CrossEntropyBackward>(node, options.threads, loops_for<float>(isa));
        }});
+  const auto add_part = [&](const char* op, auto make) {
+    table.add(op, {"native",
+                   [isa, make](const NodeSignature& node, const KernelOptions& options,
+                               std::string& why_not) -> std::unique_ptr<Kernel> {
+                     for (const TensorType& type : node.inputs)
+                       if (!type.layout.is_plain()) return declined(why_not, "an operand is not row-major");
+                     if (node.inputs[0].elements() == 0) return declined(why_not, "the input is empty");
+                     return make(node, options.threads, loops_for<float>(isa));
+                   }});
+  };
+  add_part("class_terms", [](const NodeSignature& node, int threads, const Loops<float>& loops) {
+    return std::make_unique<ClassTerms>(node, threads, loops);
+  });
+  add_part("class_terms_backward", [](const NodeSignature& node, int threads, const Loops<float>& loops) {
+    return std::make_unique<ClassTermsBackward>(node, threads, loops);
+  });
 }
 
 }  // namespace weft::native

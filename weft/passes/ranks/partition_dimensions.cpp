@@ -1,0 +1,226 @@
+#include "weft/passes/ranks/partition_dimensions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/graph/collective.h"
+#include "weft/ops/ops.h"
+#include "weft/passes/ranks/dimension_forms.h"
+#include "weft/passes/support/rebuild.h"
+
+namespace weft::passes {
+
+namespace {
+
+using FormKind = DimensionForm::Kind;
+using RoleKind = DimensionRole::Kind;
+
+class DimensionBuilder {
+ public:
+  DimensionBuilder(const Graph& graph, const DimensionOptions& options)
+      : graph_(graph),
+        axis_(options.axis),
+        forms_(find_dimension_forms(graph, options)),
+        result_(graph.registry(), graph.name()),
+        mapped_(graph.values().size()),
+        wholes_(graph.values().size()),
+        shares_(graph.values().size()),
+        parts_(graph.values().size()) {}
+
+  DimensionPartition run() {
+    for (const GraphInput& input : graph_.inputs()) add_input(input);
+    for (size_t index = 0; index < graph_.nodes().size(); ++index) add_node(index);
+    for (const GraphOutput& output : graph_.outputs()) result_.add_output(output.name, whole(output.value));
+    for (const StateUpdate& update : graph_.updates()) {
+      const auto split = forms_.states.find(update.state);
+      result_.add_update(update.state,
+                         split == forms_.states.end() ? whole(update.value) : part(update.value, split->second));
+    }
+    return {std::move(result_), std::move(forms_.states)};
+  }
+
+ private:
+  const DimensionForm& form(ValueId value) const { return forms_.of_value[index_of(value)]; }
+  const std::string& name(ValueId value) const { return graph_.value(value).name; }
+
+  void add_input(const GraphInput& input) {
+    TensorType type = graph_.type(input.value);
+    const auto split = forms_.states.find(input.name);
+    if (split == forms_.states.end()) {
+      mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
+      return;
+    }
+    const Sharding sharding = sharding_of(type.shape, split->second, axis_);
+    type.shape = part_shape(sharding);
+    mapped_[index_of(input.value)] = result_.add_input(input.kind, input.name, type);
+    result_.set_sharding(input.name, sharding);
+  }
+
+  void add_node(size_t index) {
+    const Node& node = graph_.nodes()[index];
+    const DimensionRole& role = forms_.of_node[index];
+    const std::string& node_name = graph_.node_name(node_at(index));
+    std::vector<ValueId> operands;
+    for (size_t at = 0; at < node.inputs.size(); ++at) operands.push_back(operand(index, at));
+    Attributes attributes = node.attributes;
+    std::vector<ValueId> outputs;
+    if (role.kind == RoleKind::label && is_among(forms_.rules[index]->composed, role.label)) {
+      outputs = compose(node, operands, node_name);
+    } else {
+      if (role.kind == RoleKind::label || role.kind == RoleKind::order) take_part(index, attributes);
+      if (role.kind == RoleKind::label && is_among(forms_.rules[index]->placed, role.label)) {
+        const auto& names = node.op->inputs;
+        operands.insert(operands.begin() + (std::find(names.begin(), names.end(), "place?") - names.begin()), place());
+      }
+      outputs = result_.add_node(node.op->name, operands, attributes, node_name);
+    }
+    for (size_t at = 0; at < outputs.size(); ++at) {
+      const bool is_mean = role.kind == RoleKind::label && form(node.outputs[at]).kind == FormKind::sum &&
+                           at < forms_.rules[index]->joined.size() && forms_.rules[index]->joined[at] == Joined::mean;
+      mapped_[index_of(node.outputs[at])] = is_mean ? share_of(outputs[at], name(node.outputs[at])) : outputs[at];
+    }
+  }
+
+  static bool is_among(const std::vector<int>& labels, int label) {
+    return std::find(labels.begin(), labels.end(), label) != labels.end();
+  }
+
+  ValueId operand(size_t index, size_t at) {
+    const ValueId value = graph_.nodes()[index].inputs[at];
+    const DimensionRole& role = forms_.of_node[index];
+    switch (role.kind) {
+      case RoleKind::order:
+        return part(value, role.from);
+      case RoleKind::linear:
+        return mapped_[index_of(value)];
+      case RoleKind::terms:
+        return form(value).kind == FormKind::sum ? mapped_[index_of(value)] : share(value);
+      case RoleKind::flags:
+        return form(value).kind == FormKind::all ? mapped_[index_of(value)] : whole(value);
+      case RoleKind::label:
+        if (const auto dimension = dimension_of(forms_.rules[index]->inputs[at], role.label))
+          return part(value, {*dimension, role.blocks});
+        return whole(value);
+      default:
+        return whole(value);
+    }
+  }
+
+  void take_part(size_t index, Attributes& attributes) {
+    const Node& node = graph_.nodes()[index];
+    if (!node.op->of_part) return;
+    const DimensionRole& role = forms_.of_node[index];
+    std::vector<TensorType> inputs, outputs;
+    for (const ValueId input : node.inputs) inputs.push_back(graph_.type(input));
+    for (const ValueId output : node.outputs) outputs.push_back(graph_.type(output));
+    const auto parts_of = [&](const std::vector<TensorType>& types, bool are_results) {
+      std::vector<Shape> shapes;
+      for (size_t at = 0; at < types.size(); ++at) {
+        shapes.push_back(types[at].shape);
+        const std::optional<int> dimension = role.kind == RoleKind::order
+                                                 ? std::optional(are_results ? role.to.dimension : role.from.dimension)
+                                             : are_results ? dimension_of(forms_.rules[index]->outputs[at], role.label)
+                                                           : dimension_of(forms_.rules[index]->inputs[at], role.label);
+        if (dimension) shapes.back()[*dimension] /= axis_.size;
+      }
+      return shapes;
+    };
+    const DimensionContext whole{inputs, outputs, node.attributes};
+    const std::vector<Shape> part_inputs = parts_of(inputs, false), part_outputs = parts_of(outputs, true);
+    node.op->of_part(attributes, {whole, part_inputs, part_outputs, axis_.size, role.blocks});
+  }
+
+  std::vector<ValueId> compose(const Node& node, const std::vector<ValueId>& operands, const std::string& as) {
+    std::vector<TensorType> inputs, outputs;
+    for (const ValueId input : node.inputs) inputs.push_back(graph_.type(input));
+    for (const ValueId output : node.outputs) outputs.push_back(graph_.type(output));
+    const DimensionContext whole{inputs, outputs, node.attributes};
+    ComposedContext context{result_, whole, operands, place(), axis_.name, axis_.size, as};
+    return node.op->in_parts(context);
+  }
+
+  ValueId place() {
+    if (!place_.valid())
+      place_ = result_.add(kAxisPlace, {}, {{kAxis, axis_.name}, {"ranks", axis_.size}}, axis_.name + ".place");
+    return place_;
+  }
+
+  /// A part of what every rank has, as a share of a sum over them.
+  ValueId share_of(ValueId value, const std::string& as) {
+    return ops::multiply_scalar(result_, value, 1 / static_cast<double>(axis_.size), as + ".term");
+  }
+  ValueId share(ValueId value) {
+    ValueId& known = shares_[index_of(value)];
+    if (!known.valid()) known = share_of(whole(value), name(value));
+    return known;
+  }
+
+  ValueId part(ValueId value, const DimensionSplit& split) {
+    if (form(value).kind == FormKind::split && form(value).split == split) return mapped_[index_of(value)];
+    for (const auto& [known, as] : parts_[index_of(value)])
+      if (known == split) return as;
+    const ValueId own = result_.add(
+        kOwnPart, {whole(value)},
+        {{"ranks", axis_.size}, {kAxis, axis_.name}, {"dimension", int64_t{split.dimension}}, {"blocks", split.blocks}},
+        name(value) + ".part");
+    parts_[index_of(value)].emplace_back(split, own);
+    return own;
+  }
+
+  ValueId whole(ValueId value) {
+    if (form(value).kind == FormKind::whole) return mapped_[index_of(value)];
+    ValueId& known = wholes_[index_of(value)];
+    if (!known.valid()) known = made_whole(value);
+    return known;
+  }
+
+  ValueId made_whole(ValueId value) {
+    const ValueId own = mapped_[index_of(value)];
+    if (form(value).kind == FormKind::split) return gathered(own, form(value).split, graph_.shape(value), name(value));
+    const ValueId sum = ops::all_reduce(result_, own, "sum", "all_reduce/" + name(value), axis_.name);
+    if (form(value).kind == FormKind::sum) return sum;
+    const ValueId nearly = ops::constant(result_, {}, static_cast<double>(axis_.size) - 0.5);
+    return ops::greater(result_, sum, nearly, name(value) + ".on_all");
+  }
+
+  /// The parts of all ranks, each at its place.
+  ValueId gathered(ValueId own, const DimensionSplit& split, const Shape& shape, const std::string& as) {
+    const Attributes attributes{{"ranks", axis_.size}, {kAxis, axis_.name}};
+    int64_t runs = split.blocks;
+    for (int outer = 0; outer < split.dimension; ++outer) runs *= shape[outer];
+    if (runs == 1 && split.dimension == 0) return result_.add(kAllGather, {own}, attributes, "all_gather/" + as);
+    const int64_t run = result_.shape(own).elements() / runs;
+    const ValueId one = ops::reshape(result_, own, {1, runs, run}, as + ".runs");
+    ValueId all = result_.add(kAllGather, {one}, attributes, "all_gather/" + as);
+    if (runs > 1) all = ops::transpose(result_, all, {1, 0, 2}, as + ".in_order");
+    return ops::reshape(result_, all, shape.dims(), as + ".whole");
+  }
+
+  const Graph& graph_;
+  const MeshAxis axis_;
+  DimensionForms forms_;
+  Graph result_;
+  std::vector<ValueId> mapped_;                                         // per value, in its form
+  std::vector<ValueId> wholes_, shares_;                                // per value, where it was asked for so
+  std::vector<std::vector<std::pair<DimensionSplit, ValueId>>> parts_;  // likewise
+  ValueId place_;
+};
+
+}  // namespace
+
+DimensionPartition partition_dimensions(const Graph& graph, const DimensionOptions& options) {
+  return DimensionBuilder(graph, options).run();
+}
+
+Sharding sharding_of(const Shape& whole, const DimensionSplit& split, const MeshAxis& axis) {
+  check(split.dimension >= 0 && split.dimension < whole.rank(), "a dimension of the tensor");
+  Sharding sharding{.whole = whole, .blocks = split.blocks};
+  sharding.split.resize(static_cast<size_t>(whole.rank()));
+  sharding.split[static_cast<size_t>(split.dimension)] = axis;
+  return sharding;
+}
+
+}  // namespace weft::passes

@@ -1,0 +1,18 @@
+// How the ranks of a run are arranged: along the axis data, on which each has a part of every batch, and along the axis
+// tensor, on which they share the layers and read the same batch. Neighbours stand along tensor.
+#pragma once
+
+#include "weft/graph/collective.h"
+#include "weft/graph/sharding.h"
+#include "weft/spec/run_spec.h"
+
+namespace weft::step {
+
+/// Of so many ranks. Error(usage) where the spec's mesh is not theirs.
+Mesh mesh_of(const spec::RunSpec& spec, int ranks);
+/// Those that divide each batch. They must be a mesh of the spec.
+int data_ranks(const spec::RunSpec& spec, int ranks);
+/// Error(usage) where the spec's mesh is not that of so many ranks.
+void require_mesh(const spec::RunSpec& spec, int ranks);
+
+}  // namespace weft::step
